@@ -1,0 +1,174 @@
+//! What processes have used: processor time from the scheduler's nanosecond accounting, memory
+//! as proportional set size, and what the rest of the machine did meanwhile.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+
+/// Processor time of a set of processes at one moment, thread by thread.
+///
+/// It is kept by thread because `/proc` forgets a thread that ends: a difference of sums could
+/// then be negative.
+#[derive(Clone, Debug, Default)]
+pub struct CpuTime {
+    tasks: BTreeMap<u32, u64>,
+}
+
+impl CpuTime {
+    /// Reads it now. Processes that are gone count nothing.
+    pub fn of(processes: &[u32]) -> Self {
+        let mut times = Self::default();
+        for process in processes {
+            for task in tasks(*process).unwrap_or_default() {
+                let path = format!("/proc/{process}/task/{task}/schedstat");
+                let text = fs::read_to_string(path).unwrap_or_default();
+                if let Some(nanoseconds) = parse_schedstat(&text) {
+                    times.tasks.insert(task, nanoseconds);
+                }
+            }
+        }
+        times
+    }
+
+    /// Nanoseconds used since `earlier`.
+    pub fn since(&self, earlier: &Self) -> u64 {
+        self.tasks
+            .iter()
+            .map(|(task, now)| now.saturating_sub(earlier.tasks.get(task).copied().unwrap_or(0)))
+            .sum()
+    }
+}
+
+/// The threads of a process.
+pub fn tasks(process: u32) -> io::Result<Vec<u32>> {
+    let mut tasks = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{process}/task"))? {
+        tasks.extend(entry?.file_name().to_string_lossy().parse::<u32>());
+    }
+    Ok(tasks)
+}
+
+/// A process and all its descendants.
+pub fn process_tree(root: u32) -> Vec<u32> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Ok(process) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+        let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        if let Some(parent) = parse_parent(&text) {
+            children.entry(parent).or_default().push(process);
+        }
+    }
+    let mut tree = vec![root];
+    let mut next = 0;
+    while let Some(process) = tree.get(next) {
+        tree.extend(children.remove(process).unwrap_or_default());
+        next += 1;
+    }
+    tree
+}
+
+/// Memory of a set of processes, in octets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Proportional set size: shared pages are divided among those who share them.
+    pub pss: u64,
+    pub rss: u64,
+}
+
+impl Memory {
+    /// Reads and adds up. A process that is gone, or of another user, is an error.
+    pub fn of(processes: &[u32]) -> io::Result<Self> {
+        let mut sum = Self::default();
+        for process in processes {
+            let one = parse_smaps(&fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?);
+            sum.pss += one.pss;
+            sum.rss += one.rss;
+        }
+        Ok(sum)
+    }
+}
+
+/// What the kernel itself holds, in octets: its slabs (sockets, descriptors) and TCP's buffers.
+pub fn kernel_memory() -> u64 {
+    let slab = fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| kib_field(&text, "Slab:"))
+        .unwrap_or(0);
+    let sockets = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
+    slab + parse_tcp_pages(&sockets) * rustix::param::page_size() as u64
+}
+
+/// Processor time that the whole machine has spent busy, in nanoseconds, in steps of a clock tick.
+pub fn machine_busy() -> u64 {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    parse_busy_ticks(&text) * (1_000_000_000 / rustix::param::clock_ticks_per_second())
+}
+
+fn parse_schedstat(text: &str) -> Option<u64> {
+    text.split_ascii_whitespace().next()?.parse().ok()
+}
+
+fn parse_parent(stat: &str) -> Option<u32> {
+    // The name in parentheses may hold spaces and parentheses itself, so look for its last one.
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+fn parse_smaps(text: &str) -> Memory {
+    Memory {
+        pss: kib_field(text, "Pss:").unwrap_or(0),
+        rss: kib_field(text, "Rss:").unwrap_or(0),
+    }
+}
+
+/// The octets of a line such as `Pss:    1752 kB`.
+pub(crate) fn kib_field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+fn parse_tcp_pages(sockstat: &str) -> u64 {
+    let Some(line) = sockstat.lines().find_map(|line| line.strip_prefix("TCP:")) else { return 0 };
+    let mut words = line.split_ascii_whitespace().skip_while(|word| *word != "mem");
+    words.nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0)
+}
+
+fn parse_busy_ticks(stat: &str) -> u64 {
+    let Some(line) = stat.lines().find_map(|line| line.strip_prefix("cpu ")) else { return 0 };
+    let ticks: Vec<u64> = line.split_ascii_whitespace().flat_map(str::parse).collect();
+    // user nice system idle iowait irq softirq steal: all but the two kinds of waiting, and
+    // nothing after steal, which user and nice hold already.
+    ticks.iter().take(8).enumerate().filter(|(at, _)| !matches!(at, 3 | 4)).map(|(_, t)| t).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_texts_are_read() {
+        assert_eq!(parse_schedstat("72868 57675 2\n"), Some(72868));
+        assert_eq!(parse_schedstat(""), None);
+        assert_eq!(parse_parent("26707 (a (b) c) S 26700 1 2"), Some(26700));
+        assert_eq!(parse_parent("garbage"), None);
+        let smaps = "55606d07a000-7ffe5387c000 ---p 00000000 00:00 0  [rollup]\n\
+                     Rss:                1752 kB\nPss:                 348 kB\n\
+                     Pss_Dirty:           112 kB\n";
+        assert_eq!(parse_smaps(smaps), Memory { pss: 348 * 1024, rss: 1752 * 1024 });
+        let sockstat = "sockets: used 120\nTCP: inuse 5 orphan 0 tw 0 alloc 7 mem 31\n\
+                        UDP: inuse 1 mem 9\n";
+        assert_eq!(parse_tcp_pages(sockstat), 31);
+        let stat = "cpu  10 1 20 1000 500 3 4 2 7 7\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
+        assert_eq!(parse_busy_ticks(stat), 40);
+    }
+
+    #[test]
+    fn this_process_is_found() {
+        let process = std::process::id();
+        assert!(tasks(process).unwrap().contains(&process));
+        assert!(process_tree(process).starts_with(&[process]));
+        assert!(Memory::of(&[process]).unwrap().pss > 0);
+        let earlier = CpuTime::default();
+        assert!(CpuTime::of(&[process]).since(&earlier) > 0);
+    }
+}

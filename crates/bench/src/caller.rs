@@ -1,0 +1,168 @@
+//! The measured caller: keeps calls outstanding, and checks every answer's content and order.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use crosstie_wamp::{CallOptions, Message, Payload, RequestId};
+use serde::{Deserialize, Serialize};
+
+use crate::argument::Arguments;
+use crate::drive::{Answer, Exchange, Faults, Traffic};
+use crate::pipe::Pipe;
+use crate::target::Target;
+use crate::worker::WorkerError;
+
+/// What a caller or callee is started with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PairOrder {
+    pub target: Target,
+    pub procedure: String,
+    /// Octets of text beside each call's number.
+    pub payload_octets: usize,
+}
+
+/// A joined caller.
+pub struct Caller {
+    pipe: Pipe,
+    procedure: String,
+    arguments: Arguments,
+    tally: Tally,
+}
+
+impl Caller {
+    /// Connects and joins.
+    pub fn join(order: &PairOrder) -> Result<Self, WorkerError> {
+        let mut pipe = Pipe::connect(&order.target)?;
+        pipe.join(&order.target.realm)?;
+        Ok(Self {
+            pipe,
+            procedure: order.procedure.clone(),
+            arguments: Arguments::new(order.target.serializer, order.payload_octets)?,
+            tally: Tally::default(),
+        })
+    }
+
+    /// Takes leave of the router and waits for its answer.
+    pub fn leave(&mut self) -> Result<(), WorkerError> {
+        self.pipe.leave()
+    }
+}
+
+impl Exchange for Caller {
+    fn push(&mut self) -> Result<(), WorkerError> {
+        let request = self.tally.next();
+        let serializer = self.arguments.serializer();
+        let message = Message::Call {
+            request: RequestId(request),
+            options: CallOptions::default(),
+            procedure: self.procedure.as_str().into(),
+            payload: Payload {
+                serializer,
+                args: self.arguments.numbered(request),
+                kwargs: &[],
+            },
+        };
+        self.pipe.push(&message)
+    }
+
+    fn flush(&mut self) -> Result<(), WorkerError> {
+        self.pipe.flush()
+    }
+
+    fn receive(&mut self, answers: &mut Vec<Answer>) -> Result<Option<Instant>, WorkerError> {
+        let (tally, arguments) = (&mut self.tally, &self.arguments);
+        let received = self.pipe.receive(|message, _| {
+            match message {
+                Message::Result { request, payload, .. } => {
+                    if tally.answered(request.0) {
+                        let right = payload.kwargs.is_empty()
+                            && arguments.matches(payload.args, request.0);
+                        answers.push(if right { Answer::Right } else { Answer::Wrong });
+                    }
+                }
+                Message::Error { request, .. } => {
+                    if tally.answered(request.0) {
+                        answers.push(Answer::Failed);
+                    }
+                }
+                other => return Err(WorkerError::unexpected("RESULT", other)),
+            }
+            Ok(())
+        });
+        match received {
+            Err(WorkerError::TimedOut) => Ok(None),
+            received => received,
+        }
+    }
+
+    fn faults(&self) -> Faults {
+        self.tally.faults
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.pipe.traffic()
+    }
+}
+
+/// Which requests are open. Its callee answers in order, so answers must come in order.
+#[derive(Debug, Default)]
+struct Tally {
+    /// All requests up to here were made.
+    made: u64,
+    /// All requests up to here were answered ...
+    answered: u64,
+    /// ... and these beyond it.
+    early: BTreeSet<u64>,
+    faults: Faults,
+}
+
+impl Tally {
+    fn next(&mut self) -> u64 {
+        self.made += 1;
+        self.made
+    }
+
+    /// Whether this answers an open request.
+    fn answered(&mut self, request: u64) -> bool {
+        if request == self.answered + 1 && request <= self.made {
+            self.answered = request;
+            while self.early.remove(&(self.answered + 1)) {
+                self.answered += 1;
+            }
+            return true;
+        }
+        let open = request > self.answered && request <= self.made && self.early.insert(request);
+        match open {
+            true => self.faults.reordered += 1,
+            false => self.faults.doubled += 1,
+        }
+        open
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_tallied() {
+        #[track_caller]
+        fn check(made: u64, answers: &[u64], open: &str, reordered: u64, doubled: u64) {
+            let mut tally = Tally::default();
+            for _ in 0..made {
+                tally.next();
+            }
+            let found: String =
+                answers.iter().map(|id| if tally.answered(*id) { 'y' } else { 'n' }).collect();
+            assert_eq!(found, open);
+            let expected = Faults { reordered, doubled, ..Faults::default() };
+            assert_eq!(tally.faults, expected);
+        }
+        check(3, &[1, 2, 3], "yyy", 0, 0);
+        check(3, &[1, 3, 2], "yyy", 1, 0);
+        check(3, &[2, 3, 1, 2], "yyyn", 2, 1);
+        check(3, &[1, 1], "yn", 0, 1);
+        check(3, &[4, 0], "nn", 0, 2);
+        check(0, &[1], "n", 0, 1);
+    }
+}

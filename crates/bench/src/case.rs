@@ -1,0 +1,197 @@
+//! What is measured: a socket, a framing and a serializer, and the one name that all reports give
+//! to the three together.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crosstie_wamp::Serializer;
+use serde::{Deserialize, Serialize};
+
+/// The kind of socket between a router and its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Socket {
+    /// A Unix domain stream socket.
+    Unix,
+    /// Loopback TCP.
+    Tcp,
+}
+
+/// How messages are told apart on the stream (WAMP basic profile, "Transports").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Transport {
+    /// WAMP over RawSocket.
+    RawSocket,
+    /// WAMP over WebSocket, one message per WebSocket message.
+    WebSocket,
+    /// WAMP over WebSocket, batched subprotocol.
+    WebSocketBatched,
+}
+
+impl Transport {
+    /// Whether it is either of the two WebSocket transports.
+    pub fn is_websocket(self) -> bool {
+        self != Self::RawSocket
+    }
+}
+
+/// One combination, written `uds-rawsocket-msgpack`, `tcp-websocket-json`, `tcp-websocket-cbor-batched`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Case {
+    pub socket: Socket,
+    pub transport: Transport,
+    pub serializer: Serializer,
+}
+
+impl Case {
+    /// The two pairs of the source document.
+    pub const OF_THE_DOCUMENT: [Self; 2] = [
+        Self {
+            socket: Socket::Unix,
+            transport: Transport::RawSocket,
+            serializer: Serializer::MsgPack,
+        },
+        Self {
+            socket: Socket::Tcp,
+            transport: Transport::WebSocket,
+            serializer: Serializer::Json,
+        },
+    ];
+
+    /// The prefix of the source document's lines: `WAMP-UDS-RawSocket-MessagePack`.
+    pub fn document_prefix(&self) -> String {
+        let socket = match self.socket {
+            Socket::Unix => "UDS",
+            Socket::Tcp => "TCP",
+        };
+        let transport = match self.transport {
+            Transport::RawSocket => "RawSocket",
+            Transport::WebSocket | Transport::WebSocketBatched => "WebSocket",
+        };
+        let serializer = match self.serializer {
+            Serializer::Json => "JSON",
+            Serializer::MsgPack => "MessagePack",
+            Serializer::Cbor => "CBOR",
+        };
+        let batched = if self.transport == Transport::WebSocketBatched { "-Batched" } else { "" };
+        format!("WAMP-{socket}-{transport}-{serializer}{batched}")
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let socket = match self.socket {
+            Socket::Unix => "uds",
+            Socket::Tcp => "tcp",
+        };
+        let transport = if self.transport.is_websocket() { "websocket" } else { "rawsocket" };
+        let batched = if self.transport == Transport::WebSocketBatched { "-batched" } else { "" };
+        write!(f, "{socket}-{transport}-{}{batched}", self.serializer)
+    }
+}
+
+/// A case, placement or URL that could not be read; it says what came and what was expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{came}`: {expected}")]
+pub struct ParseError {
+    pub came: String,
+    pub expected: &'static str,
+}
+
+impl ParseError {
+    pub(crate) fn new(came: &str, expected: &'static str) -> Self {
+        Self { came: came.to_owned(), expected }
+    }
+}
+
+impl FromStr for Case {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let parts: Vec<&str> = text.split('-').collect();
+        let (socket, transport, serializer, batched) = match parts[..] {
+            [socket, transport, serializer] => (socket, transport, serializer, false),
+            [socket, transport, serializer, "batched"] => (socket, transport, serializer, true),
+            _ => {
+                return Err(ParseError::new(
+                    text,
+                    "a case is SOCKET-TRANSPORT-SERIALIZER, as in uds-rawsocket-msgpack",
+                ));
+            }
+        };
+        let socket = match socket {
+            "uds" => Socket::Unix,
+            "tcp" => Socket::Tcp,
+            _ => return Err(ParseError::new(text, "the socket of a case is uds or tcp")),
+        };
+        let transport = match (transport, batched) {
+            ("rawsocket", false) => Transport::RawSocket,
+            ("websocket", false) => Transport::WebSocket,
+            ("websocket", true) => Transport::WebSocketBatched,
+            ("rawsocket", true) => {
+                return Err(ParseError::new(text, "only websocket can be batched"));
+            }
+            _ => {
+                return Err(ParseError::new(
+                    text,
+                    "the transport of a case is rawsocket or websocket",
+                ));
+            }
+        };
+        let serializer = Serializer::from_name(serializer).ok_or_else(|| {
+            ParseError::new(text, "the serializer of a case is json, msgpack or cbor")
+        })?;
+        Ok(Self { socket, transport, serializer })
+    }
+}
+
+/// The serializer in a worker's arguments; the type itself belongs to a crate without serde.
+pub(crate) mod serializer_name {
+    use crosstie_wamp::Serializer;
+    use serde::{Deserialize, Deserializer, Serializer as Writer, de::Error};
+
+    pub(crate) fn serialize<W: Writer>(value: &Serializer, writer: W) -> Result<W::Ok, W::Error> {
+        writer.serialize_str(value.name())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        reader: D,
+    ) -> Result<Serializer, D::Error> {
+        let name = String::deserialize(reader)?;
+        Serializer::from_name(&name)
+            .ok_or_else(|| D::Error::custom(format!("`{name}` is no serializer")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_go_both_ways() {
+        #[track_caller]
+        fn check(name: &str, prefix: &str) {
+            let case: Case = name.parse().unwrap();
+            assert_eq!(case.to_string(), name);
+            assert_eq!(case.document_prefix(), prefix);
+        }
+        check("uds-rawsocket-msgpack", "WAMP-UDS-RawSocket-MessagePack");
+        check("tcp-websocket-json", "WAMP-TCP-WebSocket-JSON");
+        check("tcp-rawsocket-cbor", "WAMP-TCP-RawSocket-CBOR");
+        check("uds-websocket-msgpack-batched", "WAMP-UDS-WebSocket-MessagePack-Batched");
+    }
+
+    #[test]
+    fn wrong_names_say_what_was_expected() {
+        #[track_caller]
+        fn check(name: &str, expected: &str) {
+            let error = name.parse::<Case>().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        check("", "SOCKET-TRANSPORT-SERIALIZER");
+        check("uds-rawsocket", "SOCKET-TRANSPORT-SERIALIZER");
+        check("udp-rawsocket-json", "uds or tcp");
+        check("uds-longpoll-json", "rawsocket or websocket");
+        check("uds-rawsocket-ubjson", "json, msgpack or cbor");
+        check("uds-rawsocket-json-batched", "only websocket");
+    }
+}

@@ -1,0 +1,100 @@
+//! Worker processes seen from the bench: started, told, listened to, and never left behind.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Instant;
+
+use crate::worker::{Instruction, Order, Report, SUBCOMMAND};
+
+/// A number of workers with one stream of reports.
+pub struct Crew {
+    workers: Vec<Worker>,
+    sender: Sender<(usize, Report)>,
+    reports: Receiver<(usize, Report)>,
+}
+
+struct Worker {
+    child: Child,
+    input: Option<ChildStdin>,
+}
+
+impl Default for Crew {
+    fn default() -> Self {
+        let (sender, reports) = mpsc::channel();
+        Self { workers: Vec::new(), sender, reports }
+    }
+}
+
+impl Crew {
+    /// Starts one more worker and says which it is in this crew.
+    pub fn hire(&mut self, executable: &Path, order: &Order) -> io::Result<usize> {
+        let mut child = Command::new(executable)
+            .arg(SUBCOMMAND)
+            .arg(serde_json::to_string(order)?)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let at = self.workers.len();
+        let input = child.stdin.take();
+        if let Some(output) = child.stdout.take() {
+            let sender = self.sender.clone();
+            thread::spawn(move || {
+                let mut done = false;
+                for line in BufReader::new(output).lines().map_while(Result::ok) {
+                    let report = serde_json::from_str(&line)
+                        .unwrap_or_else(|_| Report::Failed { why: format!("it said `{line}`") });
+                    done |= report.is_last();
+                    if sender.send((at, report)).is_err() {
+                        return;
+                    }
+                }
+                if !done {
+                    let why = "it ended without a word".to_owned();
+                    let _ = sender.send((at, Report::Failed { why }));
+                }
+            });
+        }
+        self.workers.push(Worker { child, input });
+        Ok(at)
+    }
+
+    /// The next report of any worker; `None` when there is none until `deadline`.
+    pub fn next(&self, deadline: Instant) -> Option<(usize, Report)> {
+        let patience = deadline.saturating_duration_since(Instant::now());
+        match self.reports.recv_timeout(patience) {
+            Ok(report) => Some(report),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    /// Tells one worker something. That it is gone shows in its reports.
+    pub fn tell(&mut self, at: usize, instruction: Instruction) {
+        if let Some(input) = &mut self.workers[at].input
+            && let Ok(mut line) = serde_json::to_string(&instruction)
+        {
+            line.push('\n');
+            let _ = input.write_all(line.as_bytes());
+        }
+    }
+
+    /// Lets one worker finish.
+    pub fn finish(&mut self, at: usize) {
+        self.workers[at].input = None;
+    }
+
+    /// The processes of the workers, in the order in which they were hired.
+    pub fn processes(&self) -> Vec<u32> {
+        self.workers.iter().map(|worker| worker.child.id()).collect()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // One that has finished is only collected by this.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,21 @@
+//! Why a bench could not run at all. A round that does not count is no error: it is a row that
+//! says so.
+
+use std::io;
+use std::path::PathBuf;
+
+/// What the command line shows and exits with.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// Options that contradict each other, or that this machine cannot meet.
+    #[error("{0}")]
+    Options(String),
+    #[error("{name} could not be started: {why}")]
+    Router { name: &'static str, why: String },
+    #[error("a worker of the bench: {0}")]
+    Worker(#[from] crate::worker::WorkerError),
+    #[error("{path}: {source}", path = path.display())]
+    Report { path: PathBuf, source: io::Error },
+}

@@ -1,0 +1,265 @@
+//! The ends of the floor: a caller and a callee that move the octets of a call and no messages.
+
+use std::io;
+use std::time::Instant;
+
+use crosstie_wamp::framing::{FrameError, Framing};
+use crosstie_wamp::{
+    CallOptions, InvocationDetails, Message, Payload, RegistrationId, RequestId, ResultDetails,
+    YieldOptions, codec,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::argument::Arguments;
+use crate::case::{Case, Transport};
+use crate::drive::{Answer, Exchange, Faults, Traffic};
+use crate::pipe::CLIENT_MASK;
+use crate::relay::Introduction;
+use crate::socket::Stream;
+use crate::target::Endpoint;
+use crate::worker::WorkerError;
+
+/// Octets on the wire of each hop of one call, framing included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lengths {
+    pub call: usize,
+    pub invocation: usize,
+    #[serde(rename = "yield")]
+    pub yielded: usize,
+    pub result: usize,
+}
+
+impl Lengths {
+    /// Measures them by encoding a call as it is after some thousands.
+    pub fn of(case: &Case, procedure: &str, payload_octets: usize) -> Result<Self, WorkerError> {
+        let mut arguments = Arguments::new(case.serializer, payload_octets)?;
+        let payload = Payload { serializer: case.serializer, args: arguments.numbered(1), kwargs: &[] };
+        let request = RequestId(10_000);
+        let (client, server) = framings(case.transport);
+        let length = |framing: Framing, message: Message<'_>| {
+            let mut out = Vec::new();
+            framing
+                .frame(case.serializer, payload.len(), &mut out, |out| {
+                    codec::encode(&message, case.serializer, out)
+                })
+                .map_err(|error: FrameError<_>| WorkerError::Encode(error.to_string()))?;
+            Ok::<usize, WorkerError>(out.len())
+        };
+        Ok(Self {
+            call: length(
+                client,
+                Message::Call {
+                    request,
+                    options: CallOptions::default(),
+                    procedure: procedure.into(),
+                    payload,
+                },
+            )?,
+            invocation: length(
+                server,
+                Message::Invocation {
+                    request,
+                    registration: RegistrationId(1),
+                    details: InvocationDetails::default(),
+                    payload,
+                },
+            )?,
+            yielded: length(
+                client,
+                Message::Yield { request, options: YieldOptions::default(), payload },
+            )?,
+            result: length(
+                server,
+                Message::Result { request, details: ResultDetails::default(), payload },
+            )?,
+        })
+    }
+
+    pub(crate) fn longest(&self) -> usize {
+        self.call.max(self.invocation).max(self.yielded).max(self.result)
+    }
+}
+
+/// How a client and a server frame messages on `transport`.
+fn framings(transport: Transport) -> (Framing, Framing) {
+    let websocket = |batched| {
+        (
+            Framing::WebSocketClient { batched, mask: CLIENT_MASK },
+            Framing::WebSocketServer { batched },
+        )
+    };
+    match transport {
+        Transport::RawSocket => (Framing::RawSocket, Framing::RawSocket),
+        Transport::WebSocket => websocket(false),
+        Transport::WebSocketBatched => websocket(true),
+    }
+}
+
+/// What one end of the floor is started with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FloorOrder {
+    pub endpoint: Endpoint,
+    pub pair: u32,
+    pub lengths: Lengths,
+}
+
+impl FloorOrder {
+    /// Connects to the relay and says which end this is.
+    pub fn connect(&self, caller: bool) -> io::Result<Stream> {
+        let stream = Stream::connect(&self.endpoint)?;
+        stream.write_all(&Introduction { pair: self.pair, caller }.octets())?;
+        Ok(stream)
+    }
+}
+
+const BUFFER_OCTETS: usize = 64 * 1024;
+
+/// The floor's caller.
+pub struct FloorCaller {
+    stream: Stream,
+    lengths: Lengths,
+    output: Vec<u8>,
+    to_write: usize,
+    input: Vec<u8>,
+    partial: usize,
+    /// Numbers the calls. It travels in the first octets of each and comes back in the answer's,
+    /// which the relay can carry only while one message is under way at a time.
+    number: u64,
+    in_flight: usize,
+    traffic: Traffic,
+}
+
+const NUMBER_OCTETS: usize = 8;
+
+impl FloorCaller {
+    pub fn new(stream: Stream, lengths: Lengths) -> Self {
+        Self {
+            stream,
+            lengths,
+            output: vec![0; lengths.call],
+            to_write: 0,
+            input: vec![0; BUFFER_OCTETS.max(lengths.result)],
+            partial: 0,
+            number: 0,
+            in_flight: 0,
+            traffic: Traffic::default(),
+        }
+    }
+
+    fn answer(&self, length: usize) -> Answer {
+        let Lengths { call, invocation, yielded, result } = self.lengths;
+        let carried = call.min(invocation).min(yielded).min(result) >= NUMBER_OCTETS
+            && self.in_flight == 1
+            && length == result;
+        match !carried || self.input[..NUMBER_OCTETS] == self.number.to_be_bytes() {
+            true => Answer::Right,
+            false => Answer::Wrong,
+        }
+    }
+}
+
+impl Exchange for FloorCaller {
+    fn push(&mut self) -> Result<(), WorkerError> {
+        self.number += 1;
+        self.in_flight += 1;
+        let begin = self.to_write;
+        self.to_write += self.lengths.call;
+        if self.output.len() < self.to_write {
+            self.output.resize(self.to_write, 0);
+        }
+        if let Some(head) = self.output.get_mut(begin..begin + NUMBER_OCTETS) {
+            head.copy_from_slice(&self.number.to_be_bytes());
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), WorkerError> {
+        let length = std::mem::take(&mut self.to_write);
+        Ok(self.stream.write_all(&self.output[..length])?)
+    }
+
+    fn receive(&mut self, answers: &mut Vec<Answer>) -> Result<Option<Instant>, WorkerError> {
+        loop {
+            let length = match self.stream.read(&mut self.input) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                outcome => outcome?,
+            };
+            let now = Instant::now();
+            if length == 0 {
+                return Ok(None);
+            }
+            self.traffic.reads += 1;
+            let received = self.partial + length;
+            let whole = received / self.lengths.result;
+            self.partial = received % self.lengths.result;
+            if whole == 0 {
+                continue;
+            }
+            self.traffic.messages += whole as u64;
+            let answer = self.answer(length);
+            self.in_flight = self.in_flight.saturating_sub(whole);
+            answers.extend((0..whole).map(|_| answer));
+            return Ok(Some(now));
+        }
+    }
+
+    fn faults(&self) -> Faults {
+        Faults::default()
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+}
+
+/// The floor's callee: answers until the relay closes.
+pub fn callee(stream: &Stream, lengths: Lengths) -> Result<Traffic, WorkerError> {
+    let mut buffer = vec![0; BUFFER_OCTETS.max(lengths.invocation).max(lengths.yielded)];
+    let mut partial = 0;
+    let mut traffic = Traffic::default();
+    loop {
+        let length = match stream.read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,
+            outcome => outcome?,
+        };
+        if length == 0 {
+            return Ok(traffic);
+        }
+        traffic.reads += 1;
+        let received = partial + length;
+        partial = received % lengths.invocation;
+        let whole = received / lengths.invocation;
+        traffic.messages += whole as u64;
+        let mut octets = whole * lengths.yielded;
+        while octets > 0 {
+            let part = octets.min(buffer.len());
+            match stream.write_all(&buffer[..part]) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(traffic),
+                outcome => outcome?,
+            }
+            octets -= part;
+        }
+    }
+}
+
+/// Median round trips of a good relay on an otherwise idle machine of the kind this was built
+/// on, in microseconds: slower by more than this says that something else is running.
+pub mod reference {
+    use crate::case::{Case, Socket};
+    use crate::placement::Placement;
+
+    /// A floor this much slower than the reference is suspect.
+    pub const TOLERANCE: f64 = 1.15;
+
+    /// The reference for sequential calls of one pair with little payload; `None` where there is
+    /// none.
+    pub fn rtt_us(case: &Case, placement: Placement) -> Option<f64> {
+        match (placement, case.socket) {
+            (Placement::SameCore, Socket::Unix) => Some(12.6),
+            (Placement::SameCore, Socket::Tcp) => Some(16.0),
+            (Placement::Split, Socket::Unix) => Some(90.4),
+            (Placement::Split, Socket::Tcp) => Some(95.3),
+            (Placement::Free, _) => None,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The figures that this project set itself for the round trip. A goal that is missed stays in
+//! the report as missed.
+
+use crate::case::Case;
+use crate::placement::Placement;
+use crate::report::table::number;
+
+/// What decides which goals apply.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    pub case: Case,
+    pub placement: Placement,
+    pub outstanding: usize,
+    pub pairs: usize,
+    pub spin: bool,
+}
+
+/// The medians that goals look at.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reached {
+    /// Median round trip over the floor's.
+    pub over_floor: Option<f64>,
+    /// The document's round trip over ours.
+    pub document_over: Option<f64>,
+    pub router_cpu_us_per_call: Option<f64>,
+}
+
+/// One goal and whether it was reached.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    pub text: String,
+    pub met: bool,
+}
+
+/// The goals of this setting.
+pub fn verdicts(setting: &Setting, reached: &Reached) -> Vec<Verdict> {
+    let Some(pair) = Case::OF_THE_DOCUMENT.iter().position(|case| *case == setting.case) else {
+        return Vec::new();
+    };
+    let mut verdicts = Vec::new();
+    if setting.outstanding == 1 && setting.pairs == 1 {
+        let goals = match setting.placement {
+            Placement::SameCore => Some(([1.10, 1.25], [25.0, 40.0])),
+            Placement::Split if setting.spin => Some(([0.45, 0.45], [2.0, 4.0])),
+            Placement::Split => Some(([1.10, 1.15], [2.0, 4.0])),
+            Placement::Free => None,
+        };
+        if let Some((over_floor, document_over)) = goals {
+            verdicts.extend(at_most("p50 ÷ floor", over_floor[pair], reached.over_floor));
+            verdicts.extend(at_least(
+                "document ÷ p50",
+                document_over[pair],
+                reached.document_over,
+            ));
+        }
+    }
+    if setting.outstanding == 64 {
+        let goal = [1.2, 2.5][pair];
+        verdicts.extend(at_most("router CPU µs/call", goal, reached.router_cpu_us_per_call));
+    }
+    verdicts
+}
+
+fn at_most(what: &str, goal: f64, reached: Option<f64>) -> Option<Verdict> {
+    let reached = reached?;
+    let text = format!("{what} ≤ {}: {}", number(goal), number(reached));
+    Some(Verdict { text, met: reached <= goal })
+}
+
+fn at_least(what: &str, goal: f64, reached: Option<f64>) -> Option<Verdict> {
+    let reached = reached?;
+    let text = format!("{what} ≥ {}: {}", number(goal), number(reached));
+    Some(Verdict { text, met: reached >= goal })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goals_belong_to_their_setting() {
+        #[track_caller]
+        fn check(pair: usize, placement: Placement, outstanding: usize, spin: bool, expected: &[&str]) {
+            let case = Case::OF_THE_DOCUMENT[pair];
+            let setting = Setting { case, placement, outstanding, pairs: 1, spin };
+            let reached = Reached {
+                over_floor: Some(1.12),
+                document_over: Some(30.0),
+                router_cpu_us_per_call: Some(1.0),
+            };
+            let texts: Vec<String> = verdicts(&setting, &reached)
+                .into_iter()
+                .map(|v| format!("{} {}", v.text, if v.met { "met" } else { "missed" }))
+                .collect();
+            assert_eq!(texts, expected);
+        }
+        use Placement::{Free, SameCore, Split};
+        check(0, SameCore, 1, false, &["p50 ÷ floor ≤ 1.10: 1.12 missed", "document ÷ p50 ≥ 25.0: 30.0 met"]);
+        check(1, SameCore, 1, false, &["p50 ÷ floor ≤ 1.25: 1.12 met", "document ÷ p50 ≥ 40.0: 30.0 missed"]);
+        check(0, Split, 1, true, &["p50 ÷ floor ≤ 0.45: 1.12 missed", "document ÷ p50 ≥ 2.00: 30.0 met"]);
+        check(1, Free, 64, false, &["router CPU µs/call ≤ 2.50: 1.00 met"]);
+        check(0, Free, 1, false, &[]);
+    }
+}

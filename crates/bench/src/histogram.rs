@@ -1,0 +1,141 @@
+//! Round-trip times in an HDR histogram, and how one process hands its own to another.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// Round-trip times in nanoseconds, three significant digits, up to a minute.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    histogram: Histogram<u64>,
+    sum_ns: u64,
+}
+
+const HIGHEST_NS: u64 = 60_000_000_000;
+
+impl Latencies {
+    pub fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, HIGHEST_NS, 3)
+            .expect("1 to 60e9 with three digits is within what the histogram takes");
+        Self { histogram, sum_ns: 0 }
+    }
+
+    /// Counts one; what is longer than a minute counts as a minute.
+    pub fn record(&mut self, nanoseconds: u64) {
+        self.histogram.saturating_record(nanoseconds);
+        self.sum_ns += nanoseconds;
+    }
+
+    /// Adds what another process recorded.
+    pub fn add(&mut self, recorded: &Recorded) {
+        for (value, count) in &recorded.counts {
+            self.histogram.saturating_record_n(*value, *count);
+        }
+        self.sum_ns += recorded.sum_ns;
+    }
+
+    /// In the form for another process.
+    pub fn recorded(&self) -> Recorded {
+        let counts = self
+            .histogram
+            .iter_recorded()
+            .map(|value| (value.value_iterated_to(), value.count_at_value()))
+            .collect();
+        Recorded { counts, sum_ns: self.sum_ns }
+    }
+
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// In microseconds.
+    pub fn summary(&self) -> Rtt {
+        let us = |quantile| self.histogram.value_at_quantile(quantile) as f64 / 1e3;
+        let average = match self.count() {
+            0 => 0.0,
+            count => self.sum_ns as f64 / count as f64 / 1e3,
+        };
+        Rtt {
+            avg: average,
+            p50: us(0.5),
+            p99: us(0.99),
+            p99_9: us(0.999),
+            max: self.histogram.max() as f64 / 1e3,
+        }
+    }
+}
+
+/// A histogram's values and counts, on its way between processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recorded {
+    pub counts: Vec<(u64, u64)>,
+    pub sum_ns: u64,
+}
+
+/// A round's round-trip times in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rtt {
+    pub avg: f64,
+    pub p50: f64,
+    pub p99: f64,
+    pub p99_9: f64,
+    pub max: f64,
+}
+
+/// Median, minimum and maximum of one figure over the rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+}
+
+impl Spread {
+    /// `None` of no values.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let (min, max) = (*values.first()?, *values.last()?);
+        let middle = values.len() / 2;
+        let median = if values.len().is_multiple_of(2) {
+            f64::midpoint(values[middle - 1], values[middle])
+        } else {
+            values[middle]
+        };
+        Some(Self { median, min, max })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_process_sees_the_same() {
+        let mut latencies = Latencies::new();
+        for nanoseconds in 1..=10_000 {
+            latencies.record(nanoseconds * 100);
+        }
+        let text = serde_json::to_string(&latencies.recorded()).unwrap();
+        let mut merged = Latencies::new();
+        merged.add(&serde_json::from_str(&text).unwrap());
+        assert_eq!(merged.count(), 10_000);
+        assert_eq!(merged.summary(), latencies.summary());
+        let rtt = merged.summary();
+        assert!((rtt.avg - 500.05).abs() < 1e-6, "{rtt:?}");
+        assert!((rtt.p50 - 500.0).abs() / 500.0 < 2e-3, "{rtt:?}");
+        assert!((rtt.max - 1000.0).abs() / 1000.0 < 2e-3, "{rtt:?}");
+    }
+
+    #[test]
+    fn spreads() {
+        #[track_caller]
+        fn check(values: &[f64], expected: Option<(f64, f64, f64)>) {
+            let expected = expected.map(|(median, min, max)| Spread { median, min, max });
+            assert_eq!(Spread::of(values.iter().copied()), expected);
+        }
+        check(&[], None);
+        check(&[3.0], Some((3.0, 3.0, 3.0)));
+        check(&[3.0, 1.0, 2.0], Some((2.0, 1.0, 3.0)));
+        check(&[4.0, 1.0, 2.0, 3.0], Some((2.5, 1.0, 4.0)));
+    }
+}

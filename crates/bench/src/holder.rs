@@ -1,0 +1,116 @@
+//! Holds idle sessions: each joined, with one subscription. It answers the router's pings, or
+//! the router would rightly take its peers for dead.
+
+use std::io::{self, BufRead};
+use std::net::Ipv4Addr;
+
+use crosstie_wamp::{Message, RequestId, SubscribeOptions};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use serde::{Deserialize, Serialize};
+
+use crate::pipe::Pipe;
+use crate::target::Target;
+use crate::worker::{Instruction, Report, WorkerError, say};
+
+/// What a holder is started with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HolderOrder {
+    pub target: Target,
+    /// Where its TCP connections come from.
+    pub source: Ipv4Addr,
+    /// Each session subscribes a topic of its own, beginning with this.
+    pub topic_prefix: String,
+}
+
+/// Descriptors that are no sessions: standard streams, epoll and the like.
+const DESCRIPTORS_SPARE: u64 = 64;
+
+/// How many sessions one holder may be asked for.
+pub fn sessions_max() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let descriptors = limit.maximum.unwrap_or(u64::from(u32::MAX));
+    usize::try_from(descriptors.saturating_sub(DESCRIPTORS_SPARE)).unwrap_or(usize::MAX)
+}
+
+const STANDARD_INPUT: u64 = u64::MAX;
+
+/// Opens what it is told to, keeps it alive, and ends with its standard input.
+pub fn hold(order: &HolderOrder) -> Result<(), WorkerError> {
+    raise_descriptor_limit();
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
+    let input = io::stdin();
+    epoll::add(&epoll, &input, EventData::new_u64(STANDARD_INPUT), EventFlags::IN)
+        .map_err(io::Error::from)?;
+    let mut sessions: Vec<Option<Pipe>> = Vec::new();
+    let mut events = Vec::with_capacity(1024);
+    say(&Report::Ready { endpoint: None });
+    loop {
+        events.clear();
+        match epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+        for event in &events {
+            let at = event.data.u64();
+            if at == STANDARD_INPUT {
+                let mut line = String::new();
+                if input.lock().read_line(&mut line)? == 0 {
+                    return Ok(());
+                }
+                if let Instruction::Hold { sessions: wanted } = serde_json::from_str(&line)? {
+                    grow(&epoll, &mut sessions, order, wanted)?;
+                    say(&Report::Holding { sessions: sessions.iter().flatten().count() });
+                }
+                continue;
+            }
+            let Some(session) = usize::try_from(at).ok().and_then(|at| sessions.get_mut(at)) else {
+                continue;
+            };
+            if let Some(pipe) = session
+                && !pipe.keep_alive()?
+            {
+                *session = None;
+            }
+        }
+    }
+}
+
+fn grow(
+    epoll: &impl std::os::fd::AsFd,
+    sessions: &mut Vec<Option<Pipe>>,
+    order: &HolderOrder,
+    wanted: usize,
+) -> Result<(), WorkerError> {
+    while sessions.len() < wanted {
+        let mut pipe = Pipe::connect_idle(&order.target, order.source)?;
+        pipe.join(&order.target.realm)?;
+        pipe.push(&Message::Subscribe {
+            request: RequestId(1),
+            options: SubscribeOptions::default(),
+            topic: format!("{}.{}", order.topic_prefix, sessions.len()).into(),
+        })?;
+        pipe.flush()?;
+        let received = pipe.receive(|message, _| match message {
+            Message::Subscribed { .. } => Ok(()),
+            Message::Error { error, .. } => {
+                Err(WorkerError::Refused(format!("SUBSCRIBE: {error}")))
+            }
+            other => Err(WorkerError::unexpected("SUBSCRIBED", other)),
+        })?;
+        if received.is_none() {
+            return Err(WorkerError::Closed("answering SUBSCRIBE"));
+        }
+        let data = EventData::new_u64(sessions.len() as u64);
+        epoll::add(epoll, &pipe, data, EventFlags::IN).map_err(io::Error::from)?;
+        sessions.push(Some(pipe));
+    }
+    Ok(())
+}
+
+/// As far as it goes without asking anybody.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // What could not be raised shows when a connection fails, with its own reason.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}

@@ -1,0 +1,2 @@
+//! Load drivers, floors and reports.
+pub mod accounting; pub mod argument; pub mod callee; pub mod caller; pub mod case; pub mod crew; pub mod document; pub mod drive; pub mod error; pub mod floor; pub mod goals; pub mod histogram; pub mod holder; pub mod machine; pub mod peer; pub mod pipe; pub mod placement; pub mod relay; pub mod report; pub mod round; pub mod router; pub mod rpc; pub mod socket; pub mod summary; pub mod target; pub mod worker;

@@ -1,0 +1,161 @@
+//! Crossbar.io, with a node directory made for the cases at hand: one router worker, one
+//! transport per case, everything allowed to `anonymous`, nothing logged but warnings.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::StartedPeer;
+use crate::case::{Case, Socket};
+use crate::error::BenchError;
+use crate::router::{REALM, RouterProcess};
+use crate::socket::free_address;
+use crate::target::{Endpoint, Target};
+use crate::worker::{GUARD, SUBCOMMAND};
+
+/// It starts in three to five seconds where nothing else runs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(super) fn start(
+    cases: &[Case],
+    directory: &Path,
+    executable: &Path,
+) -> Result<Option<StartedPeer>, BenchError> {
+    let Some(crossbar) = find_on_path("crossbar") else { return Ok(None) };
+    let node = directory.join("crossbar");
+    fs::create_dir_all(&node)?;
+    let mut targets = Vec::new();
+    for case in cases {
+        targets.push((*case, target(*case, &node)?));
+    }
+    let config = serde_json::to_vec_pretty(&node_config(&targets)).map_err(std::io::Error::from)?;
+    fs::write(node.join("config.json"), config)?;
+    let mut command = Command::new(executable);
+    command.args([SUBCOMMAND, GUARD]).arg(&crossbar);
+    command.args(["start", "--loglevel", "warn", "--cbdir"]).arg(&node);
+    let mut process = RouterProcess::spawn(command, "crossbar")?;
+    for (_, target) in &targets {
+        process.wait_until_it_accepts(&target.endpoint, PATIENCE)?;
+    }
+    Ok(Some(StartedPeer { version: version(&crossbar), process, targets }))
+}
+
+/// The transports' endpoints, each case with its own.
+fn target(case: Case, node: &Path) -> Result<Target, BenchError> {
+    let (endpoint, host) = match case.socket {
+        Socket::Unix => (Endpoint::Unix(node.join(format!("{case}.sock"))), "localhost".to_owned()),
+        Socket::Tcp => {
+            let address = free_address()?;
+            (Endpoint::Tcp(address), address.to_string())
+        }
+    };
+    Ok(Target {
+        endpoint,
+        transport: case.transport,
+        serializer: case.serializer,
+        host,
+        resource: "/".to_owned(),
+        realm: REALM.to_owned(),
+    })
+}
+
+fn node_config(targets: &[(Case, Target)]) -> Value {
+    let transports: Vec<Value> = targets.iter().map(|(case, target)| transport(*case, target)).collect();
+    json!({
+        "version": 2,
+        "workers": [{
+            "type": "router",
+            "realms": [{
+                "name": REALM,
+                "roles": [{
+                    "name": "anonymous",
+                    "permissions": [{
+                        "uri": "",
+                        "match": "prefix",
+                        "allow": {
+                            "call": true, "register": true, "publish": true, "subscribe": true
+                        },
+                        "disclose": { "caller": false, "publisher": false },
+                        "cache": true
+                    }]
+                }]
+            }],
+            "transports": transports
+        }]
+    })
+}
+
+fn transport(case: Case, target: &Target) -> Value {
+    let endpoint = match &target.endpoint {
+        Endpoint::Unix(path) => json!({ "type": "unix", "path": path }),
+        Endpoint::Tcp(address) => json!({
+            "type": "tcp", "interface": address.ip().to_string(), "port": address.port()
+        }),
+    };
+    let kind = if case.transport.is_websocket() { "websocket" } else { "rawsocket" };
+    json!({ "type": kind, "endpoint": endpoint, "serializers": [case.serializer.name()] })
+}
+
+fn find_on_path(program: &str) -> Option<PathBuf> {
+    env::split_paths(&env::var_os("PATH")?).map(|directory| directory.join(program)).find(|path| {
+        fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    })
+}
+
+/// What it says of itself; empty where it says nothing.
+fn version(crossbar: &Path) -> String {
+    let output = Command::new(crossbar).arg("version").output();
+    let text = output.map(|output| output.stdout).unwrap_or_default();
+    parse_version(&String::from_utf8_lossy(&text))
+}
+
+fn parse_version(text: &str) -> String {
+    text.lines()
+        .find(|line| line.contains("Crossbar.io"))
+        .and_then(|line| line.split_once(':'))
+        .and_then(|(_, rest)| rest.split_ascii_whitespace().next())
+        .unwrap_or_default()
+        .chars()
+        .filter(|letter| !letter.is_control())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_case_has_its_transport() {
+        let node = Path::new("/tmp/node");
+        let [unix, tcp] = Case::OF_THE_DOCUMENT;
+        let targets = [unix, tcp].map(|case| (case, target(case, node).unwrap()));
+        let config = node_config(&targets);
+        let transports = &config["workers"][0]["transports"];
+        assert_eq!(
+            transports[0],
+            json!({
+                "type": "rawsocket",
+                "endpoint": { "type": "unix", "path": "/tmp/node/uds-rawsocket-msgpack.sock" },
+                "serializers": ["msgpack"]
+            })
+        );
+        assert_eq!(transports[1]["type"], "websocket");
+        assert_eq!(transports[1]["endpoint"]["interface"], "127.0.0.1");
+        assert_eq!(transports[1]["serializers"], json!(["json"]));
+    }
+
+    #[test]
+    fn versions() {
+        #[track_caller]
+        fn check(text: &str, version: &str) {
+            assert_eq!(parse_version(text), version);
+        }
+        check("\n    Crossbar.io        : 26.10.1\n      txaio : 26.6.1\n", "26.10.1");
+        check("", "");
+    }
+}

@@ -1,0 +1,71 @@
+//! Live peers: other routers that are started, measured exactly as ours is, and stopped.
+
+mod crossbar;
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use crate::case::{Case, ParseError};
+use crate::error::BenchError;
+use crate::router::RouterProcess;
+use crate::target::Target;
+
+/// A router that the bench knows how to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// Crossbar.io, found on `PATH`.
+    Crossbar,
+}
+
+impl Peer {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Crossbar => "crossbar",
+        }
+    }
+
+    /// How to get it.
+    pub fn installation(self) -> &'static str {
+        match self {
+            Self::Crossbar => "pip install crossbar",
+        }
+    }
+
+    /// Starts it for these cases, in a directory of its own; `None` where it is not installed.
+    pub fn start(
+        self,
+        cases: &[Case],
+        directory: &Path,
+        executable: &Path,
+    ) -> Result<Option<StartedPeer>, BenchError> {
+        match self {
+            Self::Crossbar => crossbar::start(cases, directory, executable),
+        }
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Peer {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match text {
+            "crossbar" => Ok(Self::Crossbar),
+            _ => Err(ParseError::new(text, "the peer that can be started is crossbar")),
+        }
+    }
+}
+
+/// A running peer.
+pub struct StartedPeer {
+    pub version: String,
+    /// The process that was started; the others are its descendants.
+    pub process: RouterProcess,
+    pub targets: Vec<(Case, Target)>,
+}

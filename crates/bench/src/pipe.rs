@@ -1,0 +1,386 @@
+//! A blocking WAMP session on one socket and one thread: no runtime, no queue, no allocation per
+//! message. A heavier client would hide the router that it measures.
+//!
+//! ```text
+//! push, push, … ─▶ output ─flush─▶ one write
+//! one read ─▶ input ─▶ decoder ─▶ codec ─▶ handle(message), handle(message), …
+//! ```
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use crosstie_wamp::framing::websocket::{self, ClientRequest, DecoderConfig, MessageKind, Role};
+use crosstie_wamp::framing::{FrameError, Framing, FramingError, Item, Step, batched, rawsocket};
+use crosstie_wamp::{Dict, Message, Serializer, SessionId, Value, codec};
+
+use crate::case::Transport;
+use crate::drive::Traffic;
+use crate::socket::Stream;
+use crate::target::Target;
+use crate::worker::WorkerError;
+
+/// The key of every frame that a driver sends. RFC 6455 section 5.3 wants it unpredictable, to
+/// protect proxies from a script; here are neither, and its cost is the same.
+pub const CLIENT_MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
+
+/// How long a router may take for one answer.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+const MESSAGE_OCTETS_MAX: usize = 16 << 20;
+const INPUT_OCTETS: usize = 64 * 1024;
+
+/// An open connection and the session on it.
+pub struct Pipe {
+    stream: Stream,
+    input: Input,
+    output: Output,
+    traffic: Traffic,
+}
+
+impl Pipe {
+    /// Connects and shakes hands.
+    pub fn connect(target: &Target) -> Result<Self, WorkerError> {
+        let stream = Stream::connect(&target.endpoint)
+            .map_err(|error| WorkerError::Connect(target.endpoint.to_string(), error))?;
+        Self::shake_hands(stream, target, INPUT_OCTETS)
+    }
+
+    /// Connects from a given address, with a buffer for small messages: for sessions that idle
+    /// by the thousand.
+    pub fn connect_idle(target: &Target, source: Ipv4Addr) -> Result<Self, WorkerError> {
+        let stream = Stream::connect_from(source, &target.endpoint)
+            .map_err(|error| WorkerError::Connect(target.endpoint.to_string(), error))?;
+        Self::shake_hands(stream, target, 512)
+    }
+
+    fn shake_hands(
+        stream: Stream,
+        target: &Target,
+        input_octets: usize,
+    ) -> Result<Self, WorkerError> {
+        stream.limit_waiting(Some(PATIENCE))?;
+        let mut input = Input {
+            octets: vec![0; input_octets],
+            start: 0,
+            end: 0,
+            decoder: Decoder::RawSocket(rawsocket::Decoder::new(MESSAGE_OCTETS_MAX)),
+            serializer: target.serializer,
+            batched: target.transport == Transport::WebSocketBatched,
+        };
+        let framing = match target.transport {
+            Transport::RawSocket => {
+                open_rawsocket(&stream, target.serializer)?;
+                Framing::RawSocket
+            }
+            Transport::WebSocket | Transport::WebSocketBatched => {
+                open_websocket(&stream, target, &mut input)?;
+                Framing::WebSocketClient { batched: input.batched, mask: CLIENT_MASK }
+            }
+        };
+        let output = Output { octets: Vec::new(), framing, serializer: target.serializer };
+        Ok(Self { stream, input, output, traffic: Traffic::default() })
+    }
+
+    /// HELLO and WELCOME, as nobody in particular.
+    pub fn join(&mut self, realm: &str) -> Result<SessionId, WorkerError> {
+        let roles = ["caller", "callee", "publisher", "subscriber"];
+        let roles: Dict =
+            roles.iter().map(|role| ((*role).to_owned(), Value::Dict(Dict::new()))).collect();
+        let details = vec![("roles".to_owned(), Value::Dict(roles))];
+        self.push(&Message::Hello { realm: realm.into(), details })?;
+        self.flush()?;
+        let mut welcome = None;
+        let received = self.receive(|message, _| match message {
+            Message::Welcome { session, .. } => {
+                welcome = Some(*session);
+                Ok(())
+            }
+            Message::Abort { reason, .. } => {
+                Err(WorkerError::Refused(format!("realm {realm}: {reason}")))
+            }
+            other => Err(WorkerError::unexpected("WELCOME", other)),
+        })?;
+        match (received, welcome) {
+            (Some(_), Some(session)) => Ok(session),
+            _ => Err(WorkerError::Closed("answering HELLO")),
+        }
+    }
+
+    /// GOODBYE, and the router's own. A router that only closes is content too.
+    pub fn leave(&mut self) -> Result<(), WorkerError> {
+        push_goodbye(&mut self.output)?;
+        self.flush()?;
+        let mut gone = false;
+        while !gone {
+            let received = self.receive(|message, _| {
+                gone = matches!(message, Message::Goodbye { .. });
+                Ok(())
+            })?;
+            gone |= received.is_none();
+        }
+        Ok(())
+    }
+
+    /// What another thread can use to leave while this one waits for messages.
+    pub fn leaver(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
+        let mut goodbye = Output { octets: Vec::new(), ..self.output };
+        push_goodbye(&mut goodbye)?;
+        let stream = self.stream.try_clone()?;
+        Ok(move || {
+            if stream.write_all(&goodbye.octets).is_err() {
+                stream.shut_down();
+            }
+        })
+    }
+
+    /// Appends a message to what the next flush writes.
+    pub fn push(&mut self, message: &Message<'_>) -> Result<(), WorkerError> {
+        self.output.push(message)
+    }
+
+    /// Writes what was pushed, in one write.
+    pub fn flush(&mut self) -> Result<(), WorkerError> {
+        if !self.output.octets.is_empty() {
+            let written = self.stream.write_all(&self.output.octets);
+            self.output.octets.clear();
+            written?;
+        }
+        Ok(())
+    }
+
+    /// Reads until at least one whole message is there, and hands over all that are. The moment
+    /// is that of the last read's return; `None` at the end of the stream.
+    pub fn receive(
+        &mut self,
+        mut handle: impl FnMut(&Message<'_>, &mut Output) -> Result<(), WorkerError>,
+    ) -> Result<Option<Instant>, WorkerError> {
+        loop {
+            let length = match self.stream.read(self.input.space()) {
+                Ok(length) => length,
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return Err(WorkerError::TimedOut),
+                    io::ErrorKind::ConnectionReset => 0,
+                    _ => return Err(error.into()),
+                },
+            };
+            let now = Instant::now();
+            if length == 0 {
+                return Ok(None);
+            }
+            self.traffic.reads += 1;
+            match self.take_in(length, &mut handle)? {
+                Found::Closed => return Ok(None),
+                Found::Messages(0) => {}
+                Found::Messages(count) => {
+                    self.traffic.messages += count;
+                    return Ok(Some(now));
+                }
+            }
+        }
+    }
+
+    /// Reads what is there without waiting, and answers pings. False at the end of the stream.
+    pub fn keep_alive(&mut self) -> Result<bool, WorkerError> {
+        loop {
+            let length = match self.stream.try_read(self.input.space()) {
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(error) => return Err(error.into()),
+            };
+            let found = self.take_in(length, |_, _| Ok(()))?;
+            if length == 0 || matches!(found, Found::Closed) {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn take_in(
+        &mut self,
+        length: usize,
+        mut handle: impl FnMut(&Message<'_>, &mut Output) -> Result<(), WorkerError>,
+    ) -> Result<Found, WorkerError> {
+        self.input.end += length;
+        let pushed_before = self.output.octets.len();
+        let found = self.input.drain(&mut self.output, &mut handle)?;
+        // A batch of pings alone has nobody after it to flush the pongs.
+        if matches!(found, Found::Messages(0)) && self.output.octets.len() > pushed_before {
+            self.flush()?;
+        }
+        Ok(found)
+    }
+
+    /// From now on a read waits as long as it takes.
+    pub fn wait_for_ever(&self) -> Result<(), WorkerError> {
+        Ok(self.stream.limit_waiting(None)?)
+    }
+
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+}
+
+impl std::os::fd::AsFd for Pipe {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+/// Encoded messages that wait for the next flush.
+pub struct Output {
+    octets: Vec<u8>,
+    framing: Framing,
+    serializer: Serializer,
+}
+
+impl Output {
+    /// Appends one message.
+    pub fn push(&mut self, message: &Message<'_>) -> Result<(), WorkerError> {
+        let length_hint = 48 + message.payload().map_or(0, |payload| payload.len());
+        let serializer = self.serializer;
+        self.framing
+            .frame(serializer, length_hint, &mut self.octets, |out| {
+                codec::encode(message, serializer, out)
+            })
+            .map_err(|error: FrameError<_>| WorkerError::Encode(error.to_string()))
+    }
+}
+
+fn push_goodbye(output: &mut Output) -> Result<(), WorkerError> {
+    let reason = "wamp.close.close_realm".into();
+    output.push(&Message::Goodbye { details: Dict::new(), reason })
+}
+
+enum Found {
+    Messages(u64),
+    Closed,
+}
+
+/// Octets received and not yet consumed, and what tells them apart.
+struct Input {
+    octets: Vec<u8>,
+    start: usize,
+    end: usize,
+    decoder: Decoder,
+    serializer: Serializer,
+    batched: bool,
+}
+
+enum Decoder {
+    RawSocket(rawsocket::Decoder),
+    WebSocket(websocket::Decoder),
+}
+
+impl Decoder {
+    fn next<'b>(&'b mut self, input: &'b mut [u8]) -> Result<Step<'b>, FramingError> {
+        match self {
+            Self::RawSocket(decoder) => decoder.next(input),
+            Self::WebSocket(decoder) => decoder.next(input),
+        }
+    }
+}
+
+impl Input {
+    /// Room for one read.
+    fn space(&mut self) -> &mut [u8] {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        } else if self.end == self.octets.len() {
+            self.octets.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+            if self.end == self.octets.len() {
+                self.octets.resize(2 * self.end, 0);
+            }
+        }
+        &mut self.octets[self.end..]
+    }
+
+    fn drain(
+        &mut self,
+        output: &mut Output,
+        handle: &mut impl FnMut(&Message<'_>, &mut Output) -> Result<(), WorkerError>,
+    ) -> Result<Found, WorkerError> {
+        let limits = codec::Limits::default();
+        let mut count = 0;
+        loop {
+            let step = self.decoder.next(&mut self.octets[self.start..self.end])?;
+            let consumed = step.consumed;
+            match step.item {
+                Some(Item::Message { octets, .. }) if self.batched => {
+                    for octets in batched::split(self.serializer, octets) {
+                        handle(&codec::decode(self.serializer, octets?, &limits)?, output)?;
+                        count += 1;
+                    }
+                }
+                Some(Item::Message { octets, .. }) => {
+                    handle(&codec::decode(self.serializer, octets, &limits)?, output)?;
+                    count += 1;
+                }
+                Some(Item::Ping(octets)) => output.framing.pong(octets, &mut output.octets),
+                Some(Item::Pong(_)) | None => {}
+                Some(Item::Close(_)) => return Ok(Found::Closed),
+            }
+            if consumed == 0 {
+                return Ok(Found::Messages(count));
+            }
+            self.start += consumed;
+        }
+    }
+}
+
+fn open_rawsocket(stream: &Stream, serializer: Serializer) -> Result<(), WorkerError> {
+    let handshake =
+        rawsocket::ClientHandshake { serializer, receive_length_max: MESSAGE_OCTETS_MAX };
+    stream.write_all(&handshake.request())?;
+    let mut answer = [0; 4];
+    stream.read_exact(&mut answer).map_err(WorkerError::handshake)?;
+    handshake.accept(answer).map_err(WorkerError::handshake)?;
+    Ok(())
+}
+
+/// What follows the response in the same read stays in `input`.
+fn open_websocket(
+    stream: &Stream,
+    target: &Target,
+    input: &mut Input,
+) -> Result<(), WorkerError> {
+    let subprotocol = websocket::subprotocol(target.serializer, input.batched);
+    let key = websocket::key(*b"crosstie's bench");
+    let request = ClientRequest {
+        host: &target.host,
+        target: &target.resource,
+        key: &key,
+        protocols: &[subprotocol],
+        extensions: None,
+        headers: &[],
+    };
+    stream.write_all(&request.to_octets())?;
+    loop {
+        match stream.read(input.space())? {
+            0 => return Err(WorkerError::Closed("answering the WebSocket handshake")),
+            length => input.end += length,
+        }
+        let received = &input.octets[..input.end];
+        let accepted = request.accept(received).map_err(WorkerError::handshake)?;
+        let Some((length, accepted)) = accepted else { continue };
+        if accepted.protocol != Some(subprotocol) {
+            return Err(WorkerError::handshake(format!("{subprotocol} was not accepted")));
+        }
+        input.start = length;
+        break;
+    }
+    let kind =
+        if target.serializer.is_binary() { MessageKind::Binary } else { MessageKind::Text };
+    input.decoder = Decoder::WebSocket(websocket::Decoder::new(
+        Role::Client,
+        DecoderConfig {
+            message_bytes_max: MESSAGE_OCTETS_MAX,
+            frame_bytes_max: MESSAGE_OCTETS_MAX,
+            // The JSON decoder reads the text anyway.
+            validate_text: false,
+            expect: Some(kind),
+            ..DecoderConfig::default()
+        },
+    ));
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! Which cores the router and its clients run on. On a small virtual machine a wake-up across
+//! cores costs ten times a switch on one, so a figure means nothing without it.
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::accounting::tasks;
+use crate::case::ParseError;
+
+/// The three placements of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// Router, callee and caller all on one core.
+    SameCore,
+    /// The router on the first core (one per thread, where there are enough), its clients beside it.
+    Split,
+    /// Wherever the scheduler puts them. It flips with the machine's load: never a goal's basis.
+    Free,
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SameCore => "same-core",
+            Self::Split => "split",
+            Self::Free => "free",
+        })
+    }
+}
+
+impl FromStr for Placement {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match text {
+            "same-core" => Ok(Self::SameCore),
+            "split" => Ok(Self::Split),
+            "free" => Ok(Self::Free),
+            _ => Err(ParseError::new(text, "a placement is same-core, split or free")),
+        }
+    }
+}
+
+/// The cores a placement gives to each side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cores {
+    pub router: Vec<usize>,
+    pub clients: Vec<usize>,
+}
+
+impl Placement {
+    /// Deals out `allowed`. `None` where it has too few cores for this placement.
+    pub fn cores(self, allowed: &[usize], router_threads: usize, pairs: usize) -> Option<Cores> {
+        let first = *allowed.first()?;
+        match self {
+            Self::SameCore => Some(Cores { router: vec![first], clients: vec![first] }),
+            Self::Free => Some(Cores { router: allowed.to_vec(), clients: allowed.to_vec() }),
+            Self::Split if allowed.len() < 2 => None,
+            Self::Split => {
+                let (router, rest) = allowed.split_at(router_threads.clamp(1, allowed.len() - 1));
+                // One caller and one callee take turns, so a second core would only add the
+                // wake-ups between them; many pairs may use whatever the router leaves.
+                let clients = if pairs == 1 { &rest[..1] } else { rest };
+                Some(Cores { router: router.to_vec(), clients: clients.to_vec() })
+            }
+        }
+    }
+}
+
+/// The cores that this thread may use.
+pub fn allowed_cores() -> io::Result<Vec<usize>> {
+    Ok(cores_of(&sched_getaffinity(None)?))
+}
+
+/// The cores that another process's first thread may use.
+pub fn affinity(process: u32) -> io::Result<Vec<usize>> {
+    let process = Pid::from_raw(process.cast_signed())
+        .ok_or_else(|| io::Error::other("0 is no process"))?;
+    Ok(cores_of(&sched_getaffinity(Some(process))?))
+}
+
+fn cores_of(set: &CpuSet) -> Vec<usize> {
+    (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
+}
+
+/// Binds the calling thread; threads and processes that it starts inherit this.
+pub fn bind_this_thread(cores: &[usize]) -> io::Result<()> {
+    Ok(sched_setaffinity(None, &cpu_set(cores))?)
+}
+
+/// Binds every thread of running processes. One that ends meanwhile is no error.
+pub fn bind_processes(processes: &[u32], cores: &[usize]) -> io::Result<()> {
+    let set = cpu_set(cores);
+    for process in processes {
+        for task in tasks(*process)? {
+            match sched_setaffinity(Pid::from_raw(task.cast_signed()), &set) {
+                Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn cpu_set(cores: &[usize]) -> CpuSet {
+    let mut set = CpuSet::new();
+    for core in cores {
+        set.set(*core);
+    }
+    set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_dealt_out() {
+        #[track_caller]
+        fn check(
+            placement: Placement,
+            allowed: &[usize],
+            threads: usize,
+            pairs: usize,
+            expected: Option<(&[usize], &[usize])>,
+        ) {
+            let expected = expected
+                .map(|(router, clients)| Cores { router: router.into(), clients: clients.into() });
+            assert_eq!(placement.cores(allowed, threads, pairs), expected);
+        }
+        check(Placement::SameCore, &[2, 3], 1, 1, Some((&[2], &[2])));
+        check(Placement::Split, &[0, 1], 1, 1, Some((&[0], &[1])));
+        check(Placement::Split, &[0, 1], 2, 8, Some((&[0], &[1])));
+        check(Placement::Split, &[0, 1, 2, 3], 2, 8, Some((&[0, 1], &[2, 3])));
+        check(Placement::Split, &[0, 1, 2, 3], 1, 1, Some((&[0], &[1])));
+        check(Placement::Split, &[5], 1, 1, None);
+        check(Placement::Free, &[0, 1], 1, 1, Some((&[0, 1], &[0, 1])));
+        check(Placement::SameCore, &[], 1, 1, None);
+    }
+}

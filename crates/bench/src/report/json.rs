@@ -1,0 +1,109 @@
+//! The JSON frame of every bench.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::error::BenchError;
+use crate::machine::Machine;
+
+/// The program that measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Build {
+    pub version: String,
+    /// Of the source it was built from; empty where that is not known.
+    pub commit: String,
+}
+
+/// Everything that belongs to one run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Frame<'a> {
+    pub bench: &'static str,
+    pub version: &'a str,
+    pub commit: &'a str,
+    pub machine: &'a Machine,
+    pub settings: Value,
+    pub results: Vec<Row>,
+}
+
+/// One subject in one round of one case; without a round it sums all of them up.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    pub case: String,
+    /// `crosstie`, `floor`, a peer's name, or the URL that was measured.
+    pub subject: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round: Option<usize>,
+    pub metrics: Value,
+    pub valid: bool,
+    pub why: String,
+}
+
+/// Metrics as a row holds them.
+pub fn metrics(metrics: &impl Serialize) -> Value {
+    serde_json::to_value(metrics).unwrap_or(Value::Null)
+}
+
+/// Writes the frame to a file.
+pub fn write(path: &Path, frame: &Frame<'_>) -> Result<(), BenchError> {
+    let fail = |source| BenchError::Report { path: path.to_owned(), source };
+    let mut text = serde_json::to_string_pretty(frame).map_err(|error| fail(error.into()))?;
+    text.push('\n');
+    fs::write(path, text).map_err(fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_frame_has_its_names() {
+        let machine = Machine {
+            cpu: "a cpu".into(),
+            cores: 2,
+            memory_bytes: 1 << 30,
+            os: "an os".into(),
+            kernel: "6".into(),
+            load_average: 0.0,
+            unix_time_s: 1,
+        };
+        let row = Row {
+            case: "uds-rawsocket-msgpack".into(),
+            subject: "floor".into(),
+            placement: Some("split".into()),
+            round: None,
+            metrics: json!({ "calls": 1 }),
+            valid: false,
+            why: "floor suspect".into(),
+        };
+        let frame = Frame {
+            bench: "rpc",
+            version: "0.1.0",
+            commit: "abc",
+            machine: &machine,
+            settings: json!({ "runs": 5 }),
+            results: vec![row],
+        };
+        assert_eq!(
+            serde_json::to_value(frame).unwrap(),
+            json!({
+                "bench": "rpc", "version": "0.1.0", "commit": "abc",
+                "machine": {
+                    "cpu": "a cpu", "cores": 2, "memory_bytes": 1073741824, "os": "an os",
+                    "kernel": "6", "load_average": 0.0, "unix_time_s": 1
+                },
+                "settings": { "runs": 5 },
+                "results": [{
+                    "case": "uds-rawsocket-msgpack", "subject": "floor", "placement": "split",
+                    "metrics": { "calls": 1 }, "valid": false, "why": "floor suspect"
+                }]
+            })
+        );
+    }
+}

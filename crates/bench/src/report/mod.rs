@@ -1,0 +1,4 @@
+//! What a bench says: tables for people, one JSON frame for programs.
+
+pub mod json;
+pub mod table;

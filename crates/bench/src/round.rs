@@ -1,0 +1,267 @@
+//! One round: fresh connections, a warm-up, a window in which everything is counted, and the
+//! checks that decide whether it counts.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::accounting::{CpuTime, Memory, machine_busy};
+use crate::crew::Crew;
+use crate::drive::{Driven, Faults, Traffic, Window, monotonic_ns};
+use crate::histogram::{Latencies, Rtt};
+use crate::worker::{Instruction, Order, Report, Role};
+
+/// The two ends of one pair.
+#[derive(Clone, Debug)]
+pub struct Ends {
+    pub callee: Role,
+    pub caller: Role,
+}
+
+/// What a round is to do.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    pub executable: &'a Path,
+    pub ends: &'a [Ends],
+    /// Where the ends run.
+    pub cores: &'a [usize],
+    /// The subject: the router's processes, or the relay.
+    pub subject: &'a [u32],
+    pub warm_up: Duration,
+    pub measured: Duration,
+}
+
+/// What a round found.
+#[derive(Clone, Debug)]
+pub struct Round {
+    pub metrics: Metrics,
+    /// Why it does not count, if it does not.
+    pub fault: Option<String>,
+}
+
+/// The figures of one round. What could not be read is left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Metrics {
+    pub calls: u64,
+    pub calls_per_s: f64,
+    pub rtt_us: Rtt,
+    /// Of all processes of the router; in a floor's row, of the relay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub router_cpu_us_per_call: Option<f64>,
+    pub driver_cpu_us_per_call: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub router_pss_bytes: Option<u64>,
+    /// Processor seconds per second.
+    pub router_busy_cores: f64,
+    /// The same of everything on the machine that is no part of the round.
+    pub foreign_busy_cores: f64,
+    pub caller_messages_per_read: f64,
+    pub callee_messages_per_read: f64,
+    #[serde(flatten)]
+    pub faults: Faults,
+}
+
+/// How long workers may take to start, and to finish.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// From the word to go until the warm-up begins.
+const COUNTDOWN: Duration = Duration::from_millis(5);
+
+/// Runs one round. `on_batch` is given the average of every batch of calls, in milliseconds.
+pub fn run(plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Round {
+    match Attempt::new(plan).and_then(|attempt| attempt.run(plan, on_batch)) {
+        Ok(round) => round,
+        Err(fault) => Round { metrics: Metrics::default(), fault: Some(fault) },
+    }
+}
+
+/// Callees come first in the crew, callers after them.
+struct Attempt {
+    crew: Crew,
+    pairs: usize,
+}
+
+impl Attempt {
+    /// Starts everybody. A callee is ready before its caller is started.
+    fn new(plan: &Plan<'_>) -> Result<Self, String> {
+        let mut crew = Crew::default();
+        let pairs = plan.ends.len();
+        let callees = plan.ends.iter().map(|ends| &ends.callee);
+        let callers = plan.ends.iter().map(|ends| &ends.caller);
+        for (what, roles) in [("callee", callees.collect::<Vec<_>>()), ("caller", callers.collect())]
+        {
+            for role in roles {
+                let order = Order { cores: plan.cores.to_vec(), role: role.clone() };
+                crew.hire(plan.executable, &order).map_err(|error| format!("{what}: {error}"))?;
+            }
+            await_all(&crew, pairs, what, |_, report| matches!(report, Report::Ready { .. }))?;
+        }
+        Ok(Self { crew, pairs })
+    }
+
+    fn run(mut self, plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Result<Round, String> {
+        let start = Instant::now() + COUNTDOWN + plan.warm_up;
+        let start_ns = monotonic_ns() + (COUNTDOWN + plan.warm_up).as_nanos() as u64;
+        let window = Window { start_ns, end_ns: start_ns + plan.measured.as_nanos() as u64 };
+        for caller in self.pairs..2 * self.pairs {
+            self.crew.tell(caller, Instruction::Go(window));
+        }
+        let drivers = self.crew.processes();
+        let mut driven = Vec::new();
+        let mut listen = |crew: &Crew, until| listen(crew, until, on_batch, &mut driven);
+        listen(&self.crew, start)?;
+        let before = Usage::now(plan.subject, &drivers);
+        listen(&self.crew, start + plan.measured)?;
+        let after = Usage::now(plan.subject, &drivers);
+        let memory = Memory::of(plan.subject);
+        let deadline = Instant::now() + PATIENCE;
+        while driven.len() < self.pairs {
+            if !listen_once(&self.crew, deadline, on_batch, &mut driven)? {
+                return Err("a caller did not finish".to_owned());
+            }
+        }
+        let callees = self.dismiss_callees()?;
+        let usage = after.since(&before);
+        Ok(judge(plan, &driven, callees, &usage, memory.ok()))
+    }
+
+    fn dismiss_callees(&mut self) -> Result<Traffic, String> {
+        for callee in 0..self.pairs {
+            self.crew.finish(callee);
+        }
+        let mut traffic = Traffic::default();
+        await_all(&self.crew, self.pairs, "callee", |at, report| match report {
+            Report::Served(served) if at < self.pairs => {
+                traffic.add(*served);
+                true
+            }
+            _ => false,
+        })?;
+        Ok(traffic)
+    }
+}
+
+/// Waits for `count` reports that `expected` knows; anything else but a failure is passed over.
+fn await_all(
+    crew: &Crew,
+    count: usize,
+    what: &str,
+    mut expected: impl FnMut(usize, &Report) -> bool,
+) -> Result<(), String> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut found = 0;
+    while found < count {
+        match crew.next(deadline) {
+            Some((at, report)) if expected(at, &report) => found += 1,
+            Some((_, Report::Failed { why })) => return Err(format!("{what}: {why}")),
+            Some(_) => {}
+            None => return Err(format!("{what}: no word within {} s", PATIENCE.as_secs())),
+        }
+    }
+    Ok(())
+}
+
+/// Takes reports until a moment has come.
+fn listen(
+    crew: &Crew,
+    until: Instant,
+    on_batch: &mut dyn FnMut(f64),
+    driven: &mut Vec<Driven>,
+) -> Result<(), String> {
+    while listen_once(crew, until, on_batch, driven)? {}
+    Ok(())
+}
+
+/// Takes one report; false when none came in time.
+fn listen_once(
+    crew: &Crew,
+    deadline: Instant,
+    on_batch: &mut dyn FnMut(f64),
+    driven: &mut Vec<Driven>,
+) -> Result<bool, String> {
+    match crew.next(deadline) {
+        None => return Ok(false),
+        Some((_, Report::Batch { average_ms })) => on_batch(average_ms),
+        Some((_, Report::Driven(found))) => driven.push(found),
+        Some((_, Report::Failed { why })) => return Err(why),
+        Some(_) => {}
+    }
+    Ok(true)
+}
+
+/// Everybody's processor time at one moment.
+struct Usage {
+    at: Instant,
+    subject: CpuTime,
+    drivers: CpuTime,
+    machine: u64,
+}
+
+struct Used {
+    seconds: f64,
+    subject_ns: f64,
+    drivers_ns: f64,
+    machine_ns: f64,
+}
+
+impl Usage {
+    fn now(subject: &[u32], drivers: &[u32]) -> Self {
+        Self {
+            at: Instant::now(),
+            subject: CpuTime::of(subject),
+            drivers: CpuTime::of(drivers),
+            machine: machine_busy(),
+        }
+    }
+
+    fn since(&self, earlier: &Self) -> Used {
+        Used {
+            seconds: self.at.duration_since(earlier.at).as_secs_f64(),
+            subject_ns: self.subject.since(&earlier.subject) as f64,
+            drivers_ns: self.drivers.since(&earlier.drivers) as f64,
+            machine_ns: self.machine.saturating_sub(earlier.machine) as f64,
+        }
+    }
+}
+
+fn judge(
+    plan: &Plan<'_>,
+    driven: &[Driven],
+    callees: Traffic,
+    used: &Used,
+    memory: Option<Memory>,
+) -> Round {
+    let mut latencies = Latencies::new();
+    let mut faults = Faults::default();
+    let mut callers = Traffic::default();
+    for caller in driven {
+        latencies.add(&caller.recorded);
+        faults.add(caller.faults);
+        callers.add(caller.traffic);
+    }
+    let calls = latencies.count();
+    let calls_per_s = calls as f64 / plan.measured.as_secs_f64();
+    // The readings of processor time come a little late at times; a rate of each cancels that.
+    let per_call = |nanoseconds: f64| match calls {
+        0 => 0.0,
+        _ => nanoseconds / 1e3 / used.seconds / calls_per_s,
+    };
+    let foreign_ns = used.machine_ns - used.subject_ns - used.drivers_ns;
+    let known = !plan.subject.is_empty();
+    let metrics = Metrics {
+        calls,
+        calls_per_s,
+        rtt_us: latencies.summary(),
+        router_cpu_us_per_call: known.then(|| per_call(used.subject_ns)),
+        driver_cpu_us_per_call: per_call(used.drivers_ns),
+        router_pss_bytes: memory.filter(|_| known).map(|memory| memory.pss),
+        router_busy_cores: used.subject_ns / 1e9 / used.seconds,
+        foreign_busy_cores: (foreign_ns / 1e9 / used.seconds).max(0.0),
+        caller_messages_per_read: callers.messages_per_read(),
+        callee_messages_per_read: callees.messages_per_read(),
+        faults,
+    };
+    let fault = faults.describe().or_else(|| (calls == 0).then(|| "no call in time".to_owned()));
+    Round { metrics, fault }
+}

@@ -1,0 +1,153 @@
+//! The floor of a case: a relay in the router's place, and ends that move the same octets.
+
+use std::time::{Duration, Instant};
+
+use super::Bench;
+use super::subjects::procedure;
+use crate::case::{Case, Socket};
+use crate::crew::Crew;
+use crate::error::BenchError;
+use crate::floor::{FloorOrder, Lengths, reference};
+use crate::placement::{Cores, Placement};
+use crate::relay::{RelayOrder, Waiting};
+use crate::report::table::number;
+use crate::round::{Ends, Plan, run};
+use crate::summary::Measured;
+use crate::target::Endpoint;
+use crate::worker::{LoadOrder, Order, Report, Role};
+
+/// A running relay and what its ends are started with.
+pub(super) struct Baseline {
+    /// Ends with this.
+    _crew: Crew,
+    pub(super) processes: Vec<u32>,
+    pub(super) ends: Vec<Ends>,
+    waiting: Waiting,
+    /// The other way to wait, and both medians of the probe: this one's first.
+    probed: Option<(Waiting, f64, f64)>,
+    lengths: Lengths,
+}
+
+/// Long enough for some thousand round trips on one core.
+const PROBE: Duration = Duration::from_millis(300);
+const PROBE_WARM_UP: Duration = Duration::from_millis(100);
+
+impl Baseline {
+    /// Starts the better relay for this case. Which it is takes a short probe, except where only
+    /// the one with epoll can serve.
+    pub(super) fn start(bench: &Bench, case: Case, cores: &Cores) -> Result<Self, BenchError> {
+        let lengths = Lengths::of(&case, &procedure(0, 0), bench.options.payload_octets)?;
+        let mut epoll = Self::with(bench, case, cores, lengths, Waiting::Epoll)?;
+        if bench.in_flight() > 1 {
+            return Ok(epoll);
+        }
+        let mut blocking = Self::with(bench, case, cores, lengths, Waiting::Blocking)?;
+        let epoll_us = epoll.probe(bench, cores);
+        let blocking_us = blocking.probe(bench, cores);
+        // A relay whose probe failed shows a median of zero; its rounds will say why.
+        if blocking_us > 0.0 && (epoll_us == 0.0 || blocking_us < epoll_us) {
+            blocking.probed = Some((Waiting::Epoll, blocking_us, epoll_us));
+            return Ok(blocking);
+        }
+        epoll.probed = Some((Waiting::Blocking, epoll_us, blocking_us));
+        Ok(epoll)
+    }
+
+    fn with(
+        bench: &Bench,
+        case: Case,
+        cores: &Cores,
+        lengths: Lengths,
+        waiting: Waiting,
+    ) -> Result<Self, BenchError> {
+        let options = &bench.options;
+        let endpoint = match case.socket {
+            Socket::Unix => {
+                let name = format!("floor-{}.sock", waiting.name());
+                Endpoint::Unix(bench.directory.path().join(name))
+            }
+            Socket::Tcp => Endpoint::Tcp(([127, 0, 0, 1], 0).into()),
+        };
+        let order = RelayOrder {
+            endpoint,
+            waiting,
+            pairs: options.pairs,
+            threads: options.router_threads.min(options.pairs),
+            lengths,
+        };
+        let mut crew = Crew::default();
+        let order = Order { cores: cores.router.clone(), role: Role::Relay(order) };
+        crew.hire(&bench.executable, &order)?;
+        let endpoint = match crew.next(Instant::now() + Duration::from_secs(10)) {
+            Some((_, Report::Ready { endpoint: Some(endpoint) })) => endpoint,
+            other => {
+                let why = format!("{other:?}");
+                return Err(BenchError::Router { name: "the floor's relay", why });
+            }
+        };
+        let load = LoadOrder { outstanding: options.outstanding, batch: options.batch };
+        let ends = (0..u32::try_from(options.pairs).unwrap_or(u32::MAX))
+            .map(|pair| {
+                let order = FloorOrder { endpoint: endpoint.clone(), pair, lengths };
+                Ends {
+                    callee: Role::FloorCallee(order.clone()),
+                    caller: Role::FloorCaller(order, load),
+                }
+            })
+            .collect();
+        let processes = crew.processes();
+        Ok(Self { _crew: crew, processes, ends, waiting, probed: None, lengths })
+    }
+
+    /// The median round trip of a short round.
+    fn probe(&self, bench: &Bench, cores: &Cores) -> f64 {
+        let plan = Plan {
+            warm_up: PROBE_WARM_UP,
+            measured: PROBE,
+            ..bench.plan(&self.ends, cores, &self.processes)
+        };
+        run(&plan, &mut |_| {}).metrics.rtt_us.p50
+    }
+
+    /// For the reader: what the floor was.
+    pub(super) fn description(&self) -> String {
+        let Lengths { call, invocation, yielded, result } = self.lengths;
+        let mut text = format!(
+            "floor: a relay that waits by {} and forwards octets, {call} → {invocation} → \
+             {yielded} → {result} per call",
+            self.waiting.name()
+        );
+        if let Some((other, own_us, other_us)) = self.probed {
+            text += &format!(
+                " (probed at {} µs; {}: {} µs)",
+                number(own_us),
+                other.name(),
+                number(other_us)
+            );
+        }
+        text
+    }
+
+    /// Whether this floor was too slow to divide by.
+    pub(super) fn suspicion(
+        &self,
+        bench: &Bench,
+        case: Case,
+        placement: Placement,
+        floor: &Measured,
+    ) -> Option<String> {
+        // The references are for one small call at a time.
+        if bench.in_flight() > 1 || self.lengths.longest() > 512 {
+            return None;
+        }
+        let reference_us = reference::rtt_us(&case, placement)?;
+        let p50_us = floor.spread(|metrics| metrics.rtt_us.p50)?.median;
+        (p50_us > reference_us * reference::TOLERANCE).then(|| {
+            format!(
+                "floor suspect: {} µs where an idle machine of the reference kind takes {}",
+                number(p50_us),
+                number(reference_us)
+            )
+        })
+    }
+}

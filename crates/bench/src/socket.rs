@@ -1,0 +1,167 @@
+//! Blocking stream sockets of either kind, as bare as the system calls themselves: the drivers
+//! must cost least, or they hide what they measure.
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketType, bind, recv, send, shutdown, socket,
+};
+
+use crate::target::Endpoint;
+
+/// A connected stream socket.
+#[derive(Debug)]
+pub struct Stream(OwnedFd);
+
+impl Stream {
+    /// Connects; over TCP without Nagle's delay.
+    pub fn connect(endpoint: &Endpoint) -> io::Result<Self> {
+        match endpoint {
+            Endpoint::Unix(path) => Ok(Self(UnixStream::connect(path)?.into())),
+            Endpoint::Tcp(address) => {
+                let stream = TcpStream::connect(address)?;
+                stream.set_nodelay(true)?;
+                Ok(Self(stream.into()))
+            }
+        }
+    }
+
+    /// Connects from a given address: one address has ports for some 28,000 connections.
+    pub fn connect_from(source: Ipv4Addr, endpoint: &Endpoint) -> io::Result<Self> {
+        let Endpoint::Tcp(address) = endpoint else { return Self::connect(endpoint) };
+        let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+        bind(&fd, &SocketAddrV4::new(source, 0))?;
+        rustix::net::connect(&fd, address)?;
+        sockopt::set_tcp_nodelay(&fd, true)?;
+        Ok(Self(fd))
+    }
+
+    /// The same socket once more, for another thread.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self(self.0.try_clone()?))
+    }
+
+    /// How long a read or write may wait before it fails; `None` for ever.
+    pub fn limit_waiting(&self, longest: Option<Duration>) -> io::Result<()> {
+        sockopt::set_socket_timeout(&self.0, Timeout::Recv, longest)?;
+        Ok(sockopt::set_socket_timeout(&self.0, Timeout::Send, longest)?)
+    }
+
+    /// One read; zero at the end of the stream.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.receive(buffer, RecvFlags::empty())
+    }
+
+    /// One read that does not wait.
+    pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.receive(buffer, RecvFlags::DONTWAIT)
+    }
+
+    fn receive(&self, buffer: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
+        loop {
+            match recv(&self.0, &mut *buffer, flags) {
+                Ok((length, _)) => return Ok(length),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Reads exactly as much as fits.
+    pub fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.read(buffer)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                length => buffer = &mut buffer[length..],
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all of it.
+    pub fn write_all(&self, mut octets: &[u8]) -> io::Result<()> {
+        while !octets.is_empty() {
+            match send(&self.0, octets, SendFlags::NOSIGNAL) {
+                Ok(length) => octets = &octets[length..],
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// One write that does not wait; how much of it was taken, possibly nothing.
+    pub fn try_write(&self, octets: &[u8]) -> io::Result<usize> {
+        loop {
+            match send(&self.0, octets, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                Ok(length) => return Ok(length),
+                Err(Errno::AGAIN) => return Ok(0),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Ends both directions, also for a thread that is reading.
+    pub fn shut_down(&self) {
+        // A peer that has closed already is as good.
+        let _ = shutdown(&self.0, Shutdown::Both);
+    }
+}
+
+impl std::os::fd::AsFd for Stream {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub enum Listener {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    /// Listens; a TCP port of zero becomes a free one.
+    pub fn bind(endpoint: &Endpoint) -> io::Result<(Self, Endpoint)> {
+        match endpoint {
+            Endpoint::Unix(path) => {
+                if let Err(error) = fs::remove_file(path)
+                    && error.kind() != io::ErrorKind::NotFound
+                {
+                    return Err(error);
+                }
+                Ok((Self::Unix(UnixListener::bind(path)?), endpoint.clone()))
+            }
+            Endpoint::Tcp(address) => {
+                let listener = TcpListener::bind(address)?;
+                let bound = Endpoint::Tcp(listener.local_addr()?);
+                Ok((Self::Tcp(listener), bound))
+            }
+        }
+    }
+
+    pub fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Self::Unix(listener) => Ok(Stream(listener.accept()?.0.into())),
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nodelay(true)?;
+                Ok(Stream(stream.into()))
+            }
+        }
+    }
+}
+
+/// A TCP address on the loopback with a port that is free now.
+pub fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}

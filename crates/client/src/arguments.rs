@@ -1,0 +1,391 @@
+//! What messages carry for the application, as values or as the octets they came in.
+
+use std::sync::OnceLock;
+
+use crosstie_wamp::codec::{self, DecodeError, Limits, TranscodeError};
+use crosstie_wamp::{Dict, Payload, Serializer, Value};
+use thiserror::Error;
+
+use crate::convert::FromValue;
+
+/// The arguments and keyword arguments of a call, a result, an event or an error.
+///
+/// What was received is kept as octets until it is looked at: arguments that are only passed on
+/// cost nothing more than their copy.
+///
+/// ```
+/// use crosstie_client::args;
+///
+/// let arguments = args![23, "apples"; fresh = true];
+/// assert_eq!(arguments.argument::<i64>(0)?, 23);
+/// assert_eq!(arguments.argument::<String>(1)?, "apples");
+/// assert!(arguments.keyword::<bool>("fresh")?);
+/// # Ok::<(), crosstie_client::ArgumentError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Arguments {
+    /// As they came, or as they were given; else the values are there.
+    octets: Option<Octets>,
+    values: OnceLock<Result<Values, DecodeError>>,
+}
+
+#[derive(Clone, Debug)]
+struct Octets {
+    serializer: Serializer,
+    args: Vec<u8>,
+    kwargs: Vec<u8>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Values {
+    args: Vec<Value>,
+    kwargs: Dict,
+}
+
+/// Why an argument is not what the application expected: its sender erred.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ArgumentError {
+    #[error("expected at least {} arguments, got {count}", index + 1)]
+    Missing { index: usize, count: usize },
+    #[error("expected a keyword argument {name:?}, got none")]
+    KeywordMissing { name: String },
+    #[error("argument {argument}: expected {expected}, got {found}")]
+    Kind {
+        argument: String,
+        expected: &'static str,
+        found: &'static str,
+    },
+    /// The serializer's own kinds of values, for instance CBOR tags.
+    #[error("arguments that are no values: {0}")]
+    Foreign(DecodeError),
+}
+
+/// Text that is not the JSON of arguments.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum JsonError {
+    #[error("not JSON: {0}")]
+    Syntax(#[from] DecodeError),
+    #[error("expected a JSON {expected}")]
+    Kind { expected: &'static str },
+}
+
+impl Arguments {
+    /// From values.
+    pub fn new(args: Vec<Value>, kwargs: Dict) -> Self {
+        Self {
+            octets: None,
+            values: OnceLock::from(Ok(Values { args, kwargs })),
+        }
+    }
+
+    /// From a JSON list and a JSON dictionary; either may be empty text.
+    ///
+    /// ```
+    /// let arguments = crosstie_client::Arguments::from_json("[1, 2]", r#"{"unit": "kg"}"#)?;
+    /// # Ok::<(), crosstie_client::JsonError>(())
+    /// ```
+    pub fn from_json(args: &str, kwargs: &str) -> Result<Self, JsonError> {
+        let json = Serializer::Json;
+        let (args, kwargs) = (args.trim(), kwargs.trim());
+        let mut values = Values::default();
+        if !args.is_empty() {
+            match codec::decode_value(json, args.as_bytes(), &Limits::default())? {
+                Value::List(list) => values.args = list,
+                _ => return Err(JsonError::Kind { expected: "list" }),
+            }
+        }
+        if !kwargs.is_empty() {
+            match codec::decode_value(json, kwargs.as_bytes(), &Limits::default())? {
+                Value::Dict(dict) => values.kwargs = dict,
+                _ => {
+                    return Err(JsonError::Kind {
+                        expected: "dictionary",
+                    });
+                }
+            }
+        }
+        Ok(Self {
+            octets: None,
+            values: OnceLock::from(Ok(values)),
+        })
+    }
+
+    /// From octets that a message had, unread.
+    pub fn from_payload(payload: &Payload<'_>) -> Self {
+        if payload.is_empty() {
+            return Self::default();
+        }
+        Self {
+            octets: Some(Octets {
+                serializer: payload.serializer,
+                args: payload.args.to_vec(),
+                kwargs: payload.kwargs.to_vec(),
+            }),
+            values: OnceLock::new(),
+        }
+    }
+
+    /// The arguments.
+    pub fn args(&self) -> Result<&[Value], ArgumentError> {
+        Ok(&self.values()?.args)
+    }
+
+    /// The keyword arguments.
+    pub fn kwargs(&self) -> Result<&Dict, ArgumentError> {
+        Ok(&self.values()?.kwargs)
+    }
+
+    /// The argument at `index`, counted from 0.
+    pub fn argument<T: FromValue>(&self, index: usize) -> Result<T, ArgumentError> {
+        let args = self.args()?;
+        let value = args.get(index).ok_or(ArgumentError::Missing {
+            index,
+            count: args.len(),
+        })?;
+        converted(value, || index.to_string())
+    }
+
+    /// The keyword argument of that name.
+    pub fn keyword<T: FromValue>(&self, name: &str) -> Result<T, ArgumentError> {
+        let missing = || ArgumentError::KeywordMissing {
+            name: name.to_owned(),
+        };
+        let mut kwargs = self.kwargs()?.iter();
+        let (_, value) = kwargs.find(|(key, _)| key == name).ok_or_else(missing)?;
+        converted(value, || format!("{name:?}"))
+    }
+
+    /// Whether there are neither arguments nor keyword arguments.
+    pub fn is_empty(&self) -> bool {
+        match (&self.octets, self.values.get()) {
+            (Some(_), _) | (None, Some(Err(_))) => false,
+            (None, Some(Ok(values))) => values.args.is_empty() && values.kwargs.is_empty(),
+            (None, None) => true,
+        }
+    }
+
+    /// The arguments as a JSON list and the keyword arguments as a JSON dictionary.
+    pub fn to_json(&self) -> Result<(String, String), TranscodeError> {
+        let (mut args, mut kwargs) = (Vec::new(), Vec::new());
+        let json = Serializer::Json;
+        self.with_payload(json, |payload| {
+            if !payload.args.is_empty() {
+                codec::transcode(payload.serializer, payload.args, json, &mut args)?;
+            }
+            if !payload.kwargs.is_empty() {
+                codec::transcode(payload.serializer, payload.kwargs, json, &mut kwargs)?;
+            }
+            Ok::<(), TranscodeError>(())
+        })??;
+        let text = |octets: Vec<u8>, empty: &str| match octets.is_empty() {
+            true => empty.to_owned(),
+            false => String::from_utf8_lossy(&octets).into_owned(),
+        };
+        Ok((text(args, "[]"), text(kwargs, "{}")))
+    }
+
+    /// Lends these as a message's payload; values are written in `serializer`.
+    pub(crate) fn with_payload<R>(
+        &self,
+        serializer: Serializer,
+        lend: impl FnOnce(&Payload<'_>) -> R,
+    ) -> Result<R, TranscodeError> {
+        if let Some(octets) = &self.octets {
+            return Ok(lend(&Payload {
+                serializer: octets.serializer,
+                args: &octets.args,
+                kwargs: &octets.kwargs,
+            }));
+        }
+        let (mut args, mut kwargs) = (Vec::new(), Vec::new());
+        // Only octets can be undecodable, and there are none.
+        if let Some(Ok(values)) = self.values.get() {
+            if !values.args.is_empty() {
+                write_list(&values.args, serializer, &mut args)?;
+            }
+            if !values.kwargs.is_empty() {
+                write_dict(&values.kwargs, serializer, &mut kwargs)?;
+            }
+        }
+        Ok(lend(&Payload {
+            serializer,
+            args: &args,
+            kwargs: &kwargs,
+        }))
+    }
+
+    fn values(&self) -> Result<&Values, ArgumentError> {
+        let values = self.values.get_or_init(|| match &self.octets {
+            Some(octets) => octets.decode(),
+            None => Ok(Values::default()),
+        });
+        values
+            .as_ref()
+            .map_err(|error| ArgumentError::Foreign(error.clone()))
+    }
+}
+
+impl Octets {
+    fn decode(&self) -> Result<Values, DecodeError> {
+        let decode = |octets| codec::decode_value(self.serializer, octets, &Limits::default());
+        let mut values = Values::default();
+        // The decoder of the message has seen that these are a list and a dictionary.
+        if !self.args.is_empty()
+            && let Value::List(list) = decode(&self.args)?
+        {
+            values.args = list;
+        }
+        if !self.kwargs.is_empty()
+            && let Value::Dict(dict) = decode(&self.kwargs)?
+        {
+            values.kwargs = dict;
+        }
+        Ok(values)
+    }
+}
+
+fn converted<T: FromValue>(
+    value: &Value,
+    argument: impl FnOnce() -> String,
+) -> Result<T, ArgumentError> {
+    T::from_value(value).ok_or_else(|| ArgumentError::Kind {
+        argument: argument(),
+        expected: T::EXPECTED,
+        found: kind_of(value),
+    })
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Integer(_) => "an integer",
+        Value::Float(_) => "a float",
+        Value::String(_) => "text",
+        Value::Binary(_) => "octets",
+        Value::List(_) => "a list",
+        Value::Dict(_) => "a dictionary",
+    }
+}
+
+impl From<()> for Arguments {
+    fn from((): ()) -> Self {
+        Self::default()
+    }
+}
+
+impl From<Vec<Value>> for Arguments {
+    fn from(args: Vec<Value>) -> Self {
+        Self::new(args, Dict::new())
+    }
+}
+
+impl From<Dict> for Arguments {
+    fn from(kwargs: Dict) -> Self {
+        Self::new(Vec::new(), kwargs)
+    }
+}
+
+/// [`Arguments`] from expressions: `args![1, "two"; three = 3.0]`, with keyword arguments after
+/// the semicolon.
+#[macro_export]
+macro_rules! args {
+    ($($value:expr),* $(,)?) => {
+        $crate::Arguments::new(
+            ::std::vec![$($crate::IntoValue::into_value($value)),*],
+            ::std::vec::Vec::new(),
+        )
+    };
+    ($($value:expr),*; $($key:ident = $keyword:expr),+ $(,)?) => {
+        $crate::Arguments::new(
+            ::std::vec![$($crate::IntoValue::into_value($value)),*],
+            ::std::vec![$((
+                ::std::string::String::from(::std::stringify!($key)),
+                $crate::IntoValue::into_value($keyword),
+            )),+],
+        )
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_in_and_out_is_the_same() {
+        let json = (
+            r#"[1,-2.5,"a",true,null,[1]]"#,
+            r#"{"k":{"x":"\u0000AQI="}}"#,
+        );
+        let given = Arguments::from_json(json.0, json.1).unwrap();
+        for serializer in Serializer::ALL {
+            let received = given
+                .with_payload(serializer, Arguments::from_payload)
+                .unwrap();
+            let (args, kwargs) = received.to_json().unwrap();
+            assert_eq!((args.as_str(), kwargs.as_str()), json, "{serializer}");
+            assert_eq!(received.args().unwrap(), given.args().unwrap());
+            assert_eq!(received.kwargs().unwrap(), given.kwargs().unwrap());
+        }
+    }
+
+    #[test]
+    fn nothing_is_nothing() {
+        let nothing = [
+            Arguments::default(),
+            args![],
+            ().into(),
+            Arguments::from_json(" ", "").unwrap(),
+            Arguments::from_payload(&Payload::EMPTY),
+        ];
+        for arguments in nothing {
+            assert!(arguments.is_empty());
+            assert_eq!(arguments.args().unwrap(), []);
+            let json = ("[]".to_owned(), "{}".to_owned());
+            assert_eq!(arguments.to_json().unwrap(), json);
+        }
+    }
+
+    #[test]
+    fn errors_say_what_came() {
+        let arguments = args!["x"; n = 1.5];
+        let check = |error: ArgumentError, text: &str| assert_eq!(error.to_string(), text);
+        check(
+            arguments.argument::<i64>(0).unwrap_err(),
+            "argument 0: expected an integer, got text",
+        );
+        check(
+            arguments.argument::<String>(1).unwrap_err(),
+            "expected at least 2 arguments, got 1",
+        );
+        check(
+            arguments.keyword::<u8>("n").unwrap_err(),
+            "argument \"n\": expected an integer, got a float",
+        );
+        check(
+            arguments.keyword::<u8>("m").unwrap_err(),
+            "expected a keyword argument \"m\", got none",
+        );
+        assert!(Arguments::from_json("{}", "").is_err());
+        assert!(Arguments::from_json("", "[]").is_err());
+        assert!(Arguments::from_json("[1] 2", "").is_err());
+    }
+}
+
+fn write_list(
+    values: &[Value],
+    serializer: Serializer,
+    out: &mut Vec<u8>,
+) -> Result<(), TranscodeError> {
+    codec::encode_value(&Value::List(values.to_vec()), serializer, out)
+}
+
+fn write_dict(
+    dict: &Dict,
+    serializer: Serializer,
+    out: &mut Vec<u8>,
+) -> Result<(), TranscodeError> {
+    codec::encode_value(&Value::Dict(dict.clone()), serializer, out)
+}

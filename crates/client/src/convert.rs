@@ -1,0 +1,245 @@
+//! Between an application's types and [`Value`].
+
+use crosstie_wamp::{Dict, Value};
+
+/// What can be an argument.
+pub trait IntoValue {
+    fn into_value(self) -> Value;
+}
+
+/// What an argument can be read as.
+pub trait FromValue: Sized {
+    /// What to say that was expected.
+    const EXPECTED: &'static str;
+
+    /// `None` when the value is of another kind, or out of range.
+    fn from_value(value: &Value) -> Option<Self>;
+}
+
+impl IntoValue for Value {
+    fn into_value(self) -> Value {
+        self
+    }
+}
+
+impl FromValue for Value {
+    const EXPECTED: &'static str = "a value";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        Some(value.clone())
+    }
+}
+
+macro_rules! integers {
+    ($($kind:ty)*) => {$(
+        impl IntoValue for $kind {
+            fn into_value(self) -> Value {
+                // Every one of these fits: `usize` has no more than 64 bits.
+                Value::Integer(self as i128)
+            }
+        }
+
+        impl FromValue for $kind {
+            const EXPECTED: &'static str = "an integer";
+
+            fn from_value(value: &Value) -> Option<Self> {
+                match value {
+                    Value::Integer(number) => Self::try_from(*number).ok(),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+
+integers! { i8 i16 i32 i64 isize u8 u16 u32 u64 usize }
+
+impl IntoValue for f64 {
+    fn into_value(self) -> Value {
+        Value::Float(self)
+    }
+}
+
+impl FromValue for f64 {
+    const EXPECTED: &'static str = "a number";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Float(number) => Some(*number),
+            // A JSON peer may write 2.0 as 2.
+            Value::Integer(number) => Some(*number as Self),
+            _ => None,
+        }
+    }
+}
+
+impl IntoValue for bool {
+    fn into_value(self) -> Value {
+        Value::Bool(self)
+    }
+}
+
+impl FromValue for bool {
+    const EXPECTED: &'static str = "a boolean";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        value.as_bool()
+    }
+}
+
+impl IntoValue for &str {
+    fn into_value(self) -> Value {
+        Value::String(self.to_owned())
+    }
+}
+
+impl IntoValue for String {
+    fn into_value(self) -> Value {
+        Value::String(self)
+    }
+}
+
+impl IntoValue for &String {
+    fn into_value(self) -> Value {
+        Value::String(self.clone())
+    }
+}
+
+impl FromValue for String {
+    const EXPECTED: &'static str = "text";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        value.as_str().map(Self::from)
+    }
+}
+
+/// Octets are not a list of numbers: they travel as binary.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Binary(pub Vec<u8>);
+
+impl IntoValue for Binary {
+    fn into_value(self) -> Value {
+        Value::Binary(self.0)
+    }
+}
+
+impl FromValue for Binary {
+    const EXPECTED: &'static str = "octets";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Binary(octets) => Some(Self(octets.clone())),
+            _ => None,
+        }
+    }
+}
+
+impl<T: IntoValue> IntoValue for Option<T> {
+    fn into_value(self) -> Value {
+        self.map_or(Value::Null, T::into_value)
+    }
+}
+
+impl<T: FromValue> FromValue for Option<T> {
+    const EXPECTED: &'static str = T::EXPECTED;
+
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Null => Some(None),
+            value => T::from_value(value).map(Some),
+        }
+    }
+}
+
+impl<T: IntoValue> IntoValue for Vec<T> {
+    fn into_value(self) -> Value {
+        Value::List(self.into_iter().map(T::into_value).collect())
+    }
+}
+
+impl<T: FromValue> FromValue for Vec<T> {
+    const EXPECTED: &'static str = "a list of one kind";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::List(values) => values.iter().map(T::from_value).collect(),
+            _ => None,
+        }
+    }
+}
+
+impl IntoValue for Dict {
+    fn into_value(self) -> Value {
+        Value::Dict(self)
+    }
+}
+
+impl FromValue for Dict {
+    const EXPECTED: &'static str = "a dictionary";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        value.as_dict().cloned()
+    }
+}
+
+#[cfg(feature = "serde_json")]
+mod json {
+    use serde_json::Value as Json;
+
+    use super::{FromValue, IntoValue};
+    use crosstie_wamp::Value;
+
+    impl IntoValue for Json {
+        fn into_value(self) -> Value {
+            match self {
+                Self::Null => Value::Null,
+                Self::Bool(flag) => Value::Bool(flag),
+                Self::Number(number) => match number.as_i128() {
+                    Some(integer) => Value::Integer(integer),
+                    None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+                },
+                Self::String(text) => Value::String(text),
+                Self::Array(values) => values.into_value(),
+                Self::Object(fields) => Value::Dict(
+                    fields
+                        .into_iter()
+                        .map(|(key, value)| (key, value.into_value()))
+                        .collect(),
+                ),
+            }
+        }
+    }
+
+    impl FromValue for Json {
+        const EXPECTED: &'static str = "what JSON can hold";
+
+        fn from_value(value: &Value) -> Option<Self> {
+            Some(match value {
+                Value::Null => Self::Null,
+                Value::Bool(flag) => Self::Bool(*flag),
+                Value::Integer(number) => Self::Number(serde_json::Number::from_i128(*number)?),
+                Value::Float(number) => Self::Number(serde_json::Number::from_f64(*number)?),
+                Value::String(text) => Self::String(text.clone()),
+                Value::Binary(_) => return None,
+                Value::List(values) => {
+                    Self::Array(values.iter().map(Self::from_value).collect::<Option<_>>()?)
+                }
+                Value::Dict(dict) => {
+                    let field = |(key, value): &(String, Value)| {
+                        Some((key.clone(), Self::from_value(value)?))
+                    };
+                    Self::Object(dict.iter().map(field).collect::<Option<_>>()?)
+                }
+            })
+        }
+    }
+
+    #[cfg(test)]
+    #[test]
+    fn json_values_survive() {
+        let json = serde_json::json!({"a": [1, -2, 2.5, "x", null, true], "b": u64::MAX});
+        let value = json.clone().into_value();
+        assert_eq!(Json::from_value(&value), Some(json));
+        assert_eq!(Json::from_value(&Value::Float(f64::NAN)), None);
+    }
+}

@@ -1,0 +1,158 @@
+//! A stream of octets to the router: TCP or a Unix socket, with TLS around it or not.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use tokio_rustls::rustls::crypto::{
+    CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature,
+};
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{
+    ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
+};
+
+use crate::config::{Config, TlsOptions};
+use crate::endpoint::Address;
+use crate::error::ConnectError;
+
+/// What a connection's octets pass through.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Opens a connection, as far as TLS; the handshake of the transport is still to come.
+pub(crate) async fn dial(config: &Config) -> Result<Box<dyn Stream>, ConnectError> {
+    let failed = |source| ConnectError::Dial {
+        endpoint: config.endpoint.to_string(),
+        source,
+    };
+    match &config.endpoint.address {
+        Address::Unix(path) => Ok(Box::new(UnixStream::connect(path).await.map_err(failed)?)),
+        Address::Tcp { host, port, tls } => {
+            let stream = TcpStream::connect((host.as_str(), *port))
+                .await
+                .map_err(failed)?;
+            // A message leaves when it is written; whole batches are written at once.
+            stream.set_nodelay(true).map_err(failed)?;
+            if !tls {
+                return Ok(Box::new(stream));
+            }
+            let secured = secure(stream, host, &config.tls).await;
+            let stream = secured.map_err(|source| ConnectError::Tls {
+                endpoint: config.endpoint.to_string(),
+                source,
+            })?;
+            Ok(Box::new(stream))
+        }
+    }
+}
+
+async fn secure(
+    stream: TcpStream,
+    host: &str,
+    options: &TlsOptions,
+) -> io::Result<impl Stream + use<>> {
+    let invalid = |error: &dyn std::fmt::Display| {
+        io::Error::new(io::ErrorKind::InvalidInput, error.to_string())
+    };
+    let name = ServerName::try_from(host.to_owned()).map_err(|error| invalid(&error))?;
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| invalid(&error))?;
+    let config = if options.insecure {
+        builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(TrustAnybody(provider)))
+            .with_no_client_auth()
+    } else {
+        builder
+            .with_root_certificates(roots(options)?)
+            .with_no_client_auth()
+    };
+    TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+}
+
+/// Whose signature makes a router's certificate trusted.
+fn roots(options: &TlsOptions) -> io::Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    if options.system_roots {
+        // Single certificates of the system that cannot be read are the system's business; when
+        // none can, the error below says so.
+        let loaded = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(loaded.certs);
+    }
+    for path in &options.ca_files {
+        let wrong = |reason: String| {
+            let text = format!("CA file {}: {reason}", path.display());
+            io::Error::new(io::ErrorKind::InvalidInput, text)
+        };
+        let certificates = CertificateDer::pem_file_iter(path)
+            .and_then(Iterator::collect::<Result<Vec<_>, pem::Error>>)
+            .map_err(|error| wrong(error.to_string()))?;
+        if certificates.is_empty() {
+            return Err(wrong("expected certificates, found none".to_owned()));
+        }
+        for certificate in certificates {
+            let added = roots.add(certificate);
+            added.map_err(|error| wrong(error.to_string()))?;
+        }
+    }
+    if roots.is_empty() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "no certificate authority to trust: this system has none, and no CA file was given",
+        ));
+    }
+    Ok(roots)
+}
+
+/// Checks that whoever shows a certificate has its key, and nothing else.
+#[derive(Debug)]
+struct TrustAnybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for TrustAnybody {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, TlsError> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

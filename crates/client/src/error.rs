@@ -1,0 +1,246 @@
+//! What can go wrong, one enum for each operation; every variant says who erred.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosstie_wamp::codec::TranscodeError;
+use thiserror::Error;
+
+use crate::arguments::Arguments;
+use crate::authenticator::AuthenticateError;
+use crate::endpoint::UrlError;
+
+/// An ERROR message: an error URI with arguments.
+///
+/// A handler returns one to its caller, and a caller gets one from the callee, or from the
+/// router when no callee could be asked.
+#[derive(Clone, Debug, Error)]
+#[error("{uri}{}", Shown(arguments))]
+pub struct ApplicationError {
+    pub uri: String,
+    pub arguments: Arguments,
+}
+
+impl ApplicationError {
+    /// An error of that URI, for instance `com.example.error.too_young`.
+    pub fn new(uri: impl Into<String>, arguments: impl Into<Arguments>) -> Self {
+        Self {
+            uri: uri.into(),
+            arguments: arguments.into(),
+        }
+    }
+}
+
+struct Shown<'a>(&'a Arguments);
+
+impl std::fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        match self.0.to_json() {
+            Ok((args, kwargs)) if kwargs == "{}" => write!(f, " {args}"),
+            Ok((args, kwargs)) => write!(f, " {args} {kwargs}"),
+            Err(error) => write!(f, " (arguments that JSON cannot show: {error})"),
+        }
+    }
+}
+
+/// Why a message cannot be sent: the application asked for too much.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Unsendable {
+    #[error("message of {length} octets, where the router accepts at most {length_max}")]
+    TooLong { length: usize, length_max: usize },
+    #[error("arguments that the session's serializer cannot hold: {0}")]
+    Arguments(#[from] TranscodeError),
+}
+
+/// Why a client did not get to join a realm.
+#[non_exhaustive]
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    #[error(transparent)]
+    Url(#[from] UrlError),
+    /// Nobody listens there, or the way there is broken.
+    #[error("cannot reach {endpoint}: {source}")]
+    Dial { endpoint: String, source: io::Error },
+    /// The router's certificate is not trusted, or the files of those to trust are wrong.
+    #[error("no TLS with {endpoint}: {source}")]
+    Tls { endpoint: String, source: io::Error },
+    /// Whoever listens there does not speak that transport, or not with this serializer.
+    #[error("no handshake with {endpoint}: {reason}")]
+    Handshake { endpoint: String, reason: String },
+    /// The router refused the session.
+    #[error("router refused realm {realm:?}: {error}")]
+    Aborted {
+        realm: String,
+        error: ApplicationError,
+    },
+    #[error(transparent)]
+    Authenticate(#[from] AuthenticateError),
+    /// The connection ended before the session began.
+    #[error("{endpoint}: {cause}")]
+    Lost {
+        endpoint: String,
+        cause: Disconnected,
+    },
+    #[error("no session with {endpoint} within {after:?}")]
+    TimedOut { endpoint: String, after: Duration },
+}
+
+/// Why there is no session any more.
+#[non_exhaustive]
+#[derive(Clone, Debug, Error)]
+pub enum Disconnected {
+    #[error("this client has left")]
+    Left,
+    #[error("the router ended the session: {0}")]
+    Goodbye(ApplicationError),
+    #[error("the router aborted the session: {0}")]
+    Aborted(ApplicationError),
+    #[error("the router closed the connection{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    Closed { reason: Option<String> },
+    #[error("the connection broke: {0}")]
+    Broken(Arc<io::Error>),
+    #[error("the router broke the protocol: {0}")]
+    Protocol(String),
+    #[error("the router was silent for {0:?} after a ping")]
+    Silent(Duration),
+    #[error("the router takes no more octets: {0} are waiting for it")]
+    Stalled(usize),
+    /// The last of the attempts that the configuration allows has failed.
+    #[error("reconnecting failed {attempts} times: {last}")]
+    GivenUp {
+        attempts: u32,
+        last: Arc<ConnectError>,
+    },
+}
+
+/// Why a call has no result.
+#[non_exhaustive]
+#[derive(Clone, Debug, Error)]
+pub enum CallError {
+    /// The callee failed, or the router found none that may be called.
+    #[error("{0}")]
+    Application(ApplicationError),
+    /// The call was cancelled: `wamp.error.canceled`.
+    #[error("call cancelled: {0}")]
+    Canceled(ApplicationError),
+    #[error("no result in time")]
+    TimedOut,
+    /// More arguments were sent to a call that was answered already.
+    #[error("the call was answered already")]
+    Answered,
+    /// Progressive results came faster than they were taken; the call was cancelled.
+    #[error("more than {results_max} progressive results were waiting")]
+    Overflow { results_max: usize },
+    #[error(transparent)]
+    Unsendable(#[from] Unsendable),
+    #[error("{0}")]
+    Disconnected(Disconnected),
+}
+
+/// Why a procedure was not registered or unregistered.
+#[non_exhaustive]
+#[derive(Clone, Debug, Error)]
+pub enum RegisterError {
+    #[error("router refused: {0}")]
+    Refused(ApplicationError),
+    #[error(transparent)]
+    Unsendable(#[from] Unsendable),
+    #[error("{0}")]
+    Disconnected(Disconnected),
+}
+
+/// Why a topic was not subscribed or unsubscribed.
+#[non_exhaustive]
+#[derive(Clone, Debug, Error)]
+pub enum SubscribeError {
+    #[error("router refused: {0}")]
+    Refused(ApplicationError),
+    #[error(transparent)]
+    Unsendable(#[from] Unsendable),
+    #[error("{0}")]
+    Disconnected(Disconnected),
+}
+
+/// Why nothing was published, or not to the router's knowledge.
+#[non_exhaustive]
+#[derive(Clone, Debug, Error)]
+pub enum PublishError {
+    #[error("router refused: {0}")]
+    Refused(ApplicationError),
+    #[error(transparent)]
+    Unsendable(#[from] Unsendable),
+    #[error("{0}")]
+    Disconnected(Disconnected),
+}
+
+/// Why a progressive result was not sent.
+#[non_exhaustive]
+#[derive(Clone, Debug, Error)]
+pub enum ProgressError {
+    /// The caller did not ask for progressive results; only a final one may be sent.
+    #[error("the caller does not take progressive results")]
+    NotWanted,
+    /// The invocation was answered, or its session has ended.
+    #[error("the invocation is over")]
+    Over,
+    #[error(transparent)]
+    Unsendable(#[from] Unsendable),
+    #[error("{0}")]
+    Disconnected(Disconnected),
+}
+
+/// What a request that the router answers once can end with; the operations' own enums say
+/// more.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    Refused(ApplicationError),
+    Unsendable(Unsendable),
+    Disconnected(Disconnected),
+}
+
+impl From<Unsendable> for Failure {
+    fn from(error: Unsendable) -> Self {
+        Self::Unsendable(error)
+    }
+}
+
+impl From<Disconnected> for Failure {
+    fn from(error: Disconnected) -> Self {
+        Self::Disconnected(error)
+    }
+}
+
+impl From<Failure> for CallError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(error) => match error.uri.as_str() {
+                "wamp.error.canceled" => Self::Canceled(error),
+                "wamp.error.timeout" => Self::TimedOut,
+                _ => Self::Application(error),
+            },
+            Failure::Unsendable(error) => Self::Unsendable(error),
+            Failure::Disconnected(error) => Self::Disconnected(error),
+        }
+    }
+}
+
+macro_rules! from_failure {
+    ($($name:ident)*) => {$(
+        impl From<Failure> for $name {
+            fn from(failure: Failure) -> Self {
+                match failure {
+                    Failure::Refused(error) => Self::Refused(error),
+                    Failure::Unsendable(error) => Self::Unsendable(error),
+                    Failure::Disconnected(error) => Self::Disconnected(error),
+                }
+            }
+        }
+    )*};
+}
+
+from_failure! { RegisterError SubscribeError PublishError }

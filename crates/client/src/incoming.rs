@@ -1,0 +1,141 @@
+//! Messages out of what a connection brings.
+
+use crosstie_wamp::codec::{self, Limits};
+use crosstie_wamp::framing::websocket::{self, Role};
+use crosstie_wamp::framing::{FramingError, Item, Step, batched, rawsocket};
+use crosstie_wamp::{Message, Serializer};
+
+use crate::outgoing::{Format, Wire};
+
+/// Octets received and not yet understood, with the decoder of their framing.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    buffer: Vec<u8>,
+    decoder: Decoder,
+    serializer: Serializer,
+    batched: bool,
+}
+
+#[derive(Debug)]
+enum Decoder {
+    RawSocket(rawsocket::Decoder),
+    WebSocket(websocket::Decoder),
+}
+
+/// What the router sent.
+#[derive(Debug)]
+pub(crate) enum Received<'a> {
+    Message(Message<'a>),
+    Ping(&'a [u8]),
+    Pong,
+    Close { code: Option<u16>, reason: &'a str },
+}
+
+/// Octets that break the protocol.
+#[derive(Debug)]
+pub(crate) struct Malformed {
+    /// What to close a WebSocket with.
+    pub(crate) close_code: u16,
+    pub(crate) reason: String,
+}
+
+/// How much is read at once, and what an idle connection keeps at most.
+const READ_BYTES: usize = 16 << 10;
+
+impl Incoming {
+    /// `received` came in one read with the handshake's end.
+    pub(crate) fn new(format: &Format, message_bytes_max: usize, received: Vec<u8>) -> Self {
+        let (decoder, batched) = match format.wire {
+            Wire::RawSocket => {
+                let decoder = rawsocket::Decoder::new(message_bytes_max);
+                (Decoder::RawSocket(decoder), false)
+            }
+            Wire::WebSocket { batched } => {
+                let expect = match format.serializer.is_binary() {
+                    true => websocket::MessageKind::Binary,
+                    false => websocket::MessageKind::Text,
+                };
+                let config = websocket::DecoderConfig {
+                    message_bytes_max,
+                    frame_bytes_max: message_bytes_max,
+                    // The JSON decoder sees to it.
+                    validate_text: false,
+                    expect: Some(expect),
+                    ..websocket::DecoderConfig::default()
+                };
+                let decoder = websocket::Decoder::new(Role::Client, config);
+                (Decoder::WebSocket(decoder), batched)
+            }
+        };
+        Self {
+            buffer: received,
+            decoder,
+            serializer: format.serializer,
+            batched,
+        }
+    }
+
+    /// Where to append what is read next.
+    pub(crate) fn space(&mut self) -> &mut Vec<u8> {
+        self.buffer.reserve(READ_BYTES);
+        &mut self.buffer
+    }
+
+    /// Hands over everything that is there whole, in order, until `handle` says to stop.
+    pub(crate) fn drain<E: From<Malformed>>(
+        &mut self,
+        mut handle: impl FnMut(Received<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut start = 0;
+        loop {
+            let Step { consumed, item, .. } = match &mut self.decoder {
+                Decoder::RawSocket(decoder) => decoder.next(&mut self.buffer[start..]),
+                Decoder::WebSocket(decoder) => decoder.next(&mut self.buffer[start..]),
+            }
+            .map_err(Malformed::from)?;
+            if consumed == 0 {
+                break;
+            }
+            start += consumed;
+            match item {
+                None => {}
+                Some(Item::Message { octets, .. }) if self.batched => {
+                    for octets in batched::split(self.serializer, octets) {
+                        let octets = octets.map_err(Malformed::from)?;
+                        handle(Received::Message(decode(self.serializer, octets)?))?;
+                    }
+                }
+                Some(Item::Message { octets, .. }) => {
+                    handle(Received::Message(decode(self.serializer, octets)?))?;
+                }
+                Some(Item::Ping(payload)) => handle(Received::Ping(payload))?,
+                Some(Item::Pong(_)) => handle(Received::Pong)?,
+                Some(Item::Close(close)) => handle(Received::Close {
+                    code: close.code,
+                    reason: close.reason,
+                })?,
+            }
+        }
+        self.buffer.drain(..start);
+        if self.buffer.is_empty() {
+            self.buffer.shrink_to(READ_BYTES);
+        }
+        Ok(())
+    }
+}
+
+fn decode(serializer: Serializer, octets: &[u8]) -> Result<Message<'_>, Malformed> {
+    codec::decode(serializer, octets, &Limits::default()).map_err(|error| Malformed {
+        close_code: 1002,
+        reason: error.to_string(),
+    })
+}
+
+impl From<FramingError> for Malformed {
+    fn from(error: FramingError) -> Self {
+        Self {
+            close_code: error.close_code(),
+            reason: error.to_string(),
+        }
+    }
+}

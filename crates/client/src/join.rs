@@ -1,0 +1,181 @@
+//! From a URL to a joined session.
+
+use crosstie_wamp::{Dict, Value};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::authenticator::Challenge;
+use crate::config::Config;
+use crate::dial::dial;
+use crate::error::{ConnectError, Disconnected};
+use crate::handshake::{Link, shake_hands};
+use crate::incoming::{Malformed, Received};
+use crate::session::{Effect, Violation};
+use crate::shared::ClientSession;
+use crate::welcome::Welcome;
+
+/// A connection with a session on it.
+pub(crate) struct Joined {
+    pub(crate) link: Link,
+    pub(crate) session: ClientSession,
+    pub(crate) welcome: Welcome,
+}
+
+/// Dials, shakes hands and joins, within the configured time.
+pub(crate) async fn join(config: &Config) -> Result<Joined, ConnectError> {
+    let joining = async {
+        let stream = dial(config).await?;
+        let link = shake_hands(stream, config).await?;
+        open(link, config).await
+    };
+    match tokio::time::timeout(config.connect_timeout, joining).await {
+        Ok(joined) => joined,
+        Err(_) => Err(ConnectError::TimedOut {
+            endpoint: config.endpoint.to_string(),
+            after: config.connect_timeout,
+        }),
+    }
+}
+
+/// What a message means while there is no session yet.
+enum Step {
+    Joined(Welcome),
+    Challenged(Challenge),
+    Failed(ConnectError),
+}
+
+async fn open(mut link: Link, config: &Config) -> Result<Joined, ConnectError> {
+    let lost = |cause| ConnectError::Lost {
+        endpoint: config.endpoint.to_string(),
+        cause,
+    };
+    let mut session = ClientSession::new();
+    // It would take a HELLO that no router accepts.
+    let unsendable = |error: crate::error::Unsendable| ConnectError::Handshake {
+        endpoint: config.endpoint.to_string(),
+        reason: error.to_string(),
+    };
+    session
+        .hello(&config.realm, hello_details(config), &mut link.outgoing)
+        .map_err(unsendable)?;
+    loop {
+        write_out(&mut link)
+            .await
+            .map_err(|error| lost(Disconnected::Broken(error.into())))?;
+        match next_step(&mut link, &mut session, config).await? {
+            Step::Joined(welcome) => {
+                return Ok(Joined {
+                    link,
+                    session,
+                    welcome,
+                });
+            }
+            Step::Failed(error) => return Err(error),
+            Step::Challenged(challenge) => {
+                let answer = config.authenticator.answer(&challenge)?;
+                session
+                    .authenticate(&answer.signature, answer.extra, &mut link.outgoing)
+                    .map_err(unsendable)?;
+            }
+        }
+    }
+}
+
+/// The first thing that happens. The router says nothing more until it is answered, and what a
+/// router sends right behind its WELCOME stays where it is.
+async fn next_step(
+    link: &mut Link,
+    session: &mut ClientSession,
+    config: &Config,
+) -> Result<Step, ConnectError> {
+    let lost = |cause| ConnectError::Lost {
+        endpoint: config.endpoint.to_string(),
+        cause,
+    };
+    loop {
+        let read = link.stream.read_buf(link.incoming.space()).await;
+        match read {
+            Ok(0) => return Err(lost(Disconnected::Closed { reason: None })),
+            Ok(_) => {}
+            Err(error) => return Err(lost(Disconnected::Broken(error.into()))),
+        }
+        let outgoing = &mut link.outgoing;
+        let received = link.incoming.next(|received| match received {
+            Received::Message(message) => {
+                let effect = session.handle(message, outgoing)?;
+                Ok(Some(step(effect, config)))
+            }
+            Received::Ping(payload) => {
+                outgoing.pong(payload);
+                Ok(None)
+            }
+            Received::Pong => Ok(None),
+            Received::Close { reason, .. } => Ok(Some(Step::Failed(lost(Disconnected::Closed {
+                reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()),
+            })))),
+        });
+        match received {
+            Ok(None) => {}
+            Ok(Some(step)) => return Ok(step),
+            Err(Broken(reason)) => return Err(lost(Disconnected::Protocol(reason))),
+        }
+    }
+}
+
+fn step<W, I>(effect: Effect<'_, W, I>, config: &Config) -> Step {
+    match effect {
+        Effect::Joined { session, details } => Step::Joined(Welcome::new(session, details, config)),
+        Effect::Challenged { method, extra } => Step::Challenged(Challenge { method, extra }),
+        Effect::Aborted(error) => Step::Failed(ConnectError::Aborted {
+            realm: config.realm.clone(),
+            error,
+        }),
+        // While joining, a session has no other effects.
+        _ => Step::Failed(ConnectError::Lost {
+            endpoint: config.endpoint.to_string(),
+            cause: Disconnected::Protocol("a message before WELCOME".to_owned()),
+        }),
+    }
+}
+
+struct Broken(String);
+
+impl From<Malformed> for Broken {
+    fn from(error: Malformed) -> Self {
+        Self(error.reason)
+    }
+}
+
+impl From<Violation> for Broken {
+    fn from(error: Violation) -> Self {
+        Self(error.to_string())
+    }
+}
+
+fn hello_details(config: &Config) -> Dict {
+    let authenticator = &*config.authenticator;
+    let mut details = vec![
+        (
+            "agent".to_owned(),
+            Value::from(concat!("crosstie-client/", env!("CARGO_PKG_VERSION"))),
+        ),
+        (
+            "authmethods".to_owned(),
+            Value::List(vec![authenticator.method().into()]),
+        ),
+    ];
+    if let Some(authid) = authenticator.authid() {
+        details.push(("authid".to_owned(), authid.into()));
+    }
+    let extra = authenticator.hello_extra();
+    if !extra.is_empty() {
+        details.push(("authextra".to_owned(), Value::Dict(extra)));
+    }
+    details
+}
+
+async fn write_out(link: &mut Link) -> std::io::Result<()> {
+    let mut octets = Vec::new();
+    link.outgoing.take(&mut octets);
+    link.stream.write_all(&octets).await?;
+    link.stream.flush().await
+}

@@ -1,0 +1,178 @@
+//! What waits to be sent, already framed.
+
+use crosstie_wamp::codec::{self, TranscodeError};
+use crosstie_wamp::framing::{FrameError, Framing, rawsocket};
+use crosstie_wamp::{Message, Serializer};
+
+use crate::error::Unsendable;
+
+/// What the handshake agreed on for this direction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Format {
+    pub(crate) serializer: Serializer,
+    pub(crate) wire: Wire,
+    /// Octets of the longest message that the router accepts, as far as it has said.
+    pub(crate) length_max: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wire {
+    RawSocket,
+    WebSocket { batched: bool },
+}
+
+/// Octets in the order they are to be sent.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    format: Format,
+    octets: Vec<u8>,
+    masks: Masks,
+}
+
+/// Room for a head and small arguments; a longer message is moved once.
+const LENGTH_HINT: usize = 120;
+
+impl Outgoing {
+    pub(crate) fn new(format: Format) -> Self {
+        Self {
+            format,
+            octets: Vec::new(),
+            masks: Masks::default(),
+        }
+    }
+
+    pub(crate) fn serializer(&self) -> Serializer {
+        self.format.serializer
+    }
+
+    /// Appends a message, or leaves everything as it was.
+    pub(crate) fn push(&mut self, message: &Message<'_>) -> Result<(), Unsendable> {
+        let start = self.octets.len();
+        let framing = self.framing();
+        let Format {
+            serializer,
+            length_max,
+            ..
+        } = self.format;
+        let mut length = 0;
+        let hint = LENGTH_HINT + message.payload().map_or(0, |payload| payload.len());
+        let framed = framing.frame(serializer, hint, &mut self.octets, |out| {
+            let before = out.len();
+            codec::encode(message, serializer, out)?;
+            length = out.len() - before;
+            Ok::<(), TranscodeError>(())
+        });
+        match framed {
+            Ok(()) if length <= length_max => Ok(()),
+            Ok(()) => {
+                self.octets.truncate(start);
+                Err(Unsendable::TooLong { length, length_max })
+            }
+            Err(FrameError::Write(error)) => Err(Unsendable::Arguments(error)),
+            Err(FrameError::TooLong { length, length_max }) => {
+                Err(Unsendable::TooLong { length, length_max })
+            }
+        }
+    }
+
+    pub(crate) fn ping(&mut self) {
+        self.framing().ping(&[], &mut self.octets);
+    }
+
+    pub(crate) fn pong(&mut self, payload: &[u8]) {
+        self.framing().pong(payload, &mut self.octets);
+    }
+
+    pub(crate) fn close(&mut self, code: u16, reason: &str) {
+        self.framing().close(code, reason, &mut self.octets);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.octets.len()
+    }
+
+    /// Swaps what waits for an empty buffer.
+    pub(crate) fn take(&mut self, empty: &mut Vec<u8>) {
+        debug_assert!(empty.is_empty(), "what was taken before has been sent");
+        std::mem::swap(&mut self.octets, empty);
+    }
+
+    fn framing(&mut self) -> Framing {
+        match self.format.wire {
+            Wire::RawSocket => Framing::RawSocket,
+            Wire::WebSocket { batched } => Framing::WebSocketClient {
+                batched,
+                mask: self.masks.next(),
+            },
+        }
+    }
+}
+
+impl Format {
+    /// A RawSocket's, as its handshake says.
+    pub(crate) fn rawsocket(accepted: &rawsocket::Accepted) -> Self {
+        Self {
+            serializer: accepted.serializer,
+            wire: Wire::RawSocket,
+            length_max: accepted.peer_length_max,
+        }
+    }
+}
+
+/// A fresh masking key for each frame, as RFC 6455 section 5.3 demands. They are drawn from the
+/// system in lots: one system call for each frame would cost more than the frame.
+#[derive(Debug, Default)]
+struct Masks {
+    lot: [[u8; 4]; 64],
+    left: usize,
+}
+
+impl Masks {
+    fn next(&mut self) -> [u8; 4] {
+        if self.left == 0 {
+            // Without fresh ones the old must do: the connection began with a drawn nonce.
+            let _ = getrandom::fill(self.lot.as_flattened_mut());
+            self.left = self.lot.len();
+        }
+        self.left -= 1;
+        self.lot[self.left]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crosstie_wamp::{Payload, RequestId, YieldOptions};
+
+    #[test]
+    fn a_message_that_does_not_fit_leaves_nothing() {
+        for wire in [Wire::RawSocket, Wire::WebSocket { batched: false }] {
+            let mut outgoing = Outgoing::new(Format {
+                serializer: Serializer::Json,
+                wire,
+                length_max: 512,
+            });
+            let text = format!("[{:?}]", "x".repeat(600));
+            let message = |args| Message::Yield {
+                request: RequestId(1),
+                options: YieldOptions::default(),
+                payload: Payload {
+                    serializer: Serializer::Json,
+                    args,
+                    kwargs: &[],
+                },
+            };
+            outgoing.push(&message(b"[1]")).unwrap();
+            let length = outgoing.len();
+            let error = outgoing.push(&message(text.as_bytes())).unwrap_err();
+            assert!(matches!(
+                error,
+                Unsendable::TooLong {
+                    length_max: 512,
+                    ..
+                }
+            ));
+            assert_eq!(outgoing.len(), length);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Realms, roles and permissions.
+
+use super::{Builder, Names};
+use crate::model::{
+    Allow, Disclose, DiscloseMe, MatchPolicy, Permission, Realm, RequestIdCheck, Role, UriCheck,
+};
+use crate::problem::Problem;
+use crate::tree::quoted;
+use crate::view::View;
+
+impl Builder<'_> {
+    pub(super) fn realms(&mut self, worker: View<'_>) -> Vec<Realm> {
+        let mut names = Names::new("the realm", "");
+        let realms = worker.objects("realms");
+        let realms = realms.map(|realm| {
+            let name = realm.text("name").unwrap_or_default();
+            names.take(name, realm.span_of("name"), self.problems);
+            let options = realm.section("options");
+            Realm {
+                name: name.to_owned(),
+                uri_check: match options.text("uri_check") {
+                    Some("strict") => UriCheck::Strict,
+                    _ => UriCheck::Loose,
+                },
+                request_id_check: match options.text("request_id_check") {
+                    Some("strict") => RequestIdCheck::Strict,
+                    _ => RequestIdCheck::Loose,
+                },
+                disclose_me: match options.text("disclose_me") {
+                    Some("refuse") => DiscloseMe::Refuse,
+                    _ => DiscloseMe::Allow,
+                },
+                roles: self.roles(realm),
+            }
+        });
+        realms.collect()
+    }
+
+    fn roles(&mut self, realm: View<'_>) -> Vec<Role> {
+        let mut names = Names::new("the role", "");
+        let roles = realm.objects("roles");
+        let roles = roles.map(|role| {
+            let name = role.text("name").unwrap_or_default();
+            names.take(name, role.span_of("name"), self.problems);
+            Role {
+                name: name.to_owned(),
+                permissions: self.permissions(role),
+            }
+        });
+        roles.collect()
+    }
+
+    /// Crossbar.io lets a permission replace an earlier one for the same pattern; so do we, and
+    /// say so.
+    fn permissions(&mut self, role: View<'_>) -> Vec<Permission> {
+        let mut permissions: Vec<Permission> = Vec::new();
+        for object in role.objects("permissions") {
+            let permission = self.permission(object);
+            let same = permissions.iter_mut().find(|earlier| {
+                (&earlier.uri, earlier.match_policy) == (&permission.uri, permission.match_policy)
+            });
+            match same {
+                None => permissions.push(permission),
+                Some(earlier) => {
+                    let message = format!(
+                        "the permission for {} replaces an earlier one for the same pattern",
+                        quoted(object.text("uri").unwrap_or_default())
+                    );
+                    let at = object.span_of("uri");
+                    self.problems.push(Problem::warning(at, message));
+                    *earlier = permission;
+                }
+            }
+        }
+        permissions
+    }
+
+    fn permission(&mut self, object: View<'_>) -> Permission {
+        let written = object.text("uri").unwrap_or_default();
+        let given = match object.text("match") {
+            Some("prefix") => Some(MatchPolicy::Prefix),
+            Some("wildcard") => Some(MatchPolicy::Wildcard),
+            Some(_) => Some(MatchPolicy::Exact),
+            None => None,
+        };
+        let (uri, match_policy) = match given {
+            Some(policy) => (written.to_owned(), policy),
+            None => unstarred(written),
+        };
+        let at = object.span_of("uri");
+        if given.is_some() && uri.contains('*') {
+            let message = format!(
+                "the star in {} stands for itself, because \"match\" is given",
+                quoted(&uri)
+            );
+            self.problems.push(Problem::warning(at, message));
+        }
+        if uri.is_empty() && match_policy == MatchPolicy::Exact {
+            let message = "the empty URI matches nothing; \"*\" matches every URI".into();
+            self.problems.push(Problem::warning(at, message));
+        }
+        let allow = object.section("allow");
+        let disclose = object.section("disclose");
+        Permission {
+            uri,
+            match_policy,
+            allow: Allow {
+                call: allow.boolean("call"),
+                register: allow.boolean("register"),
+                publish: allow.boolean("publish"),
+                subscribe: allow.boolean("subscribe"),
+            },
+            disclose: Disclose {
+                caller: disclose.boolean("caller"),
+                publisher: disclose.boolean("publisher"),
+            },
+            cache: object.boolean("cache"),
+        }
+    }
+}
+
+/// The starred form in WAMP's own: one star at the end is a prefix, any others are wildcards.
+fn unstarred(written: &str) -> (String, MatchPolicy) {
+    if !written.contains('*') {
+        return (written.to_owned(), MatchPolicy::Exact);
+    }
+    match written.strip_suffix('*') {
+        Some(prefix) if !prefix.contains('*') => (prefix.to_owned(), MatchPolicy::Prefix),
+        _ => (written.replace('*', ""), MatchPolicy::Wildcard),
+    }
+}

@@ -1,0 +1,303 @@
+//! Transports, endpoints, and what is spoken on them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::{Builder, bound, milliseconds, size, time};
+use crate::catalogue::{PAGES, SERIALIZERS};
+use crate::model::{
+    Anonymous, Auth, Deflate, Endpoint, Page, Ping, RawSocket, Realm, Serializer, TcpEndpoint, Tls,
+    Transport, TransportKind, WebSocket, WebSocketOptions,
+};
+use crate::problem::Problem;
+use crate::tree::{Span, quoted};
+use crate::view::View;
+
+/// An address that is taken, and where the file says so.
+pub(super) struct Listener {
+    endpoint: Endpoint,
+    span: Span,
+}
+
+impl Builder<'_> {
+    pub(super) fn transports(&mut self, worker: View<'_>, realms: &[Realm]) -> Vec<Transport> {
+        let transports = worker.objects("transports");
+        let transports = transports.map(|transport| Transport {
+            id: self.transports.id(transport, self.problems),
+            endpoint: self.endpoint(transport),
+            kind: self.kind(transport, realms),
+            connections_max: transport.integer("max_connections").map(size),
+            pages: match transport.text("type") {
+                Some("rawsocket") => Vec::new(),
+                _ => pages(transport, false),
+            },
+        });
+        transports.collect()
+    }
+
+    fn kind(&mut self, transport: View<'_>, realms: &[Realm]) -> TransportKind {
+        match transport.text("type") {
+            Some("rawsocket") => TransportKind::RawSocket(self.rawsocket(transport, realms)),
+            Some("websocket") => TransportKind::WebSocket(self.websocket(transport, realms)),
+            _ => self.universal(transport, realms),
+        }
+    }
+
+    fn universal(&mut self, transport: View<'_>, realms: &[Realm]) -> TransportKind {
+        let rawsocket = transport.object("rawsocket");
+        let rawsocket = rawsocket.map(|rawsocket| self.rawsocket(rawsocket, realms));
+        let paths = transport.map("websocket").map(|(path, websocket)| {
+            let path = if path == "/" {
+                path.to_owned()
+            } else {
+                format!("/{path}")
+            };
+            (path, self.websocket(websocket, realms))
+        });
+        let websocket: Vec<_> = paths.collect();
+        if rawsocket.is_none() && websocket.is_empty() {
+            let message = "a universal transport needs \"rawsocket\" or a path in \"websocket\"";
+            self.problems
+                .push(Problem::error(transport.span, message.into()));
+        }
+        TransportKind::Universal {
+            rawsocket,
+            websocket,
+        }
+    }
+
+    fn rawsocket(&mut self, object: View<'_>, realms: &[Realm]) -> RawSocket {
+        let options = object.section("options");
+        RawSocket {
+            serializers: serializers(object),
+            auth: self.auth(object, realms),
+            message_bytes_max: self.message_bytes_max(options),
+            ping: Ping {
+                interval: time(options, "auto_ping_interval"),
+                timeout: time(options, "auto_ping_timeout"),
+                payload_bytes: 12,
+                restart_on_any_traffic: true,
+            },
+        }
+    }
+
+    fn websocket(&mut self, object: View<'_>, realms: &[Realm]) -> WebSocket {
+        WebSocket {
+            url: object.text("url").map(str::to_owned),
+            serializers: serializers(object),
+            auth: self.auth(object, realms),
+            options: self.websocket_options(object.section("options")),
+        }
+    }
+
+    fn websocket_options(&mut self, options: View<'_>) -> WebSocketOptions {
+        let compression = options.section("compression");
+        WebSocketOptions {
+            allowed_origins: options
+                .texts("allowed_origins")
+                .map(str::to_owned)
+                .collect(),
+            allow_null_origin: options.boolean("allow_null_origin"),
+            message_bytes_max: self.message_bytes_max(options),
+            frame_bytes_max: Some(bound(options, "max_frame_size")).filter(|max| *max > 0),
+            open_handshake_timeout: time(options, "open_handshake_timeout"),
+            close_handshake_timeout: milliseconds(options, "close_handshake_timeout"),
+            ping: Ping {
+                interval: time(options, "auto_ping_interval"),
+                timeout: time(options, "auto_ping_timeout"),
+                payload_bytes: bound(options, "auto_ping_size"),
+                restart_on_any_traffic: options.boolean("auto_ping_restart_on_any_traffic"),
+            },
+            compression: compression.object("deflate").map(deflate),
+            tcp_nodelay: options.boolean("tcp_nodelay"),
+            require_websocket_subprotocol: options.boolean("require_websocket_subprotocol"),
+            show_server_version: options.boolean("show_server_version"),
+            echo_close_codereason: options.boolean("echo_close_codereason"),
+            fail_by_drop: options.boolean("fail_by_drop"),
+        }
+    }
+
+    /// A message that no queue can hold would never reach anybody.
+    fn message_bytes_max(&mut self, options: View<'_>) -> usize {
+        const OTHERWISE: usize = 16 << 20;
+        let queue_bytes_max = self.queue_bytes_max;
+        let Some(max) = options.integer("max_message_size").map(size) else {
+            return OTHERWISE.min(queue_bytes_max);
+        };
+        if max > queue_bytes_max {
+            let message = format!(
+                "messages of {max} octets are taken here, but a queue holds only \
+                 {queue_bytes_max} (\"queue_bytes_max\" in \"limits\")"
+            );
+            let at = options.span_of("max_message_size");
+            self.problems.push(Problem::warning(at, message));
+        }
+        max
+    }
+
+    fn auth(&mut self, object: View<'_>, realms: &[Realm]) -> Auth {
+        let auth = object.section("auth");
+        let anonymous = auth.object("anonymous").map_or_else(
+            || Anonymous {
+                role: "anonymous".into(),
+                realm: None,
+                authid: None,
+            },
+            |anonymous| Anonymous {
+                role: anonymous.text("role").unwrap_or_default().into(),
+                realm: anonymous.text("realm").map(str::to_owned),
+                authid: anonymous.text("authid").map(str::to_owned),
+            },
+        );
+        let at = auth.object("anonymous").map_or(object.span, |a| a.span);
+        self.check_role(&anonymous, at, realms);
+        Auth {
+            anonymous: Some(anonymous),
+        }
+    }
+
+    /// A role that no realm has keeps everybody out. Crossbar.io takes such a file, and a realm
+    /// may be meant for another transport, so only a realm that is named must be there.
+    fn check_role(&mut self, anonymous: &Anonymous, at: Span, realms: &[Realm]) {
+        let named = anonymous.realm.as_deref();
+        if let Some(name) = named
+            && realms.iter().all(|realm| realm.name != name)
+        {
+            let message = format!("this router worker has no realm {}", quoted(name));
+            return self.problems.push(Problem::error(at, message));
+        }
+        let mut open = realms
+            .iter()
+            .filter(|realm| named.is_none_or(|name| realm.name == name));
+        let has = |realm: &Realm| realm.roles.iter().any(|role| role.name == anonymous.role);
+        if !open.any(has) {
+            let message = format!(
+                "no realm that can be joined here has the role {}: everybody will be refused",
+                quoted(&anonymous.role)
+            );
+            self.problems.push(Problem::warning(at, message));
+        }
+    }
+
+    /// The endpoint of a transport or of the admin listener.
+    pub(super) fn endpoint(&mut self, object: View<'_>) -> Endpoint {
+        let span = object.span_of("endpoint");
+        let Some(view) = object.object("endpoint") else {
+            return Endpoint::Unix {
+                path: String::new(),
+                backlog: 0,
+            };
+        };
+        let backlog = view.integer("backlog").unwrap_or(0);
+        let backlog = backlog.try_into().unwrap_or(u32::MAX);
+        let endpoint = if view.text("type") == Some("unix") {
+            Endpoint::Unix {
+                path: view.text("path").unwrap_or_default().into(),
+                backlog,
+            }
+        } else {
+            Endpoint::Tcp(TcpEndpoint {
+                interface: self.interface(view),
+                port: bound(view, "port").try_into().unwrap_or(0),
+                backlog,
+                shared: view.boolean("shared"),
+                user_timeout: time(view, "user_timeout"),
+                tls: view.object("tls").map(|tls| Tls {
+                    key: tls.text("key").unwrap_or_default().into(),
+                    certificate: tls.text("certificate").unwrap_or_default().into(),
+                    chain_certificates: tls
+                        .texts("chain_certificates")
+                        .map(str::to_owned)
+                        .collect(),
+                }),
+            })
+        };
+        let earlier = self.listeners.iter();
+        let mut earlier = earlier.filter(|earlier| collide(&earlier.endpoint, &endpoint));
+        if let Some(earlier) = earlier.next() {
+            let problem = Problem::error(span, "another listener has this address".into());
+            self.problems
+                .push(problem.note_at(earlier.span, "it is taken first here"));
+        }
+        self.listeners.push(Listener {
+            endpoint: endpoint.clone(),
+            span,
+        });
+        endpoint
+    }
+
+    fn interface(&mut self, endpoint: View<'_>) -> IpAddr {
+        let version = endpoint.integer("version");
+        let (any, local): (IpAddr, IpAddr) = match version {
+            Some(6) => (Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::LOCALHOST.into()),
+            _ => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::LOCALHOST.into()),
+        };
+        let interface = match endpoint.text("interface") {
+            None | Some("") => any,
+            Some("localhost") => local,
+            Some(address) => address.parse().unwrap_or(any),
+        };
+        if version.is_some_and(|version| (version == 6) != interface.is_ipv6()) {
+            let message = format!("{interface} is not an address of the \"version\" given");
+            let at = endpoint.span_of("interface");
+            self.problems.push(Problem::error(at, message));
+        }
+        interface
+    }
+}
+
+/// Whether the system would refuse the second of the two.
+fn collide(one: &Endpoint, other: &Endpoint) -> bool {
+    match (one, other) {
+        (Endpoint::Unix { path: one, .. }, Endpoint::Unix { path: other, .. }) => one == other,
+        (Endpoint::Tcp(one), Endpoint::Tcp(other)) => {
+            let any = one.interface.is_unspecified() || other.interface.is_unspecified();
+            let family = one.interface.is_ipv4() == other.interface.is_ipv4();
+            one.port != 0
+                && one.port == other.port
+                && family
+                && (any || one.interface == other.interface)
+                && !(one.shared && other.shared)
+        }
+        _ => false,
+    }
+}
+
+/// The pages that are listed, or, where none are, all of them or none.
+pub(super) fn pages(object: View<'_>, otherwise_all: bool) -> Vec<Page> {
+    let page = |word: &str| match word {
+        "health" => Some(Page::Health),
+        "metrics" => Some(Page::Metrics),
+        "status" => Some(Page::Status),
+        _ => None,
+    };
+    if otherwise_all && object.given("pages").is_none() {
+        return PAGES.words.iter().filter_map(|word| page(word)).collect();
+    }
+    object.texts("pages").filter_map(page).collect()
+}
+
+fn serializers(object: View<'_>) -> Vec<Serializer> {
+    let named = |name: &str| Serializer::from_name(name);
+    if object.given("serializers").is_none() {
+        return SERIALIZERS
+            .words
+            .iter()
+            .filter_map(|name| named(name))
+            .collect();
+    }
+    object.texts("serializers").filter_map(named).collect()
+}
+
+fn deflate(object: View<'_>) -> Deflate {
+    let bits = |name| {
+        let bits = bound(object, name);
+        (bits > 0).then_some(bits.try_into().unwrap_or(u8::MAX))
+    };
+    Deflate {
+        request_no_context_takeover: object.boolean("request_no_context_takeover"),
+        request_max_window_bits: bits("request_max_window_bits"),
+        no_context_takeover: object.boolean("no_context_takeover"),
+        max_window_bits: bits("max_window_bits"),
+        memory_level: bits("memory_level"),
+    }
+}

@@ -1,0 +1,243 @@
+//! How RawSocket and WebSocket are spoken: every key that is taken. Long and flat.
+
+use super::{
+    Fallback, Key, Kind, NO, Rule, Table, YES, integer, integer_or_zero, key, list_not_empty,
+};
+
+pub(super) static RAWSOCKET_OPTIONS: Table = Table {
+    path: "rawsocket.options",
+    name: "RawSocket options",
+    keys: &[
+        key(
+            "max_message_size",
+            integer(512, 16 << 20),
+            "The largest message that is taken, in octets; clients are told the next \
+             lower power of two.",
+        )
+        .otherwise("16,777,216, or `limits.queue_bytes_max` if that is less"),
+        ping_interval().own(),
+        ping_timeout().own(),
+    ],
+};
+
+pub(super) static WEBSOCKET_OPTIONS: Table = Table {
+    path: "websocket.options",
+    name: "WebSocket options",
+    keys: &[
+        key(
+            "allowed_origins",
+            list_not_empty(&Kind::Text(Rule::NotEmpty)),
+            "The web origins whose pages may connect; `*` stands for anything. Clients \
+             that are no browser send no origin and are always let in.",
+        )
+        .otherwise("every origin"),
+        key(
+            "allow_null_origin",
+            Kind::Boolean,
+            "Whether pages without an origin of their own (files, sandboxed frames) may \
+             connect.",
+        )
+        .fallback(YES),
+        key(
+            "max_message_size",
+            integer(1, 64 << 20),
+            "The largest message that is taken, in octets, decompressed.",
+        )
+        .otherwise("16,777,216, or `limits.queue_bytes_max` if that is less"),
+        key(
+            "max_frame_size",
+            integer_or_zero(1, 64 << 20),
+            "The largest frame that is taken, in octets; 0: only the message's size counts.",
+        )
+        .fallback(Fallback::Integer(0)),
+        key(
+            "open_handshake_timeout",
+            MILLISECONDS,
+            "How long a client may take to its first message, in milliseconds; 0: \
+             `limits.handshake_timeout_ms` counts.",
+        )
+        .fallback(Fallback::Integer(0)),
+        key(
+            "close_handshake_timeout",
+            MILLISECONDS,
+            "How long a client may take to answer a close, in milliseconds; 0: it is \
+             not waited for.",
+        )
+        .fallback(Fallback::Integer(1_000)),
+        ping_interval(),
+        ping_timeout(),
+        key(
+            "auto_ping_size",
+            integer(12, 125),
+            "The size of a ping's payload, in octets.",
+        )
+        .fallback(Fallback::Integer(12)),
+        key(
+            "auto_ping_restart_on_any_traffic",
+            Kind::Boolean,
+            "Whether anything that the client sends counts as an answer to a ping.",
+        )
+        .fallback(YES),
+        key(
+            "compression",
+            Kind::Object(&COMPRESSION),
+            "The compressions that are offered.",
+        )
+        .otherwise("none"),
+        key(
+            "tcp_nodelay",
+            Kind::Boolean,
+            "Whether small writes leave at once (`TCP_NODELAY`).",
+        )
+        .fallback(YES),
+        key(
+            "require_websocket_subprotocol",
+            Kind::Boolean,
+            "Whether a client that names no WAMP subprotocol is refused. Otherwise it \
+             is taken to speak JSON.",
+        )
+        .fallback(YES),
+        key(
+            "show_server_version",
+            Kind::Boolean,
+            "Whether answers carry Crosstie's version.",
+        )
+        .fallback(YES),
+        key(
+            "echo_close_codereason",
+            Kind::Boolean,
+            "Whether a client's close is answered with its own code and reason.",
+        )
+        .fallback(NO),
+        key(
+            "fail_by_drop",
+            Kind::Boolean,
+            "Whether a client that breaks the protocol is dropped without a close frame.",
+        )
+        .fallback(NO),
+        key(
+            "auto_fragment_size",
+            Kind::Numbers {
+                path: "",
+                numbers: &[0],
+            },
+            "Must be 0: messages are sent in one frame.",
+        )
+        .fallback(Fallback::Integer(0)),
+        key(
+            "validate_utf8",
+            Kind::Always(true, "text that is not UTF-8 is never passed on"),
+            "Whether text messages must be UTF-8.",
+        )
+        .fallback(YES),
+        key(
+            "mask_server_frames",
+            Kind::Always(false, "RFC 6455 section 5.1 forbids it"),
+            "Whether the router masks its frames.",
+        )
+        .fallback(NO),
+        key(
+            "require_masked_client_frames",
+            Kind::Always(true, "RFC 6455 section 5.1 demands it"),
+            "Whether clients must mask theirs.",
+        )
+        .fallback(YES),
+        key(
+            "apply_mask",
+            Kind::Always(true, "RFC 6455 section 5.3 demands it"),
+            "Whether masks are applied.",
+        )
+        .fallback(YES),
+        key(
+            "enable_rfc6455",
+            Kind::Always(true, "it is the only version there is"),
+            "Whether the standard's version is spoken.",
+        )
+        .fallback(YES),
+        key(
+            "enable_flash_policy",
+            Kind::Always(false, "browsers have no Flash any more"),
+            "Whether Flash asks for a policy on the port.",
+        )
+        .fallback(NO),
+        key("enable_hybi10", Kind::Boolean, "").inert("the drafts before RFC 6455 are not spoken"),
+        key("enable_webstatus", Kind::Boolean, "")
+            .inert("the transport's pages say what plain HTTP requests can see"),
+        key("external_port", integer(1, 65_535), "")
+            .inert("the Host header is not compared with the port"),
+    ],
+};
+
+const MILLISECONDS: Kind = integer_or_zero(1_000, 86_400_000);
+
+const fn ping_interval() -> Key {
+    key(
+        "auto_ping_interval",
+        MILLISECONDS,
+        "How long a connection may be silent before it is pinged, in milliseconds; \
+             0: no pings.",
+    )
+    .fallback(Fallback::Integer(30_000))
+}
+
+const fn ping_timeout() -> Key {
+    key(
+        "auto_ping_timeout",
+        MILLISECONDS,
+        "How long the answer to a ping may take, in milliseconds, before the \
+             connection is closed; 0: for ever.",
+    )
+    .fallback(Fallback::Integer(10_000))
+}
+
+pub(super) static COMPRESSION: Table = Table {
+    path: "websocket.options.compression",
+    name: "WebSocket compression",
+    keys: &[key(
+        "deflate",
+        Kind::Object(&DEFLATE),
+        "permessage-deflate (RFC 7692).",
+    )
+    .otherwise("not offered")],
+};
+
+const WINDOW_BITS: Kind = integer_or_zero(9, 15);
+
+pub(super) static DEFLATE: Table = Table {
+    path: "websocket.options.compression.deflate",
+    name: "deflate options",
+    keys: &[
+        key(
+            "request_no_context_takeover",
+            Kind::Boolean,
+            "The client is asked to compress each message for itself.",
+        )
+        .fallback(NO),
+        key(
+            "request_max_window_bits",
+            WINDOW_BITS,
+            "The client is asked for a window of at most 2^n octets; 0: of any size.",
+        )
+        .fallback(Fallback::Integer(0)),
+        key(
+            "no_context_takeover",
+            Kind::Boolean,
+            "The router compresses each message for itself, and keeps no window between \
+             messages.",
+        )
+        .fallback(NO),
+        key(
+            "max_window_bits",
+            WINDOW_BITS,
+            "The router's window is at most 2^n octets; 0: of any size.",
+        )
+        .fallback(Fallback::Integer(0)),
+        key(
+            "memory_level",
+            integer_or_zero(1, 9),
+            "How much memory the router's compressor takes, from 1 to 9; 0: the \
+             compressor's own choice.",
+        )
+        .fallback(Fallback::Integer(0)),
+    ],
+};

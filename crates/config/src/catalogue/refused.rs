@@ -1,0 +1,280 @@
+//! What Crossbar.io knows and Crosstie does not take, place by place, and why. Long and flat.
+//!
+//! A key or value that starts to work moves from here to the tables beside this file.
+
+/// Whether what is refused may be taken one day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Not yet supported.
+    Later,
+    /// Not supported.
+    Never,
+}
+
+/// What is refused at one place.
+#[derive(Debug)]
+pub struct Place {
+    /// The [`super::Table`], [`super::Words`] or [`super::Tagged`] that has this path.
+    pub path: &'static str,
+    pub refused: &'static [Refused],
+}
+
+/// One key or value that is refused.
+#[derive(Debug)]
+pub struct Refused {
+    pub name: &'static str,
+    pub when: When,
+    pub why: &'static str,
+}
+
+const ONLY_ANONYMOUS: &str = "sessions can only be anonymous";
+const NO_PROXY: &str = "a router worker serves a realm on all cores by itself";
+
+/// Keys, by the table in which they would stand.
+pub static KEYS: &[Place] = &[
+    within(
+        "controller",
+        &[
+            never("manhole", "there is no Python in the node to log in to"),
+            later("connections", "the node makes no connections of its own"),
+            later("keyring", "the node has no key yet"),
+            never("blockchain", "a router needs no blockchain"),
+            never(
+                "enable_docker",
+                "the node does not manage containers of Docker",
+            ),
+        ],
+    ),
+    within(
+        "controller.fabric",
+        &[
+            never("transport", "there is no uplink to a management node"),
+            never(
+                "heartbeat",
+                "there is no uplink to a management node; /metrics tells what it would",
+            ),
+        ],
+    ),
+    within(
+        "workers[router]",
+        &[
+            later("components", "components need container workers"),
+            never(
+                "manhole",
+                "there is no Python in a router worker to log in to",
+            ),
+            later("connections", "a router makes no connections of its own"),
+        ],
+    ),
+    within(
+        "workers[router].options",
+        &[
+            later("cpu_affinity", "the system places the threads"),
+            later(
+                "env",
+                "router workers are threads and share the node's environment",
+            ),
+            never("extra", "nothing in a router worker could read it"),
+            later(
+                "expose_controller",
+                "it is for components, and those need container workers",
+            ),
+            later(
+                "expose_shared",
+                "it is for components, and those need container workers",
+            ),
+        ],
+    ),
+    within(
+        "realms[]",
+        &[
+            later("store", "there is no event history and no call queue"),
+            later("rlinks", "there are no links between routers"),
+            later("inventory", "there are no interface catalogs"),
+        ],
+    ),
+    within(
+        "realms[].roles[]",
+        &[later("authorizer", "there are only static permissions")],
+    ),
+    within(
+        "realms[].roles[].permissions[]",
+        &[later(
+            "validate",
+            "there are no interface catalogs to validate against",
+        )],
+    ),
+    within(
+        "transports[websocket]",
+        &[later("cookie", "there is no cookie authentication")],
+    ),
+    within(
+        "transports[rawsocket]",
+        &[
+            never("cookie", "RawSocket has no cookies"),
+            never("url", "a RawSocket endpoint is its own address"),
+        ],
+    ),
+    within(
+        "transports[universal]",
+        &[
+            later("mqtt", "MQTT is not spoken"),
+            later("web", "there are no web services beside `pages`"),
+        ],
+    ),
+    within(
+        "transports[universal].rawsocket",
+        &[
+            never("id", "the universal transport has the id"),
+            never("endpoint", "the universal transport has the endpoint"),
+            never("max_connections", "it belongs to the universal transport"),
+        ],
+    ),
+    within(
+        "transports[universal].websocket{}",
+        &[
+            never("id", "the universal transport has the id"),
+            never("endpoint", "the universal transport has the endpoint"),
+            never("max_connections", "it belongs to the universal transport"),
+            never("pages", "they belong to the universal transport"),
+            later("cookie", "there is no cookie authentication"),
+        ],
+    ),
+    within(
+        "endpoint[tcp]",
+        &[later(
+            "portrange",
+            "an endpoint listens on one port; port 0 takes any that is free",
+        )],
+    ),
+    within(
+        "endpoint[tcp].tls",
+        &[later(
+            "ca_certificates",
+            "clients are not asked for certificates",
+        )],
+    ),
+    within(
+        "websocket.options",
+        &[never("flash_policy", "browsers have no Flash any more")],
+    ),
+    within(
+        "auth",
+        &[
+            later("ticket", ONLY_ANONYMOUS),
+            later("wampcra", ONLY_ANONYMOUS),
+            later("scram", ONLY_ANONYMOUS),
+            later("cryptosign", ONLY_ANONYMOUS),
+            later("tls", ONLY_ANONYMOUS),
+            later("cookie", ONLY_ANONYMOUS),
+            never("anonymous-proxy", NO_PROXY),
+            never("cryptosign-proxy", NO_PROXY),
+        ],
+    ),
+];
+
+/// Values of a key that chooses among words or numbers, by the path of the choice.
+pub static VALUES: &[Place] = &[
+    within(
+        "(file).version",
+        &[never(
+            "1",
+            "the format is too old; upgrade the file to version 2 (`crossbar upgrade` does it)",
+        )],
+    ),
+    within(
+        "workers[].type",
+        &[
+            later("container", "only router workers are started"),
+            later("guest", "only router workers are started"),
+            later("hostmonitor", "only router workers are started"),
+            never("proxy", NO_PROXY),
+            later("websocket-testee", "only router workers are started"),
+            never("xbrmm", "a router needs no blockchain"),
+        ],
+    ),
+    within(
+        "transports[].type",
+        &[
+            never("flashpolicy", "browsers have no Flash any more"),
+            later("mqtt", "MQTT is not spoken"),
+            later("stream.testee", "there are no test transports"),
+            later(
+                "web",
+                "there are no web services; a universal or websocket transport has `pages`",
+            ),
+            later("websocket.testee", "there are no test transports"),
+        ],
+    ),
+    within(
+        "serializers[]",
+        &[
+            never(
+                "flatbuffers",
+                "its messages need a schema that WAMP does not have",
+            ),
+            later(
+                "ubjson",
+                "two encodings that cannot read each other go by this name",
+            ),
+        ],
+    ),
+    within(
+        "auth.anonymous.type",
+        &[
+            later("dynamic", "there are no dynamic authenticators"),
+            never("function", "there is no Python in a router worker"),
+        ],
+    ),
+    within(
+        "endpoint.type",
+        &[
+            never("onion", "put a Tor service before a TCP endpoint"),
+            never(
+                "twisted",
+                "there is no Twisted in the node to read its endpoint strings",
+            ),
+        ],
+    ),
+];
+
+/// What is known of `name` at `path`, in [`KEYS`] or [`VALUES`].
+pub(crate) fn find(places: &'static [Place], path: &str, name: &str) -> Option<&'static Refused> {
+    at(places, path).find(|refused| refused.name == name)
+}
+
+/// All that is known at `path`.
+pub(crate) fn at(places: &'static [Place], path: &str) -> impl Iterator<Item = &'static Refused> {
+    let here = places.iter().filter(move |place| place.path == path);
+    here.flat_map(|place| place.refused)
+}
+
+const fn within(path: &'static str, refused: &'static [Refused]) -> Place {
+    Place { path, refused }
+}
+
+const fn later(name: &'static str, why: &'static str) -> Refused {
+    Refused {
+        name,
+        when: When::Later,
+        why,
+    }
+}
+
+const fn never(name: &'static str, why: &'static str) -> Refused {
+    Refused {
+        name,
+        when: When::Never,
+        why,
+    }
+}
+
+impl When {
+    /// The beginning of the sentence that [`Refused::why`] ends.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Later => "not yet supported",
+            Self::Never => "not supported",
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What texts must look like: as a check, as a regular expression, and in words.
+
+use std::net::IpAddr;
+
+/// What a text must look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    Any,
+    NotEmpty,
+    /// Crossbar.io's form of an id.
+    Id,
+    /// A realm is a URI too; Crossbar.io does not check it, so only the grammar's least is asked.
+    RealmName,
+    /// A URI or a pattern of URIs, whose components may be empty.
+    Uri,
+    /// A segment of a web path, or `/`.
+    WebPath,
+    WebSocketUrl,
+    /// An IP address, `localhost`, or nothing for all interfaces.
+    Interface,
+}
+
+impl Rule {
+    /// The rule as a regular expression that JSON Schema and JavaScript understand.
+    pub fn pattern(self) -> Option<&'static str> {
+        match self {
+            Self::Any => None,
+            Self::NotEmpty => Some("^."),
+            Self::Id => Some("^[a-z][a-z0-9_]{2,63}$"),
+            Self::RealmName => Some("^[^\\s#]+$"),
+            Self::Uri => Some("^[^\\s#]*$"),
+            Self::WebPath => Some("^([A-Za-z0-9_-]+|/)$"),
+            Self::WebSocketUrl => Some("^wss?://[^/\\s]+"),
+            Self::Interface => None,
+        }
+    }
+
+    /// The rule in words, after "must be".
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Any => "text",
+            Self::NotEmpty => "text that is not empty",
+            Self::Id => "an id: 3 to 64 lower-case letters, digits and underscores, a letter first",
+            Self::RealmName => "the name of a realm, without whitespace and #",
+            Self::Uri => "a URI or a pattern of URIs, without whitespace and #",
+            Self::WebPath => "one segment of a web path (letters, digits, - and _), or /",
+            Self::WebSocketUrl => "a URL that begins with ws:// or wss:// and names a host",
+            Self::Interface => "an IP address, localhost, or nothing for all interfaces",
+        }
+    }
+
+    pub(crate) fn holds(self, text: &str) -> bool {
+        let word = |text: &str, more: &[u8]| {
+            let fits = |octet: u8| octet.is_ascii_alphanumeric() || more.contains(&octet);
+            !text.is_empty() && text.bytes().all(fits)
+        };
+        match self {
+            Self::Any => true,
+            Self::NotEmpty => !text.is_empty(),
+            Self::Id => {
+                (3..=64).contains(&text.len())
+                    && text.starts_with(|first: char| first.is_ascii_lowercase())
+                    && word(text, b"_")
+                    && !text.bytes().any(|octet| octet.is_ascii_uppercase())
+            }
+            Self::RealmName => !text.is_empty() && Self::Uri.holds(text),
+            Self::Uri => !text.contains(|c: char| c.is_whitespace() || c == '#'),
+            Self::WebPath => text == "/" || word(text, b"-_"),
+            Self::WebSocketUrl => text
+                .strip_prefix("ws://")
+                .or_else(|| text.strip_prefix("wss://"))
+                .is_some_and(|rest| rest.starts_with(|c: char| c != '/' && !c.is_whitespace())),
+            Self::Interface => {
+                text.is_empty() || text == "localhost" || text.parse::<IpAddr>().is_ok()
+            }
+        }
+    }
+}

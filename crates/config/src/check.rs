@@ -1,0 +1,329 @@
+//! The tree against the tables: unknown, missing and refused keys, types, ranges and words.
+//!
+//! Everything found is told, not only the first thing. A tree that passes holds what its
+//! tables say, so that reading it ([`crate::view`]) needs no checks of its own.
+
+use crate::Environment;
+use crate::catalogue::refused::{self, KEYS, VALUES};
+use crate::catalogue::{Fallback, Key, Kind, Table, Tagged};
+use crate::problem::Problem;
+use crate::tree::{Entry, Node, Span, Value, quoted};
+
+/// Checks `root` against `table`, and puts in what comes from the environment.
+pub(crate) fn check(
+    root: &mut Node,
+    table: &'static Table,
+    environment: Environment<'_>,
+    problems: &mut Vec<Problem>,
+) {
+    let mut checker = Checker {
+        environment,
+        problems,
+    };
+    checker.object(root, table, table.name);
+}
+
+struct Checker<'a> {
+    environment: Environment<'a>,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Checker<'_> {
+    fn object(&mut self, node: &mut Node, table: &'static Table, subject: &str) {
+        let Value::Object(entries) = &mut node.value else {
+            return self.mismatch(node, subject, "an object");
+        };
+        for entry in entries.iter_mut() {
+            match table.key(&entry.key) {
+                Some(key) => self.entry(entry, key, table),
+                None => self.stray(entry, table),
+            }
+        }
+        for key in table.keys {
+            let required = matches!(key.fallback, Fallback::Required);
+            if required && entries.iter().all(|entry| entry.key != key.name) {
+                let message = format!("{} needs {}", table.name, quoted(key.name));
+                let problem = Problem::error(node.span, message);
+                self.problems.push(problem.note(expectation(&key.kind)));
+            }
+        }
+    }
+
+    fn entry(&mut self, entry: &mut Entry, key: &'static Key, table: &'static Table) {
+        let mut subject = format!("{} in {}", quoted(key.name), table.name);
+        if let Some(reason) = key.inert {
+            let message = format!("{subject} has no effect: {reason}");
+            self.problems
+                .push(Problem::warning(entry.key_span, message));
+        }
+        if key.environment
+            && let Some(variable) = variable(&entry.node).map(str::to_owned)
+        {
+            if !self.substitute(&mut entry.node, key, &variable) {
+                return;
+            }
+            subject = format!("{subject} (from the environment variable {variable})");
+        }
+        self.value(&mut entry.node, &key.kind, &subject);
+    }
+
+    /// Replaces `$VARIABLE` by the variable's value; whether there is anything left to check.
+    fn substitute(&mut self, node: &mut Node, key: &'static Key, variable: &str) -> bool {
+        let found = (self.environment)(variable);
+        node.value = match (&key.kind, found) {
+            (Kind::Boolean, found) => Value::Boolean(found.is_some_and(|text| !text.is_empty())),
+            (Kind::Integer { .. }, Some(text)) => {
+                let integer = text.parse().map(Value::Integer);
+                integer.unwrap_or(Value::Text(text))
+            }
+            (_, Some(text)) => Value::Text(text),
+            (_, None) => {
+                let message = format!("the environment variable {variable} is not set");
+                self.problems.push(Problem::error(node.span, message));
+                return false;
+            }
+        };
+        true
+    }
+
+    fn value(&mut self, node: &mut Node, kind: &Kind, subject: &str) {
+        match (kind, &mut node.value) {
+            (Kind::Boolean, Value::Boolean(_)) => {}
+            (Kind::Always(only, reason), Value::Boolean(value)) => {
+                if value != only {
+                    let message = format!("{subject} can only be {only}: {reason}");
+                    self.problems.push(Problem::error(node.span, message));
+                }
+            }
+            (&Kind::Integer { min, max, or_zero }, Value::Integer(value))
+                if (min..=max).contains(value) || (or_zero && *value == 0) => {}
+            (Kind::Numbers { path, numbers }, Value::Integer(value)) => {
+                let value = *value;
+                if !numbers.contains(&value) {
+                    self.wrong_word(node, path, &value.to_string(), kind, subject);
+                }
+            }
+            (Kind::Text(rule), Value::Text(text)) if rule.holds(text) => {}
+            (Kind::OneOf(words), Value::Text(text)) => {
+                if !words.words.contains(&text.as_str()) {
+                    let text = text.clone();
+                    self.wrong_word(node, words.path, &text, kind, subject);
+                }
+            }
+            (Kind::List { of, least }, Value::List(items)) if items.len() >= *least => {
+                self.items(items, of, subject);
+            }
+            (Kind::OneOrMore(of), Value::List(items)) => self.items(items, of, subject),
+            (Kind::OneOrMore(of), _) => self.value(node, of, subject),
+            (Kind::Map { keys, of }, Value::Object(entries)) => {
+                for entry in entries {
+                    let subject = format!("{} in {subject}", quoted(&entry.key));
+                    if !keys.holds(&entry.key) {
+                        let message = format!("the key {subject} must be {}", keys.words());
+                        self.problems.push(Problem::error(entry.key_span, message));
+                    }
+                    self.value(&mut entry.node, of, &subject);
+                }
+            }
+            (Kind::Object(table), _) => self.object(node, table, subject),
+            (Kind::Tagged(tagged), _) => self.tagged(node, tagged, subject),
+            _ => self.mismatch(node, subject, &expected(kind)),
+        }
+    }
+
+    fn items(&mut self, items: &mut [Node], of: &Kind, subject: &str) {
+        let subject = format!("an item of {subject}");
+        for item in items {
+            self.value(item, of, &subject);
+        }
+    }
+
+    fn tagged(&mut self, node: &mut Node, tagged: &'static Tagged, subject: &str) {
+        if !matches!(node.value, Value::Object(_)) {
+            return self.mismatch(node, subject, "an object");
+        }
+        let names = tagged.variants.iter().map(|(name, _)| *name);
+        let names: Vec<&str> = names.collect();
+        let Some(tag) = node.entry("type") else {
+            let message = format!("{} needs \"type\"", tagged.name);
+            let problem = Problem::error(node.span, message);
+            return self
+                .problems
+                .push(problem.note(format!("it must be {}", one_of(&names))));
+        };
+        let subject = format!("\"type\" of {}", tagged.name);
+        let Value::Text(name) = &tag.node.value else {
+            return self.mismatch(&tag.node, &subject, &one_of(&names));
+        };
+        let variant = tagged.variants.iter().find(|(known, _)| known == name);
+        match variant {
+            Some((_, table)) => self.object(node, table, &subject),
+            None => {
+                let problem = wrong_word(tag.node.span, tagged.path, name, &names, &subject);
+                self.problems.push(problem);
+            }
+        }
+    }
+
+    /// A key that the table does not have.
+    fn stray(&mut self, entry: &Entry, table: &'static Table) {
+        let name = quoted(&entry.key);
+        if let Some(known) = refused::find(KEYS, table.path, &entry.key) {
+            let (when, why) = (known.when.words(), known.why);
+            let message = format!("{name} in {} is {when}: {why}", table.name);
+            return self.problems.push(Problem::error(entry.key_span, message));
+        }
+        let mut message = format!("unknown key {name} in {}", table.name);
+        let near = table.keys.iter().map(|key| key.name);
+        let near = near.chain(refused::at(KEYS, table.path).map(|refused| refused.name));
+        let places = places_below(table, &entry.key);
+        if !places.is_empty() {
+            message = format!("{message}; it belongs in {}", one_of(&places));
+        } else if let Some(near) = nearest(&entry.key, near) {
+            message = format!("{message}; did you mean {}?", quoted(near));
+        }
+        let taken = table.keys.iter().filter(|key| key.inert.is_none());
+        let taken: Vec<&str> = taken.map(|key| key.name).collect();
+        let taken = if taken.is_empty() {
+            format!("{} takes no keys", table.name)
+        } else {
+            format!("{} takes: {}", table.name, taken.join(", "))
+        };
+        self.problems
+            .push(Problem::error(entry.key_span, message).note(taken));
+    }
+
+    fn wrong_word(&mut self, node: &Node, path: &str, word: &str, kind: &Kind, subject: &str) {
+        let problem = match kind {
+            Kind::OneOf(words) => wrong_word(node.span, path, word, words.words, subject),
+            _ => match refused::find(VALUES, path, word) {
+                Some(known) => refused_word(node.span, word, known, subject),
+                None => return self.mismatch(node, subject, &expected(kind)),
+            },
+        };
+        self.problems.push(problem);
+    }
+
+    fn mismatch(&mut self, node: &Node, subject: &str, expected: &str) {
+        let found = node.describe();
+        let message = format!("{subject} must be {expected}, found {found}");
+        self.problems.push(Problem::error(node.span, message));
+    }
+}
+
+/// A text that is none of the words it should be one of.
+fn wrong_word(at: Span, path: &str, word: &str, words: &[&str], subject: &str) -> Problem {
+    if let Some(known) = refused::find(VALUES, path, word) {
+        return refused_word(at, &quoted(word), known, subject);
+    }
+    let expected = one_of(words);
+    let mut message = format!("{subject} must be {expected}, found {}", quoted(word));
+    let known = refused::at(VALUES, path).map(|refused| refused.name);
+    if let Some(near) = nearest(word, words.iter().copied().chain(known)) {
+        message = format!("{message}; did you mean {}?", quoted(near));
+    }
+    Problem::error(at, message)
+}
+
+fn refused_word(at: Span, word: &str, known: &refused::Refused, subject: &str) -> Problem {
+    let (when, why) = (known.when.words(), known.why);
+    let message = format!("{word} as {subject} is {when}: {why}");
+    Problem::error(at, message)
+}
+
+/// The variable that `$VARIABLE` or `${VARIABLE}` names.
+fn variable(node: &Node) -> Option<&str> {
+    let Value::Text(text) = &node.value else {
+        return None;
+    };
+    let name = text.strip_prefix('$')?;
+    let braced = name
+        .strip_prefix('{')
+        .and_then(|name| name.strip_suffix('}'));
+    let name = braced.unwrap_or(name);
+    let word = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'_';
+    let fits = name.bytes().all(word) && !name.starts_with(|c: char| c.is_ascii_digit());
+    (fits && !name.is_empty()).then_some(name)
+}
+
+/// What a value of this kind must be, after "must be".
+fn expected(kind: &Kind) -> String {
+    match kind {
+        Kind::Boolean => "true or false".into(),
+        Kind::Always(only, _) => only.to_string(),
+        Kind::Integer { min, max, or_zero } => {
+            let or_zero = if *or_zero { "0 or " } else { "" };
+            if *max == i64::MAX {
+                format!("{or_zero}an integer of at least {min}")
+            } else {
+                format!("{or_zero}an integer from {min} to {max}")
+            }
+        }
+        Kind::Numbers { numbers, .. } => {
+            let numbers: Vec<String> = numbers.iter().map(i64::to_string).collect();
+            numbers.join(" or ")
+        }
+        Kind::Text(rule) => rule.words().into(),
+        Kind::OneOf(words) => one_of(words.words),
+        Kind::List { least: 0, .. } => "a list".into(),
+        Kind::List { .. } => "a list that is not empty".into(),
+        Kind::OneOrMore(of) => format!("{}, or a list of such", expected(of)),
+        Kind::Map { .. } | Kind::Object(_) | Kind::Tagged(_) => "an object".into(),
+    }
+}
+
+fn expectation(kind: &Kind) -> String {
+    match kind {
+        Kind::Tagged(tagged) => {
+            let names = tagged.variants.iter().map(|(name, _)| *name);
+            let names: Vec<&str> = names.collect();
+            format!("it must be an object with \"type\" {}", one_of(&names))
+        }
+        _ => format!("it must be {}", expected(kind)),
+    }
+}
+
+/// `"a"`, `"a" or "b"`, `one of "a", "b" and "c"`.
+fn one_of(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    match words.as_slice() {
+        [] => "nothing".into(),
+        [one] => one.clone(),
+        [one, other] => format!("{one} or {other}"),
+        [firsts @ .., last] => format!("one of {} and {last}", firsts.join(", ")),
+    }
+}
+
+/// The keys of `table` whose objects take `name`, where it was written one level too high.
+fn places_below(table: &Table, name: &str) -> Vec<&'static str> {
+    fn takes(kind: &Kind, name: &str) -> bool {
+        match kind {
+            Kind::Object(table) => table.key(name).is_some(),
+            Kind::Tagged(tagged) => {
+                let mut tables = tagged.variants.iter();
+                tables.any(|(_, table)| table.key(name).is_some())
+            }
+            Kind::List { of, .. } | Kind::Map { of, .. } => takes(of, name),
+            _ => false,
+        }
+    }
+    let places = table.keys.iter().filter(|key| takes(&key.kind, name));
+    places.map(|key| key.name).collect()
+}
+
+/// The known name that `name` was most likely meant to be: one that it begins, or one of which
+/// at most a third differs.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
+    let name = plain(name);
+    let distance = |known: &str| {
+        let known = plain(known);
+        if name.len() > 2 && known.starts_with(&name) {
+            return 0;
+        }
+        strsim::osa_distance(&name, &known)
+    };
+    let known = known.map(|known| (distance(known), known));
+    let (distance, known) = known.min_by_key(|(distance, _)| *distance)?;
+    (distance <= (known.len() / 3).max(1)).then_some(known)
+}

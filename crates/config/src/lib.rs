@@ -1,0 +1,198 @@
+//! A node's configuration: Crossbar.io's format version 2, as JSON or YAML, with Crosstie's own
+//! keys beside it.
+//!
+//! ```text
+//! text ──tree──▶ positioned tree ──check──▶ the same, known to hold what the tables say
+//!                                             ──build──▶ Config, with every default filled in
+//! ```
+//!
+//! Text goes in; a checked [`Config`] or the [`Problem`]s with their places come out. Nothing
+//! but [`load`] touches the world, and the environment is an argument. The [`catalogue`] says
+//! which keys there are; the JSON Schema and the reference in the documentation are made from
+//! it. Problems are told all at once, in three steps that each need the one before: whether the
+//! text is of its format, whether every key and value is known, whether the whole makes sense.
+
+mod build;
+pub mod catalogue;
+mod check;
+mod model;
+mod problem;
+mod tree;
+mod view;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use model::{
+    Admin, Allow, Anonymous, Auth, Config, Controller, Deflate, Disclose, DiscloseMe, Endpoint,
+    Limits, MatchPolicy, Page, Permission, Ping, RawSocket, Realm, RequestIdCheck, Role,
+    RouterWorker, Serializer, ShutdownTrigger, TcpEndpoint, Tls, Transport, TransportKind,
+    UriCheck, WebSocket, WebSocketOptions, Worker,
+};
+pub use problem::{Problem, Severity, Source, render};
+pub use tree::{Format, Span};
+
+/// The environment: the value of a variable, if it is set.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The JSON Schema of what is taken, for editors.
+pub const JSON_SCHEMA: &str = include_str!("../schema/crosstie.schema.json");
+
+/// The configuration of a node that was given none, as a file.
+pub const EMBEDDED: &str = include_str!("embedded.json");
+
+/// A file of more octets is not a configuration.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// A configuration that can be used, and what is odd about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    pub config: Config,
+    pub warnings: Vec<Problem>,
+    /// What the warnings point into.
+    pub source: Source,
+}
+
+/// Why there is no configuration.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The file cannot be read.
+    Unreadable { path: PathBuf, error: io::Error },
+    /// The file's name does not say what it is written in.
+    UnknownFormat { path: PathBuf },
+    /// The file was read; at least one of the problems is an error.
+    Invalid {
+        source: Source,
+        problems: Vec<Problem>,
+    },
+}
+
+/// Checks `source`. The problems on failure hold the warnings too.
+pub fn parse(
+    source: &Source,
+    format: Format,
+    environment: Environment<'_>,
+) -> Result<(Config, Vec<Problem>), Vec<Problem>> {
+    let failed = |problems: &[Problem]| {
+        let mut severities = problems.iter().map(|problem| problem.severity);
+        severities.any(|severity| severity == Severity::Error)
+    };
+    let mut problems = Vec::new();
+    let Some(mut root) = tree::parse(&source.text, format, &mut problems) else {
+        return Err(problems);
+    };
+    check::check(&mut root, &catalogue::CONFIG, environment, &mut problems);
+    if failed(&problems) {
+        return Err(problems);
+    }
+    let file = view::View::new(&root, &catalogue::CONFIG);
+    let config = build::build(file, &mut problems);
+    if failed(&problems) {
+        return Err(problems);
+    }
+    Ok((config, problems))
+}
+
+/// Reads and checks the file at `path`; its format is told from its name.
+pub fn load(path: &Path, environment: Environment<'_>) -> Result<Loaded, Failure> {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let format = match extension {
+        Some("json") => Format::Json,
+        Some("yaml" | "yml") => Format::Yaml,
+        _ => return Err(Failure::UnknownFormat { path: path.into() }),
+    };
+    let octets = read(path).map_err(|error| Failure::Unreadable {
+        path: path.into(),
+        error,
+    })?;
+    let name = path.display().to_string();
+    let text = decode(octets).map_err(|(text, problem)| Failure::Invalid {
+        source: Source {
+            name: name.clone(),
+            text,
+        },
+        problems: vec![problem],
+    })?;
+    let source = Source { name, text };
+    match parse(&source, format, environment) {
+        Ok((config, warnings)) => Ok(Loaded {
+            config,
+            warnings,
+            source,
+        }),
+        Err(problems) => Err(Failure::Invalid { source, problems }),
+    }
+}
+
+impl Config {
+    /// The node without any file: `realm1`, where role `anonymous` may do everything, on
+    /// loopback port 8080 and the Unix socket `crosstie.sock`.
+    pub fn embedded_default() -> Self {
+        let source = Source {
+            name: "embedded".into(),
+            text: EMBEDDED.into(),
+        };
+        let parsed = parse(&source, Format::Json, &|_| None);
+        // The file is part of the program, and a test reads it.
+        let (config, _) =
+            parsed.unwrap_or_else(|problems| panic!("{}", render(&problems, &source)));
+        config
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let octets_max = usize::try_from(FILE_BYTES_MAX).unwrap_or(usize::MAX);
+    let mut octets = Vec::new();
+    let file = std::fs::File::open(path)?;
+    io::Read::read_to_end(&mut io::Read::take(file, FILE_BYTES_MAX + 1), &mut octets)?;
+    if octets.len() > octets_max {
+        let message = format!("it is larger than {FILE_BYTES_MAX} octets");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(octets)
+}
+
+/// The octets as text, without a byte order mark; or what of them is text, and where it ends.
+fn decode(octets: Vec<u8>) -> Result<String, (String, Problem)> {
+    match String::from_utf8(octets) {
+        Ok(text) => Ok(text
+            .strip_prefix('\u{feff}')
+            .map_or_else(|| text.clone(), str::to_owned)),
+        Err(error) => {
+            let end = error.utf8_error().valid_up_to();
+            let text = String::from_utf8_lossy(&error.as_bytes()[..end]).into_owned();
+            let at = Span { start: end, end };
+            Err((
+                text,
+                Problem::error(at, "the file is not UTF-8 here".into()),
+            ))
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { path, error } => {
+                write!(f, "cannot read {}: {error}", path.display())
+            }
+            Self::UnknownFormat { path } => write!(
+                f,
+                "cannot tell the format of {}: its name must end in .json, .yaml or .yml",
+                path.display()
+            ),
+            Self::Invalid { source, problems } => f.write_str(render(problems, source).trim_end()),
+        }
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unreadable { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What is wrong with a configuration, where, and how that is shown.
+
+use std::fmt::Write as _;
+
+use crate::tree::Span;
+
+/// A file's text and the name that messages call it by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    pub name: String,
+    pub text: String,
+}
+
+/// Whether a configuration can be used all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    Error,
+    Warning,
+}
+
+/// One thing found wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub severity: Severity,
+    pub span: Span,
+    /// What was found and what was expected, in one sentence.
+    pub message: String,
+    /// What helps to mend it, with the other place that it speaks of, if any.
+    pub notes: Vec<(String, Option<Span>)>,
+}
+
+impl Problem {
+    pub(crate) fn error(span: Span, message: String) -> Self {
+        Self {
+            severity: Severity::Error,
+            span,
+            message,
+            notes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn warning(span: Span, message: String) -> Self {
+        Self {
+            severity: Severity::Warning,
+            ..Self::error(span, message)
+        }
+    }
+
+    pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push((note.into(), None));
+        self
+    }
+
+    pub(crate) fn note_at(mut self, span: Span, note: impl Into<String>) -> Self {
+        self.notes.push((note.into(), Some(span)));
+        self
+    }
+}
+
+impl Source {
+    /// Line and column, both from 1; columns count characters.
+    pub fn position(&self, span: Span) -> (usize, usize) {
+        let before = self.text.get(..span.start).unwrap_or(&self.text);
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = before.bytes().filter(|octet| *octet == b'\n').count() + 1;
+        (line, before[line_start..].chars().count() + 1)
+    }
+}
+
+/// Shows `problems` in the order of the file, each with its line and a caret below.
+///
+/// ```text
+/// config.json:12:17: unknown key "relams" in a router worker; did you mean "realms"?
+///    12 |                 "relams": [
+///       |                 ^^^^^^^^
+///       = a router worker takes: id, type, options, realms, transports
+/// ```
+pub fn render(problems: &[Problem], source: &Source) -> String {
+    let mut ordered: Vec<&Problem> = problems.iter().collect();
+    ordered.sort_by_key(|problem| problem.span.start);
+    let mut out = String::new();
+    for problem in ordered {
+        let (line, column) = source.position(problem.span);
+        let kind = match problem.severity {
+            Severity::Error => "",
+            Severity::Warning => "warning: ",
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            out,
+            "{}:{line}:{column}: {kind}{}",
+            source.name, problem.message
+        );
+        excerpt(&mut out, source, problem.span);
+        for (note, at) in &problem.notes {
+            let _ = writeln!(out, "      = {note}");
+            if let Some(at) = at {
+                excerpt(&mut out, source, *at);
+            }
+        }
+    }
+    out
+}
+
+/// The line that `span` begins on, with carets below; of a long line the part around them.
+fn excerpt(out: &mut String, source: &Source, span: Span) {
+    const SHOWN_MAX: usize = 120;
+    const SHOWN_BEFORE: usize = 50;
+
+    let (line, column) = source.position(span);
+    let text = source.text.lines().nth(line - 1).unwrap_or("");
+    let before = column - 1;
+    let skipped = if text.chars().count() > SHOWN_MAX {
+        before.saturating_sub(SHOWN_BEFORE)
+    } else {
+        0
+    };
+    let shown: String = text
+        .chars()
+        .skip(skipped)
+        .take(SHOWN_MAX)
+        // A tab or an escape sequence would move the carets.
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let spanned = source.text.get(span.start..span.end).unwrap_or("");
+    let width = spanned.lines().next().unwrap_or("").chars().count().max(1);
+    let room = (shown.chars().count() + skipped)
+        .saturating_sub(before)
+        .max(1);
+    let carets = "^".repeat(width.min(room));
+    let _ = writeln!(out, "{line:>5} | {}", shown.trim_end());
+    let _ = writeln!(out, "      | {}{carets}", " ".repeat(before - skipped));
+}

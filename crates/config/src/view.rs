@@ -1,0 +1,167 @@
+//! A checked object, read by key, with the tables' defaults for what is not given.
+//!
+//! The tree has been checked against the tables before, so that a value has the kind its key
+//! says. A key that the table does not have is our own mistake, and every key is read in the
+//! tests.
+
+use crate::catalogue::{Fallback, Key, Kind, Table};
+use crate::tree::{Entry, Node, Span, Value};
+
+/// An object of the tree, or the empty one that stands for an object that is not given.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) span: Span,
+    entries: &'a [Entry],
+    table: &'static Table,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(node: &'a Node, table: &'static Table) -> Self {
+        let entries = match &node.value {
+            Value::Object(entries) => entries.as_slice(),
+            _ => &[],
+        };
+        Self {
+            span: node.span,
+            entries,
+            table,
+        }
+    }
+
+    pub(crate) fn given(&self, name: &str) -> Option<&'a Node> {
+        debug_assert!(
+            self.table.key(name).is_some(),
+            "{} has no {name}",
+            self.table.name
+        );
+        let entry = self.entries.iter().find(|entry| entry.key == name)?;
+        Some(&entry.node)
+    }
+
+    /// Where the value stands, or else the object.
+    pub(crate) fn span_of(&self, name: &str) -> Span {
+        self.given(name).map_or(self.span, |node| node.span)
+    }
+
+    pub(crate) fn boolean(&self, name: &str) -> bool {
+        match (
+            self.given(name).map(|node| &node.value),
+            self.fallback(name),
+        ) {
+            (Some(Value::Boolean(value)), _) => *value,
+            (_, Some(Fallback::Boolean(value))) => value,
+            _ => false,
+        }
+    }
+
+    pub(crate) fn integer(&self, name: &str) -> Option<i64> {
+        match (
+            self.given(name).map(|node| &node.value),
+            self.fallback(name),
+        ) {
+            (Some(Value::Integer(value)), _) => Some(*value),
+            (_, Some(Fallback::Integer(value))) => Some(value),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
+        match (
+            self.given(name).map(|node| &node.value),
+            self.fallback(name),
+        ) {
+            (Some(Value::Text(text)), _) => Some(text),
+            (_, Some(Fallback::Text(text))) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The items of a list; a single value is a list of one.
+    pub(crate) fn items(&self, name: &str) -> &'a [Node] {
+        match self.given(name) {
+            None => &[],
+            Some(Node {
+                value: Value::List(items),
+                ..
+            }) => items,
+            Some(node) => std::slice::from_ref(node),
+        }
+    }
+
+    /// The items of a list of texts.
+    pub(crate) fn texts(&self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.items(name)
+            .iter()
+            .filter_map(|item| match &item.value {
+                Value::Text(text) => Some(text.as_str()),
+                _ => None,
+            })
+    }
+
+    pub(crate) fn object(&self, name: &str) -> Option<Self> {
+        let node = self.given(name)?;
+        match self.table.key(name)?.kind {
+            Kind::Object(table) => Some(View::new(node, table)),
+            ref kind => view_of(node, kind),
+        }
+    }
+
+    /// The object, or one without any keys, whose defaults then count.
+    pub(crate) fn section(&self, name: &str) -> Self {
+        let empty = match self.table.key(name).map(|key| key.kind) {
+            Some(Kind::Object(table)) => table,
+            _ => self.table,
+        };
+        self.object(name).unwrap_or(View {
+            span: self.span,
+            entries: &[],
+            table: empty,
+        })
+    }
+
+    /// The objects of a list.
+    pub(crate) fn objects(&self, name: &str) -> impl Iterator<Item = Self> + use<'a> {
+        let of = match self.table.key(name).map(|key| key.kind) {
+            Some(Kind::List { of, .. }) => Some(of),
+            _ => None,
+        };
+        let items = self.items(name).iter();
+        items.filter_map(move |item| view_of(item, of?))
+    }
+
+    /// The keys and objects of a map.
+    pub(crate) fn map(&self, name: &str) -> impl Iterator<Item = (&'a str, Self)> + use<'a> {
+        let of = match self.table.key(name).map(|key| key.kind) {
+            Some(Kind::Map { of, .. }) => Some(of),
+            _ => None,
+        };
+        let entries: &[Entry] = match self.given(name) {
+            Some(Node {
+                value: Value::Object(entries),
+                ..
+            }) => entries,
+            _ => &[],
+        };
+        let entries = entries.iter();
+        entries.filter_map(move |entry| Some((entry.key.as_str(), view_of(&entry.node, of?)?)))
+    }
+
+    fn fallback(&self, name: &str) -> Option<Fallback> {
+        self.table.key(name).map(|key: &Key| key.fallback)
+    }
+}
+
+fn view_of<'a>(node: &'a Node, kind: &Kind) -> Option<View<'a>> {
+    match kind {
+        Kind::Object(table) => Some(View::new(node, table)),
+        Kind::Tagged(tagged) => {
+            let tag = node.entry("type")?;
+            let Value::Text(name) = &tag.node.value else {
+                return None;
+            };
+            let variant = tagged.variants.iter().find(|(known, _)| known == name);
+            variant.map(|(_, table)| View::new(node, table))
+        }
+        _ => None,
+    }
+}

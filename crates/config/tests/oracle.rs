@@ -1,0 +1,60 @@
+//! What JSON is, told by `serde_json`: mutated files are JSON for both or for neither.
+//!
+//! Only where the two are meant to differ is a text left out: keys given twice, and numbers and
+//! nesting beyond what either can hold.
+
+use crosstie_config::{EMBEDDED, Format, Source, parse};
+
+const MUTATIONS: u64 = 20_000;
+/// What mutations put in: every character with a meaning in JSON, and some without.
+const PIECES: &[&str] = &[
+    "{", "}", "[", "]", ",", ":", "\"", "\\", "\\u", "\\ud800", "\\udc00", "\\u0041", "\\x", "/",
+    "//", "/*", "*/", "#", "'", "0", "1", "-", "+", ".", "e", "E", "0x", "00", "1e5", "-0", "true",
+    "null", "NaN", "Infinity", " ", "\t", "\n", "\r", "\u{b}", "\u{c}", "\0", "\u{1f}", "\u{7f}",
+    "\u{a0}", "\u{feff}", "\u{2028}", "é", "𝄞",
+];
+
+/// SplitMix64: a failure is replayed by its seed.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn mutated(text: &str, state: &mut u64) -> String {
+    let mut characters: Vec<char> = text.chars().collect();
+    for _ in 0..=random(state) % 3 {
+        let at = random(state) as usize % (characters.len() + 1);
+        let end = (at + random(state) as usize % 4).min(characters.len());
+        let piece = PIECES[random(state) as usize % PIECES.len()];
+        characters.splice(at..end, piece.chars());
+    }
+    characters.into_iter().collect()
+}
+
+#[test]
+fn both_take_the_same_texts_for_json() {
+    let small = r#"{"version": 2, "$schema": "a\"b\u00e9\n", "x": [1, -2.5e3, true, null, {"y": ""}], "z": "é𝄞"}"#;
+    for seed in 0..MUTATIONS {
+        let mut state = seed;
+        let original = if seed % 4 == 0 { EMBEDDED } else { small };
+        let text = mutated(original, &mut state);
+        let wanted = serde_json::from_str::<serde_json::Value>(&text);
+        let source = Source {
+            name: String::new(),
+            text: text.clone(),
+        };
+        let problems = parse(&source, Format::Json, &|_| None)
+            .err()
+            .unwrap_or_default();
+        let refused = problems.iter().find(|problem| {
+            problem.message.starts_with("not JSON") || problem.message.starts_with("the file is")
+        });
+        assert!(
+            wanted.is_ok() == refused.is_none(),
+            "seed {seed}: {wanted:?}, {refused:?}\n{text}"
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! What is published about the configuration says what the tables say: the JSON Schema, and the
+//! reference in `docs/configuration.md` with its examples.
+//!
+//! `BLESS=1 cargo test -p crosstie-config` writes both anew.
+
+mod reference;
+mod schema;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crosstie_config::{EMBEDDED, Format, Source, parse, render};
+
+const BEGIN: &str = "<!-- begin: written by the tests of crates/config from its tables -->\n";
+const END: &str = "<!-- end -->\n";
+
+fn here(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn compare(path: &Path, wanted: &str) {
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(path, wanted).expect("the file can be written");
+    }
+    let found = fs::read_to_string(path).expect("the file is there");
+    assert!(
+        found == wanted,
+        "{} is not what the tables say; run with BLESS=1",
+        path.display()
+    );
+}
+
+#[test]
+fn the_schema_is_made_from_the_tables() {
+    compare(&here("schema/crosstie.schema.json"), &schema::schema());
+}
+
+#[test]
+fn the_reference_is_made_from_the_tables() {
+    let path = here("../../docs/configuration.md");
+    let text = fs::read_to_string(&path).expect("the reference is there");
+    let (before, rest) = text.split_once(BEGIN).expect("the tables begin");
+    let (_, after) = rest.split_once(END).expect("the tables end");
+    let tables = reference::reference();
+    compare(&path, &format!("{before}{BEGIN}{tables}{END}{after}"));
+}
+
+#[test]
+fn the_examples_of_the_documentation_load() {
+    let path = here("../../docs/configuration.md");
+    let text = fs::read_to_string(path).expect("the reference is there");
+    let mut count = 0;
+    for (fence, format) in [("```json\n", Format::Json), ("```yaml\n", Format::Yaml)] {
+        for block in text.split(fence).skip(1) {
+            let (text, _) = block.split_once("```").expect("the block ends");
+            loads(text, format);
+            count += 1;
+        }
+    }
+    assert!(count >= 2, "{count} examples");
+}
+
+#[test]
+fn the_embedded_configuration_loads() {
+    loads(EMBEDDED, Format::Json);
+    crosstie_config::Config::embedded_default();
+}
+
+fn loads(text: &str, format: Format) {
+    let source = Source {
+        name: "example".into(),
+        text: text.into(),
+    };
+    let environment = |name: &str| (name == "PORT").then(|| "8080".to_owned());
+    let problems =
+        parse(&source, format, &environment).map_or_else(|p| p, |(_, warnings)| warnings);
+    assert!(problems.is_empty(), "{}", render(&problems, &source));
+}

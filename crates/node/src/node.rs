@@ -1,0 +1,204 @@
+//! A node: every router worker of a configuration, started and stopped together.
+
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crosstie_config::{self as model, Config, TransportKind, Worker};
+use crosstie_transport::{Listener, WorkerOptions, Workers};
+
+use crate::listen::{self, Listening};
+use crate::router::Router;
+use crate::session;
+
+/// What a node needs to know beside its configuration.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// Relative paths of the configuration are relative to this directory.
+    pub directory: PathBuf,
+    /// How long the first thread of a router polls before it sleeps, where the configuration
+    /// asks for it.
+    pub busy_poll: Duration,
+}
+
+/// A running node.
+pub struct Node {
+    routers: Vec<Running>,
+}
+
+struct Running {
+    router: Arc<Router>,
+    workers: Arc<Workers>,
+}
+
+/// What was started, to be told to whoever started it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Started {
+    Realm {
+        worker: String,
+        realm: String,
+    },
+    /// A transport, with the URLs that clients reach it by.
+    Transport {
+        worker: String,
+        transport: String,
+        urls: Vec<String>,
+    },
+}
+
+/// Why a node did not start; nothing of it runs.
+#[derive(Debug)]
+pub struct StartError {
+    /// What was being started.
+    pub what: String,
+    pub error: io::Error,
+}
+
+impl Node {
+    /// Starts everything the configuration names; `started` is told of each part.
+    pub fn start(
+        config: &Config,
+        options: &NodeOptions,
+        mut started: impl FnMut(Started),
+    ) -> Result<Self, StartError> {
+        let mut routers = Vec::new();
+        for worker in &config.workers {
+            let Worker::Router(worker) = worker else {
+                return Err(StartError {
+                    what: "a worker".to_owned(),
+                    error: io::Error::other("only router workers are known here"),
+                });
+            };
+            routers.push(start_router(worker, &config.limits, options, &mut started)?);
+        }
+        Ok(Self { routers })
+    }
+
+    /// Says GOODBYE to every session, waits a bounded time for them to go, and stops.
+    pub fn stop(self) {
+        for running in &self.routers {
+            running.router.stop();
+            let router = Arc::clone(&running.router);
+            running.workers.spawn_first(async move {
+                for realm in router.realms() {
+                    realm.peers().iter().for_each(session::say_goodbye);
+                }
+                crosstie_transport::uncork();
+            });
+        }
+        for running in self.routers {
+            let deadline = Instant::now() + running.router.shutdown_timeout;
+            while running.router.connections() > 0 && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            running.router.watch.close_all();
+        }
+    }
+}
+
+fn start_router(
+    worker: &model::RouterWorker,
+    limits: &model::Limits,
+    options: &NodeOptions,
+    started: &mut impl FnMut(Started),
+) -> Result<Running, StartError> {
+    let mut worker_options = WorkerOptions::default();
+    worker_options.threads = worker.threads.unwrap_or(worker_options.threads);
+    if worker.busy_poll {
+        worker_options.busy_poll = options.busy_poll;
+    }
+    let workers = Workers::start(worker_options).map_err(|error| StartError {
+        what: format!("worker {}", worker.id),
+        error,
+    })?;
+    let workers = Arc::new(workers);
+    let router = Arc::new(Router::new(worker, limits));
+    for realm in router.realms() {
+        workers.spawn_first(Arc::clone(realm).keep_time());
+        started(Started::Realm {
+            worker: worker.id.clone(),
+            realm: realm.name().to_owned(),
+        });
+    }
+    let watched = Arc::clone(&router);
+    workers.spawn_first(async move { watched.watch.run().await });
+    for transport in &worker.transports {
+        let failed = |error| StartError {
+            what: format!("transport {} of worker {}", transport.id, worker.id),
+            error,
+        };
+        let listening = Listening::new(Arc::clone(&router), transport, &options.directory);
+        let listening = Arc::new(listening.map_err(failed)?);
+        let listener = workers
+            .enter_first(|| listen::bind(&transport.endpoint, &options.directory))
+            .map_err(failed)?;
+        let urls = urls(transport, &listener, options);
+        workers.spawn_first(listen::accept(listening, listener, Arc::clone(&workers)));
+        started(Started::Transport {
+            worker: worker.id.clone(),
+            transport: transport.id.clone(),
+            urls,
+        });
+    }
+    Ok(Running { router, workers })
+}
+
+/// The URLs that clients reach a transport by, in the form that the client library takes.
+fn urls(transport: &model::Transport, listener: &Listener, options: &NodeOptions) -> Vec<String> {
+    let secure = matches!(&transport.endpoint, model::Endpoint::Tcp(tcp) if tcp.tls.is_some());
+    let secure = if secure { "s" } else { "" };
+    let unix = listen::unix_path(&transport.endpoint, &options.directory);
+    let place = match (listener.local_address(), unix) {
+        (_, Some(path)) => Place::Unix(path),
+        (Ok(Some(address)), None) => Place::Tcp(address.ip(), address.port()),
+        _ => return Vec::new(),
+    };
+    let rawsocket = || place.url(&format!("rs{secure}"), "");
+    let websocket = |path: &str| place.url(&format!("ws{secure}"), path);
+    match &transport.kind {
+        TransportKind::RawSocket(_) => vec![rawsocket()],
+        TransportKind::WebSocket(options) => {
+            vec![options.url.clone().unwrap_or_else(|| websocket("/"))]
+        }
+        TransportKind::Universal {
+            rawsocket: raw,
+            websocket: by_path,
+        } => {
+            let mut urls: Vec<_> = by_path.iter().map(|(path, _)| websocket(path)).collect();
+            urls.extend(raw.as_ref().map(|_| rawsocket()));
+            urls
+        }
+        _ => Vec::new(),
+    }
+}
+
+enum Place {
+    Tcp(IpAddr, u16),
+    Unix(PathBuf),
+}
+
+impl Place {
+    fn url(&self, scheme: &str, path: &str) -> String {
+        match self {
+            Self::Tcp(IpAddr::V6(ip), port) => format!("{scheme}://[{ip}]:{port}{path}"),
+            Self::Tcp(ip, port) => format!("{scheme}://{ip}:{port}{path}"),
+            Self::Unix(socket) => format!("{scheme}+unix://{}", socket.display()),
+        }
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot start {}: {}", self.what, self.error)
+    }
+}
+
+impl std::error::Error for StartError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}

@@ -1,0 +1,143 @@
+//! What a realm sends, turned into octets in the receivers' queues.
+
+use bytes::Bytes;
+use crosstie_routing::{CloseReason, Outbox, Refused};
+use crosstie_wamp::codec::{self, TranscodeError};
+use crosstie_wamp::{Message, Payload, Serializer};
+
+use crate::counters::Counters;
+use crate::peer::{Peer, Wire};
+
+/// The outbox of one call into a realm. It is used under the realm's lock, so it only encodes
+/// heads and copies octets; the sockets are written when the input has been handled.
+pub(crate) struct RealmOutbox<'a, 'p> {
+    pub(crate) forms: &'a mut Forms<'p>,
+    pub(crate) counters: &'a Counters,
+}
+
+impl Outbox<Peer> for RealmOutbox<'_, '_> {
+    fn send(&mut self, to: &Peer, message: &Message<'_>) -> Result<(), Refused> {
+        let sent = to.send(message, self.forms);
+        match sent {
+            Ok(()) => self.counters.sent(message.kind()),
+            Err(refused) => self.counters.refused(refused),
+        }
+        sent
+    }
+
+    fn publish(&mut self, event: &Message<'_>, receivers: &mut dyn Iterator<Item = &Peer>) {
+        let mut encoded: [Option<Result<Bytes, Refused>>; Wire::COUNT] =
+            [const { None }; Wire::COUNT];
+        for peer in receivers {
+            let octets = encoded[peer.wire.index()].get_or_insert_with(|| {
+                let mut out = Vec::new();
+                // The length is judged per receiver below: their maxima differ.
+                let wire = Wire {
+                    message_bytes_max: u32::MAX,
+                    ..peer.wire
+                };
+                wire.write(event, self.forms, &mut out).map(|()| out.into())
+            });
+            let sent = match octets {
+                Err(refused) => Err(*refused),
+                Ok(octets) if octets.len() > peer.wire.message_bytes_max as usize + 4 => {
+                    Err(Refused::TooLong)
+                }
+                Ok(octets) => {
+                    peer.connection
+                        .append_shared(octets)
+                        .map_err(|refused| match refused {
+                            crosstie_transport::Refused::Gone => Refused::Gone,
+                            _ => Refused::Full,
+                        })
+                }
+            };
+            match sent {
+                Ok(()) => self.counters.sent(event.kind()),
+                Err(refused) => self.counters.dropped(refused),
+            }
+        }
+    }
+
+    fn close(&mut self, session: &Peer, _: CloseReason) {
+        self.counters.closed_for_refusal();
+        session.connection.close();
+    }
+}
+
+/// The payload of the message being handled, in each serializer that it was needed in so far.
+///
+/// A realm passes an input's payload on as it came; where a receiver's serializer differs it is
+/// transcoded once, however many receivers there are.
+pub(crate) struct Forms<'p> {
+    original: Payload<'p>,
+    transcoded: [Option<Result<Transcoded, TranscodeError>>; Serializer::ALL.len()],
+}
+
+struct Transcoded {
+    octets: Vec<u8>,
+    args_len: usize,
+}
+
+impl<'p> Forms<'p> {
+    /// For a message with this payload.
+    pub(crate) fn new(original: Payload<'p>) -> Self {
+        Self {
+            original,
+            transcoded: [const { None }; Serializer::ALL.len()],
+        }
+    }
+
+    /// The payload of `message` in `serializer`, when it is the one held here and needs another
+    /// form; `None` when the message can be encoded as it is.
+    pub(crate) fn of(
+        &mut self,
+        message: &Message<'_>,
+        serializer: Serializer,
+    ) -> Result<Option<Payload<'_>>, TranscodeError> {
+        let is_original = message.payload().is_some_and(|payload| {
+            std::ptr::eq(payload.args, self.original.args)
+                && std::ptr::eq(payload.kwargs, self.original.kwargs)
+        });
+        if !is_original || serializer == self.original.serializer || self.original.is_empty() {
+            return Ok(None);
+        }
+        self.transcode(serializer);
+        match &self.transcoded[serializer.index()] {
+            Some(Ok(Transcoded { octets, args_len })) => {
+                let (args, kwargs) = octets.split_at(*args_len);
+                Ok(Some(Payload {
+                    serializer,
+                    args,
+                    kwargs,
+                }))
+            }
+            Some(Err(e)) => Err(e.clone()),
+            None => Ok(None),
+        }
+    }
+
+    /// Makes the form for `serializer` now, so that it is there when the realm is locked.
+    pub(crate) fn transcode(&mut self, serializer: Serializer) {
+        if serializer == self.original.serializer {
+            return;
+        }
+        let original = self.original;
+        self.transcoded[serializer.index()].get_or_insert_with(|| {
+            let mut octets = Vec::with_capacity(original.len() * 2);
+            if !original.args.is_empty() {
+                codec::transcode(original.serializer, original.args, serializer, &mut octets)?;
+            }
+            let args_len = octets.len();
+            if !original.kwargs.is_empty() {
+                codec::transcode(
+                    original.serializer,
+                    original.kwargs,
+                    serializer,
+                    &mut octets,
+                )?;
+            }
+            Ok(Transcoded { octets, args_len })
+        });
+    }
+}

@@ -1,0 +1,92 @@
+//! The other end of a session, as a realm's handle: where and in which form to send to it.
+
+use std::sync::Arc;
+
+use crosstie_routing::Refused;
+use crosstie_transport::{Connection, Refused as Unqueued};
+use crosstie_wamp::Message;
+use crosstie_wamp::Serializer;
+use crosstie_wamp::codec::{self, TranscodeError};
+use crosstie_wamp::framing::{FrameError, Framing, rawsocket};
+
+use crate::outbox::Forms;
+
+/// A connection with the form of its messages. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) wire: Wire,
+}
+
+/// How a session's messages are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wire {
+    pub(crate) serializer: Serializer,
+    pub(crate) framing: Framing,
+    /// Octets of the longest message that the peer takes.
+    pub(crate) message_bytes_max: u32,
+}
+
+/// Octets of a message's head, roughly; a good guess saves moving the body behind its prefix.
+const HEAD_BYTES: usize = 40;
+
+impl Peer {
+    /// Queues one message, its payload taken from `forms` where that has it.
+    pub(crate) fn send(&self, message: &Message<'_>, forms: &mut Forms<'_>) -> Result<(), Refused> {
+        self.connection
+            .append(|out| self.wire.write(message, forms, out))
+            .map_err(|refused| match refused {
+                Unqueued::Full => Refused::Full,
+                Unqueued::Gone => Refused::Gone,
+                Unqueued::Writer(refused) => refused,
+            })
+    }
+}
+
+impl Wire {
+    /// Appends `message`, framed, to `out`; nothing if it is refused.
+    pub(crate) fn write(
+        &self,
+        message: &Message<'_>,
+        forms: &mut Forms<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        let before = out.len();
+        let hint = HEAD_BYTES + message.payload().map_or(0, |payload| payload.len());
+        self.framing
+            .frame(self.serializer, hint, out, |out| {
+                match forms.of(message, self.serializer) {
+                    Ok(Some(payload)) => {
+                        codec::encode_with(message, &payload, out);
+                        Ok(())
+                    }
+                    Ok(None) => codec::encode(message, self.serializer, out),
+                    Err(e) => Err(e),
+                }
+            })
+            .map_err(|e| match e {
+                FrameError::Write(TranscodeError { reason, .. }) => {
+                    Refused::Unrepresentable(reason)
+                }
+                FrameError::TooLong { .. } => Refused::TooLong,
+            })?;
+        if !rawsocket::fits(out.len() - before, self.message_bytes_max as usize) {
+            out.truncate(before);
+            return Err(Refused::TooLong);
+        }
+        Ok(())
+    }
+
+    /// A dense index of the form: peers of the same index are sent the same octets.
+    pub(crate) fn index(&self) -> usize {
+        let framing = match self.framing {
+            Framing::RawSocket => 0,
+            Framing::WebSocketServer { batched: false } => 1,
+            Framing::WebSocketServer { batched: true } | Framing::WebSocketClient { .. } => 2,
+        };
+        framing * Serializer::ALL.len() + self.serializer.index()
+    }
+
+    /// How many values [`Wire::index`] has.
+    pub(crate) const COUNT: usize = 3 * Serializer::ALL.len();
+}

@@ -1,0 +1,148 @@
+//! A realm with its lock and its clock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crosstie_routing::{
+    ClientFeatures, Identity, JoinError, Realm, RealmConfig, RealmCounts, SessionKey, Time,
+    Violation,
+};
+use crosstie_wamp::{Message, Payload, SessionId};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::counters::counters;
+use crate::outbox::{Forms, RealmOutbox};
+use crate::peer::Peer;
+
+/// One realm, which any thread may enter for one short call.
+///
+/// The receivers' octets are appended to their queues under the lock: that is what gives WAMP's
+/// ordering guarantees over all threads. System calls and large transcodings happen outside it.
+pub(crate) struct SharedRealm {
+    name: String,
+    realm: Mutex<Realm<Peer>>,
+    start: Instant,
+    /// When the timer's task will look next, in the realm's time; `u64::MAX` for never.
+    timer_at: AtomicU64,
+    timer_earlier: Notify,
+}
+
+impl SharedRealm {
+    pub(crate) fn new(config: RealmConfig, seed: u64) -> Self {
+        Self {
+            name: config.name.clone(),
+            realm: Mutex::new(Realm::new(config, seed)),
+            start: Instant::now(),
+            timer_at: AtomicU64::new(u64::MAX),
+            timer_earlier: Notify::new(),
+        }
+    }
+
+    /// The realm's URI.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Lets a session in, and has `welcome` queue its WELCOME before anything else can be
+    /// queued for it.
+    pub(crate) fn join(
+        &self,
+        peer: Peer,
+        identity: Identity,
+        features: ClientFeatures,
+        welcome: impl FnOnce(SessionId),
+    ) -> Result<SessionKey, JoinError> {
+        let now = self.now();
+        let mut realm = self.realm.lock();
+        let (key, id) = realm.join(now, peer, identity, features)?;
+        welcome(id);
+        counters().session_joined();
+        Ok(key)
+    }
+
+    /// Routes one message of a session.
+    pub(crate) fn handle(&self, from: SessionKey, message: &Message<'_>) -> Result<(), Violation> {
+        let now = self.now();
+        let payload = message.payload().copied().unwrap_or(Payload::EMPTY);
+        let mut forms = Forms::new(payload);
+        let mut outbox = RealmOutbox {
+            forms: &mut forms,
+            counters: counters(),
+        };
+        let mut realm = self.realm.lock();
+        let handled = realm.handle(now, from, message, &mut outbox);
+        let next = realm.next_timeout();
+        drop(realm);
+        self.arm(next);
+        handled
+    }
+
+    /// Takes a session out, whatever it left open.
+    pub(crate) fn leave(&self, session: SessionKey) {
+        let now = self.now();
+        let mut forms = Forms::new(Payload::EMPTY);
+        let mut outbox = RealmOutbox {
+            forms: &mut forms,
+            counters: counters(),
+        };
+        self.realm.lock().leave(now, session, &mut outbox);
+        counters().session_left();
+    }
+
+    /// Every session's peer.
+    pub(crate) fn peers(&self) -> Vec<Peer> {
+        self.realm.lock().handles().cloned().collect()
+    }
+
+    pub(crate) fn counts(&self) -> RealmCounts {
+        self.realm.lock().counts()
+    }
+
+    /// Ends calls whose time is up, for as long as the realm exists. One task runs this.
+    pub(crate) async fn keep_time(self: Arc<Self>) {
+        loop {
+            let at = self.timer_at.load(Ordering::Relaxed);
+            if at == u64::MAX {
+                self.timer_earlier.notified().await;
+                continue;
+            }
+            let due = self.start + Duration::from_micros(at);
+            tokio::select! {
+                () = tokio::time::sleep_until(due.into()) => {}
+                () = self.timer_earlier.notified() => continue,
+            }
+            self.handle_timeout();
+            crosstie_transport::uncork();
+        }
+    }
+
+    fn handle_timeout(&self) {
+        let now = self.now();
+        let mut forms = Forms::new(Payload::EMPTY);
+        let mut outbox = RealmOutbox {
+            forms: &mut forms,
+            counters: counters(),
+        };
+        let mut realm = self.realm.lock();
+        realm.handle_timeout(now, &mut outbox);
+        let next = realm.next_timeout().map_or(u64::MAX, |time| time.0);
+        // Under the lock, so that a call that is made meanwhile arms the timer after this.
+        self.timer_at.store(next, Ordering::Relaxed);
+    }
+
+    /// Sees to it that the timer looks no later than `next`.
+    fn arm(&self, next: Option<Time>) {
+        let Some(Time(next)) = next else { return };
+        if next < self.timer_at.load(Ordering::Relaxed) {
+            self.timer_at.fetch_min(next, Ordering::Relaxed);
+            self.timer_earlier.notify_one();
+        }
+    }
+
+    fn now(&self) -> Time {
+        let micros = self.start.elapsed().as_micros();
+        Time(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+}

@@ -1,0 +1,45 @@
+//! Lines in the log about peers: counted, and bounded in number, whatever peers do.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crosstie_transport::{Connection, now_s};
+
+use crate::counters::counters;
+
+/// Lines about peers' faults in one second; the rest is only counted.
+const LINES_PER_SECOND_MAX: u32 = 20;
+
+static SECOND: AtomicU32 = AtomicU32::new(0);
+static LINES: AtomicU32 = AtomicU32::new(0);
+static SUPPRESSED: AtomicU64 = AtomicU64::new(0);
+
+/// A peer broke a rule; its connection ends.
+pub(crate) fn peer_fault(connection: &Connection, reason: &str, text: &str) {
+    counters().peer_fault();
+    if may_log() {
+        tracing::warn!(peer = %connection.peer(), reason, "peer fault: {text}");
+    }
+}
+
+/// A peer aborted its session.
+pub(crate) fn peer_aborted(connection: &Connection, reason: &str) {
+    if may_log() {
+        tracing::info!(peer = %connection.peer(), reason, "session aborted by its peer");
+    }
+}
+
+fn may_log() -> bool {
+    let now = now_s();
+    if SECOND.swap(now, Ordering::Relaxed) != now {
+        LINES.store(0, Ordering::Relaxed);
+        let suppressed = SUPPRESSED.swap(0, Ordering::Relaxed);
+        if suppressed > 0 {
+            tracing::warn!(suppressed, "further lines about peers were left out");
+        }
+    }
+    let may = LINES.fetch_add(1, Ordering::Relaxed) < LINES_PER_SECOND_MAX;
+    if !may {
+        SUPPRESSED.fetch_add(1, Ordering::Relaxed);
+    }
+    may
+}

@@ -1,0 +1,262 @@
+//! One WAMP session after another on one connection: HELLO, everything routed, GOODBYE.
+
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
+
+use crosstie_config::Auth;
+use crosstie_routing::{ClientFeatures, Identity, SessionKey, Violation, error, welcome_details};
+use crosstie_wamp::{Dict, Message, Payload, Value, codec};
+
+use crate::counters::counters;
+use crate::outbox::Forms;
+use crate::peer::Peer;
+use crate::realm::SharedRealm;
+use crate::report;
+use crate::router::Router;
+
+/// The state of a session. WAMP basic profile, "Session Establishment" and "Session Closing".
+pub(crate) struct Session {
+    router: Arc<Router>,
+    auth: Arc<Auth>,
+    pub(crate) peer: Peer,
+    state: State,
+}
+
+enum State {
+    /// No session yet, or the one before has said GOODBYE: the next message must be HELLO.
+    Closed,
+    Joined {
+        realm: Arc<SharedRealm>,
+        key: SessionKey,
+    },
+}
+
+/// What becomes of the connection after a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Continue,
+    /// What is queued is sent, then the connection ends.
+    Finish,
+}
+
+impl Session {
+    pub(crate) fn new(router: Arc<Router>, auth: Arc<Auth>, peer: Peer) -> Self {
+        Self {
+            router,
+            auth,
+            peer,
+            state: State::Closed,
+        }
+    }
+
+    /// Handles the octets of one message.
+    pub(crate) fn handle_message(&mut self, octets: &[u8]) -> Flow {
+        let message = match codec::decode(self.peer.wire.serializer, octets, &self.router.decoding)
+        {
+            Ok(message) => message,
+            Err(e) => return self.abort(error::PROTOCOL_VIOLATION, &e.to_string()),
+        };
+        counters().received(message.kind());
+        match &self.state {
+            State::Joined { realm, key } => match &message {
+                Message::Goodbye { .. } => self.handle_goodbye(),
+                Message::Abort { reason, .. } => {
+                    let reason = reason.to_string();
+                    self.leave();
+                    report::peer_aborted(&self.peer.connection, &reason);
+                    Flow::Finish
+                }
+                _ => match realm.handle(*key, &message) {
+                    Ok(()) => Flow::Continue,
+                    Err(Violation { uri, message }) => self.abort(uri, &message),
+                },
+            },
+            State::Closed => match &message {
+                Message::Hello { realm, details } => self.handle_hello(realm, details),
+                // The answer to our own GOODBYE may cross a session that left before.
+                Message::Goodbye { .. } | Message::Abort { .. } => Flow::Finish,
+                other => {
+                    let text = format!("expected HELLO, got {}", other.kind().name());
+                    self.abort(error::PROTOCOL_VIOLATION, &text)
+                }
+            },
+        }
+    }
+
+    /// Takes the session out of its realm; to be called once the connection is gone.
+    pub(crate) fn leave(&mut self) {
+        if let State::Joined { realm, key } = std::mem::replace(&mut self.state, State::Closed) {
+            realm.leave(key);
+        }
+    }
+
+    /// Ends the session for a fault of the peer's: ABORT, a counted line in the log, the end.
+    pub(crate) fn abort(&mut self, reason: &str, text: &str) -> Flow {
+        report::peer_fault(&self.peer.connection, reason, text);
+        self.refuse(reason, text)
+    }
+
+    pub(crate) fn is_joined(&self) -> bool {
+        matches!(self.state, State::Joined { .. })
+    }
+
+    fn handle_hello(&mut self, realm_name: &str, details: &Dict) -> Flow {
+        if self.router.is_stopping() {
+            return self.refuse("wamp.close.system_shutdown", "the router is shutting down");
+        }
+        let Some(realm) = self.router.realm(realm_name).map(Arc::clone) else {
+            let text = format!("no realm {realm_name:?} exists on this router");
+            return self.refuse("wamp.error.no_such_realm", &text);
+        };
+        let features = match ClientFeatures::from_hello(details) {
+            Ok(features) => features,
+            Err(e) => return self.abort(error::PROTOCOL_VIOLATION, &e.to_string()),
+        };
+        let identity = match self.authenticate(&realm, details) {
+            Ok(identity) => identity,
+            Err((reason, text)) => return self.refuse(reason, &text),
+        };
+        let peer = self.peer.clone();
+        let welcome = |id| {
+            let mut details = welcome_details(realm.name(), &identity);
+            details.push(("agent".to_owned(), Value::from(AGENT)));
+            // A connection that is full or gone before its first message shows so to its reader.
+            let _ = peer.send(
+                &Message::Welcome {
+                    session: id,
+                    details,
+                },
+                &mut Forms::new(Payload::EMPTY),
+            );
+        };
+        match realm.join(peer.clone(), identity.clone(), features, welcome) {
+            Ok(key) => {
+                self.state = State::Joined {
+                    realm: Arc::clone(&realm),
+                    key,
+                };
+                Flow::Continue
+            }
+            Err(e) => self.refuse(e.uri(), &e.to_string()),
+        }
+    }
+
+    /// Who the peer is; so far every peer is anonymous, if the transport lets such peers in.
+    fn authenticate(
+        &self,
+        realm: &SharedRealm,
+        details: &Dict,
+    ) -> Result<Identity, (&'static str, String)> {
+        let methods = details
+            .iter()
+            .find(|(key, _)| key == "authmethods")
+            .map(|(_, value)| value);
+        let offers_anonymous = match methods {
+            None => true,
+            Some(Value::List(methods)) => {
+                methods.is_empty() || methods.iter().any(|m| m.as_str() == Some("anonymous"))
+            }
+            Some(_) => {
+                return Err((
+                    error::PROTOCOL_VIOLATION,
+                    "authmethods: expected a list".into(),
+                ));
+            }
+        };
+        let anonymous = match &self.auth.anonymous {
+            Some(anonymous) if offers_anonymous => anonymous,
+            _ => {
+                let text = "none of the offered authmethods is possible here; possible: anonymous";
+                return Err(("wamp.error.no_matching_auth_method", text.to_owned()));
+            }
+        };
+        if anonymous
+            .realm
+            .as_deref()
+            .is_some_and(|only| only != realm.name())
+        {
+            let text = format!("anonymous sessions may not join realm {:?}", realm.name());
+            return Err(("wamp.error.authorization_denied", text));
+        }
+        let authid = anonymous.authid.clone().unwrap_or_else(random_authid);
+        Ok(Identity {
+            authid: authid.into(),
+            authrole: shared_text(&anonymous.role),
+            authmethod: Arc::clone(&ANONYMOUS),
+            authprovider: Arc::clone(&STATIC),
+        })
+    }
+
+    fn handle_goodbye(&mut self) -> Flow {
+        self.leave();
+        if self.router.is_stopping() {
+            // The peer answered ours, or said its own at the same moment: no answer is due.
+            return Flow::Finish;
+        }
+        let reason = Cow::Borrowed("wamp.close.goodbye_and_out");
+        self.send(&Message::Goodbye {
+            details: Dict::new(),
+            reason,
+        });
+        Flow::Continue
+    }
+
+    /// ABORT for what is nobody's fault.
+    fn refuse(&mut self, reason: &str, text: &str) -> Flow {
+        self.leave();
+        let details = vec![("message".to_owned(), Value::from(text))];
+        self.send(&Message::Abort {
+            details,
+            reason: Cow::Borrowed(reason),
+        });
+        Flow::Finish
+    }
+
+    fn send(&self, message: &Message<'_>) {
+        match self.peer.send(message, &mut Forms::new(Payload::EMPTY)) {
+            Ok(()) => counters().sent(message.kind()),
+            Err(refused) => counters().refused(refused),
+        }
+    }
+}
+
+/// Queues GOODBYE for a session whose router shuts down.
+pub(crate) fn say_goodbye(peer: &Peer) {
+    let details = vec![(
+        "message".to_owned(),
+        Value::from("the router is shutting down"),
+    )];
+    let reason = Cow::Borrowed("wamp.close.system_shutdown");
+    // Whoever cannot be told any more finds its connection closed.
+    let _ = peer.send(
+        &Message::Goodbye { details, reason },
+        &mut Forms::new(Payload::EMPTY),
+    );
+}
+
+const AGENT: &str = concat!("Crosstie-", env!("CARGO_PKG_VERSION"));
+
+static ANONYMOUS: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("anonymous"));
+static STATIC: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("static"));
+
+/// The default role's name is shared by all sessions; any other is made per session.
+fn shared_text(text: &str) -> Arc<str> {
+    if text == &**ANONYMOUS {
+        Arc::clone(&ANONYMOUS)
+    } else {
+        Arc::from(text)
+    }
+}
+
+/// An authid that nobody else has: 20 characters of an alphabet that is easy to read aloud.
+fn random_authid() -> String {
+    const ALPHABET: &[u8; 32] = b"346789ABCDEFGHJKLMNPQRSTUVWXYabc";
+    let mut random = [0; 20];
+    if getrandom::fill(&mut random).is_err() {
+        return "anonymous".to_owned();
+    }
+    random
+        .iter()
+        .map(|octet| char::from(ALPHABET[usize::from(octet % 32)]))
+        .collect()
+}

@@ -1,0 +1,176 @@
+//! Finding the dead and the silent: one sweep a second over all connections.
+//!
+//! A timer per connection would cost each idle session more memory than its session state; a
+//! sweep costs a load per connection and second.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosstie_config::Ping;
+use crosstie_transport::{Connection, now_s};
+use crosstie_wamp::framing::Framing;
+use parking_lot::Mutex;
+use slab::Slab;
+
+use crate::counters::counters;
+use crate::report;
+
+/// All connections of a router.
+pub(crate) struct Watch {
+    entries: Mutex<Slab<Watched>>,
+    handshake_timeout: Duration,
+}
+
+struct Watched {
+    connection: Arc<Connection>,
+    since_s: u32,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy)]
+enum Phase {
+    /// Between the connection and the session.
+    Opening,
+    Open {
+        framing: Framing,
+        ping: PingTimes,
+        pinged: bool,
+    },
+    /// The last octets are on their way; the peer is to close its side.
+    Closing { within_s: u32 },
+}
+
+/// [`Ping`] in whole seconds, which is how often anybody looks.
+#[derive(Clone, Copy)]
+struct PingTimes {
+    interval_s: u32,
+    timeout_s: u32,
+    payload_bytes: u8,
+}
+
+/// What the watch knows a connection by.
+pub(crate) type WatchKey = usize;
+
+impl Watch {
+    pub(crate) fn new(handshake_timeout: Duration) -> Self {
+        Self {
+            entries: Mutex::default(),
+            handshake_timeout,
+        }
+    }
+
+    /// Watches a new connection: its handshake must be over in time.
+    pub(crate) fn add(&self, connection: Arc<Connection>) -> WatchKey {
+        let watched = Watched {
+            connection,
+            since_s: now_s(),
+            phase: Phase::Opening,
+        };
+        self.entries.lock().insert(watched)
+    }
+
+    /// The handshakes are over; from now on silence is what counts.
+    pub(crate) fn opened(&self, key: WatchKey, framing: Framing, ping: &Ping) {
+        let ping = PingTimes {
+            interval_s: ping.interval.map_or(u32::MAX, whole_seconds),
+            timeout_s: ping.timeout.map_or(u32::MAX, whole_seconds),
+            payload_bytes: ping.payload_bytes.min(125) as u8,
+        };
+        self.set_phase(
+            key,
+            Phase::Open {
+                framing,
+                ping,
+                pinged: false,
+            },
+        );
+    }
+
+    /// The last octets have been queued; the peer has so long to close its side.
+    pub(crate) fn closing(&self, key: WatchKey, within: Duration) {
+        self.set_phase(
+            key,
+            Phase::Closing {
+                within_s: whole_seconds(within),
+            },
+        );
+    }
+
+    pub(crate) fn remove(&self, key: WatchKey) {
+        self.entries.lock().try_remove(key);
+    }
+
+    /// Closes every connection that is left.
+    pub(crate) fn close_all(&self) {
+        for (_, watched) in self.entries.lock().iter() {
+            watched.connection.close();
+        }
+    }
+
+    /// Looks at every connection once a second, for ever.
+    pub(crate) async fn run(&self) {
+        let mut interval = tokio::time::interval(Duration::from_secs(1));
+        loop {
+            interval.tick().await;
+            self.sweep(now_s());
+            crosstie_transport::uncork();
+        }
+    }
+
+    fn set_phase(&self, key: WatchKey, phase: Phase) {
+        if let Some(watched) = self.entries.lock().get_mut(key) {
+            watched.phase = phase;
+            watched.since_s = now_s();
+        }
+    }
+
+    fn sweep(&self, now_s: u32) {
+        let handshake_s = whole_seconds(self.handshake_timeout);
+        for (_, watched) in self.entries.lock().iter_mut() {
+            let connection = &watched.connection;
+            let age_s = now_s.saturating_sub(watched.since_s);
+            match &mut watched.phase {
+                Phase::Opening if age_s > handshake_s => {
+                    report::peer_fault(connection, "timeout", "no session was opened in time");
+                    connection.close();
+                }
+                Phase::Closing { within_s } if age_s > *within_s => connection.close(),
+                Phase::Open {
+                    framing,
+                    ping,
+                    pinged,
+                } => {
+                    let silent_s =
+                        now_s.saturating_sub(connection.received_at_s().max(watched.since_s));
+                    if silent_s < ping.interval_s {
+                        *pinged = false;
+                    } else if !*pinged {
+                        *pinged = true;
+                        // A full queue has octets on the way already; the stall limit judges it.
+                        let payload = vec![b'c'; ping.payload_bytes.into()];
+                        let _ = connection.append(|out| {
+                            framing.ping(&payload, out);
+                            Ok::<(), ()>(())
+                        });
+                    } else if silent_s >= ping.interval_s.saturating_add(ping.timeout_s) {
+                        counters().closed_for_silence();
+                        report::peer_fault(
+                            connection,
+                            "timeout",
+                            "silent, and no answer to a ping",
+                        );
+                        connection.close();
+                    }
+                }
+                Phase::Opening | Phase::Closing { .. } => {}
+            }
+        }
+    }
+}
+
+/// At least one: the clock that it is compared with ticks once a second.
+fn whole_seconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis().div_ceil(1000))
+        .unwrap_or(u32::MAX)
+        .max(1)
+}

@@ -1,0 +1,185 @@
+//! Roles and permissions: what a session may do with which URI.
+//!
+//! The form is that of Crossbar.io's static permissions, whose files load unchanged. Of several
+//! permissions that match a URI one alone decides: the exact one, else the best wildcard, else
+//! the longest prefix. What none matches is forbidden.
+
+use crosstie_wamp::MatchPolicy;
+
+use crate::pattern::PatternMap;
+use crate::random::Random;
+
+/// A role of a realm (`realms[].roles[]` of the configuration).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Role {
+    pub name: String,
+    pub permissions: Vec<Permission>,
+}
+
+impl Role {
+    /// A role that may do everything, and whose disclosure is left to itself.
+    pub fn everything(name: &str) -> Self {
+        let allow = Allow {
+            call: true,
+            register: true,
+            publish: true,
+            subscribe: true,
+        };
+        Self {
+            name: name.to_owned(),
+            permissions: vec![Permission {
+                uri: String::new(),
+                match_policy: MatchPolicy::Prefix,
+                allow,
+                disclose: Disclose::default(),
+                cache: true,
+            }],
+        }
+    }
+}
+
+/// What is allowed on the URIs that match.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permission {
+    pub uri: String,
+    pub match_policy: MatchPolicy,
+    pub allow: Allow,
+    pub disclose: Disclose,
+    /// Whether the decision may be kept. A static one always is; kept for the configuration.
+    pub cache: bool,
+}
+
+/// The four actions, each allowed or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allow {
+    pub call: bool,
+    pub register: bool,
+    pub publish: bool,
+    pub subscribe: bool,
+}
+
+/// Whose identity is disclosed whether they ask for it or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Disclose {
+    pub caller: bool,
+    pub publisher: bool,
+}
+
+/// What a session wants to do with a URI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Call,
+    Register,
+    Publish,
+    Subscribe,
+}
+
+impl Action {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Register => "register",
+            Self::Publish => "publish",
+            Self::Subscribe => "subscribe",
+        }
+    }
+}
+
+/// The role of a session, by its place in the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RoleIndex(u32);
+
+/// All roles of a realm, made ready for questions.
+#[derive(Debug)]
+pub(crate) struct Roles(Vec<Rules>);
+
+#[derive(Debug)]
+struct Rules {
+    name: Box<str>,
+    /// The only permission, when it is for every URI: the answer needs no look at the URI.
+    universal: Option<Grant>,
+    by_uri: PatternMap<Grant>,
+}
+
+/// What one permission says.
+#[derive(Clone, Copy, Debug)]
+struct Grant {
+    allow: Allow,
+    disclose: Disclose,
+    match_policy: MatchPolicy,
+}
+
+impl Roles {
+    pub(crate) fn new(roles: &[Role], random: &mut Random) -> Self {
+        Self(roles.iter().map(|role| Rules::new(role, random)).collect())
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<RoleIndex> {
+        let index = self.0.iter().position(|rules| &*rules.name == name)?;
+        Some(RoleIndex(index as u32))
+    }
+
+    /// Whether `role` may do `action` with `uri`, which is a pattern unless `policy` is exact;
+    /// and if so, whether the permission discloses whoever does it.
+    ///
+    /// A pattern reaches more than itself, so that a permission of a narrower kind does not
+    /// cover it: an exact permission on `com.app` is not one to subscribe to all that begins
+    /// with `com.app`.
+    pub(crate) fn judge(
+        &self,
+        role: RoleIndex,
+        action: Action,
+        uri: &str,
+        policy: MatchPolicy,
+    ) -> Option<Disclose> {
+        let rules = &self.0[role.0 as usize];
+        let grant = rules.universal.or_else(|| rules.grant(uri, policy))?;
+        let allowed = match action {
+            Action::Call => grant.allow.call,
+            Action::Register => grant.allow.register,
+            Action::Publish => grant.allow.publish,
+            Action::Subscribe => grant.allow.subscribe,
+        };
+        allowed.then_some(grant.disclose)
+    }
+}
+
+impl Rules {
+    fn new(role: &Role, random: &mut Random) -> Self {
+        let mut by_uri = PatternMap::new(random.hash_keys());
+        for permission in &role.permissions {
+            let grant = Grant {
+                allow: permission.allow,
+                disclose: permission.disclose,
+                match_policy: permission.match_policy,
+            };
+            by_uri.insert(
+                permission.match_policy,
+                permission.uri.as_str().into(),
+                grant,
+            );
+        }
+        let universal = match by_uri.len() {
+            1 => by_uri.value(MatchPolicy::Prefix, ""),
+            _ => None,
+        };
+        Self {
+            name: role.name.as_str().into(),
+            universal,
+            by_uri,
+        }
+    }
+
+    fn grant(&self, uri: &str, policy: MatchPolicy) -> Option<Grant> {
+        let covers = |grant: &Grant| match policy {
+            MatchPolicy::Exact => true,
+            MatchPolicy::Prefix => grant.match_policy == MatchPolicy::Prefix,
+            MatchPolicy::Wildcard => grant.match_policy != MatchPolicy::Exact,
+        };
+        self.by_uri
+            .exact(uri)
+            .filter(covers)
+            .or_else(|| self.by_uri.best_wildcard(uri).filter(covers))
+            .or_else(|| self.by_uri.longest_prefix(uri))
+    }
+}

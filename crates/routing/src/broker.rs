@@ -1,0 +1,289 @@
+//! The broker: subscriptions, and events to whom they reach (WAMP basic profile, "Publish and
+//! Subscribe", with the advanced profile's patterns, black- and whitelists, and identification).
+
+mod receivers;
+
+use std::hash::BuildHasherDefault;
+use std::sync::Arc;
+
+use crosstie_wamp::{
+    EventDetails, MatchPolicy, Message, MessageType, Payload, PublishOptions, RequestId,
+    SubscriptionId,
+};
+use indexmap::IndexSet;
+use rustc_hash::{FxHashMap, FxHasher};
+use slab::Slab;
+
+use self::receivers::Filter;
+use crate::authz::Action;
+use crate::context::{Context, is_reserved, reserved_uri};
+use crate::fault::{Fault, error};
+use crate::pattern::PatternMap;
+use crate::random::Random;
+use crate::session::{Session, SessionIndex, Sessions};
+
+/// A subscription's place in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SubscriptionKey(u32);
+
+/// One (topic, matching policy), and the sessions that subscribed to it.
+#[derive(Debug)]
+struct Subscription {
+    id: SubscriptionId,
+    topic: Arc<str>,
+    match_policy: MatchPolicy,
+    /// Never empty.
+    subscribers: Subscribers,
+}
+
+type Subscribers = IndexSet<SessionIndex, BuildHasherDefault<FxHasher>>;
+
+#[derive(Debug)]
+pub(crate) struct Broker {
+    subscriptions: Slab<Subscription>,
+    by_topic: PatternMap<SubscriptionKey>,
+    by_id: FxHashMap<SubscriptionId, SubscriptionKey>,
+    /// Ids are not used twice, so that a late EVENT cannot be taken for one of another topic.
+    id_last: u64,
+    /// The subscriptions that the present publication reaches.
+    matched: Vec<SubscriptionKey>,
+}
+
+impl Broker {
+    pub(crate) fn new(random: &mut Random) -> Self {
+        Self {
+            subscriptions: Slab::new(),
+            by_topic: PatternMap::new(random.hash_keys()),
+            by_id: FxHashMap::default(),
+            id_last: 0,
+            matched: Vec::new(),
+        }
+    }
+
+    pub(crate) fn subscribe<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        request: RequestId,
+        policy: MatchPolicy,
+        topic: &str,
+    ) {
+        let reply = match self.enter(context, from, policy, topic) {
+            Ok(subscription) => Message::Subscribed {
+                request,
+                subscription,
+            },
+            Err(fault) => return context.refuse(from, MessageType::Subscribe, request, &fault),
+        };
+        let _ = context.reply(from, &reply);
+    }
+
+    pub(crate) fn unsubscribe<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        request: RequestId,
+        subscription: SubscriptionId,
+    ) {
+        let key = self.by_id.get(&subscription).copied();
+        let removed = key.filter(|key| context.sessions[from].subscriptions.remove(key));
+        let Some(key) = removed else {
+            let fault = Fault::new(
+                error::NO_SUCH_SUBSCRIPTION,
+                format!("this session has no subscription {subscription}"),
+            );
+            return context.refuse(from, MessageType::Unsubscribe, request, &fault);
+        };
+        self.remove_subscriber(key, from);
+        let _ = context.reply(from, &Message::Unsubscribed { request });
+    }
+
+    /// Answers a PUBLISH and sends its EVENTs. Without `acknowledge` there is no answer, not even
+    /// when the publication is refused.
+    pub(crate) fn publish<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        request: RequestId,
+        options: &PublishOptions,
+        topic: &str,
+        payload: Payload<'_>,
+    ) {
+        self.matched.clear();
+        let exact = self.by_topic.exact(topic);
+        self.matched.extend(exact);
+        // A topic that is subscribed to exactly has been checked then.
+        let checked = exact.is_some();
+        let permitted = permit_publish(context, from, options, topic, checked);
+        let disclosed = match permitted {
+            Ok(disclosed) => disclosed,
+            Err(fault) if options.acknowledge => {
+                return context.refuse(from, MessageType::Publish, request, &fault);
+            }
+            Err(_) => return,
+        };
+        self.by_topic
+            .for_each_pattern(topic, |key| self.matched.push(key));
+
+        let publication = context.random.publication_id();
+        if options.acknowledge {
+            let _ = context.reply(
+                from,
+                &Message::Published {
+                    request,
+                    publication,
+                },
+            );
+        }
+        let sessions = &*context.sessions;
+        let filter = options
+            .receivers
+            .as_deref()
+            .map(|lists| Filter::new(lists, sessions));
+        for &SubscriptionKey(key) in &self.matched {
+            let subscription = &self.subscriptions[key as usize];
+            let event = Message::Event {
+                subscription: subscription.id,
+                publication,
+                details: EventDetails {
+                    topic: (subscription.match_policy != MatchPolicy::Exact).then(|| topic.into()),
+                    publisher: disclosed.then(|| sessions[from].disclosed()),
+                    passthru: options.passthru.clone(),
+                },
+                payload,
+            };
+            let subscribers = &subscription.subscribers;
+            let reached = |index: SessionIndex| {
+                let session = &sessions[index];
+                let left_out = session.closing || (options.exclude_me && index == from);
+                (!left_out).then_some((index, session))
+            };
+            match &filter {
+                None => {
+                    let reached = subscribers.iter().copied().filter_map(reached);
+                    let mut handles = reached.map(|(_, session)| &session.handle);
+                    context.out.publish(&event, &mut handles);
+                }
+                Some(filter) => {
+                    let reached = filter.candidates(subscribers).filter_map(reached);
+                    let mut handles = reached
+                        .filter(|(index, session)| filter.admits(*index, session))
+                        .map(|(_, session)| &session.handle);
+                    context.out.publish(&event, &mut handles);
+                }
+            }
+        }
+    }
+
+    /// Forgets a session that has left.
+    pub(crate) fn leave<H>(&mut self, index: SessionIndex, session: &mut Session<H>) {
+        for key in session.subscriptions.drain() {
+            self.remove_subscriber(key, index);
+        }
+    }
+
+    pub(crate) fn subscriptions(&self) -> usize {
+        self.subscriptions.len()
+    }
+
+    /// Adds a subscriber; to be subscribed already is no fault, and changes nothing.
+    fn enter<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        policy: MatchPolicy,
+        topic: &str,
+    ) -> Result<SubscriptionId, Fault> {
+        let known = self.by_topic.value(policy, topic);
+        if known.is_none() {
+            context.check_pattern(topic, policy)?;
+        }
+        context.authorize(from, Action::Subscribe, topic, policy)?;
+        let session = &mut context.sessions[from];
+        if let Some(key) = known.filter(|key| session.subscriptions.contains(key)) {
+            return Ok(self.subscriptions[key.0 as usize].id);
+        }
+        let subscriptions_max = context.config.limits.subscriptions_max;
+        if session.subscriptions.len() >= subscriptions_max {
+            return Err(Fault::new(
+                error::SUBSCRIPTIONS_MAX,
+                format!("a session may have {subscriptions_max} subscriptions"),
+            ));
+        }
+        let key = known.unwrap_or_else(|| self.create(policy, topic));
+        session.subscriptions.insert(key);
+        let subscription = &mut self.subscriptions[key.0 as usize];
+        subscription.subscribers.insert(from);
+        Ok(subscription.id)
+    }
+
+    fn create(&mut self, match_policy: MatchPolicy, topic: &str) -> SubscriptionKey {
+        self.id_last += 1;
+        let id = SubscriptionId(self.id_last);
+        let topic: Arc<str> = topic.into();
+        let key = SubscriptionKey(self.subscriptions.insert(Subscription {
+            id,
+            topic: Arc::clone(&topic),
+            match_policy,
+            subscribers: IndexSet::default(),
+        }) as u32);
+        self.by_topic.insert(match_policy, topic, key);
+        self.by_id.insert(id, key);
+        key
+    }
+
+    fn remove_subscriber(&mut self, key: SubscriptionKey, from: SessionIndex) {
+        let subscription = &mut self.subscriptions[key.0 as usize];
+        subscription.subscribers.swap_remove(&from);
+        if subscription.subscribers.is_empty() {
+            let subscription = self.subscriptions.remove(key.0 as usize);
+            self.by_topic
+                .remove(subscription.match_policy, &subscription.topic);
+            self.by_id.remove(&subscription.id);
+        }
+    }
+
+    /// Asserts that tables and sessions say the same. Walks everything.
+    pub(crate) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
+        assert_eq!(self.by_topic.len(), self.subscriptions.len());
+        assert_eq!(self.by_id.len(), self.subscriptions.len());
+        let mut memberships = 0;
+        for (index, subscription) in &self.subscriptions {
+            let key = SubscriptionKey(index as u32);
+            let (policy, topic) = (subscription.match_policy, &subscription.topic);
+            assert_eq!(self.by_topic.value(policy, topic), Some(key));
+            assert_eq!(self.by_id.get(&subscription.id), Some(&key));
+            assert!(
+                !subscription.subscribers.is_empty(),
+                "subscription without subscribers"
+            );
+            for subscriber in &subscription.subscribers {
+                assert!(sessions[*subscriber].subscriptions.contains(&key));
+            }
+            memberships += subscription.subscribers.len();
+        }
+        let held: usize = sessions
+            .iter()
+            .map(|(_, session)| session.subscriptions.len())
+            .sum();
+        assert_eq!(held, memberships);
+    }
+}
+
+/// Whether the publisher is disclosed, or why there is no publication.
+fn permit_publish<H>(
+    context: &Context<'_, H>,
+    from: SessionIndex,
+    options: &PublishOptions,
+    topic: &str,
+    checked: bool,
+) -> Result<bool, Fault> {
+    if !checked {
+        context.check_uri(topic)?;
+    }
+    if is_reserved(topic) {
+        return Err(reserved_uri());
+    }
+    let disclose = context.authorize(from, Action::Publish, topic, MatchPolicy::Exact)?;
+    context.disclose(disclose.publisher, options.disclose_me)
+}

@@ -1,0 +1,74 @@
+//! Whom a publication may reach (WAMP advanced profile, "Subscriber Black- and Whitelisting").
+
+use crosstie_wamp::{Receivers, SessionId};
+
+use super::Subscribers;
+use crate::session::{Session, SessionIndex, Sessions};
+
+/// The six lists of one publication, sorted: they may be as long as a message, and are asked
+/// once per subscriber.
+pub(super) struct Filter<'p> {
+    eligible: Option<Vec<SessionIndex>>,
+    eligible_authid: Option<Vec<&'p str>>,
+    eligible_authrole: Option<Vec<&'p str>>,
+    exclude: Option<Vec<SessionIndex>>,
+    exclude_authid: Option<Vec<&'p str>>,
+    exclude_authrole: Option<Vec<&'p str>>,
+}
+
+impl<'p> Filter<'p> {
+    pub(super) fn new<H>(lists: &'p Receivers, sessions: &Sessions<H>) -> Self {
+        // Sessions that do not exist can neither be reached nor left out.
+        let known = |ids: &Vec<SessionId>| {
+            let mut known: Vec<_> = ids.iter().filter_map(|id| sessions.find_id(*id)).collect();
+            known.sort_unstable();
+            known.dedup();
+            known
+        };
+        let sorted = |names: &'p Vec<String>| {
+            let mut sorted: Vec<_> = names.iter().map(String::as_str).collect();
+            sorted.sort_unstable();
+            sorted
+        };
+        Self {
+            eligible: lists.eligible.as_ref().map(known),
+            eligible_authid: lists.eligible_authid.as_ref().map(sorted),
+            eligible_authrole: lists.eligible_authrole.as_ref().map(sorted),
+            exclude: lists.exclude.as_ref().map(known),
+            exclude_authid: lists.exclude_authid.as_ref().map(sorted),
+            exclude_authrole: lists.exclude_authrole.as_ref().map(sorted),
+        }
+    }
+
+    /// The subscribers worth asking [`Filter::admits`] about. A publication to one of a hundred
+    /// thousand subscribers asks about that one.
+    pub(super) fn candidates<'a>(
+        &'a self,
+        subscribers: &'a Subscribers,
+    ) -> impl Iterator<Item = SessionIndex> + 'a {
+        let few = self
+            .eligible
+            .as_ref()
+            .filter(|eligible| eligible.len() < subscribers.len());
+        let all = few.is_none().then_some(subscribers);
+        let few = few
+            .into_iter()
+            .flatten()
+            .filter(|index| subscribers.contains(*index));
+        few.chain(all.into_iter().flatten()).copied()
+    }
+
+    pub(super) fn admits<H>(&self, index: SessionIndex, session: &Session<H>) -> bool {
+        fn lists<T: Ord>(list: Option<&Vec<T>>, item: &T, when_absent: bool) -> bool {
+            list.map_or(when_absent, |list| list.binary_search(item).is_ok())
+        }
+        let authid = &*session.identity.authid;
+        let authrole = &*session.identity.authrole;
+        lists(self.eligible.as_ref(), &index, true)
+            && lists(self.eligible_authid.as_ref(), &authid, true)
+            && lists(self.eligible_authrole.as_ref(), &authrole, true)
+            && !lists(self.exclude.as_ref(), &index, false)
+            && !lists(self.exclude_authid.as_ref(), &authid, false)
+            && !lists(self.exclude_authrole.as_ref(), &authrole, false)
+    }
+}

@@ -1,0 +1,59 @@
+//! How a realm is set up.
+
+use crosstie_wamp::uri::UriCheck;
+
+use crate::{Limits, Role};
+
+/// Everything that distinguishes one realm from another.
+#[derive(Clone, Debug)]
+pub struct RealmConfig {
+    /// The realm's URI, as in HELLO.
+    pub name: String,
+    /// How much of the URI grammar is demanded of topics and procedures.
+    pub uri_check: UriCheck,
+    /// How much of the request id rules is demanded.
+    pub request_id_check: RequestIdCheck,
+    /// What is done with `disclose_me`.
+    pub disclose_me: DiscloseMe,
+    /// The roles that sessions can have; a session of another role cannot join.
+    pub roles: Vec<Role>,
+    pub limits: Limits,
+}
+
+impl RealmConfig {
+    /// A realm in which the role `anonymous` may do everything.
+    pub fn open(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            uri_check: UriCheck::default(),
+            request_id_check: RequestIdCheck::default(),
+            disclose_me: DiscloseMe::default(),
+            roles: vec![Role::everything("anonymous")],
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// How request ids are judged (WAMP basic profile, "IDs": session scope, counted up from 1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestIdCheck {
+    /// Any id that is not the id of an open call of the same session. Clients that draw their
+    /// ids at random, as early ones did, keep working.
+    #[default]
+    Loose,
+    /// Each id is the one after the last, as the specification says.
+    Strict,
+}
+
+/// What happens to `disclose_me: true` in PUBLISH and CALL.
+///
+/// It is the sender's own wish about its own identity, so that it is granted unless the realm
+/// says otherwise. A permission's `disclose` discloses whether the sender wished it or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DiscloseMe {
+    /// The sender is disclosed.
+    #[default]
+    Allow,
+    /// `wamp.error.option_disallowed.disclose_me`, unless a permission discloses the sender anyway.
+    Refuse,
+}

@@ -1,0 +1,183 @@
+//! What broker and dealer are lent for the time of one input.
+
+use crosstie_wamp::{MatchPolicy, Message, MessageType, Payload, RequestId, Serializer, uri};
+
+use crate::authz::Roles;
+use crate::fault::{Fault, error};
+use crate::random::Random;
+use crate::session::{Session, SessionIndex, Sessions};
+use crate::wildcard::WILDCARD_COMPONENTS_MAX;
+use crate::{
+    Action, CloseReason, Disclose, DiscloseMe, Outbox, RealmConfig, Refused, Time, Violation,
+};
+
+/// The realm's surroundings, as its two roles see them.
+pub(crate) struct Context<'r, H> {
+    pub(crate) now: Time,
+    pub(crate) config: &'r RealmConfig,
+    pub(crate) roles: &'r Roles,
+    pub(crate) sessions: &'r mut Sessions<H>,
+    pub(crate) random: &'r mut Random,
+    pub(crate) out: &'r mut dyn Outbox<H>,
+}
+
+impl<H> Context<'_, H> {
+    /// Judges the id of a new request.
+    pub(crate) fn take_request(
+        &mut self,
+        from: SessionIndex,
+        request: RequestId,
+    ) -> Result<(), Violation> {
+        self.sessions[from].take_request(request, self.config.request_id_check)
+    }
+
+    /// Judges a topic or procedure that was named whole.
+    pub(crate) fn check_uri(&self, uri: &str) -> Result<(), Fault> {
+        self.check_length(uri)?;
+        match uri::check(uri, self.config.uri_check) {
+            None => Ok(()),
+            Some(reason) => Err(Fault::new(error::INVALID_URI, reason)),
+        }
+    }
+
+    /// Judges what is to be subscribed to or registered.
+    pub(crate) fn check_pattern(&self, pattern: &str, policy: MatchPolicy) -> Result<(), Fault> {
+        self.check_length(pattern)?;
+        if policy == MatchPolicy::Wildcard
+            && pattern.split('.').nth(WILDCARD_COMPONENTS_MAX).is_some()
+        {
+            return Err(Fault::new(
+                error::INVALID_URI,
+                format!("a wildcard pattern may have {WILDCARD_COMPONENTS_MAX} components"),
+            ));
+        }
+        match uri::check_pattern(pattern, policy, self.config.uri_check) {
+            None => Ok(()),
+            Some(reason) => Err(Fault::new(error::INVALID_URI, reason)),
+        }
+    }
+
+    /// Asks the session's role; what it discloses by itself when it allows the action.
+    pub(crate) fn authorize(
+        &self,
+        from: SessionIndex,
+        action: Action,
+        uri: &str,
+        policy: MatchPolicy,
+    ) -> Result<Disclose, Fault> {
+        let session = &self.sessions[from];
+        self.roles
+            .judge(session.role, action, uri, policy)
+            .ok_or_else(|| {
+                Fault::new(
+                    error::NOT_AUTHORIZED,
+                    format!(
+                        "role {} may not {} {uri}",
+                        session.identity.authrole,
+                        action.name(),
+                    ),
+                )
+            })
+    }
+
+    /// Whether the sender is disclosed to those whom its message reaches.
+    pub(crate) fn disclose(
+        &self,
+        by_permission: bool,
+        disclose_me: Option<bool>,
+    ) -> Result<bool, Fault> {
+        if by_permission || disclose_me != Some(true) {
+            return Ok(by_permission);
+        }
+        match self.config.disclose_me {
+            DiscloseMe::Allow => Ok(true),
+            DiscloseMe::Refuse => Err(Fault::new(
+                error::DISCLOSE_ME_DISALLOWED,
+                "this realm does not disclose sessions at their own wish",
+            )),
+        }
+    }
+
+    fn check_length(&self, uri: &str) -> Result<(), Fault> {
+        let uri_bytes_max = self.config.limits.uri_bytes_max;
+        if uri.len() <= uri_bytes_max {
+            return Ok(());
+        }
+        Err(Fault::new(
+            error::INVALID_URI,
+            format!(
+                "a URI may have {uri_bytes_max} octets; this one has {}",
+                uri.len()
+            ),
+        ))
+    }
+
+    /// Sends what may be refused without harm to the receiver; the caller decides what then.
+    pub(crate) fn send(&mut self, to: SessionIndex, message: &Message<'_>) -> Result<(), Refused> {
+        deliver(self.out, &self.sessions[to], message)
+    }
+
+    /// Sends what the receiver waits for. If its queue is full, the session is closed: a lost
+    /// answer would leave the peer waiting for ever.
+    pub(crate) fn reply(&mut self, to: SessionIndex, message: &Message<'_>) -> Result<(), Refused> {
+        let outcome = self.send(to, message);
+        if outcome == Err(Refused::Full) && self.sessions.doom(to) {
+            self.out
+                .close(&self.sessions[to].handle, CloseReason::ResultRefused);
+        }
+        outcome
+    }
+
+    /// Answers a request with an ERROR.
+    pub(crate) fn refuse(
+        &mut self,
+        to: SessionIndex,
+        request_type: MessageType,
+        request: RequestId,
+        fault: &Fault,
+    ) {
+        let arguments = fault.arguments();
+        let error = Message::Error {
+            request_type,
+            request,
+            details: Vec::new(),
+            error: fault.uri.into(),
+            payload: Payload {
+                serializer: Serializer::Json,
+                args: arguments.as_bytes(),
+                kwargs: &[],
+            },
+        };
+        // Full closes the session, Gone is gone; a text of ours fits every serializer, and a
+        // peer that takes messages only shorter than this one has nothing to be told.
+        let _ = self.reply(to, &error);
+    }
+}
+
+/// Sends to one session, unless it has been closed. A function, so that the message may borrow
+/// from other sessions.
+pub(crate) fn deliver<H>(
+    out: &mut dyn Outbox<H>,
+    to: &Session<H>,
+    message: &Message<'_>,
+) -> Result<(), Refused> {
+    if to.closing {
+        return Err(Refused::Gone);
+    }
+    out.send(&to.handle, message)
+}
+
+/// Whether a URI's first component is `wamp`, which is the router's own (WAMP basic profile,
+/// "Reserved URIs").
+pub(crate) fn is_reserved(uri: &str) -> bool {
+    uri.strip_prefix("wamp")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// The fault of registering or publishing under a reserved URI.
+pub(crate) fn reserved_uri() -> Fault {
+    Fault::new(
+        error::INVALID_URI,
+        "the first component wamp is reserved for the router",
+    )
+}

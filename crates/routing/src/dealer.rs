@@ -1,0 +1,102 @@
+//! The dealer: registrations, and calls from their CALL to their last word (WAMP basic profile,
+//! "Remote Procedure Calls").
+//!
+//! ```text
+//!   CALL ──► call.rs ──► INVOCATION          registrations.rs   who serves what
+//!                │                           calls.rs           what is open between whom
+//!   CANCEL, time, someone left ──► end.rs
+//!                │
+//!  RESULT ◄── answer.rs ◄── YIELD, ERROR
+//! ```
+//!
+//! Every call that was given an invocation ends in exactly one final RESULT or ERROR to its
+//! caller, unless the caller itself has gone.
+
+mod answer;
+mod call;
+mod calls;
+mod end;
+mod registrations;
+
+pub(crate) use self::calls::CallKey;
+pub(crate) use self::registrations::RegistrationKey;
+
+use crosstie_wamp::{Message, MessageType, RegisterOptions, RegistrationId, RequestId};
+
+use self::calls::Calls;
+use self::registrations::Registrations;
+use crate::Time;
+use crate::context::Context;
+use crate::fault::{Fault, error};
+use crate::random::Random;
+use crate::session::{SessionIndex, Sessions};
+
+#[derive(Debug)]
+pub(crate) struct Dealer {
+    registrations: Registrations,
+    calls: Calls,
+}
+
+impl Dealer {
+    pub(crate) fn new(random: &mut Random) -> Self {
+        Self {
+            registrations: Registrations::new(random),
+            calls: Calls::new(random),
+        }
+    }
+
+    pub(crate) fn register<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        request: RequestId,
+        options: &RegisterOptions,
+        procedure: &str,
+    ) {
+        let reply = match self.registrations.enter(context, from, options, procedure) {
+            Ok(registration) => Message::Registered {
+                request,
+                registration,
+            },
+            Err(fault) => return context.refuse(from, MessageType::Register, request, &fault),
+        };
+        let _ = context.reply(from, &reply);
+    }
+
+    /// Ends a registration. Calls that are open under it stay open until they are answered.
+    pub(crate) fn unregister<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        request: RequestId,
+        registration: RegistrationId,
+    ) {
+        if !self.registrations.remove(context, from, registration) {
+            let fault = Fault::new(
+                error::NO_SUCH_REGISTRATION,
+                format!("this session has no registration {registration}"),
+            );
+            return context.refuse(from, MessageType::Unregister, request, &fault);
+        }
+        let _ = context.reply(from, &Message::Unregistered { request });
+    }
+
+    /// When the first timeout of a call is due.
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.calls.next_deadline()
+    }
+
+    pub(crate) fn registrations(&self) -> usize {
+        self.registrations.len()
+    }
+
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Asserts that tables and sessions say the same. Walks everything.
+    pub(crate) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
+        self.registrations.check_invariants(sessions);
+        self.calls.check_invariants(sessions);
+    }
+}

@@ -1,0 +1,118 @@
+//! YIELD and ERROR from a callee: RESULT and ERROR to the caller (WAMP advanced profile,
+//! "Progressive Call Results").
+
+use crosstie_wamp::{
+    Dict, Message, MessageType, Payload, RequestId, ResultDetails, Serializer, YieldOptions,
+};
+
+use super::call::{too_long, unrepresentable};
+use super::{CallKey, Dealer};
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::session::SessionIndex;
+use crate::{Refused, Violation};
+
+impl Dealer {
+    /// A result: the last one, unless it says that it is not.
+    pub(crate) fn handle_yield<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        invocation: RequestId,
+        options: &YieldOptions,
+        payload: Payload<'_>,
+    ) -> Result<(), Violation> {
+        let Some(key) = self.answered(context, from, invocation, MessageType::Yield)? else {
+            return Ok(());
+        };
+        let call = &self.calls[key];
+        let (caller, request) = (call.caller, call.request);
+        let result = Message::Result {
+            request,
+            details: ResultDetails {
+                progress: options.progress,
+                passthru: options.passthru.clone(),
+            },
+            payload,
+        };
+        if options.progress {
+            self.calls.restart_timeout(key, context.now);
+            // A caller that did not ask for progress could take this for its result.
+            if self.calls[key].receive_progress
+                && let Some(fault) = untold(context.reply(caller, &result))
+            {
+                self.abandon(context, key, &fault);
+            }
+            return Ok(());
+        }
+        self.end(context, key);
+        if let Some(fault) = untold(context.reply(caller, &result)) {
+            context.refuse(caller, MessageType::Call, request, &fault);
+        }
+        Ok(())
+    }
+
+    /// The callee failed, or gave way to an INTERRUPT.
+    pub(crate) fn handle_error<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        invocation: RequestId,
+        details: &Dict,
+        error: &str,
+        payload: Payload<'_>,
+    ) -> Result<(), Violation> {
+        let Some(key) = self.answered(context, from, invocation, MessageType::Error)? else {
+            return Ok(());
+        };
+        let call = self.end(context, key);
+        let message = |payload| Message::Error {
+            request_type: MessageType::Call,
+            request: call.request,
+            details: details.clone(),
+            error: error.into(),
+            payload,
+        };
+        if let Some(fault) = untold(context.reply(call.caller, &message(payload))) {
+            // Which error it was matters more than its arguments.
+            let arguments = fault.arguments();
+            let payload = Payload {
+                serializer: Serializer::Json,
+                args: arguments.as_bytes(),
+                kwargs: &[],
+            };
+            let _ = context.reply(call.caller, &message(payload));
+        }
+        Ok(())
+    }
+
+    /// The open call that a callee speaks of. One that has ended meanwhile (cancelled, timed out,
+    /// its caller gone) is no fault of the callee's; one that never was is.
+    fn answered<H>(
+        &self,
+        context: &Context<'_, H>,
+        from: SessionIndex,
+        invocation: RequestId,
+        kind: MessageType,
+    ) -> Result<Option<CallKey>, Violation> {
+        let known = self.calls.of_callee(from, invocation);
+        let last = context.sessions[from].invocation_last;
+        if known.is_none() && invocation.0 > last {
+            return Err(Violation::new(format!(
+                "{} for invocation {invocation}, which was never sent; the last one was {last}",
+                kind.name()
+            )));
+        }
+        Ok(known)
+    }
+}
+
+/// What the caller is told in place of a RESULT or ERROR that it could not be sent. One whose
+/// queue was full has been closed, and one that is gone needs nothing.
+fn untold(outcome: Result<(), Refused>) -> Option<Fault> {
+    match outcome {
+        Ok(()) | Err(Refused::Full | Refused::Gone) => None,
+        Err(Refused::TooLong) => Some(too_long("caller")),
+        Err(Refused::Unrepresentable(reason)) => Some(unrepresentable(reason)),
+    }
+}

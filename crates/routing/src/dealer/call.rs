@@ -1,0 +1,302 @@
+//! CALL: finding a callee and invoking it (WAMP advanced profile, "Progressive Call
+//! Invocations", for the CALLs that continue one).
+
+use crosstie_wamp::{
+    CallOptions, InvocationDetails, MatchPolicy, Message, MessageType, Payload, RequestId,
+};
+
+use super::Dealer;
+use super::calls::{Call, CallKey, Progressive};
+use super::registrations::{Callee, RegistrationKey};
+use crate::authz::Action;
+use crate::context::{Context, deliver, is_reserved};
+use crate::fault::{Fault, error};
+use crate::session::{Session, SessionIndex};
+use crate::{Refused, Violation};
+
+/// Callees of a shared registration that one CALL is offered to, when queues are full.
+const CALLEES_TRIED_MAX: usize = 8;
+
+/// Ended progressive calls that a session is remembered to be sending to, the latest ones.
+const UNFINISHED_MAX: usize = 64;
+
+impl Dealer {
+    pub(crate) fn call<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        request: RequestId,
+        options: &CallOptions,
+        procedure: &str,
+        payload: Payload<'_>,
+    ) -> Result<(), Violation> {
+        let session = &mut context.sessions[from];
+        if options.progress && !session.features.caller_progressive_call_invocations {
+            return Err(Violation::new(format!(
+                "CALL {request} has progress, but progressive_call_invocations was not announced"
+            )));
+        }
+        if !session.calls.is_empty()
+            && let Some(key) = self.calls.of_caller(from, request)
+        {
+            return self.continue_call(context, key, options, payload);
+        }
+        if is_late_continuation(session, request, options.progress) {
+            return Ok(());
+        }
+        session.take_request(request, context.config.request_id_check)?;
+        if let Err(fault) = self.open(context, from, request, options, procedure, payload) {
+            if options.progress {
+                expect_continuations(&mut context.sessions[from], request);
+            }
+            context.refuse(from, MessageType::Call, request, &fault);
+        }
+        Ok(())
+    }
+
+    fn open<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        request: RequestId,
+        options: &CallOptions,
+        procedure: &str,
+        payload: Payload<'_>,
+    ) -> Result<(), Fault> {
+        let registration = match self.registrations.exact(procedure) {
+            // What was registered exactly has been checked then.
+            Some(key) => Some(key),
+            None => {
+                context.check_uri(procedure)?;
+                // A broad pattern must not answer for the router.
+                let reserved = is_reserved(procedure);
+                if reserved {
+                    None
+                } else {
+                    self.registrations.best_pattern(procedure)
+                }
+            }
+        };
+        let disclose = context.authorize(from, Action::Call, procedure, MatchPolicy::Exact)?;
+        let disclosed = context.disclose(disclose.caller, options.disclose_me)?;
+        let Some(registration) = registration else {
+            return Err(Fault::new(
+                error::NO_SUCH_PROCEDURE,
+                format!("no callee has registered {procedure}"),
+            ));
+        };
+        let calls_max = context.config.limits.calls_max;
+        if context.sessions[from].calls.len() >= calls_max {
+            return Err(Fault::new(
+                error::CALLS_MAX,
+                format!("a session may have {calls_max} open calls"),
+            ));
+        }
+
+        let candidates = self.registrations.candidates(registration, context.random);
+        for place in candidates.take(CALLEES_TRIED_MAX) {
+            let callee = self.registrations.callee(registration, place);
+            let new = NewCall {
+                from,
+                request,
+                options,
+                procedure,
+                disclosed,
+                payload,
+            };
+            match self.invoke(context, registration, callee, &new)? {
+                Ok(()) => {
+                    self.registrations.served(registration, place);
+                    return Ok(());
+                }
+                Err(Refused::Full | Refused::Gone) => {}
+                Err(Refused::TooLong) => return Err(too_long("callee")),
+                Err(Refused::Unrepresentable(reason)) => return Err(unrepresentable(reason)),
+            }
+        }
+        Err(Fault::new(
+            error::NO_AVAILABLE_CALLEE,
+            format!("{procedure} is registered, but its callee takes no more calls now"),
+        ))
+    }
+
+    /// Sends the first INVOCATION of a call to one callee, and keeps the call if it was taken.
+    fn invoke<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: RegistrationKey,
+        callee: Callee,
+        new: &NewCall<'_>,
+    ) -> Result<Result<(), Refused>, Fault> {
+        let options = new.options;
+        let session = &context.sessions[callee.session];
+        let features = session.features;
+        if options.progress
+            && !(features.callee_progressive_call_invocations && features.callee_call_canceling)
+        {
+            return Err(Fault::new(
+                error::FEATURE_NOT_SUPPORTED,
+                "the callee does not support progressive call invocations with call canceling",
+            ));
+        }
+        let registration = &self.registrations[key];
+        let is_pattern = registration.match_policy != MatchPolicy::Exact;
+        // The specification would also have the callee announce call_canceling before it is told
+        // of `receive_progress`; the most used JavaScript client does not, and serves it well.
+        let receive_progress = options.receive_progress && features.callee_progressive_call_results;
+        let forwards_timeout = callee.forward_timeout && features.callee_call_timeout;
+        let (timeout_ms, forwarded_ms) = if forwards_timeout {
+            (0, options.timeout_ms)
+        } else {
+            (options.timeout_ms, 0)
+        };
+        let invocation = RequestId(session.invocation_last + 1);
+        let message = Message::Invocation {
+            request: invocation,
+            registration: registration.id,
+            details: InvocationDetails {
+                procedure: is_pattern.then(|| new.procedure.into()),
+                caller: new
+                    .disclosed
+                    .then(|| context.sessions[new.from].disclosed()),
+                timeout_ms: forwarded_ms,
+                receive_progress,
+                progress: options.progress,
+                passthru: options.passthru.clone(),
+            },
+            payload: new.payload,
+        };
+        if let Err(refused) = deliver(context.out, session, &message) {
+            return Ok(Err(refused));
+        }
+
+        context.sessions[callee.session].invocation_last = invocation.0;
+        let mut call = Call::new(new.from, new.request, callee.session, invocation);
+        call.receive_progress = options.receive_progress;
+        call.timeout_ms = bounded(timeout_ms, context.config.limits.call_timeout_ms_max);
+        if options.progress {
+            call.progressive = Some(Box::new(Progressive {
+                registration: registration.id,
+                procedure: is_pattern.then(|| new.procedure.into()),
+                disclosed: new.disclosed,
+                timeout_ms: forwarded_ms,
+                receive_progress,
+                passthru: options.passthru.clone(),
+            }));
+        }
+        self.calls.insert(call, context.now, context.sessions);
+        Ok(Ok(()))
+    }
+
+    /// A CALL with the id of an open call: the next part of a progressive one. It goes to the
+    /// same callee, whatever has become of the registration.
+    fn continue_call<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: CallKey,
+        options: &CallOptions,
+        payload: Payload<'_>,
+    ) -> Result<(), Violation> {
+        let call = &mut self.calls[key];
+        let Some(progressive) = &call.progressive else {
+            return Err(Violation::new(format!(
+                "CALL {} has the id of an open call that is not progressive",
+                call.request
+            )));
+        };
+        // A callee that was asked to stop is not fed any more.
+        let outcome = if call.interrupted {
+            Ok(())
+        } else {
+            let caller = &context.sessions[call.caller];
+            let message = Message::Invocation {
+                request: call.invocation,
+                registration: progressive.registration,
+                details: InvocationDetails {
+                    procedure: progressive.procedure.as_deref().map(Into::into),
+                    caller: progressive.disclosed.then(|| caller.disclosed()),
+                    timeout_ms: progressive.timeout_ms,
+                    receive_progress: progressive.receive_progress,
+                    progress: options.progress,
+                    passthru: progressive.passthru.clone(),
+                },
+                payload,
+            };
+            deliver(context.out, &context.sessions[call.callee], &message)
+        };
+        if !options.progress {
+            call.progressive = None;
+        }
+        let fault = match outcome {
+            Ok(()) => return Ok(()),
+            Err(Refused::Full | Refused::Gone) => Fault::new(
+                error::NO_AVAILABLE_CALLEE,
+                "the callee could not take the next part",
+            ),
+            Err(Refused::TooLong) => too_long("callee"),
+            Err(Refused::Unrepresentable(reason)) => unrepresentable(reason),
+        };
+        self.abandon(context, key, &fault);
+        Ok(())
+    }
+}
+
+/// A CALL that opens a call.
+struct NewCall<'m> {
+    from: SessionIndex,
+    request: RequestId,
+    options: &'m CallOptions,
+    procedure: &'m str,
+    disclosed: bool,
+    payload: Payload<'m>,
+}
+
+/// Remembers that `session` may go on sending CALLs for a progressive call that has ended.
+pub(super) fn expect_continuations<H>(session: &mut Session<H>, request: RequestId) {
+    if session.unfinished.len() == UNFINISHED_MAX {
+        session.unfinished.pop_front();
+    }
+    session.unfinished.push_back(request);
+}
+
+/// Whether this CALL belongs to a progressive call that has ended already. Its caller could not
+/// know, so that it is ignored; its last part ends the memory of it (WAMP advanced profile,
+/// "Continuations on Completed Calls").
+fn is_late_continuation<H>(session: &mut Session<H>, request: RequestId, progress: bool) -> bool {
+    if session.unfinished.is_empty() {
+        return false;
+    }
+    let Some(place) = session
+        .unfinished
+        .iter()
+        .position(|known| *known == request)
+    else {
+        return false;
+    };
+    if !progress {
+        session.unfinished.remove(place);
+    }
+    true
+}
+
+/// The shorter of two times, where 0 means for ever.
+fn bounded(timeout_ms: u64, timeout_ms_max: u64) -> u64 {
+    match (timeout_ms, timeout_ms_max) {
+        (0, bound) => bound,
+        (asked, 0) => asked,
+        (asked, bound) => asked.min(bound),
+    }
+}
+
+/// A payload longer than the peer of `receiver` takes.
+pub(super) fn too_long(receiver: &str) -> Fault {
+    Fault::new(
+        error::PAYLOAD_SIZE_EXCEEDED,
+        format!("the message is longer than the {receiver} takes"),
+    )
+}
+
+/// A payload that the receiver's serializer has no form for.
+pub(super) fn unrepresentable(reason: &'static str) -> Fault {
+    Fault::new(error::INVALID_ARGUMENT, reason)
+}

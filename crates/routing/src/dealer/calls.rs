@@ -1,0 +1,228 @@
+//! The open calls, found by caller, by callee and by deadline.
+
+use std::collections::{BTreeSet, HashMap};
+
+use ahash::RandomState;
+use crosstie_wamp::{Dict, RegistrationId, RequestId};
+use rustc_hash::FxHashMap;
+use slab::Slab;
+
+use crate::Time;
+use crate::random::Random;
+use crate::session::{SessionIndex, Sessions};
+
+/// An open call's place in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct CallKey(u32);
+
+/// A call that a callee has been invoked for, and that has not been answered finally.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) caller: SessionIndex,
+    /// The caller's id for it, in CALL and RESULT.
+    pub(super) request: RequestId,
+    pub(super) callee: SessionIndex,
+    /// The callee's id for it, in INVOCATION and YIELD.
+    pub(super) invocation: RequestId,
+    /// The caller takes progressive results.
+    pub(super) receive_progress: bool,
+    /// The callee was asked to stop, and its answer is still the caller's (mode `kill`).
+    pub(super) interrupted: bool,
+    /// What the INVOCATIONs to come need; there while the caller's last CALL has not come.
+    pub(super) progressive: Option<Box<Progressive>>,
+    /// The time between two signs of life that the realm waits for; 0 means for ever.
+    pub(super) timeout_ms: u64,
+    /// When `timeout_ms` is over. Only [`Calls`] writes it.
+    deadline: Option<Time>,
+    /// Where the caller's and the callee's list of open calls name this one.
+    place_at_caller: u32,
+    place_at_callee: u32,
+}
+
+/// A progressive call's INVOCATION as it began: the options of its first CALL hold for all
+/// (WAMP advanced profile, "Freezing of Options in Progressive Call Invocations").
+#[derive(Debug)]
+pub(super) struct Progressive {
+    pub(super) registration: RegistrationId,
+    /// Given when the registration is a pattern.
+    pub(super) procedure: Option<Box<str>>,
+    pub(super) disclosed: bool,
+    pub(super) timeout_ms: u64,
+    pub(super) receive_progress: bool,
+    pub(super) passthru: Option<Box<Dict>>,
+}
+
+impl Call {
+    pub(super) fn new(
+        caller: SessionIndex,
+        request: RequestId,
+        callee: SessionIndex,
+        invocation: RequestId,
+    ) -> Self {
+        Self {
+            caller,
+            request,
+            callee,
+            invocation,
+            receive_progress: false,
+            interrupted: false,
+            progressive: None,
+            timeout_ms: 0,
+            deadline: None,
+            place_at_caller: 0,
+            place_at_callee: 0,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Calls {
+    slab: Slab<Call>,
+    /// Keyed, because callers choose their request ids.
+    by_request: HashMap<(SessionIndex, RequestId), CallKey, RandomState>,
+    /// Not keyed: what is in it was counted up by the realm.
+    by_invocation: FxHashMap<(SessionIndex, RequestId), CallKey>,
+    deadlines: BTreeSet<(Time, CallKey)>,
+}
+
+impl Calls {
+    pub(super) fn new(random: &mut Random) -> Self {
+        Self {
+            slab: Slab::new(),
+            by_request: HashMap::with_hasher(random.hash_keys()),
+            by_invocation: FxHashMap::default(),
+            deadlines: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn insert<H>(&mut self, mut call: Call, now: Time, sessions: &mut Sessions<H>) {
+        let entry = self.slab.vacant_entry();
+        let key = CallKey(entry.key() as u32);
+        self.by_request.insert((call.caller, call.request), key);
+        self.by_invocation
+            .insert((call.callee, call.invocation), key);
+        call.place_at_caller = push(&mut sessions[call.caller].calls, key);
+        call.place_at_callee = push(&mut sessions[call.callee].invocations, key);
+        entry.insert(call);
+        self.restart_timeout(key, now);
+    }
+
+    pub(super) fn remove<H>(&mut self, key: CallKey, sessions: &mut Sessions<H>) -> Call {
+        let call = self.slab.remove(key.0 as usize);
+        self.by_request.remove(&(call.caller, call.request));
+        self.by_invocation.remove(&(call.callee, call.invocation));
+        if let Some(deadline) = call.deadline {
+            self.deadlines.remove(&(deadline, key));
+        }
+        let at_caller = &mut sessions[call.caller].calls;
+        if let Some(moved) = swap_remove(at_caller, call.place_at_caller) {
+            self[moved].place_at_caller = call.place_at_caller;
+        }
+        let at_callee = &mut sessions[call.callee].invocations;
+        if let Some(moved) = swap_remove(at_callee, call.place_at_callee) {
+            self[moved].place_at_callee = call.place_at_callee;
+        }
+        call
+    }
+
+    /// Begins to wait for `timeout_ms` anew.
+    pub(super) fn restart_timeout(&mut self, key: CallKey, now: Time) {
+        let call = &mut self.slab[key.0 as usize];
+        if call.timeout_ms == 0 {
+            return;
+        }
+        let deadline = now.after_ms(call.timeout_ms);
+        if let Some(earlier) = call.deadline.replace(deadline) {
+            self.deadlines.remove(&(earlier, key));
+        }
+        self.deadlines.insert((deadline, key));
+    }
+
+    /// The open call that `caller` made with that id.
+    pub(super) fn of_caller(&self, caller: SessionIndex, request: RequestId) -> Option<CallKey> {
+        self.by_request.get(&(caller, request)).copied()
+    }
+
+    /// The open call that `callee` was invoked for with that id.
+    pub(super) fn of_callee(&self, callee: SessionIndex, invocation: RequestId) -> Option<CallKey> {
+        self.by_invocation.get(&(callee, invocation)).copied()
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Time> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// A call whose deadline has come, the earliest first.
+    pub(super) fn overdue(&self, now: Time) -> Option<CallKey> {
+        self.deadlines
+            .first()
+            .filter(|(deadline, _)| *deadline <= now)
+            .map(|(_, key)| *key)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    /// Asserts that tables and sessions say the same. Walks everything.
+    pub(super) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
+        assert_eq!(self.by_request.len(), self.slab.len());
+        assert_eq!(self.by_invocation.len(), self.slab.len());
+        let mut deadlines = 0;
+        for (index, call) in &self.slab {
+            let key = CallKey(index as u32);
+            assert_eq!(self.of_caller(call.caller, call.request), Some(key));
+            assert_eq!(self.of_callee(call.callee, call.invocation), Some(key));
+            assert_eq!(
+                sessions[call.caller].calls[call.place_at_caller as usize],
+                key
+            );
+            assert_eq!(
+                sessions[call.callee].invocations[call.place_at_callee as usize],
+                key
+            );
+            assert!(call.invocation.0 <= sessions[call.callee].invocation_last);
+            assert_eq!(call.deadline.is_some(), call.timeout_ms > 0);
+            if let Some(deadline) = call.deadline {
+                assert!(self.deadlines.contains(&(deadline, key)));
+                deadlines += 1;
+            }
+        }
+        assert_eq!(self.deadlines.len(), deadlines);
+        let made: usize = sessions
+            .iter()
+            .map(|(_, session)| session.calls.len())
+            .sum();
+        let served: usize = sessions
+            .iter()
+            .map(|(_, session)| session.invocations.len())
+            .sum();
+        assert_eq!((made, served), (self.slab.len(), self.slab.len()));
+    }
+}
+
+impl std::ops::Index<CallKey> for Calls {
+    type Output = Call;
+
+    fn index(&self, key: CallKey) -> &Call {
+        &self.slab[key.0 as usize]
+    }
+}
+
+impl std::ops::IndexMut<CallKey> for Calls {
+    fn index_mut(&mut self, key: CallKey) -> &mut Call {
+        &mut self.slab[key.0 as usize]
+    }
+}
+
+/// Appends to a session's list; the place.
+fn push(list: &mut Vec<CallKey>, key: CallKey) -> u32 {
+    list.push(key);
+    (list.len() - 1) as u32
+}
+
+/// Takes a place out of a session's list; the call that has it now.
+fn swap_remove(list: &mut Vec<CallKey>, place: u32) -> Option<CallKey> {
+    list.swap_remove(place as usize);
+    list.get(place as usize).copied()
+}

@@ -1,0 +1,199 @@
+//! Feature announcement: what a client said in HELLO, and what this router says in WELCOME.
+
+use std::fmt;
+
+use crosstie_wamp::{Dict, Value};
+
+use crate::Identity;
+
+/// The features a client announced, as far as the routing depends on them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientFeatures {
+    /// `caller.progressive_call_invocations`
+    pub caller_progressive_call_invocations: bool,
+    /// `callee.progressive_call_invocations`
+    pub callee_progressive_call_invocations: bool,
+    /// `callee.progressive_call_results`
+    pub callee_progressive_call_results: bool,
+    /// `callee.call_canceling`
+    pub callee_call_canceling: bool,
+    /// `callee.call_timeout`
+    pub callee_call_timeout: bool,
+}
+
+impl ClientFeatures {
+    /// Reads `HELLO.Details`. Whatever is not announced as `true` is not supported.
+    pub fn from_hello(details: &Dict) -> Result<Self, RolesMissing> {
+        let roles = lookup(details, "roles")
+            .and_then(Value::as_dict)
+            .ok_or(RolesMissing)?;
+        if !["publisher", "subscriber", "caller", "callee"]
+            .iter()
+            .any(|role| lookup(roles, role).is_some())
+        {
+            return Err(RolesMissing);
+        }
+        let announced = |role: &str, feature: &str| {
+            lookup(roles, role)
+                .and_then(|role| role.get("features"))
+                .and_then(|features| features.get(feature))
+                .and_then(Value::as_bool)
+                .unwrap_or(false)
+        };
+        Ok(Self {
+            caller_progressive_call_invocations: announced(
+                "caller",
+                "progressive_call_invocations",
+            ),
+            callee_progressive_call_invocations: announced(
+                "callee",
+                "progressive_call_invocations",
+            ),
+            callee_progressive_call_results: announced("callee", "progressive_call_results"),
+            // The chapter on progressive call invocations spells it with two l.
+            callee_call_canceling: announced("callee", "call_canceling")
+                || announced("callee", "call_cancelling"),
+            callee_call_timeout: announced("callee", "call_timeout"),
+        })
+    }
+}
+
+/// HELLO without a client role; the specification asks for at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RolesMissing;
+
+impl fmt::Display for RolesMissing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "HELLO.Details.roles names none of publisher, subscriber, caller, callee; \
+             expected at least one",
+        )
+    }
+}
+
+impl std::error::Error for RolesMissing {}
+
+/// `WELCOME.Details` of a session that joined `realm`; its owner may add more (`agent`).
+///
+/// Only what is implemented is announced, and every value is a boolean: widely used clients fail
+/// on anything else.
+pub fn welcome_details(realm: &str, identity: &Identity) -> Dict {
+    let role = |features: &[&str]| {
+        let features = features
+            .iter()
+            .map(|name| ((*name).to_owned(), Value::Bool(true)));
+        Value::Dict(vec![(
+            "features".to_owned(),
+            Value::Dict(features.collect()),
+        )])
+    };
+    let roles = vec![
+        ("broker".to_owned(), role(&BROKER_FEATURES)),
+        ("dealer".to_owned(), role(&DEALER_FEATURES)),
+    ];
+    let text = |text: &str| Value::String(text.to_owned());
+    vec![
+        ("realm".to_owned(), text(realm)),
+        ("roles".to_owned(), Value::Dict(roles)),
+        ("authid".to_owned(), text(&identity.authid)),
+        ("authrole".to_owned(), text(&identity.authrole)),
+        ("authmethod".to_owned(), text(&identity.authmethod)),
+        ("authprovider".to_owned(), text(&identity.authprovider)),
+    ]
+}
+
+/// `payload_transparency` is the older name of `payload_passthru_mode`, with attributes `enc_*`
+/// for `ppt_*`; both are passed on untouched, and clients know one name or the other.
+const BROKER_FEATURES: [&str; 6] = [
+    "pattern_based_subscription",
+    "payload_passthru_mode",
+    "payload_transparency",
+    "publisher_exclusion",
+    "publisher_identification",
+    "subscriber_blackwhite_listing",
+];
+
+const DEALER_FEATURES: [&str; 9] = [
+    "call_canceling",
+    "call_timeout",
+    "caller_identification",
+    "pattern_based_registration",
+    "payload_passthru_mode",
+    "payload_transparency",
+    "progressive_call_invocations",
+    "progressive_call_results",
+    "shared_registration",
+];
+
+fn lookup<'d>(dict: &'d Dict, key: &str) -> Option<&'d Value> {
+    dict.iter()
+        .find(|(name, _)| name == key)
+        .map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dict(entries: &[(&str, Value)]) -> Value {
+        Value::Dict(
+            entries
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                .collect(),
+        )
+    }
+
+    fn hello(role: &str, features: &[(&str, Value)]) -> Dict {
+        vec![(
+            "roles".to_owned(),
+            dict(&[(role, dict(&[("features", dict(features))]))]),
+        )]
+    }
+
+    #[test]
+    fn hello_is_read_feature_by_feature() {
+        let callee = |features: &[_]| ClientFeatures::from_hello(&hello("callee", features));
+        let yes = Value::Bool(true);
+        let canceling = ClientFeatures {
+            callee_call_canceling: true,
+            ..ClientFeatures::default()
+        };
+        for (features, expected) in [
+            (vec![], ClientFeatures::default()),
+            (vec![("call_canceling", yes.clone())], canceling),
+            (vec![("call_cancelling", yes.clone())], canceling),
+            (
+                vec![("call_canceling", Value::Bool(false))],
+                ClientFeatures::default(),
+            ),
+            (
+                vec![("call_canceling", Value::from("yes"))],
+                ClientFeatures::default(),
+            ),
+            (vec![("unheard_of", yes)], ClientFeatures::default()),
+        ] {
+            assert_eq!(callee(&features), Ok(expected), "{features:?}");
+        }
+    }
+
+    #[test]
+    fn hello_without_a_role_is_refused() {
+        for details in [
+            vec![],
+            hello("observer", &[]),
+            vec![("roles".to_owned(), Value::Null)],
+        ] {
+            assert_eq!(
+                ClientFeatures::from_hello(&details),
+                Err(RolesMissing),
+                "{details:?}"
+            );
+        }
+        let bare = vec![("roles".to_owned(), dict(&[("caller", dict(&[]))]))];
+        assert_eq!(
+            ClientFeatures::from_hello(&bare),
+            Ok(ClientFeatures::default())
+        );
+    }
+}

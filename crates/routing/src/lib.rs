@@ -1,0 +1,49 @@
+//! One WAMP realm: sessions, broker and dealer, as a state machine without IO, clock or threads.
+//!
+//! # How to drive it
+//!
+//! 1. [`Realm::join`] a session that has been authenticated, with a handle that means something
+//!    to the caller (a connection; a letter in a test).
+//! 2. [`Realm::handle`] each message that the session sends, in order. A [`Violation`] means:
+//!    ABORT that session and leave.
+//! 3. [`Realm::leave`] when it is gone, for whatever reason.
+//! 4. [`Realm::handle_timeout`] when [`Realm::next_timeout`] has come.
+//!
+//! Each of them writes to an [`Outbox`] what other sessions are to be sent, before it returns.
+//! An outbox may refuse; the realm then does what WAMP's guarantees ask for (an event is
+//! dropped, a call fails at once, a caller that cannot take its result is closed).
+//!
+//! HELLO, AUTHENTICATE, GOODBYE and ABORT are conversations between a session's owner and its
+//! peer; the realm only learns that a session joined or left.
+//!
+//! # What it never knows
+//!
+//! Sockets, serializers, the time of day and chance: the time is an argument, and everything
+//! random follows from the seed given to [`Realm::new`]. The same inputs give the same outputs,
+//! octet for octet.
+
+mod authz;
+mod broker;
+mod config;
+mod context;
+mod dealer;
+mod fault;
+mod features;
+mod limits;
+mod outbox;
+mod pattern;
+mod random;
+mod realm;
+mod session;
+mod time;
+mod wildcard;
+
+pub use authz::{Action, Allow, Disclose, Permission, Role};
+pub use config::{DiscloseMe, RealmConfig, RequestIdCheck};
+pub use fault::{Violation, error};
+pub use features::{ClientFeatures, RolesMissing, welcome_details};
+pub use limits::Limits;
+pub use outbox::{CloseReason, Outbox, Refused};
+pub use realm::{JoinError, Realm, RealmCounts};
+pub use session::{Identity, SessionKey};
+pub use time::Time;

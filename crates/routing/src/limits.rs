@@ -1,0 +1,33 @@
+//! What one realm and one session of it may hold.
+
+/// Bounds of a realm. Reaching one is an ERROR to whoever asked for more, never a closed session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Sessions in the realm; one more is refused at [`crate::Realm::join`].
+    pub sessions_max: usize,
+    /// Subscriptions of one session; one more is `crosstie.error.subscriptions_max`.
+    pub subscriptions_max: usize,
+    /// Registrations of one session; one more is `crosstie.error.registrations_max`.
+    pub registrations_max: usize,
+    /// Open calls of one session as caller; one more is `crosstie.error.calls_max`.
+    pub calls_max: usize,
+    /// Octets of a topic or procedure, pattern or not; a longer one is `wamp.error.invalid_uri`.
+    /// It also bounds the work of matching, which grows with the length of the URI.
+    pub uri_bytes_max: usize,
+    /// No call stays open longer, whether it asked for a timeout or not; 0 means no such bound.
+    pub call_timeout_ms_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            sessions_max: 1_000_000,
+            subscriptions_max: 10_000,
+            registrations_max: 10_000,
+            calls_max: 10_000,
+            uri_bytes_max: 1_024,
+            call_timeout_ms_max: 0,
+        }
+    }
+}

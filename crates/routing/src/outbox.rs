@@ -1,0 +1,40 @@
+//! Where a realm puts what it wants sent.
+
+use crosstie_wamp::Message;
+
+/// The way out of a realm. The caller of the realm implements it.
+pub trait Outbox<H> {
+    /// Sends one message to one session, after everything sent to it before.
+    fn send(&mut self, to: &H, message: &Message<'_>) -> Result<(), Refused>;
+
+    /// Sends one EVENT to many sessions; what refused is dropped and counted by the outbox.
+    /// Implementations encode the event once per kind of receiver.
+    fn publish(&mut self, event: &Message<'_>, receivers: &mut dyn Iterator<Item = &H>);
+
+    /// Ends a session that can no longer be served correctly (its RESULT was refused). The realm
+    /// has forgotten it when the present call into the realm returns, and sends it nothing more;
+    /// the owner closes it, and a later `leave` of it does nothing.
+    fn close(&mut self, session: &H, reason: CloseReason);
+}
+
+/// Why an outbox did not take a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The session's queue is full.
+    Full,
+    /// The session is closed already.
+    Gone,
+    /// The message is longer than the session's peer takes.
+    TooLong,
+    /// The payload cannot be written in the session's serializer; the text says why.
+    Unrepresentable(&'static str),
+}
+
+/// Why a session is to be closed by its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// An answer (RESULT, ERROR, SUBSCRIBED and the like) found its queue full: the peer cannot
+    /// be told the truth any more, and would wait for it for ever.
+    ResultRefused,
+}

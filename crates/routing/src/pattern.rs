@@ -1,0 +1,110 @@
+//! URIs and URI patterns to values: which subscriptions or registrations a URI reaches.
+//!
+//! Exact patterns are one hash lookup. Prefixes are one lookup per length that occurs among
+//! them, which is a handful in practice and at most the length of the URI. Wildcards are a tree
+//! of components ([`crate::wildcard`]).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use ahash::RandomState;
+use crosstie_wamp::MatchPolicy;
+
+use crate::wildcard::WildcardTree;
+
+type UriMap<V> = HashMap<Arc<str>, V, RandomState>;
+
+/// A map from (URI or pattern, matching policy) to `V`.
+#[derive(Debug)]
+pub(crate) struct PatternMap<V> {
+    exact: UriMap<V>,
+    /// By length in octets; no map in it is empty.
+    prefixes: BTreeMap<usize, UriMap<V>>,
+    wildcards: WildcardTree<V>,
+    keys: RandomState,
+}
+
+impl<V: Copy> PatternMap<V> {
+    pub(crate) fn new(keys: RandomState) -> Self {
+        Self {
+            exact: UriMap::with_hasher(keys.clone()),
+            prefixes: BTreeMap::new(),
+            wildcards: WildcardTree::new(keys.clone()),
+            keys,
+        }
+    }
+
+    /// Sets the value of a pattern, in place of the one it had.
+    pub(crate) fn insert(&mut self, policy: MatchPolicy, pattern: Arc<str>, value: V) {
+        match policy {
+            MatchPolicy::Exact => {
+                self.exact.insert(pattern, value);
+            }
+            MatchPolicy::Prefix => {
+                self.prefixes
+                    .entry(pattern.len())
+                    .or_insert_with(|| UriMap::with_hasher(self.keys.clone()))
+                    .insert(pattern, value);
+            }
+            MatchPolicy::Wildcard => self.wildcards.insert(&pattern, value),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, policy: MatchPolicy, pattern: &str) {
+        match policy {
+            MatchPolicy::Exact => {
+                self.exact.remove(pattern);
+            }
+            MatchPolicy::Prefix => {
+                if let Some(of_length) = self.prefixes.get_mut(&pattern.len()) {
+                    of_length.remove(pattern);
+                    if of_length.is_empty() {
+                        self.prefixes.remove(&pattern.len());
+                    }
+                }
+            }
+            MatchPolicy::Wildcard => self.wildcards.remove(pattern),
+        }
+    }
+
+    /// The value of that very pattern.
+    pub(crate) fn value(&self, policy: MatchPolicy, pattern: &str) -> Option<V> {
+        match policy {
+            MatchPolicy::Exact => self.exact(pattern),
+            MatchPolicy::Prefix => self.prefixes.get(&pattern.len())?.get(pattern).copied(),
+            MatchPolicy::Wildcard => self.wildcards.value(pattern),
+        }
+    }
+
+    pub(crate) fn exact(&self, uri: &str) -> Option<V> {
+        self.exact.get(uri).copied()
+    }
+
+    pub(crate) fn longest_prefix(&self, uri: &str) -> Option<V> {
+        self.prefixes_of(uri).next_back()
+    }
+
+    pub(crate) fn best_wildcard(&self, uri: &str) -> Option<V> {
+        self.wildcards.best(uri)
+    }
+
+    /// Calls `found` for the value of every pattern that matches `uri`, exact ones left out.
+    pub(crate) fn for_each_pattern(&self, uri: &str, mut found: impl FnMut(V)) {
+        self.prefixes_of(uri).for_each(&mut found);
+        self.wildcards.for_each(uri, &mut found);
+    }
+
+    /// Patterns in the map.
+    pub(crate) fn len(&self) -> usize {
+        self.exact.len()
+            + self.prefixes.values().map(UriMap::len).sum::<usize>()
+            + self.wildcards.len()
+    }
+
+    /// From the shortest to the longest.
+    fn prefixes_of(&self, uri: &str) -> impl DoubleEndedIterator<Item = V> {
+        self.prefixes
+            .range(..=uri.len())
+            .filter_map(|(length, of_length)| of_length.get(uri.get(..*length)?).copied())
+    }
+}

@@ -1,0 +1,300 @@
+//! The realm: what comes in, and which part of it decides.
+
+use std::fmt;
+
+use crosstie_wamp::{Message, MessageType, SessionId};
+
+use crate::authz::Roles;
+use crate::broker::Broker;
+use crate::context::Context;
+use crate::dealer::Dealer;
+use crate::fault::error;
+use crate::random::Random;
+use crate::session::{SessionIndex, Sessions};
+use crate::{ClientFeatures, Identity, Outbox, RealmConfig, SessionKey, Time, Violation};
+
+/// One realm. `H` is how its owner names a session to its [`Outbox`].
+#[derive(Debug)]
+pub struct Realm<H> {
+    config: RealmConfig,
+    roles: Roles,
+    sessions: Sessions<H>,
+    broker: Broker,
+    dealer: Dealer,
+    random: Random,
+}
+
+impl<H> Realm<H> {
+    /// An empty realm. Ids, hash keys and the `random` invocation policy follow from `seed`.
+    pub fn new(config: RealmConfig, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        Self {
+            roles: Roles::new(&config.roles, &mut random),
+            config,
+            sessions: Sessions::new(),
+            broker: Broker::new(&mut random),
+            dealer: Dealer::new(&mut random),
+            random,
+        }
+    }
+
+    /// Lets an authenticated session in. Its owner then sends it WELCOME, before any message
+    /// that the realm sends to it.
+    pub fn join(
+        &mut self,
+        _now: Time,
+        handle: H,
+        identity: Identity,
+        features: ClientFeatures,
+    ) -> Result<(SessionKey, SessionId), JoinError> {
+        let Some(role) = self.roles.find(&identity.authrole) else {
+            return Err(JoinError::NoSuchRole {
+                authrole: identity.authrole.as_ref().to_owned(),
+            });
+        };
+        let sessions_max = self.config.limits.sessions_max;
+        if self.sessions.len() >= sessions_max {
+            return Err(JoinError::SessionsMax { sessions_max });
+        }
+        Ok(self
+            .sessions
+            .insert(handle, identity, role, features, &mut self.random))
+    }
+
+    /// Takes a message from a session. After a [`Violation`] the owner sends ABORT and leaves.
+    ///
+    /// A message of a session that is gone (the realm had it closed) is ignored.
+    pub fn handle(
+        &mut self,
+        now: Time,
+        from: SessionKey,
+        message: &Message<'_>,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Violation> {
+        let Some(from) = self.sessions.find(from) else {
+            return Ok(());
+        };
+        let outcome = self.dispatch(now, from, message, out);
+        self.remove_closed(now, out);
+        outcome
+    }
+
+    /// Removes a session and all that it holds. Calls that it made or serves end.
+    pub fn leave(&mut self, now: Time, session: SessionKey, out: &mut dyn Outbox<H>) {
+        let Some(index) = self.sessions.find(session) else {
+            return;
+        };
+        self.remove(now, index, out);
+        self.remove_closed(now, out);
+    }
+
+    /// Does what was due until `now`; to be called when [`Realm::next_timeout`] has come.
+    pub fn handle_timeout(&mut self, now: Time, out: &mut dyn Outbox<H>) {
+        let (_, dealer, mut context) = self.split(now, out);
+        dealer.handle_timeout(&mut context);
+        self.remove_closed(now, out);
+    }
+
+    /// When [`Realm::handle_timeout`] is to be called, if ever.
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.dealer.next_timeout()
+    }
+
+    /// How the realm was set up.
+    pub fn config(&self) -> &RealmConfig {
+        &self.config
+    }
+
+    /// The handles of all sessions.
+    pub fn handles(&self) -> impl Iterator<Item = &H> {
+        self.sessions.iter().map(|(_, session)| &session.handle)
+    }
+
+    /// How much the realm holds.
+    pub fn counts(&self) -> RealmCounts {
+        RealmCounts {
+            sessions: self.sessions.len(),
+            subscriptions: self.broker.subscriptions(),
+            registrations: self.dealer.registrations(),
+            calls: self.dealer.calls(),
+        }
+    }
+
+    /// Whether nothing at all is held.
+    pub fn is_idle(&self) -> bool {
+        self.counts() == RealmCounts::default() && self.next_timeout().is_none()
+    }
+
+    /// Asserts that all tables mirror each other. It walks everything the realm holds, and is for
+    /// tests and simulations to call after each input.
+    pub fn check_invariants(&self) {
+        self.sessions.check_invariants();
+        self.broker.check_invariants(&self.sessions);
+        self.dealer.check_invariants(&self.sessions);
+    }
+
+    fn dispatch(
+        &mut self,
+        now: Time,
+        from: SessionIndex,
+        message: &Message<'_>,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Violation> {
+        let (broker, dealer, mut context) = self.split(now, out);
+        let context = &mut context;
+        match message {
+            Message::Call {
+                request,
+                options,
+                procedure,
+                payload,
+            } => {
+                return dealer.call(context, from, *request, options, procedure, *payload);
+            }
+            Message::Yield {
+                request,
+                options,
+                payload,
+            } => {
+                return dealer.handle_yield(context, from, *request, options, *payload);
+            }
+            Message::Publish {
+                request,
+                options,
+                topic,
+                payload,
+            } => {
+                context.take_request(from, *request)?;
+                broker.publish(context, from, *request, options, topic, *payload);
+            }
+            Message::Error {
+                request_type,
+                request,
+                details,
+                error,
+                payload,
+            } => {
+                if *request_type != MessageType::Invocation {
+                    return Err(Violation::new(format!(
+                        "received ERROR for {}; a client answers INVOCATION only",
+                        request_type.name()
+                    )));
+                }
+                return dealer.handle_error(context, from, *request, details, error, *payload);
+            }
+            Message::Subscribe {
+                request,
+                options,
+                topic,
+            } => {
+                context.take_request(from, *request)?;
+                broker.subscribe(context, from, *request, options.match_policy, topic);
+            }
+            Message::Unsubscribe {
+                request,
+                subscription,
+            } => {
+                context.take_request(from, *request)?;
+                broker.unsubscribe(context, from, *request, *subscription);
+            }
+            Message::Register {
+                request,
+                options,
+                procedure,
+            } => {
+                context.take_request(from, *request)?;
+                dealer.register(context, from, *request, options, procedure);
+            }
+            Message::Unregister {
+                request,
+                registration,
+            } => {
+                context.take_request(from, *request)?;
+                dealer.unregister(context, from, *request, *registration);
+            }
+            Message::Cancel { request, options } => {
+                dealer.cancel(context, from, *request, options.mode);
+            }
+            other => return Err(Violation::unexpected(other.kind())),
+        }
+        Ok(())
+    }
+
+    /// Removes the sessions that were closed while the present input was handled. To remove one
+    /// may close another, whose queue is too full to be told.
+    fn remove_closed(&mut self, now: Time, out: &mut dyn Outbox<H>) {
+        while let Some(index) = self.sessions.next_doomed() {
+            self.remove(now, index, out);
+        }
+    }
+
+    fn remove(&mut self, now: Time, index: SessionIndex, out: &mut dyn Outbox<H>) {
+        self.sessions[index].closing = true;
+        let (_, dealer, mut context) = self.split(now, out);
+        dealer.leave(&mut context, index);
+        let mut session = self.sessions.remove(index);
+        self.broker.leave(index, &mut session);
+        self.dealer.forget(index, &mut session);
+    }
+
+    fn split<'r>(
+        &'r mut self,
+        now: Time,
+        out: &'r mut dyn Outbox<H>,
+    ) -> (&'r mut Broker, &'r mut Dealer, Context<'r, H>) {
+        let context = Context {
+            now,
+            config: &self.config,
+            roles: &self.roles,
+            sessions: &mut self.sessions,
+            random: &mut self.random,
+            out,
+        };
+        (&mut self.broker, &mut self.dealer, context)
+    }
+}
+
+/// What a realm holds at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RealmCounts {
+    pub sessions: usize,
+    /// Different (topic, matching policy) pairs.
+    pub subscriptions: usize,
+    /// Different (procedure, matching policy) pairs.
+    pub registrations: usize,
+    /// Calls without their last answer.
+    pub calls: usize,
+}
+
+/// Why a session was not let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// It was authenticated under a role that the realm does not have.
+    NoSuchRole { authrole: String },
+    /// The realm is full.
+    SessionsMax { sessions_max: usize },
+}
+
+impl JoinError {
+    /// The reason for ABORT.
+    pub fn uri(&self) -> &'static str {
+        match self {
+            Self::NoSuchRole { .. } => error::NO_SUCH_ROLE,
+            Self::SessionsMax { .. } => error::SESSIONS_MAX,
+        }
+    }
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchRole { authrole } => write!(f, "the realm has no role {authrole}"),
+            Self::SessionsMax { sessions_max } => {
+                write!(f, "the realm has its {sessions_max} sessions already")
+            }
+        }
+    }
+}
+
+impl std::error::Error for JoinError {}

@@ -1,0 +1,214 @@
+//! The sessions of a realm: who they are, and what they hold.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops;
+use std::sync::Arc;
+
+use crosstie_wamp::{Disclosed, ID_MAX, RequestId, SessionId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use slab::Slab;
+
+use crate::authz::RoleIndex;
+use crate::broker::SubscriptionKey;
+use crate::dealer::{CallKey, RegistrationKey};
+use crate::random::Random;
+use crate::{ClientFeatures, RequestIdCheck, Violation};
+
+/// Who a session is, as its authentication found. The texts are shared: a node with many
+/// anonymous sessions needs their role and method once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub authid: Arc<str>,
+    pub authrole: Arc<str>,
+    pub authmethod: Arc<str>,
+    pub authprovider: Arc<str>,
+}
+
+/// Names a session to its realm. A key outlives its session harmlessly: it is never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SessionKey {
+    index: SessionIndex,
+    generation: u32,
+}
+
+/// A session's place in the table, for references that end with the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SessionIndex(u32);
+
+/// One session in the realm.
+#[derive(Debug)]
+pub(crate) struct Session<H> {
+    pub(crate) handle: H,
+    pub(crate) id: SessionId,
+    pub(crate) identity: Identity,
+    pub(crate) role: RoleIndex,
+    pub(crate) features: ClientFeatures,
+    generation: u32,
+    /// Told to be closed, and about to be removed: it is sent nothing more.
+    pub(crate) closing: bool,
+    /// The last request id that the session used, for [`RequestIdCheck::Strict`].
+    request_last: u64,
+    /// The last invocation id that it was sent.
+    pub(crate) invocation_last: u64,
+    /// Open calls that it made.
+    pub(crate) calls: Vec<CallKey>,
+    /// Open calls that it serves.
+    pub(crate) invocations: Vec<CallKey>,
+    /// Progressive calls of it that ended before their last CALL came, oldest first.
+    pub(crate) unfinished: VecDeque<RequestId>,
+    pub(crate) subscriptions: FxHashSet<SubscriptionKey>,
+    pub(crate) registrations: FxHashSet<RegistrationKey>,
+}
+
+impl<H> Session<H> {
+    /// Judges the id of a new request (not of a CALL that continues a progressive one).
+    pub(crate) fn take_request(
+        &mut self,
+        request: RequestId,
+        check: RequestIdCheck,
+    ) -> Result<(), Violation> {
+        let expected = if self.request_last >= ID_MAX {
+            1
+        } else {
+            self.request_last + 1
+        };
+        if check == RequestIdCheck::Strict && request.0 != expected {
+            return Err(Violation::new(format!(
+                "request id {request} is out of sequence; expected {expected}"
+            )));
+        }
+        self.request_last = request.0;
+        Ok(())
+    }
+
+    /// What others are told about this session when it is disclosed to them.
+    pub(crate) fn disclosed(&self) -> Disclosed<'_> {
+        Disclosed {
+            session: self.id,
+            authid: Cow::Borrowed(&*self.identity.authid),
+            authrole: Cow::Borrowed(&*self.identity.authrole),
+        }
+    }
+}
+
+/// All sessions of a realm.
+#[derive(Debug)]
+pub(crate) struct Sessions<H> {
+    slab: Slab<Session<H>>,
+    by_id: FxHashMap<SessionId, SessionIndex>,
+    /// Sessions that have been told to be closed, to be removed when the present input is done.
+    doomed: Vec<SessionIndex>,
+    generation_last: u32,
+}
+
+impl<H> Sessions<H> {
+    pub(crate) fn new() -> Self {
+        Self {
+            slab: Slab::new(),
+            by_id: FxHashMap::default(),
+            doomed: Vec::new(),
+            generation_last: 0,
+        }
+    }
+
+    pub(crate) fn insert(
+        &mut self,
+        handle: H,
+        identity: Identity,
+        role: RoleIndex,
+        features: ClientFeatures,
+        random: &mut Random,
+    ) -> (SessionKey, SessionId) {
+        let id = loop {
+            let id = random.session_id();
+            if !self.by_id.contains_key(&id) {
+                break id;
+            }
+        };
+        // A wrap would let a key that has been kept through 2^32 joins name another session.
+        self.generation_last = self.generation_last.wrapping_add(1);
+        let generation = self.generation_last;
+        let index = SessionIndex(self.slab.insert(Session {
+            handle,
+            id,
+            identity,
+            role,
+            features,
+            generation,
+            closing: false,
+            request_last: 0,
+            invocation_last: 0,
+            calls: Vec::new(),
+            invocations: Vec::new(),
+            unfinished: VecDeque::new(),
+            subscriptions: FxHashSet::default(),
+            registrations: FxHashSet::default(),
+        }) as u32);
+        self.by_id.insert(id, index);
+        (SessionKey { index, generation }, id)
+    }
+
+    pub(crate) fn remove(&mut self, index: SessionIndex) -> Session<H> {
+        let session = self.slab.remove(index.0 as usize);
+        self.by_id.remove(&session.id);
+        session
+    }
+
+    /// Marks a session for removal; whether it had not been already.
+    pub(crate) fn doom(&mut self, index: SessionIndex) -> bool {
+        let first = !std::mem::replace(&mut self[index].closing, true);
+        if first {
+            self.doomed.push(index);
+        }
+        first
+    }
+
+    pub(crate) fn next_doomed(&mut self) -> Option<SessionIndex> {
+        self.doomed.pop()
+    }
+
+    /// The session that `key` names, unless it is gone.
+    pub(crate) fn find(&self, key: SessionKey) -> Option<SessionIndex> {
+        let session = self.slab.get(key.index.0 as usize)?;
+        (session.generation == key.generation).then_some(key.index)
+    }
+
+    pub(crate) fn find_id(&self, id: SessionId) -> Option<SessionIndex> {
+        self.by_id.get(&id).copied()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionIndex, &Session<H>)> {
+        self.slab
+            .iter()
+            .map(|(index, session)| (SessionIndex(index as u32), session))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    /// Asserts what the fields promise each other. Walks everything.
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.doomed.is_empty(), "a closed session stayed");
+        assert_eq!(self.by_id.len(), self.slab.len());
+        for (index, session) in self.iter() {
+            assert_eq!(self.by_id.get(&session.id), Some(&index));
+            assert!(!session.closing);
+        }
+    }
+}
+
+impl<H> ops::Index<SessionIndex> for Sessions<H> {
+    type Output = Session<H>;
+
+    fn index(&self, index: SessionIndex) -> &Session<H> {
+        &self.slab[index.0 as usize]
+    }
+}
+
+impl<H> ops::IndexMut<SessionIndex> for Sessions<H> {
+    fn index_mut(&mut self, index: SessionIndex) -> &mut Session<H> {
+        &mut self.slab[index.0 as usize]
+    }
+}

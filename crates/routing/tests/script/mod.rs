@@ -1,0 +1,433 @@
+//! The interpreter of the scripts: one case, line by line.
+
+mod notation;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::rc::Rc;
+
+use crosstie_routing::{
+    Allow, ClientFeatures, CloseReason, Disclose, DiscloseMe, Identity, Outbox, Permission, Realm,
+    RealmConfig, Refused, RequestIdCheck, Role, SessionKey, Time,
+};
+use crosstie_wamp::Message;
+use crosstie_wamp::uri::UriCheck;
+
+pub struct Case<'t> {
+    pub name: &'t str,
+    /// Line number in the file, and text.
+    lines: Vec<(usize, &'t str)>,
+}
+
+pub struct Failure {
+    pub line: usize,
+    pub text: String,
+}
+
+pub fn cases(text: &str) -> Vec<Case<'_>> {
+    let mut cases: Vec<Case<'_>> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if let Some(name) = line.strip_prefix("== ") {
+            cases.push(Case {
+                name,
+                lines: Vec::new(),
+            });
+        } else if !line.is_empty() && !line.starts_with("//") {
+            let case = cases.last_mut().expect("a script begins with a case");
+            case.lines.push((index + 1, line));
+        }
+    }
+    cases
+}
+
+pub fn run(case: &Case<'_>) -> Result<(), Failure> {
+    let mut player = Player::new();
+    let mut last = 0;
+    for &(line, text) in &case.lines {
+        last = line;
+        player.play(text).map_err(|text| Failure { line, text })?;
+    }
+    player.finish().map_err(|text| Failure { line: last, text })
+}
+
+/// What each session was sent and has not been named yet, as the notation writes it.
+type Outputs = Rc<RefCell<BTreeMap<char, VecDeque<String>>>>;
+
+struct Player {
+    config: RealmConfig,
+    realm: Option<Realm<char>>,
+    out: Recorder,
+    sessions: HashMap<char, SessionKey>,
+    labels: HashMap<String, u64>,
+    now: Time,
+    violations: Vec<(char, String)>,
+}
+
+struct Recorder {
+    outputs: Outputs,
+    refusing: HashMap<char, Refused>,
+}
+
+impl Outbox<char> for Recorder {
+    fn send(&mut self, to: &char, message: &Message<'_>) -> Result<(), Refused> {
+        match self.refusing.get(to) {
+            // Only what carries a foreign payload can be too long or not representable.
+            Some(Refused::TooLong | Refused::Unrepresentable(_))
+                if !message
+                    .payload()
+                    .is_some_and(|payload| payload.args == b"[1]") => {}
+            Some(refused) => return Err(*refused),
+            None => {}
+        }
+        let text = notation::write(message);
+        self.outputs
+            .borrow_mut()
+            .entry(*to)
+            .or_default()
+            .push_back(text);
+        Ok(())
+    }
+
+    fn publish(&mut self, event: &Message<'_>, receivers: &mut dyn Iterator<Item = &char>) {
+        for receiver in receivers {
+            let _ = self.send(receiver, event);
+        }
+    }
+
+    fn close(&mut self, session: &char, reason: CloseReason) {
+        let text = format!("CLOSED {reason:?}");
+        self.outputs
+            .borrow_mut()
+            .entry(*session)
+            .or_default()
+            .push_back(text);
+    }
+}
+
+impl Player {
+    fn new() -> Self {
+        Self {
+            config: RealmConfig::open("realm1"),
+            realm: None,
+            out: Recorder {
+                outputs: Outputs::default(),
+                refusing: HashMap::new(),
+            },
+            sessions: HashMap::new(),
+            labels: HashMap::new(),
+            now: Time(1_000_000),
+            violations: Vec::new(),
+        }
+    }
+
+    fn play(&mut self, line: &str) -> Result<(), String> {
+        let (head, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let mut characters = head.chars();
+        let who = characters.next().unwrap_or(' ');
+        match characters.as_str() {
+            "<" => return self.expect(who, rest),
+            "!" => return self.expect_violation(who, rest),
+            _ => self.expect_nothing_more()?,
+        }
+        match (head, characters.as_str()) {
+            ("realm", _) => self.configure(rest),
+            ("permit", _) => self.permit(rest),
+            ("tick", _) => self.tick(rest),
+            ("due", _) => self.expect_due(rest),
+            ("holds", _) => self.expect_counts(rest),
+            (_, ":") => match rest.split_once(' ').unwrap_or((rest, "")) {
+                ("join", attributes) => self.join(who, attributes),
+                ("leave", _) => self.leave(who),
+                _ => Err(format!("{who} can join and leave, not {rest}")),
+            },
+            (_, ">") => self.send(who, rest),
+            (_, "") if rest == "accepts" => {
+                self.out.refusing.remove(&who);
+                Ok(())
+            }
+            (_, "") => {
+                let refused = match rest.strip_prefix("refuses ") {
+                    Some("full") => Refused::Full,
+                    Some("gone") => Refused::Gone,
+                    Some("toolong") => Refused::TooLong,
+                    Some("unrepresentable") => Refused::Unrepresentable("no form for it"),
+                    _ => return Err(format!("{who} can refuse and accept, not {rest}")),
+                };
+                self.out.refusing.insert(who, refused);
+                Ok(())
+            }
+            _ => Err(format!("no such line: {line}")),
+        }
+    }
+
+    fn finish(mut self) -> Result<(), String> {
+        self.expect_nothing_more()?;
+        let mut everyone: Vec<_> = self.sessions.keys().copied().collect();
+        everyone.sort_unstable();
+        for who in everyone {
+            self.leave(who)?;
+        }
+        let realm = self.realm();
+        if realm.is_idle() {
+            return Ok(());
+        }
+        Err(format!(
+            "when all had left, the realm still held {:?}",
+            realm.counts()
+        ))
+    }
+
+    fn realm(&mut self) -> &mut Realm<char> {
+        self.realm
+            .get_or_insert_with(|| Realm::new(self.config.clone(), 42))
+    }
+
+    fn configure(&mut self, attributes: &str) -> Result<(), String> {
+        let config = &mut self.config;
+        for (key, value) in pairs(attributes) {
+            let number = value.parse::<usize>();
+            let limit = number.clone().map_err(|_| format!("{key} needs a number"));
+            match (key, value) {
+                ("uri_check", "strict") => config.uri_check = UriCheck::Strict,
+                ("request_id_check", "strict") => config.request_id_check = RequestIdCheck::Strict,
+                ("disclose_me", "refuse") => config.disclose_me = DiscloseMe::Refuse,
+                ("sessions_max", _) => config.limits.sessions_max = limit?,
+                ("subscriptions_max", _) => config.limits.subscriptions_max = limit?,
+                ("registrations_max", _) => config.limits.registrations_max = limit?,
+                ("calls_max", _) => config.limits.calls_max = limit?,
+                ("uri_bytes_max", _) => config.limits.uri_bytes_max = limit?,
+                ("call_timeout_ms_max", _) => config.limits.call_timeout_ms_max = limit? as u64,
+                _ => return Err(format!("no such setting: {key}={value}")),
+            }
+        }
+        Ok(())
+    }
+
+    /// `permit ROLE POLICY URI ACTIONS [disclose=WHO]`, where `-` is the empty URI.
+    fn permit(&mut self, rest: &str) -> Result<(), String> {
+        let words: Vec<_> = rest.split(' ').collect();
+        let [name, policy, uri, actions, disclose @ ..] = &words[..] else {
+            return Err("permit needs role, policy, uri, actions".to_owned());
+        };
+        let allows = |action| actions.split(',').any(|listed| listed == action);
+        let discloses = |who| {
+            let listed = disclose
+                .first()
+                .and_then(|word| word.strip_prefix("disclose="));
+            listed.is_some_and(|listed| listed.split(',').any(|name| name == who))
+        };
+        let permission = Permission {
+            uri: uri.trim_matches('-').to_owned(),
+            match_policy: notation::match_policy(policy).ok_or("no such policy")?,
+            allow: Allow {
+                call: allows("call"),
+                register: allows("register"),
+                publish: allows("publish"),
+                subscribe: allows("subscribe"),
+            },
+            disclose: Disclose {
+                caller: discloses("caller"),
+                publisher: discloses("publisher"),
+            },
+            cache: true,
+        };
+        let roles = &mut self.config.roles;
+        match roles.iter_mut().find(|role| role.name == *name) {
+            Some(role) => role.permissions.push(permission),
+            None => {
+                roles.push(Role {
+                    name: (*name).to_owned(),
+                    permissions: vec![permission],
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, who: char, attributes: &str) -> Result<(), String> {
+        let mut identity = Identity {
+            authid: who.to_lowercase().to_string().into(),
+            authrole: "anonymous".into(),
+            authmethod: "anonymous".into(),
+            authprovider: "static".into(),
+        };
+        let mut features = ClientFeatures::default();
+        for (key, value) in pairs(attributes) {
+            match key {
+                "role" => identity.authrole = value.into(),
+                "authid" => identity.authid = value.into(),
+                "features" => features = notation::features(value)?,
+                _ => return Err(format!("no such attribute: {key}")),
+            }
+        }
+        let now = self.now;
+        match self.realm().join(now, who, identity, features) {
+            Ok((key, id)) => {
+                self.sessions.insert(who, key);
+                self.labels.insert(who.to_string(), id.0);
+            }
+            Err(refused) => {
+                let text = format!("REFUSED {}", refused.uri());
+                self.out
+                    .outputs
+                    .borrow_mut()
+                    .entry(who)
+                    .or_default()
+                    .push_back(text);
+            }
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, who: char) -> Result<(), String> {
+        let key = self
+            .sessions
+            .remove(&who)
+            .ok_or_else(|| format!("{who} has not joined"))?;
+        let now = self.now;
+        self.with_realm(|realm, out| realm.leave(now, key, out));
+        Ok(())
+    }
+
+    fn send(&mut self, who: char, text: &str) -> Result<(), String> {
+        let key = *self
+            .sessions
+            .get(&who)
+            .ok_or_else(|| format!("{who} has not joined"))?;
+        let text = self.resolve(text)?;
+        let message = notation::read(&text)?;
+        let now = self.now;
+        let outcome = self.with_realm(|realm, out| realm.handle(now, key, &message, out));
+        if let Err(violation) = outcome {
+            self.violations.push((who, violation.message));
+            self.leave(who)?;
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, duration: &str) -> Result<(), String> {
+        self.now = self.now.after_ms(milliseconds(duration)?);
+        let now = self.now;
+        self.with_realm(|realm, out| {
+            if realm.next_timeout().is_some_and(|due| due <= now) {
+                realm.handle_timeout(now, out);
+            }
+        });
+        Ok(())
+    }
+
+    fn expect_due(&mut self, rest: &str) -> Result<(), String> {
+        let expected = match rest.strip_prefix("in ") {
+            Some(duration) => Some(self.now.after_ms(milliseconds(duration)?)),
+            None => None,
+        };
+        let due = self.realm().next_timeout();
+        if due == expected {
+            Ok(())
+        } else {
+            Err(format!("next timeout is {due:?}"))
+        }
+    }
+
+    fn expect_counts(&mut self, rest: &str) -> Result<(), String> {
+        let counts = self.realm().counts();
+        for (key, value) in pairs(rest) {
+            let held = match key {
+                "sessions" => counts.sessions,
+                "subscriptions" => counts.subscriptions,
+                "registrations" => counts.registrations,
+                "calls" => counts.calls,
+                _ => return Err(format!("no such count: {key}")),
+            };
+            if held.to_string() != value {
+                return Err(format!("expected {key}={value}, the realm holds {held}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn expect(&mut self, who: char, expected: &str) -> Result<(), String> {
+        let came = self
+            .out
+            .outputs
+            .borrow_mut()
+            .get_mut(&who)
+            .and_then(VecDeque::pop_front);
+        let Some(came) = came else {
+            return Err(format!("{who} was sent nothing"));
+        };
+        notation::compare(expected, &came, &mut self.labels)
+            .map_err(|word| format!("{who} was sent {came}, which differs at {word}"))
+    }
+
+    fn expect_violation(&mut self, who: char, text: &str) -> Result<(), String> {
+        match self.violations.pop() {
+            Some((violator, message)) if violator == who && message.contains(text) => Ok(()),
+            other => Err(format!("expected a violation of {who}, got {other:?}")),
+        }
+    }
+
+    fn expect_nothing_more(&mut self) -> Result<(), String> {
+        let outputs = std::mem::take(&mut *self.out.outputs.borrow_mut());
+        let unread = outputs
+            .iter()
+            .flat_map(|(who, texts)| texts.iter().map(move |text| format!("{who}< {text}")))
+            .chain(
+                self.violations
+                    .drain(..)
+                    .map(|(who, text)| format!("{who}! {text}")),
+            )
+            .collect::<Vec<_>>();
+        if unread.is_empty() {
+            return Ok(());
+        }
+        Err(format!(
+            "before this line, nobody expected\n    {}",
+            unread.join("\n    ")
+        ))
+    }
+
+    fn with_realm<R>(&mut self, act: impl FnOnce(&mut Realm<char>, &mut Recorder) -> R) -> R {
+        self.realm();
+        let realm = self.realm.as_mut().expect("it was made above");
+        let result = act(realm, &mut self.out);
+        realm.check_invariants();
+        result
+    }
+
+    /// Puts the numbers of labels in their place.
+    fn resolve(&self, text: &str) -> Result<String, String> {
+        let mut resolved = String::new();
+        let mut rest = text;
+        while let Some(start) = rest.find('#') {
+            resolved.push_str(&rest[..start]);
+            let name = &rest[start + 1..];
+            let end = name
+                .find(|c: char| !c.is_alphanumeric())
+                .unwrap_or(name.len());
+            let label = &name[..end];
+            let number = self
+                .labels
+                .get(label)
+                .ok_or_else(|| format!("#{label} is not bound"))?;
+            resolved.push_str(&number.to_string());
+            rest = &name[end..];
+        }
+        resolved.push_str(rest);
+        Ok(resolved)
+    }
+}
+
+fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split(' ')
+        .filter(|word| !word.is_empty())
+        .map(|w| w.split_once('=').unwrap_or((w, "")))
+}
+
+fn milliseconds(text: &str) -> Result<u64, String> {
+    let number = text
+        .strip_suffix("ms")
+        .and_then(|number| number.parse().ok());
+    number.ok_or_else(|| format!("{text} is not a number of ms"))
+}

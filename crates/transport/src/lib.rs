@@ -1,0 +1,34 @@
+//! Sockets and the way of octets through them: listening, reading, corking, bounded out-queues.
+//!
+//! This crate knows no message. A [`Protocol`] is handed what one read brought; whatever it
+//! [appends](Connection::append) to any connection, its own or another thread's, leaves in one
+//! write per connection once that input has been handled (the *cork*). There is no hop to
+//! another task on this path: the thread that reads a message writes to its receivers.
+//!
+//! ```text
+//! socket ─recv─▶ pump ─▶ Protocol::handle_input ─▶ Connection::append (any connection)
+//! socket ◀─send─ Connection::flush ◀─ cork (each touched connection once)
+//! ```
+
+mod clock;
+mod connection;
+mod cork;
+mod listener;
+mod pump;
+mod queue;
+mod readiness;
+mod socket;
+mod stage;
+mod stream;
+pub mod tls;
+mod workers;
+
+pub use clock::now_s;
+pub use connection::{Connection, ConnectionLimits, QueueBudget, Refused};
+pub use cork::uncork;
+pub use listener::{Endpoint, Listener, TcpOptions};
+pub use pump::{Ended, Outcome, Protocol, pump};
+pub use socket::{PeerAddress, Socket};
+pub use stage::{Stage, StageError};
+pub use stream::ConnectionStream;
+pub use workers::{WorkerOptions, Workers};

@@ -1,0 +1,102 @@
+//! One connected stream socket, TCP or Unix, non-blocking.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
+
+/// A connected socket. Every call is a raw system call that never blocks.
+#[derive(Debug)]
+pub struct Socket {
+    fd: OwnedFd,
+    peer: PeerAddress,
+}
+
+/// Who is at the other end, for logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerAddress {
+    Tcp(SocketAddr),
+    /// The process id that connected, where the kernel tells it.
+    Unix(Option<i32>),
+}
+
+impl Socket {
+    /// Takes a connected, non-blocking descriptor.
+    pub fn new(fd: OwnedFd, peer: PeerAddress) -> Self {
+        Self { fd, peer }
+    }
+
+    /// Who is at the other end.
+    pub fn peer(&self) -> PeerAddress {
+        self.peer
+    }
+
+    /// Receives into `buffer`; zero is the end of the stream.
+    pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (received, _) = rustix::net::recv(&self.fd, buffer, RecvFlags::empty())?;
+        Ok(received)
+    }
+
+    /// Receives into the spare capacity of `buffer`; zero is the end of the stream.
+    pub fn recv_append(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        let spare = rustix::buffer::spare_capacity(buffer);
+        let (received, _) = rustix::net::recv(&self.fd, spare, RecvFlags::empty())?;
+        Ok(received)
+    }
+
+    /// Sends what the socket takes of `octets`.
+    pub fn send(&self, octets: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(&self.fd, octets, SendFlags::NOSIGNAL)?)
+    }
+
+    /// Sends what the socket takes of `slices`, in one system call.
+    pub fn send_slices(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut no_control = SendAncillaryBuffer::default();
+        Ok(rustix::net::sendmsg(
+            &self.fd,
+            slices,
+            &mut no_control,
+            SendFlags::NOSIGNAL,
+        )?)
+    }
+
+    /// Ends both directions; a reader of this socket, on whatever thread, sees the end.
+    pub fn shut_down(&self) {
+        // The peer may have been faster; then there is nothing left to end.
+        let _ = rustix::net::shutdown(&self.fd, Shutdown::Both);
+    }
+
+    /// Tells the peer that nothing more comes, while its own octets are still received.
+    pub fn shut_down_write(&self) {
+        let _ = rustix::net::shutdown(&self.fd, Shutdown::Write);
+    }
+
+    /// A second descriptor of the same socket, to be registered for other readiness.
+    pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.fd.try_clone()
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+impl fmt::Display for PeerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "tcp:{address}"),
+            Self::Unix(Some(pid)) => write!(f, "unix:pid={pid}"),
+            Self::Unix(None) => f.write_str("unix"),
+        }
+    }
+}

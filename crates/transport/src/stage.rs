@@ -1,0 +1,37 @@
+//! What some connections do to octets between the queue and the socket: TLS, permessage-deflate.
+
+use std::fmt;
+
+/// Transforms queued octets just before they are sent, and received ones before they are read.
+///
+/// A stage works when a connection is flushed, not when something is appended, so that it costs
+/// nothing while a realm is locked, and so that one event's octets can be shared by receivers
+/// whose stages differ.
+pub trait Stage: Send {
+    /// Transforms `queued` and appends what is to be sent to `out`. It is also called with
+    /// nothing queued, when [`Stage::has_output`] says so.
+    fn send(&mut self, queued: &[u8], out: &mut Vec<u8>) -> Result<(), StageError>;
+
+    /// Transforms received octets, of which it takes all, and appends the result to `out`.
+    fn receive(&mut self, received: &[u8], out: &mut Vec<u8>) -> Result<(), StageError>;
+
+    /// Whether it has something to send by itself (a handshake's answer, an alert).
+    fn has_output(&self) -> bool;
+
+    /// Whether received octets pass through unchanged, so that they need not be copied.
+    fn receives_unchanged(&self) -> bool {
+        false
+    }
+}
+
+/// Why a stage could not go on; the connection ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageError(pub String);
+
+impl fmt::Display for StageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for StageError {}

@@ -1,0 +1,140 @@
+//! TLS as a [`Stage`]: rustls without its IO, so that any thread can send on the connection.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use rustls::ServerConfig;
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConnection};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::{Stage, StageError};
+
+/// The files of a TLS endpoint, PEM.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    pub certificate: PathBuf,
+    /// Intermediate certificates that are not in the certificate's own file.
+    pub chain: Vec<PathBuf>,
+    pub key: PathBuf,
+    /// When not empty, clients must show a certificate that one of these signed.
+    pub client_authorities: Vec<PathBuf>,
+}
+
+/// Reads the files into a server configuration; the error names the file and what was wrong.
+pub fn server_config(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
+    let mut chain = certificates(&files.certificate)?;
+    for path in &files.chain {
+        chain.extend(certificates(path)?);
+    }
+    let key = PrivateKeyDer::from_pem_file(&files.key)
+        .map_err(|e| invalid(&files.key, &format!("expected a private key in PEM: {e}")))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    let builder = if files.client_authorities.is_empty() {
+        builder.with_no_client_auth()
+    } else {
+        let mut roots = RootCertStore::empty();
+        for path in &files.client_authorities {
+            for certificate in certificates(path)? {
+                roots
+                    .add(certificate)
+                    .map_err(|e| invalid(path, &e.to_string()))?;
+            }
+        }
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .build()
+            .map_err(io::Error::other)?;
+        builder.with_client_cert_verifier(verifier)
+    };
+    let config = builder
+        .with_single_cert(chain, key)
+        .map_err(|e| invalid(&files.certificate, &format!("certificate and key: {e}")))?;
+    Ok(Arc::new(config))
+}
+
+/// The server's side of one TLS connection.
+pub struct TlsStage {
+    connection: ServerConnection,
+}
+
+impl TlsStage {
+    /// A connection whose handshake is still to come.
+    pub fn server(config: Arc<ServerConfig>) -> Result<Self, StageError> {
+        let connection = ServerConnection::new(config).map_err(|e| StageError(e.to_string()))?;
+        Ok(Self { connection })
+    }
+
+    fn drain(&mut self, out: &mut Vec<u8>) -> Result<(), StageError> {
+        while self.connection.wants_write() {
+            self.connection.write_tls(out).map_err(|e| failed(&e))?;
+        }
+        Ok(())
+    }
+}
+
+impl Stage for TlsStage {
+    fn send(&mut self, queued: &[u8], out: &mut Vec<u8>) -> Result<(), StageError> {
+        let mut rest = queued;
+        // The session buffers a bounded amount; what it takes is turned into records at once.
+        while !rest.is_empty() {
+            let taken = self
+                .connection
+                .writer()
+                .write(rest)
+                .map_err(|e| failed(&e))?;
+            rest = &rest[taken..];
+            self.drain(out)?;
+        }
+        self.drain(out)
+    }
+
+    fn receive(&mut self, received: &[u8], out: &mut Vec<u8>) -> Result<(), StageError> {
+        let mut rest = received;
+        while !rest.is_empty() {
+            self.connection
+                .read_tls(&mut rest)
+                .map_err(|e| failed(&e))?;
+            let state = self
+                .connection
+                .process_new_packets()
+                .map_err(|e| StageError(e.to_string()))?;
+            let before = out.len();
+            out.resize(before + state.plaintext_bytes_to_read(), 0);
+            self.connection
+                .reader()
+                .read_exact(&mut out[before..])
+                .map_err(|e| failed(&e))?;
+        }
+        Ok(())
+    }
+
+    fn has_output(&self) -> bool {
+        self.connection.wants_write()
+    }
+}
+
+fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
+    let found = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|e| invalid(path, &format!("expected certificates in PEM: {e}")))?;
+    if found.is_empty() {
+        return Err(invalid(path, "expected a certificate in PEM, found none"));
+    }
+    Ok(found)
+}
+
+fn invalid(path: &Path, why: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("{}: {why}", path.display()),
+    )
+}
+
+fn failed(e: &io::Error) -> StageError {
+    StageError(format!("TLS: {e}"))
+}

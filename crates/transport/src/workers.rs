@@ -1,0 +1,161 @@
+//! The threads that serve connections, each with a single-threaded runtime of its own.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{Notify, oneshot};
+
+use crate::clock;
+
+/// How many threads, and how they wait.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkerOptions {
+    /// Threads; by default one per core that the process may use.
+    pub threads: usize,
+    /// How long the first thread polls its sockets after an input before it sleeps. One thread
+    /// at most polls: two that share a core are slower than none.
+    pub busy_poll: Duration,
+}
+
+impl Default for WorkerOptions {
+    fn default() -> Self {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            threads,
+            busy_poll: Duration::ZERO,
+        }
+    }
+}
+
+/// The running threads. They end when this is dropped.
+#[derive(Debug)]
+pub struct Workers {
+    workers: Vec<Worker>,
+    next: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Worker {
+    handle: Handle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Workers {
+    /// Starts the threads.
+    pub fn start(options: WorkerOptions) -> io::Result<Self> {
+        let workers = (0..options.threads.max(1))
+            .map(|index| {
+                Worker::start(
+                    index,
+                    if index == 0 {
+                        options.busy_poll
+                    } else {
+                        Duration::ZERO
+                    },
+                )
+            })
+            .collect::<io::Result<Vec<_>>>()?;
+        workers[0].handle.spawn(clock::tick());
+        Ok(Self {
+            workers,
+            next: AtomicUsize::new(0),
+        })
+    }
+
+    /// Runs `future` on the next thread in turn.
+    pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        let index = self.next.fetch_add(1, Ordering::Relaxed) % self.workers.len();
+        self.workers[index].handle.spawn(future);
+    }
+
+    /// Runs `future` on the first thread.
+    pub fn spawn_first(&self, future: impl Future<Output = ()> + Send + 'static) {
+        self.workers[0].handle.spawn(future);
+    }
+
+    /// Runs `action` now, in the first thread's tokio context: what it registers is that
+    /// thread's.
+    pub fn enter_first<R>(&self, action: impl FnOnce() -> R) -> R {
+        let _context = self.workers[0].handle.enter();
+        action()
+    }
+
+    /// How many threads there are.
+    pub fn count(&self) -> usize {
+        self.workers.len()
+    }
+}
+
+impl Worker {
+    fn start(index: usize, busy_poll: Duration) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new()
+            .name(format!("worker{index}"))
+            .spawn(move || {
+                if !busy_poll.is_zero() {
+                    runtime.spawn(poll_after_activity(busy_poll));
+                }
+                // An error means that the sender is gone, which is a stop too.
+                let _ = runtime.block_on(stopped);
+            })?;
+        Ok(Self {
+            handle,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            // The panic has been reported by its thread already.
+        }
+    }
+}
+
+thread_local! {
+    static POLL_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
+    static POLLER: RefCell<Option<(Arc<Notify>, Duration)>> = const { RefCell::new(None) };
+}
+
+/// Notes that this thread has just handled an input, so that it polls for the next.
+pub(crate) fn note_activity() {
+    POLLER.with_borrow(|poller| {
+        if let Some((notify, busy_poll)) = poller {
+            POLL_UNTIL.set(Some(Instant::now() + *busy_poll));
+            notify.notify_one();
+        }
+    });
+}
+
+/// Keeps the runtime from sleeping for `busy_poll` after each activity: a runtime with a task
+/// that yields asks the kernel for events without waiting.
+async fn poll_after_activity(busy_poll: Duration) {
+    let notify = Arc::new(Notify::new());
+    POLLER.set(Some((Arc::clone(&notify), busy_poll)));
+    loop {
+        notify.notified().await;
+        while POLL_UNTIL.get().is_some_and(|until| Instant::now() < until) {
+            tokio::task::yield_now().await;
+        }
+        POLL_UNTIL.set(None);
+    }
+}

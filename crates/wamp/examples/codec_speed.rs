@@ -1,0 +1,161 @@
+//! Nanoseconds per message for decoding and encoding, in each serializer: for tuning the codecs
+//! (`cargo run --release -p crosstie-wamp --example codec_speed`).
+#![expect(clippy::print_stdout, reason = "a program for a person at a terminal")]
+
+use std::borrow::Cow;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use crosstie_wamp::codec::{self, Limits};
+use crosstie_wamp::{
+    CallOptions, Disclosed, InvocationDetails, Message, Payload, PublishOptions, RegistrationId,
+    RequestId, Serializer, SessionId, YieldOptions,
+};
+
+const ROUNDS: usize = 7;
+const ROUND: Duration = Duration::from_millis(40);
+
+fn main() {
+    println!(
+        "{:<28} {:<8} {:>7} {:>10} {:>10}",
+        "message", "", "octets", "decode", "encode"
+    );
+    for (name, message) in samples() {
+        for serializer in Serializer::ALL {
+            let octets = encoded(&message, serializer);
+            let limits = Limits::default();
+            let decode = fastest(|| {
+                black_box(codec::decode(serializer, black_box(&octets), &limits).is_ok());
+            });
+            let Ok(decoded) = codec::decode(serializer, &octets, &limits) else {
+                continue;
+            };
+            let mut out = Vec::with_capacity(octets.len() + 256);
+            let encode = fastest(|| {
+                out.clear();
+                black_box(codec::encode(black_box(&decoded), serializer, &mut out).is_ok());
+            });
+            let serializer = serializer.name();
+            let length = octets.len();
+            println!("{name:<28} {serializer:<8} {length:>7} {decode:>7.1} ns {encode:>7.1} ns");
+        }
+    }
+}
+
+/// The mean nanoseconds per run of the fastest round: what disturbs a round only adds to it.
+fn fastest(mut run: impl FnMut()) -> f64 {
+    let round = |run: &mut dyn FnMut()| {
+        let start = Instant::now();
+        let mut runs = 0_u32;
+        while start.elapsed() < ROUND {
+            for _ in 0..1_000 {
+                run();
+            }
+            runs += 1_000;
+        }
+        start.elapsed().as_nanos() as f64 / f64::from(runs)
+    };
+    (0..ROUNDS)
+        .map(|_| round(&mut run))
+        .fold(f64::INFINITY, f64::min)
+}
+
+fn encoded(message: &Message<'_>, serializer: Serializer) -> Vec<u8> {
+    let mut octets = Vec::new();
+    // The samples hold nothing that a serializer could not.
+    let _ = codec::encode(message, serializer, &mut octets);
+    octets
+}
+
+fn samples() -> Vec<(&'static str, Message<'static>)> {
+    let greeting = json(br#"["Hello, world!"]"#, b"");
+    let order = json(
+        br#"[{"order":48151623,"customer":"com.example.customer.42","lines":[{"article":"A-1","count":3,"price":12.5},{"article":"B-2","count":1,"price":100}],"paid":true,"note":null}]"#,
+        br#"{"trace":"4bf92f3577b34da6a3ce929d0e0e4736"}"#,
+    );
+    let text = Cow::Borrowed;
+    let request = RequestId(1_234);
+    vec![
+        (
+            "CALL, no arguments",
+            Message::Call {
+                request,
+                options: CallOptions::default(),
+                procedure: text("com.example.add2"),
+                payload: Payload::EMPTY,
+            },
+        ),
+        (
+            "CALL, one text",
+            Message::Call {
+                request,
+                options: CallOptions::default(),
+                procedure: text("com.example.add2"),
+                payload: greeting,
+            },
+        ),
+        (
+            "CALL, options, an order",
+            Message::Call {
+                request,
+                options: CallOptions {
+                    timeout_ms: 5_000,
+                    receive_progress: true,
+                    ..CallOptions::default()
+                },
+                procedure: text("com.example.order.submit"),
+                payload: order,
+            },
+        ),
+        (
+            "INVOCATION, one text",
+            Message::Invocation {
+                request,
+                registration: RegistrationId(7_814_135),
+                details: InvocationDetails::default(),
+                payload: greeting,
+            },
+        ),
+        (
+            "INVOCATION, caller disclosed",
+            Message::Invocation {
+                request,
+                registration: RegistrationId(7_814_135),
+                details: InvocationDetails {
+                    caller: Some(Disclosed {
+                        session: SessionId(6_131_533_123_456_789),
+                        authid: text("joe"),
+                        authrole: text("frontend"),
+                    }),
+                    ..InvocationDetails::default()
+                },
+                payload: greeting,
+            },
+        ),
+        (
+            "YIELD, one text",
+            Message::Yield {
+                request,
+                options: YieldOptions::default(),
+                payload: greeting,
+            },
+        ),
+        (
+            "PUBLISH, an order",
+            Message::Publish {
+                request,
+                options: PublishOptions::default(),
+                topic: text("com.example.order.placed"),
+                payload: order,
+            },
+        ),
+    ]
+}
+
+fn json(args: &'static [u8], kwargs: &'static [u8]) -> Payload<'static> {
+    Payload {
+        serializer: Serializer::Json,
+        args,
+        kwargs,
+    }
+}

@@ -1,0 +1,21 @@
+//! CBOR (RFC 8949): lengths may be indefinite and integers longer than need be; what is written
+//! has definite lengths and the shortest heads. Floats are written as doubles, which every peer
+//! reads.
+
+mod reader;
+mod writer;
+
+pub(super) use reader::CborReader;
+pub(super) use writer::CborWriter;
+
+const UNSIGNED: u8 = 0;
+const NEGATIVE: u8 = 1;
+const BINARY: u8 = 2;
+const TEXT: u8 = 3;
+const LIST: u8 = 4;
+const DICT: u8 = 5;
+const TAG: u8 = 6;
+const SIMPLE: u8 = 7;
+
+/// The octet that ends what has no definite length.
+const BREAK: u8 = 0xff;

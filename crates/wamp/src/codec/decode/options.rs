@@ -1,0 +1,330 @@
+//! `Options` and `Details` in.
+//!
+//! A known key with a value of the wrong type is an error. Keys that must be passed on are kept;
+//! all others are walked over, as the specification asks.
+
+use std::borrow::Cow;
+
+use super::super::DecodeError;
+use super::super::reader::{Reader, Result, Token, enter};
+use super::super::value::{self, Room};
+use super::id;
+use crate::{
+    CallOptions, CancelMode, CancelOptions, Dict, Disclosed, EventDetails, ID_MAX,
+    InterruptOptions, InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, Receivers,
+    RegisterOptions, ResultDetails, SessionId, SubscribeOptions, YieldOptions,
+};
+
+/// Reads a dictionary, each of its values with `entry`.
+#[inline]
+pub(super) fn entries<'a, R: Reader<'a>>(
+    reader: &mut R,
+    room: &mut Room,
+    mut entry: impl FnMut(&mut R, &str, &mut Room) -> Result<()>,
+) -> Result<()> {
+    let offset = reader.value_offset();
+    let outside = room.depth_left;
+    room.depth_left = enter(outside, offset)?;
+    let mut dict = reader.open_dict()?;
+    while reader.more(&mut dict)? {
+        let key = reader.text()?;
+        reader.separator()?;
+        entry(reader, &key, room).map_err(|error| error.under(&key))?;
+    }
+    room.depth_left = outside;
+    Ok(())
+}
+
+/// An unknown key: kept when it must be passed on.
+fn other<'a, R: Reader<'a>>(
+    reader: &mut R,
+    key: &str,
+    room: &mut Room,
+    passthru: &mut Option<Box<Dict>>,
+) -> Result<()> {
+    if key.starts_with("ppt_") || key.starts_with("enc_") || key.starts_with('_') {
+        let value = value::read(reader, room)?;
+        passthru
+            .get_or_insert_default()
+            .push((key.to_owned(), value));
+        return Ok(());
+    }
+    reader.skip(room.depth_left)
+}
+
+pub(super) fn publish<'a, R: Reader<'a>>(
+    reader: &mut R,
+    room: &mut Room,
+) -> Result<PublishOptions> {
+    let mut options = PublishOptions::default();
+    entries(reader, room, |reader, key, room| {
+        match key {
+            "acknowledge" => options.acknowledge = reader.boolean()?,
+            "exclude_me" => options.exclude_me = reader.boolean()?,
+            "disclose_me" => options.disclose_me = Some(reader.boolean()?),
+            "exclude" => receivers(&mut options).exclude = Some(list(reader, room, session)?),
+            "exclude_authid" => {
+                receivers(&mut options).exclude_authid = Some(list(reader, room, owned_text)?);
+            }
+            "exclude_authrole" => {
+                receivers(&mut options).exclude_authrole = Some(list(reader, room, owned_text)?);
+            }
+            "eligible" => receivers(&mut options).eligible = Some(list(reader, room, session)?),
+            "eligible_authid" => {
+                receivers(&mut options).eligible_authid = Some(list(reader, room, owned_text)?);
+            }
+            "eligible_authrole" => {
+                receivers(&mut options).eligible_authrole = Some(list(reader, room, owned_text)?);
+            }
+            _ => other(reader, key, room, &mut options.passthru)?,
+        }
+        Ok(())
+    })?;
+    Ok(options)
+}
+
+fn receivers(options: &mut PublishOptions) -> &mut Receivers {
+    options.receivers.get_or_insert_default()
+}
+
+pub(super) fn subscribe<'a, R: Reader<'a>>(
+    reader: &mut R,
+    room: &mut Room,
+) -> Result<SubscribeOptions> {
+    let mut options = SubscribeOptions::default();
+    entries(reader, room, |reader, key, room| match key {
+        "match" => word(reader, &MATCH_POLICIES).map(|policy| options.match_policy = policy),
+        _ => reader.skip(room.depth_left),
+    })?;
+    Ok(options)
+}
+
+pub(super) fn event<'a, R: Reader<'a>>(
+    reader: &mut R,
+    room: &mut Room,
+) -> Result<EventDetails<'a>> {
+    let mut details = EventDetails::default();
+    let mut publisher = Disclosure::default();
+    entries(reader, room, |reader, key, room| {
+        match key {
+            "topic" => details.topic = Some(reader.text()?),
+            "publisher" => publisher.session = Some(session(reader)?),
+            "publisher_authid" => publisher.authid = reader.text()?,
+            "publisher_authrole" => publisher.authrole = reader.text()?,
+            _ => other(reader, key, room, &mut details.passthru)?,
+        }
+        Ok(())
+    })?;
+    details.publisher = publisher.disclosed();
+    Ok(details)
+}
+
+pub(super) fn call<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result<CallOptions> {
+    let mut options = CallOptions::default();
+    entries(reader, room, |reader, key, room| {
+        match key {
+            "timeout" => options.timeout_ms = milliseconds(reader)?,
+            "receive_progress" => options.receive_progress = reader.boolean()?,
+            "progress" => options.progress = reader.boolean()?,
+            "disclose_me" => options.disclose_me = Some(reader.boolean()?),
+            _ => other(reader, key, room, &mut options.passthru)?,
+        }
+        Ok(())
+    })?;
+    Ok(options)
+}
+
+pub(super) fn cancel<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result<CancelOptions> {
+    let mut options = CancelOptions::default();
+    entries(reader, room, |reader, key, room| match key {
+        "mode" => word(reader, &CANCEL_MODES).map(|mode| options.mode = mode),
+        _ => reader.skip(room.depth_left),
+    })?;
+    Ok(options)
+}
+
+pub(super) fn result<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result<ResultDetails> {
+    let mut details = ResultDetails::default();
+    entries(reader, room, |reader, key, room| match key {
+        "progress" => reader.boolean().map(|progress| details.progress = progress),
+        _ => other(reader, key, room, &mut details.passthru),
+    })?;
+    Ok(details)
+}
+
+pub(super) fn register<'a, R: Reader<'a>>(
+    reader: &mut R,
+    room: &mut Room,
+) -> Result<RegisterOptions> {
+    let mut options = RegisterOptions::default();
+    entries(reader, room, |reader, key, room| {
+        match key {
+            "match" => options.match_policy = word(reader, &MATCH_POLICIES)?,
+            "invoke" => options.invoke = word(reader, &INVOCATION_POLICIES)?,
+            "forward_timeout" => options.forward_timeout = reader.boolean()?,
+            _ => reader.skip(room.depth_left)?,
+        }
+        Ok(())
+    })?;
+    Ok(options)
+}
+
+pub(super) fn invocation<'a, R: Reader<'a>>(
+    reader: &mut R,
+    room: &mut Room,
+) -> Result<InvocationDetails<'a>> {
+    let mut details = InvocationDetails::default();
+    let mut caller = Disclosure::default();
+    entries(reader, room, |reader, key, room| {
+        match key {
+            "procedure" => details.procedure = Some(reader.text()?),
+            "caller" => caller.session = Some(session(reader)?),
+            "caller_authid" => caller.authid = reader.text()?,
+            "caller_authrole" => caller.authrole = reader.text()?,
+            "timeout" => details.timeout_ms = milliseconds(reader)?,
+            "receive_progress" => details.receive_progress = reader.boolean()?,
+            "progress" => details.progress = reader.boolean()?,
+            _ => other(reader, key, room, &mut details.passthru)?,
+        }
+        Ok(())
+    })?;
+    details.caller = caller.disclosed();
+    Ok(details)
+}
+
+pub(super) fn interrupt<'a, R: Reader<'a>>(
+    reader: &mut R,
+    room: &mut Room,
+) -> Result<InterruptOptions<'a>> {
+    let mut options = InterruptOptions::default();
+    entries(reader, room, |reader, key, room| {
+        match key {
+            "mode" => options.mode = Some(word(reader, &CANCEL_MODES)?),
+            "reason" => options.reason = Some(reader.text()?),
+            _ => reader.skip(room.depth_left)?,
+        }
+        Ok(())
+    })?;
+    Ok(options)
+}
+
+pub(super) fn r#yield<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result<YieldOptions> {
+    let mut options = YieldOptions::default();
+    entries(reader, room, |reader, key, room| match key {
+        "progress" => reader.boolean().map(|progress| options.progress = progress),
+        _ => other(reader, key, room, &mut options.passthru),
+    })?;
+    Ok(options)
+}
+
+/// What a router tells of a caller or publisher; without the session it is nobody.
+#[derive(Default)]
+struct Disclosure<'a> {
+    session: Option<SessionId>,
+    authid: Cow<'a, str>,
+    authrole: Cow<'a, str>,
+}
+
+impl<'a> Disclosure<'a> {
+    fn disclosed(self) -> Option<Disclosed<'a>> {
+        let Self {
+            session,
+            authid,
+            authrole,
+        } = self;
+        session.map(|session| Disclosed {
+            session,
+            authid,
+            authrole,
+        })
+    }
+}
+
+/// The words of an option, with what to say when it is none of them.
+struct Words<T: 'static> {
+    expected: &'static str,
+    words: &'static [(&'static str, T)],
+}
+
+const MATCH_POLICIES: Words<MatchPolicy> = Words {
+    expected: "exact, prefix or wildcard",
+    words: &[
+        ("exact", MatchPolicy::Exact),
+        ("prefix", MatchPolicy::Prefix),
+        ("wildcard", MatchPolicy::Wildcard),
+    ],
+};
+
+const INVOCATION_POLICIES: Words<InvocationPolicy> = Words {
+    expected: "single, first, last, roundrobin or random",
+    words: &[
+        ("single", InvocationPolicy::Single),
+        ("first", InvocationPolicy::First),
+        ("last", InvocationPolicy::Last),
+        ("roundrobin", InvocationPolicy::RoundRobin),
+        ("random", InvocationPolicy::Random),
+    ],
+};
+
+const CANCEL_MODES: Words<CancelMode> = Words {
+    expected: "skip, kill or killnowait",
+    words: &[
+        ("skip", CancelMode::Skip),
+        ("kill", CancelMode::Kill),
+        ("killnowait", CancelMode::KillNoWait),
+    ],
+};
+
+fn word<'a, R: Reader<'a>, T: Copy>(reader: &mut R, words: &Words<T>) -> Result<T> {
+    let offset = reader.value_offset();
+    let text = reader.text()?;
+    match words.words.iter().find(|(word, _)| *word == text) {
+        Some((_, meaning)) => Ok(*meaning),
+        None => Err(DecodeError::unexpected(
+            offset,
+            words.expected,
+            "another word",
+        )),
+    }
+}
+
+/// Some clients write every number as a double.
+fn milliseconds<'a, R: Reader<'a>>(reader: &mut R) -> Result<u64> {
+    let offset = reader.value_offset();
+    match reader.token()? {
+        Token::Integer(number) if (0..=i128::from(ID_MAX)).contains(&number) => Ok(number as u64),
+        Token::Float(number)
+            if (0.0..=ID_MAX as f64).contains(&number) && number.fract() == 0.0 =>
+        {
+            Ok(number as u64)
+        }
+        _ => Err(DecodeError::unexpected(
+            offset,
+            "milliseconds, from 0 to 2^53",
+            "another value",
+        )),
+    }
+}
+
+fn session<'a, R: Reader<'a>>(reader: &mut R) -> Result<SessionId> {
+    id(reader).map(SessionId)
+}
+
+fn owned_text<'a, R: Reader<'a>>(reader: &mut R) -> Result<String> {
+    reader.text().map(Cow::into_owned)
+}
+
+fn list<'a, R: Reader<'a>, T>(
+    reader: &mut R,
+    room: &mut Room,
+    element: impl Fn(&mut R) -> Result<T>,
+) -> Result<Vec<T>> {
+    enter(room.depth_left, reader.value_offset())?;
+    let mut list = reader.open_list()?;
+    let mut elements = Vec::new();
+    while reader.more(&mut list)? {
+        room.take(reader.value_offset())?;
+        elements.push(element(reader)?);
+    }
+    Ok(elements)
+}

@@ -1,0 +1,150 @@
+//! What can be wrong with octets, and what cannot be written.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::MessageType;
+
+/// Why octets are not a WAMP message, or not one value.
+///
+/// It says where, what was expected there and what came, in one line:
+/// `CALL: procedure at octet 12: expected text, found integer`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodeError(Box<Detail>);
+
+/// Boxed, so that the results of the hot path stay two words wide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Detail {
+    message: Option<MessageType>,
+    element: String,
+    offset: usize,
+    expected: Cow<'static, str>,
+    found: Cow<'static, str>,
+    limit: bool,
+}
+
+impl DecodeError {
+    /// Whether the octets may be well-formed but go beyond a limit of this reader.
+    pub fn is_limit(&self) -> bool {
+        self.0.limit
+    }
+
+    /// The message, as far as its type was read.
+    pub fn message(&self) -> Option<MessageType> {
+        self.0.message
+    }
+
+    /// Where in the octets the fault is.
+    pub fn offset(&self) -> usize {
+        self.0.offset
+    }
+
+    #[cold]
+    pub(super) fn unexpected(
+        offset: usize,
+        expected: impl Into<Cow<'static, str>>,
+        found: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self(Box::new(Detail {
+            message: None,
+            element: String::new(),
+            offset,
+            expected: expected.into(),
+            found: found.into(),
+            limit: false,
+        }))
+    }
+
+    #[cold]
+    pub(super) fn negative(offset: usize) -> Self {
+        Self::unexpected(offset, "integer that is not negative", "negative integer")
+    }
+
+    #[cold]
+    pub(super) fn too_deep(offset: usize) -> Self {
+        let mut error = Self::unexpected(
+            offset,
+            "fewer lists and dictionaries inside one another",
+            "one more",
+        );
+        error.0.limit = true;
+        error
+    }
+
+    #[cold]
+    pub(super) fn too_many_values(offset: usize, values_max: usize) -> Self {
+        let mut error =
+            Self::unexpected(offset, format!("at most {values_max} values"), "one more");
+        error.0.limit = true;
+        error
+    }
+
+    /// Names the key it is under, unless that is done. The key is the peer's own word, and ends in
+    /// logs: it is escaped and cut.
+    #[cold]
+    pub(super) fn under(mut self, key: &str) -> Self {
+        if self.0.element.is_empty() {
+            let key: String = key.chars().take(40).flat_map(char::escape_debug).collect();
+            self.0.element = format!(".{key}");
+        }
+        self
+    }
+
+    /// Names the part of the message it is in.
+    #[cold]
+    pub(super) fn inside(mut self, element: &str) -> Self {
+        self.0.element.insert_str(0, element);
+        self
+    }
+
+    #[cold]
+    pub(super) fn of(mut self, message: MessageType) -> Self {
+        self.0.message = Some(message);
+        self
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Detail {
+            message,
+            element,
+            offset,
+            expected,
+            found,
+            ..
+        } = &*self.0;
+        if let Some(message) = message {
+            write!(f, "{}: ", message.name())?;
+        }
+        if !element.is_empty() {
+            write!(f, "{element} ")?;
+        }
+        write!(f, "at octet {offset}: expected {expected}, found {found}")
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// What the other serializer cannot hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TranscodeError {
+    /// The reason, for a person.
+    pub reason: &'static str,
+}
+
+impl TranscodeError {
+    #[cold]
+    pub(super) fn new(reason: &'static str) -> Self {
+        Self { reason }
+    }
+}
+
+impl fmt::Display for TranscodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.reason)
+    }
+}
+
+impl std::error::Error for TranscodeError {}

@@ -1,0 +1,12 @@
+//! JSON (RFC 8259), strictly.
+//!
+//! The whole text is checked to be UTF-8 once, in front, so that everything behind it can scan
+//! octets and slice text.
+
+mod number;
+mod reader;
+mod string;
+mod writer;
+
+pub(super) use reader::JsonReader;
+pub(super) use writer::JsonWriter;

@@ -1,0 +1,164 @@
+//! The inside of JSON strings: runs without anything special, escapes, and binary.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
+use super::super::DecodeError;
+use super::super::reader::Result;
+
+/// Octets until the first quote, backslash or control character, eight at a time.
+pub(super) fn plain_length(octets: &[u8]) -> usize {
+    let (words, rest) = octets.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let special = special_octets(u64::from_le_bytes(*word));
+        if special != 0 {
+            return index * 8 + special.trailing_zeros() as usize / 8;
+        }
+    }
+    let plain = rest
+        .iter()
+        .take_while(|&&octet| octet >= b' ' && octet != b'"' && octet != b'\\');
+    words.len() * 8 + plain.count()
+}
+
+/// The highest bit of the first special octet in `word` is set, and none of an earlier one.
+///
+/// `(x - 0x01…) & !x & 0x80…` finds zero octets; a borrow can only spoil octets above a true one.
+fn special_octets(word: u64) -> u64 {
+    const LOWEST: u64 = u64::MAX / 0xff;
+    const HIGHEST: u64 = LOWEST * 0x80;
+    let quote = word ^ (LOWEST * b'"' as u64);
+    let backslash = word ^ (LOWEST * b'\\' as u64);
+    let control = word.wrapping_sub(LOWEST * 0x20) & !word;
+    let quote = quote.wrapping_sub(LOWEST) & !quote;
+    let backslash = backslash.wrapping_sub(LOWEST) & !backslash;
+    (quote | backslash | control) & HIGHEST
+}
+
+/// Reads the escape whose backslash is at `offset`; returns its character and its length.
+pub(super) fn escape(octets: &[u8], offset: usize) -> Result<(char, usize)> {
+    let plain = match octets.get(offset + 1) {
+        Some(b'"') => '"',
+        Some(b'\\') => '\\',
+        Some(b'/') => '/',
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(b'u') => return unicode_escape(octets, offset),
+        _ => {
+            return Err(DecodeError::unexpected(
+                offset,
+                "an escape",
+                "a lone backslash",
+            ));
+        }
+    };
+    Ok((plain, 2))
+}
+
+fn unicode_escape(octets: &[u8], offset: usize) -> Result<(char, usize)> {
+    let first = hex_unit(octets, offset)?;
+    if let Some(character) = char::from_u32(first) {
+        return Ok((character, 6));
+    }
+    let lone = || DecodeError::unexpected(offset, "a surrogate pair", "a lone surrogate");
+    if first >= 0xdc00 || octets.get(offset + 6..offset + 8) != Some(b"\\u") {
+        return Err(lone());
+    }
+    let second = hex_unit(octets, offset + 6)?;
+    if !(0xdc00..=0xdfff).contains(&second) {
+        return Err(lone());
+    }
+    let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+    Ok((char::from_u32(code).ok_or_else(lone)?, 12))
+}
+
+/// The four hexadecimal digits of the `\u` at `offset`.
+fn hex_unit(octets: &[u8], offset: usize) -> Result<u32> {
+    let wrong = || DecodeError::unexpected(offset, "four hexadecimal digits", "something else");
+    let digits = octets.get(offset + 2..offset + 6).ok_or_else(wrong)?;
+    digits.iter().try_fold(0, |unit, &digit| {
+        char::from(digit)
+            .to_digit(16)
+            .map(|value| unit * 16 + value)
+            .ok_or_else(wrong)
+    })
+}
+
+/// The octets that `text` stands for when it is binary by WAMP's convention for JSON: U+0000 and
+/// Base64 (WAMP "Binary support in JSON"). Text that only begins like it is text.
+pub(super) fn binary(text: &str) -> Option<Vec<u8>> {
+    BASE64.decode(text.strip_prefix('\0')?).ok()
+}
+
+/// Appends the JSON string that stands for `octets`.
+pub(super) fn write_binary(octets: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\"\\u0000");
+    let start = out.len();
+    out.resize(start + octets.len().div_ceil(3) * 4, 0);
+    let written = BASE64
+        .encode_slice(octets, &mut out[start..])
+        .unwrap_or_default();
+    debug_assert_eq!(start + written, out.len());
+    out.push(b'"');
+}
+
+/// Appends `text` as a JSON string.
+pub(super) fn write(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    let mut rest = text.as_bytes();
+    loop {
+        let plain = plain_length(rest);
+        out.extend_from_slice(&rest[..plain]);
+        let Some(&special) = rest.get(plain) else {
+            break;
+        };
+        write_escape(special, out);
+        rest = &rest[plain + 1..];
+    }
+    out.push(b'"');
+}
+
+fn write_escape(special: u8, out: &mut Vec<u8>) {
+    let short = match special {
+        b'"' | b'\\' => special,
+        0x08 => b'b',
+        0x0c => b'f',
+        b'\n' => b'n',
+        b'\r' => b'r',
+        b'\t' => b't',
+        _ => {
+            const DIGITS: &[u8; 16] = b"0123456789abcdef";
+            let digits = [
+                DIGITS[usize::from(special >> 4)],
+                DIGITS[usize::from(special & 15)],
+            ];
+            out.extend_from_slice(b"\\u00");
+            out.extend_from_slice(&digits);
+            return;
+        }
+    };
+    out.extend_from_slice(&[b'\\', short]);
+}
+
+/// The text between `start` and the closing quote before `end`, escapes resolved.
+pub(super) fn unescape(text: &str, start: usize, end: usize) -> Result<Cow<'_, str>> {
+    let octets = text.as_bytes();
+    let mut unescaped = String::with_capacity(end - start);
+    let mut at = start;
+    loop {
+        let plain = plain_length(&octets[at..end]);
+        unescaped.push_str(&text[at..at + plain]);
+        at += plain;
+        if at == end {
+            return Ok(Cow::Owned(unescaped));
+        }
+        let (character, length) = escape(octets, at)?;
+        unescaped.push(character);
+        at += length;
+    }
+}

@@ -1,0 +1,102 @@
+//! Writing JSON.
+
+use std::io::Write as _;
+
+use super::super::TranscodeError;
+use super::super::writer::{Opened, Result, Writer};
+use super::{number, string};
+
+pub(in super::super) struct JsonWriter<'o> {
+    out: &'o mut Vec<u8>,
+}
+
+impl<'o> JsonWriter<'o> {
+    pub(in super::super) fn new(out: &'o mut Vec<u8>) -> Self {
+        Self { out }
+    }
+
+    fn open(&mut self, dict: bool) -> Opened {
+        let start = self.out.len();
+        self.out.push(if dict { b'{' } else { b'[' });
+        Opened {
+            start,
+            count: 0,
+            announced: None,
+            dict,
+        }
+    }
+}
+
+impl Writer for JsonWriter<'_> {
+    const TEXT_KEYS_ONLY: bool = true;
+
+    fn out(&mut self) -> &mut Vec<u8> {
+        self.out
+    }
+
+    fn open_list(&mut self, _count: Option<usize>) -> Opened {
+        self.open(false)
+    }
+
+    fn open_dict(&mut self, _count: Option<usize>) -> Opened {
+        self.open(true)
+    }
+
+    fn element(&mut self, opened: &mut Opened) {
+        if opened.count > 0 {
+            self.out.push(b',');
+        }
+        opened.count += 1;
+    }
+
+    fn separator(&mut self) {
+        self.out.push(b':');
+    }
+
+    fn close(&mut self, opened: Opened) {
+        self.out.push(if opened.dict { b'}' } else { b']' });
+    }
+
+    fn null(&mut self) {
+        self.out.extend_from_slice(b"null");
+    }
+
+    fn boolean(&mut self, flag: bool) {
+        self.out
+            .extend_from_slice(if flag { b"true" } else { b"false" });
+    }
+
+    fn unsigned(&mut self, number: u64) {
+        number::write_unsigned(number, self.out);
+    }
+
+    fn integer(&mut self, number: i128) -> Result<()> {
+        if let Ok(number) = u64::try_from(number) {
+            self.unsigned(number);
+        } else {
+            // Writing to a vector does not fail.
+            let _ = write!(self.out, "{number}");
+        }
+        Ok(())
+    }
+
+    fn float(&mut self, number: f64) -> Result<()> {
+        if !number.is_finite() {
+            return Err(TranscodeError::new(
+                "JSON has no numbers that are not finite",
+            ));
+        }
+        // The debug form is the shortest that reads back as the same double, and keeps `1.0`
+        // apart from `1`. Writing to a vector does not fail.
+        let _ = write!(self.out, "{number:?}");
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str) {
+        string::write(text, self.out);
+    }
+
+    fn binary(&mut self, octets: &[u8]) {
+        string::write_binary(octets, self.out);
+    }
+}

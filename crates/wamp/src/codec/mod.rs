@@ -1,0 +1,189 @@
+//! Messages from octets and back, for each serializer.
+//!
+//! Every serializer has one [`Reader`](reader::Reader) and one [`Writer`](writer::Writer); the
+//! decoder and the encoder of messages, values and the transcoder are written once over these.
+//!
+//! ```text
+//!  octets ──▶ JsonReader ────┐                              ┌──▶ JsonWriter ────▶ octets
+//!         ──▶ MsgPackReader ─┼─▶ decode ─▶ Message ─▶ encode ┼──▶ MsgPackWriter ─▶
+//!         ──▶ CborReader ────┘       transcode, value       └──▶ CborWriter ────▶
+//! ```
+
+mod cbor;
+mod decode;
+mod encode;
+mod error;
+mod json;
+mod msgpack;
+mod reader;
+mod transcode;
+mod value;
+mod writer;
+
+pub use error::{DecodeError, TranscodeError};
+
+use cbor::{CborReader, CborWriter};
+use json::{JsonReader, JsonWriter};
+use msgpack::{MsgPackReader, MsgPackWriter};
+use reader::Reader;
+use value::{Room, Unrepresentable};
+
+use crate::{Message, Payload, Serializer, Value};
+
+/// What a decoder accepts; the message's size is the framing's business.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Lists and dictionaries inside one another, the message's own list included. More than 512
+    /// is taken as 512, for which a thread's stack is enough.
+    pub depth_max: usize,
+}
+
+const DEPTH_CEILING: usize = 512;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { depth_max: 64 }
+    }
+}
+
+impl Limits {
+    fn depth_bound(&self) -> usize {
+        self.depth_max.min(DEPTH_CEILING)
+    }
+}
+
+/// Reads one message; `octets` must hold it exactly.
+pub fn decode<'a>(
+    serializer: Serializer,
+    octets: &'a [u8],
+    limits: &Limits,
+) -> Result<Message<'a>, DecodeError> {
+    match serializer {
+        Serializer::Json => decode::message::<JsonReader<'_>>(serializer, octets, limits),
+        Serializer::MsgPack => decode::message::<MsgPackReader<'_>>(serializer, octets, limits),
+        Serializer::Cbor => decode::message::<CborReader<'_>>(serializer, octets, limits),
+    }
+}
+
+/// Appends `message` in `serializer` to `out`, transcoding its payload where that is needed.
+/// On an error `out` is as it was.
+pub fn encode(
+    message: &Message<'_>,
+    serializer: Serializer,
+    out: &mut Vec<u8>,
+) -> Result<(), TranscodeError> {
+    let payload = message.payload().unwrap_or(&Payload::EMPTY);
+    let unrepresentable = Unrepresentable::Fails;
+    appending(out, |out| {
+        encode_message(message, payload, serializer, unrepresentable, out)
+    })
+}
+
+/// Appends `message` to `out` in `payload.serializer`, with `payload` in the place of its own:
+/// for a message whose payload was transcoded before.
+///
+/// A value in the message's head that the serializer cannot hold is written as null.
+pub fn encode_with(message: &Message<'_>, payload: &Payload<'_>, out: &mut Vec<u8>) {
+    let unrepresentable = Unrepresentable::IsNull;
+    let encoded = encode_message(message, payload, payload.serializer, unrepresentable, out);
+    debug_assert_eq!(
+        encoded,
+        Ok(()),
+        "nothing was left that could not be written"
+    );
+}
+
+/// Appends the one value in `octets` (of `from`, valid) to `out` in `into`. On an error `out` is
+/// as it was.
+pub fn transcode(
+    from: Serializer,
+    octets: &[u8],
+    into: Serializer,
+    out: &mut Vec<u8>,
+) -> Result<(), TranscodeError> {
+    if from == into {
+        out.extend_from_slice(octets);
+        return Ok(());
+    }
+    appending(out, |out| match into {
+        Serializer::Json => transcode::value(from, octets, &mut JsonWriter::new(out)),
+        Serializer::MsgPack => transcode::value(from, octets, &mut MsgPackWriter::new(out)),
+        Serializer::Cbor => transcode::value(from, octets, &mut CborWriter::new(out)),
+    })
+}
+
+/// Reads one value; `octets` must hold it exactly.
+pub fn decode_value(
+    serializer: Serializer,
+    octets: &[u8],
+    limits: &Limits,
+) -> Result<Value, DecodeError> {
+    match serializer {
+        Serializer::Json => read_value::<JsonReader<'_>>(octets, limits),
+        Serializer::MsgPack => read_value::<MsgPackReader<'_>>(octets, limits),
+        Serializer::Cbor => read_value::<CborReader<'_>>(octets, limits),
+    }
+}
+
+/// Appends one value. JSON writes a non-finite float as an error. On an error `out` is as it was.
+pub fn encode_value(
+    value: &Value,
+    serializer: Serializer,
+    out: &mut Vec<u8>,
+) -> Result<(), TranscodeError> {
+    let fails = Unrepresentable::Fails;
+    appending(out, |out| match serializer {
+        Serializer::Json => value::write(&mut JsonWriter::new(out), value, fails),
+        Serializer::MsgPack => value::write(&mut MsgPackWriter::new(out), value, fails),
+        Serializer::Cbor => value::write(&mut CborWriter::new(out), value, fails),
+    })
+}
+
+fn read_value<'a, R: Reader<'a>>(octets: &'a [u8], limits: &Limits) -> Result<Value, DecodeError> {
+    let mut reader = R::new(octets)?;
+    let mut room = Room::new(limits.depth_bound(), usize::MAX);
+    let value = value::read(&mut reader, &mut room)?;
+    reader.end()?;
+    Ok(value)
+}
+
+fn encode_message(
+    message: &Message<'_>,
+    payload: &Payload<'_>,
+    into: Serializer,
+    unrepresentable: Unrepresentable,
+    out: &mut Vec<u8>,
+) -> Result<(), TranscodeError> {
+    match into {
+        Serializer::Json => encode::message(
+            JsonWriter::new(out),
+            message,
+            payload,
+            into,
+            unrepresentable,
+        ),
+        Serializer::MsgPack => encode::message(
+            MsgPackWriter::new(out),
+            message,
+            payload,
+            into,
+            unrepresentable,
+        ),
+        Serializer::Cbor => encode::message(
+            CborWriter::new(out),
+            message,
+            payload,
+            into,
+            unrepresentable,
+        ),
+    }
+}
+
+/// Lets `append` append to `out`; what it appended before an error is taken back.
+fn appending(
+    out: &mut Vec<u8>,
+    append: impl FnOnce(&mut Vec<u8>) -> Result<(), TranscodeError>,
+) -> Result<(), TranscodeError> {
+    let length = out.len();
+    append(out).inspect_err(|_| out.truncate(length))
+}

@@ -1,0 +1,51 @@
+//! What the encoders of messages and values need from a serializer.
+
+use super::TranscodeError;
+
+pub(super) type Result<T> = std::result::Result<T, TranscodeError>;
+
+/// Appends one serializer's octets.
+///
+/// Mirrors [`Reader`](super::reader::Reader): a list or dictionary is opened, each element is
+/// announced with [`element`](Writer::element), and it is closed. A dictionary's entry is a key,
+/// the [`separator`](Writer::separator) and a value.
+pub(super) trait Writer {
+    /// Whether the keys of dictionaries can only be text.
+    const TEXT_KEYS_ONLY: bool;
+
+    fn out(&mut self) -> &mut Vec<u8>;
+
+    /// Opens a list; the count saves work when it is known.
+    fn open_list(&mut self, count: Option<usize>) -> Opened;
+    fn open_dict(&mut self, count: Option<usize>) -> Opened;
+    /// Announces one element or entry.
+    fn element(&mut self, opened: &mut Opened) {
+        opened.count += 1;
+    }
+    fn separator(&mut self) {}
+    fn close(&mut self, opened: Opened);
+
+    fn null(&mut self);
+    fn boolean(&mut self, flag: bool);
+    fn unsigned(&mut self, number: u64);
+    fn integer(&mut self, number: i128) -> Result<()>;
+    fn float(&mut self, number: f64) -> Result<()>;
+    fn text(&mut self, text: &str);
+    fn binary(&mut self, octets: &[u8]);
+
+    /// Appends a value that is already written in this serializer.
+    fn raw(&mut self, value: &[u8]) {
+        self.out().extend_from_slice(value);
+    }
+}
+
+/// An open list or dictionary.
+#[derive(Debug)]
+pub(super) struct Opened {
+    /// Where its first octet is.
+    pub(super) start: usize,
+    pub(super) count: usize,
+    /// The count that its first octets already say.
+    pub(super) announced: Option<usize>,
+    pub(super) dict: bool,
+}

@@ -1,0 +1,99 @@
+//! The batched WebSocket subprotocols: several messages in one WebSocket message.
+//!
+//! JSON messages each end with the octet 0x1E, which JSON text cannot hold; MessagePack and CBOR
+//! messages each follow their length as a big-endian 32-bit number. A sender may send batches of
+//! one, and this project's do.
+
+use super::{FrameError, FramingError};
+use crate::Serializer;
+
+/// What ends each message of a JSON batch: the ASCII record separator.
+const SEPARATOR: u8 = 0x1E;
+const LENGTH_OCTETS: usize = 4;
+
+/// The messages of one batch, in order. An empty batch is an error, and so is an empty message.
+pub fn split(serializer: Serializer, octets: &[u8]) -> Batch<'_> {
+    Batch {
+        separated: !serializer.is_binary(),
+        octets,
+        begun: false,
+    }
+}
+
+/// See [`split`]. Ends after the first error.
+#[derive(Clone, Debug)]
+pub struct Batch<'a> {
+    separated: bool,
+    octets: &'a [u8],
+    begun: bool,
+}
+
+impl<'a> Iterator for Batch<'a> {
+    type Item = Result<&'a [u8], FramingError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let octets = std::mem::take(&mut self.octets);
+        if octets.is_empty() {
+            return match std::mem::replace(&mut self.begun, true) {
+                true => None,
+                false => Some(Err(FramingError::BatchEmpty)),
+            };
+        }
+        self.begun = true;
+        let cut = match self.separated {
+            true => cut_separated(octets),
+            false => cut_prefixed(octets),
+        };
+        Some(match cut {
+            None => Err(FramingError::BatchCut),
+            Some(([], _)) => Err(FramingError::BatchEmpty),
+            Some((message, rest)) => {
+                self.octets = rest;
+                Ok(message)
+            }
+        })
+    }
+}
+
+fn cut_separated(octets: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = memchr::memchr(SEPARATOR, octets)?;
+    Some((&octets[..end], &octets[end + 1..]))
+}
+
+fn cut_prefixed(octets: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = octets.split_first_chunk::<LENGTH_OCTETS>()?;
+    rest.split_at_checked(u32::from_be_bytes(*length) as usize)
+}
+
+/// Octets that a batch adds to each message.
+pub(super) fn overhead(serializer: Serializer) -> usize {
+    match serializer.is_binary() {
+        true => LENGTH_OCTETS,
+        false => 1,
+    }
+}
+
+/// Appends a message as a batch of one. What a failed `write` left behind stays: the frame around
+/// it takes everything back.
+pub(super) fn wrap<E>(
+    serializer: Serializer,
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+) -> Result<(), FrameError<E>> {
+    if !serializer.is_binary() {
+        write(out).map_err(FrameError::Write)?;
+        out.push(SEPARATOR);
+        return Ok(());
+    }
+    let start = out.len();
+    out.extend_from_slice(&[0; LENGTH_OCTETS]);
+    write(out).map_err(FrameError::Write)?;
+    let length = out.len() - start - LENGTH_OCTETS;
+    let prefix = u32::try_from(length).map_err(|_| FrameError::TooLong {
+        length,
+        length_max: u32::MAX as usize,
+    })?;
+    out[start..start + LENGTH_OCTETS].copy_from_slice(&prefix.to_be_bytes());
+    Ok(())
+}

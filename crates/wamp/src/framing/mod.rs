@@ -1,0 +1,157 @@
+//! Where one message ends and the next begins, on a stream of octets.
+//!
+//! A decoder is offered all octets that were received and not yet consumed, and says what it
+//! found at their start; the caller owns the buffer. A connection is driven like this:
+//!
+//! ```text
+//! append what was received to the unconsumed octets
+//! loop  step = decoder.next(&mut unconsumed)?      an error: say why, close the connection
+//!       handle step.item, if there is one
+//!       drop step.consumed octets from the front
+//!       consumed == 0? keep the rest, wait for more; a buffer of `wanted` octets will be needed
+//! ```
+//!
+//! The loop ends with the step that consumed nothing: that step also frees what the one before
+//! it lent out. Octets that were not consumed are offered again as the decoder left them: it may
+//! have unmasked some of them already.
+
+pub mod batched;
+mod error;
+pub mod rawsocket;
+pub mod websocket;
+
+pub use error::{FrameError, FramingError};
+
+use crate::Serializer;
+
+/// What a decoder found in the input.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// One whole message (of a batched subprotocol: one whole batch).
+    Message {
+        octets: &'a [u8],
+        /// Whether it came as WebSocket text; never on a RawSocket, whose messages have no kind.
+        text: bool,
+    },
+    /// Answer with a pong that carries the same octets.
+    Ping(&'a [u8]),
+    Pong(&'a [u8]),
+    /// The peer began, or answered, the closing handshake (WebSocket only).
+    Close(websocket::CloseFrame<'a>),
+}
+
+/// One step of a decoder.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Step<'a> {
+    /// Octets of the input that are done with. Zero: nothing whole is there yet.
+    pub consumed: usize,
+    /// What was found; `None` with `consumed > 0` is a fragment kept inside.
+    pub item: Option<Item<'a>>,
+    /// With `consumed == 0`: octets that the next item needs in all, as far as is known.
+    /// It never exceeds the configured maximum by more than a header; but it is what the peer
+    /// *says* it will send, so grow a buffer with what arrives, not to this at once.
+    pub wanted: usize,
+}
+
+impl<'a> Step<'a> {
+    #[inline]
+    fn wants(wanted: usize) -> Self {
+        Self {
+            consumed: 0,
+            item: None,
+            wanted,
+        }
+    }
+
+    #[inline]
+    fn found(consumed: usize, item: Item<'a>) -> Self {
+        Self {
+            consumed,
+            item: Some(item),
+            wanted: 0,
+        }
+    }
+
+    #[inline]
+    fn swallowed(consumed: usize) -> Self {
+        Self {
+            consumed,
+            item: None,
+            wanted: 0,
+        }
+    }
+}
+
+/// How a sender frames its messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Framing {
+    /// A four-octet prefix.
+    RawSocket,
+    /// A server's WebSocket frames, unmasked.
+    WebSocketServer { batched: bool },
+    /// A client's WebSocket frames, masked with this key.
+    WebSocketClient { batched: bool, mask: [u8; 4] },
+}
+
+impl Framing {
+    /// Appends one frame to `out`, whose body `write` appends. On its error `out` is as it was.
+    ///
+    /// `length_hint` is the body's likely length: a good guess saves moving it.
+    #[inline]
+    pub fn frame<E>(
+        self,
+        serializer: Serializer,
+        length_hint: usize,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), FrameError<E>> {
+        let (batched, mask) = match self {
+            Self::RawSocket => return rawsocket::frame(out, write),
+            Self::WebSocketServer { batched } => (batched, None),
+            Self::WebSocketClient { batched, mask } => (batched, Some(mask)),
+        };
+        let text = !serializer.is_binary();
+        if batched {
+            let hint = length_hint + batched::overhead(serializer);
+            websocket::frame(text, mask, hint, out, |out| {
+                batched::wrap(serializer, out, write)
+            })
+        } else {
+            websocket::frame(text, mask, length_hint, out, |out| {
+                write(out).map_err(FrameError::Write)
+            })
+        }
+    }
+
+    /// Appends a ping. A WebSocket ping carries at most 125 octets: the rest is left out.
+    pub fn ping(self, payload: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::RawSocket => rawsocket::ping(payload, out),
+            _ => websocket::ping(self.mask(), payload, out),
+        }
+    }
+
+    /// Appends the answer to a ping.
+    pub fn pong(self, payload: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::RawSocket => rawsocket::pong(payload, out),
+            _ => websocket::pong(self.mask(), payload, out),
+        }
+    }
+
+    /// Appends a Close frame; the reason is cut to the 123 octets that fit.
+    /// A RawSocket has none: nothing is appended, closing the connection says it all.
+    pub fn close(self, code: u16, reason: &str, out: &mut Vec<u8>) {
+        match self {
+            Self::RawSocket => {}
+            _ => websocket::close(self.mask(), code, reason, out),
+        }
+    }
+
+    fn mask(self) -> Option<[u8; 4]> {
+        match self {
+            Self::WebSocketClient { mask, .. } => Some(mask),
+            Self::RawSocket | Self::WebSocketServer { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Messages and control frames out of a stream of frames.
+//!
+//! A frame that is in the input whole is unmasked in place and lent out without a copy. A frame
+//! that is not asks for the octets it lacks. Fragments are joined inside, and inside only: what
+//! the decoder keeps between two frames of one message is boxed, so that the millionth idle
+//! connection costs a few words.
+
+use super::deflate::Inflater;
+use super::header::{Header, Opcode, Parsed};
+use super::utf8::Utf8Stream;
+use super::{CloseFrame, Deflate, MessageKind, Role, mask};
+use crate::framing::{FramingError, Item, Step};
+
+#[derive(Clone, Copy, Debug)]
+pub struct DecoderConfig {
+    /// Octets of one message, all its fragments together, inflated.
+    pub message_bytes_max: usize,
+    /// Octets of one frame's payload, as it is sent.
+    pub frame_bytes_max: usize,
+    /// Whether text is checked to be UTF-8, at its first wrong octet. Whoever parses the text as
+    /// JSON afterwards checks it there.
+    pub validate_text: bool,
+    /// The only kind of message the subprotocol has, if it has one.
+    pub expect: Option<MessageKind>,
+    /// What was agreed about compression. None: no frame may be compressed.
+    pub deflate: Option<Deflate>,
+}
+
+impl Default for DecoderConfig {
+    fn default() -> Self {
+        Self {
+            message_bytes_max: 16 << 20,
+            frame_bytes_max: 16 << 20,
+            validate_text: true,
+            expect: None,
+            deflate: None,
+        }
+    }
+}
+
+/// RFC 6455 sections 5 to 8. See [`crate::framing`] for how to drive it; an error is final.
+#[derive(Debug)]
+pub struct Decoder {
+    config: DecoderConfig,
+    role: Role,
+    /// A Close was read: what follows it has no meaning (section 5.5.1).
+    closed: bool,
+    text: Utf8Stream,
+    /// How much of the payload of the unfinished text frame at the input's start is unmasked and
+    /// checked already.
+    checked: usize,
+    partial: Option<Box<Partial>>,
+    inflater: Option<Box<Inflater>>,
+}
+
+/// A message in fragments, or one that is inflated.
+#[derive(Debug)]
+struct Partial {
+    text: bool,
+    compressed: bool,
+    /// Nothing is missing: it was lent out by the last step.
+    whole: bool,
+    octets: Vec<u8>,
+}
+
+impl Decoder {
+    pub fn new(role: Role, config: DecoderConfig) -> Self {
+        Self {
+            config,
+            role,
+            closed: false,
+            text: Utf8Stream::default(),
+            checked: 0,
+            partial: None,
+            inflater: None,
+        }
+    }
+
+    /// The item at the start of `input`, if it is there whole.
+    #[inline]
+    pub fn next<'b>(&'b mut self, input: &'b mut [u8]) -> Result<Step<'b>, FramingError> {
+        if self.partial.as_ref().is_some_and(|partial| partial.whole) {
+            self.partial = None;
+        }
+        if self.closed {
+            return Ok(Step::swallowed(input.len()));
+        }
+        let header = match Header::parse(input, self.role, self.config.deflate.is_some())? {
+            Parsed::Header(header) => header,
+            Parsed::Wanted(wanted) => return Ok(Step::wants(wanted)),
+        };
+        self.check(&header)?;
+        // The check bounds it by a configured maximum.
+        let payload_length = header.payload_length as usize;
+        let end = header.length + payload_length;
+        if input.len() < end {
+            self.look_ahead(&header, &mut input[header.length..])?;
+            return Ok(Step::wants(end));
+        }
+        let payload = &mut input[header.length..end];
+        let checked = std::mem::take(&mut self.checked).min(payload_length);
+        if let Some(key) = header.mask {
+            mask::apply(&mut payload[checked..], key, checked);
+        }
+        match header.opcode {
+            Opcode::Text | Opcode::Binary if header.fin && !header.rsv1 => {
+                let text = header.opcode == Opcode::Text;
+                if text && self.config.validate_text {
+                    self.text.feed(&payload[checked..])?;
+                    self.text.finish()?;
+                }
+                let message = Item::Message {
+                    octets: payload,
+                    text,
+                };
+                Ok(Step::found(end, message))
+            }
+            Opcode::Text | Opcode::Binary | Opcode::Continuation => {
+                self.join(&header, payload, checked)?;
+                match &self.partial {
+                    Some(partial) if partial.whole => {
+                        let message = Item::Message {
+                            octets: &partial.octets,
+                            text: partial.text,
+                        };
+                        Ok(Step::found(end, message))
+                    }
+                    _ => Ok(Step::swallowed(end)),
+                }
+            }
+            Opcode::Ping => Ok(Step::found(end, Item::Ping(payload))),
+            Opcode::Pong => Ok(Step::found(end, Item::Pong(payload))),
+            Opcode::Close => {
+                let close = CloseFrame::read(payload)?;
+                self.closed = true;
+                Ok(Step::found(end, Item::Close(close)))
+            }
+        }
+    }
+
+    /// Whether such a frame may come now.
+    #[inline]
+    fn check(&self, header: &Header) -> Result<(), FramingError> {
+        // Octets of the message so far, if the message is measured as it comes: what is
+        // compressed is measured when it is inflated.
+        let joined = match (&self.partial, header.opcode) {
+            (_, Opcode::Close | Opcode::Ping | Opcode::Pong) => return Ok(()),
+            (None, Opcode::Continuation) => return Err(FramingError::ContinuationUnexpected),
+            (Some(partial), Opcode::Continuation) => {
+                (!partial.compressed).then_some(partial.octets.len())
+            }
+            (Some(_), Opcode::Text | Opcode::Binary) => {
+                return Err(FramingError::ContinuationExpected {
+                    opcode: header.opcode as u8,
+                });
+            }
+            (None, Opcode::Text) => {
+                self.check_kind(MessageKind::Text)?;
+                (!header.rsv1).then_some(0)
+            }
+            (None, Opcode::Binary) => {
+                self.check_kind(MessageKind::Binary)?;
+                (!header.rsv1).then_some(0)
+            }
+        };
+        let length = header.payload_length;
+        let length_max = self.config.frame_bytes_max;
+        if length > length_max as u64 {
+            return Err(FramingError::TooLong { length, length_max });
+        }
+        let length_max = self.config.message_bytes_max;
+        if let Some(joined) = joined
+            && length > length_max.saturating_sub(joined) as u64
+        {
+            let length = length.saturating_add(joined as u64);
+            return Err(FramingError::TooLong { length, length_max });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn check_kind(&self, kind: MessageKind) -> Result<(), FramingError> {
+        match self.config.expect {
+            Some(expected) if expected != kind => Err(FramingError::Kind { expected }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks the part that is there of an unfinished text frame, so that wrong text ends the
+    /// connection with its first wrong octet and not only with the frame's last.
+    #[cold]
+    fn look_ahead(&mut self, header: &Header, part: &mut [u8]) -> Result<(), FramingError> {
+        let text = match header.opcode {
+            Opcode::Text => !header.rsv1,
+            Opcode::Continuation => {
+                let partial = self.partial.as_ref();
+                partial.is_some_and(|partial| partial.text && !partial.compressed)
+            }
+            _ => false,
+        };
+        if !text || !self.config.validate_text {
+            return Ok(());
+        }
+        let Some(unchecked) = part.get_mut(self.checked..) else {
+            return Ok(());
+        };
+        if let Some(key) = header.mask {
+            mask::apply(unchecked, key, self.checked);
+        }
+        self.text.feed(unchecked)?;
+        self.checked += unchecked.len();
+        Ok(())
+    }
+
+    /// Keeps one fragment: unmasked, inflated, and its text checked.
+    fn join(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        checked: usize,
+    ) -> Result<(), FramingError> {
+        let partial = self.partial.get_or_insert_with(|| {
+            Box::new(Partial {
+                text: header.opcode == Opcode::Text,
+                compressed: header.rsv1,
+                whole: false,
+                octets: Vec::new(),
+            })
+        });
+        let joined = partial.octets.len();
+        match self.config.deflate {
+            Some(deflate) if partial.compressed => {
+                let inflater = self
+                    .inflater
+                    .get_or_insert_with(|| Box::new(Inflater::new()));
+                let length_max = self.config.message_bytes_max;
+                inflater.frame(payload, header.fin, length_max, &mut partial.octets)?;
+                if header.fin && !deflate.peer.takeover {
+                    self.inflater = None;
+                }
+            }
+            _ => partial.octets.extend_from_slice(payload),
+        }
+        if partial.text && self.config.validate_text {
+            self.text.feed(&partial.octets[joined + checked..])?;
+            if header.fin {
+                self.text.finish()?;
+            }
+        }
+        partial.whole = header.fin;
+        Ok(())
+    }
+}

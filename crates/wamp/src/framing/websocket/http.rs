@@ -1,0 +1,229 @@
+//! As much of HTTP/1.1 as it takes to tell a WebSocket handshake from a plain request.
+
+use std::fmt;
+
+use httparse::{EMPTY_HEADER, Status};
+
+/// Octets of a request's or response's head, all its headers included.
+pub const HEAD_BYTES_MAX: usize = 8 << 10;
+/// Headers of one request or response.
+pub const HEADERS_MAX: usize = 64;
+
+/// Names and values of headers to send.
+pub type HeaderList<'a> = [(&'a str, &'a str)];
+
+/// The head of an HTTP request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    pub method: &'a str,
+    /// The path, with the query if there is one.
+    pub target: &'a str,
+    /// The 0 or 1 of HTTP/1.0 and HTTP/1.1.
+    pub version_minor: u8,
+    pub(super) headers: Headers<'a>,
+}
+
+/// Reads a request's head from the start of `octets`, and says how many octets it has. None: it
+/// is not there whole.
+pub fn parse_request(octets: &[u8]) -> Result<Option<(usize, Request<'_>)>, HandshakeError> {
+    let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut headers);
+    let Some(length) = head_length(octets, |octets| request.parse(octets))? else {
+        return Ok(None);
+    };
+    // The parser leaves no part out of a head that it calls complete.
+    let (Some(method), Some(target), Some(version_minor)) =
+        (request.method, request.path, request.version)
+    else {
+        return Err(HandshakeError::Malformed);
+    };
+    let request = Request {
+        method,
+        target,
+        version_minor,
+        headers: Headers::new(request.headers),
+    };
+    Ok(Some((length, request)))
+}
+
+/// Parses a head within the limits.
+pub(super) fn head_length<'a>(
+    octets: &'a [u8],
+    parse: impl FnOnce(&'a [u8]) -> httparse::Result<usize>,
+) -> Result<Option<usize>, HandshakeError> {
+    let cut = &octets[..octets.len().min(HEAD_BYTES_MAX)];
+    match parse(cut) {
+        Ok(Status::Complete(length)) => Ok(Some(length)),
+        Ok(Status::Partial) if cut.len() < HEAD_BYTES_MAX => Ok(None),
+        Ok(Status::Partial) | Err(httparse::Error::TooManyHeaders) => Err(HandshakeError::TooLarge),
+        Err(httparse::Error::Version) => Err(HandshakeError::HttpVersion),
+        Err(_) => Err(HandshakeError::Malformed),
+    }
+}
+
+impl<'a> Request<'a> {
+    /// The target without its query.
+    pub fn path(&self) -> &'a str {
+        self.target
+            .split_once('?')
+            .map_or(self.target, |(path, _)| path)
+    }
+
+    /// What follows the target's question mark.
+    pub fn query(&self) -> Option<&'a str> {
+        self.target.split_once('?').map(|(_, query)| query)
+    }
+
+    /// The first header of that name, whatever its case; not one that is not UTF-8.
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        self.headers.all(name).next()
+    }
+}
+
+/// Headers as they came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Headers<'a>(Vec<(&'a str, &'a [u8])>);
+
+impl<'a> Headers<'a> {
+    pub(super) fn new(headers: &[httparse::Header<'a>]) -> Self {
+        Self(headers.iter().map(|h| (h.name, h.value)).collect())
+    }
+
+    /// The values of every header of that name.
+    pub(super) fn all<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a str> + use<'a, 'n, '_> {
+        let named = self
+            .0
+            .iter()
+            .filter(move |(n, _)| n.eq_ignore_ascii_case(name));
+        named.filter_map(|(_, value)| std::str::from_utf8(value).ok())
+    }
+
+    /// The value of the only header of that name.
+    pub(super) fn only(&self, name: &str) -> Option<&'a str> {
+        let mut all = self.all(name);
+        let first = all.next()?;
+        all.next().is_none().then_some(first)
+    }
+
+    /// The members of a header that holds a list, or of several.
+    pub(super) fn list<'n>(
+        &self,
+        name: &'n str,
+    ) -> impl Iterator<Item = &'a str> + use<'a, 'n, '_> {
+        let members = self.all(name).flat_map(|value| value.split(','));
+        members.map(str::trim).filter(|member| !member.is_empty())
+    }
+
+    /// Whether a list has this member, whatever its case.
+    pub(super) fn lists(&self, name: &str, member: &str) -> bool {
+        self.list(name).any(|m| m.eq_ignore_ascii_case(member))
+    }
+}
+
+/// What is wrong with a client's request; [`HandshakeError::status`] is the answer.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandshakeError {
+    /// Not HTTP.
+    Malformed,
+    /// More than [`HEAD_BYTES_MAX`] octets or [`HEADERS_MAX`] headers.
+    TooLarge,
+    /// Neither HTTP/1.0 nor HTTP/1.1; for an upgrade, not HTTP/1.1.
+    HttpVersion,
+    /// A plain request.
+    NotUpgrade,
+    /// An upgrade by another method than GET.
+    Method,
+    /// A version of WebSocket other than 13.
+    WebSocketVersion,
+    /// A header of the handshake is missing, doubled or wrong.
+    Header { name: &'static str },
+}
+
+impl HandshakeError {
+    /// The status to answer with.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::Malformed | Self::Header { .. } => 400,
+            Self::Method => 405,
+            Self::NotUpgrade | Self::WebSocketVersion => 426,
+            Self::TooLarge => 431,
+            Self::HttpVersion => 505,
+        }
+    }
+}
+
+impl fmt::Display for HandshakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed => f.write_str("not an HTTP request"),
+            Self::TooLarge => write!(
+                f,
+                "expected at most {HEAD_BYTES_MAX} octets and {HEADERS_MAX} headers"
+            ),
+            Self::HttpVersion => f.write_str("expected HTTP/1.1"),
+            Self::NotUpgrade => f.write_str("expected an upgrade to WebSocket"),
+            Self::Method => f.write_str("expected an upgrade by GET"),
+            Self::WebSocketVersion => f.write_str("expected Sec-WebSocket-Version 13"),
+            Self::Header { name } => write!(f, "missing or wrong header {name}"),
+        }
+    }
+}
+
+impl std::error::Error for HandshakeError {}
+
+/// A whole response that turns a handshake down; `reason` is its body. The connection is to be
+/// closed after it.
+pub fn reject_response(status: u16, reason: &str, headers: &HeaderList<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    out.extend_from_slice(format!("HTTP/1.1 {status} {}\r\n", phrase(status)).as_bytes());
+    if status == 426 {
+        push_header(&mut out, "Upgrade", "websocket");
+        push_header(&mut out, "Sec-WebSocket-Version", "13");
+        push_header(&mut out, "Connection", "Upgrade, close");
+    } else {
+        push_header(&mut out, "Connection", "close");
+    }
+    push_header(&mut out, "Content-Type", "text/plain; charset=utf-8");
+    push_header(&mut out, "Content-Length", &(reason.len() + 1).to_string());
+    for (name, value) in headers {
+        push_header(&mut out, name, value);
+    }
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(reason.as_bytes());
+    out.push(b'\n');
+    out
+}
+
+/// Appends one header. A line break or other control character in the value, which could begin a
+/// header of its own, becomes a space.
+pub(super) fn push_header(out: &mut Vec<u8>, name: &str, value: &str) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    let value = value.bytes();
+    out.extend(value.map(|octet| {
+        if octet.is_ascii_control() {
+            b' '
+        } else {
+            octet
+        }
+    }));
+    out.extend_from_slice(b"\r\n");
+}
+
+fn phrase(status: u16) -> &'static str {
+    match status {
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        426 => "Upgrade Required",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
+        _ => "Refused",
+    }
+}

@@ -1,0 +1,205 @@
+//! The WAMP messages (basic profile "Messages", advanced profile "Messages").
+
+use std::borrow::Cow;
+
+use crate::options::{
+    CallOptions, CancelOptions, EventDetails, InterruptOptions, InvocationDetails, PublishOptions,
+    RegisterOptions, ResultDetails, SubscribeOptions, YieldOptions,
+};
+use crate::{
+    Dict, Payload, PublicationId, RegistrationId, RequestId, SessionId, SubscriptionId,
+};
+
+/// One message, borrowing from the octets it was decoded from.
+///
+/// A value of this type is well-formed: ids are in range, URIs are text (their grammar is the
+/// realm's business), and the payload is valid in its serializer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message<'a> {
+    Hello { realm: Cow<'a, str>, details: Dict },
+    Welcome { session: SessionId, details: Dict },
+    Abort { details: Dict, reason: Cow<'a, str> },
+    Challenge { method: Cow<'a, str>, extra: Dict },
+    Authenticate { signature: Cow<'a, str>, extra: Dict },
+    Goodbye { details: Dict, reason: Cow<'a, str> },
+    Error {
+        request_type: MessageType,
+        request: RequestId,
+        details: Dict,
+        error: Cow<'a, str>,
+        payload: Payload<'a>,
+    },
+    Publish { request: RequestId, options: PublishOptions, topic: Cow<'a, str>, payload: Payload<'a> },
+    Published { request: RequestId, publication: PublicationId },
+    Subscribe { request: RequestId, options: SubscribeOptions, topic: Cow<'a, str> },
+    Subscribed { request: RequestId, subscription: SubscriptionId },
+    Unsubscribe { request: RequestId, subscription: SubscriptionId },
+    Unsubscribed { request: RequestId },
+    Event {
+        subscription: SubscriptionId,
+        publication: PublicationId,
+        details: EventDetails<'a>,
+        payload: Payload<'a>,
+    },
+    Call { request: RequestId, options: CallOptions, procedure: Cow<'a, str>, payload: Payload<'a> },
+    Cancel { request: RequestId, options: CancelOptions },
+    Result { request: RequestId, details: ResultDetails, payload: Payload<'a> },
+    Register { request: RequestId, options: RegisterOptions, procedure: Cow<'a, str> },
+    Registered { request: RequestId, registration: RegistrationId },
+    Unregister { request: RequestId, registration: RegistrationId },
+    Unregistered { request: RequestId },
+    Invocation {
+        request: RequestId,
+        registration: RegistrationId,
+        details: InvocationDetails<'a>,
+        payload: Payload<'a>,
+    },
+    Interrupt { request: RequestId, options: InterruptOptions<'a> },
+    Yield { request: RequestId, options: YieldOptions, payload: Payload<'a> },
+}
+
+/// The type code, first element of every message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum MessageType {
+    Hello = 1,
+    Welcome = 2,
+    Abort = 3,
+    Challenge = 4,
+    Authenticate = 5,
+    Goodbye = 6,
+    Error = 8,
+    Publish = 16,
+    Published = 17,
+    Subscribe = 32,
+    Subscribed = 33,
+    Unsubscribe = 34,
+    Unsubscribed = 35,
+    Event = 36,
+    Call = 48,
+    Cancel = 49,
+    Result = 50,
+    Register = 64,
+    Registered = 65,
+    Unregister = 66,
+    Unregistered = 67,
+    Invocation = 68,
+    Interrupt = 69,
+    Yield = 70,
+}
+
+impl MessageType {
+    /// Every type, in the order of the codes.
+    pub const ALL: [Self; 24] = [
+        Self::Hello,
+        Self::Welcome,
+        Self::Abort,
+        Self::Challenge,
+        Self::Authenticate,
+        Self::Goodbye,
+        Self::Error,
+        Self::Publish,
+        Self::Published,
+        Self::Subscribe,
+        Self::Subscribed,
+        Self::Unsubscribe,
+        Self::Unsubscribed,
+        Self::Event,
+        Self::Call,
+        Self::Cancel,
+        Self::Result,
+        Self::Register,
+        Self::Registered,
+        Self::Unregister,
+        Self::Unregistered,
+        Self::Invocation,
+        Self::Interrupt,
+        Self::Yield,
+    ];
+
+    /// The type with that code.
+    pub fn from_code(code: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+
+    /// The code on the wire.
+    pub fn code(self) -> u64 {
+        self as u64
+    }
+
+    /// The specification's name, in capitals.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hello => "HELLO",
+            Self::Welcome => "WELCOME",
+            Self::Abort => "ABORT",
+            Self::Challenge => "CHALLENGE",
+            Self::Authenticate => "AUTHENTICATE",
+            Self::Goodbye => "GOODBYE",
+            Self::Error => "ERROR",
+            Self::Publish => "PUBLISH",
+            Self::Published => "PUBLISHED",
+            Self::Subscribe => "SUBSCRIBE",
+            Self::Subscribed => "SUBSCRIBED",
+            Self::Unsubscribe => "UNSUBSCRIBE",
+            Self::Unsubscribed => "UNSUBSCRIBED",
+            Self::Event => "EVENT",
+            Self::Call => "CALL",
+            Self::Cancel => "CANCEL",
+            Self::Result => "RESULT",
+            Self::Register => "REGISTER",
+            Self::Registered => "REGISTERED",
+            Self::Unregister => "UNREGISTER",
+            Self::Unregistered => "UNREGISTERED",
+            Self::Invocation => "INVOCATION",
+            Self::Interrupt => "INTERRUPT",
+            Self::Yield => "YIELD",
+        }
+    }
+}
+
+impl Message<'_> {
+    /// The type code of this message.
+    pub fn kind(&self) -> MessageType {
+        match self {
+            Self::Hello { .. } => MessageType::Hello,
+            Self::Welcome { .. } => MessageType::Welcome,
+            Self::Abort { .. } => MessageType::Abort,
+            Self::Challenge { .. } => MessageType::Challenge,
+            Self::Authenticate { .. } => MessageType::Authenticate,
+            Self::Goodbye { .. } => MessageType::Goodbye,
+            Self::Error { .. } => MessageType::Error,
+            Self::Publish { .. } => MessageType::Publish,
+            Self::Published { .. } => MessageType::Published,
+            Self::Subscribe { .. } => MessageType::Subscribe,
+            Self::Subscribed { .. } => MessageType::Subscribed,
+            Self::Unsubscribe { .. } => MessageType::Unsubscribe,
+            Self::Unsubscribed { .. } => MessageType::Unsubscribed,
+            Self::Event { .. } => MessageType::Event,
+            Self::Call { .. } => MessageType::Call,
+            Self::Cancel { .. } => MessageType::Cancel,
+            Self::Result { .. } => MessageType::Result,
+            Self::Register { .. } => MessageType::Register,
+            Self::Registered { .. } => MessageType::Registered,
+            Self::Unregister { .. } => MessageType::Unregister,
+            Self::Unregistered { .. } => MessageType::Unregistered,
+            Self::Invocation { .. } => MessageType::Invocation,
+            Self::Interrupt { .. } => MessageType::Interrupt,
+            Self::Yield { .. } => MessageType::Yield,
+        }
+    }
+
+    /// The application payload, when this kind of message has one.
+    pub fn payload(&self) -> Option<&Payload<'_>> {
+        match self {
+            Self::Error { payload, .. }
+            | Self::Publish { payload, .. }
+            | Self::Event { payload, .. }
+            | Self::Call { payload, .. }
+            | Self::Result { payload, .. }
+            | Self::Invocation { payload, .. }
+            | Self::Yield { payload, .. } => Some(payload),
+            _ => None,
+        }
+    }
+}

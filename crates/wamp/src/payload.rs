@@ -1,0 +1,33 @@
+//! The application's part of a message, passed on unread.
+
+use crate::Serializer;
+
+/// `Arguments|list` and `ArgumentsKw|dict` of a message as the octets they came in.
+///
+/// Both slices hold exactly one well-formed value of [`Payload::serializer`] each (validated by
+/// the decoder), or are empty when the message does not have that element. `kwargs` without
+/// `args` is allowed here; an encoder then writes an empty list for the arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Payload<'a> {
+    /// What the octets are written in.
+    pub serializer: Serializer,
+    /// One list value, or empty.
+    pub args: &'a [u8],
+    /// One dictionary value, or empty.
+    pub kwargs: &'a [u8],
+}
+
+impl Payload<'_> {
+    /// No arguments at all.
+    pub const EMPTY: Self = Self { serializer: Serializer::Json, args: &[], kwargs: &[] };
+
+    /// Whether the message has neither arguments nor keyword arguments.
+    pub fn is_empty(&self) -> bool {
+        self.args.is_empty() && self.kwargs.is_empty()
+    }
+
+    /// Octets of both parts.
+    pub fn len(&self) -> usize {
+        self.args.len() + self.kwargs.len()
+    }
+}

@@ -1,0 +1,299 @@
+//! The opening handshake from both sides: what is read, what is refused and how, what is sent.
+
+use crosstie_wamp::Serializer;
+use crosstie_wamp::framing::websocket::{
+    ClientRequest, HEAD_BYTES_MAX, HandshakeError, Request, ResponseError, accept_key,
+    accept_response, from_subprotocol, key, parse_request, reject_response, subprotocol,
+};
+
+/// The example of RFC 6455 section 1.3.
+const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+
+const GOOD: &str = "GET /ws?x=1 HTTP/1.1\r\nHost: example.com:8080\r\nUpgrade: WebSocket\r\n\
+    Connection: keep-alive, upgrade\r\nOrigin: http://example.com\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
+    Sec-WebSocket-Protocol: wamp.2.cbor , wamp.2.json\r\nsec-websocket-protocol:, wamp.2.msgpack\r\n\
+    Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n\r\n";
+
+fn parsed(octets: &str) -> Request<'_> {
+    let (length, request) = parse_request(octets.as_bytes())
+        .expect("well-formed")
+        .expect("whole");
+    assert_eq!(length, octets.find("\r\n\r\n").map_or(0, |at| at + 4));
+    request
+}
+
+#[test]
+fn a_request_is_read() {
+    let octets = [GOOD, "\x01more"].concat();
+    let request = parsed(&octets);
+    assert_eq!((request.method, request.target), ("GET", "/ws?x=1"));
+    assert_eq!((request.path(), request.query()), ("/ws", Some("x=1")));
+    assert_eq!(request.header("HOST"), Some("example.com:8080"));
+    assert!(request.is_websocket_upgrade());
+    let upgrade = request.upgrade().expect("a good handshake");
+    assert_eq!((upgrade.host, upgrade.key), ("example.com:8080", KEY));
+    assert_eq!(upgrade.origin, Some("http://example.com"));
+    assert_eq!(
+        upgrade.protocols,
+        ["wamp.2.cbor", "wamp.2.json", "wamp.2.msgpack"]
+    );
+    assert_eq!(
+        upgrade.extensions,
+        ["permessage-deflate; client_max_window_bits"]
+    );
+}
+
+#[test]
+fn a_request_may_come_in_parts() {
+    for at in 0..GOOD.len() {
+        assert_eq!(parse_request(&GOOD.as_bytes()[..at]), Ok(None), "{at}");
+    }
+}
+
+#[test]
+fn a_plain_request_is_told_apart() {
+    let request = parsed("GET /health HTTP/1.0\r\nAccept: */*\r\n\r\n");
+    assert_eq!((request.path(), request.query()), ("/health", None));
+    assert_eq!(request.version_minor, 0);
+    assert!(!request.is_websocket_upgrade());
+    assert_eq!(request.upgrade(), Err(HandshakeError::NotUpgrade));
+}
+
+#[test]
+fn bad_requests_are_refused() {
+    let check = |from: &str, to: &str, status, text: &str| {
+        assert!(GOOD.contains(from), "{from}");
+        let octets = GOOD.replacen(from, to, 1);
+        let error = parse_request(octets.as_bytes()).and_then(|parsed| {
+            let (_, request) = parsed.expect("whole");
+            request.upgrade().map(drop)
+        });
+        let error = error.expect_err(text);
+        assert_eq!((error.status(), &*error.to_string()), (status, text));
+    };
+    check("GET", "POST", 405, "expected an upgrade by GET");
+    check("GET ", "GET", 400, "not an HTTP request");
+    check("GET", "G\u{7F}T", 400, "not an HTTP request");
+    check("HTTP/1.1", "HTTP/1.0", 505, "expected HTTP/1.1");
+    check("HTTP/1.1", "HTTP/2.0", 505, "expected HTTP/1.1");
+    check(
+        "Upgrade: WebSocket",
+        "Upgrade: h2c",
+        426,
+        "expected an upgrade to WebSocket",
+    );
+    check(
+        "Connection: keep-alive, upgrade",
+        "X: y",
+        400,
+        "missing or wrong header Connection",
+    );
+    check(
+        "Connection: keep",
+        "No colon\r\nX: keep",
+        400,
+        "not an HTTP request",
+    );
+    check("Host", "X-Host", 400, "missing or wrong header Host");
+    check(
+        "Host:",
+        "Host: other\r\nHost:",
+        400,
+        "missing or wrong header Host",
+    );
+    check(
+        "Version: 13",
+        "Version: 8",
+        426,
+        "expected Sec-WebSocket-Version 13",
+    );
+    check(
+        "-Version: 13",
+        "-V: 13",
+        400,
+        "missing or wrong header Sec-WebSocket-Version",
+    );
+    for key in [
+        "",
+        "short",
+        "dGhlIHNhbXBsZSBub25jZQ",
+        "dGhlIHNhbXBsZSBub25jZTE=",
+    ] {
+        check(KEY, key, 400, "missing or wrong header Sec-WebSocket-Key");
+    }
+    let header = format!("Sec-WebSocket-Key: {KEY}\r\n");
+    let text = "missing or wrong header Sec-WebSocket-Key";
+    check(&header, "", 400, text);
+    check(&header, &header.repeat(2), 400, text);
+    let text = "expected at most 8192 octets and 64 headers";
+    check(
+        "Origin: ",
+        &format!("Origin: {}", "o".repeat(HEAD_BYTES_MAX)),
+        431,
+        text,
+    );
+    check(
+        "Origin:",
+        &format!("{}Origin:", "A: b\r\n".repeat(64)),
+        431,
+        text,
+    );
+}
+
+#[test]
+fn a_request_without_an_end_is_not_awaited_forever() {
+    let endless = [
+        b"GET / HTTP/1.1\r\nX: "[..].to_vec(),
+        vec![b'x'; HEAD_BYTES_MAX],
+    ]
+    .concat();
+    assert_eq!(parse_request(&endless[..HEAD_BYTES_MAX - 1]), Ok(None));
+    assert_eq!(
+        parse_request(&endless[..HEAD_BYTES_MAX]),
+        Err(HandshakeError::TooLarge)
+    );
+    assert_eq!(parse_request(&endless), Err(HandshakeError::TooLarge));
+}
+
+#[test]
+fn responses_say_what_they_should() {
+    assert_eq!(accept_key(KEY), ACCEPT);
+    assert_eq!(key(*b"the sample nonce"), KEY);
+    let accepted = accept_response(KEY, Some("wamp.2.json"), None, &[("Server", "a\r\nb")]);
+    let expected = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
+        Connection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\
+        Sec-WebSocket-Protocol: wamp.2.json\r\nServer: a  b\r\n\r\n";
+    assert_eq!(String::from_utf8_lossy(&accepted), expected);
+    let rejected = reject_response(426, "expected 13", &[]);
+    let expected = "HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\n\
+        Sec-WebSocket-Version: 13\r\nConnection: Upgrade, close\r\n\
+        Content-Type: text/plain; charset=utf-8\r\nContent-Length: 12\r\n\r\nexpected 13\n";
+    assert_eq!(String::from_utf8_lossy(&rejected), expected);
+    for status in [400, 403, 404, 431, 503] {
+        let rejected = String::from_utf8(reject_response(status, "no", &[])).expect("text");
+        assert!(
+            rejected.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{rejected}"
+        );
+        assert!(rejected.contains("Connection: close\r\n"), "{rejected}");
+    }
+}
+
+fn client() -> ClientRequest<'static> {
+    ClientRequest {
+        host: "example.com",
+        target: "/ws",
+        key: KEY,
+        protocols: &["wamp.2.cbor", "wamp.2.json"],
+        extensions: Some("permessage-deflate"),
+        headers: &[("Cookie", "a=b")],
+    }
+}
+
+#[test]
+fn a_server_reads_what_a_client_sends() {
+    let octets = String::from_utf8(client().to_octets()).expect("text");
+    let request = parsed(&octets);
+    let upgrade = request.upgrade().expect("a good handshake");
+    assert_eq!(request.target, "/ws");
+    assert_eq!(request.header("cookie"), Some("a=b"));
+    assert_eq!(upgrade.protocols, client().protocols);
+    assert_eq!(upgrade.extensions, ["permessage-deflate"]);
+    let octets = accept_response(upgrade.key, Some("wamp.2.json"), None, &[]);
+    for at in 0..octets.len() {
+        assert_eq!(client().accept(&octets[..at]), Ok(None));
+    }
+    let (length, accepted) = client().accept(&octets).expect("good").expect("whole");
+    assert_eq!(length, octets.len());
+    assert_eq!(
+        (accepted.protocol, accepted.extensions.len()),
+        (Some("wamp.2.json"), 0)
+    );
+}
+
+#[test]
+fn bad_responses_are_refused() {
+    let good = accept_response(KEY, Some("wamp.2.json"), Some("permessage-deflate"), &[]);
+    let good = String::from_utf8(good).expect("text");
+    let header = |name| ResponseError::Header { name };
+    let check = |from: &str, to: &str, expected| {
+        assert!(good.contains(from), "{from}");
+        let octets = good.replacen(from, to, 1);
+        let error = client().accept(octets.as_bytes()).expect_err(to);
+        assert_eq!(error, expected, "{octets}");
+    };
+    check("101", "404", ResponseError::Status { status: 404 });
+    check(
+        "HTTP/1.1",
+        "HTTP/9.1",
+        ResponseError::Head(HandshakeError::HttpVersion),
+    );
+    check(
+        "HTTP/1.1 101",
+        "HTTP/1.1 1x1",
+        ResponseError::Head(HandshakeError::Malformed),
+    );
+    check("Upgrade: websocket", "Upgrade: h2c", header("Upgrade"));
+    check(
+        "Connection: Upgrade",
+        "Connection: close",
+        header("Connection"),
+    );
+    check(ACCEPT, KEY, header("Sec-WebSocket-Accept"));
+    check(
+        "wamp.2.json",
+        "wamp.2.msgpack",
+        header("Sec-WebSocket-Protocol"),
+    );
+    check(
+        "wamp.2.json",
+        "wamp.2.json, wamp.2.cbor",
+        header("Sec-WebSocket-Protocol"),
+    );
+    let unasked = ClientRequest {
+        extensions: None,
+        ..client()
+    };
+    let error = unasked.accept(good.as_bytes()).expect_err("not asked for");
+    assert_eq!(error, header("Sec-WebSocket-Extensions"));
+}
+
+#[test]
+fn what_is_sent_holds_one_header_per_line() {
+    let request = ClientRequest {
+        target: "/a b\r\nX: y",
+        host: "h\r\nX: y",
+        ..client()
+    };
+    let octets = String::from_utf8(request.to_octets()).expect("text");
+    assert!(
+        octets.starts_with("GET /a_b__X:_y HTTP/1.1\r\nHost: h  X: y\r\n"),
+        "{octets}"
+    );
+}
+
+#[test]
+fn subprotocols_name_serializers() {
+    for serializer in Serializer::ALL {
+        for batched in [false, true] {
+            let name = subprotocol(serializer, batched);
+            assert_eq!(from_subprotocol(name), Some((serializer, batched)));
+        }
+    }
+    assert_eq!(
+        subprotocol(Serializer::MsgPack, true),
+        "wamp.2.msgpack.batched"
+    );
+    for name in [
+        "",
+        "wamp",
+        "wamp.2",
+        "wamp.1.json",
+        "wamp.2.ubjson",
+        "WAMP.2.JSON",
+    ] {
+        assert_eq!(from_subprotocol(name), None);
+    }
+}

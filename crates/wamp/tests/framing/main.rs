@@ -1,0 +1,11 @@
+//! The framings against tables of octets, against every way to cut them up, and against
+//! somebody else's WebSocket and deflate.
+
+mod batched;
+mod deflate;
+mod drive;
+mod extension;
+mod handshake;
+mod oracle;
+mod rawsocket;
+mod websocket;
