@@ -1,2 +1,19 @@
 //! The router simulated from a seed: many sessions do random things to one realm, and a naive
 //! model says what each of them must be sent.
+//!
+//! [`Model`] is a second realm, written for the eye: flat lists, scans, no indices, and none of
+//! the first one's code. [`Simulation`] draws operations, gives each to both, and compares what
+//! every session was sent. Time is a number that it advances. A failure names its seed, and the
+//! same seed plays the same operations again.
+
+mod chance;
+mod model;
+mod operation;
+mod sent;
+mod simulation;
+
+pub use chance::Chance;
+pub use model::Model;
+pub use operation::{Name, Operation, Refusing, Request};
+pub use sent::Sent;
+pub use simulation::{Failure, Simulation};

@@ -52,7 +52,9 @@ pub fn tasks(process: u32) -> io::Result<Vec<u32>> {
 pub fn process_tree(root: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Ok(process) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+        let Ok(process) = entry.file_name().to_string_lossy().parse::<u32>() else {
+            continue;
+        };
         let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
         if let Some(parent) = parse_parent(&text) {
             children.entry(parent).or_default().push(process);
@@ -80,7 +82,9 @@ impl Memory {
     pub fn of(processes: &[u32]) -> io::Result<Self> {
         let mut sum = Self::default();
         for process in processes {
-            let one = parse_smaps(&fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?);
+            let one = parse_smaps(&fs::read_to_string(format!(
+                "/proc/{process}/smaps_rollup"
+            ))?);
             sum.pss += one.pss;
             sum.rss += one.rss;
         }
@@ -110,7 +114,12 @@ fn parse_schedstat(text: &str) -> Option<u64> {
 
 fn parse_parent(stat: &str) -> Option<u32> {
     // The name in parentheses may hold spaces and parentheses itself, so look for its last one.
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+    stat.rsplit_once(')')?
+        .1
+        .split_ascii_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
 }
 
 fn parse_smaps(text: &str) -> Memory {
@@ -128,17 +137,32 @@ pub(crate) fn kib_field(text: &str, name: &str) -> Option<u64> {
 }
 
 fn parse_tcp_pages(sockstat: &str) -> u64 {
-    let Some(line) = sockstat.lines().find_map(|line| line.strip_prefix("TCP:")) else { return 0 };
-    let mut words = line.split_ascii_whitespace().skip_while(|word| *word != "mem");
-    words.nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0)
+    let Some(line) = sockstat.lines().find_map(|line| line.strip_prefix("TCP:")) else {
+        return 0;
+    };
+    let mut words = line
+        .split_ascii_whitespace()
+        .skip_while(|word| *word != "mem");
+    words
+        .nth(1)
+        .and_then(|pages| pages.parse().ok())
+        .unwrap_or(0)
 }
 
 fn parse_busy_ticks(stat: &str) -> u64 {
-    let Some(line) = stat.lines().find_map(|line| line.strip_prefix("cpu ")) else { return 0 };
+    let Some(line) = stat.lines().find_map(|line| line.strip_prefix("cpu ")) else {
+        return 0;
+    };
     let ticks: Vec<u64> = line.split_ascii_whitespace().flat_map(str::parse).collect();
     // user nice system idle iowait irq softirq steal: all but the two kinds of waiting, and
     // nothing after steal, which user and nice hold already.
-    ticks.iter().take(8).enumerate().filter(|(at, _)| !matches!(at, 3 | 4)).map(|(_, t)| t).sum()
+    ticks
+        .iter()
+        .take(8)
+        .enumerate()
+        .filter(|(at, _)| !matches!(at, 3 | 4))
+        .map(|(_, t)| t)
+        .sum()
 }
 
 #[cfg(test)]
@@ -154,7 +178,13 @@ mod tests {
         let smaps = "55606d07a000-7ffe5387c000 ---p 00000000 00:00 0  [rollup]\n\
                      Rss:                1752 kB\nPss:                 348 kB\n\
                      Pss_Dirty:           112 kB\n";
-        assert_eq!(parse_smaps(smaps), Memory { pss: 348 * 1024, rss: 1752 * 1024 });
+        assert_eq!(
+            parse_smaps(smaps),
+            Memory {
+                pss: 348 * 1024,
+                rss: 1752 * 1024
+            }
+        );
         let sockstat = "sockets: used 120\nTCP: inuse 5 orphan 0 tw 0 alloc 7 mem 31\n\
                         UDP: inuse 1 mem 9\n";
         assert_eq!(parse_tcp_pages(sockstat), 31);

@@ -35,7 +35,12 @@ impl Arguments {
             .position(|window| window == number.as_slice())
             .ok_or_else(|| WorkerError::Encode(format!("no number found in {serializer}")))?;
         let number_length = number.as_slice().len();
-        Ok(Self { serializer, octets, number_at, number_length })
+        Ok(Self {
+            serializer,
+            octets,
+            number_at,
+            number_length,
+        })
     }
 
     /// The list with that call's number.
@@ -137,8 +142,16 @@ mod tests {
         check(Serializer::Json, b"[1000000005,1]", false);
         check(Serializer::Json, b"", false);
         // As an unsigned 64-bit integer, which some routers write for every integer.
-        check(Serializer::MsgPack, &[0x91, 0xcf, 0, 0, 0, 0, 0x3b, 0x9a, 0xca, 0x05], true);
-        check(Serializer::Cbor, &[0x81, 0x1b, 0, 0, 0, 0, 0x3b, 0x9a, 0xca, 0x05], true);
+        check(
+            Serializer::MsgPack,
+            &[0x91, 0xcf, 0, 0, 0, 0, 0x3b, 0x9a, 0xca, 0x05],
+            true,
+        );
+        check(
+            Serializer::Cbor,
+            &[0x81, 0x1b, 0, 0, 0, 0, 0x3b, 0x9a, 0xca, 0x05],
+            true,
+        );
         check(Serializer::MsgPack, &[0x91, 0x05], false);
     }
 }

@@ -26,9 +26,10 @@ impl Callee {
         pipe.flush()?;
         pipe.receive(|message, _| match message {
             Message::Registered { .. } => Ok(()),
-            Message::Error { error, .. } => {
-                Err(WorkerError::Refused(format!("REGISTER {}: {error}", order.procedure)))
-            }
+            Message::Error { error, .. } => Err(WorkerError::Refused(format!(
+                "REGISTER {}: {error}",
+                order.procedure
+            ))),
             other => Err(WorkerError::unexpected("REGISTERED", other)),
         })?;
         // The caller may take its time.
@@ -46,7 +47,9 @@ impl Callee {
         loop {
             let mut goodbye = false;
             let received = self.pipe.receive(|message, output| match message {
-                Message::Invocation { request, payload, .. } => output.push(&Message::Yield {
+                Message::Invocation {
+                    request, payload, ..
+                } => output.push(&Message::Yield {
                     request: *request,
                     options: YieldOptions::default(),
                     payload: *payload,

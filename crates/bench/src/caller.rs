@@ -73,10 +73,12 @@ impl Exchange for Caller {
         let (tally, arguments) = (&mut self.tally, &self.arguments);
         let received = self.pipe.receive(|message, _| {
             match message {
-                Message::Result { request, payload, .. } => {
+                Message::Result {
+                    request, payload, ..
+                } => {
                     if tally.answered(request.0) {
-                        let right = payload.kwargs.is_empty()
-                            && arguments.matches(payload.args, request.0);
+                        let right =
+                            payload.kwargs.is_empty() && arguments.matches(payload.args, request.0);
                         answers.push(if right { Answer::Right } else { Answer::Wrong });
                     }
                 }
@@ -152,10 +154,16 @@ mod tests {
             for _ in 0..made {
                 tally.next();
             }
-            let found: String =
-                answers.iter().map(|id| if tally.answered(*id) { 'y' } else { 'n' }).collect();
+            let found: String = answers
+                .iter()
+                .map(|id| if tally.answered(*id) { 'y' } else { 'n' })
+                .collect();
             assert_eq!(found, open);
-            let expected = Faults { reordered, doubled, ..Faults::default() };
+            let expected = Faults {
+                reordered,
+                doubled,
+                ..Faults::default()
+            };
             assert_eq!(tally.faults, expected);
         }
         check(3, &[1, 2, 3], "yyy", 0, 0);

@@ -72,7 +72,11 @@ impl Case {
             Serializer::MsgPack => "MessagePack",
             Serializer::Cbor => "CBOR",
         };
-        let batched = if self.transport == Transport::WebSocketBatched { "-Batched" } else { "" };
+        let batched = if self.transport == Transport::WebSocketBatched {
+            "-Batched"
+        } else {
+            ""
+        };
         format!("WAMP-{socket}-{transport}-{serializer}{batched}")
     }
 }
@@ -83,8 +87,16 @@ impl fmt::Display for Case {
             Socket::Unix => "uds",
             Socket::Tcp => "tcp",
         };
-        let transport = if self.transport.is_websocket() { "websocket" } else { "rawsocket" };
-        let batched = if self.transport == Transport::WebSocketBatched { "-batched" } else { "" };
+        let transport = if self.transport.is_websocket() {
+            "websocket"
+        } else {
+            "rawsocket"
+        };
+        let batched = if self.transport == Transport::WebSocketBatched {
+            "-batched"
+        } else {
+            ""
+        };
         write!(f, "{socket}-{transport}-{}{batched}", self.serializer)
     }
 }
@@ -99,7 +111,10 @@ pub struct ParseError {
 
 impl ParseError {
     pub(crate) fn new(came: &str, expected: &'static str) -> Self {
-        Self { came: came.to_owned(), expected }
+        Self {
+            came: came.to_owned(),
+            expected,
+        }
     }
 }
 
@@ -140,7 +155,11 @@ impl FromStr for Case {
         let serializer = Serializer::from_name(serializer).ok_or_else(|| {
             ParseError::new(text, "the serializer of a case is json, msgpack or cbor")
         })?;
-        Ok(Self { socket, transport, serializer })
+        Ok(Self {
+            socket,
+            transport,
+            serializer,
+        })
     }
 }
 
@@ -177,7 +196,10 @@ mod tests {
         check("uds-rawsocket-msgpack", "WAMP-UDS-RawSocket-MessagePack");
         check("tcp-websocket-json", "WAMP-TCP-WebSocket-JSON");
         check("tcp-rawsocket-cbor", "WAMP-TCP-RawSocket-CBOR");
-        check("uds-websocket-msgpack-batched", "WAMP-UDS-WebSocket-MessagePack-Batched");
+        check(
+            "uds-websocket-msgpack-batched",
+            "WAMP-UDS-WebSocket-MessagePack-Batched",
+        );
     }
 
     #[test]

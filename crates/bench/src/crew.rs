@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Instant;
 
@@ -24,7 +24,11 @@ struct Worker {
 impl Default for Crew {
     fn default() -> Self {
         let (sender, reports) = mpsc::channel();
-        Self { workers: Vec::new(), sender, reports }
+        Self {
+            workers: Vec::new(),
+            sender,
+            reports,
+        }
     }
 }
 
@@ -44,8 +48,9 @@ impl Crew {
             thread::spawn(move || {
                 let mut done = false;
                 for line in BufReader::new(output).lines().map_while(Result::ok) {
-                    let report = serde_json::from_str(&line)
-                        .unwrap_or_else(|_| Report::Failed { why: format!("it said `{line}`") });
+                    let report = serde_json::from_str(&line).unwrap_or_else(|_| Report::Failed {
+                        why: format!("it said `{line}`"),
+                    });
                     done |= report.is_last();
                     if sender.send((at, report)).is_err() {
                         return;
@@ -64,10 +69,7 @@ impl Crew {
     /// The next report of any worker; `None` when there is none until `deadline`.
     pub fn next(&self, deadline: Instant) -> Option<(usize, Report)> {
         let patience = deadline.saturating_duration_since(Instant::now());
-        match self.reports.recv_timeout(patience) {
-            Ok(report) => Some(report),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.reports.recv_timeout(patience).ok()
     }
 
     /// Tells one worker something. That it is gone shows in its reports.
@@ -87,7 +89,10 @@ impl Crew {
 
     /// The processes of the workers, in the order in which they were hired.
     pub fn processes(&self) -> Vec<u32> {
-        self.workers.iter().map(|worker| worker.child.id()).collect()
+        self.workers
+            .iter()
+            .map(|worker| worker.child.id())
+            .collect()
     }
 }
 

@@ -23,7 +23,10 @@ pub fn rtt_us(case: &Case) -> Option<f64> {
 
 /// The line that the document's caller prints after each batch.
 pub fn line(prefix: &str, average_ms: f64) -> String {
-    format!("[{prefix}] - average round-trip time (ms): {}", significant_12(average_ms))
+    format!(
+        "[{prefix}] - average round-trip time (ms): {}",
+        significant_12(average_ms)
+    )
 }
 
 /// A number with twelve significant digits and no trailing zeros, as the document's Python

@@ -102,7 +102,11 @@ impl Traffic {
 
     /// Zero of no reads.
     pub fn messages_per_read(&self) -> f64 {
-        if self.reads == 0 { 0.0 } else { self.messages as f64 / self.reads as f64 }
+        if self.reads == 0 {
+            0.0
+        } else {
+            self.messages as f64 / self.reads as f64
+        }
     }
 }
 
@@ -125,7 +129,9 @@ fn instant_at(nanoseconds: u64) -> Instant {
     let (now, now_ns) = (Instant::now(), monotonic_ns());
     match nanoseconds.checked_sub(now_ns) {
         Some(ahead) => now + Duration::from_nanos(ahead),
-        None => now.checked_sub(Duration::from_nanos(now_ns - nanoseconds)).unwrap_or(now),
+        None => now
+            .checked_sub(Duration::from_nanos(now_ns - nanoseconds))
+            .unwrap_or(now),
     }
 }
 
@@ -157,8 +163,11 @@ pub fn drive(
     load: &Load,
     report: &mut dyn FnMut(Report),
 ) -> Result<Driven, WorkerError> {
-    let (start, end) = (instant_at(load.window.start_ns), instant_at(load.window.end_ns));
-    let mut latencies = Latencies::new();
+    let (start, end) = (
+        instant_at(load.window.start_ns),
+        instant_at(load.window.end_ns),
+    );
+    let mut latencies = Latencies::default();
     let mut batches = Batches::new(load, start);
     let mut driven = Driven::default();
     let mut in_flight: VecDeque<Instant> = VecDeque::with_capacity(load.outstanding);
@@ -181,7 +190,9 @@ pub fn drive(
             break;
         }
         answers.clear();
-        let Some(now) = exchange.receive(&mut answers)? else { break };
+        let Some(now) = exchange.receive(&mut answers)? else {
+            break;
+        };
         let measuring = start <= now && now < end;
         if now < start {
             traffic_before = exchange.traffic();
@@ -189,7 +200,9 @@ pub fn drive(
             traffic_after = exchange.traffic();
         }
         for answer in &answers {
-            let Some(sent) = in_flight.pop_front() else { break };
+            let Some(sent) = in_flight.pop_front() else {
+                break;
+            };
             match answer {
                 Answer::Failed => driven.faults.failed += 1,
                 Answer::Wrong => driven.faults.wrong += 1,
@@ -213,7 +226,9 @@ pub fn drive(
     driven.recorded = latencies.recorded();
     driven.traffic = Traffic {
         reads: traffic_after.reads.saturating_sub(traffic_before.reads),
-        messages: traffic_after.messages.saturating_sub(traffic_before.messages),
+        messages: traffic_after
+            .messages
+            .saturating_sub(traffic_before.messages),
     };
     Ok(driven)
 }
@@ -249,7 +264,9 @@ impl Batches {
             true => now.duration_since(self.begun).as_nanos() as f64,
             false => self.sum_ns as f64,
         };
-        report(Report::Batch { average_ms: total_ns / self.counted as f64 / 1e6 });
+        report(Report::Batch {
+            average_ms: total_ns / self.counted as f64 / 1e6,
+        });
         (self.counted, self.sum_ns) = (0, 0);
         // Saying so is not part of the next batch.
         self.begun = Instant::now();
@@ -260,8 +277,7 @@ impl Batches {
 mod tests {
     use super::*;
 
-    /// Answers everything at once, except what the script says.
-    #[derive(Default)]
+    /// Answers everything at once, as the script says.
     struct Script {
         waiting: usize,
         answered: usize,
@@ -292,7 +308,10 @@ mod tests {
         }
 
         fn traffic(&self) -> Traffic {
-            Traffic { reads: 1, messages: self.answered as u64 }
+            Traffic {
+                reads: 1,
+                messages: self.answered as u64,
+            }
         }
     }
 
@@ -304,11 +323,18 @@ mod tests {
         expected_faults: Option<&str>,
         expected_batches: usize,
     ) {
-        let mut script = Script { waiting: 0, answered: 0, answer_at };
+        let mut script = Script {
+            waiting: 0,
+            answered: 0,
+            answer_at,
+        };
         let load = Load {
             outstanding,
             batch: 10,
-            window: Window { start_ns: 0, end_ns: u64::MAX / 2 },
+            window: Window {
+                start_ns: 0,
+                end_ns: u64::MAX / 2,
+            },
             operations_max: 100,
         };
         let mut batches = 0;
@@ -324,7 +350,13 @@ mod tests {
         check(7, |_| Some(Answer::Right), 100, None, 10);
         check(
             1,
-            |n| Some(if n % 50 == 0 { Answer::Failed } else { Answer::Right }),
+            |n| {
+                Some(if n % 50 == 0 {
+                    Answer::Failed
+                } else {
+                    Answer::Right
+                })
+            },
             98,
             Some("2 failed"),
             9,
@@ -336,6 +368,12 @@ mod tests {
             Some("1 wrong"),
             9,
         );
-        check(4, |n| (n < 50).then_some(Answer::Right), 50, Some("4 lost"), 5);
+        check(
+            4,
+            |n| (n < 50).then_some(Answer::Right),
+            50,
+            Some("4 lost"),
+            5,
+        );
     }
 }

@@ -16,6 +16,9 @@ pub enum BenchError {
     Router { name: &'static str, why: String },
     #[error("a worker of the bench: {0}")]
     Worker(#[from] crate::worker::WorkerError),
+    /// Idle sessions could not be opened, or did not stay.
+    #[error("a holder of idle sessions: {0}")]
+    Holder(String),
     #[error("{path}: {source}", path = path.display())]
     Report { path: PathBuf, source: io::Error },
 }

@@ -33,7 +33,11 @@ impl Lengths {
     /// Measures them by encoding a call as it is after some thousands.
     pub fn of(case: &Case, procedure: &str, payload_octets: usize) -> Result<Self, WorkerError> {
         let mut arguments = Arguments::new(case.serializer, payload_octets)?;
-        let payload = Payload { serializer: case.serializer, args: arguments.numbered(1), kwargs: &[] };
+        let payload = Payload {
+            serializer: case.serializer,
+            args: arguments.numbered(1),
+            kwargs: &[],
+        };
         let request = RequestId(10_000);
         let (client, server) = framings(case.transport);
         let length = |framing: Framing, message: Message<'_>| {
@@ -66,17 +70,28 @@ impl Lengths {
             )?,
             yielded: length(
                 client,
-                Message::Yield { request, options: YieldOptions::default(), payload },
+                Message::Yield {
+                    request,
+                    options: YieldOptions::default(),
+                    payload,
+                },
             )?,
             result: length(
                 server,
-                Message::Result { request, details: ResultDetails::default(), payload },
+                Message::Result {
+                    request,
+                    details: ResultDetails::default(),
+                    payload,
+                },
             )?,
         })
     }
 
     pub(crate) fn longest(&self) -> usize {
-        self.call.max(self.invocation).max(self.yielded).max(self.result)
+        self.call
+            .max(self.invocation)
+            .max(self.yielded)
+            .max(self.result)
     }
 }
 
@@ -84,7 +99,10 @@ impl Lengths {
 fn framings(transport: Transport) -> (Framing, Framing) {
     let websocket = |batched| {
         (
-            Framing::WebSocketClient { batched, mask: CLIENT_MASK },
+            Framing::WebSocketClient {
+                batched,
+                mask: CLIENT_MASK,
+            },
             Framing::WebSocketServer { batched },
         )
     };
@@ -107,7 +125,13 @@ impl FloorOrder {
     /// Connects to the relay and says which end this is.
     pub fn connect(&self, caller: bool) -> io::Result<Stream> {
         let stream = Stream::connect(&self.endpoint)?;
-        stream.write_all(&Introduction { pair: self.pair, caller }.octets())?;
+        stream.write_all(
+            &Introduction {
+                pair: self.pair,
+                caller,
+            }
+            .octets(),
+        )?;
         Ok(stream)
     }
 }
@@ -126,6 +150,8 @@ pub struct FloorCaller {
     /// which the relay can carry only while one message is under way at a time.
     number: u64,
     in_flight: usize,
+    /// Whether it was so from the beginning.
+    one_at_a_time: bool,
     traffic: Traffic,
 }
 
@@ -142,14 +168,20 @@ impl FloorCaller {
             partial: 0,
             number: 0,
             in_flight: 0,
+            one_at_a_time: true,
             traffic: Traffic::default(),
         }
     }
 
     fn answer(&self, length: usize) -> Answer {
-        let Lengths { call, invocation, yielded, result } = self.lengths;
+        let Lengths {
+            call,
+            invocation,
+            yielded,
+            result,
+        } = self.lengths;
         let carried = call.min(invocation).min(yielded).min(result) >= NUMBER_OCTETS
-            && self.in_flight == 1
+            && self.one_at_a_time
             && length == result;
         match !carried || self.input[..NUMBER_OCTETS] == self.number.to_be_bytes() {
             true => Answer::Right,
@@ -162,6 +194,7 @@ impl Exchange for FloorCaller {
     fn push(&mut self) -> Result<(), WorkerError> {
         self.number += 1;
         self.in_flight += 1;
+        self.one_at_a_time &= self.in_flight == 1;
         let begin = self.to_write;
         self.to_write += self.lengths.call;
         if self.output.len() < self.to_write {

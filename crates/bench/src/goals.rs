@@ -34,7 +34,10 @@ pub struct Verdict {
 
 /// The goals of this setting.
 pub fn verdicts(setting: &Setting, reached: &Reached) -> Vec<Verdict> {
-    let Some(pair) = Case::OF_THE_DOCUMENT.iter().position(|case| *case == setting.case) else {
+    let Some(pair) = Case::OF_THE_DOCUMENT
+        .iter()
+        .position(|case| *case == setting.case)
+    else {
         return Vec::new();
     };
     let mut verdicts = Vec::new();
@@ -54,9 +57,14 @@ pub fn verdicts(setting: &Setting, reached: &Reached) -> Vec<Verdict> {
             ));
         }
     }
-    if setting.outstanding == 64 {
+    // Where the scheduler places, a figure flips with the machine's load: no goal's basis.
+    if setting.outstanding == 64 && setting.pairs == 1 && setting.placement != Placement::Free {
         let goal = [1.2, 2.5][pair];
-        verdicts.extend(at_most("router CPU µs/call", goal, reached.router_cpu_us_per_call));
+        verdicts.extend(at_most(
+            "router CPU µs/call",
+            goal,
+            reached.router_cpu_us_per_call,
+        ));
     }
     verdicts
 }
@@ -64,13 +72,19 @@ pub fn verdicts(setting: &Setting, reached: &Reached) -> Vec<Verdict> {
 fn at_most(what: &str, goal: f64, reached: Option<f64>) -> Option<Verdict> {
     let reached = reached?;
     let text = format!("{what} ≤ {}: {}", number(goal), number(reached));
-    Some(Verdict { text, met: reached <= goal })
+    Some(Verdict {
+        text,
+        met: reached <= goal,
+    })
 }
 
 fn at_least(what: &str, goal: f64, reached: Option<f64>) -> Option<Verdict> {
     let reached = reached?;
     let text = format!("{what} ≥ {}: {}", number(goal), number(reached));
-    Some(Verdict { text, met: reached >= goal })
+    Some(Verdict {
+        text,
+        met: reached >= goal,
+    })
 }
 
 #[cfg(test)]
@@ -80,9 +94,21 @@ mod tests {
     #[test]
     fn goals_belong_to_their_setting() {
         #[track_caller]
-        fn check(pair: usize, placement: Placement, outstanding: usize, spin: bool, expected: &[&str]) {
+        fn check(
+            pair: usize,
+            placement: Placement,
+            outstanding: usize,
+            spin: bool,
+            expected: &[&str],
+        ) {
             let case = Case::OF_THE_DOCUMENT[pair];
-            let setting = Setting { case, placement, outstanding, pairs: 1, spin };
+            let setting = Setting {
+                case,
+                placement,
+                outstanding,
+                pairs: 1,
+                spin,
+            };
             let reached = Reached {
                 over_floor: Some(1.12),
                 document_over: Some(30.0),
@@ -95,10 +121,44 @@ mod tests {
             assert_eq!(texts, expected);
         }
         use Placement::{Free, SameCore, Split};
-        check(0, SameCore, 1, false, &["p50 ÷ floor ≤ 1.10: 1.12 missed", "document ÷ p50 ≥ 25.0: 30.0 met"]);
-        check(1, SameCore, 1, false, &["p50 ÷ floor ≤ 1.25: 1.12 met", "document ÷ p50 ≥ 40.0: 30.0 missed"]);
-        check(0, Split, 1, true, &["p50 ÷ floor ≤ 0.45: 1.12 missed", "document ÷ p50 ≥ 2.00: 30.0 met"]);
-        check(1, Free, 64, false, &["router CPU µs/call ≤ 2.50: 1.00 met"]);
+        check(
+            0,
+            SameCore,
+            1,
+            false,
+            &[
+                "p50 ÷ floor ≤ 1.10: 1.12 missed",
+                "document ÷ p50 ≥ 25.0: 30.0 met",
+            ],
+        );
+        check(
+            1,
+            SameCore,
+            1,
+            false,
+            &[
+                "p50 ÷ floor ≤ 1.25: 1.12 met",
+                "document ÷ p50 ≥ 40.0: 30.0 missed",
+            ],
+        );
+        check(
+            0,
+            Split,
+            1,
+            true,
+            &[
+                "p50 ÷ floor ≤ 0.45: 1.12 missed",
+                "document ÷ p50 ≥ 2.00: 30.0 met",
+            ],
+        );
+        check(
+            1,
+            Split,
+            64,
+            false,
+            &["router CPU µs/call ≤ 2.50: 1.00 met"],
+        );
+        check(1, Free, 64, false, &[]);
         check(0, Free, 1, false, &[]);
     }
 }

@@ -12,13 +12,18 @@ pub struct Latencies {
 
 const HIGHEST_NS: u64 = 60_000_000_000;
 
-impl Latencies {
-    pub fn new() -> Self {
+impl Default for Latencies {
+    fn default() -> Self {
         let histogram = Histogram::new_with_bounds(1, HIGHEST_NS, 3)
             .expect("1 to 60e9 with three digits is within what the histogram takes");
-        Self { histogram, sum_ns: 0 }
+        Self {
+            histogram,
+            sum_ns: 0,
+        }
     }
+}
 
+impl Latencies {
     /// Counts one; what is longer than a minute counts as a minute.
     pub fn record(&mut self, nanoseconds: u64) {
         self.histogram.saturating_record(nanoseconds);
@@ -40,7 +45,10 @@ impl Latencies {
             .iter_recorded()
             .map(|value| (value.value_iterated_to(), value.count_at_value()))
             .collect();
-        Recorded { counts, sum_ns: self.sum_ns }
+        Recorded {
+            counts,
+            sum_ns: self.sum_ns,
+        }
     }
 
     pub fn count(&self) -> u64 {
@@ -111,12 +119,12 @@ mod tests {
 
     #[test]
     fn another_process_sees_the_same() {
-        let mut latencies = Latencies::new();
+        let mut latencies = Latencies::default();
         for nanoseconds in 1..=10_000 {
             latencies.record(nanoseconds * 100);
         }
         let text = serde_json::to_string(&latencies.recorded()).unwrap();
-        let mut merged = Latencies::new();
+        let mut merged = Latencies::default();
         merged.add(&serde_json::from_str(&text).unwrap());
         assert_eq!(merged.count(), 10_000);
         assert_eq!(merged.summary(), latencies.summary());

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 
 use crosstie_wamp::{Message, RequestId, SubscribeOptions};
 use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
 use crate::pipe::Pipe;
@@ -27,9 +28,10 @@ const DESCRIPTORS_SPARE: u64 = 64;
 
 /// How many sessions one holder may be asked for.
 pub fn sessions_max() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    let descriptors = limit.maximum.unwrap_or(u64::from(u32::MAX));
-    usize::try_from(descriptors.saturating_sub(DESCRIPTORS_SPARE)).unwrap_or(usize::MAX)
+    let limit = getrlimit(Resource::Nofile).maximum;
+    limit.map_or(usize::MAX, |descriptors| {
+        usize::try_from(descriptors.saturating_sub(DESCRIPTORS_SPARE)).unwrap_or(usize::MAX)
+    })
 }
 
 const STANDARD_INPUT: u64 = u64::MAX;
@@ -39,8 +41,13 @@ pub fn hold(order: &HolderOrder) -> Result<(), WorkerError> {
     raise_descriptor_limit();
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
     let input = io::stdin();
-    epoll::add(&epoll, &input, EventData::new_u64(STANDARD_INPUT), EventFlags::IN)
-        .map_err(io::Error::from)?;
+    epoll::add(
+        &epoll,
+        &input,
+        EventData::new_u64(STANDARD_INPUT),
+        EventFlags::IN,
+    )
+    .map_err(io::Error::from)?;
     let mut sessions: Vec<Option<Pipe>> = Vec::new();
     let mut events = Vec::with_capacity(1024);
     say(&Report::Ready { endpoint: None });
@@ -59,7 +66,9 @@ pub fn hold(order: &HolderOrder) -> Result<(), WorkerError> {
                 }
                 if let Instruction::Hold { sessions: wanted } = serde_json::from_str(&line)? {
                     grow(&epoll, &mut sessions, order, wanted)?;
-                    say(&Report::Holding { sessions: sessions.iter().flatten().count() });
+                    say(&Report::Holding {
+                        sessions: sessions.iter().flatten().count(),
+                    });
                 }
                 continue;
             }
@@ -109,8 +118,13 @@ fn grow(
 
 /// As far as it goes without asking anybody.
 fn raise_descriptor_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // What could not be raised shows when a connection fails, with its own reason.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: maximum,
+            maximum,
+        },
+    );
 }

@@ -1,2 +1,47 @@
-//! Load drivers, floors and reports.
-pub mod accounting; pub mod argument; pub mod callee; pub mod caller; pub mod case; pub mod crew; pub mod document; pub mod drive; pub mod error; pub mod floor; pub mod goals; pub mod histogram; pub mod holder; pub mod machine; pub mod peer; pub mod pipe; pub mod placement; pub mod relay; pub mod report; pub mod round; pub mod router; pub mod rpc; pub mod socket; pub mod summary; pub mod target; pub mod worker;
+//! Load drivers, floors and reports: what the command line's `bench` runs.
+//!
+//! The bench has no edge to the router. It starts one as a user would, or is given the URL of
+//! somebody else's, and measures both exactly alike:
+//!
+//! ```text
+//!            ┌────────── bench: placement, rounds, accounting, reports ──────────┐
+//!            ▼                            ▼                                      ▼
+//!   caller ──────▶ router ──────▶ callee      caller ──────▶ relay ──────▶ callee
+//!     (pipe, one thread, blocking)               (the floor: the same octets, no messages)
+//! ```
+//!
+//! Every box is a process. Caller, callee and relay are this executable started again with
+//! [`worker::SUBCOMMAND`], which the command line forwards to [`worker::main`].
+//!
+//! From the outside: [`rpc::rpc`] and [`footprint::footprint`]. Below them, from the sockets up:
+//! [`socket`], [`pipe`] (a blocking WAMP session), [`drive`] (the one loop of all callers),
+//! [`caller`], [`callee`], [`floor`], [`relay`], [`holder`]; [`worker`] and [`crew`] (processes
+//! from inside and outside), [`round`] (one measurement), [`summary`] (many).
+
+pub mod accounting;
+pub mod argument;
+pub mod callee;
+pub mod caller;
+pub mod case;
+pub mod crew;
+pub mod document;
+pub mod drive;
+pub mod error;
+pub mod floor;
+pub mod footprint;
+pub mod goals;
+pub mod histogram;
+pub mod holder;
+pub mod machine;
+pub mod peer;
+pub mod pipe;
+pub mod placement;
+pub mod relay;
+pub mod report;
+pub mod round;
+pub mod router;
+pub mod rpc;
+pub mod socket;
+pub mod summary;
+pub mod target;
+pub mod worker;

@@ -60,7 +60,11 @@ impl Machine {
 /// The text after `name` and a separator, without quotes.
 fn field(text: &str, name: &str, separator: char) -> String {
     text.lines()
-        .find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(separator))
+        .find_map(|line| {
+            line.strip_prefix(name)?
+                .trim_start()
+                .strip_prefix(separator)
+        })
         .map(|value| value.trim().trim_matches('"').to_owned())
         .unwrap_or_default()
 }
@@ -75,8 +79,18 @@ mod tests {
         fn check(text: &str, name: &str, separator: char, expected: &str) {
             assert_eq!(field(text, name, separator), expected);
         }
-        check("vendor_id\t: X\nmodel name\t: Some CPU @ 3 GHz\n", "model name", ':', "Some CPU @ 3 GHz");
-        check("PRETTY_NAME=\"Debian 12\"\n", "PRETTY_NAME", '=', "Debian 12");
+        check(
+            "vendor_id\t: X\nmodel name\t: Some CPU @ 3 GHz\n",
+            "model name",
+            ':',
+            "Some CPU @ 3 GHz",
+        );
+        check(
+            "PRETTY_NAME=\"Debian 12\"\n",
+            "PRETTY_NAME",
+            '=',
+            "Debian 12",
+        );
         check("", "PRETTY_NAME", '=', "");
     }
 }

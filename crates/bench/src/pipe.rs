@@ -75,20 +75,37 @@ impl Pipe {
             }
             Transport::WebSocket | Transport::WebSocketBatched => {
                 open_websocket(&stream, target, &mut input)?;
-                Framing::WebSocketClient { batched: input.batched, mask: CLIENT_MASK }
+                Framing::WebSocketClient {
+                    batched: input.batched,
+                    mask: CLIENT_MASK,
+                }
             }
         };
-        let output = Output { octets: Vec::new(), framing, serializer: target.serializer };
-        Ok(Self { stream, input, output, traffic: Traffic::default() })
+        let output = Output {
+            octets: Vec::new(),
+            framing,
+            serializer: target.serializer,
+        };
+        Ok(Self {
+            stream,
+            input,
+            output,
+            traffic: Traffic::default(),
+        })
     }
 
     /// HELLO and WELCOME, as nobody in particular.
     pub fn join(&mut self, realm: &str) -> Result<SessionId, WorkerError> {
         let roles = ["caller", "callee", "publisher", "subscriber"];
-        let roles: Dict =
-            roles.iter().map(|role| ((*role).to_owned(), Value::Dict(Dict::new()))).collect();
+        let roles: Dict = roles
+            .iter()
+            .map(|role| ((*role).to_owned(), Value::Dict(Dict::new())))
+            .collect();
         let details = vec![("roles".to_owned(), Value::Dict(roles))];
-        self.push(&Message::Hello { realm: realm.into(), details })?;
+        self.push(&Message::Hello {
+            realm: realm.into(),
+            details,
+        })?;
         self.flush()?;
         let mut welcome = None;
         let received = self.receive(|message, _| match message {
@@ -124,7 +141,10 @@ impl Pipe {
 
     /// What another thread can use to leave while this one waits for messages.
     pub fn leaver(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
-        let mut goodbye = Output { octets: Vec::new(), ..self.output };
+        let mut goodbye = Output {
+            octets: Vec::new(),
+            ..self.output
+        };
         push_goodbye(&mut goodbye)?;
         let stream = self.stream.try_clone()?;
         Ok(move || {
@@ -248,7 +268,10 @@ impl Output {
 
 fn push_goodbye(output: &mut Output) -> Result<(), WorkerError> {
     let reason = "wamp.close.close_realm".into();
-    output.push(&Message::Goodbye { details: Dict::new(), reason })
+    output.push(&Message::Goodbye {
+        details: Dict::new(),
+        reason,
+    })
 }
 
 enum Found {
@@ -329,21 +352,21 @@ impl Input {
 }
 
 fn open_rawsocket(stream: &Stream, serializer: Serializer) -> Result<(), WorkerError> {
-    let handshake =
-        rawsocket::ClientHandshake { serializer, receive_length_max: MESSAGE_OCTETS_MAX };
+    let handshake = rawsocket::ClientHandshake {
+        serializer,
+        receive_length_max: MESSAGE_OCTETS_MAX,
+    };
     stream.write_all(&handshake.request())?;
     let mut answer = [0; 4];
-    stream.read_exact(&mut answer).map_err(WorkerError::handshake)?;
+    stream
+        .read_exact(&mut answer)
+        .map_err(WorkerError::handshake)?;
     handshake.accept(answer).map_err(WorkerError::handshake)?;
     Ok(())
 }
 
 /// What follows the response in the same read stays in `input`.
-fn open_websocket(
-    stream: &Stream,
-    target: &Target,
-    input: &mut Input,
-) -> Result<(), WorkerError> {
+fn open_websocket(stream: &Stream, target: &Target, input: &mut Input) -> Result<(), WorkerError> {
     let subprotocol = websocket::subprotocol(target.serializer, input.batched);
     let key = websocket::key(*b"crosstie's bench");
     let request = ClientRequest {
@@ -362,15 +385,22 @@ fn open_websocket(
         }
         let received = &input.octets[..input.end];
         let accepted = request.accept(received).map_err(WorkerError::handshake)?;
-        let Some((length, accepted)) = accepted else { continue };
+        let Some((length, accepted)) = accepted else {
+            continue;
+        };
         if accepted.protocol != Some(subprotocol) {
-            return Err(WorkerError::handshake(format!("{subprotocol} was not accepted")));
+            return Err(WorkerError::handshake(format!(
+                "{subprotocol} was not accepted"
+            )));
         }
         input.start = length;
         break;
     }
-    let kind =
-        if target.serializer.is_binary() { MessageKind::Binary } else { MessageKind::Text };
+    let kind = if target.serializer.is_binary() {
+        MessageKind::Binary
+    } else {
+        MessageKind::Text
+    };
     input.decoder = Decoder::WebSocket(websocket::Decoder::new(
         Role::Client,
         DecoderConfig {

@@ -40,7 +40,10 @@ impl FromStr for Placement {
             "same-core" => Ok(Self::SameCore),
             "split" => Ok(Self::Split),
             "free" => Ok(Self::Free),
-            _ => Err(ParseError::new(text, "a placement is same-core, split or free")),
+            _ => Err(ParseError::new(
+                text,
+                "a placement is same-core, split or free",
+            )),
         }
     }
 }
@@ -57,15 +60,24 @@ impl Placement {
     pub fn cores(self, allowed: &[usize], router_threads: usize, pairs: usize) -> Option<Cores> {
         let first = *allowed.first()?;
         match self {
-            Self::SameCore => Some(Cores { router: vec![first], clients: vec![first] }),
-            Self::Free => Some(Cores { router: allowed.to_vec(), clients: allowed.to_vec() }),
+            Self::SameCore => Some(Cores {
+                router: vec![first],
+                clients: vec![first],
+            }),
+            Self::Free => Some(Cores {
+                router: allowed.to_vec(),
+                clients: allowed.to_vec(),
+            }),
             Self::Split if allowed.len() < 2 => None,
             Self::Split => {
                 let (router, rest) = allowed.split_at(router_threads.clamp(1, allowed.len() - 1));
                 // One caller and one callee take turns, so a second core would only add the
                 // wake-ups between them; many pairs may use whatever the router leaves.
                 let clients = if pairs == 1 { &rest[..1] } else { rest };
-                Some(Cores { router: router.to_vec(), clients: clients.to_vec() })
+                Some(Cores {
+                    router: router.to_vec(),
+                    clients: clients.to_vec(),
+                })
             }
         }
     }
@@ -78,13 +90,15 @@ pub fn allowed_cores() -> io::Result<Vec<usize>> {
 
 /// The cores that another process's first thread may use.
 pub fn affinity(process: u32) -> io::Result<Vec<usize>> {
-    let process = Pid::from_raw(process.cast_signed())
-        .ok_or_else(|| io::Error::other("0 is no process"))?;
+    let process =
+        Pid::from_raw(process.cast_signed()).ok_or_else(|| io::Error::other("0 is no process"))?;
     Ok(cores_of(&sched_getaffinity(Some(process))?))
 }
 
 fn cores_of(set: &CpuSet) -> Vec<usize> {
-    (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
+    (0..CpuSet::MAX_CPU)
+        .filter(|core| set.is_set(*core))
+        .collect()
 }
 
 /// Binds the calling thread; threads and processes that it starts inherit this.
@@ -128,14 +142,22 @@ mod tests {
             pairs: usize,
             expected: Option<(&[usize], &[usize])>,
         ) {
-            let expected = expected
-                .map(|(router, clients)| Cores { router: router.into(), clients: clients.into() });
+            let expected = expected.map(|(router, clients)| Cores {
+                router: router.into(),
+                clients: clients.into(),
+            });
             assert_eq!(placement.cores(allowed, threads, pairs), expected);
         }
         check(Placement::SameCore, &[2, 3], 1, 1, Some((&[2], &[2])));
         check(Placement::Split, &[0, 1], 1, 1, Some((&[0], &[1])));
         check(Placement::Split, &[0, 1], 2, 8, Some((&[0], &[1])));
-        check(Placement::Split, &[0, 1, 2, 3], 2, 8, Some((&[0, 1], &[2, 3])));
+        check(
+            Placement::Split,
+            &[0, 1, 2, 3],
+            2,
+            8,
+            Some((&[0, 1], &[2, 3])),
+        );
         check(Placement::Split, &[0, 1, 2, 3], 1, 1, Some((&[0], &[1])));
         check(Placement::Split, &[5], 1, 1, None);
         check(Placement::Free, &[0, 1], 1, 1, Some((&[0, 1], &[0, 1])));

@@ -63,7 +63,10 @@ impl Introduction {
         let mut octets = [0; Self::LENGTH];
         stream.read_exact(&mut octets)?;
         let [caller, pair @ ..] = octets;
-        Ok(Self { pair: u32::from_be_bytes(pair), caller: caller != 0 })
+        Ok(Self {
+            pair: u32::from_be_bytes(pair),
+            caller: caller != 0,
+        })
     }
 }
 
@@ -87,11 +90,15 @@ pub fn serve_round(listener: &Listener, order: &RelayOrder) -> io::Result<()> {
     // The first share stays on this thread, so that a relay of one thread is one thread.
     let own = shares.swap_remove(0);
     std::thread::scope(|scope| {
-        let others: Vec<_> =
-            shares.into_iter().map(|pairs| scope.spawn(move || relay(pairs))).collect();
+        let others: Vec<_> = shares
+            .into_iter()
+            .map(|pairs| scope.spawn(move || relay(pairs)))
+            .collect();
         let mut outcome = relay(own);
         for other in others {
-            let ended = other.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended")));
+            let ended = other
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("a thread ended")));
             outcome = outcome.and(ended);
         }
         outcome
@@ -113,7 +120,10 @@ fn accept_pairs(listener: &Listener, count: usize) -> io::Result<Vec<Pair>> {
             ends.remove(&Introduction { pair, caller })
                 .ok_or_else(|| io::Error::other(format!("pair {pair} is not complete")))
         };
-        pairs.push(Pair { caller: take(true)?, callee: take(false)? });
+        pairs.push(Pair {
+            caller: take(true)?,
+            callee: take(false)?,
+        });
     }
     Ok(pairs)
 }
@@ -127,7 +137,11 @@ struct Measure {
 
 impl Measure {
     fn new(take: usize, give: usize) -> Self {
-        Self { take, give, partial: 0 }
+        Self {
+            take,
+            give,
+            partial: 0,
+        }
     }
 
     /// Octets to send for `length` more received.
@@ -202,7 +216,13 @@ fn relay_epoll(pairs: Vec<Pair>, lengths: Lengths) -> io::Result<()> {
         ] {
             let data = epoll::EventData::new_u64(ends.len() as u64);
             epoll::add(&epoll, &stream, data, epoll::EventFlags::IN)?;
-            ends.push(End { stream, measure, owed: 0, awaits_space: false, open: true });
+            ends.push(End {
+                stream,
+                measure,
+                owed: 0,
+                awaits_space: false,
+                open: true,
+            });
         }
     }
     let mut buffer = vec![0; BUFFER_OCTETS.max(lengths.longest())];
@@ -268,7 +288,12 @@ fn settle(
         end.awaits_space = awaits_space;
         let mut flags = epoll::EventFlags::IN;
         flags.set(epoll::EventFlags::OUT, awaits_space);
-        epoll::modify(epoll, &end.stream, epoll::EventData::new_u64(at as u64), flags)?;
+        epoll::modify(
+            epoll,
+            &end.stream,
+            epoll::EventData::new_u64(at as u64),
+            flags,
+        )?;
     }
     Ok(true)
 }
@@ -316,7 +341,21 @@ mod tests {
 
     #[test]
     fn an_introduction_names_its_pair() {
-        assert_eq!(Introduction { pair: 258, caller: true }.octets(), [1, 0, 0, 1, 2]);
-        assert_eq!(Introduction { pair: 1, caller: false }.octets(), [0, 0, 0, 0, 1]);
+        assert_eq!(
+            Introduction {
+                pair: 258,
+                caller: true
+            }
+            .octets(),
+            [1, 0, 0, 1, 2]
+        );
+        assert_eq!(
+            Introduction {
+                pair: 1,
+                caller: false
+            }
+            .octets(),
+            [0, 0, 0, 0, 1]
+        );
     }
 }

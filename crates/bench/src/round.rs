@@ -72,7 +72,10 @@ const COUNTDOWN: Duration = Duration::from_millis(5);
 pub fn run(plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Round {
     match Attempt::new(plan).and_then(|attempt| attempt.run(plan, on_batch)) {
         Ok(round) => round,
-        Err(fault) => Round { metrics: Metrics::default(), fault: Some(fault) },
+        Err(fault) => Round {
+            metrics: Metrics::default(),
+            fault: Some(fault),
+        },
     }
 }
 
@@ -85,109 +88,100 @@ struct Attempt {
 impl Attempt {
     /// Starts everybody. A callee is ready before its caller is started.
     fn new(plan: &Plan<'_>) -> Result<Self, String> {
-        let mut crew = Crew::default();
-        let pairs = plan.ends.len();
-        let callees = plan.ends.iter().map(|ends| &ends.callee);
-        let callers = plan.ends.iter().map(|ends| &ends.caller);
-        for (what, roles) in [("callee", callees.collect::<Vec<_>>()), ("caller", callers.collect())]
-        {
-            for role in roles {
-                let order = Order { cores: plan.cores.to_vec(), role: role.clone() };
-                crew.hire(plan.executable, &order).map_err(|error| format!("{what}: {error}"))?;
-            }
-            await_all(&crew, pairs, what, |_, report| matches!(report, Report::Ready { .. }))?;
+        let mut attempt = Self {
+            crew: Crew::default(),
+            pairs: plan.ends.len(),
+        };
+        attempt.hire("callee", plan, |ends| &ends.callee)?;
+        attempt.hire("caller", plan, |ends| &ends.caller)?;
+        Ok(attempt)
+    }
+
+    fn hire(
+        &mut self,
+        what: &str,
+        plan: &Plan<'_>,
+        role: impl Fn(&Ends) -> &Role,
+    ) -> Result<(), String> {
+        for ends in plan.ends {
+            let order = Order {
+                cores: plan.cores.to_vec(),
+                role: role(ends).clone(),
+            };
+            self.crew
+                .hire(plan.executable, &order)
+                .map_err(|error| format!("{what}: {error}"))?;
         }
-        Ok(Self { crew, pairs })
+        let deadline = Instant::now() + PATIENCE;
+        for _ in plan.ends {
+            match self.crew.next(deadline) {
+                Some((_, Report::Ready { .. })) => {}
+                Some((_, Report::Failed { why })) => return Err(format!("{what}: {why}")),
+                other => return Err(format!("{what}: {other:?} where it should be ready")),
+            }
+        }
+        Ok(())
     }
 
     fn run(mut self, plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Result<Round, String> {
         let start = Instant::now() + COUNTDOWN + plan.warm_up;
         let start_ns = monotonic_ns() + (COUNTDOWN + plan.warm_up).as_nanos() as u64;
-        let window = Window { start_ns, end_ns: start_ns + plan.measured.as_nanos() as u64 };
+        let window = Window {
+            start_ns,
+            end_ns: start_ns + plan.measured.as_nanos() as u64,
+        };
         for caller in self.pairs..2 * self.pairs {
             self.crew.tell(caller, Instruction::Go(window));
         }
         let drivers = self.crew.processes();
-        let mut driven = Vec::new();
-        let mut listen = |crew: &Crew, until| listen(crew, until, on_batch, &mut driven);
-        listen(&self.crew, start)?;
+        let mut findings = Findings {
+            on_batch,
+            driven: Vec::new(),
+            served: Vec::new(),
+        };
+        while findings.take_one(&self.crew, start)? {}
         let before = Usage::now(plan.subject, &drivers);
-        listen(&self.crew, start + plan.measured)?;
+        while findings.take_one(&self.crew, start + plan.measured)? {}
         let after = Usage::now(plan.subject, &drivers);
         let memory = Memory::of(plan.subject);
         let deadline = Instant::now() + PATIENCE;
-        while driven.len() < self.pairs {
-            if !listen_once(&self.crew, deadline, on_batch, &mut driven)? {
+        while findings.driven.len() < self.pairs {
+            if !findings.take_one(&self.crew, deadline)? {
                 return Err("a caller did not finish".to_owned());
             }
         }
-        let callees = self.dismiss_callees()?;
-        let usage = after.since(&before);
-        Ok(judge(plan, &driven, callees, &usage, memory.ok()))
-    }
-
-    fn dismiss_callees(&mut self) -> Result<Traffic, String> {
         for callee in 0..self.pairs {
             self.crew.finish(callee);
         }
-        let mut traffic = Traffic::default();
-        await_all(&self.crew, self.pairs, "callee", |at, report| match report {
-            Report::Served(served) if at < self.pairs => {
-                traffic.add(*served);
-                true
+        while findings.served.len() < self.pairs {
+            if !findings.take_one(&self.crew, deadline)? {
+                return Err("a callee did not finish".to_owned());
             }
-            _ => false,
-        })?;
-        Ok(traffic)
-    }
-}
-
-/// Waits for `count` reports that `expected` knows; anything else but a failure is passed over.
-fn await_all(
-    crew: &Crew,
-    count: usize,
-    what: &str,
-    mut expected: impl FnMut(usize, &Report) -> bool,
-) -> Result<(), String> {
-    let deadline = Instant::now() + PATIENCE;
-    let mut found = 0;
-    while found < count {
-        match crew.next(deadline) {
-            Some((at, report)) if expected(at, &report) => found += 1,
-            Some((_, Report::Failed { why })) => return Err(format!("{what}: {why}")),
-            Some(_) => {}
-            None => return Err(format!("{what}: no word within {} s", PATIENCE.as_secs())),
         }
+        Ok(judge(plan, &findings, &after.since(&before), memory.ok()))
     }
-    Ok(())
 }
 
-/// Takes reports until a moment has come.
-fn listen(
-    crew: &Crew,
-    until: Instant,
-    on_batch: &mut dyn FnMut(f64),
-    driven: &mut Vec<Driven>,
-) -> Result<(), String> {
-    while listen_once(crew, until, on_batch, driven)? {}
-    Ok(())
+/// What the workers have said since the word to go.
+struct Findings<'a> {
+    on_batch: &'a mut dyn FnMut(f64),
+    driven: Vec<Driven>,
+    served: Vec<Traffic>,
 }
 
-/// Takes one report; false when none came in time.
-fn listen_once(
-    crew: &Crew,
-    deadline: Instant,
-    on_batch: &mut dyn FnMut(f64),
-    driven: &mut Vec<Driven>,
-) -> Result<bool, String> {
-    match crew.next(deadline) {
-        None => return Ok(false),
-        Some((_, Report::Batch { average_ms })) => on_batch(average_ms),
-        Some((_, Report::Driven(found))) => driven.push(found),
-        Some((_, Report::Failed { why })) => return Err(why),
-        Some(_) => {}
+impl Findings<'_> {
+    /// Takes one report; false when none came in time.
+    fn take_one(&mut self, crew: &Crew, deadline: Instant) -> Result<bool, String> {
+        match crew.next(deadline) {
+            None => return Ok(false),
+            Some((_, Report::Batch { average_ms })) => (self.on_batch)(average_ms),
+            Some((_, Report::Driven(driven))) => self.driven.push(driven),
+            Some((_, Report::Served(served))) => self.served.push(served),
+            Some((_, Report::Failed { why })) => return Err(why),
+            Some((_, other)) => return Err(format!("{other:?} from a worker that was at work")),
+        }
+        Ok(true)
     }
-    Ok(true)
 }
 
 /// Everybody's processor time at one moment.
@@ -225,17 +219,16 @@ impl Usage {
     }
 }
 
-fn judge(
-    plan: &Plan<'_>,
-    driven: &[Driven],
-    callees: Traffic,
-    used: &Used,
-    memory: Option<Memory>,
-) -> Round {
-    let mut latencies = Latencies::new();
+fn judge(plan: &Plan<'_>, findings: &Findings<'_>, used: &Used, memory: Option<Memory>) -> Round {
+    let mut latencies = Latencies::default();
     let mut faults = Faults::default();
     let mut callers = Traffic::default();
-    for caller in driven {
+    let mut callees = Traffic::default();
+    findings
+        .served
+        .iter()
+        .for_each(|served| callees.add(*served));
+    for caller in &findings.driven {
         latencies.add(&caller.recorded);
         faults.add(caller.faults);
         callers.add(caller.traffic);
@@ -262,6 +255,8 @@ fn judge(
         callee_messages_per_read: callees.messages_per_read(),
         faults,
     };
-    let fault = faults.describe().or_else(|| (calls == 0).then(|| "no call in time".to_owned()));
+    let fault = faults
+        .describe()
+        .or_else(|| (calls == 0).then(|| "no call in time".to_owned()));
     Round { metrics, fault }
 }

@@ -60,7 +60,10 @@ impl Listening {
     }
 
     fn endpoints(&self) -> [Endpoint; 2] {
-        [Endpoint::Unix(self.socket.clone()), Endpoint::Tcp(self.address)]
+        [
+            Endpoint::Unix(self.socket.clone()),
+            Endpoint::Tcp(self.address),
+        ]
     }
 }
 
@@ -134,7 +137,10 @@ impl RouterProcess {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
-            .map_err(|error| BenchError::Router { name, why: error.to_string() })?;
+            .map_err(|error| BenchError::Router {
+                name,
+                why: error.to_string(),
+            })?;
         Ok(Self { child, name })
     }
 
@@ -147,7 +153,9 @@ impl RouterProcess {
         let deadline = Instant::now() + patience;
         let fail = |name, why| Err(BenchError::Router { name, why });
         loop {
-            let Err(error) = Stream::connect(endpoint) else { return Ok(()) };
+            let Err(error) = Stream::connect(endpoint) else {
+                return Ok(());
+            };
             if let Some(status) = self.child.try_wait()? {
                 return fail(self.name, format!("it ended before it listened ({status})"));
             }
@@ -194,7 +202,11 @@ mod tests {
     fn a_router_is_started_as_a_user_would() {
         #[track_caller]
         fn check(threads: usize, spin: bool, expected: &str) {
-            let options = RouterOptions { executable: "crosstie".into(), threads, spin };
+            let options = RouterOptions {
+                executable: "crosstie".into(),
+                threads,
+                spin,
+            };
             let listening = Listening {
                 socket: "/tmp/x/router.sock".into(),
                 address: "127.0.0.1:9000".parse().unwrap(),

@@ -35,7 +35,9 @@ impl Stream {
 
     /// Connects from a given address: one address has ports for some 28,000 connections.
     pub fn connect_from(source: Ipv4Addr, endpoint: &Endpoint) -> io::Result<Self> {
-        let Endpoint::Tcp(address) = endpoint else { return Self::connect(endpoint) };
+        let Endpoint::Tcp(address) = endpoint else {
+            return Self::connect(endpoint);
+        };
         let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
         bind(&fd, &SocketAddrV4::new(source, 0))?;
         rustix::net::connect(&fd, address)?;
@@ -51,7 +53,11 @@ impl Stream {
     /// How long a read or write may wait before it fails; `None` for ever.
     pub fn limit_waiting(&self, longest: Option<Duration>) -> io::Result<()> {
         sockopt::set_socket_timeout(&self.0, Timeout::Recv, longest)?;
-        Ok(sockopt::set_socket_timeout(&self.0, Timeout::Send, longest)?)
+        Ok(sockopt::set_socket_timeout(
+            &self.0,
+            Timeout::Send,
+            longest,
+        )?)
     }
 
     /// One read; zero at the end of the stream.

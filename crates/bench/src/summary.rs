@@ -21,11 +21,19 @@ const BUSY: f64 = 0.9;
 
 impl Measured {
     pub fn new(subject: impl Into<String>, capacity_cores: f64) -> Self {
-        Self { subject: subject.into(), capacity_cores, rounds: Vec::new(), suspect: None }
+        Self {
+            subject: subject.into(),
+            capacity_cores,
+            rounds: Vec::new(),
+            suspect: None,
+        }
     }
 
     fn valid(&self) -> impl Iterator<Item = &Metrics> {
-        self.rounds.iter().filter(|round| round.fault.is_none()).map(|round| &round.metrics)
+        self.rounds
+            .iter()
+            .filter(|round| round.fault.is_none())
+            .map(|round| &round.metrics)
     }
 
     /// Median, minimum and maximum of one figure over the rounds that count.
@@ -44,15 +52,21 @@ impl Measured {
 
     /// The longest round trip of all.
     pub fn rtt_max(&self) -> Option<f64> {
-        self.valid().map(|metrics| metrics.rtt_us.max).max_by(f64::total_cmp)
+        self.valid()
+            .map(|metrics| metrics.rtt_us.max)
+            .max_by(f64::total_cmp)
     }
 
     /// Round by round: its median round trip over that of another subject a moment apart.
     pub fn p50_over(&self, floor: &Self) -> Option<Spread> {
-        let ratios = self.rounds.iter().zip(&floor.rounds).filter_map(|(own, floor)| {
-            let counted = own.fault.is_none() && floor.fault.is_none();
-            counted.then(|| own.metrics.rtt_us.p50 / floor.metrics.rtt_us.p50)
-        });
+        let ratios = self
+            .rounds
+            .iter()
+            .zip(&floor.rounds)
+            .filter_map(|(own, floor)| {
+                let counted = own.fault.is_none() && floor.fault.is_none();
+                counted.then(|| own.metrics.rtt_us.p50 / floor.metrics.rtt_us.p50)
+            });
         Spread::of(ratios)
     }
 
@@ -120,9 +134,17 @@ mod tests {
     fn measured(p50s: &[f64], busy: f64, faults: &[usize]) -> Measured {
         let mut measured = Measured::new("x", 1.0);
         for (at, p50) in p50s.iter().enumerate() {
-            let rtt_us = Rtt { p50: *p50, max: p50 * 2.0, ..Rtt::default() };
-            let metrics =
-                Metrics { calls: 10, rtt_us, router_busy_cores: busy, ..Metrics::default() };
+            let rtt_us = Rtt {
+                p50: *p50,
+                max: p50 * 2.0,
+                ..Rtt::default()
+            };
+            let metrics = Metrics {
+                calls: 10,
+                rtt_us,
+                router_busy_cores: busy,
+                ..Metrics::default()
+            };
             let fault = faults.contains(&at).then(|| "1 lost".to_owned());
             measured.rounds.push(Round { metrics, fault });
         }
@@ -151,7 +173,10 @@ mod tests {
     fn a_router_that_idles_is_not_the_limit() {
         #[track_caller]
         fn check(busy: f64, in_flight: usize, expected: bool) {
-            assert_eq!(measured(&[1.0], busy, &[]).driver_bound(in_flight), expected);
+            assert_eq!(
+                measured(&[1.0], busy, &[]).driver_bound(in_flight),
+                expected
+            );
         }
         check(0.95, 64, false);
         check(0.80, 64, true);

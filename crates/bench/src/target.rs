@@ -50,7 +50,11 @@ impl Url {
             (true, false) => Transport::WebSocket,
             (true, true) => Transport::WebSocketBatched,
         };
-        Case { socket, transport, serializer }
+        Case {
+            socket,
+            transport,
+            serializer,
+        }
     }
 
     /// All that a worker must know to connect.
@@ -98,7 +102,11 @@ impl FromStr for Url {
             Some(at) => (&rest[..at], &rest[at..]),
             None => (rest, "/"),
         };
-        let default_port = if websocket && !has_port(host) { ":80" } else { "" };
+        let default_port = if websocket && !has_port(host) {
+            ":80"
+        } else {
+            ""
+        };
         let address = format!("{host}{default_port}")
             .to_socket_addrs()
             .ok()
@@ -116,7 +124,8 @@ impl FromStr for Url {
 }
 
 fn has_port(host: &str) -> bool {
-    host.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|octet| octet.is_ascii_digit()))
+    host.rsplit_once(':')
+        .is_some_and(|(_, port)| port.bytes().all(|octet| octet.is_ascii_digit()))
 }
 
 /// How a worker reaches a router and what it speaks there.
@@ -144,11 +153,31 @@ mod tests {
             assert_eq!(url.endpoint.to_string(), endpoint);
             assert_eq!(url.resource, resource);
         }
-        check("ws://127.0.0.1:8080/ws", "tcp-websocket-cbor", "127.0.0.1:8080", "/ws");
+        check(
+            "ws://127.0.0.1:8080/ws",
+            "tcp-websocket-cbor",
+            "127.0.0.1:8080",
+            "/ws",
+        );
         check("ws://127.0.0.1/", "tcp-websocket-cbor", "127.0.0.1:80", "/");
-        check("rs://127.0.0.1:9000", "tcp-rawsocket-cbor", "127.0.0.1:9000", "/");
-        check("rs+unix:///run/x.sock", "uds-rawsocket-cbor", "/run/x.sock", "/");
-        check("ws+unix:///run/x.sock?path=/ws", "uds-websocket-cbor", "/run/x.sock", "/ws");
+        check(
+            "rs://127.0.0.1:9000",
+            "tcp-rawsocket-cbor",
+            "127.0.0.1:9000",
+            "/",
+        );
+        check(
+            "rs+unix:///run/x.sock",
+            "uds-rawsocket-cbor",
+            "/run/x.sock",
+            "/",
+        );
+        check(
+            "ws+unix:///run/x.sock?path=/ws",
+            "uds-websocket-cbor",
+            "/run/x.sock",
+            "/ws",
+        );
     }
 
     #[test]

@@ -75,7 +75,10 @@ pub enum Report {
 impl Report {
     /// Whether its worker has nothing more to say.
     pub fn is_last(&self) -> bool {
-        matches!(self, Self::Driven(_) | Self::Served(_) | Self::Failed { .. })
+        matches!(
+            self,
+            Self::Driven(_) | Self::Served(_) | Self::Failed { .. }
+        )
     }
 }
 
@@ -106,7 +109,10 @@ pub enum WorkerError {
     #[error("the router refused {0}")]
     Refused(String),
     #[error("the router sent {came} where {expected} was expected")]
-    Unexpected { expected: &'static str, came: &'static str },
+    Unexpected {
+        expected: &'static str,
+        came: &'static str,
+    },
     #[error("the router's framing: {0}")]
     Framing(#[from] FramingError),
     #[error("the router's message: {0}")]
@@ -117,7 +123,10 @@ pub enum WorkerError {
 
 impl WorkerError {
     pub(crate) fn unexpected(expected: &'static str, came: &Message<'_>) -> Self {
-        Self::Unexpected { expected, came: came.kind().name() }
+        Self::Unexpected {
+            expected,
+            came: came.kind().name(),
+        }
     }
 
     pub(crate) fn handshake(error: impl ToString) -> Self {
@@ -137,15 +146,22 @@ pub fn main(args: &[String]) -> ExitCode {
         let error = Command::new(program).args(args).exec();
         return fail(&format!("{program}: {error}"));
     }
-    let [order] = args else { return fail("one argument is expected: the order") };
-    match serde_json::from_str(order).map_err(WorkerError::Order).and_then(work) {
+    let [order] = args else {
+        return fail("one argument is expected: the order");
+    };
+    match serde_json::from_str(order)
+        .map_err(WorkerError::Order)
+        .and_then(work)
+    {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error.to_string()),
     }
 }
 
 fn fail(why: &str) -> ExitCode {
-    say(&Report::Failed { why: why.to_owned() });
+    say(&Report::Failed {
+        why: why.to_owned(),
+    });
     ExitCode::FAILURE
 }
 
@@ -154,7 +170,9 @@ fn work(order: Order) -> Result<(), WorkerError> {
     match order.role {
         Role::Relay(order) => {
             let (listener, endpoint) = Listener::bind(&order.endpoint)?;
-            say(&Report::Ready { endpoint: Some(endpoint) });
+            say(&Report::Ready {
+                endpoint: Some(endpoint),
+            });
             loop {
                 serve_round(&listener, &order)?;
             }
@@ -193,15 +211,15 @@ fn work(order: Order) -> Result<(), WorkerError> {
     }
 }
 
-fn drive_when_told(
-    exchange: &mut impl Exchange,
-    load: LoadOrder,
-) -> Result<Driven, WorkerError> {
+fn drive_when_told(exchange: &mut impl Exchange, load: LoadOrder) -> Result<Driven, WorkerError> {
     say(&Report::Ready { endpoint: None });
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     let Instruction::Go(window) = serde_json::from_str(&line)? else {
-        return Err(WorkerError::Unexpected { expected: "Go", came: "another instruction" });
+        return Err(WorkerError::Unexpected {
+            expected: "Go",
+            came: "another instruction",
+        });
     };
     let load = Load {
         outstanding: load.outstanding,

@@ -8,6 +8,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod bench;
+mod check;
 mod logging;
 mod start;
 
@@ -23,11 +25,25 @@ struct Arguments {
 enum Command {
     /// Start the router: on its embedded default, or with a configuration file.
     Start(start::StartArguments),
+    /// Check a configuration file without starting anything.
+    Check(check::CheckArguments),
+    /// Measure: this router, another one by its URL, and the machine's own floor.
+    #[command(subcommand)]
+    Bench(bench::Bench),
+    /// A process of a bench; started by it, of no use by hand.
+    #[command(hide = true, name = crosstie_bench::worker::SUBCOMMAND)]
+    BenchWorker {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Start(arguments) => start::run(&arguments),
+        Command::Check(arguments) => Ok(check::run(&arguments)),
+        Command::Bench(bench) => bench::run(bench),
+        Command::BenchWorker { arguments } => return crosstie_bench::worker::main(&arguments),
     };
     outcome.unwrap_or_else(|e| {
         eprintln!("crosstie: {e:#}");

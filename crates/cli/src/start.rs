@@ -116,6 +116,9 @@ fn load(path: &Path) -> anyhow::Result<Config> {
 
 fn banner(config: &Config, directory: &Path) {
     info!("Crosstie Version: {}", env!("CARGO_PKG_VERSION"));
+    if let Some(title) = &config.controller.title {
+        info!("{title}");
+    }
     info!("Running from node directory '{}'", directory.display());
     match &config.controller.id {
         Some(id) => info!("Node ID '{id}' set from configuration"),
@@ -143,6 +146,7 @@ fn report_started(started: Started) {
                 urls.join(" ")
             );
         }
+        Started::Admin { urls } => info!("Admin pages started at {}", urls.join(" ")),
         other => info!("{other:?}"),
     }
 }

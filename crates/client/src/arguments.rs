@@ -282,12 +282,6 @@ impl From<Vec<Value>> for Arguments {
     }
 }
 
-impl From<Dict> for Arguments {
-    fn from(kwargs: Dict) -> Self {
-        Self::new(Vec::new(), kwargs)
-    }
-}
-
 /// [`Arguments`] from expressions: `args![1, "two"; three = 3.0]`, with keyword arguments after
 /// the semicolon.
 #[macro_export]

@@ -187,7 +187,9 @@ mod tests {
             ..Backoff::default()
         };
         let check = |attempt, chance, expected: Option<u64>| {
-            let delay = backoff.delay(attempt, chance).map(|delay| delay.as_millis());
+            let delay = backoff
+                .delay(attempt, chance)
+                .map(|delay| delay.as_millis());
             assert_eq!(delay, expected.map(u128::from), "{attempt} {chance}");
         };
         check(0, 0.0, Some(100));

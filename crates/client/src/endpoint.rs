@@ -55,7 +55,8 @@ pub struct UrlError {
     pub reason: &'static str,
 }
 
-const SCHEMES: &str = "expected it to begin with ws://, wss://, rs://, rss://, ws+unix: or rs+unix:";
+const SCHEMES: &str =
+    "expected it to begin with ws://, wss://, rs://, rss://, ws+unix: or rs+unix:";
 
 impl FromStr for Endpoint {
     type Err = UrlError;
@@ -211,7 +212,10 @@ mod tests {
     fn urls() {
         check("ws://127.0.0.1:8080/ws", "ws://127.0.0.1:8080/ws");
         check("ws://router.example", "ws://router.example:80/");
-        check("wss://router.example/a?b=c", "wss://router.example:443/a?b=c");
+        check(
+            "wss://router.example/a?b=c",
+            "wss://router.example:443/a?b=c",
+        );
         check("WS://[::1]:9000/ws", "ws://[::1]:9000/ws");
         check("rs://localhost:8080", "rs://localhost:8080");
         check("rs://localhost", "rs://localhost:8080");

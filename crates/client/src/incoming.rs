@@ -1,5 +1,7 @@
 //! Messages out of what a connection brings.
 
+use std::collections::VecDeque;
+
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::framing::websocket::{self, Role};
 use crosstie_wamp::framing::{FramingError, Item, Step, batched, rawsocket};
@@ -14,6 +16,8 @@ pub(crate) struct Incoming {
     decoder: Decoder,
     serializer: Serializer,
     batched: bool,
+    /// Messages of a batch that is not done with.
+    batch: VecDeque<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -72,6 +76,7 @@ impl Incoming {
             decoder,
             serializer: format.serializer,
             batched,
+            batch: VecDeque::new(),
         }
     }
 
@@ -81,13 +86,25 @@ impl Incoming {
         &mut self.buffer
     }
 
-    /// Hands over everything that is there whole, in order, until `handle` says to stop.
-    pub(crate) fn drain<E: From<Malformed>>(
+    /// Forgets what has come.
+    pub(crate) fn discard(&mut self) {
+        self.buffer.clear();
+    }
+
+    /// Hands over what is there whole, in order, until `handle` finds what it looks for.
+    ///
+    /// What comes behind that stays for the next time.
+    pub(crate) fn next<T, E: From<Malformed>>(
         &mut self,
-        mut handle: impl FnMut(Received<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+        mut handle: impl FnMut(Received<'_>) -> Result<Option<T>, E>,
+    ) -> Result<Option<T>, E> {
         let mut start = 0;
-        loop {
+        let mut found = None;
+        while found.is_none() {
+            if let Some(octets) = self.batch.pop_front() {
+                found = handle(Received::Message(decode(self.serializer, &octets)?))?;
+                continue;
+            }
             let Step { consumed, item, .. } = match &mut self.decoder {
                 Decoder::RawSocket(decoder) => decoder.next(&mut self.buffer[start..]),
                 Decoder::WebSocket(decoder) => decoder.next(&mut self.buffer[start..]),
@@ -97,16 +114,17 @@ impl Incoming {
                 break;
             }
             start += consumed;
-            match item {
-                None => {}
+            found = match item {
+                None => None,
                 Some(Item::Message { octets, .. }) if self.batched => {
                     for octets in batched::split(self.serializer, octets) {
                         let octets = octets.map_err(Malformed::from)?;
-                        handle(Received::Message(decode(self.serializer, octets)?))?;
+                        self.batch.push_back(octets.to_vec());
                     }
+                    None
                 }
                 Some(Item::Message { octets, .. }) => {
-                    handle(Received::Message(decode(self.serializer, octets)?))?;
+                    handle(Received::Message(decode(self.serializer, octets)?))?
                 }
                 Some(Item::Ping(payload)) => handle(Received::Ping(payload))?,
                 Some(Item::Pong(_)) => handle(Received::Pong)?,
@@ -114,13 +132,13 @@ impl Incoming {
                     code: close.code,
                     reason: close.reason,
                 })?,
-            }
+            };
         }
         self.buffer.drain(..start);
         if self.buffer.is_empty() {
             self.buffer.shrink_to(READ_BYTES);
         }
-        Ok(())
+        Ok(found)
     }
 }
 

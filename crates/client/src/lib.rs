@@ -1,1 +1,78 @@
-//! Being written.
+//! A WAMP client for tokio: connect by URL; call, register, publish and subscribe.
+//!
+//! ```no_run
+//! use crosstie_client::{Client, args};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect("ws://127.0.0.1:8080/ws").await?;
+//!
+//! client
+//!     .register("com.example.greet", |invocation| async move {
+//!         Ok(args!["hello"; from = invocation.procedure()])
+//!     })
+//!     .await?;
+//! let greeting = client.call("com.example.greet", ()).await?;
+//! println!("{}", greeting.argument::<String>(0)?);
+//!
+//! let mut news = client.subscribe("com.example.news").await?;
+//! while let Some(event) = news.next().await {
+//!     println!("{:?}", event.arguments.args()?);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`Config`] says more than a URL can: realm, serializers, TLS, bounds, reconnection. Every
+//! queue has a bound and a stated policy when it is reached; every error says who erred.
+//!
+//! Inside, the session is a state machine without IO; one task for each client moves its octets:
+//!
+//! ```text
+//! Client, Call, Subscription … ──lock──▶ session ─▶ out-queue ──┐
+//!                                          ▲                   ▼ task
+//! handlers, streams, futures ◀── channels ─┴─ decoder ◀─── read, write ◀──▶ router
+//! ```
+
+mod arguments;
+mod authenticator;
+mod call;
+mod client;
+mod config;
+mod convert;
+mod deliver;
+mod dial;
+mod drive;
+mod endpoint;
+mod error;
+mod handshake;
+mod incoming;
+mod invocation;
+mod join;
+mod outgoing;
+mod registration;
+mod session;
+mod shared;
+mod subscription;
+mod welcome;
+
+pub use arguments::{ArgumentError, Arguments, JsonError};
+pub use authenticator::{Anonymous, AuthenticateError, Authenticator, Challenge, Signature};
+pub use call::{Call, CallOptions, CallReply};
+pub use client::Client;
+pub use config::{Backoff, Config, TlsOptions};
+pub use convert::{Binary, FromValue, IntoValue};
+pub use endpoint::{Address, Endpoint, Transport, UrlError};
+pub use error::{
+    ApplicationError, CallError, ConnectError, Disconnected, ProgressError, PublishError,
+    RegisterError, SubscribeError, Unsendable,
+};
+pub use invocation::{Interrupt, Interrupts, Invocation, Peer, Progress};
+pub use registration::{OnInterrupt, RegisterOptions, Registration};
+pub use shared::State;
+pub use subscription::{Event, SubscribeOptions, Subscription};
+pub use welcome::Welcome;
+
+pub use crosstie_wamp::{
+    CancelMode, Dict, InvocationPolicy, MatchPolicy, PublicationId, PublishOptions, Receivers,
+    Serializer, SessionId, Value,
+};

@@ -37,7 +37,7 @@ impl Outgoing {
         Self {
             format,
             octets: Vec::new(),
-            masks: Masks::default(),
+            masks: Masks::new(),
         }
     }
 
@@ -121,13 +121,20 @@ impl Format {
 
 /// A fresh masking key for each frame, as RFC 6455 section 5.3 demands. They are drawn from the
 /// system in lots: one system call for each frame would cost more than the frame.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Masks {
     lot: [[u8; 4]; 64],
     left: usize,
 }
 
 impl Masks {
+    fn new() -> Self {
+        Self {
+            lot: [[0; 4]; 64],
+            left: 0,
+        }
+    }
+
     fn next(&mut self) -> [u8; 4] {
         if self.left == 0 {
             // Without fresh ones the old must do: the connection began with a drawn nonce.

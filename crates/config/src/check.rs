@@ -185,9 +185,9 @@ impl Checker<'_> {
         let taken = table.keys.iter().filter(|key| key.inert.is_none());
         let taken: Vec<&str> = taken.map(|key| key.name).collect();
         let taken = if taken.is_empty() {
-            format!("{} takes no keys", table.name)
+            "no keys are known here".to_owned()
         } else {
-            format!("{} takes: {}", table.name, taken.join(", "))
+            format!("known here: {}", taken.join(", "))
         };
         self.problems
             .push(Problem::error(entry.key_span, message).note(taken));

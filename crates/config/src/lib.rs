@@ -155,21 +155,20 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// The octets as text, without a byte order mark; or what of them is text, and where it ends.
-fn decode(octets: Vec<u8>) -> Result<String, (String, Problem)> {
-    match String::from_utf8(octets) {
-        Ok(text) => Ok(text
-            .strip_prefix('\u{feff}')
-            .map_or_else(|| text.clone(), str::to_owned)),
-        Err(error) => {
-            let end = error.utf8_error().valid_up_to();
-            let text = String::from_utf8_lossy(&error.as_bytes()[..end]).into_owned();
-            let at = Span { start: end, end };
-            Err((
-                text,
-                Problem::error(at, "the file is not UTF-8 here".into()),
-            ))
-        }
+fn decode(mut octets: Vec<u8>) -> Result<String, (String, Problem)> {
+    const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+    if octets.starts_with(BYTE_ORDER_MARK) {
+        octets.drain(..BYTE_ORDER_MARK.len());
     }
+    String::from_utf8(octets).map_err(|error| {
+        let end = error.utf8_error().valid_up_to();
+        let text = String::from_utf8_lossy(&error.as_bytes()[..end]).into_owned();
+        let at = Span { start: end, end };
+        (
+            text,
+            Problem::error(at, "the file is not UTF-8 here".into()),
+        )
+    })
 }
 
 impl fmt::Display for Failure {

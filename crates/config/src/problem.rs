@@ -73,7 +73,7 @@ impl Source {
 /// config.json:12:17: unknown key "relams" in a router worker; did you mean "realms"?
 ///    12 |                 "relams": [
 ///       |                 ^^^^^^^^
-///       = a router worker takes: id, type, options, realms, transports
+///       = known here: type, id, options, realms, transports
 /// ```
 pub fn render(problems: &[Problem], source: &Source) -> String {
     let mut ordered: Vec<&Problem> = problems.iter().collect();

@@ -2,14 +2,17 @@
 
 use std::mem;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crosstie_config::{Auth, Ping, RawSocket, WebSocket};
+use crosstie_config::{Auth, Ping, RawSocket, WebSocketOptions};
 use crosstie_transport::{Connection, Ended, Outcome, Protocol};
 use crosstie_wamp::framing::websocket::{self, DecoderConfig, MessageKind, Role};
-use crosstie_wamp::framing::{Framing, FramingError, Item, batched, rawsocket};
+use crosstie_wamp::framing::{Framing, Item, rawsocket};
+use parking_lot::Mutex;
 
+use crate::compress::CompressFilter;
 use crate::counters::counters;
-use crate::listen::Listening;
+use crate::listen::{Admission, Listening};
 use crate::peer::{Peer, Wire};
 use crate::report;
 use crate::session::{Flow, Session};
@@ -21,101 +24,137 @@ pub(crate) struct Conversation {
     listening: Arc<Listening>,
     connection: Arc<Connection>,
     watch: WatchKey,
+    admission: Admission,
     stage: Stage,
 }
 
 enum Stage {
     /// Too few octets yet to tell RawSocket from HTTP, or the handshake is incomplete.
     Opening,
-    RawSocket {
-        decoder: rawsocket::Decoder,
-        session: Session,
-    },
-    WebSocket {
-        decoder: websocket::Decoder,
-        session: Session,
-        batched: bool,
-    },
+    Open(Box<Open>),
     /// Everything is said; what still comes is not read.
     Over,
 }
 
-/// How long a peer has to close its side after the last octets were sent to it.
-const CLOSING_MAX: std::time::Duration = std::time::Duration::from_secs(2);
+/// Handshakes are over: messages come in frames.
+struct Open {
+    frames: Frames,
+    session: Session,
+    batched: bool,
+    manners: Arc<Manners>,
+    /// Until the session has joined, the handshake's time limit is on.
+    joined: bool,
+}
+
+/// The ends of messages in the input.
+enum Frames {
+    RawSocket(rawsocket::Decoder),
+    WebSocket(websocket::Decoder),
+}
+
+/// How the connections of an endpoint are watched and closed.
+#[derive(Debug)]
+pub(crate) struct Manners {
+    ping: Ping,
+    /// The peer has so long to close its side after the last octets were sent to it.
+    closing_max: Duration,
+    /// A peer's Close is answered with its own code and reason, not with 1000.
+    echo_close: bool,
+    /// A peer's fault ends the connection without the last words.
+    fail_by_drop: bool,
+}
+
+impl From<&RawSocket> for Manners {
+    fn from(options: &RawSocket) -> Self {
+        Self {
+            ping: options.ping,
+            closing_max: CLOSING_MAX,
+            echo_close: false,
+            fail_by_drop: false,
+        }
+    }
+}
+
+impl From<&WebSocketOptions> for Manners {
+    fn from(options: &WebSocketOptions) -> Self {
+        Self {
+            ping: options.ping,
+            closing_max: options.close_handshake_timeout,
+            echo_close: options.echo_close_codereason,
+            fail_by_drop: options.fail_by_drop,
+        }
+    }
+}
+
+/// For whom nothing is configured: whoever was turned away, and RawSockets.
+const CLOSING_MAX: Duration = Duration::from_secs(2);
 
 impl Conversation {
-    pub(crate) fn new(listening: Arc<Listening>, connection: Arc<Connection>) -> Self {
-        let watch = listening.router.watch.add(Arc::clone(&connection));
+    pub(crate) fn new(
+        listening: Arc<Listening>,
+        connection: Arc<Connection>,
+        admission: Admission,
+    ) -> Self {
+        let watch = &listening.router.watch;
+        let watch = watch.add(Arc::clone(&connection), listening.handshake_timeout);
         Self {
             listening,
             connection,
             watch,
+            admission,
             stage: Stage::Opening,
         }
     }
 
     /// Cleans up after the connection, however it ended.
     pub(crate) fn handle_ended(&mut self, ended: &Ended) {
-        if let Some(session) = self.session() {
-            if session.is_joined() {
-                match ended {
-                    Ended::ByPeer { unconsumed } if *unconsumed > 0 => {
-                        report::peer_fault(
-                            &self.connection,
-                            "truncated",
-                            "closed inside a message",
-                        );
-                    }
-                    Ended::StageFailed(e) => {
-                        report::peer_fault(&self.connection, "stage", &e.to_string());
-                    }
-                    _ => {}
-                }
+        match (ended, &self.stage) {
+            (Ended::StageFailed(e), _) => {
+                report::peer_fault(&self.connection, "stage", &e.to_string());
             }
-        } else if let Ended::StageFailed(e) = ended {
-            report::peer_fault(&self.connection, "stage", &e.to_string());
+            (Ended::ByPeer { unconsumed }, Stage::Open(_)) if *unconsumed > 0 => {
+                report::peer_fault(&self.connection, "truncated", "closed inside a message");
+            }
+            _ => {}
         }
-        if let Some(session) = self.session() {
-            session.leave();
-        }
-        self.stage = Stage::Over;
+        self.leave();
         self.listening.router.watch.remove(self.watch);
     }
 
-    fn session(&mut self) -> Option<&mut Session> {
-        match &mut self.stage {
-            Stage::RawSocket { session, .. } | Stage::WebSocket { session, .. } => Some(session),
-            Stage::Opening | Stage::Over => None,
+    /// Nothing more is read, and the session is over.
+    fn leave(&mut self) {
+        if let Stage::Open(mut open) = mem::replace(&mut self.stage, Stage::Over) {
+            open.session.leave();
         }
     }
 
     /// Looks at the first octets; `None` asks for more.
     fn open(&mut self, input: &[u8]) -> Option<Outcome> {
         match input.first()? {
-            &rawsocket::MAGIC => {
-                let handshake = input.first_chunk::<4>()?;
-                Some(match self.listening.rawsocket.clone() {
-                    Some(options) => self.open_rawsocket(*handshake, &options),
-                    None => self.turn_away("this endpoint does not speak RawSocket", &[]),
-                })
-            }
+            &rawsocket::MAGIC => input
+                .first_chunk()
+                .map(|octets| self.open_rawsocket(*octets)),
             _ => self.open_http(input),
         }
     }
 
-    fn open_rawsocket(&mut self, handshake: [u8; 4], options: &RawSocket) -> Outcome {
-        let accepted = rawsocket::ServerHandshake::accept(
-            handshake,
-            &options.serializers,
-            options.message_bytes_max,
-        );
+    fn open_rawsocket(&mut self, handshake: [u8; 4]) -> Outcome {
+        let listening = Arc::clone(&self.listening);
+        let Some(endpoint) = &listening.rawsocket else {
+            return self.turn_away("this endpoint does not speak RawSocket", &[]);
+        };
+        let options = &endpoint.options;
+        let accepted = match self.admission {
+            Admission::Admitted => rawsocket::ServerHandshake::accept(
+                handshake,
+                &options.serializers,
+                options.message_bytes_max,
+            ),
+            Admission::Full | Admission::Dropped => Err(rawsocket::HandshakeError::ConnectionsMax),
+        };
         let accepted = match accepted {
             Ok(accepted) => accepted,
-            Err(e) => {
-                let reply = e.reply().unwrap_or_default();
-                let reply = if e.reply().is_some() { &reply[..] } else { &[] };
-                return self.turn_away(&e.to_string(), reply);
-            }
+            Err(e) => return self.turn_away(&e.to_string(), &e.reply().map_or(vec![], Vec::from)),
         };
         self.append(&accepted.reply);
         let wire = Wire {
@@ -123,9 +162,8 @@ impl Conversation {
             framing: Framing::RawSocket,
             message_bytes_max: accepted.peer_length_max as u32,
         };
-        let session = self.session_of(wire, &options.auth, &options.ping);
-        let decoder = rawsocket::Decoder::new(accepted.receive_length_max);
-        self.stage = Stage::RawSocket { decoder, session };
+        let frames = Frames::RawSocket(rawsocket::Decoder::new(accepted.receive_length_max));
+        self.open_session(frames, wire, false, &endpoint.auth, &endpoint.manners);
         Outcome::Continue {
             consumed: handshake.len(),
             wanted: 0,
@@ -133,37 +171,41 @@ impl Conversation {
     }
 
     fn open_http(&mut self, input: &[u8]) -> Option<Outcome> {
+        let listening = Arc::clone(&self.listening);
         let (consumed, request) = match websocket::parse_request(input) {
             Ok(parsed) => parsed?,
-            Err(e) => {
-                let response = websocket::reject_response(e.status(), &e.to_string(), &[]);
-                return Some(self.turn_away(&e.to_string(), &response));
-            }
+            Err(e) => return Some(self.reject(e.status(), &e.to_string())),
         };
+        if self.admission != Admission::Admitted {
+            return Some(self.reject(503, "there are as many connections as are allowed"));
+        }
         if !request.is_websocket_upgrade() {
-            if self.listening.pages.is_empty() {
+            if listening.pages.is_empty() {
                 let e = websocket::HandshakeError::NotUpgrade;
-                let response = websocket::reject_response(e.status(), &e.to_string(), &[]);
-                return Some(self.turn_away(&e.to_string(), &response));
+                return Some(self.reject(e.status(), &e.to_string()));
             }
             return Some(Outcome::HandOver { consumed: 0 });
         }
-        let listening = Arc::clone(&self.listening);
         Some(match upgrade::upgrade(&request, &listening.websockets) {
             Ok(upgraded) => self.open_websocket(consumed, &upgraded),
-            Err(refused) => self.turn_away(&refused.reason, &refused.response),
+            Err(refused) => self.reject(refused.status, &refused.reason),
         })
     }
 
     fn open_websocket(&mut self, consumed: usize, upgraded: &Upgraded<'_>) -> Outcome {
         let Upgraded {
-            options,
+            endpoint,
             serializer,
             batched,
+            deflate,
             response,
         } = upgraded;
-        let WebSocket { auth, options, .. } = options;
+        let options = &endpoint.options.options;
         self.append(response);
+        if let Some(deflate) = deflate {
+            let filter = CompressFilter::new(*deflate);
+            self.connection.set_filter(Box::new(Mutex::new(filter)));
+        }
         let kind = if serializer.is_binary() {
             MessageKind::Binary
         } else {
@@ -175,33 +217,48 @@ impl Conversation {
             // The JSON decoder checks the text that it reads; nobody needs it twice.
             validate_text: false,
             expect: Some(kind),
+            deflate: *deflate,
         };
         let wire = Wire {
             serializer: *serializer,
             framing: Framing::WebSocketServer { batched: *batched },
             message_bytes_max: u32::MAX,
         };
-        let session = self.session_of(wire, auth, &options.ping);
-        let decoder = websocket::Decoder::new(Role::Server, config);
-        self.stage = Stage::WebSocket {
-            decoder,
-            session,
-            batched: *batched,
-        };
+        let frames = Frames::WebSocket(websocket::Decoder::new(Role::Server, config));
+        self.open_session(frames, wire, *batched, &endpoint.auth, &endpoint.manners);
         Outcome::Continue {
             consumed,
             wanted: 0,
         }
     }
 
-    fn session_of(&self, wire: Wire, auth: &Auth, ping: &Ping) -> Session {
-        let router = &self.listening.router;
-        router.watch.opened(self.watch, wire.framing, ping);
+    fn open_session(
+        &mut self,
+        frames: Frames,
+        wire: Wire,
+        batched: bool,
+        auth: &Arc<Auth>,
+        manners: &Arc<Manners>,
+    ) {
         let peer = Peer {
             connection: Arc::clone(&self.connection),
             wire,
         };
-        Session::new(Arc::clone(router), Arc::new(auth.clone()), peer)
+        let session = Session::new(Arc::clone(&self.listening.router), Arc::clone(auth), peer);
+        let manners = Arc::clone(manners);
+        let open = Open {
+            frames,
+            session,
+            batched,
+            manners,
+            joined: false,
+        };
+        self.stage = Stage::Open(Box::new(open));
+    }
+
+    /// Ends an HTTP connection with a response of this status.
+    fn reject(&mut self, status: u16, reason: &str) -> Outcome {
+        self.turn_away(reason, &websocket::reject_response(status, reason, &[]))
     }
 
     /// Ends a connection that never became a session.
@@ -220,16 +277,78 @@ impl Conversation {
         });
     }
 
+    /// Sends what is queued, and gives the peer a moment to close its side.
     fn finish(&mut self) -> Outcome {
+        let closing_max = match &self.stage {
+            Stage::Open(open) => open.manners.closing_max,
+            Stage::Opening | Stage::Over => CLOSING_MAX,
+        };
         self.connection.finish();
-        self.listening.router.watch.closing(self.watch, CLOSING_MAX);
-        if let Some(session) = self.session() {
-            session.leave();
-        }
-        self.stage = Stage::Over;
+        self.listening.router.watch.closing(self.watch, closing_max);
+        self.leave();
         Outcome::Continue {
-            consumed: usize::MAX,
+            consumed: 0,
             wanted: 0,
+        }
+    }
+
+    /// Handles the messages in `input`.
+    fn handle_frames(&mut self, input: &mut [u8]) -> Outcome {
+        let Stage::Open(open) = &mut self.stage else {
+            return Outcome::Continue {
+                consumed: input.len(),
+                wanted: 0,
+            };
+        };
+        let watch = &self.listening.router.watch;
+        let mut consumed = 0;
+        loop {
+            let step = match &mut open.frames {
+                Frames::RawSocket(frames) => frames.next(&mut input[consumed..]),
+                Frames::WebSocket(frames) => frames.next(&mut input[consumed..]),
+            };
+            let flow = match step {
+                Err(e) => open.session.frame_fault(&e, open.manners.fail_by_drop),
+                Ok(step) if step.consumed == 0 => {
+                    return Outcome::Continue {
+                        consumed,
+                        wanted: step.wanted,
+                    };
+                }
+                Ok(step) => {
+                    consumed += step.consumed;
+                    match step.item {
+                        Some(Item::Message { octets, .. }) if open.batched => {
+                            open.session.handle_batch(octets, open.manners.fail_by_drop)
+                        }
+                        Some(Item::Message { octets, .. }) => open.session.handle_message(octets),
+                        Some(Item::Ping(payload)) => open.session.pong(payload),
+                        Some(Item::Pong(_)) => {
+                            watch.answered(self.watch);
+                            Flow::Continue
+                        }
+                        Some(Item::Close(close)) => {
+                            open.session.answer_close(close, open.manners.echo_close)
+                        }
+                        None => Flow::Continue,
+                    }
+                }
+            };
+            if !open.joined && open.session.is_joined() {
+                open.joined = true;
+                watch.opened(
+                    self.watch,
+                    open.session.peer.wire.framing,
+                    &open.manners.ping,
+                );
+            }
+            if flow == Flow::Finish {
+                self.finish();
+                return Outcome::Continue {
+                    consumed: input.len(),
+                    wanted: 0,
+                };
+            }
         }
     }
 }
@@ -237,186 +356,32 @@ impl Conversation {
 impl Protocol for Conversation {
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
         counters().read(input.len());
-        let mut consumed = 0;
-        loop {
-            let rest = &mut input[consumed..];
-            let step = match &mut self.stage {
-                Stage::Opening => match self.open(rest) {
-                    Some(Outcome::Continue {
-                        consumed: usize::MAX,
-                        ..
-                    }) => consumed_all(input.len()),
-                    Some(Outcome::Continue {
-                        consumed: count, ..
-                    }) => {
-                        consumed += count;
-                        continue;
-                    }
-                    Some(other) => other,
-                    None => Outcome::Continue {
-                        consumed,
+        let mut opening = 0;
+        if matches!(self.stage, Stage::Opening) {
+            match self.open(input) {
+                Some(Outcome::Continue { consumed, .. }) => opening = consumed,
+                Some(other) => return other,
+                None => {
+                    return Outcome::Continue {
+                        consumed: 0,
                         wanted: 0,
-                    },
-                },
-                Stage::RawSocket { decoder, session } => {
-                    match rawsocket_messages(decoder, session, rest) {
-                        Messages::Handled {
-                            consumed: count,
-                            wanted,
-                        } => Outcome::Continue {
-                            consumed: consumed + count,
-                            wanted,
-                        },
-                        Messages::Finish => {
-                            self.finish();
-                            consumed_all(input.len())
-                        }
-                    }
-                }
-                Stage::WebSocket {
-                    decoder,
-                    session,
-                    batched,
-                } => match websocket_messages(decoder, session, *batched, rest) {
-                    Messages::Handled {
-                        consumed: count,
-                        wanted,
-                    } => Outcome::Continue {
-                        consumed: consumed + count,
-                        wanted,
-                    },
-                    Messages::Finish => {
-                        self.finish();
-                        consumed_all(input.len())
-                    }
-                },
-                Stage::Over => consumed_all(input.len()),
-            };
-            return step;
-        }
-    }
-}
-
-fn consumed_all(len: usize) -> Outcome {
-    Outcome::Continue {
-        consumed: len,
-        wanted: 0,
-    }
-}
-
-/// What became of the messages in an input.
-enum Messages {
-    Handled { consumed: usize, wanted: usize },
-    Finish,
-}
-
-fn rawsocket_messages(
-    decoder: &mut rawsocket::Decoder,
-    session: &mut Session,
-    input: &mut [u8],
-) -> Messages {
-    let mut consumed = 0;
-    loop {
-        match decoder.next(&mut input[consumed..]) {
-            Ok(step) => {
-                if step.consumed == 0 {
-                    return Messages::Handled {
-                        consumed,
-                        wanted: step.wanted,
                     };
                 }
-                consumed += step.consumed;
-                match step.item {
-                    Some(Item::Message { octets, .. }) => {
-                        if session.handle_message(octets) == Flow::Finish {
-                            return Messages::Finish;
-                        }
-                    }
-                    Some(Item::Ping(payload)) => pong(&session.peer, payload),
-                    Some(Item::Pong(_) | Item::Close(_)) | None => {}
-                }
             }
-            Err(e) => return frame_fault(session, &e),
+        }
+        match self.handle_frames(&mut input[opening..]) {
+            Outcome::Continue { consumed, wanted } => Outcome::Continue {
+                consumed: opening + consumed,
+                wanted,
+            },
+            other => other,
         }
     }
-}
-
-fn websocket_messages(
-    decoder: &mut websocket::Decoder,
-    session: &mut Session,
-    is_batched: bool,
-    input: &mut [u8],
-) -> Messages {
-    let mut consumed = 0;
-    loop {
-        match decoder.next(&mut input[consumed..]) {
-            Ok(step) => {
-                if step.consumed == 0 {
-                    return Messages::Handled {
-                        consumed,
-                        wanted: step.wanted,
-                    };
-                }
-                consumed += step.consumed;
-                match step.item {
-                    Some(Item::Message { octets, .. }) if is_batched => {
-                        for message in batched::split(session.peer.wire.serializer, octets) {
-                            match message {
-                                Ok(message)
-                                    if session.handle_message(message) == Flow::Continue => {}
-                                Ok(_) => return close_after(session, 1000, ""),
-                                Err(e) => return frame_fault(session, &e),
-                            }
-                        }
-                    }
-                    Some(Item::Message { octets, .. }) => {
-                        if session.handle_message(octets) == Flow::Finish {
-                            return close_after(session, 1000, "");
-                        }
-                    }
-                    Some(Item::Ping(payload)) => pong(&session.peer, payload),
-                    Some(Item::Close(close)) => {
-                        return close_after(session, close.code.unwrap_or(1000), "");
-                    }
-                    Some(Item::Pong(_)) | None => {}
-                }
-            }
-            Err(e) => return frame_fault(session, &e),
-        }
-    }
-}
-
-fn pong(peer: &Peer, payload: &[u8]) {
-    // A peer that pings without reading its pongs loses some of them, and nothing else.
-    let _ = peer.connection.append(|out| {
-        peer.wire.framing.pong(payload, out);
-        Ok::<(), ()>(())
-    });
-}
-
-/// Octets that are no frame: the session is aborted, and a WebSocket closed with the code for it.
-fn frame_fault(session: &mut Session, e: &FramingError) -> Messages {
-    let text = e.to_string();
-    session.abort(crosstie_routing::error::PROTOCOL_VIOLATION, &text);
-    close_after(session, e.close_code(), &text)
-}
-
-/// Says the last frame of a WebSocket; a RawSocket has none.
-fn close_after(session: &Session, code: u16, reason: &str) -> Messages {
-    let peer = &session.peer;
-    let _ = peer.connection.append(|out| {
-        peer.wire.framing.close(code, reason, out);
-        Ok::<(), ()>(())
-    });
-    Messages::Finish
 }
 
 impl Drop for Conversation {
     fn drop(&mut self) {
         // A task that is dropped with its runtime has not been told how it ended.
-        if let Some(session) = self.session() {
-            session.leave();
-        }
-        let _ = mem::replace(&mut self.stage, Stage::Over);
+        self.leave();
     }
 }

@@ -9,6 +9,7 @@
 //!
 //! Everything below is pure or knows only octets; this crate is where a message meets a socket.
 
+mod compress;
 mod conversation;
 mod counters;
 mod listen;

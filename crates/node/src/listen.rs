@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crosstie_config::{self as model, Page, RawSocket, TransportKind};
+use crosstie_config::{self as model, Auth, Page, RawSocket, TransportKind, WebSocket};
 use crosstie_transport::tls::{self, TlsFiles, TlsStage};
 use crosstie_transport::{
     Connection, ConnectionStream, Ended, Endpoint, Listener, Socket, Stage, TcpOptions, Workers,
@@ -15,20 +15,52 @@ use crosstie_transport::{
 };
 use parking_lot::Mutex;
 
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, Manners};
 use crate::counters::counters;
 use crate::router::Router;
-use crate::{pages, report, upgrade};
+use crate::{pages, report};
 
 /// What all connections of one listener share.
 pub(crate) struct Listening {
     pub(crate) router: Arc<Router>,
-    pub(crate) rawsocket: Option<RawSocket>,
-    pub(crate) websockets: Vec<upgrade::Endpoint>,
+    pub(crate) rawsocket: Option<RawSocketEndpoint>,
+    pub(crate) websockets: Vec<WebSocketEndpoint>,
     pub(crate) pages: Vec<Page>,
+    /// What the pages tell of; an operators' listener tells of every router.
+    pub(crate) routers: Vec<Arc<Router>>,
+    /// How long a connection may take to become a session.
+    pub(crate) handshake_timeout: Duration,
     tls: Option<Arc<tls::ServerConfig>>,
     connections: AtomicUsize,
     connections_max: usize,
+}
+
+/// RawSocket on a listener.
+pub(crate) struct RawSocketEndpoint {
+    pub(crate) options: RawSocket,
+    pub(crate) auth: Arc<Auth>,
+    pub(crate) manners: Arc<Manners>,
+}
+
+/// WebSocket on a listener, at one path or, without one, at every path.
+pub(crate) struct WebSocketEndpoint {
+    pub(crate) path: Option<String>,
+    pub(crate) options: WebSocket,
+    pub(crate) auth: Arc<Auth>,
+    pub(crate) manners: Arc<Manners>,
+}
+
+/// Connections beyond the most that may be, which are told so before they are closed.
+const TURNED_AWAY_MAX: usize = 256;
+
+/// What becomes of a new connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    Admitted,
+    /// There are as many as may be: it is told so.
+    Full,
+    /// There are even too many to tell it.
+    Dropped,
 }
 
 impl Listening {
@@ -37,17 +69,28 @@ impl Listening {
         transport: &model::Transport,
         directory: &Path,
     ) -> io::Result<Self> {
+        let raw = |options: &RawSocket| RawSocketEndpoint {
+            auth: Arc::new(options.auth.clone()),
+            manners: Arc::new(options.into()),
+            options: options.clone(),
+        };
+        let web = |path: Option<&String>, options: &WebSocket| WebSocketEndpoint {
+            path: path.cloned(),
+            auth: Arc::new(options.auth.clone()),
+            manners: Arc::new((&options.options).into()),
+            options: options.clone(),
+        };
         let (rawsocket, websockets) = match &transport.kind {
-            TransportKind::RawSocket(rawsocket) => (Some(rawsocket.clone()), Vec::new()),
-            TransportKind::WebSocket(websocket) => (None, vec![(None, websocket.clone())]),
+            TransportKind::RawSocket(options) => (Some(raw(options)), Vec::new()),
+            TransportKind::WebSocket(options) => (None, vec![web(None, options)]),
             TransportKind::Universal {
                 rawsocket,
                 websocket,
             } => {
-                let by_path = websocket
+                let websockets = websocket
                     .iter()
-                    .map(|(path, w)| (Some(path.clone()), w.clone()));
-                (rawsocket.clone(), by_path.collect())
+                    .map(|(path, options)| web(Some(path), options));
+                (rawsocket.as_ref().map(raw), websockets.collect())
             }
             other => {
                 return Err(io::Error::other(format!(
@@ -55,49 +98,100 @@ impl Listening {
                 )));
             }
         };
-        let tls = match &transport.endpoint {
-            model::Endpoint::Tcp(tcp) => tcp.tls.as_ref().map(|tls| {
-                let at = |path: &String| directory.join(path);
-                tls::server_config(&TlsFiles {
-                    certificate: at(&tls.certificate),
-                    key: at(&tls.key),
-                    chain: tls.chain_certificates.iter().map(at).collect(),
-                    client_authorities: Vec::new(),
-                })
-            }),
-            _ => None,
-        };
+        // Which path a connection asks for shows only in its handshake.
+        let timeouts = websockets
+            .iter()
+            .filter_map(|w| w.options.options.open_handshake_timeout);
         Ok(Self {
+            handshake_timeout: timeouts.max().unwrap_or(router.handshake_timeout),
+            routers: vec![Arc::clone(&router)],
             router,
             rawsocket,
             websockets,
             pages: transport.pages.clone(),
-            tls: tls.transpose()?,
+            tls: tls_of(&transport.endpoint, directory)?,
             connections: AtomicUsize::new(0),
             connections_max: transport.connections_max.unwrap_or(usize::MAX),
         })
     }
 
-    fn admit(&self) -> bool {
-        if self.connections.fetch_add(1, Ordering::Relaxed) >= self.connections_max {
-            self.connections.fetch_sub(1, Ordering::Relaxed);
-            return false;
+    /// A listener for operators: pages about all `routers`, and nothing else.
+    pub(crate) fn of_pages(
+        routers: Vec<Arc<Router>>,
+        admin: &model::Admin,
+        directory: &Path,
+    ) -> io::Result<Self> {
+        let Some(router) = routers.first().map(Arc::clone) else {
+            return Err(io::Error::other("there is no router to tell of"));
+        };
+        Ok(Self {
+            handshake_timeout: router.handshake_timeout,
+            router,
+            rawsocket: None,
+            websockets: Vec::new(),
+            pages: admin.pages.clone(),
+            routers,
+            tls: tls_of(&admin.endpoint, directory)?,
+            connections: AtomicUsize::new(0),
+            connections_max: usize::MAX,
+        })
+    }
+
+    /// Whether Nagle's algorithm is off; it is, unless a WebSocket here asks for it.
+    pub(crate) fn nodelay(&self) -> bool {
+        self.websockets
+            .iter()
+            .all(|endpoint| endpoint.options.options.tcp_nodelay)
+    }
+
+    fn admit(&self) -> Admission {
+        let here = self.connections.fetch_add(1, Ordering::Relaxed);
+        let everywhere = self.router.count_in();
+        let excess = here
+            .saturating_sub(self.connections_max.saturating_sub(1))
+            .max(everywhere.saturating_sub(self.router.connections_max.saturating_sub(1)));
+        match excess {
+            0 => Admission::Admitted,
+            1..=TURNED_AWAY_MAX => Admission::Full,
+            _ => {
+                self.release();
+                Admission::Dropped
+            }
         }
-        let admitted = self.router.admit();
-        if !admitted {
-            self.connections.fetch_sub(1, Ordering::Relaxed);
-        }
-        admitted
     }
 
     fn release(&self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
-        self.router.release();
+        self.router.count_out();
     }
 }
 
+fn tls_of(
+    endpoint: &model::Endpoint,
+    directory: &Path,
+) -> io::Result<Option<Arc<tls::ServerConfig>>> {
+    let model::Endpoint::Tcp(model::TcpEndpoint {
+        tls: Some(files), ..
+    }) = endpoint
+    else {
+        return Ok(None);
+    };
+    let at = |path: &String| directory.join(path);
+    let files = TlsFiles {
+        certificate: at(&files.certificate),
+        key: at(&files.key),
+        chain: files.chain_certificates.iter().map(at).collect(),
+        client_authorities: Vec::new(),
+    };
+    tls::server_config(&files).map(Some)
+}
+
 /// Binds the endpoint. Needs a tokio context, which then accepts.
-pub(crate) fn bind(endpoint: &model::Endpoint, directory: &Path) -> io::Result<Listener> {
+pub(crate) fn bind(
+    endpoint: &model::Endpoint,
+    nodelay: bool,
+    directory: &Path,
+) -> io::Result<Listener> {
     Listener::bind(match endpoint {
         model::Endpoint::Tcp(tcp) => Endpoint::Tcp {
             address: SocketAddr::new(tcp.interface, tcp.port),
@@ -105,7 +199,7 @@ pub(crate) fn bind(endpoint: &model::Endpoint, directory: &Path) -> io::Result<L
                 backlog: tcp.backlog as i32,
                 shared: tcp.shared,
                 user_timeout: tcp.user_timeout.unwrap_or(Duration::ZERO),
-                nodelay: true,
+                nodelay,
             },
         },
         model::Endpoint::Unix { path, backlog } => Endpoint::Unix {
@@ -132,10 +226,10 @@ pub(crate) fn unix_path(endpoint: &model::Endpoint, directory: &Path) -> Option<
 pub(crate) async fn accept(listening: Arc<Listening>, listener: Listener, workers: Arc<Workers>) {
     loop {
         match listener.accept().await {
-            Ok(socket) if listening.admit() => {
-                workers.spawn(serve(Arc::clone(&listening), socket));
-            }
-            Ok(_) => counters().connection_refused(),
+            Ok(socket) => match listening.admit() {
+                Admission::Dropped => counters().connection_refused(),
+                admission => workers.spawn(serve(Arc::clone(&listening), socket, admission)),
+            },
             Err(e) => {
                 // Mostly a lack of descriptors, which passes when a connection ends.
                 tracing::error!("cannot accept a connection: {e}");
@@ -146,14 +240,12 @@ pub(crate) async fn accept(listening: Arc<Listening>, listener: Listener, worker
 }
 
 /// One connection, from its first octet to its end.
-async fn serve(listening: Arc<Listening>, socket: Socket) {
+async fn serve(listening: Arc<Listening>, socket: Socket, admission: Admission) {
     counters().connection_opened();
     if let Some(connection) = connection(&listening, socket) {
-        let mut conversation = Box::new(Conversation::new(
-            Arc::clone(&listening),
-            Arc::clone(&connection),
-        ));
-        let ended = pump(&connection, &mut *conversation).await;
+        let mut conversation =
+            Conversation::new(Arc::clone(&listening), Arc::clone(&connection), admission);
+        let ended = pump(&connection, &mut conversation).await;
         conversation.handle_ended(&ended);
         drop(conversation);
         crosstie_transport::uncork();

@@ -48,6 +48,10 @@ pub enum Started {
         transport: String,
         urls: Vec<String>,
     },
+    /// The operators' listener.
+    Admin {
+        urls: Vec<String>,
+    },
 }
 
 /// Why a node did not start; nothing of it runs.
@@ -74,6 +78,13 @@ impl Node {
                 });
             };
             routers.push(start_router(worker, &config.limits, options, &mut started)?);
+        }
+        if let (Some(admin), Some(first)) = (&config.admin, routers.first()) {
+            let all = routers
+                .iter()
+                .map(|running| Arc::clone(&running.router))
+                .collect();
+            started(start_admin(admin, all, &first.workers, options)?);
         }
         Ok(Self { routers })
     }
@@ -134,7 +145,9 @@ fn start_router(
         let listening = Listening::new(Arc::clone(&router), transport, &options.directory);
         let listening = Arc::new(listening.map_err(failed)?);
         let listener = workers
-            .enter_first(|| listen::bind(&transport.endpoint, &options.directory))
+            .enter_first(|| {
+                listen::bind(&transport.endpoint, listening.nodelay(), &options.directory)
+            })
             .map_err(failed)?;
         let urls = urls(transport, &listener, options);
         workers.spawn_first(listen::accept(listening, listener, Arc::clone(&workers)));
@@ -147,15 +160,57 @@ fn start_router(
     Ok(Running { router, workers })
 }
 
+fn start_admin(
+    admin: &model::Admin,
+    routers: Vec<Arc<Router>>,
+    workers: &Arc<Workers>,
+    options: &NodeOptions,
+) -> Result<Started, StartError> {
+    let failed = |error| StartError {
+        what: "the admin listener".to_owned(),
+        error,
+    };
+    let listening = Listening::of_pages(routers, admin, &options.directory).map_err(failed)?;
+    let listener = workers
+        .enter_first(|| listen::bind(&admin.endpoint, true, &options.directory))
+        .map_err(failed)?;
+    let secure = if is_secure(&admin.endpoint) { "s" } else { "" };
+    let urls = place(&admin.endpoint, &listener, options)
+        .map(|place| vec![place.url(&format!("http{secure}"), "/")])
+        .unwrap_or_default();
+    workers.spawn_first(listen::accept(
+        Arc::new(listening),
+        listener,
+        Arc::clone(workers),
+    ));
+    Ok(Started::Admin { urls })
+}
+
+fn is_secure(endpoint: &model::Endpoint) -> bool {
+    matches!(endpoint, model::Endpoint::Tcp(tcp) if tcp.tls.is_some())
+}
+
+/// Where a listener was bound.
+fn place(endpoint: &model::Endpoint, listener: &Listener, options: &NodeOptions) -> Option<Place> {
+    match (
+        listen::unix_path(endpoint, &options.directory),
+        listener.local_address(),
+    ) {
+        (Some(path), _) => Some(Place::Unix(path)),
+        (None, Ok(Some(address))) => Some(Place::Tcp(address.ip(), address.port())),
+        _ => None,
+    }
+}
+
 /// The URLs that clients reach a transport by, in the form that the client library takes.
 fn urls(transport: &model::Transport, listener: &Listener, options: &NodeOptions) -> Vec<String> {
-    let secure = matches!(&transport.endpoint, model::Endpoint::Tcp(tcp) if tcp.tls.is_some());
-    let secure = if secure { "s" } else { "" };
-    let unix = listen::unix_path(&transport.endpoint, &options.directory);
-    let place = match (listener.local_address(), unix) {
-        (_, Some(path)) => Place::Unix(path),
-        (Ok(Some(address)), None) => Place::Tcp(address.ip(), address.port()),
-        _ => return Vec::new(),
+    let secure = if is_secure(&transport.endpoint) {
+        "s"
+    } else {
+        ""
+    };
+    let Some(place) = place(&transport.endpoint, listener, options) else {
+        return Vec::new();
     };
     let rawsocket = || place.url(&format!("rs{secure}"), "");
     let websocket = |path: &str| place.url(&format!("ws{secure}"), path);

@@ -70,7 +70,7 @@ fn respond(listening: &Listening, request: &Request<Incoming>) -> Response<Full<
             "shutting down\n".to_owned(),
         ),
         Page::Health => text(StatusCode::OK, "ok\n".to_owned()),
-        Page::Metrics => typed(StatusCode::OK, OPENMETRICS, metrics(router)),
+        Page::Metrics => typed(StatusCode::OK, OPENMETRICS, metrics(&listening.routers)),
         Page::Status => typed(
             StatusCode::OK,
             "text/html; charset=utf-8",
@@ -102,19 +102,23 @@ fn typed(status: StatusCode, kind: &'static str, body: String) -> Response<Full<
 /// What Prometheus asks for first; every version of it understands the text form.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-fn metrics(router: &Router) -> String {
+fn metrics(routers: &[Arc<Router>]) -> String {
     let mut registry = Registry::with_prefix("crosstie");
     let totals = counters::totals();
     register_totals(&mut registry, &totals);
-    register_realms(&mut registry, router);
+    register_realms(&mut registry, routers);
     let mut gauge = |name: &str, help: &str, value: usize| {
         registry.register(name, help, ConstGauge::new(value as i64));
     };
-    gauge("connections", "Open connections", router.connections());
+    let connections = routers.iter().map(|router| router.connections()).sum();
+    gauge("connections", "Open connections", connections);
     gauge(
         "queued_bytes",
         "Octets waiting for receivers that do not read",
-        router.limits.budget.used_bytes(),
+        routers
+            .iter()
+            .map(|router| router.limits.budget.used_bytes())
+            .sum(),
     );
     let mut out = String::new();
     // Writing to a string cannot fail.
@@ -217,11 +221,11 @@ fn register_totals(registry: &mut Registry, totals: &Totals) {
     }
 }
 
-fn register_realms(registry: &mut Registry, router: &Router) {
+fn register_realms(registry: &mut Registry, routers: &[Arc<Router>]) {
     type ByRealm = Family<[(&'static str, String); 1], prometheus_client::metrics::gauge::Gauge>;
     let (sessions, subscriptions) = (ByRealm::default(), ByRealm::default());
     let (registrations, calls) = (ByRealm::default(), ByRealm::default());
-    for realm in router.realms() {
+    for realm in routers.iter().flat_map(|router| router.realms()) {
         let counts = realm.counts();
         let set = |family: &ByRealm, value: usize| {
             family
@@ -253,7 +257,7 @@ fn register_realms(registry: &mut Registry, router: &Router) {
 
 fn status(listening: &Listening) -> String {
     let mut rows = String::new();
-    for realm in listening.router.realms() {
+    for realm in listening.routers.iter().flat_map(|router| router.realms()) {
         let counts = realm.counts();
         let _ = write!(
             rows,
@@ -273,7 +277,11 @@ fn status(listening: &Listening) -> String {
          <table><tr><th>realm<th>sessions<th>subscriptions<th>registrations<th>open calls{rows}</table>\
          <p><a href=/health>health</a> · <a href=/metrics>metrics</a></html>\n",
         env!("CARGO_PKG_VERSION"),
-        listening.router.connections(),
+        listening
+            .routers
+            .iter()
+            .map(|router| router.connections())
+            .sum::<usize>(),
     )
 }
 

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crosstie_config as model;
-use crosstie_routing::{Allow, Disclose, Limits, Permission, RealmConfig, RequestIdCheck, Role};
+use crosstie_routing::{Limits, RealmConfig};
 use crosstie_transport::{ConnectionLimits, QueueBudget};
 use crosstie_wamp::codec;
 
@@ -18,8 +19,9 @@ pub(crate) struct Router {
     pub(crate) limits: Arc<ConnectionLimits>,
     pub(crate) decoding: codec::Limits,
     pub(crate) watch: Watch,
-    pub(crate) shutdown_timeout: std::time::Duration,
-    sessions_max: usize,
+    pub(crate) handshake_timeout: Duration,
+    pub(crate) shutdown_timeout: Duration,
+    pub(crate) connections_max: usize,
     connections: AtomicUsize,
     stopping: AtomicBool,
 }
@@ -43,9 +45,10 @@ impl Router {
             decoding: codec::Limits {
                 depth_max: limits.depth_max,
             },
-            watch: Watch::new(limits.handshake_timeout),
+            watch: Watch::default(),
+            handshake_timeout: limits.handshake_timeout,
             shutdown_timeout: limits.shutdown_timeout,
-            sessions_max: limits.sessions_max,
+            connections_max: limits.sessions_max,
             connections: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
         }
@@ -60,17 +63,13 @@ impl Router {
         self.realms.values()
     }
 
-    /// Counts a connection in; `false` when there are as many as may be.
-    pub(crate) fn admit(&self) -> bool {
-        let admitted = self.connections.fetch_add(1, Ordering::Relaxed) < self.sessions_max;
-        if !admitted {
-            self.release();
-        }
-        admitted
+    /// Counts a connection in; returns how many there were before.
+    pub(crate) fn count_in(&self) -> usize {
+        self.connections.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Counts a connection out.
-    pub(crate) fn release(&self) {
+    pub(crate) fn count_out(&self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -94,34 +93,18 @@ fn realm_config(realm: &model::Realm, limits: &model::Limits) -> RealmConfig {
     realm_limits.subscriptions_max = limits.subscriptions_max;
     realm_limits.registrations_max = limits.registrations_max;
     realm_limits.calls_max = limits.calls_pending_max;
+    realm_limits.uri_bytes_max = limits.uri_bytes_max;
+    // 0 is what a realm understands as no bound; a bound below a millisecond is one of 1.
+    let timeout_ms = limits.call_timeout_max.map(|max| max.as_millis().max(1));
+    realm_limits.call_timeout_ms_max =
+        timeout_ms.map_or(0, |ms| u64::try_from(ms).unwrap_or(u64::MAX));
     RealmConfig {
+        name: realm.name.clone(),
         uri_check: realm.uri_check,
-        request_id_check: RequestIdCheck::default(),
-        roles: realm.roles.iter().map(role).collect(),
+        request_id_check: realm.request_id_check,
+        disclose_me: realm.disclose_me,
+        roles: realm.roles.clone(),
         limits: realm_limits,
-        ..RealmConfig::open(&realm.name)
-    }
-}
-
-fn role(role: &model::Role) -> Role {
-    let permission = |permission: &model::Permission| Permission {
-        uri: permission.uri.clone(),
-        match_policy: permission.match_policy,
-        allow: Allow {
-            call: permission.allow.call,
-            register: permission.allow.register,
-            publish: permission.allow.publish,
-            subscribe: permission.allow.subscribe,
-        },
-        disclose: Disclose {
-            caller: permission.disclose.caller,
-            publisher: permission.disclose.publisher,
-        },
-        cache: permission.cache,
-    };
-    Role {
-        name: role.name.clone(),
-        permissions: role.permissions.iter().map(permission).collect(),
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::{Arc, LazyLock};
 
 use crosstie_config::Auth;
 use crosstie_routing::{ClientFeatures, Identity, SessionKey, Violation, error, welcome_details};
+use crosstie_wamp::framing::websocket::CloseFrame;
+use crosstie_wamp::framing::{Framing, FramingError, batched, rawsocket};
 use crosstie_wamp::{Dict, Message, Payload, Value, codec};
 
 use crate::counters::counters;
@@ -64,7 +66,7 @@ impl Session {
                     let reason = reason.to_string();
                     self.leave();
                     report::peer_aborted(&self.peer.connection, &reason);
-                    Flow::Finish
+                    self.say_close(1000, "")
                 }
                 _ => match realm.handle(*key, &message) {
                     Ok(()) => Flow::Continue,
@@ -74,12 +76,60 @@ impl Session {
             State::Closed => match &message {
                 Message::Hello { realm, details } => self.handle_hello(realm, details),
                 // The answer to our own GOODBYE may cross a session that left before.
-                Message::Goodbye { .. } | Message::Abort { .. } => Flow::Finish,
+                Message::Goodbye { .. } | Message::Abort { .. } => self.say_close(1000, ""),
                 other => {
                     let text = format!("expected HELLO, got {}", other.kind().name());
                     self.abort(error::PROTOCOL_VIOLATION, &text)
                 }
             },
+        }
+    }
+
+    /// Handles the messages of one batch (WAMP "Batched WebSocket Transport").
+    pub(crate) fn handle_batch(&mut self, octets: &[u8], drop_on_fault: bool) -> Flow {
+        for message in batched::split(self.peer.wire.serializer, octets) {
+            let flow = match message {
+                Ok(message) => self.handle_message(message),
+                Err(e) => self.frame_fault(&e, drop_on_fault),
+            };
+            if flow == Flow::Finish {
+                return Flow::Finish;
+            }
+        }
+        Flow::Continue
+    }
+
+    /// Octets that are no frame: the session is aborted, and a WebSocket closed with the code
+    /// for it.
+    pub(crate) fn frame_fault(&mut self, e: &FramingError, drop_on_fault: bool) -> Flow {
+        let text = e.to_string();
+        report::peer_fault(&self.peer.connection, error::PROTOCOL_VIOLATION, &text);
+        if drop_on_fault {
+            self.leave();
+            self.peer.connection.close();
+            return Flow::Finish;
+        }
+        self.say_abort(error::PROTOCOL_VIOLATION, &text);
+        self.say_close(e.close_code(), &text)
+    }
+
+    /// Answers a ping.
+    pub(crate) fn pong(&self, payload: &[u8]) -> Flow {
+        // A ping may be longer than what its sender takes itself; it then stays without answer.
+        let pong_bytes = payload.len() + rawsocket::PREFIX_LENGTH;
+        if !rawsocket::fits(pong_bytes, self.peer.wire.message_bytes_max as usize) {
+            return Flow::Continue;
+        }
+        // A peer that pings without reading its pongs loses some of them, and nothing else.
+        self.append(|framing, out| framing.pong(payload, out));
+        Flow::Continue
+    }
+
+    /// Answers a WebSocket's Close.
+    pub(crate) fn answer_close(&self, close: CloseFrame<'_>, echo: bool) -> Flow {
+        match close.code {
+            Some(code) if echo => self.say_close(code, close.reason),
+            _ => self.say_close(1000, ""),
         }
     }
 
@@ -191,7 +241,7 @@ impl Session {
         self.leave();
         if self.router.is_stopping() {
             // The peer answered ours, or said its own at the same moment: no answer is due.
-            return Flow::Finish;
+            return self.say_close(1001, "");
         }
         let reason = Cow::Borrowed("wamp.close.goodbye_and_out");
         self.send(&Message::Goodbye {
@@ -203,13 +253,32 @@ impl Session {
 
     /// ABORT for what is nobody's fault.
     fn refuse(&mut self, reason: &str, text: &str) -> Flow {
+        self.say_abort(reason, text);
+        self.say_close(1000, "")
+    }
+
+    fn say_abort(&mut self, reason: &str, text: &str) {
         self.leave();
         let details = vec![("message".to_owned(), Value::from(text))];
         self.send(&Message::Abort {
             details,
             reason: Cow::Borrowed(reason),
         });
+    }
+
+    /// Says the last frame of a WebSocket; a RawSocket has none.
+    fn say_close(&self, code: u16, reason: &str) -> Flow {
+        self.append(|framing, out| framing.close(code, reason, out));
         Flow::Finish
+    }
+
+    /// Queues a frame that is no message; a full queue goes without it.
+    fn append(&self, write: impl FnOnce(Framing, &mut Vec<u8>)) {
+        let framing = self.peer.wire.framing;
+        let _ = self.peer.connection.append(|out| {
+            write(framing, out);
+            Ok::<(), ()>(())
+        });
     }
 
     fn send(&self, message: &Message<'_>) {

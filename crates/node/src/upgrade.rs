@@ -1,39 +1,41 @@
 //! Which WebSocket, if any, a request opens: path, origin, subprotocol.
 
-use crosstie_config::WebSocket;
+use crosstie_config::{Deflate as Compression, WebSocket};
 use crosstie_wamp::Serializer;
-use crosstie_wamp::framing::websocket::{self, Request};
+use crosstie_wamp::framing::websocket::{self, Deflate, DeflateConfig, Request};
+
+use crate::listen::WebSocketEndpoint;
 
 /// An upgrade that was granted.
 pub(crate) struct Upgraded<'a> {
-    pub(crate) options: &'a WebSocket,
+    pub(crate) endpoint: &'a WebSocketEndpoint,
     pub(crate) serializer: Serializer,
     pub(crate) batched: bool,
+    /// What was agreed about compression, if anything.
+    pub(crate) deflate: Option<Deflate>,
     /// The octets that say so.
     pub(crate) response: Vec<u8>,
 }
 
 /// An upgrade that was not granted.
 pub(crate) struct NotUpgraded {
+    /// The HTTP status to answer with.
+    pub(crate) status: u16,
     pub(crate) reason: String,
-    pub(crate) response: Vec<u8>,
 }
-
-/// A WebSocket endpoint and the path it is found at; `None` is every path.
-pub(crate) type Endpoint = (Option<String>, WebSocket);
 
 /// Judges a request (RFC 6455 section 4.2, WAMP "WebSocket Transport").
 pub(crate) fn upgrade<'a>(
     request: &Request<'_>,
-    endpoints: &'a [Endpoint],
+    endpoints: &'a [WebSocketEndpoint],
 ) -> Result<Upgraded<'a>, NotUpgraded> {
     let path = request.path();
-    let Some((_, options)) = endpoints
-        .iter()
-        .find(|(at, _)| at.as_deref().is_none_or(|at| at == path))
-    else {
+    let is_here =
+        |endpoint: &&WebSocketEndpoint| endpoint.path.as_deref().is_none_or(|at| at == path);
+    let Some(endpoint) = endpoints.iter().find(is_here) else {
         return Err(refuse(404, format!("no WebSocket at {path}")));
     };
+    let options = &endpoint.options;
     let asked = request
         .upgrade()
         .map_err(|e| refuse(e.status(), e.to_string()))?;
@@ -71,18 +73,42 @@ pub(crate) fn upgrade<'a>(
     } else {
         &[]
     };
-    let response = websocket::accept_response(asked.key, named.then_some(name), None, headers);
+    let agreed = match &options.options.compression {
+        Some(compression) => deflate_config(compression)
+            .accept(&asked.extensions)
+            .map_err(|e| refuse(e.status(), e.to_string()))?,
+        None => None,
+    };
+    let (deflate, extensions) = agreed.unzip();
+    let protocol = named.then_some(name);
+    let response = websocket::accept_response(asked.key, protocol, extensions.as_deref(), headers);
     Ok(Upgraded {
-        options,
+        endpoint,
         serializer,
         batched,
+        deflate,
         response,
     })
 }
 
+fn deflate_config(compression: &Compression) -> DeflateConfig {
+    let default = DeflateConfig::default();
+    DeflateConfig {
+        no_context_takeover: compression.no_context_takeover,
+        window_bits_max: compression
+            .max_window_bits
+            .unwrap_or(default.window_bits_max),
+        peer_no_context_takeover: compression.request_no_context_takeover,
+        peer_window_bits_max: compression
+            .request_max_window_bits
+            .unwrap_or(default.peer_window_bits_max),
+        memory_level: compression.memory_level.unwrap_or(default.memory_level),
+        ..default
+    }
+}
+
 fn refuse(status: u16, reason: String) -> NotUpgraded {
-    let response = websocket::reject_response(status, &reason, &[]);
-    NotUpgraded { reason, response }
+    NotUpgraded { status, reason }
 }
 
 /// Browsers name the page's origin; other clients name none, and are not what this guards

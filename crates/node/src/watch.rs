@@ -16,9 +16,9 @@ use crate::counters::counters;
 use crate::report;
 
 /// All connections of a router.
+#[derive(Default)]
 pub(crate) struct Watch {
     entries: Mutex<Slab<Watched>>,
-    handshake_timeout: Duration,
 }
 
 struct Watched {
@@ -30,7 +30,7 @@ struct Watched {
 #[derive(Clone, Copy)]
 enum Phase {
     /// Between the connection and the session.
-    Opening,
+    Opening { within_s: u32 },
     Open {
         framing: Framing,
         ping: PingTimes,
@@ -46,35 +46,32 @@ struct PingTimes {
     interval_s: u32,
     timeout_s: u32,
     payload_bytes: u8,
+    any_traffic_counts: bool,
 }
 
 /// What the watch knows a connection by.
 pub(crate) type WatchKey = usize;
 
 impl Watch {
-    pub(crate) fn new(handshake_timeout: Duration) -> Self {
-        Self {
-            entries: Mutex::default(),
-            handshake_timeout,
-        }
-    }
-
-    /// Watches a new connection: its handshake must be over in time.
-    pub(crate) fn add(&self, connection: Arc<Connection>) -> WatchKey {
-        let watched = Watched {
+    /// Watches a new connection: it must have become a session in time.
+    pub(crate) fn add(&self, connection: Arc<Connection>, within: Duration) -> WatchKey {
+        let phase = Phase::Opening {
+            within_s: whole_seconds(within),
+        };
+        self.entries.lock().insert(Watched {
             connection,
             since_s: now_s(),
-            phase: Phase::Opening,
-        };
-        self.entries.lock().insert(watched)
+            phase,
+        })
     }
 
-    /// The handshakes are over; from now on silence is what counts.
+    /// The session is there; from now on silence is what counts.
     pub(crate) fn opened(&self, key: WatchKey, framing: Framing, ping: &Ping) {
         let ping = PingTimes {
             interval_s: ping.interval.map_or(u32::MAX, whole_seconds),
             timeout_s: ping.timeout.map_or(u32::MAX, whole_seconds),
             payload_bytes: ping.payload_bytes.min(125) as u8,
+            any_traffic_counts: ping.restart_on_any_traffic,
         };
         self.set_phase(
             key,
@@ -84,6 +81,16 @@ impl Watch {
                 pinged: false,
             },
         );
+    }
+
+    /// A ping was answered.
+    pub(crate) fn answered(&self, key: WatchKey) {
+        if let Some(watched) = self.entries.lock().get_mut(key)
+            && let Phase::Open { pinged, .. } = &mut watched.phase
+        {
+            *pinged = false;
+            watched.since_s = now_s();
+        }
     }
 
     /// The last octets have been queued; the peer has so long to close its side.
@@ -125,12 +132,11 @@ impl Watch {
     }
 
     fn sweep(&self, now_s: u32) {
-        let handshake_s = whole_seconds(self.handshake_timeout);
         for (_, watched) in self.entries.lock().iter_mut() {
             let connection = &watched.connection;
             let age_s = now_s.saturating_sub(watched.since_s);
             match &mut watched.phase {
-                Phase::Opening if age_s > handshake_s => {
+                Phase::Opening { within_s } if age_s > *within_s => {
                     report::peer_fault(connection, "timeout", "no session was opened in time");
                     connection.close();
                 }
@@ -140,8 +146,12 @@ impl Watch {
                     ping,
                     pinged,
                 } => {
-                    let silent_s =
-                        now_s.saturating_sub(connection.received_at_s().max(watched.since_s));
+                    // `since_s` is when the connection opened, or answered a ping last.
+                    let heard_s = match ping.any_traffic_counts {
+                        true => connection.received_at_s().max(watched.since_s),
+                        false => watched.since_s,
+                    };
+                    let silent_s = now_s.saturating_sub(heard_s);
                     if silent_s < ping.interval_s {
                         *pinged = false;
                     } else if !*pinged {
@@ -162,7 +172,7 @@ impl Watch {
                         connection.close();
                     }
                 }
-                Phase::Opening | Phase::Closing { .. } => {}
+                Phase::Opening { .. } | Phase::Closing { .. } => {}
             }
         }
     }

@@ -114,8 +114,7 @@ impl Broker {
         self.matched.extend(exact);
         // A topic that is subscribed to exactly has been checked then.
         let checked = exact.is_some();
-        let permitted = permit_publish(context, from, options, topic, checked);
-        let disclosed = match permitted {
+        let disclosed = match permit_publish(context, from, options, topic, checked) {
             Ok(disclosed) => disclosed,
             Err(fault) if options.acknowledge => {
                 return context.refuse(from, MessageType::Publish, request, &fault);
@@ -134,6 +133,9 @@ impl Broker {
                     publication,
                 },
             );
+        }
+        if self.matched.is_empty() {
+            return;
         }
         let sessions = &*context.sessions;
         let filter = options

@@ -7,8 +7,8 @@ pub trait Outbox<H> {
     /// Sends one message to one session, after everything sent to it before.
     fn send(&mut self, to: &H, message: &Message<'_>) -> Result<(), Refused>;
 
-    /// Sends one EVENT to many sessions; what refused is dropped and counted by the outbox.
-    /// Implementations encode the event once per kind of receiver.
+    /// Sends one EVENT to many sessions, or to none; what is refused is dropped and counted by
+    /// the outbox. Implementations encode the event once per kind of receiver, when there is one.
     fn publish(&mut self, event: &Message<'_>, receivers: &mut dyn Iterator<Item = &H>);
 
     /// Ends a session that can no longer be served correctly (its RESULT was refused). The realm

@@ -5,8 +5,8 @@
 //! left (a *combining* flush), and whoever comes meanwhile leaves its octets to it. When the
 //! socket takes no more, the duty to send passes to a task that waits for room.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::{fmt, io, mem};
 
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::io::Interest;
 
 use crate::queue::Queue;
-use crate::{PeerAddress, Socket, Stage, cork, readiness};
+use crate::{Filter, PeerAddress, Socket, Stage, cork, readiness};
 
 /// The bounds of every connection of a listener.
 #[derive(Debug)]
@@ -53,6 +53,7 @@ pub struct Connection {
     out: Mutex<Out>,
     /// Set before the connection is shared, if at all; boxed because most have none.
     stage: Option<Box<Mutex<dyn Stage>>>,
+    filter: OnceLock<Box<Mutex<dyn Filter>>>,
     /// Seconds since the worker's start at which something was last received.
     received_at_s: AtomicU32,
 }
@@ -62,7 +63,8 @@ struct Out {
     /// What was appended and nobody has taken yet.
     queue: Queue,
     /// What the socket did not take, in the form it is sent in; goes before `queue`.
-    rest: Queue,
+    /// Boxed, because an idle connection has none.
+    rest: Option<Box<Queue>>,
     /// Octets of a flush in progress, which are in neither.
     in_flight_bytes: usize,
     /// Octets charged to the budget of all connections.
@@ -101,6 +103,7 @@ impl Connection {
             socket,
             limits,
             stage,
+            filter: OnceLock::new(),
             out: Mutex::default(),
             received_at_s: AtomicU32::new(0),
         }
@@ -136,7 +139,7 @@ impl Connection {
         {
             let mut out = self.out.lock();
             out.corked = false;
-            let is_idle = out.queue.is_empty() && out.rest.is_empty() && self.stage.is_none();
+            let is_idle = out.queue.is_empty() && out.rest.is_none() && self.stage.is_none();
             if out.sending || out.phase == Phase::Closed || (is_idle && out.phase == Phase::Open) {
                 return;
             }
@@ -149,6 +152,14 @@ impl Connection {
             }
             Err(_) => self.close(),
         }
+    }
+
+    /// Sends everything that is appended from now on through `filter`. What was appended before
+    /// goes as it is; a second filter is not taken.
+    pub fn set_filter(self: &Arc<Self>, filter: Box<Mutex<dyn Filter>>) {
+        // What waits in the queue would be filtered; what a full socket left over is not.
+        self.flush();
+        let _ = self.filter.set(filter);
     }
 
     /// Sends what is queued, then shuts the sending side down; nothing more can be appended.
@@ -171,7 +182,7 @@ impl Connection {
         }
         out.phase = Phase::Closed;
         out.queue.clear();
-        out.rest.clear();
+        out.rest = None;
         out.release(&self.limits);
         drop(out);
         self.socket.shut_down();
@@ -224,10 +235,9 @@ impl Connection {
             let (mut batch, is_staged) = {
                 let mut out = self.out.lock();
                 out.in_flight_bytes = 0;
-                if !out.rest.is_empty() {
-                    let rest = mem::take(&mut out.rest);
+                if let Some(rest) = out.rest.take() {
                     out.in_flight_bytes = rest.len();
-                    (rest, true)
+                    (*rest, true)
                 } else if !out.queue.is_empty() || self.stage_has_output() {
                     let queue = mem::take(&mut out.queue);
                     out.in_flight_bytes = queue.len();
@@ -241,20 +251,8 @@ impl Connection {
                     return Ok(Sent::All);
                 }
             };
-            if let (Some(stage), false) = (&self.stage, is_staged) {
-                let mut staged = Vec::with_capacity(batch.len() + 64);
-                let mut stage = stage.lock();
-                let mut outcome = Ok(());
-                if batch.is_empty() {
-                    outcome = stage.send(&[], &mut staged);
-                }
-                batch.each_run(|octets| {
-                    if outcome.is_ok() && !octets.is_empty() {
-                        outcome = stage.send(octets, &mut staged);
-                    }
-                });
-                outcome.map_err(io::Error::other)?;
-                batch = Queue::from_octets(staged);
+            if !is_staged {
+                batch = self.staged(batch)?;
             }
             if let Sent::SocketFull = self.send_batch(&mut batch)? {
                 let mut out = self.out.lock();
@@ -262,12 +260,29 @@ impl Connection {
                 if out.phase == Phase::Closed {
                     return Err(io::ErrorKind::ConnectionAborted.into());
                 }
-                out.rest = batch;
+                out.rest = Some(Box::new(batch));
                 out.blocked = true;
                 out.charge(&self.limits);
                 return Ok(Sent::SocketFull);
             }
         }
+    }
+
+    /// What the filter and the stage make of `batch`; most connections have neither.
+    fn staged(&self, mut batch: Queue) -> io::Result<Queue> {
+        if let Some(filter) = self.filter.get() {
+            let mut filter = filter.lock();
+            batch = batch
+                .transformed(|octets, out| filter.send(octets, out))
+                .map_err(io::Error::other)?;
+        }
+        if let Some(stage) = &self.stage {
+            let mut stage = stage.lock();
+            batch = batch
+                .transformed(|octets, out| stage.send(octets, out))
+                .map_err(io::Error::other)?;
+        }
+        Ok(batch)
     }
 
     fn send_batch(&self, batch: &mut Queue) -> io::Result<Sent> {
@@ -333,7 +348,8 @@ impl fmt::Debug for Connection {
 
 impl Out {
     fn queued_bytes(&self) -> usize {
-        self.queue.len() + self.rest.len() + self.in_flight_bytes
+        let rest_bytes = self.rest.as_ref().map_or(0, |rest| rest.len());
+        self.queue.len() + rest_bytes + self.in_flight_bytes
     }
 
     fn check<E>(&self, limits: &ConnectionLimits) -> Result<(), Refused<E>> {

@@ -29,6 +29,6 @@ pub use cork::uncork;
 pub use listener::{Endpoint, Listener, TcpOptions};
 pub use pump::{Ended, Outcome, Protocol, pump};
 pub use socket::{PeerAddress, Socket};
-pub use stage::{Stage, StageError};
+pub use stage::{Filter, Stage, StageError};
 pub use stream::ConnectionStream;
 pub use workers::{WorkerOptions, Workers};

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 
 use crate::queue::spare;
 use crate::{Connection, StageError, clock, cork, readiness, workers};
@@ -59,22 +60,24 @@ pub async fn pump<P: Protocol>(connection: &Arc<Connection>, protocol: &mut P) -
         Err(e) => return Ended::Failed(e),
     };
     let mut input = Input::default();
-    loop {
-        let mut guard = match readable.readable().await {
-            Ok(guard) => guard,
-            Err(e) => return Ended::Failed(e),
-        };
-        match input.read(connection, protocol) {
-            // The registration is edge-triggered: a read that did not fill its buffer has
-            // emptied the socket, and what comes later is a new edge.
-            Ok(Read::Emptied) => guard.clear_ready(),
-            Ok(Read::MoreLikely) => {}
-            Err(ended) => {
-                drop(guard);
-                return ended;
+    // Polled by hand: the future that tokio has for this is an intrusive list's node, which every
+    // idle connection would hold, and takes a lock for each input.
+    std::future::poll_fn(|cx| {
+        loop {
+            let mut guard = match ready!(readable.poll_read_ready(cx)) {
+                Ok(guard) => guard,
+                Err(e) => return Poll::Ready(Ended::Failed(e)),
+            };
+            match input.read(connection, protocol) {
+                // The registration is edge-triggered: a read that did not fill its buffer has
+                // emptied the socket, and what comes later is a new edge.
+                Ok(Read::Emptied) => guard.clear_ready(),
+                Ok(Read::MoreLikely) => {}
+                Err(ended) => return Poll::Ready(ended),
             }
         }
-    }
+    })
+    .await
 }
 
 enum Read {

@@ -105,13 +105,21 @@ impl Queue {
         slices
     }
 
-    /// Every unsent octet, in order, run by run.
-    pub(crate) fn each_run(&self, mut visit: impl FnMut(&[u8])) {
-        let mut skip = self.sent;
-        for octets in self.runs.iter().map(Run::octets).chain([&self.tail[..]]) {
-            visit(&octets[skip.min(octets.len())..]);
-            skip = 0;
+    /// A queue of what `transform` makes of each run. It is called once even when there is none.
+    pub(crate) fn transformed<E>(
+        self,
+        mut transform: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut out = Vec::with_capacity(self.len + 64);
+        let runs = self
+            .runs
+            .iter()
+            .map(Run::octets)
+            .filter(|run| !run.is_empty());
+        for octets in runs.chain([&self.tail[..]]) {
+            transform(octets, &mut out)?;
         }
+        Ok(Self::from_octets(out))
     }
 
     /// Forgets the first `count` unsent octets.

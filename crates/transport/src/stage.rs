@@ -17,11 +17,14 @@ pub trait Stage: Send {
 
     /// Whether it has something to send by itself (a handshake's answer, an alert).
     fn has_output(&self) -> bool;
+}
 
-    /// Whether received octets pass through unchanged, so that they need not be copied.
-    fn receives_unchanged(&self) -> bool {
-        false
-    }
+/// Transforms queued octets before any [`Stage`]: it is agreed on while the connection is open.
+///
+/// It is handed whole appended items only, never a part of one.
+pub trait Filter: Send {
+    /// Transforms `queued` and appends what is to be sent to `out`.
+    fn send(&mut self, queued: &[u8], out: &mut Vec<u8>) -> Result<(), StageError>;
 }
 
 /// Why a stage could not go on; the connection ends.

@@ -66,3 +66,68 @@ fn check_characters(uri: &str, rules: UriCheck) -> Option<&'static str> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::UriCheck::{Loose, Strict};
+    use super::{check, check_pattern};
+    use crate::MatchPolicy::{Exact, Prefix, Wildcard};
+
+    const EMPTY: Option<&str> = Some("a component is empty");
+    const HASH: Option<&str> = Some("there is a '#' in it");
+    const SPACE: Option<&str> = Some("there is whitespace in it");
+    const OTHER: Option<&str> =
+        Some("there is more in it than lower-case letters, digits, '_' and '.'");
+
+    #[test]
+    fn uris() {
+        let rows = [
+            ("a", None, None),
+            ("com.example.topic_1", None, None),
+            ("1.2.3", None, None),
+            ("com.Example.topic", None, OTHER),
+            ("com.example.topic-1", None, OTHER),
+            ("com.exämple.€", None, OTHER),
+            ("com.example.topic#", HASH, OTHER),
+            ("com.exa mple", SPACE, OTHER),
+            ("com.example\n", SPACE, OTHER),
+            ("com.exa\u{a0}mple", SPACE, OTHER),
+            ("", EMPTY, EMPTY),
+            (".", EMPTY, EMPTY),
+            (".com", EMPTY, EMPTY),
+            ("com.", EMPTY, EMPTY),
+            ("com..example", EMPTY, EMPTY),
+        ];
+        for (uri, loose, strict) in rows {
+            assert_eq!(check(uri, Loose), loose, "{uri:?}");
+            assert_eq!(check(uri, Strict), strict, "{uri:?}");
+            assert_eq!(check_pattern(uri, Exact, Loose), loose, "{uri:?}");
+        }
+    }
+
+    #[test]
+    fn patterns() {
+        let rows = [
+            ("com.example", None, None),
+            ("com.example.", None, None),
+            ("com..example", EMPTY, None),
+            ("com.example..", EMPTY, None),
+            (".com", EMPTY, None),
+            (".", EMPTY, None),
+            ("...", EMPTY, None),
+            ("", None, None),
+            ("com.#.example", HASH, HASH),
+            ("com. .example", SPACE, SPACE),
+        ];
+        for (pattern, prefix, wildcard) in rows {
+            assert_eq!(check_pattern(pattern, Prefix, Loose), prefix, "{pattern:?}");
+            assert_eq!(
+                check_pattern(pattern, Wildcard, Loose),
+                wildcard,
+                "{pattern:?}"
+            );
+        }
+        assert_eq!(check_pattern("com.Example.", Prefix, Strict), OTHER);
+        assert_eq!(check_pattern("com.Example.", Wildcard, Strict), OTHER);
+    }
+}

@@ -26,7 +26,9 @@ pub(super) fn start(
     directory: &Path,
     executable: &Path,
 ) -> Result<Option<StartedPeer>, BenchError> {
-    let Some(crossbar) = find_on_path("crossbar") else { return Ok(None) };
+    let Some(crossbar) = find_on_path("crossbar") else {
+        return Ok(None);
+    };
     let node = directory.join("crossbar");
     fs::create_dir_all(&node)?;
     let mut targets = Vec::new();
@@ -37,18 +39,27 @@ pub(super) fn start(
     fs::write(node.join("config.json"), config)?;
     let mut command = Command::new(executable);
     command.args([SUBCOMMAND, GUARD]).arg(&crossbar);
-    command.args(["start", "--loglevel", "warn", "--cbdir"]).arg(&node);
+    command
+        .args(["start", "--loglevel", "warn", "--cbdir"])
+        .arg(&node);
     let mut process = RouterProcess::spawn(command, "crossbar")?;
     for (_, target) in &targets {
         process.wait_until_it_accepts(&target.endpoint, PATIENCE)?;
     }
-    Ok(Some(StartedPeer { version: version(&crossbar), process, targets }))
+    Ok(Some(StartedPeer {
+        version: version(&crossbar),
+        process,
+        targets,
+    }))
 }
 
 /// The transports' endpoints, each case with its own.
 fn target(case: Case, node: &Path) -> Result<Target, BenchError> {
     let (endpoint, host) = match case.socket {
-        Socket::Unix => (Endpoint::Unix(node.join(format!("{case}.sock"))), "localhost".to_owned()),
+        Socket::Unix => (
+            Endpoint::Unix(node.join(format!("{case}.sock"))),
+            "localhost".to_owned(),
+        ),
         Socket::Tcp => {
             let address = free_address()?;
             (Endpoint::Tcp(address), address.to_string())
@@ -65,7 +76,10 @@ fn target(case: Case, node: &Path) -> Result<Target, BenchError> {
 }
 
 fn node_config(targets: &[(Case, Target)]) -> Value {
-    let transports: Vec<Value> = targets.iter().map(|(case, target)| transport(*case, target)).collect();
+    let transports: Vec<Value> = targets
+        .iter()
+        .map(|(case, target)| transport(*case, target))
+        .collect();
     json!({
         "version": 2,
         "workers": [{
@@ -97,14 +111,21 @@ fn transport(case: Case, target: &Target) -> Value {
             "type": "tcp", "interface": address.ip().to_string(), "port": address.port()
         }),
     };
-    let kind = if case.transport.is_websocket() { "websocket" } else { "rawsocket" };
+    let kind = if case.transport.is_websocket() {
+        "websocket"
+    } else {
+        "rawsocket"
+    };
     json!({ "type": kind, "endpoint": endpoint, "serializers": [case.serializer.name()] })
 }
 
 fn find_on_path(program: &str) -> Option<PathBuf> {
-    env::split_paths(&env::var_os("PATH")?).map(|directory| directory.join(program)).find(|path| {
-        fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-    })
+    env::split_paths(&env::var_os("PATH")?)
+        .map(|directory| directory.join(program))
+        .find(|path| {
+            fs::metadata(path)
+                .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+        })
 }
 
 /// What it says of itself; empty where it says nothing.
@@ -155,7 +176,10 @@ mod tests {
         fn check(text: &str, version: &str) {
             assert_eq!(parse_version(text), version);
         }
-        check("\n    Crossbar.io        : 26.10.1\n      txaio : 26.6.1\n", "26.10.1");
+        check(
+            "\n    Crossbar.io        : 26.10.1\n      txaio : 26.6.1\n",
+            "26.10.1",
+        );
         check("", "");
     }
 }

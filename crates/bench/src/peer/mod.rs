@@ -57,7 +57,10 @@ impl FromStr for Peer {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         match text {
             "crossbar" => Ok(Self::Crossbar),
-            _ => Err(ParseError::new(text, "the peer that can be started is crossbar")),
+            _ => Err(ParseError::new(
+                text,
+                "the peer that can be started is crossbar",
+            )),
         }
     }
 }

@@ -50,7 +50,10 @@ pub fn metrics(metrics: &impl Serialize) -> Value {
 
 /// Writes the frame to a file.
 pub fn write(path: &Path, frame: &Frame<'_>) -> Result<(), BenchError> {
-    let fail = |source| BenchError::Report { path: path.to_owned(), source };
+    let fail = |source| BenchError::Report {
+        path: path.to_owned(),
+        source,
+    };
     let mut text = serde_json::to_string_pretty(frame).map_err(|error| fail(error.into()))?;
     text.push('\n');
     fs::write(path, text).map_err(fail)

@@ -1,16 +1,20 @@
 //! Figures as people read them: aligned, with as many digits as mean something.
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
 use crate::histogram::Spread;
+
+/// One line below the header and no others: rows that have a second line stand apart by it.
+const STYLE: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// A table with these columns, the first to the left and the numbers to the right.
 pub fn table(columns: &[&str]) -> Table {
     let mut table = Table::new();
     table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .load_style(STYLE)
         .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(columns.iter().map(|name| Cell::new(name).set_alignment(CellAlignment::Left)));
+        .set_header(columns.iter().map(Cell::new));
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
@@ -42,10 +46,18 @@ pub fn thousands(value: f64) -> String {
     text
 }
 
+/// One figure, or a dash where it is not known.
+pub fn known(value: Option<f64>, form: fn(f64) -> String) -> String {
+    value.map_or_else(|| UNKNOWN.to_owned(), form)
+}
+
+/// What stands in place of a figure that is not known.
+pub const UNKNOWN: &str = "–";
+
 /// The median, and below it the smallest and the largest.
 pub fn spread(spread: Option<Spread>, form: fn(f64) -> String) -> String {
     match spread {
-        None => "–".to_owned(),
+        None => UNKNOWN.to_owned(),
         Some(Spread { median, min, max }) if min == max => form(median),
         Some(Spread { median, min, max }) => {
             format!("{}\n{}–{}", form(median), form(min), form(max))
@@ -92,9 +104,15 @@ mod tests {
         let mut table = table(&["subject", "p50 µs"]);
         table.add_row(["crosstie", "13.1"]);
         table.add_row(["floor", "9.47"]);
-        let text = table.to_string();
-        let lines: Vec<&str> = text.lines().filter(|line| line.contains('.')).collect();
-        assert_eq!(lines, [" crosstie     13.1 ", " floor        9.47 "]);
+        assert_eq!(
+            table.trim_fmt().lines().collect::<Vec<_>>(),
+            [
+                " subject    p50 µs",
+                "───────────────────",
+                " crosstie     13.1",
+                " floor        9.47",
+            ]
+        );
     }
 
     #[test]

@@ -76,19 +76,37 @@ impl Baseline {
             lengths,
         };
         let mut crew = Crew::default();
-        let order = Order { cores: cores.router.clone(), role: Role::Relay(order) };
+        let order = Order {
+            cores: cores.router.clone(),
+            role: Role::Relay(order),
+        };
         crew.hire(&bench.executable, &order)?;
         let endpoint = match crew.next(Instant::now() + Duration::from_secs(10)) {
-            Some((_, Report::Ready { endpoint: Some(endpoint) })) => endpoint,
+            Some((
+                _,
+                Report::Ready {
+                    endpoint: Some(endpoint),
+                },
+            )) => endpoint,
             other => {
                 let why = format!("{other:?}");
-                return Err(BenchError::Router { name: "the floor's relay", why });
+                return Err(BenchError::Router {
+                    name: "the floor's relay",
+                    why,
+                });
             }
         };
-        let load = LoadOrder { outstanding: options.outstanding, batch: options.batch };
+        let load = LoadOrder {
+            outstanding: options.outstanding,
+            batch: options.batch,
+        };
         let ends = (0..u32::try_from(options.pairs).unwrap_or(u32::MAX))
             .map(|pair| {
-                let order = FloorOrder { endpoint: endpoint.clone(), pair, lengths };
+                let order = FloorOrder {
+                    endpoint: endpoint.clone(),
+                    pair,
+                    lengths,
+                };
                 Ends {
                     callee: Role::FloorCallee(order.clone()),
                     caller: Role::FloorCaller(order, load),
@@ -96,7 +114,14 @@ impl Baseline {
             })
             .collect();
         let processes = crew.processes();
-        Ok(Self { _crew: crew, processes, ends, waiting, probed: None, lengths })
+        Ok(Self {
+            _crew: crew,
+            processes,
+            ends,
+            waiting,
+            probed: None,
+            lengths,
+        })
     }
 
     /// The median round trip of a short round.
@@ -111,7 +136,12 @@ impl Baseline {
 
     /// For the reader: what the floor was.
     pub(super) fn description(&self) -> String {
-        let Lengths { call, invocation, yielded, result } = self.lengths;
+        let Lengths {
+            call,
+            invocation,
+            yielded,
+            result,
+        } = self.lengths;
         let mut text = format!(
             "floor: a relay that waits by {} and forwards octets, {call} → {invocation} → \
              {yielded} → {result} per call",

@@ -2,16 +2,17 @@
 
 use std::io::{self, Write};
 
+use super::Bench;
+use super::section::Section;
 use super::subjects::Subjects;
-use super::{Bench, Section};
 use crate::document;
 use crate::goals::{Reached, Setting, verdicts};
-use crate::histogram::Spread;
 use crate::machine::Machine;
-use crate::report::table::{number, octets, spread, table, thousands};
+use crate::report::table::{UNKNOWN, known, number, octets, spread, table, thousands};
+use crate::round::Metrics;
 use crate::summary::Measured;
 
-const COLUMNS: [&str; 13] = [
+const COLUMNS: [&str; 11] = [
     "subject",
     "calls",
     "calls/s",
@@ -20,11 +21,9 @@ const COLUMNS: [&str; 13] = [
     "p99 µs",
     "p99.9 µs",
     "max µs",
-    "router CPU\nµs/call",
-    "driver CPU\nµs/call",
-    "messages\nper read",
-    "router\nmemory",
-    "p50 ÷\nfloor",
+    "CPU/call µs",
+    "memory",
+    "p50 ÷ floor",
 ];
 
 pub(super) fn print(
@@ -35,7 +34,8 @@ pub(super) fn print(
     sections: &[Section],
 ) -> io::Result<()> {
     let options = &bench.options;
-    let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    let plural =
+        |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     writeln!(out, "\nMachine: {}", machine.line())?;
     writeln!(
         out,
@@ -77,15 +77,18 @@ fn print_section(
     }
     for peer in subjects.absent() {
         let mut cells = vec![peer.name().to_owned(), "absent".to_owned()];
-        cells.resize(COLUMNS.len(), "–".to_owned());
+        cells.resize(COLUMNS.len(), UNKNOWN.to_owned());
         rows.add_row(cells);
     }
-    writeln!(out, "{rows}")?;
+    writeln!(out, "{}", rows.trim_fmt())?;
+    for measured in &section.measured {
+        writeln!(out, "  {}", drivers(measured))?;
+    }
     writeln!(out, "  {}", section.floor)?;
     for measured in &section.measured {
         let why = measured.why();
         if !why.is_empty() {
-            writeln!(out, "  {} does not count: {why}", measured.subject)?;
+            writeln!(out, "  not counted: {}: {why}", measured.subject)?;
         }
     }
     print_comparisons(out, bench, section)
@@ -96,39 +99,47 @@ fn row(bench: &Bench, section: &Section, measured: &Measured) -> Vec<String> {
     if measured.driver_bound(bench.in_flight()) {
         rate += "\ndriver-bound";
     }
-    let per_read = |figure: Option<Spread>| figure.map_or("–".to_owned(), |s| format!("{:.1}", s.median));
+    // The spread where figures are compared; the tails' own are in the JSON, round by round.
+    let median = |figure: fn(&Metrics) -> f64| {
+        known(measured.spread(figure).map(|spread| spread.median), number)
+    };
+    let pss = measured.spread_known(|m| m.router_pss_bytes.map(|octets| octets as f64));
     vec![
         measured.subject.clone(),
         thousands(measured.calls() as f64),
         rate,
-        spread(measured.spread(|m| m.rtt_us.avg), number),
+        median(|m| m.rtt_us.avg),
         spread(measured.spread(|m| m.rtt_us.p50), number),
-        spread(measured.spread(|m| m.rtt_us.p99), number),
-        spread(measured.spread(|m| m.rtt_us.p99_9), number),
-        measured.rtt_max().map_or("–".to_owned(), number),
+        median(|m| m.rtt_us.p99),
+        median(|m| m.rtt_us.p99_9),
+        known(measured.rtt_max(), number),
         spread(measured.spread_known(|m| m.router_cpu_us_per_call), number),
-        spread(measured.spread(|m| m.driver_cpu_us_per_call), number),
-        format!(
-            "{}\n{}",
-            per_read(measured.spread(|m| m.caller_messages_per_read)),
-            per_read(measured.spread(|m| m.callee_messages_per_read)),
-        ),
-        measured
-            .spread_known(|m| m.router_pss_bytes.map(|octets| octets as f64))
-            .map_or("–".to_owned(), |pss| octets(pss.median)),
+        known(pss.map(|pss| pss.median), octets),
         spread(section.over_floor(measured), number),
     ]
 }
 
+/// What the drivers cost and found: a figure of the router means little without.
+fn drivers(measured: &Measured) -> String {
+    let median = |figure: fn(&Metrics) -> f64| {
+        known(measured.spread(figure).map(|spread| spread.median), number)
+    };
+    format!(
+        "{}: {} cores busy, drivers' CPU/call {} µs; messages per read: caller {}, callee {}; the \
+         rest of the machine: {} cores busy",
+        measured.subject,
+        median(|m| m.router_busy_cores),
+        median(|m| m.driver_cpu_us_per_call),
+        median(|m| m.caller_messages_per_read),
+        median(|m| m.callee_messages_per_read),
+        median(|m| m.foreign_busy_cores),
+    )
+}
+
 fn print_comparisons(out: &mut impl Write, bench: &Bench, section: &Section) -> io::Result<()> {
-    let Some(router) = section.measured.first() else { return Ok(()) };
-    let foreign = router.spread(|m| m.foreign_busy_cores).map_or(0.0, |spread| spread.median);
-    let busy = router.spread(|m| m.router_busy_cores).map_or(0.0, |spread| spread.median);
-    writeln!(
-        out,
-        "  {} kept {busy:.2} cores busy; whatever else runs on this machine {foreign:.2}",
-        router.subject
-    )?;
+    let Some(router) = section.measured.first() else {
+        return Ok(());
+    };
     let p50_us = router.spread(|m| m.rtt_us.p50).map(|spread| spread.median);
     let document_us = document::rtt_us(&section.case);
     let document_over = match (document_us, p50_us) {

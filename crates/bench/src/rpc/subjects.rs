@@ -29,7 +29,10 @@ pub(super) struct Subject {
 impl Subject {
     /// The pairs of one round, with procedures that no earlier round has used.
     pub(super) fn ends(&self, options: &RpcOptions, round: usize) -> Vec<Ends> {
-        let load = LoadOrder { outstanding: options.outstanding, batch: options.batch };
+        let load = LoadOrder {
+            outstanding: options.outstanding,
+            batch: options.batch,
+        };
         (0..options.pairs)
             .map(|pair| {
                 let order = PairOrder {
@@ -37,15 +40,21 @@ impl Subject {
                     procedure: procedure(round, pair),
                     payload_octets: options.payload_octets,
                 };
-                Ends { callee: Role::Callee(order.clone()), caller: Role::Caller(order, load) }
+                Ends {
+                    callee: Role::Callee(order.clone()),
+                    caller: Role::Caller(order, load),
+                }
             })
             .collect()
     }
 }
 
-/// A name that differs by bench process, round and pair.
+/// A name that differs by bench process, round and pair, and always has the same length.
 pub(super) fn procedure(round: usize, pair: usize) -> String {
-    format!("crosstie.bench.p{}.r{round:03}.c{pair:03}", std::process::id())
+    format!(
+        "crosstie.bench.p{:07}.r{round:03}.c{pair:03}",
+        std::process::id()
+    )
 }
 
 /// Everything that is measured, running.
@@ -61,7 +70,10 @@ impl Subjects {
         let directory = bench.directory.path();
         let mut peers = Vec::new();
         for peer in &options.peers {
-            peers.push((*peer, peer.start(&bench.cases, directory, &bench.executable)?));
+            peers.push((
+                *peer,
+                peer.start(&bench.cases, directory, &bench.executable)?,
+            ));
         }
         let (mut router, mut foreign) = (None, None);
         if let Some(url) = &options.url {
@@ -74,7 +86,11 @@ impl Subjects {
             };
             router = Some(Router::start(&options, directory)?);
         }
-        Ok(Self { router, foreign, peers })
+        Ok(Self {
+            router,
+            foreign,
+            peers,
+        })
     }
 
     /// The subjects of a case, moved to their cores; the router comes first.
@@ -83,7 +99,10 @@ impl Subjects {
         if let Some(router) = &mut self.router {
             if !router.process.is_alive() {
                 let why = "it ended while it was measured".to_owned();
-                return Err(BenchError::Router { name: "crosstie", why });
+                return Err(BenchError::Router {
+                    name: "crosstie",
+                    why,
+                });
             }
             subjects.push(Subject {
                 name: "crosstie".to_owned(),
@@ -123,10 +142,16 @@ impl Subjects {
         for (peer, started) in &self.peers {
             if started.is_none() {
                 let installation = peer.installation();
-                notes.push(format!("{peer}: absent from PATH; to get it: {installation}"));
+                notes.push(format!(
+                    "{peer}: absent from PATH; to get it: {installation}"
+                ));
             }
         }
-        if self.foreign.as_ref().is_some_and(|foreign| foreign.affinities.is_empty()) {
+        if self
+            .foreign
+            .as_ref()
+            .is_some_and(|foreign| foreign.affinities.is_empty())
+        {
             notes.push(
                 "without --router-pid the router stays on the cores it has, and its processor \
                  time and memory are unknown"
@@ -138,7 +163,10 @@ impl Subjects {
 
     /// The peers that were asked for and are not here.
     pub(super) fn absent(&self) -> impl Iterator<Item = Peer> {
-        self.peers.iter().filter(|(_, started)| started.is_none()).map(|(peer, _)| *peer)
+        self.peers
+            .iter()
+            .filter(|(_, started)| started.is_none())
+            .map(|(peer, _)| *peer)
     }
 
     pub(super) fn peer_settings(&self) -> Value {
@@ -167,12 +195,15 @@ impl Foreign {
     fn find(options: &RpcOptions, url: crate::target::Url) -> Result<Self, BenchError> {
         let mut affinities = Vec::new();
         for process in &options.router_pids {
-            let cores = affinity(*process).map_err(|error| {
-                BenchError::Options(format!("--router-pid {process}: {error}"))
-            })?;
+            let cores = affinity(*process)
+                .map_err(|error| BenchError::Options(format!("--router-pid {process}: {error}")))?;
             affinities.push((*process, cores));
         }
-        Ok(Self { url, realm: options.realm.clone(), affinities })
+        Ok(Self {
+            url,
+            realm: options.realm.clone(),
+            affinities,
+        })
     }
 
     fn name(&self) -> String {
@@ -181,7 +212,10 @@ impl Foreign {
     }
 
     fn processes(&self) -> Vec<u32> {
-        self.affinities.iter().map(|(process, _)| *process).collect()
+        self.affinities
+            .iter()
+            .map(|(process, _)| *process)
+            .collect()
     }
 }
 

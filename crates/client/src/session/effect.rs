@@ -75,10 +75,7 @@ pub(crate) enum Answer<'a> {
     /// REGISTERED, UNREGISTERED, SUBSCRIBED or UNSUBSCRIBED.
     Done,
     /// ERROR.
-    Refused {
-        uri: String,
-        payload: Payload<'a>,
-    },
+    Refused { uri: String, payload: Payload<'a> },
 }
 
 /// What the router must not do. The session cannot go on.

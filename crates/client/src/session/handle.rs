@@ -92,7 +92,12 @@ impl<W, I> Session<W, I> {
                 publication,
             } => {
                 let expected = |kind: &Request| matches!(kind, Request::Publish);
-                self.answer(request, "PUBLISHED", expected, Answer::Published(publication))
+                self.answer(
+                    request,
+                    "PUBLISHED",
+                    expected,
+                    Answer::Published(publication),
+                )
             }
             Message::Registered {
                 request,
@@ -333,9 +338,10 @@ impl<W, I> Session<W, I> {
         let Some(topic) = self.subscriptions.get(&subscription) else {
             return;
         };
-        let under_way = self.pending.values().any(
-            |pending| matches!(pending.kind, Request::Unsubscribe(id) if id == subscription),
-        );
+        let under_way = self
+            .pending
+            .values()
+            .any(|pending| matches!(pending.kind, Request::Unsubscribe(id) if id == subscription));
         if topic.listeners.is_empty() && !under_way && !self.is_being_subscribed(topic) {
             let kind = Request::Unsubscribe(subscription);
             let sent = self.request(kind, None, out, |request| Message::Unsubscribe {

@@ -145,7 +145,7 @@ impl<W, I> Session<W, I> {
 
     /// Answers a CHALLENGE.
     pub(crate) fn authenticate(
-        &mut self,
+        &self,
         signature: &str,
         extra: Dict,
         out: &mut Outgoing,

@@ -115,15 +115,7 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
             "Whether a client that breaks the protocol is dropped without a close frame.",
         )
         .fallback(NO),
-        key(
-            "auto_fragment_size",
-            Kind::Numbers {
-                path: "",
-                numbers: &[0],
-            },
-            "Must be 0: messages are sent in one frame.",
-        )
-        .fallback(Fallback::Integer(0)),
+        key("auto_fragment_size", integer(0, i64::MAX), "").inert("messages are sent in one frame"),
         key(
             "validate_utf8",
             Kind::Always(true, "text that is not UTF-8 is never passed on"),

@@ -9,6 +9,7 @@ mod schema;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crosstie_config::catalogue::refused::KEYS;
 use crosstie_config::{EMBEDDED, Format, Source, parse, render};
 
 const BEGIN: &str = "<!-- begin: written by the tests of crates/config from its tables -->\n";
@@ -75,4 +76,17 @@ fn loads(text: &str, format: Format) {
     let problems =
         parse(&source, format, &environment).map_or_else(|p| p, |(_, warnings)| warnings);
     assert!(problems.is_empty(), "{}", render(&problems, &source));
+}
+
+/// A place that no table has would keep its reasons to itself.
+#[test]
+fn everything_refused_is_refused_somewhere() {
+    let reference = reference::reference();
+    for place in KEYS {
+        assert!(
+            reference.contains(&format!("### `{}`", place.path)),
+            "{}",
+            place.path
+        );
+    }
 }

@@ -27,7 +27,7 @@ pub(super) struct Registration {
     invoke: InvocationPolicy,
     /// In the order of registration; never empty.
     callees: Vec<Callee>,
-    /// The place in `callees` that is next in turn.
+    /// The place in `callees` that is next in turn; past the end, the first one is.
     turn: usize,
 }
 
@@ -90,9 +90,10 @@ impl Registrations {
                     ));
                 }
                 if invoke != options.invoke {
+                    let invoke = format!("{invoke:?}").to_lowercase();
                     return Err(Fault::new(
                         error::PROCEDURE_EXISTS_WITH_DIFFERENT_POLICY,
-                        format!("{procedure} is registered with invoke {invoke:?} already"),
+                        format!("{procedure} is registered with invoke {invoke} already"),
                     ));
                 }
                 key
@@ -164,8 +165,7 @@ impl Registrations {
 
     /// A call went to the callee at `place`: the turn is the next one's.
     pub(super) fn served(&mut self, key: RegistrationKey, place: usize) {
-        let registration = &mut self.slab[key.0 as usize];
-        registration.turn = (place + 1) % registration.callees.len();
+        self.slab[key.0 as usize].turn = place + 1;
     }
 
     pub(super) fn len(&self) -> usize {
@@ -207,8 +207,6 @@ impl Registrations {
             self.by_procedure
                 .remove(registration.match_policy, &registration.procedure);
             self.by_id.remove(&registration.id);
-        } else if registration.turn == registration.callees.len() {
-            registration.turn = 0;
         }
     }
 
@@ -222,7 +220,7 @@ impl Registrations {
             let (policy, procedure) = (registration.match_policy, &registration.procedure);
             assert_eq!(self.by_procedure.value(policy, procedure), Some(key));
             assert_eq!(self.by_id.get(&registration.id), Some(&key));
-            assert!(registration.turn < registration.callees.len());
+            assert!(registration.turn <= registration.callees.len());
             let single = registration.invoke == InvocationPolicy::Single;
             assert!(!single || registration.callees.len() == 1);
             for callee in &registration.callees {

@@ -13,18 +13,18 @@ use crosstie_routing::{
 use crosstie_wamp::Message;
 use crosstie_wamp::uri::UriCheck;
 
-pub struct Case<'t> {
-    pub name: &'t str,
+pub(super) struct Case<'t> {
+    pub(super) name: &'t str,
     /// Line number in the file, and text.
     lines: Vec<(usize, &'t str)>,
 }
 
-pub struct Failure {
-    pub line: usize,
-    pub text: String,
+pub(super) struct Failure {
+    pub(super) line: usize,
+    pub(super) text: String,
 }
 
-pub fn cases(text: &str) -> Vec<Case<'_>> {
+pub(super) fn cases(text: &str) -> Vec<Case<'_>> {
     let mut cases: Vec<Case<'_>> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -41,7 +41,7 @@ pub fn cases(text: &str) -> Vec<Case<'_>> {
     cases
 }
 
-pub fn run(case: &Case<'_>) -> Result<(), Failure> {
+pub(super) fn run(case: &Case<'_>) -> Result<(), Failure> {
     let mut player = Player::new();
     let mut last = 0;
     for &(line, text) in &case.lines {
@@ -67,16 +67,21 @@ struct Player {
 struct Recorder {
     outputs: Outputs,
     refusing: HashMap<char, Refused>,
+    closed: Vec<char>,
 }
 
 impl Outbox<char> for Recorder {
     fn send(&mut self, to: &char, message: &Message<'_>) -> Result<(), Refused> {
+        assert!(
+            !self.closed.contains(to),
+            "{to} is closed, and is sent {message:?}"
+        );
         match self.refusing.get(to) {
             // Only what carries a foreign payload can be too long or not representable.
             Some(Refused::TooLong | Refused::Unrepresentable(_))
-                if !message
+                if message
                     .payload()
-                    .is_some_and(|payload| payload.args == b"[1]") => {}
+                    .is_none_or(|payload| payload.args != b"[1]") => {}
             Some(refused) => return Err(*refused),
             None => {}
         }
@@ -97,6 +102,7 @@ impl Outbox<char> for Recorder {
 
     fn close(&mut self, session: &char, reason: CloseReason) {
         let text = format!("CLOSED {reason:?}");
+        self.closed.push(*session);
         self.outputs
             .borrow_mut()
             .entry(*session)
@@ -113,6 +119,7 @@ impl Player {
             out: Recorder {
                 outputs: Outputs::default(),
                 refusing: HashMap::new(),
+                closed: Vec::new(),
             },
             sessions: HashMap::new(),
             labels: HashMap::new(),

@@ -13,7 +13,7 @@ use crosstie_wamp::{
 };
 
 /// A message that a client sends.
-pub fn read(text: &str) -> Result<Message<'_>, String> {
+pub(super) fn read(text: &str) -> Result<Message<'_>, String> {
     let mut words = Words(text.split(' ').filter(|word| !word.is_empty()));
     let name = words.next()?;
     let kind = kind(name)?;
@@ -120,7 +120,7 @@ pub fn read(text: &str) -> Result<Message<'_>, String> {
 }
 
 /// A message that the realm sent.
-pub fn write(message: &Message<'_>) -> String {
+pub(super) fn write(message: &Message<'_>) -> String {
     let name = message.kind().name();
     let mut text = match message {
         Message::Error {
@@ -210,7 +210,7 @@ pub fn write(message: &Message<'_>) -> String {
 }
 
 /// Compares word by word, and binds the labels that are seen first; the word that differs.
-pub fn compare(
+pub(super) fn compare(
     expected: &str,
     came: &str,
     labels: &mut HashMap<String, u64>,
@@ -234,7 +234,7 @@ pub fn compare(
         .map_or(Ok(()), |extra| Err(format!("its end: {extra}")))
 }
 
-pub fn match_policy(name: &str) -> Option<MatchPolicy> {
+pub(super) fn match_policy(name: &str) -> Option<MatchPolicy> {
     match name {
         "exact" => Some(MatchPolicy::Exact),
         "prefix" => Some(MatchPolicy::Prefix),
@@ -243,7 +243,7 @@ pub fn match_policy(name: &str) -> Option<MatchPolicy> {
     }
 }
 
-pub fn features(list: &str) -> Result<ClientFeatures, String> {
+pub(super) fn features(list: &str) -> Result<ClientFeatures, String> {
     let mut features = ClientFeatures::default();
     for name in list.split(',') {
         *match name {

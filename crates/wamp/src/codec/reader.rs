@@ -23,6 +23,8 @@ pub(super) trait Reader<'a>: Sized {
         Ok(())
     }
 
+    /// Reads a null, if one comes next.
+    fn null(&mut self) -> bool;
     /// An integer that is not negative.
     fn unsigned(&mut self) -> Result<u64>;
     fn boolean(&mut self) -> Result<bool>;
@@ -35,7 +37,7 @@ pub(super) trait Reader<'a>: Sized {
     /// Walks over any value, which may have `depth_left` lists and dictionaries in one another.
     fn skip(&mut self, depth_left: usize) -> Result<()>;
 
-    /// Whether a list (not: a dictionary, a value) comes next.
+    /// What comes next.
     fn kind(&mut self) -> Result<Kind>;
     /// Where the next value begins.
     fn value_offset(&mut self) -> usize;

@@ -241,6 +241,13 @@ impl<'a> Reader<'a> for CborReader<'a> {
     }
 
     #[inline]
+    fn null(&mut self) -> bool {
+        let null = matches!(self.octets.get(self.at), Some(0xf6 | 0xf7));
+        self.at += usize::from(null);
+        null
+    }
+
+    #[inline]
     fn unsigned(&mut self) -> Result<u64> {
         match self.peek()? >> 5 {
             UNSIGNED => Ok(self.head()?.argument),

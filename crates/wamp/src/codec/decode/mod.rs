@@ -273,7 +273,8 @@ impl<'a, R: Reader<'a>> Elements<R> {
         self.read(name, |reader| read(reader, &mut room))
     }
 
-    /// Arguments and keyword arguments, as far as they are there.
+    /// Arguments and keyword arguments, as far as they are there. Some clients write null for
+    /// those that are not.
     #[inline]
     fn payload(&mut self) -> Result<Payload<'a>> {
         let mut payload = Payload {
@@ -282,14 +283,26 @@ impl<'a, R: Reader<'a>> Elements<R> {
             kwargs: &[],
         };
         if self.more()? {
-            let args = self.reader.list_octets(self.depth_left);
-            payload.args = args.map_err(|error| error.inside("arguments"))?;
+            payload.args = self.part("arguments", R::list_octets)?;
             if self.more()? {
-                let kwargs = self.reader.dict_octets(self.depth_left);
-                payload.kwargs = kwargs.map_err(|error| error.inside("keyword arguments"))?;
+                payload.kwargs = self.part("keyword arguments", R::dict_octets)?;
             }
         }
         Ok(payload)
+    }
+
+    #[inline]
+    fn part(
+        &mut self,
+        name: &'static str,
+        octets: impl FnOnce(&mut R, usize) -> Result<&'a [u8]>,
+    ) -> Result<&'a [u8]> {
+        let part = if self.reader.null() {
+            Ok::<&[u8], _>(&[])
+        } else {
+            octets(&mut self.reader, self.depth_left)
+        };
+        part.map_err(|error| error.inside(name))
     }
 }
 

@@ -130,6 +130,11 @@ impl<'a> Reader<'a> for JsonReader<'a> {
     }
 
     #[inline]
+    fn null(&mut self) -> bool {
+        self.peek() == Some(b'n') && self.literal("null").is_ok()
+    }
+
+    #[inline]
     fn unsigned(&mut self) -> Result<u64> {
         match self.peek() {
             Some(b'0'..=b'9') => (),

@@ -162,3 +162,36 @@ pub(super) fn unescape(text: &str, start: usize, end: usize) -> Result<Cow<'_, s
         at += length;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every octet at every place, with every other special octet behind it.
+    #[test]
+    fn runs_end_at_the_first_special_octet() {
+        let special = |octet: u8| octet < b' ' || octet == b'"' || octet == b'\\';
+        for octet in 0..=u8::MAX {
+            for place in 0..20 {
+                for behind in [b'"', b'\\', 0, 0x1f, b' ', b'x', 0xff] {
+                    let mut octets = [b'x'; 24];
+                    octets[place] = octet;
+                    octets[place + 1] = behind;
+                    let expected = octets.iter().position(|&octet| special(octet));
+                    assert_eq!(plain_length(&octets), expected.unwrap_or(24), "{octets:x?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn binary_is_told_from_text() {
+        assert_eq!(binary("\0"), Some(vec![]));
+        assert_eq!(binary("\0AAE="), Some(vec![0, 1]));
+        for text in [
+            "", "AAE=", "\0AAE", "\0AAE= ", "\0AAF=", "\0A-E=", "\0\0", "x\0AAE=",
+        ] {
+            assert_eq!(binary(text), None, "{text:?}");
+        }
+    }
+}

@@ -145,6 +145,13 @@ impl<'a> Reader<'a> for MsgPackReader<'a> {
     }
 
     #[inline]
+    fn null(&mut self) -> bool {
+        let null = self.octets.get(self.at) == Some(&0xc0);
+        self.at += usize::from(null);
+        null
+    }
+
+    #[inline]
     fn unsigned(&mut self) -> Result<u64> {
         let start = self.at;
         let signed = match self.peek()? {

@@ -2,7 +2,8 @@
 //!
 //! Both directions take their memory when the first compressed message passes, and a direction
 //! without context takeover gives it back after each message: a connection that is idle, or
-//! never compresses, holds none.
+//! never compresses, holds none. Keeping a compressor and resetting it would save a tenth of a
+//! message's time at most, for some 260 KiB held.
 
 use std::fmt;
 

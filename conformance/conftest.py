@@ -1,0 +1,226 @@
+"""The fixtures: one router for all links, puppets that are started once, sessions that end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rig import certificates, config, links
+from rig.links import Link
+from rig.plain import Plain
+from rig.puppet import Puppet, Session
+from rig.rawsocket import RawSocket
+from rig.router import Line, Router
+from rig.waiting import await_true
+
+DISCLOSED = "com.disclosed"
+FORBIDDEN = "com.forbidden"
+
+
+@pytest.fixture(scope="session")
+def certificate_directory(tmp_path_factory) -> Path:
+    """Make the authority and the server's certificate of this run."""
+    directory = tmp_path_factory.mktemp("certificates")
+    certificates.write(directory)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def router(tmp_path_factory, certificate_directory: Path) -> Iterator[Router]:
+    """The router that all links lead to; its exit after all that is a test of its own."""
+    running = Router(tmp_path_factory.mktemp("router"), config=everything(certificate_directory))
+    yield running
+    running.stop()
+
+
+def everything(certificate_directory: Path) -> dict:
+    """Every transport, and roles for what depends on who somebody is."""
+    anonymous = config.role(
+        "anonymous",
+        config.permission("*"),
+        config.permission(f"{DISCLOSED}.*", disclose=True),
+        config.permission(f"{FORBIDDEN}.*", call=False),
+    )
+    realms = [
+        {"name": "realm1", "roles": [anonymous, config.role("red"), config.role("blue")]},
+        {"name": "realm2", "roles": [config.role("anonymous")]},
+    ]
+    paths = {
+        "ws": {},
+        "/": {},
+        "red": {"auth": config.static("red", "ruby")},
+        "blue": {"auth": config.static("blue", "bert")},
+    }
+    return config.node(
+        realms,
+        [
+            config.universal("tcp", config.tcp(), websocket=paths),
+            config.universal("unix", config.unix()),
+            config.universal("tls", config.tls(certificate_directory)),
+        ],
+    )
+
+
+@pytest.fixture(scope="session")
+def puppets(certificate_directory: Path) -> Iterator[Callable[[str], Puppet]]:
+    """Client processes, each started when it is first needed."""
+    running: dict[str, Puppet] = {}
+
+    def puppet(client: str) -> Puppet:
+        if client not in running:
+            running[client] = Puppet(client, certificate_directory / "ca.pem")
+        return running[client]
+
+    yield puppet
+    for each in running.values():
+        each.close()
+
+
+@pytest.fixture(params=links.ALL, ids=str)
+def link(request) -> Link:
+    """Every way in turn."""
+    return request.param
+
+
+@pytest.fixture
+def place_of(router: Router, certificate_directory: Path) -> Callable[..., dict]:
+    """Say where a link finds the router."""
+
+    def place(link: Link, path: str = "/ws", of: Router | None = None) -> dict:
+        return where(of or router, link, path, certificate_directory)
+
+    return place
+
+
+def where(router: Router, link: Link, path: str, certificate_directory: Path) -> dict:
+    """Return the address of the transport named like `link.over`, as puppets take it."""
+    place = {"kind": link.kind, "over": link.over, "serializer": link.serializer}
+    if link.over == "unix":
+        socket = str(router.directory / "router.sock")
+        url = f"ws+unix:{socket}:{path}" if link.is_javascript else f"ws://localhost{path}"
+        return {**place, "path": socket, "url": url}
+    host, port = router.address(link.over)
+    scheme = "wss" if link.over == "tls" else "ws"
+    name = "localhost" if link.over == "tls" else host
+    return {
+        **place,
+        "host": host,
+        "port": port,
+        "url": f"{scheme}://{name}:{port}{path}",
+        "authority": str(certificate_directory / "ca.pem"),
+    }
+
+
+@pytest.fixture
+def new_session(puppets) -> Iterator[Callable[[str], Session]]:
+    """Make sessions that are not open yet; what the test leaves open is dropped after it."""
+    sessions: list[Session] = []
+
+    def new(client: str) -> Session:
+        session = puppets(client).session()
+        sessions.append(session)
+        return session
+
+    yield new
+    for session in sessions:
+        if session.details:
+            session.puppet.start({"session": session.name, "do": "drop"}).exception(10)
+        session.puppet.forget(session)
+
+
+@pytest.fixture
+def open_link(new_session, place_of) -> Callable[..., Session]:
+    """Open sessions over a link."""
+
+    def open_(link: Link, path: str = "/ws", realm: str = "realm1") -> Session:
+        return new_session(link.client).open(place_of(link, path), realm)
+
+    return open_
+
+
+@pytest.fixture
+def session(link: Link, open_link) -> Session:
+    """One session over the link under test."""
+    return open_link(link)
+
+
+@pytest.fixture
+def other(link: Link, open_link) -> Session:
+    """A second session over the link under test."""
+    return open_link(link)
+
+
+@pytest.fixture
+def uri(request) -> str:
+    """A URI that no other test uses."""
+    return f"com.test.n{abs(hash(request.node.nodeid)):x}"
+
+
+@pytest.fixture
+def start_router(tmp_path) -> Iterator[Callable[..., Router]]:
+    """Start routers of the test's own; they must end cleanly with it."""
+    running: list[Router] = []
+
+    def start(configuration: dict | None = None, *arguments: str) -> Router:
+        directory = tmp_path / f"node{len(running)}"
+        directory.mkdir()
+        started = Router(directory, *arguments, config=configuration)
+        running.append(started)
+        return started
+
+    yield start
+    for each in running:
+        each.stop()
+
+
+class Abused:
+    """A router that is shared by tests which mistreat it, with a session that must not notice."""
+
+    def __init__(self, router: Router, witness: RawSocket):
+        self.router = router
+        self.witness = witness
+        self.since = len(router.log)
+        self.faults = router.metrics()["crosstie_peer_faults_total"]
+
+    def address(self, transport: str) -> tuple[str, int]:
+        """Return where the router listens."""
+        return self.router.address(transport)
+
+    def expect_fault(self, peer: Plain) -> Line:
+        """The log names the peer, the fault is counted."""
+        line = self.router.await_fault(self.since, peer.name)
+        assert line.text, line
+        await_true(
+            "the fault is counted",
+            lambda: self.router.metrics()["crosstie_peer_faults_total"] > self.faults,
+        )
+        return line
+
+    def await_connections(self, count: float) -> None:
+        """Wait until so many connections are left."""
+        await_true(
+            f"{count} connections are left",
+            lambda: self.router.metrics()["crosstie_connections"] == count,
+        )
+
+
+@pytest.fixture(scope="session")
+def abused_router(tmp_path_factory) -> Iterator[tuple[Router, RawSocket]]:
+    """The router of `abused`, with its witness."""
+    router = Router(tmp_path_factory.mktemp("abused"), config=config.plain())
+    witness = RawSocket.tcp(router.address("tcp")).shake_hands().join()
+    yield router, witness
+    witness.close()
+    router.stop()
+
+
+@pytest.fixture
+def abused(abused_router) -> Iterator[Abused]:
+    """A router to mistreat; afterwards the witness and a newcomer must be served as ever."""
+    router, witness = abused_router
+    yield Abused(router, witness)
+    witness.round_trip()
+    with RawSocket.tcp(router.address("tcp")).shake_hands().join() as newcomer:
+        newcomer.round_trip()

@@ -1,0 +1,1 @@
+"""Programs that drive autobahn-python as `rig.puppet` tells them."""

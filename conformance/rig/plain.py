@@ -1,0 +1,121 @@
+"""A connection with nothing but sockets: for saying what no client library would say."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+from pathlib import Path
+
+from rig.waiting import DEADLINE_S
+
+
+class Closed(Exception):
+    """The router ended the connection; `rest` came before that and was not asked for."""
+
+    def __init__(self, rest: bytes = b""):
+        super().__init__(f"closed by the router, after {rest[:200]!r}")
+        self.rest = rest
+
+
+class Plain:
+    """Octets to and from the router."""
+
+    def __init__(self, connected: socket.socket):
+        connected.settimeout(DEADLINE_S)
+        self.socket = connected
+        self._kept = b""
+
+    @classmethod
+    def tcp(cls, address: tuple[str, int], receive_buffer: int | None = None):
+        """Connect over TCP; a small `receive_buffer` makes a peer that soon takes no more."""
+        opened = socket.socket()
+        if receive_buffer:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        opened.settimeout(DEADLINE_S)
+        opened.connect(address)
+        return cls(opened)
+
+    @classmethod
+    def unix(cls, path: Path):
+        """Connect over a Unix socket."""
+        opened = socket.socket(socket.AF_UNIX)
+        opened.settimeout(DEADLINE_S)
+        opened.connect(str(path))
+        return cls(opened)
+
+    @classmethod
+    def tls(cls, address: tuple[str, int], authority: Path):
+        """Connect over TLS, and verify the router."""
+        context = ssl.create_default_context(cafile=str(authority))
+        opened = socket.create_connection(address, DEADLINE_S)
+        return cls(context.wrap_socket(opened, server_hostname="localhost"))
+
+    @property
+    def name(self) -> str:
+        """How the router's log names this peer."""
+        host, port = self.socket.getsockname()[:2]
+        return f"{host}:{port}"
+
+    def send(self, octets: bytes) -> None:
+        """Send octets; a router that has closed already is not an error here."""
+        try:
+            self.socket.sendall(octets)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+
+    def receive(self, count: int) -> bytes:
+        """Return exactly `count` octets."""
+        while len(self._kept) < count:
+            more = self._receive_some()
+            if not more:
+                raise Closed(self._kept)
+            self._kept += more
+        octets, self._kept = self._kept[:count], self._kept[count:]
+        return octets
+
+    def receive_until(self, end: bytes) -> bytes:
+        """Return the octets up to and with `end`."""
+        while end not in self._kept:
+            more = self._receive_some()
+            if not more:
+                raise Closed(self._kept)
+            self._kept += more
+        at = self._kept.index(end) + len(end)
+        octets, self._kept = self._kept[:at], self._kept[at:]
+        return octets
+
+    def receive_all(self) -> bytes:
+        """Return everything until the router closes its side."""
+        while more := self._receive_some():
+            self._kept += more
+        octets, self._kept = self._kept, b""
+        return octets
+
+    def finish(self) -> None:
+        """Close the sending side only."""
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def reset(self) -> None:
+        """Cut the connection with a TCP reset."""
+        linger = struct.pack("ii", 1, 0)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self.socket.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _receive_some(self) -> bytes:
+        try:
+            return self.socket.recv(65536)
+        except (ConnectionResetError, BrokenPipeError):
+            # Closing with unread octets resets the connection; whoever broke the protocol
+            # while still sending has to expect that.
+            return b""

@@ -1,0 +1,163 @@
+"""A real router process: started on free ports, watched through its log, stopped by a signal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rig.waiting import DEADLINE_S
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def binary() -> Path:
+    """Return the `crosstie` to test: `$CROSSTIE`, else the workspace's debug build."""
+    return Path(os.environ.get("CROSSTIE", ROOT / "target/debug/crosstie"))
+
+
+@dataclass
+class Line:
+    """One line of the router's log."""
+
+    level: str
+    text: str
+    fields: dict[str, object] = field(default_factory=dict)
+
+
+class Router:
+    """One running `crosstie start`.
+
+    The router chooses its own free ports (`"port": 0`) and tells them in its log, so that no
+    test run can take another's. It logs JSON, which is the form with fields to check.
+    """
+
+    def __init__(self, directory: Path, *arguments: str, config: dict | None = None):
+        self.directory = directory
+        command = [str(binary()), "start", "--logformat", "json", *arguments]
+        if config is not None:
+            file = directory / "config.json"
+            file.write_text(json.dumps(config, indent=1))
+            command += ["--config", str(file)]
+        self.log: list[Line] = []
+        self._news = threading.Condition()
+        self._ended = False
+        self.process = subprocess.Popen(
+            command, cwd=directory, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+        )
+        threading.Thread(target=self._read_log, daemon=True).start()
+        try:
+            self.await_log(lambda line: line.text.startswith("Ready"))
+        except BaseException:
+            self.kill()
+            raise
+
+    def urls(self, transport: str) -> list[str]:
+        """Return where clients reach the transport with this id."""
+        for line in self.log:
+            if f"transport '{transport}' started at" in line.text:
+                return re.findall(r"\w+(?:\+unix)?://\S+", line.text)
+        raise LookupError(f"the log does not say where transport {transport} listens")
+
+    def address(self, transport: str) -> tuple[str, int]:
+        """Return host and port of a TCP transport."""
+        found = re.search(r"://([\d.]+):(\d+)", self.urls(transport)[0])
+        assert found, self.urls(transport)
+        return found[1], int(found[2])
+
+    def await_log(self, wanted: Callable[[Line], bool], since: int = 0) -> Line:
+        """Return the first line from number `since` on that is `wanted`, once it is there."""
+        with self._news:
+            at = since
+
+            def found() -> bool:
+                nonlocal at
+                while at < len(self.log):
+                    if wanted(self.log[at]):
+                        return True
+                    at += 1
+                return self._ended
+
+            in_time = self._news.wait_for(found, DEADLINE_S)
+            if in_time and at < len(self.log):
+                return self.log[at]
+            rest = "\n".join(f"  {line.level} {line.text} {line.fields}" for line in self.log[since:])
+            raise AssertionError(f"the line never came; the log from line {since} on:\n{rest}")
+
+    def await_fault(self, since: int, text: str = "") -> Line:
+        """Return the warning about a peer's fault that came after line `since`."""
+        return self.await_log(
+            lambda line: (
+                line.level == "WARN"
+                and "peer" in line.fields
+                and text.lower() in f"{line.text} {line.fields}".lower()
+            ),
+            since,
+        )
+
+    def metrics(self) -> dict[str, float]:
+        """Return every sample of /metrics of the transport `tcp`, by name with labels."""
+        samples = {}
+        for line in self.page("/metrics").splitlines():
+            if line and not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                samples[name] = float(value)
+        return samples
+
+    def page(self, path: str, transport: str = "tcp") -> str:
+        """Return the body of an HTTP page of a transport."""
+        host, port = self.address(transport)
+        with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=DEADLINE_S) as response:
+            return response.read().decode()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process."""
+        self.process.send_signal(number)
+
+    def exit_code(self) -> int:
+        """Wait for the process to end by itself and return its exit code."""
+        return self.process.wait(DEADLINE_S)
+
+    def stop(self) -> None:
+        """End it as an operator would, and hold it to a clean exit."""
+        if self.process.poll() is None:
+            self.signal(signal.SIGINT)
+            try:
+                code = self.exit_code()
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
+        else:
+            code = self.process.returncode
+        panics = [line.text for line in self.log if "panicked" in line.text]
+        assert not panics, panics
+        assert code == 0, f"the router ended with {code}"
+
+    def kill(self) -> None:
+        """End it without asking."""
+        self.process.kill()
+        self.process.wait()
+
+    def _read_log(self) -> None:
+        assert self.process.stderr is not None
+        for raw in self.process.stderr:
+            try:
+                entry = json.loads(raw)
+                fields = dict(entry["fields"])
+                line = Line(entry["level"], str(fields.pop("message", "")), fields)
+            except (ValueError, KeyError):
+                # A panic, or a complaint from before the log was set up.
+                line = Line("RAW", raw.decode(errors="replace").rstrip())
+            with self._news:
+                self.log.append(line)
+                self._news.notify_all()
+        with self._news:
+            self._ended = True
+            self._news.notify_all()

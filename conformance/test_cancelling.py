@@ -1,0 +1,64 @@
+"""Call cancelling, in every mode that the clients can say."""
+
+import pytest
+from rig.puppet import failure, result
+
+HOLD = {"do": "hold"}
+
+
+def test_kill_interrupts_the_callee_and_waits_for_it(link, session, other, uri):
+    session.register(uri, HOLD)
+    call = other.start_call(uri)
+    invoked = session.next("invoked")
+    other.cancel(call, "kill")
+    if link.is_javascript:
+        # Its callees do not know INTERRUPT and do not announce it: the router may not send
+        # it, and answers by itself.
+        assert failure(call).uri == "wamp.error.canceled"
+        session.release(invoked["invocation"], "too late")
+    else:
+        assert session.next("interrupted")["invocation"] == invoked["invocation"]
+        # What the caller gets is the callee's own answer: autobahn-python makes one of its
+        # cancelled future.
+        assert failure(call).uri == "wamp.error.runtime_error"
+    session.round_trip()
+
+
+def test_killnowait_answers_at_once_and_interrupts(link, session, other, uri):
+    if link.is_javascript:
+        pytest.skip("autobahn-js takes the router's ERROR after its own cancel for a violation")
+    session.register(uri, HOLD)
+    call = other.start_call(uri)
+    invoked = session.next("invoked")
+    other.cancel(call, "killnowait")
+    assert failure(call).uri == "wamp.error.canceled"
+    assert session.next("interrupted")["invocation"] == invoked["invocation"]
+    session.round_trip()
+
+
+def test_skip_answers_at_once_and_leaves_the_callee_alone(link, session, other, uri):
+    if link.is_javascript:
+        pytest.skip("autobahn-js takes the router's ERROR after its own cancel for a violation")
+    session.register(uri, HOLD)
+    call = other.start_call(uri)
+    invoked = session.next("invoked")
+    other.cancel(call, "skip")
+    assert failure(call).uri == "wamp.error.canceled"
+    session.round_trip()
+    assert session.told_nothing()
+    session.release(invoked["invocation"], "too late")
+    # The late answer disturbs nobody.
+    second = other.start_call(uri)
+    session.release(session.next("invoked")["invocation"], "in time")
+    assert result(second).args == ["in time"]
+
+
+def test_a_leaving_caller_interrupts_its_invocation(link, session, other, uri):
+    if link.is_javascript:
+        pytest.skip("autobahn-js's callees do not know INTERRUPT")
+    session.register(uri, HOLD)
+    other.start_call(uri)
+    invoked = session.next("invoked")
+    other.drop()
+    assert session.next("interrupted")["invocation"] == invoked["invocation"]
+    session.round_trip()

@@ -1,0 +1,391 @@
+//! The measured caller and callee against the smallest router that can route between them, over
+//! every transport and serializer; and what they say of a router that misbehaves.
+
+use std::thread;
+
+use crosstie_bench::callee::Callee;
+use crosstie_bench::caller::{Caller, PairOrder};
+use crosstie_bench::case::{Case, Transport};
+use crosstie_bench::drive::{Driven, Load, Window, drive};
+use crosstie_bench::socket::{Listener, Stream};
+use crosstie_bench::target::{Endpoint, Target};
+use crosstie_wamp::framing::rawsocket::ServerHandshake;
+use crosstie_wamp::framing::{Framing, Item, Step, batched, rawsocket, websocket};
+use crosstie_wamp::{
+    Dict, Message, Payload, RegistrationId, RequestId, Serializer, SessionId, codec,
+};
+
+const CALLS: u64 = 300;
+
+/// What the router does with the answer to a call.
+#[derive(Clone, Copy)]
+enum Manner {
+    Honest,
+    /// Answers the hundredth call with an error.
+    Error,
+    /// Changes the hundredth answer.
+    Change,
+    /// Sends the hundredth answer twice.
+    Double,
+    /// Keeps the hundredth answer until the next.
+    Swap,
+    /// Closes instead of sending the batch that the hundredth answer is in.
+    Close,
+}
+
+#[track_caller]
+fn check(case: &str, outstanding: usize, payload_octets: usize, manner: Manner) -> Driven {
+    let case: Case = case.parse().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let endpoint = Endpoint::Unix(directory.path().join("router.sock"));
+    let (listener, endpoint) = Listener::bind(&endpoint).unwrap();
+    let target = Target {
+        endpoint,
+        transport: case.transport,
+        serializer: case.serializer,
+        host: "localhost".into(),
+        resource: "/ws".into(),
+        realm: "realm1".into(),
+    };
+    let order = PairOrder {
+        target,
+        procedure: "test.echo".into(),
+        payload_octets,
+    };
+    thread::scope(|scope| {
+        scope.spawn(move || route(&listener, case, manner));
+        let callee = Callee::register(&order).unwrap();
+        let leave = callee.leaver().unwrap();
+        let serving = scope.spawn(|| callee.serve());
+        let mut caller = Caller::join(&order).unwrap();
+        let window = Window {
+            start_ns: 0,
+            end_ns: u64::MAX / 2,
+        };
+        let load = Load {
+            outstanding,
+            batch: 100,
+            window,
+            operations_max: CALLS,
+        };
+        let mut lines = 0;
+        let driven = drive(&mut caller, &load, &mut |_| lines += 1).unwrap();
+        assert_eq!(lines, driven.right / load.batch);
+        let _ = caller.leave();
+        leave();
+        let _ = serving.join().unwrap();
+        driven
+    })
+}
+
+#[test]
+fn every_transport_and_serializer() {
+    for transport in ["rawsocket", "websocket"] {
+        for serializer in Serializer::ALL {
+            for (outstanding, payload_octets) in [(1, 0), (16, 0), (4, 70_000)] {
+                let case = format!("uds-{transport}-{serializer}");
+                let driven = check(&case, outstanding, payload_octets, Manner::Honest);
+                assert_eq!(
+                    (driven.right, driven.faults.describe()),
+                    (CALLS, None),
+                    "{case}"
+                );
+            }
+        }
+    }
+    for serializer in Serializer::ALL {
+        let driven = check(
+            &format!("uds-websocket-{serializer}-batched"),
+            16,
+            0,
+            Manner::Honest,
+        );
+        assert_eq!((driven.right, driven.faults.describe()), (CALLS, None));
+    }
+}
+
+#[test]
+fn misbehaviour_is_counted() {
+    #[track_caller]
+    fn misbehave(outstanding: usize, manner: Manner, right: u64, faults: &str) {
+        let driven = check("uds-rawsocket-msgpack", outstanding, 0, manner);
+        assert_eq!(
+            (driven.right, driven.faults.describe().as_deref()),
+            (right, Some(faults))
+        );
+    }
+    misbehave(1, Manner::Error, CALLS - 1, "1 failed");
+    misbehave(1, Manner::Change, CALLS - 1, "1 wrong");
+    misbehave(8, Manner::Double, CALLS, "1 doubled");
+    misbehave(8, Manner::Swap, CALLS, "1 out of order");
+    misbehave(8, Manner::Close, 96, "8 lost");
+}
+
+/// Routes between the first two connections: the callee comes first.
+fn route(listener: &Listener, case: Case, manner: Manner) {
+    let mut callee = End::accept(listener, case);
+    callee.receive(|message| {
+        let Message::Register { request, .. } = message else {
+            panic!("{message:?}")
+        };
+        Some(Message::Registered {
+            request: *request,
+            registration: RegistrationId(1),
+        })
+    });
+    callee.flush();
+    let mut caller = End::accept(listener, case);
+    let mut answered = 0;
+    let mut kept: Vec<u8> = Vec::new();
+    loop {
+        let mut calls = 0;
+        let mut gone = false;
+        caller.receive(|message| match message {
+            Message::Call {
+                request, payload, ..
+            } => {
+                calls += 1;
+                callee.send(&Message::Invocation {
+                    request: *request,
+                    registration: RegistrationId(1),
+                    details: Default::default(),
+                    payload: *payload,
+                });
+                None
+            }
+            Message::Goodbye { .. } => {
+                gone = true;
+                Some(goodbye())
+            }
+            other => panic!("{other:?}"),
+        });
+        if gone {
+            caller.flush();
+            break;
+        }
+        callee.flush();
+        let mut yields = 0;
+        while yields < calls {
+            callee.receive(|message| {
+                let Message::Yield {
+                    request, payload, ..
+                } = message
+                else {
+                    panic!("{message:?}")
+                };
+                yields += 1;
+                answered += 1;
+                answer(
+                    &mut caller,
+                    *request,
+                    *payload,
+                    manner,
+                    answered == 100,
+                    &mut kept,
+                );
+                None
+            });
+        }
+        if matches!(manner, Manner::Close) && answered >= 100 {
+            drop(caller);
+            break;
+        }
+        caller.flush();
+    }
+    callee.receive(|message| {
+        assert!(matches!(message, Message::Goodbye { .. }));
+        Some(goodbye())
+    });
+    callee.flush();
+}
+
+fn goodbye() -> Message<'static> {
+    Message::Goodbye {
+        details: Dict::new(),
+        reason: "wamp.close.goodbye_and_out".into(),
+    }
+}
+
+fn answer(
+    caller: &mut End,
+    request: RequestId,
+    payload: Payload<'_>,
+    manner: Manner,
+    hundredth: bool,
+    kept: &mut Vec<u8>,
+) {
+    let result = Message::Result {
+        request,
+        details: Default::default(),
+        payload,
+    };
+    match (manner, hundredth) {
+        (Manner::Error, true) => caller.send(&Message::Error {
+            request_type: crosstie_wamp::MessageType::Call,
+            request,
+            details: Dict::new(),
+            error: "test.error".into(),
+            payload: Payload::EMPTY,
+        }),
+        (Manner::Change, true) => {
+            let payload = Payload {
+                args: &[0x91, 0x07],
+                ..payload
+            };
+            caller.send(&Message::Result {
+                request,
+                details: Default::default(),
+                payload,
+            });
+        }
+        (Manner::Double, true) => {
+            caller.send(&result);
+            caller.send(&result);
+        }
+        (Manner::Swap, true) => {
+            let before = caller.output.len();
+            caller.send(&result);
+            *kept = caller.output.split_off(before);
+        }
+        _ => {
+            caller.send(&result);
+            caller.output.append(kept);
+        }
+    }
+}
+
+/// One connection of the smallest router.
+struct End {
+    stream: Stream,
+    serializer: Serializer,
+    framing: Framing,
+    decoder: Decoder,
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
+
+enum Decoder {
+    RawSocket(rawsocket::Decoder),
+    WebSocket(websocket::Decoder),
+}
+
+impl End {
+    fn accept(listener: &Listener, case: Case) -> Self {
+        let stream = listener.accept().unwrap();
+        let (framing, decoder) = match case.transport {
+            Transport::RawSocket => {
+                let mut request = [0; 4];
+                stream.read_exact(&mut request).unwrap();
+                let accepted =
+                    ServerHandshake::accept(request, &[case.serializer], 1 << 24).unwrap();
+                stream.write_all(&accepted.reply).unwrap();
+                (
+                    Framing::RawSocket,
+                    Decoder::RawSocket(rawsocket::Decoder::new(1 << 24)),
+                )
+            }
+            transport => {
+                let batched = transport == Transport::WebSocketBatched;
+                upgrade(&stream, websocket::subprotocol(case.serializer, batched));
+                let config = websocket::DecoderConfig::default();
+                let decoder = websocket::Decoder::new(websocket::Role::Server, config);
+                (
+                    Framing::WebSocketServer { batched },
+                    Decoder::WebSocket(decoder),
+                )
+            }
+        };
+        let mut end = Self {
+            stream,
+            serializer: case.serializer,
+            framing,
+            decoder,
+            input: Vec::new(),
+            output: Vec::new(),
+        };
+        end.receive(|message| {
+            assert!(matches!(message, Message::Hello { .. }));
+            Some(Message::Welcome {
+                session: SessionId(1),
+                details: Dict::new(),
+            })
+        });
+        end.flush();
+        end
+    }
+
+    /// Reads until something whole is there, and queues what `answer` says to each message.
+    fn receive(&mut self, mut answer: impl FnMut(&Message<'_>) -> Option<Message<'static>>) {
+        let mut found = 0;
+        while found == 0 {
+            let mut octets = [0; 65_536];
+            let length = self.stream.read(&mut octets).unwrap();
+            assert!(length > 0, "the peer closed");
+            self.input.extend_from_slice(&octets[..length]);
+            let mut input = std::mem::take(&mut self.input);
+            let mut begin = 0;
+            loop {
+                let step = match &mut self.decoder {
+                    Decoder::RawSocket(decoder) => decoder.next(&mut input[begin..]),
+                    Decoder::WebSocket(decoder) => decoder.next(&mut input[begin..]),
+                };
+                let Step { consumed, item, .. } = step.unwrap();
+                let Some(Item::Message { octets, .. }) = item else {
+                    assert_eq!(consumed, 0);
+                    break;
+                };
+                let messages: Vec<&[u8]> = match self.framing {
+                    Framing::WebSocketServer { batched: true } => {
+                        batched::split(self.serializer, octets)
+                            .map(Result::unwrap)
+                            .collect()
+                    }
+                    _ => vec![octets],
+                };
+                for octets in messages {
+                    let limits = codec::Limits::default();
+                    let message = codec::decode(self.serializer, octets, &limits).unwrap();
+                    found += 1;
+                    if let Some(reply) = answer(&message) {
+                        append(self.framing, self.serializer, &reply, &mut self.output);
+                    }
+                }
+                begin += consumed;
+            }
+            self.input = input.split_off(begin);
+        }
+    }
+
+    fn send(&mut self, message: &Message<'_>) {
+        append(self.framing, self.serializer, message, &mut self.output);
+    }
+
+    fn flush(&mut self) {
+        self.stream
+            .write_all(&std::mem::take(&mut self.output))
+            .unwrap();
+    }
+}
+
+fn append(framing: Framing, serializer: Serializer, message: &Message<'_>, out: &mut Vec<u8>) {
+    framing
+        .frame(serializer, 0, out, |out| {
+            codec::encode(message, serializer, out)
+        })
+        .unwrap();
+}
+
+fn upgrade(stream: &Stream, subprotocol: &str) {
+    let mut octets = vec![0; 4096];
+    let mut length = 0;
+    while !octets[..length].ends_with(b"\r\n\r\n") {
+        length += stream.read(&mut octets[length..]).unwrap();
+    }
+    let (_, request) = websocket::parse_request(&octets[..length])
+        .unwrap()
+        .unwrap();
+    let upgrade = request.upgrade().unwrap();
+    assert!(upgrade.protocols.contains(&subprotocol));
+    let response = websocket::accept_response(upgrade.key, Some(subprotocol), None, &[]);
+    stream.write_all(&response).unwrap();
+}

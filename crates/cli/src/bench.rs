@@ -1,0 +1,160 @@
+//! `crosstie bench …`: the instruments.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use crosstie_bench::case::Case;
+use crosstie_bench::footprint::{FootprintOptions, footprint};
+use crosstie_bench::peer::Peer;
+use crosstie_bench::placement::Placement;
+use crosstie_bench::report::json::Build;
+use crosstie_bench::rpc::{RpcOptions, rpc};
+use crosstie_bench::target::Url;
+use crosstie_wamp::Serializer;
+
+#[derive(Subcommand)]
+pub(crate) enum Bench {
+    /// The round trip of a call, beside the machine's floor and the source document's figures.
+    Rpc(RpcArguments),
+    /// Start-up time, idle memory, memory per idle session, size of the binary.
+    Footprint(FootprintArguments),
+}
+
+/// Starts a router, and callers and callees as processes of their own.
+#[derive(clap::Args)]
+pub(crate) struct RpcArguments {
+    /// SOCKET-TRANSPORT-SERIALIZER, as in uds-rawsocket-msgpack or tcp-websocket-json (the
+    /// default: these two); may be repeated.
+    #[arg(long = "case", value_name = "CASE")]
+    cases: Vec<Case>,
+    /// same-core, split or free; may be repeated [default: same-core and split].
+    #[arg(long = "placement", value_name = "PLACEMENT")]
+    placements: Vec<Placement>,
+    /// Measured seconds of each round.
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+    /// Calls between two lines of the document's form.
+    #[arg(long, default_value_t = 1000)]
+    batch: u64,
+    /// Calls that each caller keeps in flight.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    outstanding: usize,
+    /// Pairs of caller and callee.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pairs: usize,
+    /// Octets of text in each call, beside its number.
+    #[arg(long, default_value_t = 0, value_name = "OCTETS")]
+    payload: usize,
+    /// Rounds, in each of which floor, router and peers take turns.
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// Somebody else's router instead of one that is started: ws://…, rs://…, ws+unix://…,
+    /// rs+unix://….
+    #[arg(long)]
+    url: Option<Url>,
+    /// A process of that router, for its processor time and memory; may be repeated.
+    #[arg(long = "router-pid", value_name = "PID", requires = "url")]
+    router_pids: Vec<u32>,
+    #[arg(long, default_value = "realm1")]
+    realm: String,
+    /// json, msgpack or cbor, in place of the one that a case or URL would use.
+    #[arg(long, value_parser = serializer)]
+    serializer: Option<Serializer>,
+    /// crossbar: start, measure and stop a Crossbar.io found on PATH; may be repeated.
+    #[arg(long = "peer", value_name = "PEER")]
+    peers: Vec<Peer>,
+    /// Write every round to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Start the router with its busy-poll option.
+    #[arg(long)]
+    spin: bool,
+    /// Threads of the router that is started.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    router_threads: usize,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct FootprintArguments {
+    /// Numbers of sessions to hold, growing; memory per session is between the first and the
+    /// last.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "1000,5000,10000,15000",
+        value_name = "N,…"
+    )]
+    sessions: Vec<usize>,
+    /// Starts to take the time of.
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    starts: usize,
+    /// As in bench rpc; may be repeated.
+    #[arg(long = "case", value_name = "CASE")]
+    cases: Vec<Case>,
+    /// Threads of the router that is started.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    router_threads: usize,
+    /// Write every round to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+pub(crate) fn run(bench: Bench) -> anyhow::Result<ExitCode> {
+    match bench {
+        Bench::Rpc(arguments) => drop(rpc(arguments.into())?),
+        Bench::Footprint(arguments) => drop(footprint(arguments.into())?),
+    }
+    // A figure that does not count is reported as such; only a run that failed is a failure.
+    Ok(ExitCode::SUCCESS)
+}
+
+impl From<RpcArguments> for RpcOptions {
+    fn from(arguments: RpcArguments) -> Self {
+        Self {
+            build: build(),
+            cases: arguments.cases,
+            placements: arguments.placements,
+            seconds: arguments.seconds,
+            batch: arguments.batch,
+            outstanding: arguments.outstanding,
+            pairs: arguments.pairs,
+            payload_octets: arguments.payload,
+            runs: arguments.runs,
+            url: arguments.url,
+            router_pids: arguments.router_pids,
+            realm: arguments.realm,
+            serializer: arguments.serializer,
+            peers: arguments.peers,
+            json: arguments.json,
+            spin: arguments.spin,
+            router_threads: arguments.router_threads,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<FootprintArguments> for FootprintOptions {
+    fn from(arguments: FootprintArguments) -> Self {
+        Self {
+            build: build(),
+            sessions: arguments.sessions,
+            starts: arguments.starts,
+            cases: arguments.cases,
+            router_threads: arguments.router_threads,
+            json: arguments.json,
+            ..Self::default()
+        }
+    }
+}
+
+fn build() -> Build {
+    Build {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: env!("CROSSTIE_COMMIT").to_owned(),
+    }
+}
+
+fn serializer(name: &str) -> Result<Serializer, String> {
+    Serializer::from_name(name).ok_or_else(|| "expected json, msgpack or cbor".to_owned())
+}

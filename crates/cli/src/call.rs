@@ -1,0 +1,82 @@
+//! `crosstie call`: one call, its result as JSON.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::bail;
+use crosstie_client::{CallError, CallOptions, CallReply};
+
+use crate::wamp_arguments::{
+    Connection, Given, duration, print_error, print_line, to_object, to_value,
+};
+
+/// Call a procedure and print its result as JSON.
+///
+/// A result of one argument is printed as it is, one of none as null, any other as
+/// {"args": […], "kwargs": {…}}. An error goes to standard error, with exit code 1; when the
+/// router cannot be reached the exit code is 2.
+#[derive(clap::Args)]
+pub struct CallArguments {
+    /// URI of the procedure.
+    procedure: String,
+    #[command(flatten)]
+    given: Given,
+    #[command(flatten)]
+    connection: Connection,
+    /// How long to wait for the result: 500ms, 5s, 2m; 0 waits for ever.
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    timeout: Duration,
+    /// Print progressive results as they come, one line each.
+    #[arg(long)]
+    progress: bool,
+    /// Print every result as {"args": […], "kwargs": {…}}.
+    #[arg(long)]
+    full: bool,
+    /// Let the callee know who calls.
+    #[arg(long)]
+    disclose_me: bool,
+}
+
+pub async fn run(arguments: CallArguments) -> anyhow::Result<ExitCode> {
+    let CallArguments {
+        procedure,
+        given,
+        connection,
+        timeout,
+        progress,
+        full,
+        disclose_me,
+    } = arguments;
+    let client = connection.connect().await?;
+    let mut options = CallOptions::default();
+    options.timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
+    options.disclose_me = disclose_me.then_some(true);
+    options.receive_progress = progress;
+    let show = if full { to_object } else { to_value };
+    let mut call = client.start_call(&procedure, given, options).await?;
+    let failed = loop {
+        let result = match call.next().await {
+            Ok(Some(CallReply::Progress(result) | CallReply::Result(result))) => result,
+            Ok(None) => break None,
+            Err(error) => break Some(error),
+        };
+        if !print_line(&show(&result)?)? {
+            break None;
+        }
+    };
+    // A call that is not over is cancelled.
+    drop(call);
+    client.leave().await;
+    match failed {
+        None => Ok(ExitCode::SUCCESS),
+        Some(CallError::Application(error) | CallError::Canceled(error)) => {
+            print_error(&error);
+            Ok(ExitCode::FAILURE)
+        }
+        Some(CallError::TimedOut) => {
+            eprintln!("crosstie: no result of {procedure} within {timeout:?}");
+            Ok(ExitCode::FAILURE)
+        }
+        Some(error) => bail!(error),
+    }
+}

@@ -1,0 +1,114 @@
+//! `crosstie subscribe`: the events of a topic, one line of JSON each.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use crosstie_client::{Event, SubscribeError, SubscribeOptions, Subscription, Value};
+
+use crate::wamp_arguments::{
+    Connection, Match, in_json, interrupted, print_error, print_line, text, to_object,
+};
+
+/// Subscribe to a topic and print each event as a line of JSON: {"args": […], "kwargs": {…}}.
+///
+/// It ends with an interrupt (Ctrl-C), and connects again when the connection is lost. A refusal
+/// has exit code 1; when the router cannot be reached the exit code is 2.
+#[derive(clap::Args)]
+pub struct SubscribeArguments {
+    /// URI of the topic, or a pattern with --match.
+    topic: String,
+    #[command(flatten)]
+    connection: Connection,
+    /// How topics are compared; in a wildcard pattern an empty component is any one component.
+    #[arg(long = "match", value_enum, default_value_t)]
+    match_policy: Match,
+    /// End after so many events.
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// Print also the topic, the publication's id and the publisher, as far as it is disclosed.
+    #[arg(long)]
+    details: bool,
+}
+
+pub async fn run(arguments: SubscribeArguments) -> anyhow::Result<ExitCode> {
+    let client = arguments.connection.connect_to_stay().await?;
+    let mut options = SubscribeOptions::default();
+    options.match_policy = arguments.match_policy.into();
+    let subscribed = client.subscribe_with(&arguments.topic, options).await;
+    let mut subscription = match subscribed {
+        Ok(subscription) => subscription,
+        Err(SubscribeError::Refused(error)) => {
+            print_error(&error);
+            client.leave().await;
+            return Ok(ExitCode::FAILURE);
+        }
+        Err(error) => bail!(error),
+    };
+    eprintln!("crosstie: subscribed to {}", arguments.topic);
+    let ended = tokio::select! {
+        ended = print_events(&mut subscription, arguments.count, arguments.details) => ended?,
+        interrupted = interrupted() => {
+            interrupted?;
+            Ended::Wanted
+        }
+    };
+    if let Ended::Lost = ended {
+        bail!(client.ended().await);
+    }
+    // Without a session there is nothing to unsubscribe from.
+    let _ = subscription.unsubscribe().await;
+    client.leave().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+enum Ended {
+    Wanted,
+    /// The client has given up.
+    Lost,
+}
+
+async fn print_events(
+    subscription: &mut Subscription,
+    count: Option<u64>,
+    details: bool,
+) -> anyhow::Result<Ended> {
+    let mut missed_before = 0;
+    let mut printed = 0;
+    while count.is_none_or(|count| printed < count) {
+        let Some(event) = subscription.next().await else {
+            return Ok(Ended::Lost);
+        };
+        let line = match details {
+            true => with_details(&event)?,
+            false => to_object(&event.arguments)?,
+        };
+        if !print_line(&line)? {
+            break;
+        }
+        printed += 1;
+        let missed = subscription.missed();
+        if missed > missed_before {
+            let more = missed - missed_before;
+            eprintln!("crosstie: {more} events came faster than they were printed and are lost");
+            missed_before = missed;
+        }
+    }
+    Ok(Ended::Wanted)
+}
+
+fn with_details(event: &Event) -> anyhow::Result<String> {
+    let topic = text(&Value::from(event.topic.as_str()))?;
+    let publication = event.publication;
+    let publisher = match &event.publisher {
+        None => "null".to_owned(),
+        Some(peer) => text(&Value::Dict(vec![
+            ("session".to_owned(), peer.session.0.into()),
+            ("authid".to_owned(), peer.authid.as_str().into()),
+            ("authrole".to_owned(), peer.authrole.as_str().into()),
+        ]))?,
+    };
+    let (args, kwargs) = in_json(&event.arguments)?;
+    Ok(format!(
+        r#"{{"topic":{topic},"publication":{publication},"publisher":{publisher},"args":{args},"kwargs":{kwargs}}}"#
+    ))
+}

@@ -1,0 +1,335 @@
+//! What `call`, `register`, `publish` and `subscribe` have in common: how to reach the router, and
+//! arguments in JSON.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use crosstie_client::{
+    ApplicationError, Arguments, Backoff, Client, Config, ConnectError, Dict, MatchPolicy,
+    Serializer, SessionId, State, Value,
+};
+use crosstie_wamp::codec::{self, Limits};
+
+/// How to reach the router.
+#[derive(clap::Args)]
+pub struct Connection {
+    /// Router: ws://, wss://, rs://, rss://, ws+unix:PATH or rs+unix:PATH.
+    #[arg(long, default_value = "ws://127.0.0.1:8080/ws")]
+    url: String,
+    /// Realm to join.
+    #[arg(long, default_value = "realm1")]
+    realm: String,
+    /// Serializer to ask the router for; by default any that it speaks.
+    #[arg(long, value_enum)]
+    serializer: Option<SerializerName>,
+    /// Authid to ask the router for.
+    #[arg(long)]
+    authid: Option<String>,
+    /// File with further certificate authorities to trust, in PEM.
+    #[arg(long, value_name = "FILE")]
+    ca: Vec<PathBuf>,
+    /// Trust any certificate: only for tests, since anybody may answer then.
+    #[arg(long)]
+    insecure: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SerializerName {
+    Json,
+    Msgpack,
+    Cbor,
+}
+
+/// How a URI is matched.
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub enum Match {
+    #[default]
+    Exact,
+    Prefix,
+    Wildcard,
+}
+
+impl From<Match> for MatchPolicy {
+    fn from(name: Match) -> Self {
+        match name {
+            Match::Exact => Self::Exact,
+            Match::Prefix => Self::Prefix,
+            Match::Wildcard => Self::Wildcard,
+        }
+    }
+}
+
+impl Connection {
+    /// For one request: a lost connection is an error.
+    pub async fn connect(&self) -> anyhow::Result<Client> {
+        self.connect_with(None).await
+    }
+
+    /// For as long as the user wants: a lost connection is made again, and said so.
+    pub async fn connect_to_stay(&self) -> anyhow::Result<Client> {
+        let client = self.connect_with(Some(Backoff::default())).await?;
+        tokio::spawn(report(client.state()));
+        Ok(client)
+    }
+
+    async fn connect_with(&self, reconnect: Option<Backoff>) -> anyhow::Result<Client> {
+        let mut config = Config::new(&self.url)?;
+        config.realm.clone_from(&self.realm);
+        if let Some(name) = self.serializer {
+            config.serializers = vec![match name {
+                SerializerName::Json => Serializer::Json,
+                SerializerName::Msgpack => Serializer::MsgPack,
+                SerializerName::Cbor => Serializer::Cbor,
+            }];
+        }
+        config.authenticator = std::sync::Arc::new(crosstie_client::Anonymous {
+            authid: self.authid.clone(),
+        });
+        config.tls.ca_files.clone_from(&self.ca);
+        config.tls.insecure = self.insecure;
+        config.reconnect = reconnect;
+        Client::connect(config).await.map_err(|error| {
+            let advice = advice(&error);
+            match advice {
+                Some(advice) => anyhow::anyhow!("{error}\n{advice}"),
+                None => error.into(),
+            }
+        })
+    }
+}
+
+/// What the user can do.
+fn advice(error: &ConnectError) -> Option<&'static str> {
+    Some(match error {
+        ConnectError::Dial { .. } => {
+            "Is the router running? `crosstie start` starts one; --url names another one."
+        }
+        ConnectError::Tls { .. } => {
+            "--ca names a file with the certificate authority that the router's certificate is from."
+        }
+        ConnectError::Handshake { .. } => {
+            "Does the router listen for this transport there? --url names another one, and \
+             --serializer another serializer."
+        }
+        ConnectError::Aborted { .. } => "--realm names another realm.",
+        ConnectError::TimedOut { .. } => {
+            "Something accepts connections there but does not speak WAMP; --url names another one."
+        }
+        _ => return None,
+    })
+}
+
+async fn report(mut states: tokio::sync::watch::Receiver<State>) {
+    let mut lost = false;
+    while states.changed().await.is_ok() {
+        match &*states.borrow_and_update() {
+            State::Reconnecting { attempt: 1, cause } => {
+                lost = true;
+                eprintln!("crosstie: {cause}; connecting again");
+            }
+            State::Joined(welcome) if lost => {
+                lost = false;
+                eprintln!("crosstie: joined again as session {}", welcome.session);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Arguments of a call or publication as the user writes them.
+#[derive(clap::Args)]
+pub struct Given {
+    /// Arguments, each a JSON value; what is not JSON is taken as text.
+    ///
+    /// 5 is a number, true a boolean, null is null; hello is text, and so is '"5"'. What begins
+    /// with {, [ or " must be JSON; quote it for the shell: '{"a": [1, 2]}'. Negative numbers come
+    /// behind a lone --.
+    #[arg(value_name = "ARG", value_parser = value)]
+    args: Vec<Value>,
+    /// Keyword arguments, as a JSON object.
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    kwargs: Option<Dictionary>,
+}
+
+/// A dictionary; its own type, since clap takes every `Vec` for a repeated argument.
+#[derive(Clone)]
+pub struct Dictionary(Dict);
+
+impl From<Given> for Arguments {
+    fn from(given: Given) -> Self {
+        let kwargs = given.kwargs.map_or_else(Dict::new, |kwargs| kwargs.0);
+        Self::new(given.args, kwargs)
+    }
+}
+
+/// A value as the user writes it: JSON, or text that cannot be mistaken for JSON.
+pub fn value(text: &str) -> anyhow::Result<Value> {
+    match json(text) {
+        Ok(value) => Ok(value),
+        Err(error) if text.trim_start().starts_with(['{', '[', '"']) => {
+            bail!("begins like JSON but is none: {error}; text that begins so is written '\"…\"'")
+        }
+        Err(_) => Ok(Value::from(text)),
+    }
+}
+
+/// A JSON value.
+pub fn json(text: &str) -> anyhow::Result<Value> {
+    let value = codec::decode_value(Serializer::Json, text.as_bytes(), &Limits::default())?;
+    Ok(value)
+}
+
+fn object(text: &str) -> anyhow::Result<Dictionary> {
+    match json(text)? {
+        Value::Dict(dict) => Ok(Dictionary(dict)),
+        _ => bail!("expected a JSON object"),
+    }
+}
+
+/// `500ms`, `5s`, `2m`, `1h`; a bare number is seconds.
+pub fn duration(text: &str) -> anyhow::Result<Duration> {
+    let end = text.find(|c: char| c != '.' && !c.is_ascii_digit());
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+    let seconds = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => bail!("expected a unit of ms, s, m or h, got {unit:?}"),
+    };
+    let number: f64 = number
+        .parse()
+        .context("expected a number, such as the 5 of 5s")?;
+    Ok(Duration::try_from_secs_f64(number * seconds)?)
+}
+
+/// A session id.
+pub fn session(text: &str) -> anyhow::Result<SessionId> {
+    Ok(SessionId(text.parse()?))
+}
+
+/// Both kinds of arguments as one JSON object.
+pub fn to_object(arguments: &Arguments) -> anyhow::Result<String> {
+    let (args, kwargs) = in_json(arguments)?;
+    Ok(format!(r#"{{"args":{args},"kwargs":{kwargs}}}"#))
+}
+
+/// The only argument as it is, `null` when there is none, and else one JSON object.
+pub fn to_value(arguments: &Arguments) -> anyhow::Result<String> {
+    let (args, kwargs) = in_json(arguments)?;
+    match (arguments.args(), kwargs.as_str()) {
+        (Ok([]), "{}") => Ok("null".to_owned()),
+        (Ok([value]), "{}") => text(value),
+        _ => Ok(format!(r#"{{"args":{args},"kwargs":{kwargs}}}"#)),
+    }
+}
+
+/// The arguments as a JSON list and the keyword arguments as a JSON object.
+pub fn in_json(arguments: &Arguments) -> anyhow::Result<(String, String)> {
+    let json = arguments.to_json();
+    json.context("the router sent what JSON cannot hold")
+}
+
+/// A value in JSON.
+pub fn text(value: &Value) -> anyhow::Result<String> {
+    let mut octets = Vec::new();
+    codec::encode_value(value, Serializer::Json, &mut octets)?;
+    Ok(String::from_utf8(octets)?)
+}
+
+/// Prints one line at once, also into a pipe. `false`: whoever read it has gone.
+pub fn print_line(line: &str) -> io::Result<bool> {
+    let mut out = io::stdout().lock();
+    let written = writeln!(out, "{line}").and_then(|()| out.flush());
+    match written {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Prints an ERROR's URI and arguments where errors go.
+pub fn print_error(error: &ApplicationError) {
+    eprintln!("crosstie: {error}");
+}
+
+/// Waits until the user interrupts.
+pub async fn interrupted() -> anyhow::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut terminated = signal(SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted?,
+        _ = terminated.recv() => {}
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values() {
+        let check = |given: &str, json: &str| {
+            let value = value(given).map_err(|error| error.to_string());
+            match value {
+                Ok(value) => assert_eq!(text(&value).unwrap(), json, "{given}"),
+                Err(error) => assert!(error.contains(json), "{given}: {error}"),
+            }
+        };
+        check("5", "5");
+        check("-2.5", "-2.5");
+        check("true", "true");
+        check("null", "null");
+        check("\"5\"", "\"5\"");
+        check("hello", "\"hello\"");
+        check("hello world", "\"hello world\"");
+        check("", "\"\"");
+        check("5 apples", "\"5 apples\"");
+        check("True", "\"True\"");
+        check(" [1, {\"a\": null}] ", "[1,{\"a\":null}]");
+        check("[1", "begins like JSON but is none");
+        check("{a: 1}", "begins like JSON but is none");
+        check("\"a", "begins like JSON but is none");
+    }
+
+    #[test]
+    fn durations() {
+        let check = |given: &str, expected: Option<u64>| {
+            let millis = duration(given)
+                .ok()
+                .map(|duration| duration.as_millis() as u64);
+            assert_eq!(millis, expected, "{given}");
+        };
+        check("5s", Some(5000));
+        check("5", Some(5000));
+        check("0.5", Some(500));
+        check("250ms", Some(250));
+        check("2m", Some(120_000));
+        check("1h", Some(3_600_000));
+        check("", None);
+        check("s", None);
+        check("5 s", None);
+        check("-1s", None);
+        check("1d", None);
+        check("1.1.1s", None);
+    }
+
+    #[test]
+    fn results() {
+        let check = |args: &str, kwargs: &str, line: &str| {
+            let arguments = Arguments::from_json(args, kwargs).unwrap();
+            assert_eq!(to_value(&arguments).unwrap(), line);
+        };
+        check("", "", "null");
+        check("[5]", "", "5");
+        check("[[1,2]]", "{}", "[1,2]");
+        check("[1,2]", "", r#"{"args":[1,2],"kwargs":{}}"#);
+        check("[1]", r#"{"a":2}"#, r#"{"args":[1],"kwargs":{"a":2}}"#);
+        check("", r#"{"a":2}"#, r#"{"args":[],"kwargs":{"a":2}}"#);
+    }
+}

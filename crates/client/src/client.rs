@@ -1,0 +1,153 @@
+//! The handle of an application: connect, publish, leave.
+
+use std::sync::Arc;
+
+use crosstie_wamp::{PublicationId, PublishOptions};
+use tokio::sync::{oneshot, watch};
+
+use crate::arguments::Arguments;
+use crate::config::Config;
+use crate::drive;
+use crate::error::{ConnectError, Disconnected, Failure, PublishError, Unsendable};
+use crate::shared::{Active, Listeners, Reply, Shared, State, Waiter};
+
+/// A client of one realm of one router.
+///
+/// Clones are the same client. It leaves the realm when the last clone, [`Subscription`],
+/// [`Registration`] and [`Call`] of it is dropped, or with [`leave`](Self::leave). When the
+/// connection is lost, everything that waits for an answer fails; the client then reconnects as
+/// its [`Backoff`](crate::Backoff) says, and registers and subscribes anew what was registered
+/// and subscribed. Until then every operation fails at once with the reason.
+///
+/// [`Subscription`]: crate::Subscription
+/// [`Registration`]: crate::Registration
+/// [`Call`]: crate::Call
+#[derive(Clone, Debug)]
+pub struct Client {
+    handle: Arc<Handle>,
+}
+
+#[derive(Debug)]
+struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.leave();
+    }
+}
+
+impl Client {
+    /// Connects to a URL, or as a [`Config`] says, and joins the realm.
+    ///
+    /// Must be called inside a tokio runtime, which then also runs the connection.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = crosstie_client::Client::connect("ws://127.0.0.1:8080/ws").await?;
+    /// let time = client.call("com.example.time", ()).await?;
+    /// client.leave().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn connect<C>(config: C) -> Result<Self, ConnectError>
+    where
+        C: TryInto<Config>,
+        ConnectError: From<C::Error>,
+    {
+        let config = config.try_into()?;
+        let joined = drive::join_first(&config).await?;
+        let active = Active {
+            session: joined.session,
+            outgoing: joined.link.outgoing,
+        };
+        let shared = Arc::new(Shared::new(config, active, joined.welcome));
+        let connection = drive::Connection::new(joined.link.stream, joined.link.incoming);
+        tokio::spawn(drive::drive(Arc::clone(&shared), connection));
+        let handle = Arc::new(Handle { shared });
+        Ok(Self { handle })
+    }
+
+    /// Publishes without asking for an answer: the router says nothing when it refuses.
+    pub async fn publish(
+        &self,
+        topic: &str,
+        arguments: impl Into<Arguments>,
+    ) -> Result<(), PublishError> {
+        let options = PublishOptions::default();
+        self.publish_with(topic, arguments, options).await?;
+        Ok(())
+    }
+
+    /// Publishes with options; with `acknowledge` it waits for the router's answer, and gives
+    /// the publication's id.
+    pub async fn publish_with(
+        &self,
+        topic: &str,
+        arguments: impl Into<Arguments>,
+        options: PublishOptions,
+    ) -> Result<Option<PublicationId>, PublishError> {
+        let arguments = arguments.into();
+        let acknowledge = options.acknowledge;
+        let publish = |active: &mut Active, waiter| {
+            arguments.with_payload(active.outgoing.serializer(), |payload| {
+                let out = &mut active.outgoing;
+                let session = &mut active.session;
+                session.publish(topic, options, *payload, waiter, out)
+            })?
+        };
+        if !acknowledge {
+            let sent = self.shared().send(|active, _| publish(active, None));
+            sent.await?;
+            return Ok(None);
+        }
+        let answer = self.ask(|active, _, waiter| publish(active, Some(waiter)));
+        Ok(match answer.await? {
+            Reply::Published(publication) => Some(publication),
+            _ => None,
+        })
+    }
+
+    /// Leaves the realm and closes the connection, within the configured time.
+    pub async fn leave(self) {
+        self.shared().leave();
+        self.ended().await;
+    }
+
+    /// Waits until the client has ended: it left, or gave up reconnecting.
+    pub async fn ended(&self) -> Disconnected {
+        let mut states = self.state();
+        let ended = states.wait_for(|state| matches!(state, State::Ended(_)));
+        match ended.await.as_deref() {
+            Ok(State::Ended(cause)) => cause.clone(),
+            // The sender is in what this handle holds.
+            _ => Disconnected::Left,
+        }
+    }
+
+    /// Where the client stands, now and from now on.
+    pub fn state(&self) -> watch::Receiver<State> {
+        self.shared().state.subscribe()
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(crate) async fn ask(
+        &self,
+        act: impl FnOnce(&mut Active, &mut Listeners, Waiter) -> Result<(), Unsendable>,
+    ) -> Result<Reply, Failure> {
+        let (sender, receiver) = oneshot::channel();
+        let shared = self.shared();
+        let waiter = Waiter::Answer(sender);
+        let sent = shared.send(|active, listeners| act(active, listeners, waiter));
+        sent.await?;
+        // The session answers whoever waits before it is dropped.
+        receiver
+            .await
+            .unwrap_or(Err(Failure::Disconnected(Disconnected::Left)))
+    }
+}

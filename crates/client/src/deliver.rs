@@ -1,0 +1,268 @@
+//! What the router's messages mean, carried to whom they are for.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crosstie_wamp::{
+    Disclosed, EventDetails, InvocationDetails, Message, Payload, PublicationId, RequestId,
+};
+use tokio::sync::{mpsc, watch};
+
+use crate::arguments::Arguments;
+use crate::drive::{Restoring, cause_of};
+use crate::error::{ApplicationError, Disconnected, Failure};
+use crate::invocation::{
+    Delivery, Interrupt, Interrupts, Invocation, Peer, Progress, Responder, Running, Unanswered,
+};
+use crate::session::{Answer, Effect, ListenerKey, Violation};
+use crate::shared::{Active, Inner, ListenerKind, Listeners, Reply, Shared, Waiter};
+use crate::subscription::Event;
+
+/// Handles one message; `Some` ends the session.
+pub(crate) fn deliver(
+    inner: &mut Inner,
+    shared: &Arc<Shared>,
+    message: Message<'_>,
+    restoring: &mut Restoring,
+) -> Result<Option<Disconnected>, Violation> {
+    let Inner {
+        active, listeners, ..
+    } = inner;
+    let Some(active) = active else {
+        return Ok(None);
+    };
+    let session = active.session.id();
+    let effect = active.session.handle(message, &mut active.outgoing)?;
+    match effect {
+        Effect::None | Effect::Joined { .. } | Effect::Challenged { .. } => {}
+        Effect::Aborted(error) => return Ok(Some(Disconnected::Aborted(error))),
+        Effect::Left { asked, error } => return Ok(Some(cause_of(asked, error))),
+        Effect::Answered { waiter, answer } => {
+            settle(waiter, answer, listeners, shared, restoring);
+        }
+        Effect::Progress {
+            request,
+            waiter,
+            payload,
+        } => {
+            if !progress(waiter, &payload) {
+                let out = &mut active.outgoing;
+                // A CANCEL fits into every message.
+                let _ = active.session.cancel(request, Default::default(), out);
+            }
+        }
+        Effect::Event {
+            listeners: keys,
+            topic,
+            publication,
+            details,
+            payload,
+        } => {
+            let event = event(topic, publication, &details, &payload);
+            for key in keys {
+                deliver_event(listeners, *key, &event);
+            }
+        }
+        Effect::Interrupted { running, options } => {
+            let interrupt = Interrupt::new(&options);
+            running.interrupt.send_replace(Some(interrupt));
+        }
+        Effect::Continued {
+            request,
+            running,
+            last,
+            payload,
+        } => {
+            let arguments = Arguments::from_payload(&payload);
+            let chunks = match last {
+                true => running.chunks.take(),
+                false => running.chunks.clone(),
+            };
+            let taken = chunks.is_none_or(|chunks| chunks.try_send(arguments).is_ok());
+            if !taken {
+                refuse(active, request);
+            }
+        }
+        Effect::Invoked {
+            request,
+            key,
+            details,
+            payload,
+        } => {
+            let responder = Responder {
+                shared: Arc::clone(shared),
+                session,
+                request,
+            };
+            let running = invoke(listeners, key, responder, details, &payload);
+            match running {
+                Some(running) => active.session.attach(request, running),
+                None => refuse(active, request),
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Asks the session for every listener that it was not asked for.
+pub(crate) fn restore(inner: &mut Inner) {
+    let Inner {
+        active, listeners, ..
+    } = inner;
+    let Some(Active { session, outgoing }) = active else {
+        return;
+    };
+    for (&key, listener) in listeners.iter_mut().filter(|(_, listener)| !listener.asked) {
+        let waiter = Waiter::Restoration(key);
+        let asked = match &listener.kind {
+            ListenerKind::Registration {
+                procedure, options, ..
+            } => session.register(key, procedure, options.clone(), waiter, outgoing),
+            ListenerKind::Subscription {
+                topic,
+                match_policy,
+                ..
+            } => session.subscribe(key, topic, *match_policy, waiter, outgoing),
+        };
+        // What fit into the first session's messages fits into the next one's, unless that
+        // router accepts less: then it will not be restored.
+        listener.asked = asked.is_ok();
+    }
+}
+
+fn settle(
+    waiter: Waiter,
+    answer: Answer<'_>,
+    listeners: &mut Listeners,
+    shared: &Shared,
+    restoring: &mut Restoring,
+) {
+    let outcome = match answer {
+        Answer::Result(payload) => Ok(Reply::Result(Arguments::from_payload(&payload))),
+        Answer::Published(publication) => Ok(Reply::Published(publication)),
+        Answer::Done => Ok(Reply::Done),
+        Answer::Refused { uri, payload } => {
+            let arguments = Arguments::from_payload(&payload);
+            Err(Failure::Refused(ApplicationError::new(uri, arguments)))
+        }
+    };
+    if let (Waiter::Restoration(key), Err(_)) = (&waiter, &outcome)
+        && let Some(listener) = listeners.get_mut(key)
+    {
+        listener.asked = false;
+        restoring.refused(&shared.config);
+    }
+    waiter.settle(outcome);
+}
+
+/// Hands over a progressive result; `false` when the call is to be cancelled.
+fn progress(waiter: &mut Waiter, payload: &Payload<'_>) -> bool {
+    let Waiter::Results { results, overflow } = waiter else {
+        // Nobody asked for progressive results.
+        return true;
+    };
+    if overflow.load(Ordering::Relaxed) {
+        return true;
+    }
+    // The last place is the last result's.
+    if results.capacity() <= 1 {
+        overflow.store(true, Ordering::Relaxed);
+        return false;
+    }
+    let arguments = Arguments::from_payload(payload);
+    // When the receiver is gone the call is being cancelled already.
+    let _ = results.try_send(Ok(Reply::Progress(arguments)));
+    true
+}
+
+fn event(
+    topic: &str,
+    publication: PublicationId,
+    details: &EventDetails<'_>,
+    payload: &Payload<'_>,
+) -> Event {
+    Event {
+        publication,
+        topic: details.topic.as_deref().unwrap_or(topic).to_owned(),
+        publisher: details.publisher.as_ref().map(peer),
+        arguments: Arguments::from_payload(payload),
+    }
+}
+
+fn deliver_event(listeners: &Listeners, key: ListenerKey, event: &Event) {
+    let listener = listeners.get(&key).map(|listener| &listener.kind);
+    if let Some(ListenerKind::Subscription { queue, missed, .. }) = listener
+        && queue.try_send(event.clone()).is_err()
+    {
+        missed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Queues an invocation for its handler; `None` when there is no room for it, or no handler.
+fn invoke(
+    listeners: &Listeners,
+    key: ListenerKey,
+    responder: Responder,
+    details: InvocationDetails<'_>,
+    payload: &Payload<'_>,
+) -> Option<Running> {
+    let Some(ListenerKind::Registration {
+        procedure,
+        queue,
+        chunks_max,
+        ..
+    }) = listeners.get(&key).map(|listener| &listener.kind)
+    else {
+        return None;
+    };
+    // Reserved first: a delivery that finds no room would have to be dropped under the lock,
+    // and its drop answers the invocation.
+    let place = queue.try_reserve().ok()?;
+    let (interrupt, receiver) = watch::channel(None);
+    let (chunks, chunks_receiver) = match details.progress {
+        true => {
+            let (sender, receiver) = mpsc::channel(*chunks_max);
+            (Some(sender), Some(receiver))
+        }
+        false => (None, None),
+    };
+    let invocation = Invocation {
+        arguments: Arguments::from_payload(payload),
+        procedure: match details.procedure {
+            Some(called) => called.as_ref().into(),
+            None => Arc::clone(procedure),
+        },
+        caller: details.caller.as_ref().map(peer),
+        timeout: Some(Duration::from_millis(details.timeout_ms)).filter(|time| !time.is_zero()),
+        chunks: chunks_receiver,
+        progress: Progress {
+            wanted: details.receive_progress,
+            responder: responder.clone(),
+        },
+        interrupts: Interrupts { receiver },
+    };
+    place.send(Delivery {
+        invocation,
+        unanswered: Unanswered::new(responder),
+    });
+    Some(Running { interrupt, chunks })
+}
+
+fn peer(disclosed: &Disclosed<'_>) -> Peer {
+    Peer {
+        session: disclosed.session,
+        authid: disclosed.authid.as_ref().to_owned(),
+        authrole: disclosed.authrole.as_ref().to_owned(),
+    }
+}
+
+/// Answers that the callee has no room for an invocation, or for a chunk of it.
+fn refuse(active: &mut Active, request: RequestId) {
+    let out = &mut active.outgoing;
+    let uri = "wamp.error.unavailable";
+    // An ERROR without arguments fits into every message.
+    let _ = active
+        .session
+        .yield_error(request, uri, Payload::EMPTY, out);
+}

@@ -1,0 +1,285 @@
+//! What a procedure's handler is given, and how its answer finds the way back.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosstie_wamp::{CancelMode, InterruptOptions, Payload, RequestId, SessionId, YieldOptions};
+use tokio::sync::{mpsc, watch};
+
+use crate::arguments::Arguments;
+use crate::error::{ApplicationError, Failure, ProgressError, Unsendable};
+use crate::shared::Shared;
+
+/// One call of a registered procedure.
+#[derive(Debug)]
+pub struct Invocation {
+    /// What the procedure was called with; of a progressive call, its first chunk.
+    pub arguments: Arguments,
+    pub(crate) procedure: Arc<str>,
+    pub(crate) caller: Option<Peer>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) chunks: Option<mpsc::Receiver<Arguments>>,
+    pub(crate) progress: Progress,
+    pub(crate) interrupts: Interrupts,
+}
+
+/// Somebody else in the realm, as far as the router discloses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    pub session: SessionId,
+    pub authid: String,
+    pub authrole: String,
+}
+
+/// Sends progressive results; see [`Invocation::progress`].
+#[derive(Clone, Debug)]
+pub struct Progress {
+    pub(crate) wanted: bool,
+    pub(crate) responder: Responder,
+}
+
+/// Tells that the call was cancelled; see [`Invocation::interrupts`].
+#[derive(Clone, Debug)]
+pub struct Interrupts {
+    pub(crate) receiver: watch::Receiver<Option<Interrupt>>,
+}
+
+/// Why a call's answer is not wanted any more.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interrupt {
+    pub mode: Option<CancelMode>,
+    /// The error URI to answer with, for instance `wamp.error.canceled`.
+    pub reason: String,
+}
+
+impl Invocation {
+    /// The URI that was called; it differs from the registered one where that is a pattern.
+    pub fn procedure(&self) -> &str {
+        &self.procedure
+    }
+
+    /// Who called, if the router tells.
+    pub fn caller(&self) -> Option<&Peer> {
+        self.caller.as_ref()
+    }
+
+    /// The caller's timeout, when the registration asked to keep it itself.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    /// Whether the caller takes progressive results.
+    pub fn is_progress_wanted(&self) -> bool {
+        self.progress.wanted
+    }
+
+    /// Sends a progressive result.
+    pub async fn progress(&self, arguments: impl Into<Arguments>) -> Result<(), ProgressError> {
+        self.progress.send(arguments).await
+    }
+
+    /// To send progressive results from somewhere else.
+    pub fn progress_sender(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// The caller's next chunk; `None` when the last has come, or the call was cancelled.
+    pub async fn next_chunk(&mut self) -> Option<Arguments> {
+        self.chunks.as_mut()?.recv().await
+    }
+
+    /// To learn from somewhere else that the call was cancelled.
+    pub fn interrupts(&self) -> Interrupts {
+        self.interrupts.clone()
+    }
+
+    /// Waits until the call is cancelled. Of use only with
+    /// [`OnInterrupt::Tell`](crate::OnInterrupt::Tell): otherwise the handler's future is dropped
+    /// before it could notice.
+    pub async fn interrupted(&mut self) -> Interrupt {
+        self.interrupts.interrupted().await
+    }
+}
+
+impl Progress {
+    /// Sends a progressive result.
+    pub async fn send(&self, arguments: impl Into<Arguments>) -> Result<(), ProgressError> {
+        if !self.wanted {
+            return Err(ProgressError::NotWanted);
+        }
+        let options = YieldOptions {
+            progress: true,
+            passthru: None,
+        };
+        match self.responder.answer(options, &arguments.into()).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(ProgressError::Over),
+            Err(Failure::Unsendable(error)) => Err(ProgressError::Unsendable(error)),
+            Err(Failure::Disconnected(error)) => Err(ProgressError::Disconnected(error)),
+            // Nothing answers a YIELD.
+            Err(Failure::Refused(_)) => Err(ProgressError::Over),
+        }
+    }
+}
+
+impl Interrupts {
+    /// Waits until the call is cancelled.
+    pub async fn interrupted(&mut self) -> Interrupt {
+        // The sender goes with the session: then nobody can be answered any more.
+        match self.receiver.wait_for(Option::is_some).await {
+            Ok(interrupt) => interrupt.clone().unwrap_or_else(Interrupt::lost),
+            Err(_) => Interrupt::lost(),
+        }
+    }
+
+    /// Whether the call was cancelled.
+    pub fn is_interrupted(&self) -> bool {
+        self.receiver.has_changed().is_err() || self.receiver.borrow().is_some()
+    }
+}
+
+impl Interrupt {
+    pub(crate) fn new(options: &InterruptOptions<'_>) -> Self {
+        let reason = options.reason.as_deref();
+        Self {
+            mode: options.mode,
+            reason: reason.unwrap_or("wamp.error.canceled").to_owned(),
+        }
+    }
+
+    fn lost() -> Self {
+        Self {
+            mode: None,
+            reason: "wamp.error.canceled".to_owned(),
+        }
+    }
+}
+
+impl From<Interrupt> for ApplicationError {
+    fn from(interrupt: Interrupt) -> Self {
+        Self::new(interrupt.reason, ())
+    }
+}
+
+/// An invocation on its way to the handler.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    pub(crate) invocation: Invocation,
+    pub(crate) unanswered: Unanswered,
+}
+
+/// What the session keeps of an invocation.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) interrupt: watch::Sender<Option<Interrupt>>,
+    /// `None` once the last chunk has come.
+    pub(crate) chunks: Option<mpsc::Sender<Arguments>>,
+}
+
+/// Where an invocation's answers go: to the session that it came from, or nowhere.
+#[derive(Clone)]
+pub(crate) struct Responder {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) session: SessionId,
+    pub(crate) request: RequestId,
+}
+
+impl fmt::Debug for Responder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Responder({}, {})", self.session, self.request)
+    }
+}
+
+impl Responder {
+    async fn answer(&self, options: YieldOptions, arguments: &Arguments) -> Result<bool, Failure> {
+        let sent = self.shared.send(|active, _| {
+            if active.session.id() != self.session {
+                return Ok(false);
+            }
+            arguments.with_payload(active.outgoing.serializer(), |payload| {
+                let out = &mut active.outgoing;
+                let session = &mut active.session;
+                session.yield_result(self.request, options, *payload, out)
+            })?
+        });
+        sent.await
+    }
+
+    async fn refuse(&self, error: &ApplicationError) -> Result<bool, Failure> {
+        let sent = self.shared.send(|active, _| {
+            if active.session.id() != self.session {
+                return Ok(false);
+            }
+            let serializer = active.outgoing.serializer();
+            error.arguments.with_payload(serializer, |payload| {
+                let out = &mut active.outgoing;
+                let session = &mut active.session;
+                session.yield_error(self.request, &error.uri, *payload, out)
+            })?
+        });
+        sent.await
+    }
+}
+
+/// The obligation to answer an invocation. Dropped, because the handler panicked or its task was
+/// ended, it answers with an error: no caller waits for ever.
+#[derive(Debug)]
+pub(crate) struct Unanswered {
+    responder: Responder,
+    answered: bool,
+}
+
+impl Unanswered {
+    pub(crate) fn new(responder: Responder) -> Self {
+        Self {
+            responder,
+            answered: false,
+        }
+    }
+
+    /// Answers for good.
+    pub(crate) async fn answer(mut self, outcome: Result<Arguments, ApplicationError>) {
+        let sent = match outcome {
+            Ok(arguments) => {
+                let options = YieldOptions::default();
+                self.responder.answer(options, &arguments).await
+            }
+            Err(error) => self.responder.refuse(&error).await,
+        };
+        if let Err(Failure::Unsendable(error)) = sent {
+            let uri = match &error {
+                Unsendable::TooLong { .. } => "wamp.error.payload_size_exceeded",
+                Unsendable::Arguments(_) => "wamp.error.invalid_payload",
+            };
+            let error = ApplicationError::new(uri, crate::args![error.to_string()]);
+            // Without a session there is nobody left to tell.
+            let _ = self.responder.refuse(&error).await;
+        }
+        self.answered = true;
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
+        let Responder {
+            shared,
+            session,
+            request,
+        } = &self.responder;
+        shared.send_now(|active| {
+            if active.session.id() == *session {
+                let uri = "wamp.error.runtime_error";
+                let out = &mut active.outgoing;
+                active
+                    .session
+                    .yield_error(*request, uri, Payload::EMPTY, out)?;
+            }
+            Ok(())
+        });
+    }
+}

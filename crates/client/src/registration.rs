@@ -1,0 +1,257 @@
+//! Procedures that this client offers.
+
+use std::sync::Arc;
+
+use crosstie_wamp::{InvocationPolicy, MatchPolicy};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinHandle;
+
+use crate::arguments::Arguments;
+use crate::client::Client;
+use crate::error::{ApplicationError, Failure, RegisterError};
+use crate::invocation::{Delivery, Invocation};
+use crate::session::ListenerKey;
+use crate::shared::{Listener, ListenerKind, Reply, Shared};
+
+/// How a procedure is registered and served.
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub struct RegisterOptions {
+    pub match_policy: MatchPolicy,
+    /// Which callee is invoked, when several may register.
+    pub invoke: InvocationPolicy,
+    /// Whether the handler keeps the caller's timeout, instead of the router. Default: no.
+    pub forward_timeout: bool,
+    /// Handlers that run at once. Default: 64.
+    pub running_max: u32,
+    /// Invocations that wait for a handler; a further one is answered at once with
+    /// `wamp.error.unavailable`. Default: 1,024.
+    pub waiting_max: usize,
+    /// Chunks of one progressive call that wait for its handler; with one more the call is
+    /// answered with `wamp.error.unavailable`. Default: 64.
+    pub chunks_max: usize,
+    pub on_interrupt: OnInterrupt,
+}
+
+/// More handlers at once than any process has room for, and fewer than a semaphore can count.
+const RUNNING_MOST: u32 = 1 << 24;
+
+/// What happens to a handler whose caller does not want an answer any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnInterrupt {
+    /// Its future is dropped, and the call answered with the reason's error.
+    #[default]
+    Drop,
+    /// It goes on, and may look at [`Invocation::interrupts`].
+    Tell,
+}
+
+impl Default for RegisterOptions {
+    fn default() -> Self {
+        Self {
+            match_policy: MatchPolicy::default(),
+            invoke: InvocationPolicy::default(),
+            forward_timeout: false,
+            running_max: 64,
+            waiting_max: 1024,
+            chunks_max: 64,
+            on_interrupt: OnInterrupt::default(),
+        }
+    }
+}
+
+/// A registered procedure. It stays registered when this is dropped, for as long as its client
+/// is joined.
+#[derive(Debug)]
+pub struct Registration {
+    client: Client,
+    key: ListenerKey,
+    serving: JoinHandle<()>,
+}
+
+impl Registration {
+    /// Takes the procedure back, and waits until every handler that still runs has answered; so
+    /// no handler of this procedure should wait for it.
+    pub async fn unregister(self) -> Result<(), RegisterError> {
+        let Self {
+            client,
+            key,
+            serving,
+        } = self;
+        let answered = client.ask(|active, _, waiter| {
+            let out = &mut active.outgoing;
+            let unknown = active.session.unregister(key, Some(waiter), out)?;
+            if let Some(waiter) = unknown {
+                waiter.settle(Ok(Reply::Done));
+            }
+            Ok(())
+        });
+        let answer = answered.await;
+        // This ends the queue, and with it the serving task.
+        client.shared().remove_listener(key);
+        // Only a runtime that is going down cancels it.
+        let _ = serving.await;
+        match answer {
+            // Without a session there is nothing to take back, and nothing will be restored.
+            Ok(_) | Err(Failure::Disconnected(_)) => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+impl Client {
+    /// Offers a procedure: `handler` is called with each invocation, on a task of its own.
+    ///
+    /// An error or a panic of the handler is an ERROR to the caller. After a reconnection the
+    /// procedure is registered again.
+    ///
+    /// ```no_run
+    /// # async fn example(client: crosstie_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use crosstie_client::{ApplicationError, args};
+    ///
+    /// client
+    ///     .register("com.example.add", |invocation| async move {
+    ///         let wrong = |error: crosstie_client::ArgumentError| {
+    ///             ApplicationError::new("wamp.error.invalid_argument", args![error.to_string()])
+    ///         };
+    ///         let a: i64 = invocation.arguments.argument(0).map_err(wrong)?;
+    ///         let b: i64 = invocation.arguments.argument(1).map_err(wrong)?;
+    ///         Ok(args![a + b])
+    ///     })
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn register<H, F>(
+        &self,
+        procedure: &str,
+        handler: H,
+    ) -> Result<Registration, RegisterError>
+    where
+        H: Fn(Invocation) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Arguments, ApplicationError>> + Send + 'static,
+    {
+        let options = RegisterOptions::default();
+        self.register_with(procedure, options, handler).await
+    }
+
+    /// As [`register`](Self::register), with options.
+    pub async fn register_with<H, F>(
+        &self,
+        procedure: &str,
+        options: RegisterOptions,
+        handler: H,
+    ) -> Result<Registration, RegisterError>
+    where
+        H: Fn(Invocation) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Arguments, ApplicationError>> + Send + 'static,
+    {
+        let (queue, deliveries) = mpsc::channel(options.waiting_max.max(1));
+        let wire_options = crosstie_wamp::RegisterOptions {
+            match_policy: options.match_policy,
+            invoke: options.invoke,
+            forward_timeout: options.forward_timeout,
+        };
+        let kind = ListenerKind::Registration {
+            procedure: procedure.into(),
+            options: wire_options.clone(),
+            chunks_max: options.chunks_max.max(1),
+            queue,
+        };
+        let attempt = Attempt {
+            shared: Arc::clone(self.shared()),
+            key: self.shared().new_key(),
+            accepted: false,
+        };
+        let key = attempt.key;
+        let answer = self.ask(|active, listeners, waiter| {
+            let out = &mut active.outgoing;
+            let session = &mut active.session;
+            session.register(key, procedure, wire_options, waiter, out)?;
+            listeners.insert(key, Listener { kind, asked: true });
+            Ok(())
+        });
+        answer.await?;
+        attempt.accept();
+        Ok(Registration {
+            client: self.clone(),
+            key,
+            serving: tokio::spawn(serve(deliveries, Arc::new(handler), options)),
+        })
+    }
+}
+
+/// A registration that the router has not accepted. Dropped, it leaves nothing behind.
+struct Attempt {
+    shared: Arc<Shared>,
+    key: ListenerKey,
+    accepted: bool,
+}
+
+impl Attempt {
+    fn accept(mut self) {
+        self.accepted = true;
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if self.accepted {
+            return;
+        }
+        self.shared.remove_listener(self.key);
+        self.shared.send_now(|active| {
+            let out = &mut active.outgoing;
+            active.session.unregister(self.key, None, out)?;
+            Ok(())
+        });
+    }
+}
+
+/// Runs the handler for each invocation, so many at once, in the order they came; ends when the
+/// last one has answered.
+async fn serve<H, F>(
+    mut deliveries: mpsc::Receiver<Delivery>,
+    handler: Arc<H>,
+    options: RegisterOptions,
+) where
+    H: Fn(Invocation) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<Arguments, ApplicationError>> + Send + 'static,
+{
+    let running_max = options.running_max.clamp(1, RUNNING_MOST);
+    let running = Arc::new(Semaphore::new(running_max as usize));
+    // The semaphore is never closed.
+    while let Ok(permit) = Arc::clone(&running).acquire_owned().await {
+        let Some(delivery) = deliveries.recv().await else {
+            drop(permit);
+            break;
+        };
+        let handler = Arc::clone(&handler);
+        tokio::spawn(async move {
+            run(delivery, &*handler, options.on_interrupt).await;
+            drop(permit);
+        });
+    }
+    let _ = running.acquire_many(running_max).await;
+}
+
+async fn run<H, F>(delivery: Delivery, handler: &H, on_interrupt: OnInterrupt)
+where
+    H: Fn(Invocation) -> F,
+    F: Future<Output = Result<Arguments, ApplicationError>>,
+{
+    let Delivery {
+        invocation,
+        unanswered,
+    } = delivery;
+    let mut interrupts = invocation.interrupts();
+    let outcome = match on_interrupt {
+        OnInterrupt::Tell => handler(invocation).await,
+        OnInterrupt::Drop => tokio::select! {
+            biased;
+            interrupt = interrupts.interrupted() => Err(interrupt.into()),
+            outcome = async { handler(invocation).await } => outcome,
+        },
+    };
+    unanswered.answer(outcome).await;
+}

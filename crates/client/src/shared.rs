@@ -1,0 +1,211 @@
+//! What the handles of an application and the connection's task have in common.
+//!
+//! Handles append to the out-queue under the lock and wake the task, which alone reads and writes
+//! the stream. Nothing of the application runs under the lock, and nothing whose drop would take
+//! it again is dropped there: wakers, channels' ends and plain data only.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crosstie_wamp::{MatchPolicy, RegisterOptions};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+
+use crate::arguments::Arguments;
+use crate::config::Config;
+use crate::error::{Disconnected, Failure, Unsendable};
+use crate::invocation::{Delivery, Running};
+use crate::outgoing::Outgoing;
+use crate::session::{ListenerKey, Session};
+use crate::subscription::Event;
+use crate::welcome::Welcome;
+
+pub(crate) type ClientSession = Session<Waiter, Running>;
+
+/// Who waits for the answer to a request.
+#[derive(Debug)]
+pub(crate) enum Waiter {
+    /// For an answer and nothing else.
+    Answer(oneshot::Sender<Result<Reply, Failure>>),
+    /// For results of which only the last ends the call. One place is kept for that last one.
+    Results {
+        results: mpsc::Sender<Result<Reply, Failure>>,
+        overflow: Arc<AtomicBool>,
+    },
+    /// Nobody: a listener is being restored in a new session.
+    Restoration(ListenerKey),
+}
+
+/// What a request was answered with.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Progress(Arguments),
+    Result(Arguments),
+    Published(crosstie_wamp::PublicationId),
+    Done,
+}
+
+/// Where a client stands; see [`Client::state`](crate::Client::state).
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub enum State {
+    /// In a session.
+    Joined(Arc<Welcome>),
+    /// Between two sessions; attempts count from 1.
+    Reconnecting { attempt: u32, cause: Disconnected },
+    /// There will be no further session.
+    Ended(Disconnected),
+}
+
+/// The registrations and subscriptions that outlive sessions.
+pub(crate) type Listeners = BTreeMap<ListenerKey, Listener>;
+
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) kind: ListenerKind,
+    /// Whether the session that there is was asked for it.
+    pub(crate) asked: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum ListenerKind {
+    Registration {
+        procedure: Arc<str>,
+        options: RegisterOptions,
+        chunks_max: usize,
+        queue: mpsc::Sender<Delivery>,
+    },
+    Subscription {
+        topic: String,
+        match_policy: MatchPolicy,
+        queue: mpsc::Sender<Event>,
+        missed: Arc<AtomicU64>,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) inner: Mutex<Inner>,
+    /// The task has something to do.
+    pub(crate) wake: Notify,
+    /// The out-queue was emptied, or the session ended.
+    pub(crate) room: Notify,
+    /// The application wants to leave.
+    pub(crate) leaving: AtomicBool,
+    pub(crate) state: watch::Sender<State>,
+    last_key: AtomicU64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) active: Option<Active>,
+    /// Why there is no session, when there is none.
+    pub(crate) cause: Disconnected,
+    pub(crate) listeners: Listeners,
+}
+
+/// A session and the octets it wants sent.
+#[derive(Debug)]
+pub(crate) struct Active {
+    pub(crate) session: ClientSession,
+    pub(crate) outgoing: Outgoing,
+}
+
+impl Shared {
+    /// Joined, but with nobody yet to move octets.
+    pub(crate) fn new(config: Config, active: Active, welcome: Welcome) -> Self {
+        Self {
+            config,
+            inner: Mutex::new(Inner {
+                active: Some(active),
+                cause: Disconnected::Left,
+                listeners: Listeners::new(),
+            }),
+            wake: Notify::new(),
+            room: Notify::new(),
+            leaving: AtomicBool::new(false),
+            state: watch::Sender::new(State::Joined(Arc::new(welcome))),
+            last_key: AtomicU64::new(0),
+        }
+    }
+
+    /// Lets `act` append to the out-queue as soon as there is room.
+    pub(crate) async fn send<R>(
+        &self,
+        act: impl FnOnce(&mut Active, &mut Listeners) -> Result<R, Unsendable>,
+    ) -> Result<R, Failure> {
+        let mut act = Some(act);
+        loop {
+            // Registered before looking, so that no notification falls between.
+            let mut room = pin!(self.room.notified());
+            room.as_mut().enable();
+            {
+                let mut inner = self.inner.lock();
+                if self.is_leaving() {
+                    return Err(Disconnected::Left.into());
+                }
+                let inner_now = &mut *inner;
+                let Some(active) = &mut inner_now.active else {
+                    return Err(inner_now.cause.clone().into());
+                };
+                if active.outgoing.len() < self.config.outgoing_bytes_max
+                    && let Some(act) = act.take()
+                {
+                    let acted = act(active, &mut inner_now.listeners)?;
+                    drop(inner);
+                    self.wake.notify_one();
+                    return Ok(acted);
+                }
+            }
+            room.await;
+        }
+    }
+
+    /// Lets `act` append to the out-queue at once, for what must not wait. Without a session
+    /// nothing happens.
+    pub(crate) fn send_now(&self, act: impl FnOnce(&mut Active) -> Result<(), Unsendable>) {
+        let mut inner = self.inner.lock();
+        if let Some(active) = &mut inner.active {
+            // What is sent so has no arguments that could be refused.
+            let _ = act(active);
+            drop(inner);
+            self.wake.notify_one();
+        }
+    }
+
+    /// A key that no listener has had.
+    pub(crate) fn new_key(&self) -> ListenerKey {
+        ListenerKey(self.last_key.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Forgets a listener; its queue ends.
+    pub(crate) fn remove_listener(&self, key: ListenerKey) {
+        let removed = self.inner.lock().listeners.remove(&key);
+        // Dropped outside the lock.
+        drop(removed);
+    }
+
+    pub(crate) fn leave(&self) {
+        self.leaving.store(true, Ordering::Release);
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Acquire)
+    }
+}
+
+impl Waiter {
+    /// Hands over the last word.
+    pub(crate) fn settle(self, outcome: Result<Reply, Failure>) {
+        match self {
+            // Whoever waited may have gone; then nobody misses it.
+            Self::Answer(sender) => drop(sender.send(outcome)),
+            Self::Results { results, .. } => drop(results.try_send(outcome)),
+            Self::Restoration(_) => {}
+        }
+    }
+}

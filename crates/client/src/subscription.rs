@@ -1,0 +1,175 @@
+//! Topics that this client listens to.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use crosstie_wamp::{MatchPolicy, PublicationId};
+use futures_core::Stream;
+use tokio::sync::mpsc;
+
+use crate::arguments::Arguments;
+use crate::client::Client;
+use crate::error::{Failure, SubscribeError};
+use crate::invocation::Peer;
+use crate::session::ListenerKey;
+use crate::shared::{Listener, ListenerKind, Reply};
+
+/// What was published to a topic.
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub publication: PublicationId,
+    /// It differs from the subscribed one where that is a pattern.
+    pub topic: String,
+    /// Who published, if the router tells.
+    pub publisher: Option<Peer>,
+    pub arguments: Arguments,
+}
+
+/// How a topic is subscribed.
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub struct SubscribeOptions {
+    pub match_policy: MatchPolicy,
+    /// Events that wait to be taken; further ones are dropped and [counted](Subscription::missed).
+    /// Default: 1,024.
+    pub waiting_max: usize,
+}
+
+impl Default for SubscribeOptions {
+    fn default() -> Self {
+        Self {
+            match_policy: MatchPolicy::default(),
+            waiting_max: 1024,
+        }
+    }
+}
+
+/// The events of a topic, as a [`Stream`] or with [`next`](Self::next). Dropped, it unsubscribes.
+///
+/// It ends when the client does, and goes on after a reconnection; what was published in between
+/// it has not seen.
+#[derive(Debug)]
+pub struct Subscription {
+    client: Client,
+    key: ListenerKey,
+    events: mpsc::Receiver<Event>,
+    missed: Arc<AtomicU64>,
+}
+
+impl Client {
+    /// Subscribes to a topic.
+    ///
+    /// ```no_run
+    /// # async fn example(client: crosstie_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut temperatures = client.subscribe("com.example.temperature").await?;
+    /// while let Some(event) = temperatures.next().await {
+    ///     println!("{} °C", event.arguments.argument::<f64>(0)?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn subscribe(&self, topic: &str) -> Result<Subscription, SubscribeError> {
+        let options = SubscribeOptions::default();
+        self.subscribe_with(topic, options).await
+    }
+
+    /// As [`subscribe`](Self::subscribe), with options.
+    pub async fn subscribe_with(
+        &self,
+        topic: &str,
+        options: SubscribeOptions,
+    ) -> Result<Subscription, SubscribeError> {
+        let SubscribeOptions {
+            match_policy,
+            waiting_max,
+        } = options;
+        let (queue, events) = mpsc::channel(waiting_max.max(1));
+        let missed = Arc::new(AtomicU64::new(0));
+        let kind = ListenerKind::Subscription {
+            topic: topic.to_owned(),
+            match_policy,
+            queue,
+            missed: Arc::clone(&missed),
+        };
+        // From here on its drop takes everything back.
+        let subscription = Subscription {
+            client: self.clone(),
+            key: self.shared().new_key(),
+            events,
+            missed,
+        };
+        let key = subscription.key;
+        let answer = self.ask(|active, listeners, waiter| {
+            let out = &mut active.outgoing;
+            let session = &mut active.session;
+            session.subscribe(key, topic, match_policy, waiter, out)?;
+            listeners.insert(key, Listener { kind, asked: true });
+            Ok(())
+        });
+        answer.await?;
+        Ok(subscription)
+    }
+}
+
+impl Subscription {
+    /// The next event; `None` when the client has ended.
+    pub async fn next(&mut self) -> Option<Event> {
+        self.events.recv().await
+    }
+
+    /// Hands each event to `handler`, one after the other, until the client ends.
+    pub async fn for_each<F>(mut self, mut handler: impl FnMut(Event) -> F)
+    where
+        F: Future<Output = ()>,
+    {
+        while let Some(event) = self.next().await {
+            handler(event).await;
+        }
+    }
+
+    /// Events that were dropped because too many were waiting.
+    pub fn missed(&self) -> u64 {
+        self.missed.load(Ordering::Relaxed)
+    }
+
+    /// Unsubscribes, and waits for the router's answer.
+    pub async fn unsubscribe(self) -> Result<(), SubscribeError> {
+        let key = self.key;
+        let answered = self.client.ask(|active, _, waiter| {
+            let out = &mut active.outgoing;
+            let shared_or_unknown = active.session.unsubscribe(key, Some(waiter), out)?;
+            if let Some(waiter) = shared_or_unknown {
+                waiter.settle(Ok(Reply::Done));
+            }
+            Ok(())
+        });
+        match answered.await {
+            // Without a session there is nothing to end, and nothing will be restored.
+            Ok(_) | Err(Failure::Disconnected(_)) => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let shared = self.client.shared();
+        shared.remove_listener(self.key);
+        shared.send_now(|active| {
+            let out = &mut active.outgoing;
+            active.session.unsubscribe(self.key, None, out)?;
+            Ok(())
+        });
+    }
+}
+
+impl Stream for Subscription {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
+        self.events.poll_recv(context)
+    }
+}

@@ -1,0 +1,63 @@
+//! permessage-deflate on the way out (RFC 7692).
+
+use crosstie_transport::{Filter, StageError};
+use crosstie_wamp::framing::websocket::{self, Decoder, DecoderConfig, Deflate, Deflater, Role};
+use crosstie_wamp::framing::{Framing, Item};
+
+/// Compresses queued frames just before they are sent. What is queued is the same for all
+/// receivers, compressed or not; only the compressor's memory differs from one to the next.
+pub(crate) struct CompressFilter {
+    frames: Decoder,
+    deflater: Deflater,
+}
+
+/// A shorter message gains less by compression than it costs; sending it as it is is allowed.
+const COMPRESS_BYTES_MIN: usize = 64;
+
+const FRAMING: Framing = Framing::WebSocketServer { batched: false };
+
+impl CompressFilter {
+    pub(crate) fn new(deflate: Deflate) -> Self {
+        let config = DecoderConfig {
+            message_bytes_max: usize::MAX,
+            frame_bytes_max: usize::MAX,
+            // We wrote the text ourselves.
+            validate_text: false,
+            ..DecoderConfig::default()
+        };
+        Self {
+            frames: Decoder::new(Role::Client, config),
+            deflater: Deflater::new(deflate),
+        }
+    }
+}
+
+impl Filter for CompressFilter {
+    fn send(&mut self, queued: &[u8], out: &mut Vec<u8>) -> Result<(), StageError> {
+        let mut frames = queued.to_vec();
+        let mut done = 0;
+        while done < frames.len() {
+            let step = self.frames.next(&mut frames[done..]);
+            let step = step.map_err(|e| StageError(format!("a frame of ours: {e}")))?;
+            match step.item {
+                Some(Item::Message { octets, text }) if octets.len() < COMPRESS_BYTES_MIN => {
+                    websocket::message(text, None, octets, out);
+                }
+                Some(Item::Message { octets, text }) => {
+                    self.deflater.message(text, None, octets, out);
+                }
+                Some(Item::Ping(payload)) => FRAMING.ping(payload, out),
+                Some(Item::Pong(payload)) => FRAMING.pong(payload, out),
+                Some(Item::Close(close)) => {
+                    FRAMING.close(close.code.unwrap_or(1000), close.reason, out);
+                }
+                None => {}
+            }
+            if step.consumed == 0 {
+                return Err(StageError("queued octets end inside a frame".to_owned()));
+            }
+            done += step.consumed;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,205 @@
+//! How long the routing itself takes: calls and publications through a realm whose outbox throws
+//! everything away. What is measured is the realm's share of a message, without IO and codecs.
+//!
+//! `cargo run --release -p crosstie-routing --example route_speed`
+
+#![allow(clippy::print_stdout, reason = "its output is what it is for")]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use crosstie_routing::{
+    ClientFeatures, CloseReason, Identity, Outbox, Permission, Realm, RealmConfig, Refused, Role,
+    SessionKey, Time,
+};
+use crosstie_wamp::{
+    CallOptions, MatchPolicy, Message, Payload, PublishOptions, RegisterOptions, RequestId,
+    Serializer, SubscribeOptions, YieldOptions,
+};
+
+const ROUNDS: u32 = 2_000_000;
+const RUNS: usize = 5;
+
+fn main() {
+    for (name, outstanding, timeout_ms) in [
+        ("CALL + YIELD, 1 outstanding", 1, 0),
+        ("CALL + YIELD, 64 outstanding", 64, 0),
+        ("CALL + YIELD, 64 outstanding, with a timeout", 64, 30_000),
+        ("CALL + YIELD, 4096 outstanding", 4_096, 0),
+    ] {
+        report(name, || {
+            calls(RealmConfig::open("realm1"), outstanding, timeout_ms)
+        });
+    }
+    report("CALL + YIELD, 64 outstanding, 20 permissions", || {
+        calls(many_permissions(), 64, 0)
+    });
+    for subscribers in [1, 50, 500] {
+        report(&format!("PUBLISH to {subscribers}"), || {
+            publications(subscribers, 0)
+        });
+    }
+    report("PUBLISH to 1, 10 prefix patterns of others", || {
+        publications(1, 10)
+    });
+}
+
+/// The best of several runs: the others measured the machine's other work too.
+fn report(name: &str, mut run: impl FnMut() -> f64) {
+    let runs: Vec<f64> = (0..RUNS).map(|_| run()).collect();
+    let best = runs.iter().copied().fold(f64::INFINITY, f64::min);
+    let worst = runs.iter().copied().fold(0.0, f64::max);
+    println!("{name:50} {best:9.1} ns  (worst run {worst:.1})");
+}
+
+fn calls(config: RealmConfig, outstanding: u64, timeout_ms: u64) -> f64 {
+    let mut realm = Realm::new(config, 1);
+    let (callee, caller) = (join(&mut realm), join(&mut realm));
+    let mut out = Discard(0);
+    let mut handle = |from: SessionKey, message: Message<'_>| {
+        realm
+            .handle(Time(0), from, &message, &mut out)
+            .expect("no violations here");
+    };
+    handle(
+        callee,
+        Message::Register {
+            request: RequestId(1),
+            options: RegisterOptions::default(),
+            procedure: "com.example.add2".into(),
+        },
+    );
+    let payload = Payload {
+        serializer: Serializer::Json,
+        args: b"[1,2]",
+        kwargs: b"",
+    };
+    let mut call = |request: u64| {
+        handle(
+            caller,
+            Message::Call {
+                request: RequestId(request),
+                options: CallOptions {
+                    timeout_ms,
+                    ..CallOptions::default()
+                },
+                procedure: "com.example.add2".into(),
+                payload,
+            },
+        );
+        // The answer to the oldest call: invocation ids count like the requests here.
+        if request > outstanding {
+            handle(
+                callee,
+                Message::Yield {
+                    request: RequestId(request - outstanding),
+                    options: YieldOptions::default(),
+                    payload,
+                },
+            );
+        }
+    };
+    (1..=outstanding).for_each(&mut call);
+    let start = Instant::now();
+    (outstanding + 1..=outstanding + u64::from(ROUNDS)).for_each(&mut call);
+    let elapsed = start.elapsed();
+    black_box(out.0);
+    elapsed.as_nanos() as f64 / f64::from(ROUNDS)
+}
+
+fn publications(subscribers: u32, patterns: u32) -> f64 {
+    let mut realm = Realm::new(RealmConfig::open("realm1"), 1);
+    let mut out = Discard(0);
+    let publisher = join(&mut realm);
+    let mut subscribe = |realm: &mut Realm<u32>, match_policy, topic: String| {
+        let from = join(realm);
+        let message = Message::Subscribe {
+            request: RequestId(1),
+            options: SubscribeOptions { match_policy },
+            topic: topic.into(),
+        };
+        realm
+            .handle(Time(0), from, &message, &mut out)
+            .expect("no violations here");
+    };
+    for _ in 0..subscribers {
+        subscribe(
+            &mut realm,
+            MatchPolicy::Exact,
+            "com.example.topic".to_owned(),
+        );
+    }
+    for index in 0..patterns {
+        let topic = "x".repeat(index as usize + 1);
+        subscribe(&mut realm, MatchPolicy::Prefix, topic);
+    }
+    let rounds = ROUNDS / subscribers.max(10) * 10;
+    let payload = Payload {
+        serializer: Serializer::Json,
+        args: b"[1,2]",
+        kwargs: b"",
+    };
+    let start = Instant::now();
+    for round in 1..=u64::from(rounds) {
+        let message = Message::Publish {
+            request: RequestId(round),
+            options: PublishOptions::default(),
+            topic: "com.example.topic".into(),
+            payload,
+        };
+        realm
+            .handle(Time(0), publisher, &message, &mut out)
+            .expect("no violations here");
+    }
+    let elapsed = start.elapsed();
+    black_box(out.0);
+    elapsed.as_nanos() as f64 / f64::from(rounds)
+}
+
+fn many_permissions() -> RealmConfig {
+    let mut config = RealmConfig::open("realm1");
+    let universal = Role::everything("anonymous").permissions.remove(0);
+    config.roles = vec![Role {
+        name: "anonymous".to_owned(),
+        permissions: (0..20)
+            .map(|index| Permission {
+                uri: format!("com.app{index}."),
+                ..universal.clone()
+            })
+            .chain([universal.clone()])
+            .collect(),
+    }];
+    config
+}
+
+fn join(realm: &mut Realm<u32>) -> SessionKey {
+    let identity = Identity {
+        authid: "anonymous".into(),
+        authrole: "anonymous".into(),
+        authmethod: "anonymous".into(),
+        authprovider: "static".into(),
+    };
+    let joined = realm.join(Time(0), 7, identity, ClientFeatures::default());
+    joined.expect("the role exists").0
+}
+
+/// Takes everything, and keeps a sum so that nothing is optimized away.
+struct Discard(u64);
+
+impl Outbox<u32> for Discard {
+    fn send(&mut self, to: &u32, message: &Message<'_>) -> Result<(), Refused> {
+        self.0 = self
+            .0
+            .wrapping_add(u64::from(*to))
+            .wrapping_add(message.kind().code());
+        Ok(())
+    }
+
+    fn publish(&mut self, _event: &Message<'_>, receivers: &mut dyn Iterator<Item = &u32>) {
+        for receiver in receivers {
+            self.0 = self.0.wrapping_add(u64::from(*receiver));
+        }
+    }
+
+    fn close(&mut self, _session: &u32, _reason: CloseReason) {}
+}

@@ -1,0 +1,113 @@
+//! Who may depend on whom, and what the pure crates may not touch. ARCHITECTURE.md, "Layers".
+
+use std::collections::BTreeSet;
+
+use crosstie_tidy::{manifest, members, sources};
+
+/// Every edge that there may be. A new one is a change of the design: it belongs into
+/// ARCHITECTURE.md in the same commit.
+const EDGES: &[(&str, &[&str])] = &[
+    ("wamp", &[]),
+    ("routing", &["wamp"]),
+    ("config", &["routing", "wamp"]),
+    ("transport", &[]),
+    ("client", &["wamp"]),
+    ("node", &["config", "routing", "transport", "wamp"]),
+    ("bench", &["wamp"]),
+    ("cli", &["bench", "client", "config", "node", "wamp"]),
+    ("tidy", &[]),
+    ("sim", &["routing", "wamp"]),
+];
+
+/// Crates without IO, clock, threads or chance, and the few files that are let out of it.
+const PURE: &[(&str, &[&str])] = &[
+    ("wamp", &[]),
+    ("routing", &[]),
+    ("config", &["crates/config/src/lib.rs"]),
+];
+
+/// What a pure crate does not name.
+const IMPURE: &[&str] = &[
+    "std::env",
+    "std::fs",
+    "std::net",
+    "std::os",
+    "std::process",
+    "std::sync::Mutex",
+    "std::thread",
+    "std::time::Instant",
+    "std::time::SystemTime",
+    "Instant::now",
+    "SystemTime::now",
+    "async fn",
+    "getrandom",
+    "rand::",
+    "tokio",
+];
+
+#[test]
+fn crates_depend_only_downwards() {
+    let known: BTreeSet<_> = EDGES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let found: BTreeSet<_> = members().into_iter().map(|member| member.name).collect();
+    assert_eq!(found, known, "the table of edges names every crate");
+    for member in members() {
+        let (_, allowed) = EDGES
+            .iter()
+            .find(|(name, _)| *name == member.name)
+            .expect("is known");
+        let manifest = manifest(&member.folder);
+        let dependencies = manifest.get("dependencies").and_then(toml::Value::as_table);
+        for dependency in dependencies.into_iter().flat_map(toml::Table::keys) {
+            let Some(name) = dependency.strip_prefix("crosstie-") else {
+                continue;
+            };
+            assert!(
+                allowed.contains(&name),
+                "{} depends on {name}; if that is meant, it is a change of the design",
+                member.name
+            );
+        }
+    }
+}
+
+#[test]
+fn pure_crates_name_nothing_impure() {
+    for (name, exempt) in PURE {
+        let member = members()
+            .into_iter()
+            .find(|m| m.name == *name)
+            .expect("a member");
+        for source in sources(&member.folder.join("src")) {
+            if exempt.contains(&source.path.as_str()) {
+                continue;
+            }
+            let code = source
+                .without_tests()
+                .lines()
+                .map(|line| line.split("//").next().unwrap_or(""));
+            for (number, line) in code.enumerate() {
+                for word in IMPURE {
+                    assert!(
+                        !line.contains(word),
+                        "{}:{}: {word} in a crate without IO, clock, threads and chance",
+                        source.path,
+                        number + 1
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn architecture_names_every_crate() {
+    let path = crosstie_tidy::root().join("ARCHITECTURE.md");
+    let text = std::fs::read_to_string(path).expect("ARCHITECTURE.md");
+    for member in members() {
+        assert!(
+            text.contains(&format!("`{}`", member.name)),
+            "ARCHITECTURE.md on {}",
+            member.name
+        );
+    }
+}

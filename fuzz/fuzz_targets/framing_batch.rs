@@ -1,0 +1,4 @@
+//! Batches of messages: see `crosstie_fuzz::framing`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| crosstie_fuzz::framing::batch(data));

@@ -1,0 +1,203 @@
+//! The codecs: messages and values in three serializers.
+
+use crosstie_wamp::codec::{
+    DecodeError, Limits, decode, decode_value, encode, encode_with, transcode as transcode_value,
+};
+use crosstie_wamp::{Message, Serializer, Value};
+
+const LIMITS: Limits = Limits { depth_max: 64 };
+
+pub fn decode_json(data: &[u8]) {
+    message(Serializer::Json, data);
+}
+
+pub fn decode_msgpack(data: &[u8]) {
+    message(Serializer::MsgPack, data);
+}
+
+pub fn decode_cbor(data: &[u8]) {
+    message(Serializer::Cbor, data);
+}
+
+/// Any octets are a message or an error. A message's payload lies within the octets; written
+/// again, the message is read as the same one; written in another serializer, it can be read.
+fn message(serializer: Serializer, data: &[u8]) {
+    let message = match decode(serializer, data, &LIMITS) {
+        Ok(message) => message,
+        Err(error) => return well_told(&error, data),
+    };
+    if let Some(payload) = message.payload() {
+        for part in [payload.args, payload.kwargs] {
+            assert!(part.is_empty() || data.as_ptr_range().contains(&part.as_ptr()));
+        }
+        assert_eq!(payload.serializer, serializer);
+    }
+
+    let written = write(&message, serializer).expect("what was read can be written");
+    let again = decode(serializer, &written, &LIMITS).expect("what was written can be read");
+    // Compared as octets: a NaN in a head is not equal to itself.
+    assert_eq!(
+        write(&again, serializer).as_ref(),
+        Some(&written),
+        "nothing was lost"
+    );
+    if let Some(payload) = message.payload() {
+        let mut with = Vec::new();
+        encode_with(&message, payload, &mut with);
+        assert_eq!(with, written);
+    }
+
+    for into in Serializer::ALL {
+        if let Some(transcoded) = write(&message, into) {
+            let other = decode(into, &transcoded, &LIMITS).expect("what was written can be read");
+            assert_eq!(other.kind(), message.kind());
+        }
+    }
+}
+
+/// `None`: the serializer cannot hold it, and nothing was written.
+fn write(message: &Message<'_>, serializer: Serializer) -> Option<Vec<u8>> {
+    let mut out = b"front".to_vec();
+    let encoded = encode(message, serializer, &mut out);
+    let written = out.split_off(5);
+    assert_eq!(out, b"front");
+    assert!(encoded.is_ok() || written.is_empty());
+    encoded.is_ok().then_some(written)
+}
+
+/// An error is told in one line and points into the octets.
+fn well_told(error: &DecodeError, data: &[u8]) {
+    assert!(error.offset() <= data.len());
+    assert!(!error.to_string().contains(char::is_control));
+}
+
+/// The first octet tells from which serializer into which. What the reader of values accepts, the
+/// validator accepts; it is transcoded, or refused for a reason; and what was transcoded is valid
+/// and survives the way back.
+pub fn transcode(data: &[u8]) {
+    let Some((way, octets)) = data.split_first() else {
+        return;
+    };
+    let from = Serializer::ALL[usize::from(way % 3)];
+    let into = Serializer::ALL[usize::from(way / 3 % 3)];
+    let transcoded = transcode_one(from, octets, into);
+
+    let value = match decode_value(from, octets, &LIMITS) {
+        Ok(value) => value,
+        Err(error) => return well_told(&error, octets),
+    };
+    if decode_value(from, octets, &Limits { depth_max: 62 }).is_ok() {
+        decode(from, &around(from, octets), &LIMITS).expect("a value may be an argument");
+    }
+    let Some(transcoded) = transcoded else {
+        assert!(has(&value, &unrepresentable), "{value:?} can be transcoded");
+        return;
+    };
+    decode_value(into, &transcoded, &LIMITS).expect("what was transcoded can be read");
+    let back = transcode_one(into, &transcoded, from).expect("there is a way back");
+    let again = transcode_one(from, &back, into).expect("and forth");
+    // A CBOR integer beyond 64 bits becomes a double on the way through JSON.
+    if !has(&value, &unrepresentable) {
+        assert_eq!(again, transcoded);
+    }
+}
+
+fn transcode_one(from: Serializer, octets: &[u8], into: Serializer) -> Option<Vec<u8>> {
+    let mut out = b"front".to_vec();
+    let done = transcode_value(from, octets, into, &mut out);
+    let transcoded = out.split_off(5);
+    assert_eq!(out, b"front");
+    assert!(done.is_ok() || transcoded.is_empty());
+    done.is_ok().then_some(transcoded)
+}
+
+/// A RESULT whose only argument is `value`.
+fn around(serializer: Serializer, value: &[u8]) -> Vec<u8> {
+    let (front, back): (&[u8], &[u8]) = match serializer {
+        Serializer::Json => (b"[50,1,{},[", b"]]"),
+        Serializer::MsgPack => (&[0x94, 50, 1, 0x80, 0x91], b""),
+        Serializer::Cbor => (&[0x84, 0x18, 50, 1, 0xa0, 0x81], b""),
+    };
+    [front, value, back].concat()
+}
+
+/// Whether there is a serializer that cannot hold this (without what is inside it).
+fn unrepresentable(value: &Value) -> bool {
+    match value {
+        Value::Float(number) => !number.is_finite(),
+        Value::Integer(number) => i64::try_from(*number).is_err() && *number < 0,
+        _ => false,
+    }
+}
+
+fn has(value: &Value, condition: &impl Fn(&Value) -> bool) -> bool {
+    condition(value)
+        || match value {
+            Value::List(values) => values.iter().any(|value| has(value, condition)),
+            Value::Dict(dict) => dict.iter().any(|(_, value)| has(value, condition)),
+            _ => false,
+        }
+}
+
+/// Messages to begin with, written in `serializer`.
+pub fn seeds(serializer: Serializer) -> Vec<Vec<u8>> {
+    let seeds = SEEDS.iter().filter_map(|json| {
+        let message = decode(Serializer::Json, json.as_bytes(), &LIMITS).ok()?;
+        write(&message, serializer)
+    });
+    seeds.collect()
+}
+
+/// Values to begin with, each behind the octet that tells the way of [`transcode`].
+pub fn transcode_seeds() -> Vec<Vec<u8>> {
+    let ways = (0..9_u8).flat_map(|way| VALUES.iter().map(move |json| (way, json)));
+    let seeds = ways.filter_map(|(way, json)| {
+        let from = Serializer::ALL[usize::from(way % 3)];
+        Some(
+            [
+                vec![way],
+                transcode_one(Serializer::Json, json.as_bytes(), from)?,
+            ]
+            .concat(),
+        )
+    });
+    seeds.collect()
+}
+
+const SEEDS: &[&str] = &[
+    r#"[1,"realm1",{"roles":{"caller":{"features":{"call_timeout":true}}},"authmethods":["ticket"]}]"#,
+    r#"[2,9129137332,{"roles":{"broker":{}}}]"#,
+    r#"[3,{"message":"no"},"wamp.error.no_such_realm",[1],{"a":2}]"#,
+    r#"[4,"wampcra",{"challenge":"{}"}]"#,
+    r#"[5,"gir1mSx+deCDUV7wRM5SGIn",{}]"#,
+    r#"[6,{},"wamp.close.normal"]"#,
+    r#"[8,48,814,{"ppt_scheme":"mqtt"},"com.example.error",["why"],{"b":null}]"#,
+    r#"[16,1,{"acknowledge":true,"exclude_me":false,"exclude":[1],"eligible_authrole":["a"],"_x":[1.5]},"a.b",[1],{"k":"\u00e4\ud83d\ude00"}]"#,
+    "[17,239714735,4429313566]",
+    r#"[32,713845233,{"match":"prefix"},"com.example."]"#,
+    "[33,713845233,5512315355]",
+    "[34,85346237,5512315355]",
+    r#"[35,0,{"subscription":1}]"#,
+    r#"[36,5512315355,4429313566,{"topic":"a.b","publisher":3,"publisher_authid":"joe","publisher_authrole":"user"},[-1,true]]"#,
+    r#"[48,7814135,{"timeout":5000.0,"receive_progress":true,"disclose_me":true},"a.b",["\u0000EOP/"],{"k":-70000}]"#,
+    r#"[49,7814135,{"mode":"killnowait"}]"#,
+    r#"[50,7814135,{"progress":true},[[[{"a":{}}]]]]"#,
+    r#"[64,25349185,{"match":"wildcard","invoke":"roundrobin","forward_timeout":true},"com..procedure"]"#,
+    "[65,25349185,2103333224]",
+    "[66,788923562,2103333224]",
+    "[67,788923562]",
+    r#"[68,6131533,9823526,{"procedure":"a.b","caller":3335656,"caller_authid":"joe","caller_authrole":"user","timeout":30000},["Hello, world!"]]"#,
+    r#"[69,6131533,{"mode":"kill","reason":"wamp.error.canceled"}]"#,
+    r#"[70,6131533,{},["a longer text, so that its length takes more than one octet"]]"#,
+];
+
+const VALUES: &[&str] = &[
+    "null",
+    "[true,false,null]",
+    "[0,23,24,127,128,255,256,65535,65536,4294967296,18446744073709551615]",
+    "[-1,-24,-25,-32,-33,-128,-129,-32769,-2147483649,-9223372036854775808]",
+    "[0.5,-1e300,1e400,5e-324,3.0]",
+    r#"["","a","\u0000EOP/","\ud83d\ude00","\"\\\n\u0001",{"\u0000":{}}]"#,
+    "[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25]",
+    r#"{"a":[{"b":{"c":[[[]]]}}],"d":{}}"#,
+];

@@ -1,0 +1,8 @@
+//! The bodies of the fuzz targets, so that an ordinary test can run them too, and what that test
+//! needs: inputs from a seed.
+//!
+//! A body panics where an invariant does not hold; it is told in the body's documentation.
+
+pub mod codec;
+pub mod framing;
+pub mod mutation;

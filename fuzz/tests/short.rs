@@ -1,0 +1,138 @@
+//! A short run of every fuzz target on damaged examples, the same ones each time.
+//!
+//! `CROSSTIE_FUZZ_SEED` and `CROSSTIE_FUZZ_RUNS` take other inputs, and more of them.
+
+use std::panic;
+
+use crosstie_fuzz::mutation::{Random, mutated};
+use crosstie_fuzz::{codec, framing};
+use crosstie_wamp::Serializer;
+
+const RUNS: u64 = 100_000;
+
+/// Runs `target` on inputs made from `seeds`; a failure is told with its input.
+fn check(name: &str, seeds: &[Vec<u8>], target: fn(&[u8])) {
+    assert!(!seeds.is_empty());
+    let setting = |name, default| match std::env::var(name) {
+        Ok(text) => text.parse().expect("a number"),
+        Err(_) => default,
+    };
+    let mut random = Random(setting("CROSSTIE_FUZZ_SEED", 1));
+    for run in 0..setting("CROSSTIE_FUZZ_RUNS", RUNS) {
+        let input = mutated(seeds, &mut random);
+        if let Err(failure) = panic::catch_unwind(|| target(&input)) {
+            eprintln!("{name}, input {run}: {}", input.escape_ascii());
+            panic::resume_unwind(failure);
+        }
+    }
+}
+
+#[test]
+fn decode_json() {
+    check(
+        "decode_json",
+        &codec::seeds(Serializer::Json),
+        codec::decode_json,
+    );
+}
+
+#[test]
+fn decode_msgpack() {
+    check(
+        "decode_msgpack",
+        &codec::seeds(Serializer::MsgPack),
+        codec::decode_msgpack,
+    );
+}
+
+#[test]
+fn decode_cbor() {
+    check(
+        "decode_cbor",
+        &codec::seeds(Serializer::Cbor),
+        codec::decode_cbor,
+    );
+}
+
+#[test]
+fn transcode() {
+    check("transcode", &codec::transcode_seeds(), codec::transcode);
+}
+
+/// The first four octets of a framing target's input choose limits and cuts.
+fn framed(parts: &[&[u8]]) -> Vec<Vec<u8>> {
+    let with = |choice: [u8; 4]| move |part: &&[u8]| [&choice, *part].concat();
+    let small = parts.iter().map(with([3, 1, 4, 0]));
+    let large = parts.iter().map(with([0xff, 7, 1, 0]));
+    small.chain(large).collect()
+}
+
+#[test]
+fn framing_rawsocket() {
+    let seeds = framed(&[
+        b"\x7f\xf1\0\0",
+        b"\0\0\0\x05hello\x01\0\0\x02hi\x02\0\0\0",
+        b"\x08\0\0\0",
+    ]);
+    check("framing_rawsocket", &seeds, framing::rawsocket);
+}
+
+#[test]
+fn framing_websocket_server() {
+    let seeds = framed(&[
+        b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58",
+        b"\x01\x83\0\0\0\0Hel\x89\x81\0\0\0\0x\x80\x82\0\0\0\0lo",
+        b"\xc1\x87\0\0\0\0\xf2\x48\xcd\xc9\xc9\x07\0",
+        b"\x82\xfe\x01\0\0\0\0\0",
+        b"\x88\x84\0\0\0\0\x03\xe8ok",
+    ]);
+    check(
+        "framing_websocket_server",
+        &seeds,
+        framing::websocket_server,
+    );
+}
+
+#[test]
+fn framing_websocket_client() {
+    let seeds = framed(&[
+        b"\x81\x05Hello",
+        b"\x01\x03Hel\x8a\x01x\x80\x02lo",
+        b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\0",
+        b"\x82\x7e\x01\0\x82\x7f\0\0\0\0\0\x01\0\0",
+        b"\x88\x04\x03\xe8ok",
+    ]);
+    check(
+        "framing_websocket_client",
+        &seeds,
+        framing::websocket_client,
+    );
+}
+
+#[test]
+fn framing_http_head() {
+    let seeds = [
+        b"GET /ws?a=b HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
+          Connection: keep-alive, Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: wamp.2.json, wamp.2.cbor\r\n\
+          Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=9\r\n\r\n"
+            .to_vec(),
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+          Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\
+          Sec-WebSocket-Protocol: wamp.2.json\r\n\
+          Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover\r\n\r\n"
+            .to_vec(),
+        b"permessage-deflate; server_max_window_bits=10; client_no_context_takeover".to_vec(),
+    ];
+    check("framing_http_head", &seeds, framing::http_head);
+}
+
+#[test]
+fn framing_batch() {
+    let seeds = [
+        b"[1]\x18[2]\x18".to_vec(),
+        b"\0\0\0\x01\x90\0\0\0\x02\x91\x01".to_vec(),
+        vec![],
+    ];
+    check("framing_batch", &seeds, framing::batch);
+}

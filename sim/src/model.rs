@@ -1,0 +1,373 @@
+//! The naive model: what each session must be sent, found by scanning flat lists.
+//!
+//! What the realm may choose freely (ids, the `random` callee) is looked up in what it did send,
+//! and then held to: an id stays with its subscription, a callee must be one of those asked.
+
+mod broker;
+mod dealer;
+mod matching;
+
+use crosstie_routing::{ClientFeatures, RealmConfig, Refused, RequestIdCheck};
+use crosstie_wamp::{ID_MAX, InvocationPolicy, MatchPolicy};
+
+use self::dealer::Call;
+use crate::{Name, Operation, Refusing, Request, Sent};
+
+/// A realm, for the eye.
+#[derive(Debug)]
+pub struct Model {
+    config: RealmConfig,
+    now_ms: u64,
+    pub(crate) members: Vec<Member>,
+    pub(crate) subscribers: Vec<Entry>,
+    /// In the order of registration.
+    pub(crate) callees: Vec<Entry>,
+    pub(crate) calls: Vec<Call>,
+    /// Registrations that served a call by roundrobin: the order number of its last callee.
+    turns: Vec<(u64, u64)>,
+    order_last: u64,
+    /// Ids that a subscription or registration has had, and may not have again.
+    ids_used: Vec<(&'static str, u64)>,
+    publications_used: Vec<u64>,
+    /// What the present operation must have sent, and what it did send.
+    expected: Vec<(Name, Sent)>,
+    actual: Vec<(Name, Sent)>,
+    doomed: Vec<Name>,
+    complaint: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) name: Name,
+    pub(crate) id: u64,
+    authid: String,
+    authrole: String,
+    pub(crate) features: ClientFeatures,
+    pub(crate) refusing: Option<Refusing>,
+    closed: bool,
+    pub(crate) request_last: u64,
+    pub(crate) invocation_last: u64,
+    /// Progressive calls that ended before their last part.
+    pub(crate) unfinished: Vec<u64>,
+}
+
+/// One session's part in a subscription or a registration.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) member: Name,
+    pub(crate) policy: MatchPolicy,
+    pub(crate) uri: String,
+    pub(crate) id: u64,
+    order: u64,
+    invoke: InvocationPolicy,
+    forward_timeout: bool,
+}
+
+impl Model {
+    pub fn new(config: RealmConfig) -> Self {
+        Self {
+            config,
+            now_ms: 0,
+            members: Vec::new(),
+            subscribers: Vec::new(),
+            callees: Vec::new(),
+            calls: Vec::new(),
+            turns: Vec::new(),
+            order_last: 0,
+            ids_used: Vec::new(),
+            publications_used: Vec::new(),
+            expected: Vec::new(),
+            actual: Vec::new(),
+            doomed: Vec::new(),
+            complaint: None,
+        }
+    }
+
+    /// Lets a session in under the id that the realm gave it.
+    pub fn join(&mut self, name: Name, id: u64, operation: &Operation) {
+        let Operation::Join {
+            authid,
+            authrole,
+            features,
+            ..
+        } = operation
+        else {
+            unreachable!("only Join lets a session in");
+        };
+        assert!(
+            self.members.iter().all(|member| member.id != id),
+            "session id {id} is taken"
+        );
+        self.members.push(Member {
+            name,
+            id,
+            authid: authid.clone(),
+            authrole: authrole.clone(),
+            features: *features,
+            refusing: None,
+            closed: false,
+            request_last: 0,
+            invocation_last: 0,
+            unfinished: Vec::new(),
+        });
+    }
+
+    /// Does an operation, and compares what the realm sent for it and whether it called it a
+    /// violation. After a violation its session is to leave.
+    pub fn check(
+        &mut self,
+        operation: &Operation,
+        actual: Vec<(Name, Sent)>,
+        actual_violation: bool,
+    ) -> Result<(), String> {
+        self.actual = actual;
+        let violation = match operation {
+            Operation::Join { .. } => false,
+            Operation::Leave { name } => {
+                self.leave(*name);
+                false
+            }
+            Operation::Send { from, request } => self.send(*from, request),
+            Operation::Refuse { name, refusing } => {
+                if let Some(member) = self.members.iter_mut().find(|m| m.name == *name) {
+                    member.refusing = *refusing;
+                }
+                false
+            }
+            Operation::Pass { milliseconds } => {
+                self.now_ms += milliseconds;
+                self.pass();
+                false
+            }
+        };
+        while let Some(name) = self.doomed.pop() {
+            self.leave(name);
+        }
+        self.compare(violation, actual_violation)
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.members.is_empty()
+            && self.subscribers.is_empty()
+            && self.callees.is_empty()
+            && self.calls.is_empty()
+    }
+
+    pub fn next_timeout_ms(&self) -> Option<u64> {
+        self.calls.iter().filter_map(Call::deadline_ms).min()
+    }
+
+    fn compare(&mut self, violation: bool, actual_violation: bool) -> Result<(), String> {
+        let mut expected = std::mem::take(&mut self.expected);
+        let mut actual = std::mem::take(&mut self.actual);
+        // Within one operation the order of messages to one session says nothing.
+        expected.sort();
+        actual.sort();
+        if let Some(complaint) = self.complaint.take() {
+            return Err(complaint);
+        }
+        if violation != actual_violation {
+            return Err(format!(
+                "violation: expected {violation}, came {actual_violation}"
+            ));
+        }
+        if expected == actual {
+            return Ok(());
+        }
+        let missing = expected
+            .iter()
+            .filter(|sent| !actual.contains(sent))
+            .collect::<Vec<_>>();
+        let extra = actual
+            .iter()
+            .filter(|sent| !expected.contains(sent))
+            .collect::<Vec<_>>();
+        Err(format!(
+            "missing {missing:#?}\nnot expected {extra:#?}\nof {actual:#?}"
+        ))
+    }
+
+    /// Whether the message is a violation.
+    fn send(&mut self, from: Name, request: &Request) -> bool {
+        match request {
+            Request::Call {
+                request,
+                options,
+                procedure,
+                payload,
+            } => {
+                return self.call(from, *request, options, procedure, *payload);
+            }
+            Request::Yield {
+                invocation,
+                progress,
+                payload,
+            } => {
+                return self.answer(from, *invocation, *progress, Ok(*payload));
+            }
+            Request::Error {
+                invocation,
+                payload,
+            } => {
+                return self.answer(from, *invocation, false, Err(*payload));
+            }
+            Request::Cancel { request, mode } => {
+                self.cancel(from, *request, *mode);
+                return false;
+            }
+            Request::Nonsense => return true,
+            Request::Publish { request, .. }
+            | Request::Subscribe { request, .. }
+            | Request::Unsubscribe { request, .. }
+            | Request::Register { request, .. }
+            | Request::Unregister { request, .. } => {
+                if !self.take_request(from, *request) {
+                    return true;
+                }
+            }
+        }
+        match request {
+            Request::Publish {
+                request,
+                options,
+                topic,
+                payload,
+            } => {
+                self.publish(from, *request, options, topic, *payload);
+            }
+            Request::Subscribe {
+                request,
+                policy,
+                topic,
+            } => {
+                self.subscribe(from, *request, *policy, topic);
+            }
+            Request::Unsubscribe {
+                request,
+                subscription,
+            } => {
+                self.unsubscribe(from, *request, *subscription);
+            }
+            Request::Register {
+                request,
+                options,
+                procedure,
+            } => {
+                self.register(from, *request, options, procedure);
+            }
+            Request::Unregister {
+                request,
+                registration,
+            } => {
+                self.unregister(from, *request, *registration);
+            }
+            _ => unreachable!("the others are done above"),
+        }
+        false
+    }
+
+    fn leave(&mut self, name: Name) {
+        self.member_mut(name).closed = true;
+        self.end_calls_of(name);
+        self.subscribers.retain(|entry| entry.member != name);
+        self.callees.retain(|entry| entry.member != name);
+        self.members.retain(|member| member.name != name);
+    }
+
+    /// Whether the request id may be used.
+    fn take_request(&mut self, from: Name, request: u64) -> bool {
+        let strict = self.config.request_id_check == RequestIdCheck::Strict;
+        let member = self.member_mut(from);
+        let good = !strict || request == member.request_last + 1;
+        if good {
+            member.request_last = request;
+        }
+        good
+    }
+
+    /// What becomes of a message to a session.
+    fn deliver(&mut self, to: Name, sent: Sent) -> Result<(), Refused> {
+        let member = self.member(to);
+        let refusal = if member.closed {
+            Some(Refused::Gone)
+        } else {
+            member
+                .refusing
+                .and_then(|refusing| refusing.refusal(sent.carries_payload()))
+        };
+        match refusal {
+            Some(refused) => Err(refused),
+            None => {
+                self.expected.push((to, sent));
+                Ok(())
+            }
+        }
+    }
+
+    /// As [`Model::deliver`], for what the session waits for.
+    fn reply(&mut self, to: Name, sent: Sent) -> Result<(), Refused> {
+        let outcome = self.deliver(to, sent);
+        if outcome == Err(Refused::Full) {
+            self.member_mut(to).closed = true;
+            self.expected.push((to, Sent::Closed));
+            self.doomed.push(to);
+        }
+        outcome
+    }
+
+    fn refuse(&mut self, to: Name, kind: &'static str, request: u64, uri: &str) {
+        let error = Sent::Error {
+            kind,
+            request,
+            uri: uri.to_owned(),
+            payload: None,
+        };
+        let _ = self.reply(to, error);
+    }
+
+    /// The id of a subscription or registration, once an answer of the realm has named it. Until
+    /// then (its first session could not be told) it has a number that no realm gives.
+    fn learn_id(&mut self, what: &'static str, known: Option<u64>, told: Option<u64>) -> u64 {
+        let unknown = |id: &u64| *id > ID_MAX;
+        if let Some(id) = known.filter(|id| !unknown(id)) {
+            return id;
+        }
+        let Some(id) = told else {
+            self.order_last += 1;
+            return known.unwrap_or(ID_MAX + self.order_last);
+        };
+        if self.ids_used.contains(&(what, id)) || unknown(&id) {
+            self.complaint = Some(format!("{what} id {id} is used again or too large"));
+        }
+        self.ids_used.push((what, id));
+        for entry in self
+            .subscribers
+            .iter_mut()
+            .filter(|_| what == "subscription")
+        {
+            if Some(entry.id) == known {
+                entry.id = id;
+            }
+        }
+        for entry in self.callees.iter_mut().filter(|_| what == "registration") {
+            if Some(entry.id) == known {
+                entry.id = id;
+            }
+        }
+        id
+    }
+
+    pub(crate) fn member(&self, name: Name) -> &Member {
+        self.members
+            .iter()
+            .find(|member| member.name == name)
+            .expect("it is in the realm")
+    }
+
+    fn member_mut(&mut self, name: Name) -> &mut Member {
+        self.members
+            .iter_mut()
+            .find(|member| member.name == name)
+            .expect("it is in the realm")
+    }
+}

@@ -1,0 +1,159 @@
+//! Subscriptions and publications, naively.
+
+use crosstie_routing::{Action, error};
+use crosstie_wamp::{InvocationPolicy, MatchPolicy, PublishOptions, Receivers, SessionId};
+
+use super::matching::matches;
+use super::{Entry, Member, Model};
+use crate::{Name, Sent};
+
+impl Model {
+    pub(super) fn subscribe(&mut self, from: Name, request: u64, policy: MatchPolicy, topic: &str) {
+        let permitted = Self::check_uri(topic, policy).and_then(|()| {
+            self.permission(from, Action::Subscribe, topic, policy)
+                .map(|_| ())
+        });
+        if let Err(uri) = permitted {
+            return self.refuse(from, "SUBSCRIBE", request, uri);
+        }
+        let same = |entry: &&Entry| entry.policy == policy && entry.uri == topic;
+        let known = self.subscribers.iter().find(same).map(|entry| entry.id);
+        let held = self
+            .subscribers
+            .iter()
+            .filter(|entry| entry.member == from)
+            .count();
+        let mine = self
+            .subscribers
+            .iter()
+            .filter(same)
+            .any(|entry| entry.member == from);
+        if !mine && held >= self.config.limits.subscriptions_max {
+            return self.refuse(from, "SUBSCRIBE", request, error::SUBSCRIPTIONS_MAX);
+        }
+        let told = self.actual.iter().find_map(|(to, sent)| match sent {
+            Sent::Subscribed {
+                request: answered,
+                subscription,
+            } if *to == from && *answered == request => Some(*subscription),
+            _ => None,
+        });
+        let id = self.learn_id("subscription", known, told);
+        if !mine {
+            self.order_last += 1;
+            self.subscribers.push(Entry {
+                member: from,
+                policy,
+                uri: topic.to_owned(),
+                id,
+                order: self.order_last,
+                invoke: InvocationPolicy::default(),
+                forward_timeout: false,
+            });
+        }
+        let _ = self.reply(
+            from,
+            Sent::Subscribed {
+                request,
+                subscription: id,
+            },
+        );
+    }
+
+    pub(super) fn unsubscribe(&mut self, from: Name, request: u64, subscription: u64) {
+        let before = self.subscribers.len();
+        self.subscribers
+            .retain(|entry| entry.member != from || entry.id != subscription);
+        if self.subscribers.len() == before {
+            return self.refuse(from, "UNSUBSCRIBE", request, error::NO_SUCH_SUBSCRIPTION);
+        }
+        let _ = self.reply(from, Sent::Unsubscribed { request });
+    }
+
+    pub(super) fn publish(
+        &mut self,
+        from: Name,
+        request: u64,
+        options: &PublishOptions,
+        topic: &str,
+        payload: u64,
+    ) {
+        let disclosed = Self::check_uri(topic, MatchPolicy::Exact)
+            .and_then(|()| Self::check_reserved(topic))
+            .and_then(|()| self.permission(from, Action::Publish, topic, MatchPolicy::Exact))
+            .and_then(|grant| self.disclosed(grant.disclose.publisher, options.disclose_me));
+        let disclosed = match disclosed {
+            Ok(disclosed) => disclosed,
+            Err(_) if !options.acknowledge => return,
+            Err(uri) => return self.refuse(from, "PUBLISH", request, uri),
+        };
+        let told = self.actual.iter().find_map(|(_, sent)| match sent {
+            Sent::Event { publication, .. } | Sent::Published { publication, .. } => {
+                Some(*publication)
+            }
+            _ => None,
+        });
+        let publication = told.unwrap_or(0);
+        if let Some(id) = told {
+            if self.publications_used.contains(&id) || !(1..=1 << 53).contains(&id) {
+                self.complaint = Some(format!("publication id {id} is used again or too large"));
+            }
+            self.publications_used.push(id);
+        }
+        if options.acknowledge {
+            let _ = self.reply(
+                from,
+                Sent::Published {
+                    request,
+                    publication,
+                },
+            );
+        }
+        let publisher = disclosed.then(|| self.member(from).id);
+        for entry in self.subscribers.clone() {
+            let listed = options.receivers.as_deref();
+            let admitted = listed.is_none_or(|lists| admits(lists, self.member(entry.member)));
+            let itself = options.exclude_me && entry.member == from;
+            if !matches(entry.policy, &entry.uri, topic) || itself || !admitted {
+                continue;
+            }
+            let event = Sent::Event {
+                subscription: entry.id,
+                publication,
+                topic: (entry.policy != MatchPolicy::Exact).then(|| topic.to_owned()),
+                publisher,
+                payload,
+            };
+            let _ = self.deliver(entry.member, event);
+        }
+    }
+}
+
+fn admits(lists: &Receivers, member: &Member) -> bool {
+    let id = SessionId(member.id);
+    let eligible = lists
+        .eligible
+        .as_ref()
+        .is_none_or(|list| list.contains(&id))
+        && lists
+            .eligible_authid
+            .as_ref()
+            .is_none_or(|list| list.contains(&member.authid))
+        && lists
+            .eligible_authrole
+            .as_ref()
+            .is_none_or(|list| list.contains(&member.authrole));
+    let excluded = lists
+        .exclude
+        .as_ref()
+        .is_some_and(|list| list.contains(&id))
+        || lists
+            .exclude_authid
+            .as_ref()
+            .is_some_and(|list| list.contains(&member.authid))
+        || lists
+            .exclude_authrole
+            .as_ref()
+            .is_some_and(|list| list.contains(&member.authrole));
+    eligible && !excluded
+}

@@ -1,0 +1,446 @@
+//! Registrations and calls, naively.
+
+use crosstie_routing::{Action, Refused, error};
+use crosstie_wamp::{CallOptions, CancelMode, InvocationPolicy, MatchPolicy, RegisterOptions};
+
+use super::matching::{matches, wildcard_rank};
+use super::{Entry, Model};
+use crate::operation::CALLEE_ERROR;
+use crate::{Name, Sent};
+
+/// An open call.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) caller: Name,
+    pub(crate) request: u64,
+    pub(crate) callee: Name,
+    pub(crate) invocation: u64,
+    pub(crate) receive_progress: bool,
+    interrupted: bool,
+    /// The next part's INVOCATION, while more parts may come.
+    pub(crate) next_part: Option<Sent>,
+    timeout_ms: u64,
+    /// When the callee last gave a sign of life.
+    since_ms: u64,
+}
+
+impl Call {
+    pub(super) fn deadline_ms(&self) -> Option<u64> {
+        (self.timeout_ms > 0).then(|| self.since_ms + self.timeout_ms)
+    }
+}
+
+impl Model {
+    pub(super) fn register(
+        &mut self,
+        from: Name,
+        request: u64,
+        options: &RegisterOptions,
+        procedure: &str,
+    ) {
+        if let Err(uri) = self.may_register(from, options, procedure) {
+            return self.refuse(from, "REGISTER", request, uri);
+        }
+        let policy = options.match_policy;
+        let same = |entry: &&Entry| entry.policy == policy && entry.uri == procedure;
+        let known = self.callees.iter().find(same).map(|entry| entry.id);
+        let told = self.actual.iter().find_map(|(to, sent)| match sent {
+            Sent::Registered {
+                request: answered,
+                registration,
+            } if *to == from && *answered == request => Some(*registration),
+            _ => None,
+        });
+        let id = self.learn_id("registration", known, told);
+        self.order_last += 1;
+        self.callees.push(Entry {
+            member: from,
+            policy,
+            uri: procedure.to_owned(),
+            id,
+            order: self.order_last,
+            invoke: options.invoke,
+            forward_timeout: options.forward_timeout,
+        });
+        let _ = self.reply(
+            from,
+            Sent::Registered {
+                request,
+                registration: id,
+            },
+        );
+    }
+
+    pub(super) fn unregister(&mut self, from: Name, request: u64, registration: u64) {
+        let before = self.callees.len();
+        self.callees
+            .retain(|entry| entry.member != from || entry.id != registration);
+        if self.callees.len() == before {
+            return self.refuse(from, "UNREGISTER", request, error::NO_SUCH_REGISTRATION);
+        }
+        let _ = self.reply(from, Sent::Unregistered { request });
+    }
+
+    /// Whether it is a violation.
+    pub(super) fn call(
+        &mut self,
+        from: Name,
+        request: u64,
+        options: &CallOptions,
+        procedure: &str,
+        payload: u64,
+    ) -> bool {
+        let member = self.member_mut(from);
+        if options.progress && !member.features.caller_progressive_call_invocations {
+            return true;
+        }
+        let open = self
+            .calls
+            .iter()
+            .position(|c| c.caller == from && c.request == request);
+        if let Some(place) = open {
+            return self.continue_call(place, options.progress, payload);
+        }
+        let member = self.member_mut(from);
+        if member.unfinished.contains(&request) {
+            if !options.progress {
+                member.unfinished.retain(|known| *known != request);
+            }
+            return false;
+        }
+        if !self.take_request(from, request) {
+            return true;
+        }
+        if let Err(uri) = self.open_call(from, request, options, procedure, payload) {
+            if options.progress {
+                self.member_mut(from).unfinished.push(request);
+            }
+            self.refuse(from, "CALL", request, uri);
+        }
+        false
+    }
+
+    /// Whether it is a violation.
+    pub(super) fn answer(
+        &mut self,
+        from: Name,
+        invocation: u64,
+        progress: bool,
+        outcome: Result<u64, u64>,
+    ) -> bool {
+        let place = self
+            .calls
+            .iter()
+            .position(|c| c.callee == from && c.invocation == invocation);
+        let Some(place) = place else {
+            return invocation > self.member(from).invocation_last;
+        };
+        let (caller, request) = (self.calls[place].caller, self.calls[place].request);
+        if progress {
+            self.calls[place].since_ms = self.now_ms;
+        }
+        let sent = match outcome {
+            Ok(_) if progress && !self.calls[place].receive_progress => return false,
+            Ok(payload) => Sent::Result {
+                request,
+                progress,
+                payload,
+            },
+            Err(payload) => Sent::Error {
+                kind: "CALL",
+                request,
+                uri: CALLEE_ERROR.to_owned(),
+                payload: Some(payload),
+            },
+        };
+        if !progress {
+            self.end(place);
+        }
+        match (self.reply(caller, sent), outcome) {
+            (Err(Refused::Unrepresentable(_)), Err(_)) => {
+                self.refuse(caller, "CALL", request, CALLEE_ERROR);
+            }
+            (Err(Refused::Unrepresentable(_)), Ok(_)) if progress => {
+                self.abandon(place, error::INVALID_ARGUMENT);
+            }
+            (Err(Refused::Unrepresentable(_)), Ok(_)) => {
+                self.refuse(caller, "CALL", request, error::INVALID_ARGUMENT);
+            }
+            _ => {}
+        }
+        false
+    }
+
+    pub(super) fn cancel(&mut self, from: Name, request: u64, mode: CancelMode) {
+        let open = self
+            .calls
+            .iter()
+            .position(|c| c.caller == from && c.request == request);
+        let Some(place) = open else { return };
+        if mode == CancelMode::KillNoWait {
+            return self.abandon(place, error::CANCELED);
+        }
+        if mode == CancelMode::Kill {
+            let call = self.calls[place].clone();
+            if call.interrupted || self.interrupt(&call, true, error::CANCELED) {
+                self.calls[place].interrupted = true;
+                return;
+            }
+        }
+        self.end(place);
+        self.refuse(from, "CALL", request, error::CANCELED);
+    }
+
+    /// Time has passed.
+    pub(super) fn pass(&mut self) {
+        let now_ms = self.now_ms;
+        let overdue = |call: &Call| call.deadline_ms().is_some_and(|due| due <= now_ms);
+        while let Some(place) = self.calls.iter().position(overdue) {
+            self.abandon(place, error::TIMEOUT);
+        }
+    }
+
+    pub(super) fn end_calls_of(&mut self, name: Name) {
+        while let Some(place) = self.calls.iter().position(|call| call.caller == name) {
+            let call = self.calls.remove(place);
+            if !call.interrupted {
+                self.interrupt(&call, false, error::CANCELED);
+            }
+        }
+        while let Some(place) = self.calls.iter().position(|call| call.callee == name) {
+            let call = self.end(place);
+            self.refuse(call.caller, "CALL", call.request, error::CANCELED);
+        }
+    }
+
+    fn may_register(
+        &self,
+        from: Name,
+        options: &RegisterOptions,
+        procedure: &str,
+    ) -> Result<(), &'static str> {
+        let policy = options.match_policy;
+        Self::check_uri(procedure, policy)?;
+        Self::check_reserved(procedure)?;
+        self.permission(from, Action::Register, procedure, policy)?;
+        let held = self
+            .callees
+            .iter()
+            .filter(|entry| entry.member == from)
+            .count();
+        if held >= self.config.limits.registrations_max {
+            return Err(error::REGISTRATIONS_MAX);
+        }
+        for entry in &self.callees {
+            if entry.policy != policy || entry.uri != procedure {
+                continue;
+            }
+            if entry.invoke == InvocationPolicy::Single {
+                return Err(error::PROCEDURE_ALREADY_EXISTS);
+            }
+            let mine = |other: &Entry| other.id == entry.id && other.member == from;
+            if self.callees.iter().any(mine) {
+                return Err(error::PROCEDURE_ALREADY_EXISTS);
+            }
+            if entry.invoke != options.invoke {
+                return Err(error::PROCEDURE_EXISTS_WITH_DIFFERENT_POLICY);
+            }
+        }
+        Ok(())
+    }
+
+    fn open_call(
+        &mut self,
+        from: Name,
+        request: u64,
+        options: &CallOptions,
+        procedure: &str,
+        payload: u64,
+    ) -> Result<(), &'static str> {
+        Self::check_uri(procedure, MatchPolicy::Exact)?;
+        let grant = self.permission(from, Action::Call, procedure, MatchPolicy::Exact)?;
+        let disclosed = self.disclosed(grant.disclose.caller, options.disclose_me)?;
+        let group = self.serving(procedure);
+        if group.is_empty() {
+            return Err(error::NO_SUCH_PROCEDURE);
+        }
+        if self.calls.iter().filter(|call| call.caller == from).count()
+            >= self.config.limits.calls_max
+        {
+            return Err(error::CALLS_MAX);
+        }
+        let attempts = self.attempts(&group);
+        let chosen = attempts
+            .iter()
+            .map(|order| self.choose(order, options.progress))
+            .find(|outcome| attempts.len() == 1 || self.happened(from, request, outcome))
+            .unwrap_or(Err(error::NO_AVAILABLE_CALLEE))?;
+        self.turns.retain(|(id, _)| *id != chosen.id);
+        self.turns.push((chosen.id, chosen.order));
+
+        let callee = self.member(chosen.member);
+        let features = callee.features;
+        let forwarded = chosen.forward_timeout && features.callee_call_timeout;
+        let bound_ms = self.config.limits.call_timeout_ms_max;
+        let asked_ms = if forwarded { 0 } else { options.timeout_ms };
+        let given = [asked_ms, bound_ms];
+        let timeout_ms = given.into_iter().filter(|ms| *ms > 0).min().unwrap_or(0);
+        let invocation = callee.invocation_last + 1;
+        let first_part = Sent::Invocation {
+            request: invocation,
+            registration: chosen.id,
+            procedure: (chosen.policy != MatchPolicy::Exact).then(|| procedure.to_owned()),
+            caller: disclosed.then(|| self.member(from).id),
+            timeout_ms: if forwarded { options.timeout_ms } else { 0 },
+            receive_progress: options.receive_progress && features.callee_progressive_call_results,
+            progress: options.progress,
+            payload,
+        };
+        self.calls.push(Call {
+            caller: from,
+            request,
+            callee: chosen.member,
+            invocation,
+            receive_progress: options.receive_progress,
+            interrupted: false,
+            next_part: options.progress.then(|| first_part.clone()),
+            timeout_ms,
+            since_ms: self.now_ms,
+        });
+        self.member_mut(chosen.member).invocation_last = invocation;
+        let _ = self.deliver(chosen.member, first_part);
+        Ok(())
+    }
+
+    /// Whether it is a violation.
+    fn continue_call(&mut self, place: usize, more: bool, number: u64) -> bool {
+        let call = &mut self.calls[place];
+        let Some(mut part) = call.next_part.clone() else {
+            return true;
+        };
+        if !more {
+            call.next_part = None;
+        }
+        if call.interrupted {
+            return false;
+        }
+        if let Sent::Invocation {
+            progress, payload, ..
+        } = &mut part
+        {
+            (*progress, *payload) = (more, number);
+        }
+        let callee = call.callee;
+        match self.deliver(callee, part) {
+            Ok(()) => {}
+            Err(Refused::Unrepresentable(_)) => self.abandon(place, error::INVALID_ARGUMENT),
+            Err(_) => self.abandon(place, error::NO_AVAILABLE_CALLEE),
+        }
+        false
+    }
+
+    /// The callees of the registration that serves a procedure, in the order of registration.
+    fn serving(&self, procedure: &str) -> Vec<Entry> {
+        let reserved = Self::check_reserved(procedure).is_err();
+        let of = |kind: MatchPolicy| {
+            self.callees.iter().filter(move |entry| {
+                entry.policy == kind && matches(kind, &entry.uri, procedure) && !reserved
+            })
+        };
+        let best = of(MatchPolicy::Exact)
+            .next()
+            .or_else(|| of(MatchPolicy::Prefix).max_by_key(|entry| entry.uri.len()))
+            .or_else(|| of(MatchPolicy::Wildcard).max_by_key(|entry| wildcard_rank(&entry.uri)));
+        let Some(best) = best else { return Vec::new() };
+        self.callees
+            .iter()
+            .filter(|entry| entry.id == best.id)
+            .cloned()
+            .collect()
+    }
+
+    /// The orders in which the callees may be asked; several when chance decides.
+    fn attempts(&self, group: &[Entry]) -> Vec<Vec<Entry>> {
+        let from = |start: usize| -> Vec<Entry> {
+            group
+                .iter()
+                .cycle()
+                .skip(start)
+                .take(group.len())
+                .cloned()
+                .collect()
+        };
+        match group[0].invoke {
+            InvocationPolicy::Single | InvocationPolicy::First => vec![from(0)],
+            InvocationPolicy::Last => vec![group.iter().rev().cloned().collect()],
+            InvocationPolicy::RoundRobin => {
+                let last = self.turns.iter().find(|(id, _)| *id == group[0].id);
+                let last = last.map_or(0, |(_, order)| *order);
+                let next = group
+                    .iter()
+                    .position(|entry| entry.order > last)
+                    .unwrap_or(0);
+                vec![from(next)]
+            }
+            InvocationPolicy::Random => (0..group.len()).map(from).collect(),
+        }
+    }
+
+    /// Which of the callees, asked in that order, takes the call.
+    fn choose(&self, order: &[Entry], progress: bool) -> Result<Entry, &'static str> {
+        for entry in order.iter().take(8) {
+            let member = self.member(entry.member);
+            let features = member.features;
+            if progress
+                && !(features.callee_progressive_call_invocations && features.callee_call_canceling)
+            {
+                return Err(error::FEATURE_NOT_SUPPORTED);
+            }
+            match member.refusing.and_then(|refusing| refusing.refusal(true)) {
+                None => return Ok(entry.clone()),
+                Some(Refused::Unrepresentable(_)) => return Err(error::INVALID_ARGUMENT),
+                Some(_) => {}
+            }
+        }
+        Err(error::NO_AVAILABLE_CALLEE)
+    }
+
+    /// Whether that is what the realm chose.
+    fn happened(&self, from: Name, called: u64, outcome: &Result<Entry, &'static str>) -> bool {
+        self.actual.iter().any(|(to, sent)| match (outcome, sent) {
+            (Ok(entry), Sent::Invocation { .. }) => *to == entry.member,
+            (Err(expected), Sent::Error { request, uri, .. }) => {
+                *to == from && *request == called && uri == expected
+            }
+            // The caller's queue was full, and it was not told which error it was.
+            (Err(_), Sent::Closed) => *to == from,
+            _ => false,
+        })
+    }
+
+    fn abandon(&mut self, place: usize, uri: &str) {
+        let call = self.end(place);
+        self.refuse(call.caller, "CALL", call.request, uri);
+        if !call.interrupted {
+            self.interrupt(&call, false, uri);
+        }
+    }
+
+    fn interrupt(&mut self, call: &Call, kill: bool, reason: &str) -> bool {
+        let understands = self.member(call.callee).features.callee_call_canceling;
+        let interrupt = Sent::Interrupt {
+            request: call.invocation,
+            kill,
+            reason: reason.to_owned(),
+        };
+        understands && self.deliver(call.callee, interrupt).is_ok()
+    }
+
+    fn end(&mut self, place: usize) -> Call {
+        let call = self.calls.remove(place);
+        if call.next_part.is_some() {
+            self.member_mut(call.caller).unfinished.push(call.request);
+        }
+        call
+    }
+}

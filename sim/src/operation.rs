@@ -1,0 +1,222 @@
+//! What can be done to a realm in one step.
+
+use crosstie_routing::{ClientFeatures, Refused};
+use crosstie_wamp::{
+    CallOptions, CancelMode, CancelOptions, MatchPolicy, Message, MessageType, Payload,
+    PublishOptions, RegisterOptions, RegistrationId, RequestId, Serializer, SubscribeOptions,
+    SubscriptionId, YieldOptions,
+};
+
+/// A session of the simulation: its handle in the realm, never used twice.
+pub type Name = u32;
+
+/// One step.
+#[derive(Clone, Debug)]
+pub enum Operation {
+    Join {
+        name: Name,
+        authid: String,
+        authrole: String,
+        features: ClientFeatures,
+    },
+    Leave {
+        name: Name,
+    },
+    Send {
+        from: Name,
+        request: Request,
+    },
+    /// From now on the session takes no messages, or all again.
+    Refuse {
+        name: Name,
+        refusing: Option<Refusing>,
+    },
+    Pass {
+        milliseconds: u64,
+    },
+}
+
+/// How a session refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusing {
+    Full,
+    Gone,
+    /// Whatever carries another session's payload is in a form it cannot have.
+    Unrepresentable,
+}
+
+impl Refusing {
+    /// The refusal of a message, if it is refused.
+    pub fn refusal(self, carries_payload: bool) -> Option<Refused> {
+        match self {
+            Self::Full => Some(Refused::Full),
+            Self::Gone => Some(Refused::Gone),
+            Self::Unrepresentable => {
+                carries_payload.then_some(Refused::Unrepresentable("simulated"))
+            }
+        }
+    }
+}
+
+/// A message of a client. Payloads are numbers, so that each can be told from all others.
+#[derive(Clone, Debug)]
+pub enum Request {
+    Publish {
+        request: u64,
+        options: PublishOptions,
+        topic: String,
+        payload: u64,
+    },
+    Subscribe {
+        request: u64,
+        policy: MatchPolicy,
+        topic: String,
+    },
+    Unsubscribe {
+        request: u64,
+        subscription: u64,
+    },
+    Call {
+        request: u64,
+        options: CallOptions,
+        procedure: String,
+        payload: u64,
+    },
+    Cancel {
+        request: u64,
+        mode: CancelMode,
+    },
+    Register {
+        request: u64,
+        options: RegisterOptions,
+        procedure: String,
+    },
+    Unregister {
+        request: u64,
+        registration: u64,
+    },
+    Yield {
+        invocation: u64,
+        progress: bool,
+        payload: u64,
+    },
+    Error {
+        invocation: u64,
+        payload: u64,
+    },
+    /// A message that no client may send.
+    Nonsense,
+}
+
+/// The error that simulated callees fail with.
+pub(crate) const CALLEE_ERROR: &str = "com.simulated.error";
+
+impl Request {
+    /// Shows the message that this is.
+    pub fn with_message<R>(&self, show: impl FnOnce(&Message<'_>) -> R) -> R {
+        let args = self
+            .payload()
+            .map(|number| format!("[{number}]"))
+            .unwrap_or_default();
+        let payload = Payload {
+            serializer: Serializer::Json,
+            args: args.as_bytes(),
+            kwargs: b"",
+        };
+        let message = match self {
+            Self::Publish {
+                request,
+                options,
+                topic,
+                ..
+            } => Message::Publish {
+                request: RequestId(*request),
+                options: options.clone(),
+                topic: topic.into(),
+                payload,
+            },
+            Self::Subscribe {
+                request,
+                policy,
+                topic,
+            } => Message::Subscribe {
+                request: RequestId(*request),
+                options: SubscribeOptions {
+                    match_policy: *policy,
+                },
+                topic: topic.into(),
+            },
+            Self::Unsubscribe {
+                request,
+                subscription,
+            } => Message::Unsubscribe {
+                request: RequestId(*request),
+                subscription: SubscriptionId(*subscription),
+            },
+            Self::Call {
+                request,
+                options,
+                procedure,
+                ..
+            } => Message::Call {
+                request: RequestId(*request),
+                options: options.clone(),
+                procedure: procedure.into(),
+                payload,
+            },
+            Self::Cancel { request, mode } => Message::Cancel {
+                request: RequestId(*request),
+                options: CancelOptions { mode: *mode },
+            },
+            Self::Register {
+                request,
+                options,
+                procedure,
+            } => Message::Register {
+                request: RequestId(*request),
+                options: options.clone(),
+                procedure: procedure.into(),
+            },
+            Self::Unregister {
+                request,
+                registration,
+            } => Message::Unregister {
+                request: RequestId(*request),
+                registration: RegistrationId(*registration),
+            },
+            Self::Yield {
+                invocation,
+                progress,
+                ..
+            } => Message::Yield {
+                request: RequestId(*invocation),
+                options: YieldOptions {
+                    progress: *progress,
+                    passthru: None,
+                },
+                payload,
+            },
+            Self::Error { invocation, .. } => Message::Error {
+                request_type: MessageType::Invocation,
+                request: RequestId(*invocation),
+                details: Vec::new(),
+                error: CALLEE_ERROR.into(),
+                payload,
+            },
+            Self::Nonsense => Message::Unregistered {
+                request: RequestId(1),
+            },
+        };
+        show(&message)
+    }
+
+    fn payload(&self) -> Option<u64> {
+        match self {
+            Self::Publish { payload, .. }
+            | Self::Call { payload, .. }
+            | Self::Yield { payload, .. }
+            | Self::Error { payload, .. } => Some(*payload),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What a session was sent, or should have been.
+
+use crosstie_wamp::{CancelMode, Message};
+
+/// A message to a session, as far as it is compared. Texts for people are left out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sent {
+    Published {
+        request: u64,
+        publication: u64,
+    },
+    Subscribed {
+        request: u64,
+        subscription: u64,
+    },
+    Unsubscribed {
+        request: u64,
+    },
+    Registered {
+        request: u64,
+        registration: u64,
+    },
+    Unregistered {
+        request: u64,
+    },
+    Event {
+        subscription: u64,
+        publication: u64,
+        topic: Option<String>,
+        publisher: Option<u64>,
+        payload: u64,
+    },
+    Invocation {
+        request: u64,
+        registration: u64,
+        procedure: Option<String>,
+        caller: Option<u64>,
+        timeout_ms: u64,
+        receive_progress: bool,
+        progress: bool,
+        payload: u64,
+    },
+    Interrupt {
+        request: u64,
+        kill: bool,
+        reason: String,
+    },
+    Result {
+        request: u64,
+        progress: bool,
+        payload: u64,
+    },
+    /// `payload` is a callee's; an ERROR of the router's own has a text.
+    Error {
+        kind: &'static str,
+        request: u64,
+        uri: String,
+        payload: Option<u64>,
+    },
+    /// The outbox was told to close the session.
+    Closed,
+}
+
+impl Sent {
+    /// Reads a message of the realm.
+    pub fn from_message(message: &Message<'_>) -> Result<Self, String> {
+        let number = message.payload().and_then(|payload| number(payload.args));
+        let payload = || number.ok_or_else(|| format!("payload lost: {message:?}"));
+        Ok(match message {
+            Message::Published {
+                request,
+                publication,
+            } => Self::Published {
+                request: request.0,
+                publication: publication.0,
+            },
+            Message::Subscribed {
+                request,
+                subscription,
+            } => Self::Subscribed {
+                request: request.0,
+                subscription: subscription.0,
+            },
+            Message::Unsubscribed { request } => Self::Unsubscribed { request: request.0 },
+            Message::Registered {
+                request,
+                registration,
+            } => Self::Registered {
+                request: request.0,
+                registration: registration.0,
+            },
+            Message::Unregistered { request } => Self::Unregistered { request: request.0 },
+            Message::Event {
+                subscription,
+                publication,
+                details,
+                ..
+            } => Self::Event {
+                subscription: subscription.0,
+                publication: publication.0,
+                topic: details.topic.as_deref().map(str::to_owned),
+                publisher: details.publisher.as_ref().map(|who| who.session.0),
+                payload: payload()?,
+            },
+            Message::Invocation {
+                request,
+                registration,
+                details,
+                ..
+            } => Self::Invocation {
+                request: request.0,
+                registration: registration.0,
+                procedure: details.procedure.as_deref().map(str::to_owned),
+                caller: details.caller.as_ref().map(|who| who.session.0),
+                timeout_ms: details.timeout_ms,
+                receive_progress: details.receive_progress,
+                progress: details.progress,
+                payload: payload()?,
+            },
+            Message::Interrupt { request, options } => Self::Interrupt {
+                request: request.0,
+                kill: options.mode == Some(CancelMode::Kill),
+                reason: options.reason.as_deref().unwrap_or_default().to_owned(),
+            },
+            Message::Result {
+                request, details, ..
+            } => Self::Result {
+                request: request.0,
+                progress: details.progress,
+                payload: payload()?,
+            },
+            Message::Error {
+                request_type,
+                request,
+                error,
+                ..
+            } => Self::Error {
+                kind: request_type.name(),
+                request: request.0,
+                uri: error.as_ref().to_owned(),
+                payload: number,
+            },
+            other => return Err(format!("a realm does not send {other:?}")),
+        })
+    }
+
+    /// Whether it has another session's payload in it.
+    pub fn carries_payload(&self) -> bool {
+        matches!(
+            self,
+            Self::Event { .. }
+                | Self::Invocation { .. }
+                | Self::Result { .. }
+                | Self::Error {
+                    payload: Some(_),
+                    ..
+                }
+        )
+    }
+}
+
+fn number(args: &[u8]) -> Option<u64> {
+    let inner = args.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    str::from_utf8(inner).ok()?.parse().ok()
+}
