@@ -206,20 +206,38 @@ class Abused:
         )
 
 
+# The log tells at most so many faults in a second, so a router sees no more of them in all.
+FAULTS_MAX = 16
+
+
 @pytest.fixture(scope="session")
-def abused_router(tmp_path_factory) -> Iterator[tuple[Router, RawSocket]]:
-    """The router of `abused`, with its witness."""
-    router = Router(tmp_path_factory.mktemp("abused"), config=config.plain())
-    witness = RawSocket.tcp(router.address("tcp")).shake_hands().join()
-    yield router, witness
-    witness.close()
-    router.stop()
+def abused_routers(tmp_path_factory) -> Iterator[Callable[[], tuple[Router, RawSocket]]]:
+    """Routers for `abused` with their witnesses; each serves until it has seen enough faults."""
+    running: list[tuple[Router, RawSocket]] = []
+
+    def stop() -> None:
+        while running:
+            router, witness = running.pop()
+            witness.close()
+            router.stop()
+
+    def current() -> tuple[Router, RawSocket]:
+        if running and running[0][0].count_faults() > FAULTS_MAX:
+            stop()
+        if not running:
+            router = Router(tmp_path_factory.mktemp("abused"), config=config.plain())
+            witness = RawSocket.tcp(router.address("tcp")).shake_hands().join()
+            running.append((router, witness))
+        return running[0]
+
+    yield current
+    stop()
 
 
 @pytest.fixture
-def abused(abused_router) -> Iterator[Abused]:
+def abused(abused_routers) -> Iterator[Abused]:
     """A router to mistreat; afterwards the witness and a newcomer must be served as ever."""
-    router, witness = abused_router
+    router, witness = abused_routers()
     yield Abused(router, witness)
     witness.round_trip()
     with RawSocket.tcp(router.address("tcp")).shake_hands().join() as newcomer:

@@ -74,10 +74,18 @@ def test_everything_may_come_at_once(abused):
         peer.hear(2)
 
 
-@pytest.mark.parametrize("exponent", range(16))
-def test_every_length_is_accepted(abused, exponent):
-    with RawSocket.tcp(abused.address("tcp")).shake_hands(exponent=exponent):
-        pass
+@pytest.mark.parametrize("exponent", range(1, 16))
+def test_lengths_that_are_accepted(abused, exponent):
+    with RawSocket.tcp(abused.address("tcp")).shake_hands(exponent=exponent).join() as peer:
+        peer.round_trip()
+
+
+def test_a_client_that_could_not_even_take_a_welcome(abused):
+    """512 octets do not hold the announcement of the router's features."""
+    with RawSocket.tcp(abused.address("tcp")) as peer:
+        assert peer.handshake(b"\x7f\x01\0\0") == bytes([0x7F, LENGTH << 4, 0, 0])
+        peer.expect_end()
+        abused.expect_fault(peer)
 
 
 @pytest.mark.parametrize(
@@ -136,17 +144,17 @@ def test_sixteen_mebibytes_need_the_length_bit(abused):
 
 
 def test_a_message_too_long_for_its_receiver(abused):
-    """A receiver that takes 512 octets is sent no more: events are dropped, calls fail."""
+    """A receiver that takes 1,024 octets is sent no more: events are dropped, calls fail."""
     with (
-        RawSocket.tcp(abused.address("tcp")).shake_hands(exponent=0).join() as small,
+        RawSocket.tcp(abused.address("tcp")).shake_hands(exponent=1).join() as small,
         RawSocket.tcp(abused.address("tcp")).shake_hands().join() as other,
     ):
         small.subscribe("com.small.topic")
         small.register("com.small.procedure")
-        other.publish("com.small.topic", "x" * 600)
+        other.publish("com.small.topic", "x" * 1100)
         other.publish("com.small.topic", "fits")
         assert small.hear(36)[4] == ["fits"]
-        request = other.ask(48, {}, "com.small.procedure", ["x" * 600])
+        request = other.ask(48, {}, "com.small.procedure", ["x" * 1100])
         error = other.hear(8)
         assert error[1:3] == [48, request]
         assert error[4] == "wamp.error.payload_size_exceeded"

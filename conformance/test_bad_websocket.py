@@ -128,10 +128,10 @@ def test_fragments_with_pings_between_them(abused):
     with WebSocket.tcp(abused.address("tcp")).open().join() as peer:
         whole = b'[16,1,{"acknowledge":true},"com.x",["\xc3\xbc"]]'
         for at in range(len(whole)):
-            opcode = TEXT if at == 0 else CONTINUATION
-            peer.send_frame(opcode, whole[at : at + 1], fin=at == len(whole) - 1)
             peer.send_frame(PING, bytes([at]))
             assert peer.receive_frame() == (PONG, bytes([at]))
+            opcode = TEXT if at == 0 else CONTINUATION
+            peer.send_frame(opcode, whole[at : at + 1], fin=at == len(whole) - 1)
         peer.hear(17)
 
 

@@ -31,6 +31,11 @@ class Line:
     text: str
     fields: dict[str, object] = field(default_factory=dict)
 
+    @property
+    def is_fault(self) -> bool:
+        """Whether it tells that a peer broke a rule."""
+        return self.level == "WARN" and "peer" in self.fields
+
 
 class Router:
     """One running `crosstie start`.
@@ -94,13 +99,13 @@ class Router:
     def await_fault(self, since: int, text: str = "") -> Line:
         """Return the warning about a peer's fault that came after line `since`."""
         return self.await_log(
-            lambda line: (
-                line.level == "WARN"
-                and "peer" in line.fields
-                and text.lower() in f"{line.text} {line.fields}".lower()
-            ),
+            lambda line: line.is_fault and text.lower() in f"{line.text} {line.fields}".lower(),
             since,
         )
+
+    def count_faults(self) -> int:
+        """Return how many peers' faults the log has told so far."""
+        return sum(line.is_fault for line in self.log)
 
     def metrics(self) -> dict[str, float]:
         """Return every sample of /metrics of the transport `tcp`, by name with labels."""

@@ -4,7 +4,7 @@
 pub struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -14,7 +14,7 @@ impl Random {
 
     /// A number below `bound`, which must not be zero.
     pub fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
+        (self.draw() % bound as u64) as usize
     }
 }
 
@@ -41,7 +41,7 @@ fn damage(input: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut Random) {
         0 if at < input.len() => input[at] ^= 1 << random.below(8),
         1 if at < input.len() => input[at] = PECULIAR[random.below(PECULIAR.len())],
         2 => input.insert(at, PECULIAR[random.below(PECULIAR.len())]),
-        3 => input.insert(at, random.next() as u8),
+        3 => input.insert(at, random.draw() as u8),
         4 => drop(input.drain(at..end)),
         5 => {
             // Again and again: depth, and lengths that grow over a limit.

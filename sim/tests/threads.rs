@@ -9,9 +9,10 @@
 //! - when all have left, nothing stays.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crosstie_routing::{
     ClientFeatures, CloseReason, Identity, Outbox, Realm, RealmConfig, Refused, SessionKey, Time,
@@ -64,7 +65,9 @@ struct Shared {
     payloads: AtomicU64,
     /// Calls without their last answer, over all threads.
     calls_open: AtomicUsize,
-    barrier: Barrier,
+    /// How often a thread has come to a point where it waits for the others.
+    arrivals: AtomicUsize,
+    failed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -125,7 +128,43 @@ impl Shared {
             names: AtomicU64::new(0),
             payloads: AtomicU64::new(0),
             calls_open: AtomicUsize::new(0),
-            barrier: Barrier::new(THREADS),
+            arrivals: AtomicUsize::new(0),
+            failed: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Shared {
+    /// Waits until every thread has come to the first point (nobody calls any more) or to the
+    /// second (every call has been answered, too). Does `meanwhile` all the time.
+    fn wait_for(&self, point: usize, mut meanwhile: impl FnMut()) {
+        self.arrivals.fetch_add(1, Ordering::SeqCst);
+        let begun = Instant::now();
+        let everyone = || self.arrivals.load(Ordering::SeqCst) >= point * THREADS;
+        let answered = || point == 1 || self.calls_open.load(Ordering::SeqCst) == 0;
+        while !everyone() || !answered() {
+            meanwhile();
+            assert!(
+                !self.failed.load(Ordering::SeqCst),
+                "another thread has failed"
+            );
+            // Not how fast it must be: without it, a lost answer would be waited for forever.
+            assert!(
+                begun.elapsed() < Duration::from_secs(120),
+                "calls are not answered"
+            );
+            thread::yield_now();
+        }
+    }
+}
+
+/// Tells the other threads that this one has failed.
+struct Alarm(Arc<Shared>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.failed.store(true, Ordering::SeqCst);
         }
     }
 }
@@ -142,6 +181,7 @@ impl Worker {
 
     /// The number of calls that were answered.
     fn run(mut self) -> u64 {
+        let _alarm = Alarm(Arc::clone(&self.shared));
         for _ in 0..SESSIONS_PER_THREAD {
             self.join();
         }
@@ -155,16 +195,15 @@ impl Worker {
             }
             self.read(place);
         }
-        // Nobody calls any more: what is open is answered, and then all leave.
-        self.shared.barrier.wait();
-        while self.shared.calls_open.load(Ordering::SeqCst) > 0 {
+        // When nobody calls any more, what is open is answered, and then all leave.
+        let shared = Arc::clone(&self.shared);
+        shared.wait_for(1, || {});
+        shared.wait_for(2, || {
             for place in 0..self.sessions.len() {
                 self.read(place);
                 self.answer_all(place);
             }
-            thread::yield_now();
-        }
-        self.shared.barrier.wait();
+        });
         for place in 0..self.sessions.len() {
             self.read(place);
             assert!(self.sessions[place].calls.is_empty());

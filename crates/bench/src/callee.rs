@@ -60,7 +60,7 @@ impl Callee {
                 }
                 other => Err(WorkerError::unexpected("INVOCATION", other)),
             })?;
-            if goodbye || received.is_none() {
+            if goodbye || !received {
                 return Ok(self.pipe.traffic());
             }
             self.pipe.flush()?;

@@ -71,7 +71,7 @@ impl Exchange for Caller {
 
     fn receive(&mut self, answers: &mut Vec<Answer>) -> Result<Option<Instant>, WorkerError> {
         let (tally, arguments) = (&mut self.tally, &self.arguments);
-        let received = self.pipe.receive(|message, _| {
+        let received = self.pipe.receive_timed(|message, _| {
             match message {
                 Message::Result {
                     request, payload, ..

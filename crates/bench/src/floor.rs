@@ -275,17 +275,20 @@ pub fn callee(stream: &Stream, lengths: Lengths) -> Result<Traffic, WorkerError>
     }
 }
 
-/// Median round trips of a good relay on an otherwise idle machine of the kind this was built
-/// on, in microseconds: slower by more than this says that something else is running.
+/// What a good relay reaches on an otherwise idle machine of one kind. A floor that is much slower
+/// there says that something else is running, or that the relay is not what it should be.
 pub mod reference {
     use crate::case::{Case, Socket};
     use crate::placement::Placement;
 
+    /// The processor that the references were measured on. On another they say nothing.
+    pub const CPU: &str = "Intel(R) Xeon(R) Processor";
+
     /// A floor this much slower than the reference is suspect.
     pub const TOLERANCE: f64 = 1.15;
 
-    /// The reference for sequential calls of one pair with little payload; `None` where there is
-    /// none.
+    /// Median round trip of sequential calls of one pair with little payload, in microseconds;
+    /// `None` where there is no reference.
     pub fn rtt_us(case: &Case, placement: Placement) -> Option<f64> {
         match (placement, case.socket) {
             (Placement::SameCore, Socket::Unix) => Some(12.6),

@@ -106,7 +106,7 @@ fn grow(
             }
             other => Err(WorkerError::unexpected("SUBSCRIBED", other)),
         })?;
-        if received.is_none() {
+        if !received {
             return Err(WorkerError::Closed("answering SUBSCRIBE"));
         }
         let data = EventData::new_u64(sessions.len() as u64);

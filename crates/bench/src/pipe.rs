@@ -119,7 +119,7 @@ impl Pipe {
             other => Err(WorkerError::unexpected("WELCOME", other)),
         })?;
         match (received, welcome) {
-            (Some(_), Some(session)) => Ok(session),
+            (true, Some(session)) => Ok(session),
             _ => Err(WorkerError::Closed("answering HELLO")),
         }
     }
@@ -134,7 +134,7 @@ impl Pipe {
                 gone = matches!(message, Message::Goodbye { .. });
                 Ok(())
             })?;
-            gone |= received.is_none();
+            gone |= !received;
         }
         Ok(())
     }
@@ -169,12 +169,28 @@ impl Pipe {
         Ok(())
     }
 
-    /// Reads until at least one whole message is there, and hands over all that are. The moment
-    /// is that of the last read's return; `None` at the end of the stream.
+    /// Reads until at least one whole message is there, and hands over all that are. False at
+    /// the end of the stream.
     pub fn receive(
         &mut self,
-        mut handle: impl FnMut(&Message<'_>, &mut Output) -> Result<(), WorkerError>,
+        handle: impl FnMut(&Message<'_>, &mut Output) -> Result<(), WorkerError>,
+    ) -> Result<bool, WorkerError> {
+        Ok(self.receive_noting(|| (), handle)?.is_some())
+    }
+
+    /// The same with the moment at which the last read returned.
+    pub fn receive_timed(
+        &mut self,
+        handle: impl FnMut(&Message<'_>, &mut Output) -> Result<(), WorkerError>,
     ) -> Result<Option<Instant>, WorkerError> {
+        self.receive_noting(Instant::now, handle)
+    }
+
+    fn receive_noting<T>(
+        &mut self,
+        note: impl Fn() -> T,
+        mut handle: impl FnMut(&Message<'_>, &mut Output) -> Result<(), WorkerError>,
+    ) -> Result<Option<T>, WorkerError> {
         loop {
             let length = match self.stream.read(self.input.space()) {
                 Ok(length) => length,
@@ -184,7 +200,7 @@ impl Pipe {
                     _ => return Err(error.into()),
                 },
             };
-            let now = Instant::now();
+            let noted = note();
             if length == 0 {
                 return Ok(None);
             }
@@ -194,7 +210,7 @@ impl Pipe {
                 Found::Messages(0) => {}
                 Found::Messages(count) => {
                     self.traffic.messages += count;
-                    return Ok(Some(now));
+                    return Ok(Some(noted));
                 }
             }
         }

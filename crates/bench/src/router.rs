@@ -131,7 +131,7 @@ pub struct RouterProcess {
 }
 
 impl RouterProcess {
-    /// Its warnings stay on the bench's standard error.
+    /// Where its standard error goes is the command's own affair.
     pub fn spawn(mut command: Command, name: &'static str) -> Result<Self, BenchError> {
         let child = command
             .stdin(Stdio::null())

@@ -108,7 +108,8 @@ fn advice(error: &ConnectError) -> Option<&'static str> {
             "Is the router running? `crosstie start` starts one; --url names another one."
         }
         ConnectError::Tls { .. } => {
-            "--ca names a file with the certificate authority that the router's certificate is from."
+            "Does the router speak TLS there? If so, --ca names a file with the certificate \
+             authority that its certificate is from."
         }
         ConnectError::Handshake { .. } => {
             "Does the router listen for this transport there? --url names another one, and \
@@ -145,9 +146,8 @@ pub struct Given {
     /// Arguments, each a JSON value; what is not JSON is taken as text.
     ///
     /// 5 is a number, true a boolean, null is null; hello is text, and so is '"5"'. What begins
-    /// with {, [ or " must be JSON; quote it for the shell: '{"a": [1, 2]}'. Negative numbers come
-    /// behind a lone --.
-    #[arg(value_name = "ARG", value_parser = value)]
+    /// with {, [ or " must be JSON; quote it for the shell: '{"a": [1, 2]}'.
+    #[arg(value_name = "ARG", value_parser = value, allow_negative_numbers = true)]
     args: Vec<Value>,
     /// Keyword arguments, as a JSON object.
     #[arg(long, value_name = "JSON", value_parser = object)]

@@ -1,6 +1,7 @@
 //! A callee and its caller: start a node with `crosstie start`, then `cargo run --example echo`.
 //!
 //! Another router's URL may be given as the only argument.
+#![expect(clippy::print_stdout, reason = "an example talks to whoever tries it")]
 
 use std::error::Error;
 
@@ -31,7 +32,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?;
 
     let caller = Client::connect(url).await?;
-    let echo = caller.call("com.example.echo", args!["hello"; n = 1]).await?;
+    let echo = caller
+        .call("com.example.echo", args!["hello"; n = 1])
+        .await?;
     println!("echo: {:?} {:?}", echo.args()?, echo.kwargs()?);
 
     let mut options = CallOptions::default();

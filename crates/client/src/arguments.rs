@@ -36,10 +36,36 @@ struct Octets {
     kwargs: Vec<u8>,
 }
 
-#[derive(Clone, Debug, Default)]
+/// A list and a dictionary, kept as values so that they can be written as they are.
+#[derive(Clone, Debug)]
 struct Values {
-    args: Vec<Value>,
-    kwargs: Dict,
+    args: Value,
+    kwargs: Value,
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self {
+            args: Value::List(Vec::new()),
+            kwargs: Value::Dict(Dict::new()),
+        }
+    }
+}
+
+impl Values {
+    fn args(&self) -> &[Value] {
+        match &self.args {
+            Value::List(args) => args,
+            _ => &[],
+        }
+    }
+
+    fn kwargs(&self) -> &[(String, Value)] {
+        match &self.kwargs {
+            Value::Dict(kwargs) => kwargs,
+            _ => &[],
+        }
+    }
 }
 
 /// Why an argument is not what the application expected: its sender erred.
@@ -76,7 +102,10 @@ impl Arguments {
     pub fn new(args: Vec<Value>, kwargs: Dict) -> Self {
         Self {
             octets: None,
-            values: OnceLock::from(Ok(Values { args, kwargs })),
+            values: OnceLock::from(Ok(Values {
+                args: Value::List(args),
+                kwargs: Value::Dict(kwargs),
+            })),
         }
     }
 
@@ -87,29 +116,32 @@ impl Arguments {
     /// # Ok::<(), crosstie_client::JsonError>(())
     /// ```
     pub fn from_json(args: &str, kwargs: &str) -> Result<Self, JsonError> {
-        let json = Serializer::Json;
-        let (args, kwargs) = (args.trim(), kwargs.trim());
+        let read =
+            |text: &str| codec::decode_value(Serializer::Json, text.as_bytes(), &Limits::default());
         let mut values = Values::default();
-        if !args.is_empty() {
-            match codec::decode_value(json, args.as_bytes(), &Limits::default())? {
-                Value::List(list) => values.args = list,
-                _ => return Err(JsonError::Kind { expected: "list" }),
-            }
+        if !args.trim().is_empty() {
+            values.args = read(args)?;
         }
-        if !kwargs.is_empty() {
-            match codec::decode_value(json, kwargs.as_bytes(), &Limits::default())? {
-                Value::Dict(dict) => values.kwargs = dict,
-                _ => {
-                    return Err(JsonError::Kind {
-                        expected: "dictionary",
-                    });
-                }
-            }
+        if !kwargs.trim().is_empty() {
+            values.kwargs = read(kwargs)?;
         }
-        Ok(Self {
-            octets: None,
-            values: OnceLock::from(Ok(values)),
-        })
+        let expected = match &values {
+            Values {
+                args: Value::List(_),
+                kwargs: Value::Dict(_),
+            } => {
+                return Ok(Self {
+                    octets: None,
+                    values: OnceLock::from(Ok(values)),
+                });
+            }
+            Values {
+                args: Value::List(_),
+                ..
+            } => "dictionary",
+            _ => "list",
+        };
+        Err(JsonError::Kind { expected })
     }
 
     /// From octets that a message had, unread.
@@ -129,12 +161,12 @@ impl Arguments {
 
     /// The arguments.
     pub fn args(&self) -> Result<&[Value], ArgumentError> {
-        Ok(&self.values()?.args)
+        Ok(self.values()?.args())
     }
 
     /// The keyword arguments.
-    pub fn kwargs(&self) -> Result<&Dict, ArgumentError> {
-        Ok(&self.values()?.kwargs)
+    pub fn kwargs(&self) -> Result<&[(String, Value)], ArgumentError> {
+        Ok(self.values()?.kwargs())
     }
 
     /// The argument at `index`, counted from 0.
@@ -161,7 +193,7 @@ impl Arguments {
     pub fn is_empty(&self) -> bool {
         match (&self.octets, self.values.get()) {
             (Some(_), _) | (None, Some(Err(_))) => false,
-            (None, Some(Ok(values))) => values.args.is_empty() && values.kwargs.is_empty(),
+            (None, Some(Ok(values))) => values.args().is_empty() && values.kwargs().is_empty(),
             (None, None) => true,
         }
     }
@@ -202,11 +234,11 @@ impl Arguments {
         let (mut args, mut kwargs) = (Vec::new(), Vec::new());
         // Only octets can be undecodable, and there are none.
         if let Some(Ok(values)) = self.values.get() {
-            if !values.args.is_empty() {
-                write_list(&values.args, serializer, &mut args)?;
+            if !values.args().is_empty() {
+                codec::encode_value(&values.args, serializer, &mut args)?;
             }
-            if !values.kwargs.is_empty() {
-                write_dict(&values.kwargs, serializer, &mut kwargs)?;
+            if !values.kwargs().is_empty() {
+                codec::encode_value(&values.kwargs, serializer, &mut kwargs)?;
             }
         }
         Ok(lend(&Payload {
@@ -232,15 +264,11 @@ impl Octets {
         let decode = |octets| codec::decode_value(self.serializer, octets, &Limits::default());
         let mut values = Values::default();
         // The decoder of the message has seen that these are a list and a dictionary.
-        if !self.args.is_empty()
-            && let Value::List(list) = decode(&self.args)?
-        {
-            values.args = list;
+        if !self.args.is_empty() {
+            values.args = decode(&self.args)?;
         }
-        if !self.kwargs.is_empty()
-            && let Value::Dict(dict) = decode(&self.kwargs)?
-        {
-            values.kwargs = dict;
+        if !self.kwargs.is_empty() {
+            values.kwargs = decode(&self.kwargs)?;
         }
         Ok(values)
     }
@@ -366,20 +394,4 @@ mod tests {
         assert!(Arguments::from_json("", "[]").is_err());
         assert!(Arguments::from_json("[1] 2", "").is_err());
     }
-}
-
-fn write_list(
-    values: &[Value],
-    serializer: Serializer,
-    out: &mut Vec<u8>,
-) -> Result<(), TranscodeError> {
-    codec::encode_value(&Value::List(values.to_vec()), serializer, out)
-}
-
-fn write_dict(
-    dict: &Dict,
-    serializer: Serializer,
-    out: &mut Vec<u8>,
-) -> Result<(), TranscodeError> {
-    codec::encode_value(&Value::Dict(dict.clone()), serializer, out)
 }

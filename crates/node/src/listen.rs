@@ -200,6 +200,7 @@ pub(crate) fn bind(
                 shared: tcp.shared,
                 user_timeout: tcp.user_timeout.unwrap_or(Duration::ZERO),
                 nodelay,
+                ..TcpOptions::default()
             },
         },
         model::Endpoint::Unix { path, backlog } => Endpoint::Unix {
@@ -249,6 +250,10 @@ async fn serve(listening: Arc<Listening>, socket: Socket, admission: Admission) 
         conversation.handle_ended(&ended);
         drop(conversation);
         crosstie_transport::uncork();
+        if let Ended::ByPeer { .. } = ended {
+            // It may still read: what it is owed is sent, and the end of our side said.
+            connection.finish();
+        }
         if let Ended::HandedOver { input } = ended {
             serve_pages(&listening, &connection, input).await;
         }

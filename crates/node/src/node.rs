@@ -107,6 +107,7 @@ impl Node {
                 std::thread::sleep(Duration::from_millis(2));
             }
             running.router.watch.close_all();
+            running.workers.stop();
         }
     }
 }
@@ -241,7 +242,10 @@ impl Place {
         match self {
             Self::Tcp(IpAddr::V6(ip), port) => format!("{scheme}://[{ip}]:{port}{path}"),
             Self::Tcp(ip, port) => format!("{scheme}://{ip}:{port}{path}"),
-            Self::Unix(socket) => format!("{scheme}+unix://{}", socket.display()),
+            Self::Unix(socket) if matches!(path, "" | "/") => {
+                format!("{scheme}+unix://{}", socket.display())
+            }
+            Self::Unix(socket) => format!("{scheme}+unix://{}:{path}", socket.display()),
         }
     }
 }

@@ -83,10 +83,11 @@ impl Wire {
             Framing::RawSocket => 0,
             Framing::WebSocketServer { batched: false } => 1,
             Framing::WebSocketServer { batched: true } | Framing::WebSocketClient { .. } => 2,
+            Framing::WebSocketServerAutobahn => 3,
         };
         framing * Serializer::ALL.len() + self.serializer.index()
     }
 
     /// How many values [`Wire::index`] has.
-    pub(crate) const COUNT: usize = 3 * Serializer::ALL.len();
+    pub(crate) const COUNT: usize = 4 * Serializer::ALL.len();
 }

@@ -87,7 +87,11 @@ impl Session {
 
     /// Handles the messages of one batch (WAMP "Batched WebSocket Transport").
     pub(crate) fn handle_batch(&mut self, octets: &[u8], drop_on_fault: bool) -> Flow {
-        for message in batched::split(self.peer.wire.serializer, octets) {
+        let serializer = self.peer.wire.serializer;
+        if !self.is_joined() && batched::is_autobahn(serializer, octets) {
+            self.peer.wire.framing = Framing::WebSocketServerAutobahn;
+        }
+        for message in batched::split(serializer, octets) {
             let flow = match message {
                 Ok(message) => self.handle_message(message),
                 Err(e) => self.frame_fault(&e, drop_on_fault),

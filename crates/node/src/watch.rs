@@ -34,7 +34,8 @@ enum Phase {
     Open {
         framing: Framing,
         ping: PingTimes,
-        pinged: bool,
+        /// A ping waits for its answer.
+        pinged_at_s: Option<u32>,
     },
     /// The last octets are on their way; the peer is to close its side.
     Closing { within_s: u32 },
@@ -78,7 +79,7 @@ impl Watch {
             Phase::Open {
                 framing,
                 ping,
-                pinged: false,
+                pinged_at_s: None,
             },
         );
     }
@@ -86,9 +87,9 @@ impl Watch {
     /// A ping was answered.
     pub(crate) fn answered(&self, key: WatchKey) {
         if let Some(watched) = self.entries.lock().get_mut(key)
-            && let Phase::Open { pinged, .. } = &mut watched.phase
+            && let Phase::Open { pinged_at_s, .. } = &mut watched.phase
         {
-            *pinged = false;
+            *pinged_at_s = None;
             watched.since_s = now_s();
         }
     }
@@ -144,38 +145,40 @@ impl Watch {
                 Phase::Open {
                     framing,
                     ping,
-                    pinged,
+                    pinged_at_s,
                 } => {
                     // `since_s` is when the connection opened, or answered a ping last.
                     let heard_s = match ping.any_traffic_counts {
                         true => connection.received_at_s().max(watched.since_s),
                         false => watched.since_s,
                     };
-                    let silent_s = now_s.saturating_sub(heard_s);
-                    if silent_s < ping.interval_s {
-                        *pinged = false;
-                    } else if !*pinged {
-                        *pinged = true;
-                        // A full queue has octets on the way already; the stall limit judges it.
-                        let payload = vec![b'c'; ping.payload_bytes.into()];
-                        let _ = connection.append(|out| {
-                            framing.ping(&payload, out);
-                            Ok::<(), ()>(())
-                        });
-                    } else if silent_s >= ping.interval_s.saturating_add(ping.timeout_s) {
-                        counters().closed_for_silence();
-                        report::peer_fault(
-                            connection,
-                            "timeout",
-                            "silent, and no answer to a ping",
-                        );
-                        connection.close();
+                    match *pinged_at_s {
+                        Some(at_s) if heard_s >= at_s => *pinged_at_s = None,
+                        Some(at_s) if now_s.saturating_sub(at_s) > ping.timeout_s => {
+                            counters().closed_for_silence();
+                            report::peer_fault(connection, "timeout", "no answer to a ping");
+                            connection.close();
+                        }
+                        None if now_s.saturating_sub(heard_s) >= ping.interval_s => {
+                            *pinged_at_s = Some(now_s);
+                            send_ping(connection, *framing, ping.payload_bytes);
+                        }
+                        Some(_) | None => {}
                     }
                 }
                 Phase::Opening { .. } | Phase::Closing { .. } => {}
             }
         }
     }
+}
+
+fn send_ping(connection: &Arc<Connection>, framing: Framing, payload_bytes: u8) {
+    let payload = vec![b'c'; payload_bytes.into()];
+    // A full queue has octets on the way already; the stall limit judges it.
+    let _ = connection.append(|out| {
+        framing.ping(&payload, out);
+        Ok::<(), ()>(())
+    });
 }
 
 /// At least one: the clock that it is compared with ticks once a second.

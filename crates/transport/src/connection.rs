@@ -75,6 +75,8 @@ struct Out {
     blocked: bool,
     /// This connection is in some thread's cork.
     corked: bool,
+    /// The stage has been told that nothing more is sent.
+    farewell_said: bool,
     phase: Phase,
 }
 
@@ -242,6 +244,12 @@ impl Connection {
                     let queue = mem::take(&mut out.queue);
                     out.in_flight_bytes = queue.len();
                     (queue, false)
+                } else if let (Phase::Finishing, Some(stage), false) =
+                    (out.phase, &self.stage, out.farewell_said)
+                {
+                    out.farewell_said = true;
+                    stage.lock().finish();
+                    continue;
                 } else {
                     out.sending = false;
                     out.release(&self.limits);

@@ -37,6 +37,9 @@ pub struct TcpOptions {
     /// it to the kernel (`TCP_USER_TIMEOUT`).
     pub user_timeout: Duration,
     pub nodelay: bool,
+    /// How long a connection may be silent before the kernel asks whether its peer is still
+    /// there; three questions without an answer end it. Zero: never.
+    pub keepalive: Duration,
 }
 
 impl Default for TcpOptions {
@@ -46,6 +49,7 @@ impl Default for TcpOptions {
             shared: false,
             user_timeout: Duration::from_secs(30),
             nodelay: true,
+            keepalive: Duration::from_secs(30),
         }
     }
 }
@@ -111,6 +115,7 @@ impl Listener {
                         u32::try_from(options.user_timeout.as_millis()).unwrap_or(u32::MAX);
                     sockopt::set_tcp_user_timeout(&fd, millis)?;
                 }
+                set_keepalive(&fd, options.keepalive)?;
                 let peer = address.and_then(|address| SocketAddr::try_from(address).ok());
                 let peer = peer.map_or(PeerAddress::Unix(None), PeerAddress::Tcp);
                 Ok(Socket::new(fd, peer))
@@ -132,6 +137,17 @@ impl Drop for Listener {
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+fn set_keepalive(fd: &OwnedFd, keepalive: Duration) -> io::Result<()> {
+    if keepalive.is_zero() {
+        return Ok(());
+    }
+    sockopt::set_socket_keepalive(fd, true)?;
+    sockopt::set_tcp_keepidle(fd, keepalive)?;
+    sockopt::set_tcp_keepintvl(fd, (keepalive / 3).max(Duration::from_secs(1)))?;
+    sockopt::set_tcp_keepcnt(fd, 3)?;
+    Ok(())
 }
 
 fn bind_tcp(address: SocketAddr, options: &TcpOptions) -> io::Result<OwnedFd> {

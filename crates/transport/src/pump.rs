@@ -182,6 +182,7 @@ impl Input {
         spare::put(input);
         // A stage may have something to say by itself.
         connection.flush();
+        staged_end(connection, self.kept.len())?;
         Ok((received, READ_BYTES))
     }
 
@@ -235,6 +236,14 @@ impl Input {
         }
         self.kept.clear();
         self.kept.extend_from_slice(rest);
+    }
+}
+
+/// The end of the stream inside a stage, which the socket does not show.
+fn staged_end(connection: &Connection, unconsumed: usize) -> Result<(), Ended> {
+    match connection.stage() {
+        Some(stage) if stage.lock().is_ended() => Err(Ended::ByPeer { unconsumed }),
+        _ => Ok(()),
     }
 }
 

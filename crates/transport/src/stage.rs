@@ -17,6 +17,12 @@ pub trait Stage: Send {
 
     /// Whether it has something to send by itself (a handshake's answer, an alert).
     fn has_output(&self) -> bool;
+
+    /// Whether the peer has said that nothing more comes.
+    fn is_ended(&self) -> bool;
+
+    /// Has [`Stage::send`] tell the peer, in the end, that nothing more comes.
+    fn finish(&mut self);
 }
 
 /// Transforms queued octets before any [`Stage`]: it is agreed on while the connection is open.

@@ -47,6 +47,13 @@ impl ConnectionStream {
         }
         Ok(received)
     }
+
+    /// Whether the stream ended inside its stage, which the socket does not show.
+    fn is_ended(&self) -> bool {
+        self.connection
+            .stage()
+            .is_some_and(|stage| stage.lock().is_ended())
+    }
 }
 
 impl AsyncRead for ConnectionStream {
@@ -60,6 +67,9 @@ impl AsyncRead for ConnectionStream {
                 let count = self.input.len().min(buffer.remaining());
                 buffer.put_slice(&self.input[..count]);
                 self.input.drain(..count);
+                return Poll::Ready(Ok(()));
+            }
+            if self.is_ended() {
                 return Poll::Ready(Ok(()));
             }
             // The guard borrows the registration, so readiness is cleared in a second look.

@@ -60,13 +60,17 @@ pub fn server_config(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
 /// The server's side of one TLS connection.
 pub struct TlsStage {
     connection: ServerConnection,
+    is_ended: bool,
 }
 
 impl TlsStage {
     /// A connection whose handshake is still to come.
     pub fn server(config: Arc<ServerConfig>) -> Result<Self, StageError> {
         let connection = ServerConnection::new(config).map_err(|e| StageError(e.to_string()))?;
-        Ok(Self { connection })
+        Ok(Self {
+            connection,
+            is_ended: false,
+        })
     }
 
     fn drain(&mut self, out: &mut Vec<u8>) -> Result<(), StageError> {
@@ -103,6 +107,7 @@ impl Stage for TlsStage {
                 .connection
                 .process_new_packets()
                 .map_err(|e| StageError(e.to_string()))?;
+            self.is_ended |= state.peer_has_closed();
             let before = out.len();
             out.resize(before + state.plaintext_bytes_to_read(), 0);
             self.connection
@@ -115,6 +120,14 @@ impl Stage for TlsStage {
 
     fn has_output(&self) -> bool {
         self.connection.wants_write()
+    }
+
+    fn is_ended(&self) -> bool {
+        self.is_ended
+    }
+
+    fn finish(&mut self) {
+        self.connection.send_close_notify();
     }
 }
 

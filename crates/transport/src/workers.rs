@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, oneshot};
 
@@ -33,7 +34,7 @@ impl Default for WorkerOptions {
     }
 }
 
-/// The running threads. They end when this is dropped.
+/// The running threads. They end when they are stopped or this is dropped.
 #[derive(Debug)]
 pub struct Workers {
     workers: Vec<Worker>,
@@ -43,8 +44,13 @@ pub struct Workers {
 #[derive(Debug)]
 struct Worker {
     handle: Handle,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<thread::JoinHandle<()>>,
+    running: Mutex<Option<RunningWorker>>,
+}
+
+#[derive(Debug)]
+struct RunningWorker {
+    stop: oneshot::Sender<()>,
+    thread: thread::JoinHandle<()>,
 }
 
 impl Workers {
@@ -87,6 +93,11 @@ impl Workers {
         action()
     }
 
+    /// Ends the threads, and with them every task: listeners are closed, connections dropped.
+    pub fn stop(&self) {
+        self.workers.iter().for_each(Worker::stop);
+    }
+
     /// How many threads there are.
     pub fn count(&self) -> usize {
         self.workers.len()
@@ -110,24 +121,23 @@ impl Worker {
                 // An error means that the sender is gone, which is a stop too.
                 let _ = runtime.block_on(stopped);
             })?;
-        Ok(Self {
-            handle,
-            stop: Some(stop),
-            thread: Some(thread),
-        })
+        let running = Mutex::new(Some(RunningWorker { stop, thread }));
+        Ok(Self { handle, running })
+    }
+
+    fn stop(&self) {
+        let Some(running) = self.running.lock().take() else {
+            return;
+        };
+        // A thread that is gone needs no telling, and has reported its panic itself.
+        let _ = running.stop.send(());
+        let _ = running.thread.join();
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            // The panic has been reported by its thread already.
-        }
+        self.stop();
     }
 }
 

@@ -6,9 +6,7 @@ use crate::options::{
     CallOptions, CancelOptions, EventDetails, InterruptOptions, InvocationDetails, PublishOptions,
     RegisterOptions, ResultDetails, SubscribeOptions, YieldOptions,
 };
-use crate::{
-    Dict, Payload, PublicationId, RegistrationId, RequestId, SessionId, SubscriptionId,
-};
+use crate::{Dict, Payload, PublicationId, RegistrationId, RequestId, SessionId, SubscriptionId};
 
 /// One message, borrowing from the octets it was decoded from.
 ///
@@ -16,12 +14,30 @@ use crate::{
 /// realm's business), and the payload is valid in its serializer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message<'a> {
-    Hello { realm: Cow<'a, str>, details: Dict },
-    Welcome { session: SessionId, details: Dict },
-    Abort { details: Dict, reason: Cow<'a, str> },
-    Challenge { method: Cow<'a, str>, extra: Dict },
-    Authenticate { signature: Cow<'a, str>, extra: Dict },
-    Goodbye { details: Dict, reason: Cow<'a, str> },
+    Hello {
+        realm: Cow<'a, str>,
+        details: Dict,
+    },
+    Welcome {
+        session: SessionId,
+        details: Dict,
+    },
+    Abort {
+        details: Dict,
+        reason: Cow<'a, str>,
+    },
+    Challenge {
+        method: Cow<'a, str>,
+        extra: Dict,
+    },
+    Authenticate {
+        signature: Cow<'a, str>,
+        extra: Dict,
+    },
+    Goodbye {
+        details: Dict,
+        reason: Cow<'a, str>,
+    },
     Error {
         request_type: MessageType,
         request: RequestId,
@@ -29,33 +45,84 @@ pub enum Message<'a> {
         error: Cow<'a, str>,
         payload: Payload<'a>,
     },
-    Publish { request: RequestId, options: PublishOptions, topic: Cow<'a, str>, payload: Payload<'a> },
-    Published { request: RequestId, publication: PublicationId },
-    Subscribe { request: RequestId, options: SubscribeOptions, topic: Cow<'a, str> },
-    Subscribed { request: RequestId, subscription: SubscriptionId },
-    Unsubscribe { request: RequestId, subscription: SubscriptionId },
-    Unsubscribed { request: RequestId },
+    Publish {
+        request: RequestId,
+        options: PublishOptions,
+        topic: Cow<'a, str>,
+        payload: Payload<'a>,
+    },
+    Published {
+        request: RequestId,
+        publication: PublicationId,
+    },
+    Subscribe {
+        request: RequestId,
+        options: SubscribeOptions,
+        topic: Cow<'a, str>,
+    },
+    Subscribed {
+        request: RequestId,
+        subscription: SubscriptionId,
+    },
+    Unsubscribe {
+        request: RequestId,
+        subscription: SubscriptionId,
+    },
+    Unsubscribed {
+        request: RequestId,
+    },
     Event {
         subscription: SubscriptionId,
         publication: PublicationId,
         details: EventDetails<'a>,
         payload: Payload<'a>,
     },
-    Call { request: RequestId, options: CallOptions, procedure: Cow<'a, str>, payload: Payload<'a> },
-    Cancel { request: RequestId, options: CancelOptions },
-    Result { request: RequestId, details: ResultDetails, payload: Payload<'a> },
-    Register { request: RequestId, options: RegisterOptions, procedure: Cow<'a, str> },
-    Registered { request: RequestId, registration: RegistrationId },
-    Unregister { request: RequestId, registration: RegistrationId },
-    Unregistered { request: RequestId },
+    Call {
+        request: RequestId,
+        options: CallOptions,
+        procedure: Cow<'a, str>,
+        payload: Payload<'a>,
+    },
+    Cancel {
+        request: RequestId,
+        options: CancelOptions,
+    },
+    Result {
+        request: RequestId,
+        details: ResultDetails,
+        payload: Payload<'a>,
+    },
+    Register {
+        request: RequestId,
+        options: RegisterOptions,
+        procedure: Cow<'a, str>,
+    },
+    Registered {
+        request: RequestId,
+        registration: RegistrationId,
+    },
+    Unregister {
+        request: RequestId,
+        registration: RegistrationId,
+    },
+    Unregistered {
+        request: RequestId,
+    },
     Invocation {
         request: RequestId,
         registration: RegistrationId,
         details: InvocationDetails<'a>,
         payload: Payload<'a>,
     },
-    Interrupt { request: RequestId, options: InterruptOptions<'a> },
-    Yield { request: RequestId, options: YieldOptions, payload: Payload<'a> },
+    Interrupt {
+        request: RequestId,
+        options: InterruptOptions<'a>,
+    },
+    Yield {
+        request: RequestId,
+        options: YieldOptions,
+        payload: Payload<'a>,
+    },
 }
 
 /// The type code, first element of every message.

@@ -19,7 +19,11 @@ pub struct Payload<'a> {
 
 impl Payload<'_> {
     /// No arguments at all.
-    pub const EMPTY: Self = Self { serializer: Serializer::Json, args: &[], kwargs: &[] };
+    pub const EMPTY: Self = Self {
+        serializer: Serializer::Json,
+        args: &[],
+        kwargs: &[],
+    };
 
     /// Whether the message has neither arguments nor keyword arguments.
     pub fn is_empty(&self) -> bool {

@@ -59,7 +59,10 @@ impl Value {
 
     /// The value under `key`, when this is a dictionary that has it.
     pub fn get(&self, key: &str) -> Option<&Self> {
-        self.as_dict()?.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+        self.as_dict()?
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value)
     }
 }
 

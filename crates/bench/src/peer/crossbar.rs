@@ -42,9 +42,20 @@ pub(super) fn start(
     command
         .args(["start", "--loglevel", "warn", "--cbdir"])
         .arg(&node);
+    // It says a lot at every start; that matters only when it does not start.
+    let log = node.join("crossbar.log");
+    command.stderr(fs::File::create(&log)?);
     let mut process = RouterProcess::spawn(command, "crossbar")?;
     for (_, target) in &targets {
-        process.wait_until_it_accepts(&target.endpoint, PATIENCE)?;
+        process
+            .wait_until_it_accepts(&target.endpoint, PATIENCE)
+            .map_err(|error| {
+                let why = format!("{error}; its last words: {}", last_words(&log));
+                BenchError::Router {
+                    name: "crossbar",
+                    why,
+                }
+            })?;
     }
     Ok(Some(StartedPeer {
         version: version(&crossbar),
@@ -117,6 +128,15 @@ fn transport(case: Case, target: &Target) -> Value {
         "rawsocket"
     };
     json!({ "type": kind, "endpoint": endpoint, "serializers": [case.serializer.name()] })
+}
+
+fn last_words(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    lines[lines.len().saturating_sub(3)..].join(" / ")
 }
 
 fn find_on_path(program: &str) -> Option<PathBuf> {

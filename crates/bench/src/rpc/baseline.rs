@@ -167,14 +167,17 @@ impl Baseline {
         floor: &Measured,
     ) -> Option<String> {
         // The references are for one small call at a time.
-        if bench.in_flight() > 1 || self.lengths.longest() > 512 {
+        let comparable = bench.machine.cpu == reference::CPU
+            && bench.in_flight() == 1
+            && self.lengths.longest() <= 512;
+        if !comparable {
             return None;
         }
         let reference_us = reference::rtt_us(&case, placement)?;
         let p50_us = floor.spread(|metrics| metrics.rtt_us.p50)?.median;
         (p50_us > reference_us * reference::TOLERANCE).then(|| {
             format!(
-                "floor suspect: {} µs where an idle machine of the reference kind takes {}",
+                "floor suspect: {} µs where a machine of this kind takes {} when idle",
                 number(p50_us),
                 number(reference_us)
             )

@@ -50,7 +50,6 @@ impl RpcReport {
 
 /// Measures, prints to standard output, and writes the JSON file if one was asked for.
 pub fn rpc(options: RpcOptions) -> Result<RpcReport, BenchError> {
-    let machine = Machine::now();
     let bench = Bench::new(options)?;
     let mut out = io::stdout();
     let mut subjects = Subjects::start(&bench)?;
@@ -64,7 +63,7 @@ pub fn rpc(options: RpcOptions) -> Result<RpcReport, BenchError> {
         }
     }
     bench.progress.finish_and_clear();
-    present::print(&mut out, &bench, &machine, &subjects, &sections)?;
+    present::print(&mut out, &bench, &subjects, &sections)?;
     let rows: Vec<Row> = sections
         .iter()
         .flat_map(|section| section.rows(&bench))
@@ -74,7 +73,7 @@ pub fn rpc(options: RpcOptions) -> Result<RpcReport, BenchError> {
             bench: "rpc",
             version: &bench.options.build.version,
             commit: &bench.options.build.commit,
-            machine: &machine,
+            machine: &bench.machine,
             settings: bench.settings(&subjects),
             results: rows.clone(),
         };
@@ -86,6 +85,7 @@ pub fn rpc(options: RpcOptions) -> Result<RpcReport, BenchError> {
 /// The options, made definite.
 struct Bench {
     options: RpcOptions,
+    machine: Machine,
     executable: PathBuf,
     /// Sockets and node directories live here.
     directory: tempfile::TempDir,
@@ -120,6 +120,7 @@ impl Bench {
             .tempdir()?;
         Ok(Self {
             options,
+            machine: Machine::now(),
             executable,
             directory,
             allowed,

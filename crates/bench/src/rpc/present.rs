@@ -7,7 +7,6 @@ use super::section::Section;
 use super::subjects::Subjects;
 use crate::document;
 use crate::goals::{Reached, Setting, verdicts};
-use crate::machine::Machine;
 use crate::report::table::{UNKNOWN, known, number, octets, spread, table, thousands};
 use crate::round::Metrics;
 use crate::summary::Measured;
@@ -29,14 +28,13 @@ const COLUMNS: [&str; 11] = [
 pub(super) fn print(
     out: &mut impl Write,
     bench: &Bench,
-    machine: &Machine,
     subjects: &Subjects,
     sections: &[Section],
 ) -> io::Result<()> {
     let options = &bench.options;
     let plural =
         |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
-    writeln!(out, "\nMachine: {}", machine.line())?;
+    writeln!(out, "\nMachine: {}", bench.machine.line())?;
     writeln!(
         out,
         "Load: {} of {}, {} in flight each; {} of {} s after {} s; median over rounds, below it \

@@ -15,7 +15,9 @@ pub(super) static RAWSOCKET_OPTIONS: Table = Table {
              lower power of two.",
         )
         .otherwise("16,777,216, or `limits.queue_bytes_max` if that is less"),
-        ping_interval().own(),
+        // Off, because Autobahn|Python takes a RawSocket ping for a fault and closes: TCP's own
+        // keepalive finds dead peers without asking them.
+        ping_interval(0).own(),
         ping_timeout().own(),
     ],
 };
@@ -64,7 +66,7 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
              not waited for.",
         )
         .fallback(Fallback::Integer(1_000)),
-        ping_interval(),
+        ping_interval(30_000),
         ping_timeout(),
         key(
             "auto_ping_size",
@@ -162,14 +164,14 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
 
 const MILLISECONDS: Kind = integer_or_zero(1_000, 86_400_000);
 
-const fn ping_interval() -> Key {
+const fn ping_interval(default_ms: i64) -> Key {
     key(
         "auto_ping_interval",
         MILLISECONDS,
         "How long a connection may be silent before it is pinged, in milliseconds; \
              0: no pings.",
     )
-    .fallback(Fallback::Integer(30_000))
+    .fallback(Fallback::Integer(default_ms))
 }
 
 const fn ping_timeout() -> Key {

@@ -3,12 +3,18 @@
 //! JSON messages each end with the octet 0x1E, which JSON text cannot hold; MessagePack and CBOR
 //! messages each follow their length as a big-endian 32-bit number. A sender may send batches of
 //! one, and this project's do.
+//!
+//! Autobahn|Python ends its JSON messages with 0x18 (the decimal 30 of 0x1E, written as octal), and
+//! expects that octet too. JSON text can hold neither, so that both are read, and a server answers
+//! such a client in kind.
 
 use super::{FrameError, FramingError};
 use crate::Serializer;
 
 /// What ends each message of a JSON batch: the ASCII record separator.
-const SEPARATOR: u8 = 0x1E;
+pub(super) const SEPARATOR: u8 = 0x1E;
+/// What Autobahn|Python ends it with.
+pub(super) const SEPARATOR_AUTOBAHN: u8 = 0x18;
 const LENGTH_OCTETS: usize = 4;
 
 /// The messages of one batch, in order. An empty batch is an error, and so is an empty message.
@@ -18,6 +24,12 @@ pub fn split(serializer: Serializer, octets: &[u8]) -> Batch<'_> {
         octets,
         begun: false,
     }
+}
+
+/// Whether a JSON batch is of a client that must be answered with
+/// [`super::Framing::WebSocketServerAutobahn`].
+pub fn is_autobahn(serializer: Serializer, octets: &[u8]) -> bool {
+    !serializer.is_binary() && octets.last() == Some(&SEPARATOR_AUTOBAHN)
 }
 
 /// See [`split`]. Ends after the first error.
@@ -57,7 +69,7 @@ impl<'a> Iterator for Batch<'a> {
 }
 
 fn cut_separated(octets: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = memchr::memchr(SEPARATOR, octets)?;
+    let end = memchr::memchr2(SEPARATOR, SEPARATOR_AUTOBAHN, octets)?;
     Some((&octets[..end], &octets[end + 1..]))
 }
 
@@ -78,12 +90,13 @@ pub(super) fn overhead(serializer: Serializer) -> usize {
 /// it takes everything back.
 pub(super) fn wrap<E>(
     serializer: Serializer,
+    separator: u8,
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
 ) -> Result<(), FrameError<E>> {
     if !serializer.is_binary() {
         write(out).map_err(FrameError::Write)?;
-        out.push(SEPARATOR);
+        out.push(separator);
         return Ok(());
     }
     let start = out.len();

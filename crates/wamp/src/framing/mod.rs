@@ -89,6 +89,8 @@ pub enum Framing {
     RawSocket,
     /// A server's WebSocket frames, unmasked.
     WebSocketServer { batched: bool },
+    /// The same, in batches for a client that is [`batched::is_autobahn`].
+    WebSocketServerAutobahn,
     /// A client's WebSocket frames, masked with this key.
     WebSocketClient { batched: bool, mask: [u8; 4] },
 }
@@ -108,13 +110,18 @@ impl Framing {
         let (batched, mask) = match self {
             Self::RawSocket => return rawsocket::frame(out, write),
             Self::WebSocketServer { batched } => (batched, None),
+            Self::WebSocketServerAutobahn => (true, None),
             Self::WebSocketClient { batched, mask } => (batched, Some(mask)),
         };
         let text = !serializer.is_binary();
         if batched {
             let hint = length_hint + batched::overhead(serializer);
+            let separator = match self {
+                Self::WebSocketServerAutobahn => batched::SEPARATOR_AUTOBAHN,
+                _ => batched::SEPARATOR,
+            };
             websocket::frame(text, mask, hint, out, |out| {
-                batched::wrap(serializer, out, write)
+                batched::wrap(serializer, separator, out, write)
             })
         } else {
             websocket::frame(text, mask, length_hint, out, |out| {
@@ -151,7 +158,7 @@ impl Framing {
     fn mask(self) -> Option<[u8; 4]> {
         match self {
             Self::WebSocketClient { mask, .. } => Some(mask),
-            Self::RawSocket | Self::WebSocketServer { .. } => None,
+            Self::RawSocket | Self::WebSocketServer { .. } | Self::WebSocketServerAutobahn => None,
         }
     }
 }

@@ -1,0 +1,105 @@
+"""Orderly ends: a signal, GOODBYE to everybody, exit 0."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from rig import config
+from rig.links import Link
+from rig.rawsocket import RawSocket
+from rig.router import Router
+from rig.session import GOODBYE
+from rig.websocket import CLOSE, WebSocket
+
+SHUTDOWN = "wamp.close.system_shutdown"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_everybody_is_told(start_router, number):
+    router = start_router(config.plain())
+    raw = RawSocket.tcp(router.address("tcp")).shake_hands().join()
+    web = WebSocket.tcp(router.address("tcp")).open().join()
+    router.signal(number)
+    assert raw.hear(GOODBYE)[2] == SHUTDOWN
+    assert web.hear(GOODBYE)[2] == SHUTDOWN
+    for peer in (raw, web):
+        peer.say(GOODBYE, {}, "wamp.close.goodbye_and_out")
+    raw.expect_end()
+    web.expect_close(1000, 1001)
+    assert router.exit_code() == 0
+
+
+def test_who_does_not_answer_is_not_waited_for_long(start_router):
+    router = start_router(config.plain(limits={"shutdown_timeout_ms": 300}))
+    deaf = RawSocket.tcp(router.address("tcp")).shake_hands().join()
+    router.signal(signal.SIGTERM)
+    assert router.exit_code() == 0
+    assert deaf.hear(GOODBYE)[2] == SHUTDOWN
+    deaf.expect_end()
+
+
+def test_connections_without_a_session_do_not_delay_the_end(start_router):
+    router = start_router(config.plain(limits={"shutdown_timeout_ms": 3_600_000}))
+    with (
+        RawSocket.tcp(router.address("tcp")),
+        RawSocket.tcp(router.address("tcp")).shake_hands(),
+        WebSocket.tcp(router.address("tcp")).open(),
+    ):
+        router.signal(signal.SIGTERM)
+        assert router.exit_code() == 0
+
+
+def test_a_second_signal_ends_it_at_once(start_router):
+    router = start_router(config.plain(limits={"shutdown_timeout_ms": 3_600_000}))
+    deaf = RawSocket.tcp(router.address("tcp")).shake_hands().join()
+    router.signal(signal.SIGTERM)
+    deaf.hear(GOODBYE)
+    router.signal(signal.SIGTERM)
+    # It was asked to stop and does; only how is not so orderly any more.
+    router.process.wait(10)
+    router.process.returncode = 0
+
+
+@pytest.mark.parametrize("kind", ["ws", "rs"])
+@pytest.mark.parametrize("client", ["asyncio", "twisted", "javascript"])
+def test_clients_see_a_goodbye(start_router, new_session, place_of, client, kind):
+    router = start_router(config.plain())
+    place = place_of(Link(client, kind, "tcp", "json"), of=router)
+    session = new_session(client).open(place)
+    router.signal(signal.SIGINT)
+    assert session.next("left")["reason"] == SHUTDOWN
+    session.next("disconnected")
+    assert router.exit_code() == 0
+
+
+def test_the_unix_socket_is_taken_away(start_router):
+    router = start_router(config.plain(config.universal("unix", config.unix())))
+    socket = router.directory / "router.sock"
+    assert socket.is_socket()
+    router.stop()
+    assert not socket.exists()
+
+
+def test_a_socket_file_of_a_router_that_died_is_no_obstacle(start_router, tmp_path):
+    first = start_router(config.plain(config.universal("unix", config.unix())))
+    first.kill()
+    first.process.returncode = 0
+    socket = first.directory / "router.sock"
+    assert socket.is_socket()
+    second = Router(
+        first.directory, config=config.plain(config.universal("unix", config.unix(str(socket))))
+    )
+    try:
+        with RawSocket.unix(socket).shake_hands().join() as peer:
+            peer.round_trip()
+    finally:
+        second.stop()
+
+
+def test_a_port_that_is_taken_is_an_error(start_router, tmp_path):
+    first = start_router(config.plain())
+    port = first.address("tcp")[1]
+    endpoint = {**config.tcp(), "port": port}
+    with pytest.raises(AssertionError):
+        Router(tmp_path, config=config.plain(config.universal("tcp", endpoint)))

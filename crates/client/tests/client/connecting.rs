@@ -1,0 +1,319 @@
+//! The way to a session, and everything that can be in the way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosstie_client::{
+    AuthenticateError, Authenticator, Challenge, Client, Config, ConnectError, Serializer,
+    Signature, State, args,
+};
+use crosstie_wamp::framing::websocket::{self, accept_response, parse_request};
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
+
+use crate::router::{Router, soon};
+
+#[tokio::test]
+async fn what_the_router_says_of_us() {
+    let router = Router::new();
+    let welcome = r#"[2,7,{"realm":"r","authid":"joe","authrole":"user","authmethod":"anonymous","agent":"R","roles":{"dealer":{"features":{"call_timeout":true,"call_canceling":false}}}}]"#;
+    let (client, _peer) = router.joined_as(router.config(), welcome).await;
+    let State::Joined(welcome) = client.state().borrow().clone() else {
+        panic!("not joined");
+    };
+    assert_eq!(welcome.session.0, 7);
+    assert_eq!(welcome.realm, "r");
+    assert_eq!(welcome.authid.as_deref(), Some("joe"));
+    assert_eq!(welcome.authrole.as_deref(), Some("user"));
+    assert_eq!(welcome.agent.as_deref(), Some("R"));
+    assert!(welcome.announces("dealer", "call_timeout"));
+    assert!(!welcome.announces("dealer", "call_canceling"));
+    assert!(!welcome.announces("broker", "call_timeout"));
+}
+
+/// What stands in the way of a client whose router does this after the handshake.
+async fn refused(message: &str) -> String {
+    let router = Router::new();
+    let answering = async {
+        let mut peer = router.accept().await;
+        peer.expect_hello().await;
+        peer.send(message).await;
+        peer
+    };
+    let connecting = Client::connect(router.config());
+    let (client, _peer) = soon(async { tokio::join!(connecting, answering) }).await;
+    client.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn refusals() {
+    let check = async |message: &str, expected: &str| {
+        let error = refused(message).await;
+        assert!(error.contains(expected), "{error}");
+    };
+    check(
+        r#"[3,{"message":"who?"},"wamp.error.no_such_realm"]"#,
+        r#"router refused realm "realm1": wamp.error.no_such_realm ["who?"]"#,
+    )
+    .await;
+    check(
+        "[50,1,{}]",
+        "expected WELCOME, CHALLENGE or ABORT, got RESULT",
+    )
+    .await;
+    check("[2,0,{}]", "the router broke the protocol").await;
+    check("x", "the router broke the protocol").await;
+    check(
+        r#"[4,"ticket",{}]"#,
+        r#"challenge "ticket": this client is anonymous"#,
+    )
+    .await;
+}
+
+struct Ticket;
+
+impl Authenticator for Ticket {
+    fn method(&self) -> &str {
+        "ticket"
+    }
+
+    fn authid(&self) -> Option<&str> {
+        Some("joe")
+    }
+
+    fn answer(&self, challenge: &Challenge) -> Result<Signature, AuthenticateError> {
+        assert_eq!(challenge.method, "ticket");
+        Ok(Signature {
+            signature: "secret".to_owned(),
+            extra: Vec::new(),
+        })
+    }
+}
+
+#[tokio::test]
+async fn challenges_are_answered() {
+    let router = Router::new();
+    let mut config = router.config();
+    config.authenticator = Arc::new(Ticket);
+    let answering = async {
+        let mut peer = router.accept().await;
+        let hello = peer.receive().await.unwrap();
+        assert!(
+            hello.contains(r#""authmethods":["ticket"],"authid":"joe""#),
+            "{hello}"
+        );
+        peer.send(r#"[4,"ticket",{}]"#).await;
+        peer.expect(r#"[5,"secret",{}]"#).await;
+        peer.send("[2,7,{}]").await;
+        peer
+    };
+    let (client, _peer) = soon(async { tokio::join!(Client::connect(config), answering) }).await;
+    client.unwrap();
+}
+
+#[tokio::test]
+async fn what_comes_with_the_welcome_is_not_lost() {
+    let router = Router::new();
+    let answering = async {
+        let mut peer = router.accept().await;
+        peer.expect_hello().await;
+        peer.send_all(&["[2,7,{}]", r#"[6,{},"wamp.close.system_shutdown"]"#])
+            .await;
+        peer.expect(r#"[6,{},"wamp.close.goodbye_and_out"]"#).await;
+    };
+    let connecting = Client::connect(router.config());
+    let (client, ()) = soon(async { tokio::join!(connecting, answering) }).await;
+    let cause = soon(client.unwrap().ended()).await;
+    assert!(cause.to_string().contains("system_shutdown"), "{cause}");
+}
+
+#[tokio::test]
+async fn nobody_there() {
+    let router = Router::new();
+    let config = router.config();
+    drop(router);
+    let error = Client::connect(config).await.unwrap_err();
+    assert!(matches!(&error, ConnectError::Dial { .. }), "{error}");
+    let error = Client::connect("mailto:joe").await.unwrap_err();
+    assert!(matches!(&error, ConnectError::Url(_)), "{error}");
+}
+
+#[tokio::test]
+async fn a_router_that_says_nothing() {
+    let router = Router::new();
+    let mut config = router.config();
+    config.connect_timeout = Duration::from_millis(20);
+    let error = soon(Client::connect(config)).await.unwrap_err();
+    assert!(matches!(&error, ConnectError::TimedOut { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn rawsocket_handshakes_that_fail() {
+    let check = async |reply: &[u8], expected: &str| {
+        let router = Router::new();
+        let answering = async {
+            let mut stream = router.accept_raw().await;
+            stream.read_exact(&mut [0; 4]).await.unwrap();
+            stream.write_all(reply).await.unwrap();
+        };
+        let connecting = Client::connect(router.config());
+        let (client, ()) = soon(async { tokio::join!(connecting, answering) }).await;
+        let error = client.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    check(&[0x7F, 0x10, 0, 0], "serializer unsupported").await;
+    check(&[0x7F, 0x20, 0, 0], "maximum message length").await;
+    check(&[0x7F, 0xF2, 0, 0], "serializer 2 unsupported").await;
+    check(b"HTTP", "expected first octet").await;
+    check(&[0x7F, 0xF1], "closed the connection").await;
+}
+
+/// Plays a WebSocket server for one client, which sees `respond`'s answer to its request.
+async fn websocket_server<S>(
+    mut stream: S,
+    respond: impl FnOnce(&websocket::Upgrade<'_>) -> Vec<u8>,
+) -> S
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut received = Vec::new();
+    loop {
+        assert!(stream.read_buf(&mut received).await.unwrap() > 0);
+        if let Some((_, request)) = parse_request(&received).unwrap() {
+            let response = respond(&request.upgrade().unwrap());
+            stream.write_all(&response).await.unwrap();
+            return stream;
+        }
+    }
+}
+
+#[tokio::test]
+async fn websocket_handshakes_that_fail() {
+    let check = async |respond: fn(&websocket::Upgrade<'_>) -> Vec<u8>, expected: &str| {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("ws://{}/ws", listener.local_addr().unwrap());
+        let answering = async {
+            let (stream, _) = listener.accept().await.unwrap();
+            websocket_server(stream, respond).await
+        };
+        let connecting = Client::connect(url.as_str());
+        let (client, _) = soon(async { tokio::join!(connecting, answering) }).await;
+        let error = client.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    check(|_| b"HTTP/1.1 404 Not Found\r\n\r\n".to_vec(), "got 404").await;
+    check(|_| b"SSH-2.0-OpenSSH\r\n\r\n".to_vec(), "HTTP").await;
+    check(
+        |upgrade| accept_response(upgrade.key, None, None, &[]),
+        "the router speaks none of the subprotocols wamp.2.cbor, wamp.2.msgpack, wamp.2.json",
+    )
+    .await;
+    check(
+        |upgrade| accept_response(upgrade.key, Some("mqtt"), None, &[]),
+        "Sec-WebSocket-Protocol",
+    )
+    .await;
+    check(
+        |_| accept_response("another", Some("wamp.2.json"), None, &[]),
+        "Sec-WebSocket-Accept",
+    )
+    .await;
+}
+
+/// A WebSocket router behind TLS that welcomes one client.
+async fn tls_router(listener: &TcpListener, acceptor: &TlsAcceptor) -> std::io::Result<()> {
+    let (stream, _) = listener.accept().await?;
+    let stream = acceptor.accept(stream).await?;
+    let mut stream = websocket_server(stream, |upgrade| {
+        accept_response(upgrade.key, Some("wamp.2.json"), None, &[])
+    })
+    .await;
+    stream.read_u8().await?;
+    let mut frame = Vec::new();
+    websocket::message(true, None, b"[2,7,{}]", &mut frame);
+    stream.write_all(&frame).await?;
+    stream.flush().await?;
+    // The connection's end is the client's.
+    while stream.read_u8().await.is_ok() {}
+    Ok(())
+}
+
+#[tokio::test]
+async fn tls_trusts_whom_it_is_told() {
+    let CertifiedKey { cert, signing_key } =
+        generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let key = PrivatePkcs8KeyDer::from(signing_key.serialize_der());
+    let server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![cert.der().clone()], key.into())
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(server));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("ca.pem");
+    std::fs::write(&file, cert.pem()).unwrap();
+    let config = |host: &str| {
+        let mut config = Config::new(&format!("wss://{host}:{port}/ws")).unwrap();
+        config.serializers = vec![Serializer::Json];
+        config.reconnect = None;
+        config.leave_timeout = Duration::from_millis(50);
+        config.tls.system_roots = false;
+        config
+    };
+    let connect = async |config: Config| {
+        let connecting = async {
+            match Client::connect(config).await {
+                Ok(client) => {
+                    client.publish("a", args![1]).await.unwrap();
+                    client.leave().await;
+                    Ok(())
+                }
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        let serving = tls_router(&listener, &acceptor);
+        let (connected, _) = soon(async { tokio::join!(connecting, serving) }).await;
+        connected
+    };
+
+    let mut trusting = config("localhost");
+    trusting.tls.ca_files = vec![file.clone()];
+    assert_eq!(connect(trusting).await, Ok(()));
+
+    let mut another_name = config("127.0.0.1");
+    another_name.tls.ca_files = vec![file.clone()];
+    let error = connect(another_name).await.unwrap_err();
+    assert!(error.contains("certificate"), "{error}");
+
+    let mut insecure = config("127.0.0.1");
+    insecure.tls.insecure = true;
+    assert_eq!(connect(insecure).await, Ok(()));
+}
+
+#[tokio::test]
+async fn ca_files_that_are_none() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("wss://{}/", listener.local_addr().unwrap());
+    let directory = tempfile::TempDir::new().unwrap();
+    let empty = directory.path().join("empty.pem");
+    std::fs::write(&empty, "").unwrap();
+    let check = async |files: Vec<std::path::PathBuf>, expected: &str| {
+        let mut config = Config::new(&url).unwrap();
+        config.tls.system_roots = false;
+        config.tls.ca_files = files;
+        let error = Client::connect(config).await.unwrap_err();
+        assert!(matches!(error, ConnectError::Tls { .. }), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    check(vec![], "no certificate authority to trust").await;
+    check(vec![empty], "expected certificates, found none").await;
+    check(vec![directory.path().join("none.pem")], "none.pem").await;
+}

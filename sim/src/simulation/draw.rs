@@ -1,0 +1,378 @@
+//! What is done next: mostly what a client could mean, and some of what it should not.
+
+use crosstie_routing::{
+    Allow, ClientFeatures, Disclose, DiscloseMe, Limits, Permission, RealmConfig, RequestIdCheck,
+    Role,
+};
+use crosstie_wamp::{
+    CallOptions, CancelMode, ID_MAX, InvocationPolicy, MatchPolicy, PublishOptions, Receivers,
+    RegisterOptions, SessionId,
+};
+
+use super::Simulation;
+use crate::{Chance, Name, Operation, Refusing, Request};
+
+/// Sessions that are in the realm at once.
+const MEMBERS_MAX: usize = 12;
+
+/// Names of what is published to and called; some are no URIs, some are the router's.
+const URIS: [&str; 11] = [
+    "a", "a.b", "a.b.c", "a.b.d", "a.c", "b", "b.c", "b.b.c", "a..c", "wamp.x", "c",
+];
+const PREFIXES: [&str; 6] = ["", "a", "a.", "a.b", "b", "wamp."];
+const WILDCARDS: [&str; 8] = [".b", "a.", "a..c", "..", ".b.", "a.b.", "..c", "wamp."];
+
+impl Simulation {
+    pub(super) fn draw(&mut self) -> Operation {
+        let members = self.model.members.len();
+        if members < 2 || (members < MEMBERS_MAX && self.chance.one_in(12)) {
+            return self.draw_join();
+        }
+        let names: Vec<Name> = self
+            .model
+            .members
+            .iter()
+            .map(|member| member.name)
+            .collect();
+        let name = self.chance.pick(&names);
+        match self.chance.below(100) {
+            0..3 => Operation::Leave { name },
+            3..9 => Operation::Pass {
+                milliseconds: self.chance.below(60) as u64,
+            },
+            9..14 => self.draw_refusal(name),
+            14 if self.chance.one_in(8) => Operation::Send {
+                from: name,
+                request: Request::Nonsense,
+            },
+            _ => Operation::Send {
+                from: name,
+                request: self.draw_request(name),
+            },
+        }
+    }
+
+    fn draw_join(&mut self) -> Operation {
+        let chance = &mut self.chance;
+        self.name_last += 1;
+        let mut announced = || !chance.one_in(3);
+        let features = ClientFeatures {
+            caller_progressive_call_invocations: announced(),
+            callee_progressive_call_invocations: announced(),
+            callee_progressive_call_results: announced(),
+            callee_call_canceling: announced(),
+            callee_call_timeout: announced(),
+        };
+        Operation::Join {
+            name: self.name_last,
+            authid: chance.pick(&["ann", "bob", "eve"]).to_owned(),
+            authrole: chance.pick(&["anonymous", "anonymous", "staff"]).to_owned(),
+            features,
+        }
+    }
+
+    fn draw_refusal(&mut self, name: Name) -> Operation {
+        let refusing = match self.model.member(name).refusing {
+            // What is gone does not come back.
+            Some(Refusing::Gone) => return Operation::Leave { name },
+            Some(_) => None,
+            None => Some(match self.chance.below(6) {
+                0 => Refusing::Gone,
+                1 | 2 => Refusing::Full,
+                _ => Refusing::Unrepresentable,
+            }),
+        };
+        Operation::Refuse { name, refusing }
+    }
+
+    fn draw_request(&mut self, from: Name) -> Request {
+        if self.model.member(from).refusing == Some(Refusing::Gone) {
+            // Its last messages are still read, but it has not learned what it registered.
+            return self.draw_answer(from);
+        }
+        match self.chance.below(100) {
+            0..12 => self.draw_publish(from),
+            12..20 => {
+                let (policy, topic) = self.draw_pattern();
+                Request::Subscribe {
+                    request: self.draw_id(from),
+                    policy,
+                    topic,
+                }
+            }
+            20..23 => {
+                let mine = self
+                    .model
+                    .subscribers
+                    .iter()
+                    .filter(|entry| entry.member == from);
+                let ids: Vec<u64> = mine.map(|entry| entry.id).collect();
+                let subscription = self.draw_known(&ids);
+                Request::Unsubscribe {
+                    request: self.draw_id(from),
+                    subscription,
+                }
+            }
+            23..33 => self.draw_register(from),
+            33..36 => {
+                let mine = self
+                    .model
+                    .callees
+                    .iter()
+                    .filter(|entry| entry.member == from);
+                let ids: Vec<u64> = mine.map(|entry| entry.id).collect();
+                let registration = self.draw_known(&ids);
+                Request::Unregister {
+                    request: self.draw_id(from),
+                    registration,
+                }
+            }
+            36..58 => self.draw_call(from),
+            58..64 => {
+                let made = self.model.calls.iter().filter(|call| call.caller == from);
+                let ids: Vec<u64> = made.map(|call| call.request).collect();
+                let modes = [CancelMode::Skip, CancelMode::Kill, CancelMode::KillNoWait];
+                Request::Cancel {
+                    request: self.draw_known(&ids),
+                    mode: self.chance.pick(&modes),
+                }
+            }
+            64..72 => self.draw_next_part(from),
+            _ => self.draw_answer(from),
+        }
+    }
+
+    fn draw_publish(&mut self, from: Name) -> Request {
+        let request = self.draw_id(from);
+        let chance = &mut self.chance;
+        let mut options = PublishOptions {
+            acknowledge: chance.one_in(2),
+            exclude_me: !chance.one_in(3),
+            disclose_me: chance.pick(&[None, None, Some(false), Some(true)]),
+            ..PublishOptions::default()
+        };
+        if chance.one_in(3) {
+            let members = &self.model.members;
+            let ids: Vec<u64> = members
+                .iter()
+                .map(|member| member.id)
+                .chain([1, 2])
+                .collect();
+            let some_ids = |chance: &mut Chance| {
+                let count = chance.below(5);
+                chance.one_in(4).then(|| {
+                    (0..count)
+                        .map(|_| SessionId(chance.pick(&ids)))
+                        .collect::<Vec<_>>()
+                })
+            };
+            let some_names = |chance: &mut Chance, names: &[&str]| {
+                let count = chance.below(3);
+                chance.one_in(4).then(|| {
+                    (0..count)
+                        .map(|_| chance.pick(names).to_owned())
+                        .collect::<Vec<_>>()
+                })
+            };
+            let (authids, authroles) = (["ann", "bob", "nobody"], ["staff", "anonymous", "none"]);
+            options.receivers = Some(Box::new(Receivers {
+                exclude: some_ids(chance),
+                exclude_authid: some_names(chance, &authids),
+                exclude_authrole: some_names(chance, &authroles),
+                eligible: some_ids(chance),
+                eligible_authid: some_names(chance, &authids),
+                eligible_authrole: some_names(chance, &authroles),
+            }));
+        }
+        let topic = self.chance.pick(&URIS).to_owned();
+        Request::Publish {
+            request,
+            options,
+            topic,
+            payload: self.next_payload(),
+        }
+    }
+
+    fn draw_register(&mut self, from: Name) -> Request {
+        let (match_policy, procedure) = self.draw_pattern();
+        let invoke = self.chance.pick(&[
+            InvocationPolicy::Single,
+            InvocationPolicy::First,
+            InvocationPolicy::Last,
+            InvocationPolicy::RoundRobin,
+            InvocationPolicy::RoundRobin,
+            InvocationPolicy::Random,
+        ]);
+        let forward_timeout = self.chance.one_in(2);
+        let options = RegisterOptions {
+            match_policy,
+            invoke,
+            forward_timeout,
+        };
+        Request::Register {
+            request: self.draw_id(from),
+            options,
+            procedure,
+        }
+    }
+
+    fn draw_call(&mut self, from: Name) -> Request {
+        let request = self.draw_id(from);
+        let announced = self
+            .model
+            .member(from)
+            .features
+            .caller_progressive_call_invocations;
+        let chance = &mut self.chance;
+        let options = CallOptions {
+            timeout_ms: if chance.one_in(2) {
+                chance.below(200) as u64
+            } else {
+                0
+            },
+            receive_progress: chance.one_in(2),
+            progress: chance.one_in(3) && (announced || chance.one_in(20)),
+            disclose_me: chance.pick(&[None, None, Some(false), Some(true)]),
+            passthru: None,
+        };
+        let procedure = chance.pick(&URIS).to_owned();
+        Request::Call {
+            request,
+            options,
+            procedure,
+            payload: self.next_payload(),
+        }
+    }
+
+    /// A CALL that continues one, in time or late.
+    fn draw_next_part(&mut self, from: Name) -> Request {
+        let open = self.model.calls.iter();
+        let open = open.filter(|call| call.caller == from && call.next_part.is_some());
+        let ended = self.model.member(from).unfinished.iter().copied();
+        let ids: Vec<u64> = open.map(|call| call.request).chain(ended).collect();
+        let Some(request) = self.chance.pick_any(&ids) else {
+            return self.draw_call(from);
+        };
+        let options = CallOptions {
+            progress: !self.chance.one_in(3),
+            ..CallOptions::default()
+        };
+        Request::Call {
+            request,
+            options,
+            procedure: "a".to_owned(),
+            payload: self.next_payload(),
+        }
+    }
+
+    fn draw_answer(&mut self, from: Name) -> Request {
+        let served = self.model.calls.iter().filter(|call| call.callee == from);
+        let ids: Vec<u64> = served.map(|call| call.invocation).collect();
+        let last = self.model.member(from).invocation_last as usize;
+        let stray = if self.chance.one_in(60) {
+            last + 1
+        } else {
+            self.chance.below(last + 1)
+        };
+        let mut invocation = stray.max(1) as u64;
+        if let Some(id) = self.chance.pick_any(&ids)
+            && !self.chance.one_in(10)
+        {
+            invocation = id;
+        } else if stray == 0 {
+            return self.draw_call(from);
+        }
+        let payload = self.next_payload();
+        if self.chance.one_in(5) {
+            return Request::Error {
+                invocation,
+                payload,
+            };
+        }
+        Request::Yield {
+            invocation,
+            progress: self.chance.one_in(2),
+            payload,
+        }
+    }
+
+    fn draw_pattern(&mut self) -> (MatchPolicy, String) {
+        let (policy, uris) = match self.chance.below(3) {
+            0 => (MatchPolicy::Prefix, &PREFIXES[..]),
+            1 => (MatchPolicy::Wildcard, &WILDCARDS[..]),
+            _ => (MatchPolicy::Exact, &URIS[..]),
+        };
+        (policy, self.chance.pick(uris).to_owned())
+    }
+
+    /// A request id: the next one, but for a few.
+    fn draw_id(&mut self, from: Name) -> u64 {
+        let next = self.model.member(from).request_last + 1;
+        if self.chance.one_in(150) {
+            1 + self.chance.below(next as usize + 3) as u64
+        } else {
+            next
+        }
+    }
+
+    /// One of the ids that make sense, but for a few.
+    fn draw_known(&mut self, ids: &[u64]) -> u64 {
+        let any = 1 + self.chance.below(20) as u64;
+        // Larger ones are the model's own, for what the session was not told.
+        let ids: Vec<u64> = ids.iter().copied().filter(|id| *id <= ID_MAX).collect();
+        if self.chance.one_in(8) {
+            any
+        } else {
+            self.chance.pick_any(&ids).unwrap_or(any)
+        }
+    }
+
+    fn next_payload(&mut self) -> u64 {
+        self.payload_last += 1;
+        self.payload_last
+    }
+}
+
+/// A realm with few or many limits, and with a role that may do some things.
+pub(super) fn config(chance: &mut Chance) -> RealmConfig {
+    let mut config = RealmConfig::open("simulated");
+    config.request_id_check = chance.pick(&[RequestIdCheck::Loose, RequestIdCheck::Strict]);
+    config.disclose_me = chance.pick(&[DiscloseMe::Allow, DiscloseMe::Refuse]);
+    config.limits = Limits::default();
+    config.limits.subscriptions_max = chance.pick(&[3, 1_000]);
+    config.limits.registrations_max = chance.pick(&[3, 1_000]);
+    config.limits.calls_max = chance.pick(&[2, 1_000]);
+    config.limits.call_timeout_ms_max = chance.pick(&[0, 100]);
+    let permission = |match_policy, uri: &str, allowed: [bool; 4], disclosed: bool| Permission {
+        uri: uri.to_owned(),
+        match_policy,
+        allow: Allow {
+            call: allowed[0],
+            register: allowed[1],
+            publish: allowed[2],
+            subscribe: allowed[3],
+        },
+        disclose: Disclose {
+            caller: disclosed,
+            publisher: disclosed,
+        },
+        cache: true,
+    };
+    config.roles.push(Role {
+        name: "staff".to_owned(),
+        permissions: vec![
+            permission(MatchPolicy::Prefix, "a", [true; 4], false),
+            permission(MatchPolicy::Prefix, "a.b", [true, false, true, true], true),
+            permission(MatchPolicy::Exact, "a.b", [false; 4], false),
+            permission(MatchPolicy::Wildcard, ".c", [true; 4], true),
+            permission(
+                MatchPolicy::Wildcard,
+                "..d",
+                [false, true, false, true],
+                false,
+            ),
+            permission(MatchPolicy::Prefix, "b", [true, true, false, false], false),
+        ],
+    });
+    config
+}

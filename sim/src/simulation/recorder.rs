@@ -1,0 +1,71 @@
+//! The simulated outbox.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crosstie_routing::{CloseReason, Outbox, Refused};
+use crosstie_wamp::Message;
+
+use crate::{Name, Refusing, Sent};
+
+/// Keeps what was sent, and refuses what it is told to.
+#[derive(Default)]
+pub(super) struct Recorder {
+    pub(super) sent: Vec<(Name, Sent)>,
+    pub(super) refusing: HashMap<Name, Refusing>,
+    /// Sessions that are to be sent nothing more.
+    closed: BTreeSet<Name>,
+    /// Which messages and errors were sent in this run.
+    pub(super) kinds: BTreeSet<String>,
+    /// What an outbox must never see.
+    pub(super) complaint: Option<String>,
+}
+
+impl Recorder {
+    fn note(&mut self, sent: &Sent) {
+        let kind = match sent {
+            Sent::Error { uri, .. } => uri.clone(),
+            other => format!("{other:?}")
+                .split(' ')
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        };
+        self.kinds.insert(kind);
+    }
+}
+
+impl Outbox<Name> for Recorder {
+    fn send(&mut self, to: &Name, message: &Message<'_>) -> Result<(), Refused> {
+        if self.closed.contains(to) {
+            self.complaint = Some(format!("{to} was sent {message:?} after it was closed"));
+        }
+        let sent = match Sent::from_message(message) {
+            Ok(sent) => sent,
+            Err(complaint) => {
+                self.complaint = Some(complaint);
+                return Ok(());
+            }
+        };
+        let refusing = self.refusing.get(to);
+        if let Some(refused) = refusing.and_then(|r| r.refusal(sent.carries_payload())) {
+            return Err(refused);
+        }
+        self.note(&sent);
+        self.sent.push((*to, sent));
+        Ok(())
+    }
+
+    fn publish(&mut self, event: &Message<'_>, receivers: &mut dyn Iterator<Item = &Name>) {
+        for receiver in receivers {
+            let _ = self.send(receiver, event);
+        }
+    }
+
+    fn close(&mut self, session: &Name, _reason: CloseReason) {
+        if !self.closed.insert(*session) {
+            self.complaint = Some(format!("{session} was closed twice"));
+        }
+        self.note(&Sent::Closed);
+        self.sent.push((*session, Sent::Closed));
+    }
+}
