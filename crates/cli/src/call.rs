@@ -16,7 +16,7 @@ use crate::wamp_arguments::{
 /// {"args": […], "kwargs": {…}}. An error goes to standard error, with exit code 1; when the
 /// router cannot be reached the exit code is 2.
 #[derive(clap::Args)]
-pub struct CallArguments {
+pub(crate) struct CallArguments {
     /// URI of the procedure.
     procedure: String,
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub struct CallArguments {
     disclose_me: bool,
 }
 
-pub async fn run(arguments: CallArguments) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(arguments: CallArguments) -> anyhow::Result<ExitCode> {
     let CallArguments {
         procedure,
         given,

@@ -12,7 +12,7 @@ use crate::wamp_arguments::{Connection, Given, print_error, session};
 /// With --acknowledge the publication's id is printed, and a refusal has exit code 1; without, the
 /// router does not say whether it refused. When it cannot be reached the exit code is 2.
 #[derive(clap::Args)]
-pub struct PublishArguments {
+pub(crate) struct PublishArguments {
     /// URI of the topic.
     topic: String,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub struct PublishArguments {
     eligible_authrole: Vec<String>,
 }
 
-pub async fn run(arguments: PublishArguments) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(arguments: PublishArguments) -> anyhow::Result<ExitCode> {
     let receivers = Receivers {
         exclude: given(arguments.exclude),
         exclude_authid: given(arguments.exclude_authid),

@@ -21,7 +21,7 @@ use crate::wamp_arguments::{Connection, Match, interrupted, json, print_error, t
 /// When the connection is lost it connects and registers again. A refusal has exit code 1; when
 /// the router cannot be reached the exit code is 2.
 #[derive(clap::Args)]
-pub struct RegisterArguments {
+pub(crate) struct RegisterArguments {
     /// URI of the procedure, or a pattern with --match.
     procedure: String,
     #[command(flatten)]
@@ -83,7 +83,7 @@ const OUTPUT_BYTES_MAX: u64 = 16 << 20;
 /// Octets of what a failed command says that become an error's argument.
 const COMPLAINT_BYTES_MAX: u64 = 16 << 10;
 
-pub async fn run(arguments: RegisterArguments) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(arguments: RegisterArguments) -> anyhow::Result<ExitCode> {
     let procedure = arguments.procedure;
     let client = arguments.connection.connect_to_stay().await?;
     let mut options = RegisterOptions::default();

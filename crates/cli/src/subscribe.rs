@@ -14,7 +14,7 @@ use crate::wamp_arguments::{
 /// It ends with an interrupt (Ctrl-C), and connects again when the connection is lost. A refusal
 /// has exit code 1; when the router cannot be reached the exit code is 2.
 #[derive(clap::Args)]
-pub struct SubscribeArguments {
+pub(crate) struct SubscribeArguments {
     /// URI of the topic, or a pattern with --match.
     topic: String,
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub struct SubscribeArguments {
     details: bool,
 }
 
-pub async fn run(arguments: SubscribeArguments) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(arguments: SubscribeArguments) -> anyhow::Result<ExitCode> {
     let client = arguments.connection.connect_to_stay().await?;
     let mut options = SubscribeOptions::default();
     options.match_policy = arguments.match_policy.into();

@@ -15,7 +15,7 @@ use crosstie_wamp::codec::{self, Limits};
 
 /// How to reach the router.
 #[derive(clap::Args)]
-pub struct Connection {
+pub(crate) struct Connection {
     /// Router: ws://, wss://, rs://, rss://, ws+unix:PATH or rs+unix:PATH.
     #[arg(long, default_value = "ws://127.0.0.1:8080/ws")]
     url: String,
@@ -45,7 +45,7 @@ enum SerializerName {
 
 /// How a URI is matched.
 #[derive(Clone, Copy, Default, ValueEnum)]
-pub enum Match {
+pub(crate) enum Match {
     #[default]
     Exact,
     Prefix,
@@ -64,12 +64,12 @@ impl From<Match> for MatchPolicy {
 
 impl Connection {
     /// For one request: a lost connection is an error.
-    pub async fn connect(&self) -> anyhow::Result<Client> {
+    pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
         self.connect_with(None).await
     }
 
     /// For as long as the user wants: a lost connection is made again, and said so.
-    pub async fn connect_to_stay(&self) -> anyhow::Result<Client> {
+    pub(crate) async fn connect_to_stay(&self) -> anyhow::Result<Client> {
         let client = self.connect_with(Some(Backoff::default())).await?;
         tokio::spawn(report(client.state()));
         Ok(client)
@@ -142,7 +142,7 @@ async fn report(mut states: tokio::sync::watch::Receiver<State>) {
 
 /// Arguments of a call or publication as the user writes them.
 #[derive(clap::Args)]
-pub struct Given {
+pub(crate) struct Given {
     /// Arguments, each a JSON value; what is not JSON is taken as text.
     ///
     /// 5 is a number, true a boolean, null is null; hello is text, and so is '"5"'. What begins
@@ -156,7 +156,7 @@ pub struct Given {
 
 /// A dictionary; its own type, since clap takes every `Vec` for a repeated argument.
 #[derive(Clone)]
-pub struct Dictionary(Dict);
+pub(crate) struct Dictionary(Dict);
 
 impl From<Given> for Arguments {
     fn from(given: Given) -> Self {
@@ -166,7 +166,7 @@ impl From<Given> for Arguments {
 }
 
 /// A value as the user writes it: JSON, or text that cannot be mistaken for JSON.
-pub fn value(text: &str) -> anyhow::Result<Value> {
+pub(crate) fn value(text: &str) -> anyhow::Result<Value> {
     match json(text) {
         Ok(value) => Ok(value),
         Err(error) if text.trim_start().starts_with(['{', '[', '"']) => {
@@ -177,7 +177,7 @@ pub fn value(text: &str) -> anyhow::Result<Value> {
 }
 
 /// A JSON value.
-pub fn json(text: &str) -> anyhow::Result<Value> {
+pub(crate) fn json(text: &str) -> anyhow::Result<Value> {
     let value = codec::decode_value(Serializer::Json, text.as_bytes(), &Limits::default())?;
     Ok(value)
 }
@@ -190,7 +190,7 @@ fn object(text: &str) -> anyhow::Result<Dictionary> {
 }
 
 /// `500ms`, `5s`, `2m`, `1h`; a bare number is seconds.
-pub fn duration(text: &str) -> anyhow::Result<Duration> {
+pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
     let end = text.find(|c: char| c != '.' && !c.is_ascii_digit());
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
     let seconds = match unit {
@@ -207,18 +207,18 @@ pub fn duration(text: &str) -> anyhow::Result<Duration> {
 }
 
 /// A session id.
-pub fn session(text: &str) -> anyhow::Result<SessionId> {
+pub(crate) fn session(text: &str) -> anyhow::Result<SessionId> {
     Ok(SessionId(text.parse()?))
 }
 
 /// Both kinds of arguments as one JSON object.
-pub fn to_object(arguments: &Arguments) -> anyhow::Result<String> {
+pub(crate) fn to_object(arguments: &Arguments) -> anyhow::Result<String> {
     let (args, kwargs) = in_json(arguments)?;
     Ok(format!(r#"{{"args":{args},"kwargs":{kwargs}}}"#))
 }
 
 /// The only argument as it is, `null` when there is none, and else one JSON object.
-pub fn to_value(arguments: &Arguments) -> anyhow::Result<String> {
+pub(crate) fn to_value(arguments: &Arguments) -> anyhow::Result<String> {
     let (args, kwargs) = in_json(arguments)?;
     match (arguments.args(), kwargs.as_str()) {
         (Ok([]), "{}") => Ok("null".to_owned()),
@@ -228,20 +228,20 @@ pub fn to_value(arguments: &Arguments) -> anyhow::Result<String> {
 }
 
 /// The arguments as a JSON list and the keyword arguments as a JSON object.
-pub fn in_json(arguments: &Arguments) -> anyhow::Result<(String, String)> {
+pub(crate) fn in_json(arguments: &Arguments) -> anyhow::Result<(String, String)> {
     let json = arguments.to_json();
     json.context("the router sent what JSON cannot hold")
 }
 
 /// A value in JSON.
-pub fn text(value: &Value) -> anyhow::Result<String> {
+pub(crate) fn text(value: &Value) -> anyhow::Result<String> {
     let mut octets = Vec::new();
     codec::encode_value(value, Serializer::Json, &mut octets)?;
     Ok(String::from_utf8(octets)?)
 }
 
 /// Prints one line at once, also into a pipe. `false`: whoever read it has gone.
-pub fn print_line(line: &str) -> io::Result<bool> {
+pub(crate) fn print_line(line: &str) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     let written = writeln!(out, "{line}").and_then(|()| out.flush());
     match written {
@@ -252,12 +252,12 @@ pub fn print_line(line: &str) -> io::Result<bool> {
 }
 
 /// Prints an ERROR's URI and arguments where errors go.
-pub fn print_error(error: &ApplicationError) {
+pub(crate) fn print_error(error: &ApplicationError) {
     eprintln!("crosstie: {error}");
 }
 
 /// Waits until the user interrupts.
-pub async fn interrupted() -> anyhow::Result<()> {
+pub(crate) async fn interrupted() -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let mut terminated = signal(SignalKind::terminate())?;

@@ -7,6 +7,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::arguments::Arguments;
 use crate::config::Config;
+use crate::connection::Connection;
 use crate::drive;
 use crate::error::{ConnectError, Disconnected, Failure, PublishError, Unsendable};
 use crate::shared::{Active, Listeners, Reply, Shared, State, Waiter};
@@ -63,7 +64,7 @@ impl Client {
             outgoing: joined.link.outgoing,
         };
         let shared = Arc::new(Shared::new(config, active, joined.welcome));
-        let connection = drive::Connection::new(joined.link.stream, joined.link.incoming);
+        let connection = Connection::new(joined.link.stream, joined.link.incoming);
         tokio::spawn(drive::drive(Arc::clone(&shared), connection));
         let handle = Arc::new(Handle { shared });
         Ok(Self { handle })

@@ -145,6 +145,12 @@ impl Backoff {
     }
 }
 
+/// From 0 to 1, for [`Backoff::delay`].
+pub(crate) fn chance() -> f64 {
+    let drawn = getrandom::u32().unwrap_or(u32::MAX / 2);
+    f64::from(drawn) / f64::from(u32::MAX)
+}
+
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")

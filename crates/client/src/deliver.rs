@@ -10,11 +10,11 @@ use crosstie_wamp::{
 use tokio::sync::{mpsc, watch};
 
 use crate::arguments::Arguments;
-use crate::drive::{Restoring, cause_of};
 use crate::error::{ApplicationError, Disconnected, Failure};
 use crate::invocation::{
     Delivery, Interrupt, Interrupts, Invocation, Peer, Progress, Responder, Running, Unanswered,
 };
+use crate::restoring::Restoring;
 use crate::session::{Answer, Effect, ListenerKey, Violation};
 use crate::shared::{Active, Inner, ListenerKind, Listeners, Reply, Shared, Waiter};
 use crate::subscription::Event;
@@ -37,7 +37,12 @@ pub(crate) fn deliver(
     match effect {
         Effect::None | Effect::Joined { .. } | Effect::Challenged { .. } => {}
         Effect::Aborted(error) => return Ok(Some(Disconnected::Aborted(error))),
-        Effect::Left { asked, error } => return Ok(Some(cause_of(asked, error))),
+        Effect::Left { asked, error } => {
+            return Ok(Some(match asked {
+                true => Disconnected::Left,
+                false => Disconnected::Goodbye(error),
+            }));
+        }
         Effect::Answered { waiter, answer } => {
             settle(waiter, answer, listeners, shared, restoring);
         }
@@ -103,32 +108,6 @@ pub(crate) fn deliver(
         }
     }
     Ok(None)
-}
-
-/// Asks the session for every listener that it was not asked for.
-pub(crate) fn restore(inner: &mut Inner) {
-    let Inner {
-        active, listeners, ..
-    } = inner;
-    let Some(Active { session, outgoing }) = active else {
-        return;
-    };
-    for (&key, listener) in listeners.iter_mut().filter(|(_, listener)| !listener.asked) {
-        let waiter = Waiter::Restoration(key);
-        let asked = match &listener.kind {
-            ListenerKind::Registration {
-                procedure, options, ..
-            } => session.register(key, procedure, options.clone(), waiter, outgoing),
-            ListenerKind::Subscription {
-                topic,
-                match_policy,
-                ..
-            } => session.subscribe(key, topic, *match_policy, waiter, outgoing),
-        };
-        // What fit into the first session's messages fits into the next one's, unless that
-        // router accepts less: then it will not be restored.
-        listener.asked = asked.is_ok();
-    }
 }
 
 fn settle(

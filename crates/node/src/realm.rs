@@ -8,7 +8,7 @@ use crosstie_routing::{
     ClientFeatures, Identity, JoinError, Realm, RealmConfig, RealmCounts, SessionKey, Time,
     Violation,
 };
-use crosstie_wamp::{Message, Payload, SessionId};
+use crosstie_wamp::{Message, Payload, Serializer, SessionId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -28,6 +28,10 @@ pub(crate) struct SharedRealm {
     timer_at: AtomicU64,
     timer_earlier: Notify,
 }
+
+/// A payload of so many octets is transcoded before the lock is taken; a shorter one under it,
+/// where that takes less time than unlocking and locking again.
+const TRANSCODE_OUTSIDE_BYTES_MIN: usize = 512;
 
 impl SharedRealm {
     pub(crate) fn new(config: RealmConfig, seed: u64) -> Self {
@@ -67,6 +71,9 @@ impl SharedRealm {
         let now = self.now();
         let payload = message.payload().copied().unwrap_or(Payload::EMPTY);
         let mut forms = Forms::new(payload);
+        if payload.len() >= TRANSCODE_OUTSIDE_BYTES_MIN {
+            self.transcode_ahead(from, message, &mut forms);
+        }
         let mut outbox = RealmOutbox {
             forms: &mut forms,
             counters: counters(),
@@ -138,6 +145,21 @@ impl SharedRealm {
         if next < self.timer_at.load(Ordering::Relaxed) {
             self.timer_at.fetch_min(next, Ordering::Relaxed);
             self.timer_earlier.notify_one();
+        }
+    }
+
+    /// Makes the forms of the payload that the receivers will need, outside the lock. What has
+    /// changed when the message is routed is made up for under it.
+    fn transcode_ahead(&self, from: SessionKey, message: &Message<'_>, forms: &mut Forms<'_>) {
+        let mut needed = [false; Serializer::ALL.len()];
+        self.realm.lock().receivers(from, message, &mut |peer| {
+            needed[peer.wire.serializer.index()] = true;
+            needed.contains(&false)
+        });
+        for serializer in Serializer::ALL {
+            if needed[serializer.index()] {
+                forms.transcode(serializer);
+            }
         }
     }
 

@@ -5,9 +5,10 @@ use std::sync::{Arc, LazyLock};
 
 use crosstie_config::Auth;
 use crosstie_routing::{ClientFeatures, Identity, SessionKey, Violation, error, welcome_details};
+use crosstie_wamp::codec::{self, DecodeError};
 use crosstie_wamp::framing::websocket::CloseFrame;
 use crosstie_wamp::framing::{Framing, FramingError, batched, rawsocket};
-use crosstie_wamp::{Dict, Message, Payload, Value, codec};
+use crosstie_wamp::{Dict, Message, Payload, Value};
 
 use crate::counters::counters;
 use crate::outbox::Forms;
@@ -56,7 +57,7 @@ impl Session {
         let message = match codec::decode(self.peer.wire.serializer, octets, &self.router.decoding)
         {
             Ok(message) => message,
-            Err(e) => return self.abort(error::PROTOCOL_VIOLATION, &e.to_string()),
+            Err(e) => return self.message_fault(octets, &e),
         };
         counters().received(message.kind());
         match &self.state {
@@ -117,6 +118,18 @@ impl Session {
         self.say_close(e.close_code(), &text)
     }
 
+    /// Octets that are no message. Text that is not UTF-8 has a close code of its own.
+    fn message_fault(&mut self, octets: &[u8], e: &DecodeError) -> Flow {
+        let text = e.to_string();
+        let is_text = !self.peer.wire.serializer.is_binary();
+        if is_text && std::str::from_utf8(octets).is_err() {
+            report::peer_fault(&self.peer.connection, error::PROTOCOL_VIOLATION, &text);
+            self.say_abort(error::PROTOCOL_VIOLATION, &text);
+            return self.say_close(FramingError::Utf8.close_code(), "invalid UTF-8");
+        }
+        self.abort(error::PROTOCOL_VIOLATION, &text)
+    }
+
     /// Answers a ping.
     pub(crate) fn pong(&self, payload: &[u8]) -> Flow {
         // A ping may be longer than what its sender takes itself; it then stays without answer.
@@ -171,27 +184,29 @@ impl Session {
             Err((reason, text)) => return self.refuse(reason, &text),
         };
         let peer = self.peer.clone();
-        let welcome = |id| {
+        let mut welcomed = Ok(());
+        let welcome = |session| {
             let mut details = welcome_details(realm.name(), &identity);
             details.push(("agent".to_owned(), Value::from(AGENT)));
-            // A connection that is full or gone before its first message shows so to its reader.
-            let _ = peer.send(
-                &Message::Welcome {
-                    session: id,
-                    details,
-                },
-                &mut Forms::new(Payload::EMPTY),
-            );
+            let message = Message::Welcome { session, details };
+            welcomed = peer.send(&message, &mut Forms::new(Payload::EMPTY));
         };
         match realm.join(peer.clone(), identity.clone(), features, welcome) {
             Ok(key) => {
                 self.state = State::Joined {
                     realm: Arc::clone(&realm),
                     key,
-                };
-                Flow::Continue
+                }
             }
-            Err(e) => self.refuse(e.uri(), &e.to_string()),
+            Err(e) => return self.refuse(e.uri(), &e.to_string()),
+        }
+        match welcomed {
+            Ok(()) => Flow::Continue,
+            // A session that does not know that it is one cannot go on.
+            Err(_) => self.abort(
+                error::PAYLOAD_SIZE_EXCEEDED,
+                "WELCOME is longer than you take",
+            ),
         }
     }
 

@@ -100,6 +100,16 @@ impl Broker {
 
     /// Answers a PUBLISH and sends its EVENTs. Without `acknowledge` there is no answer, not even
     /// when the publication is refused.
+    /// Shows `visit` the subscribers of `topic` until it returns `false`.
+    pub(crate) fn receivers(&self, topic: &str, visit: &mut dyn FnMut(SessionIndex) -> bool) {
+        let mut matched = Vec::from_iter(self.by_topic.exact(topic));
+        self.by_topic
+            .for_each_pattern(topic, |key| matched.push(key));
+        let subscriptions = matched.into_iter().map(|SubscriptionKey(key)| key as usize);
+        let mut subscribers = subscriptions.flat_map(|key| &self.subscriptions[key].subscribers);
+        subscribers.all(|index| visit(*index));
+    }
+
     pub(crate) fn publish<H>(
         &mut self,
         context: &mut Context<'_, H>,

@@ -82,6 +82,26 @@ impl Dealer {
     }
 
     /// When the first timeout of a call is due.
+    /// Shows `visit` the callees that a call of `procedure` may reach until it returns `false`.
+    pub(crate) fn callees(&self, procedure: &str, visit: &mut dyn FnMut(SessionIndex) -> bool) {
+        let exact = self.registrations.exact(procedure);
+        let best = exact.or_else(|| self.registrations.best_pattern(procedure));
+        if let Some(key) = best {
+            self.registrations.callees(key).all(visit);
+        }
+    }
+
+    /// The caller of an open invocation.
+    pub(crate) fn caller(
+        &self,
+        callee: SessionIndex,
+        invocation: RequestId,
+    ) -> Option<SessionIndex> {
+        self.calls
+            .of_callee(callee, invocation)
+            .map(|key| self.calls[key].caller)
+    }
+
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         self.calls.next_deadline()
     }

@@ -34,6 +34,7 @@ mod outbox;
 mod pattern;
 mod random;
 mod realm;
+mod receivers;
 mod session;
 mod time;
 mod wildcard;

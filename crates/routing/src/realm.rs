@@ -18,9 +18,9 @@ use crate::{ClientFeatures, Identity, Outbox, RealmConfig, SessionKey, Time, Vio
 pub struct Realm<H> {
     config: RealmConfig,
     roles: Roles,
-    sessions: Sessions<H>,
-    broker: Broker,
-    dealer: Dealer,
+    pub(crate) sessions: Sessions<H>,
+    pub(crate) broker: Broker,
+    pub(crate) dealer: Dealer,
     random: Random,
 }
 

@@ -156,14 +156,16 @@ fn version(crossbar: &Path) -> String {
 }
 
 fn parse_version(text: &str) -> String {
-    text.lines()
-        .find(|line| line.contains("Crossbar.io"))
-        .and_then(|line| line.split_once(':'))
-        .and_then(|(_, rest)| rest.split_ascii_whitespace().next())
-        .unwrap_or_default()
-        .chars()
-        .filter(|letter| !letter.is_control())
-        .collect()
+    let field = |name: &str| {
+        text.lines().find_map(|line| {
+            let (found, value) = line.split_once(':')?;
+            (found.trim() == name).then(|| value.trim().to_owned())
+        })
+    };
+    match (field("Crossbar.io"), field("Python")) {
+        (Some(version), Some(python)) => format!("{version}, Python {python}"),
+        (version, _) => version.unwrap_or_default(),
+    }
 }
 
 #[cfg(test)]
@@ -196,10 +198,10 @@ mod tests {
         fn check(text: &str, version: &str) {
             assert_eq!(parse_version(text), version);
         }
-        check(
-            "\n    Crossbar.io        : 26.10.1\n      txaio : 26.6.1\n",
-            "26.10.1",
-        );
+        let text = "    :::   Crossbar.io v26.10.1 [20261021]\n\n \
+                    Crossbar.io      : 26.10.1\n   txaio  : 26.6.1\n   \
+                    Python           : 3.11.7/CPython\n";
+        check(text, "26.10.1, Python 3.11.7/CPython");
         check("", "");
     }
 }

@@ -140,12 +140,13 @@ impl Subjects {
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for (peer, started) in &self.peers {
-            if started.is_none() {
-                let installation = peer.installation();
-                notes.push(format!(
-                    "{peer}: absent from PATH; to get it: {installation}"
-                ));
-            }
+            notes.push(match started {
+                Some(started) => format!("{peer}: {}", started.version),
+                None => format!(
+                    "{peer}: absent from PATH; to get it: {}",
+                    peer.installation()
+                ),
+            });
         }
         if self
             .foreign

@@ -10,10 +10,9 @@ async fn acknowledged_or_not() {
     let (client, mut peer) = router.joined().await;
     client.publish("a", args![1]).await.unwrap();
     soon(peer.expect(r#"[16,1,{},"a",[1]]"#)).await;
-    let options = || {
-        let mut options = PublishOptions::default();
-        options.acknowledge = true;
-        options
+    let options = || PublishOptions {
+        acknowledge: true,
+        ..PublishOptions::default()
     };
     let (published, ()) = soon(async {
         tokio::join!(client.publish_with("a", (), options()), async {

@@ -2,7 +2,9 @@
 
 use std::pin::Pin;
 
-use crosstie_client::{Client, MatchPolicy, SubscribeError, SubscribeOptions, Subscription, args};
+use crosstie_client::{
+    Client, MatchPolicy, PublishOptions, SubscribeError, SubscribeOptions, Subscription, args,
+};
 use futures_core::Stream;
 
 use crate::router::{Peer, Router, soon};
@@ -60,8 +62,10 @@ async fn events_that_nobody_takes_are_counted() {
     }
     // What comes behind them is answered, so they have come.
     let (published, ()) = soon(async {
-        let mut options = crosstie_client::PublishOptions::default();
-        options.acknowledge = true;
+        let options = PublishOptions {
+            acknowledge: true,
+            ..PublishOptions::default()
+        };
         tokio::join!(client.publish_with("b", (), options), async {
             peer.expect(r#"[16,2,{"acknowledge":true},"b"]"#).await;
             peer.send("[17,2,1]").await;

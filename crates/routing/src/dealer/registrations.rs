@@ -159,6 +159,11 @@ impl Registrations {
         (0..len).map(move |attempt| (first + attempt * step) % len)
     }
 
+    /// The sessions that share a registration.
+    pub(super) fn callees(&self, key: RegistrationKey) -> impl Iterator<Item = SessionIndex> {
+        self[key].callees.iter().map(|callee| callee.session)
+    }
+
     pub(super) fn callee(&self, key: RegistrationKey, place: usize) -> Callee {
         self[key].callees[place]
     }

@@ -9,6 +9,8 @@ use crate::Serializer;
 pub const MAGIC: u8 = 0x7F;
 /// The shortest maximum a peer can announce.
 pub const LENGTH_MAX_LEAST: usize = 1 << 9;
+/// The shortest maximum a router can work with: its WELCOME must fit.
+const PEER_LENGTH_MAX_LEAST: usize = 1 << 10;
 /// The longest message a prefix can describe.
 pub const LENGTH_MAX: usize = 1 << 24;
 /// Octets before each message.
@@ -39,6 +41,9 @@ impl ServerHandshake {
         let serializer = serializer_of(number)
             .filter(|serializer| offered.contains(serializer))
             .ok_or(HandshakeError::Serializer { number })?;
+        if length_of(second >> 4) < PEER_LENGTH_MAX_LEAST {
+            return Err(HandshakeError::LengthMax);
+        }
         let exponent = length_exponent(receive_length_max);
         Ok(Accepted {
             serializer,

@@ -19,7 +19,7 @@ fn a_router_answers_requests() {
             .map_err(|error| error.reply().unwrap_or_default());
         assert_eq!(accepted, expected, "{octets:02x?}");
     };
-    let (m16, k512) = (1 << 24, 512);
+    let (m16, k1) = (1 << 24, 1 << 10);
     check(
         [0x7F, 0xF1, 0, 0],
         ALL,
@@ -27,11 +27,13 @@ fn a_router_answers_requests() {
         Ok((Json, m16, [0x7F, 0xF1, 0, 0])),
     );
     check(
-        [0x7F, 0x02, 0, 0],
+        [0x7F, 0x12, 0, 0],
         ALL,
-        k512,
-        Ok((MsgPack, k512, [0x7F, 0x02, 0, 0])),
+        512,
+        Ok((MsgPack, k1, [0x7F, 0x02, 0, 0])),
     );
+    // What the client takes must hold a WELCOME.
+    check([0x7F, 0x02, 0, 0], ALL, m16, Err([0x7F, 0x20, 0, 0]));
     check(
         [0x7F, 0x73, 0, 0],
         ALL,

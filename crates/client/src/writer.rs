@@ -1,0 +1,75 @@
+//! Octets into the stream, in as few writes as it takes.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncWrite, AsyncWriteExt, WriteHalf};
+
+use crate::dial::Stream;
+
+/// Octets on their way into the stream; what was begun survives a dropped future.
+pub(crate) struct Writer {
+    stream: WriteHalf<Box<dyn Stream>>,
+    octets: Vec<u8>,
+    written: usize,
+    flushed: bool,
+}
+
+/// What a writer that was busy once keeps of its buffer.
+const WRITE_BYTES_KEPT: usize = 64 << 10;
+
+impl Writer {
+    pub(crate) fn new(stream: WriteHalf<Box<dyn Stream>>) -> Self {
+        Self {
+            stream,
+            octets: Vec::new(),
+            written: 0,
+            flushed: true,
+        }
+    }
+
+    /// Whether everything that was taken has been sent.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.octets.is_empty() && self.flushed
+    }
+
+    /// Lets `take` give what is to be sent next; there must be nothing left of what was before.
+    pub(crate) fn take(&mut self, take: impl FnOnce(&mut Vec<u8>)) {
+        self.octets.shrink_to(WRITE_BYTES_KEPT);
+        take(&mut self.octets);
+        self.flushed = false;
+    }
+
+    /// Sends what was taken.
+    pub(crate) async fn write_out(&mut self) -> io::Result<()> {
+        poll_fn(|context| self.poll_write_out(context)).await
+    }
+
+    /// Sends what was taken, then these last octets, and ends the stream.
+    pub(crate) async fn finish(&mut self, farewell: &[u8]) -> io::Result<()> {
+        if !self.is_idle() {
+            self.write_out().await?;
+        }
+        self.stream.write_all(farewell).await?;
+        self.stream.shutdown().await
+    }
+
+    fn poll_write_out(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.octets.len() {
+            let stream = Pin::new(&mut self.stream);
+            let written = ready!(stream.poll_write(context, &self.octets[self.written..]))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.written += written;
+        }
+        self.octets.clear();
+        self.written = 0;
+        // TLS keeps records of its own until it is told to send them.
+        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        self.flushed = true;
+        Poll::Ready(Ok(()))
+    }
+}
