@@ -96,7 +96,7 @@ fn grow(
         pipe.push(&Message::Subscribe {
             request: RequestId(1),
             options: SubscribeOptions::default(),
-            topic: format!("{}.{}", order.topic_prefix, sessions.len()).into(),
+            topic: "com.shared".into(),
         })?;
         pipe.flush()?;
         let received = pipe.receive(|message, _| match message {

@@ -24,6 +24,7 @@ pub mod callee;
 pub mod caller;
 pub mod case;
 pub mod crew;
+pub mod directory;
 pub mod document;
 pub mod drive;
 pub mod error;

@@ -9,9 +9,14 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod call;
 mod check;
 mod logging;
+mod publish;
+mod register;
 mod start;
+mod subscribe;
+mod wamp_arguments;
 
 /// A message router for WAMP, and the instruments that measure it.
 #[derive(Parser)]
@@ -27,6 +32,10 @@ enum Command {
     Start(start::StartArguments),
     /// Check a configuration file without starting anything.
     Check(check::CheckArguments),
+    Call(call::CallArguments),
+    Register(register::RegisterArguments),
+    Publish(publish::PublishArguments),
+    Subscribe(subscribe::SubscribeArguments),
     /// Measure: this router, another one by its URL, and the machine's own floor.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -38,10 +47,22 @@ enum Command {
     },
 }
 
+/// Runs what the client library does on this thread.
+fn wait_for(outcome: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(outcome)
+}
+
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Start(arguments) => start::run(&arguments),
         Command::Check(arguments) => Ok(check::run(&arguments)),
+        Command::Call(arguments) => wait_for(call::run(arguments)),
+        Command::Register(arguments) => wait_for(register::run(arguments)),
+        Command::Publish(arguments) => wait_for(publish::run(arguments)),
+        Command::Subscribe(arguments) => wait_for(subscribe::run(arguments)),
         Command::Bench(bench) => bench::run(bench),
         Command::BenchWorker { arguments } => return crosstie_bench::worker::main(&arguments),
     };

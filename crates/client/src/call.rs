@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::arguments::Arguments;
 use crate::client::Client;
 use crate::error::{CallError, Disconnected, Failure};
-use crate::shared::{Reply, State, Waiter};
+use crate::shared::{Reply, Waiter};
 
 /// How a procedure is called.
 #[non_exhaustive]
@@ -173,10 +173,9 @@ impl Client {
         options: CallOptions,
     ) -> Result<Call, CallError> {
         let arguments = arguments.into();
-        let router_keeps_time = match &*self.shared().state.borrow() {
-            State::Joined(welcome) => welcome.announces("dealer", "call_timeout"),
-            _ => false,
-        };
+        let welcome = self.welcome();
+        let router_keeps_time =
+            welcome.is_some_and(|welcome| welcome.announces("dealer", "call_timeout"));
         let (timeout_ms, deadline) = match options.timeout {
             Some(timeout) if router_keeps_time => {
                 // 0 would be none.

@@ -11,6 +11,7 @@ use crate::connection::Connection;
 use crate::drive;
 use crate::error::{ConnectError, Disconnected, Failure, PublishError, Unsendable};
 use crate::shared::{Active, Listeners, Reply, Shared, State, Waiter};
+use crate::welcome::Welcome;
 
 /// A client of one realm of one router.
 ///
@@ -130,6 +131,14 @@ impl Client {
     /// Where the client stands, now and from now on.
     pub fn state(&self) -> watch::Receiver<State> {
         self.shared().state.subscribe()
+    }
+
+    /// What the router said when this client last joined; `None` when it is not joined.
+    pub fn welcome(&self) -> Option<Arc<Welcome>> {
+        match &*self.shared().state.borrow() {
+            State::Joined(welcome) => Some(Arc::clone(welcome)),
+            _ => None,
+        }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

@@ -48,9 +48,9 @@ pub struct Config {
     /// The longest message accepted from the router, in octets; a RawSocket announces the power
     /// of two below. Default: 16 MiB.
     pub message_bytes_max: usize,
-    /// Octets waiting to be sent, above which calls, publications and answers wait. The queue
-    /// may reach twice that by what cannot wait (pongs, refusals, cancelled calls); then the
-    /// connection is given up. Default: 16 MiB.
+    /// Octets waiting to be sent, above which calls, publications and answers wait for room. The
+    /// queue may grow by as much again through what cannot wait (pongs, refusals, cancelled
+    /// calls); then the connection is given up. Default: 16 MiB.
     pub outgoing_bytes_max: usize,
 }
 

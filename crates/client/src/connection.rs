@@ -98,11 +98,11 @@ impl Connection {
     fn take_outgoing(&mut self, shared: &Shared) -> Option<Lost> {
         let mut inner = shared.inner.lock();
         let active = inner.active.as_mut()?;
-        let waiting = active.outgoing.len();
-        if waiting > shared.config.outgoing_bytes_max.saturating_mul(2) {
+        if active.outgoing.unwaited() > shared.config.outgoing_bytes_max {
+            let waiting = active.outgoing.len();
             return Some(Lost::silently(Disconnected::Stalled(waiting)));
         }
-        if waiting > 0 && self.writer.is_idle() {
+        if active.outgoing.len() > 0 && self.writer.is_idle() {
             self.writer.take(|octets| active.outgoing.take(octets));
             drop(inner);
             shared.room.notify_waiters();

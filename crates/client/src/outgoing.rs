@@ -26,6 +26,8 @@ pub(crate) enum Wire {
 pub(crate) struct Outgoing {
     format: Format,
     octets: Vec<u8>,
+    /// How much of it was there when last something was appended that had waited for room.
+    waited: usize,
     masks: Masks,
 }
 
@@ -37,6 +39,7 @@ impl Outgoing {
         Self {
             format,
             octets: Vec::new(),
+            waited: 0,
             masks: Masks::new(),
         }
     }
@@ -91,10 +94,21 @@ impl Outgoing {
         self.octets.len()
     }
 
+    /// Notes that what is there had waited for its room.
+    pub(crate) fn mark_waited(&mut self) {
+        self.waited = self.octets.len();
+    }
+
+    /// Octets appended since by what could not wait.
+    pub(crate) fn unwaited(&self) -> usize {
+        self.octets.len() - self.waited
+    }
+
     /// Swaps what waits for an empty buffer.
     pub(crate) fn take(&mut self, empty: &mut Vec<u8>) {
         debug_assert!(empty.is_empty(), "what was taken before has been sent");
         std::mem::swap(&mut self.octets, empty);
+        self.waited = 0;
     }
 
     fn framing(&mut self) -> Framing {

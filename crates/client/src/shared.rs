@@ -155,6 +155,7 @@ impl Shared {
                     && let Some(act) = act.take()
                 {
                     let acted = act(active, &mut inner_now.listeners)?;
+                    active.outgoing.mark_waited();
                     drop(inner);
                     self.wake.notify_one();
                     return Ok(acted);

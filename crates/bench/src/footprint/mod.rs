@@ -18,6 +18,7 @@ use serde_json::json;
 use crate::accounting::{Memory, kernel_memory};
 use crate::case::Case;
 use crate::crew::Crew;
+use crate::directory;
 use crate::error::BenchError;
 use crate::histogram::Spread;
 use crate::holder::{self, HolderOrder};
@@ -203,9 +204,7 @@ impl Bench {
                 spin: false,
             },
             options,
-            directory: tempfile::Builder::new()
-                .prefix("crosstie-bench-")
-                .tempdir()?,
+            directory: directory::create()?,
             cores: allowed_cores()?,
             cases,
             progress,

@@ -23,6 +23,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::case::Case;
+use crate::directory;
 use crate::document;
 use crate::error::BenchError;
 use crate::machine::Machine;
@@ -115,9 +116,7 @@ impl Bench {
             ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
-        let directory = tempfile::Builder::new()
-            .prefix("crosstie-bench-")
-            .tempdir()?;
+        let directory = directory::create()?;
         Ok(Self {
             options,
             machine: Machine::now(),

@@ -1,6 +1,8 @@
 //! Publications, and what happens when the router does not read them.
 
-use crosstie_client::{PublishError, PublishOptions, Receivers, SessionId, args};
+use crosstie_client::{Disconnected, PublishError, PublishOptions, Receivers, SessionId, args};
+
+use tokio::io::AsyncWriteExt;
 
 use crate::router::{Router, soon};
 
@@ -60,6 +62,34 @@ async fn receivers() {
     ] {
         assert!(message.contains(part), "{message}");
     }
+}
+
+/// What waits for room gets it, however much it is.
+#[tokio::test]
+async fn one_message_may_be_longer_than_the_queue() {
+    let router = Router::new();
+    let mut config = router.config();
+    config.outgoing_bytes_max = 10_000;
+    let (client, mut peer) = router.joined_with(config).await;
+    let padding = "x".repeat(2_000_000);
+    let publishing = client.publish("a", args![padding.as_str()]);
+    let expected = format!(r#"[16,1,{{}},"a",["{padding}"]]"#);
+    let (published, ()) = soon(async { tokio::join!(publishing, peer.expect(&expected)) }).await;
+    published.unwrap();
+}
+
+/// What cannot wait is bounded all the same.
+#[tokio::test]
+async fn a_router_that_only_pings_is_given_up() {
+    let router = Router::new();
+    let mut config = router.config();
+    config.outgoing_bytes_max = 10_000;
+    let (client, mut peer) = router.joined_with(config).await;
+    let mut ping = vec![1, 0, 0, 200];
+    ping.resize(204, b'x');
+    let flood = async { while peer.stream.write_all(&ping).await.is_ok() {} };
+    let (cause, ()) = soon(async { tokio::join!(client.ended(), flood) }).await;
+    assert!(matches!(cause, Disconnected::Stalled(_)), "{cause}");
 }
 
 /// Publications beyond the out-queue's bound wait until the router reads, and keep their order.

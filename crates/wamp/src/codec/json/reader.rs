@@ -13,7 +13,7 @@ pub(in super::super) struct JsonReader<'a> {
 
 impl<'a> JsonReader<'a> {
     /// The next octet that is not whitespace, left unread.
-    #[inline]
+    #[inline(always)]
     fn peek(&mut self) -> Option<u8> {
         loop {
             match self.text.as_bytes().get(self.at) {
@@ -23,7 +23,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn open(&mut self, opener: u8, expected: &'static str) -> Result<Open> {
         if self.peek() != Some(opener) {
             return Err(self.unexpected(expected));
@@ -34,7 +34,7 @@ impl<'a> JsonReader<'a> {
 
     /// Reads a string that has begun at its quote; returns where its inside begins and ends and
     /// whether there are escapes in it.
-    #[inline]
+    #[inline(always)]
     fn string(&mut self) -> Result<(usize, usize, bool)> {
         let octets = self.text.as_bytes();
         let start = self.at + 1;
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> for JsonReader<'a> {
         self.open(b'{', "dictionary")
     }
 
-    #[inline]
+    #[inline(always)]
     fn more(&mut self, open: &mut Open) -> Result<bool> {
         let closer = if open.dict { b'}' } else { b']' };
         let octet = self.peek();
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> for JsonReader<'a> {
         Err(self.unexpected(expected))
     }
 
-    #[inline]
+    #[inline(always)]
     fn separator(&mut self) -> Result<()> {
         if self.peek() != Some(b':') {
             return Err(self.unexpected("colon"));
@@ -129,12 +129,12 @@ impl<'a> Reader<'a> for JsonReader<'a> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn null(&mut self) -> bool {
         self.peek() == Some(b'n') && self.literal("null").is_ok()
     }
 
-    #[inline]
+    #[inline(always)]
     fn unsigned(&mut self) -> Result<u64> {
         match self.peek() {
             Some(b'0'..=b'9') => (),

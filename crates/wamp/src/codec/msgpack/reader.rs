@@ -13,7 +13,7 @@ pub(in super::super) struct MsgPackReader<'a> {
 }
 
 impl<'a> MsgPackReader<'a> {
-    #[inline]
+    #[inline(always)]
     fn peek(&self) -> Result<u8> {
         self.octets
             .get(self.at)
@@ -27,7 +27,7 @@ impl<'a> MsgPackReader<'a> {
     }
 
     /// The big-endian number behind the marker that was peeked at; both are thereby read.
-    #[inline]
+    #[inline(always)]
     fn number<const WIDTH: usize>(&mut self) -> Result<u64> {
         let start = self.at + 1;
         let Some(octets) = self.octets.get(start..start + WIDTH) else {
@@ -46,7 +46,7 @@ impl<'a> MsgPackReader<'a> {
         Ok((unsigned << shift) as i64 >> shift)
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, length: u64) -> Result<&'a [u8]> {
         let rest = &self.octets[self.at..];
         match usize::try_from(length)
@@ -62,7 +62,7 @@ impl<'a> MsgPackReader<'a> {
     }
 
     /// Length of the text whose marker comes next; the marker is thereby read.
-    #[inline]
+    #[inline(always)]
     fn text_length(&mut self) -> Result<u64> {
         match self.peek()? {
             marker @ 0xa0..=0xbf => {
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> for MsgPackReader<'a> {
         Ok(Self { octets, at: 0 })
     }
 
-    #[inline]
+    #[inline(always)]
     fn open_list(&mut self) -> Result<Open> {
         let count = match self.peek()? {
             marker @ 0x90..=0x9f => {
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> for MsgPackReader<'a> {
         Ok(Open::counted(count, false))
     }
 
-    #[inline]
+    #[inline(always)]
     fn open_dict(&mut self) -> Result<Open> {
         let count = match self.peek()? {
             marker @ 0x80..=0x8f => {
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> for MsgPackReader<'a> {
         Ok(Open::counted(count, true))
     }
 
-    #[inline]
+    #[inline(always)]
     fn more(&mut self, open: &mut Open) -> Result<bool> {
         let left = open.left.unwrap_or_default().checked_sub(1);
         if left.is_some() {
@@ -144,14 +144,14 @@ impl<'a> Reader<'a> for MsgPackReader<'a> {
         Ok(left.is_some())
     }
 
-    #[inline]
+    #[inline(always)]
     fn null(&mut self) -> bool {
         let null = self.octets.get(self.at) == Some(&0xc0);
         self.at += usize::from(null);
         null
     }
 
-    #[inline]
+    #[inline(always)]
     fn unsigned(&mut self) -> Result<u64> {
         let start = self.at;
         let signed = match self.peek()? {
