@@ -66,7 +66,11 @@ MALFORMED = [
     ("brackets that cross", "json", b'[16,1,{},"com.x",[{"a":[}]]]'),
     ("nesting without end", "json", b'[16,1,{},"com.x",' + b"[" * DEEP),
     ("nesting too deep", "json", b'[16,1,{},"com.x",' + b"[" * DEEP + b"]" * DEEP + b"]"),
-    ("dictionaries too deep", "json", b'[16,1,{},"com.x",[],' + b'{"a":' * DEEP + b"1" + b"}" * DEEP + b"]"),
+    (
+        "dictionaries too deep",
+        "json",
+        b'[16,1,{},"com.x",[],' + b'{"a":' * DEEP + b"1" + b"}" * DEEP + b"]",
+    ),
     ("options too deep", "json", b'[16,1,{"x":' + b"[" * DEEP + b"]" * DEEP + b'},"com.x"]'),
     ("a byte order mark", "json", b'\xef\xbb\xbf[16,1,{},"com.x"]'),
     ("nothing at all", "msgpack", b""),
@@ -75,12 +79,24 @@ MALFORMED = [
     ("cut inside the head", "msgpack", msgpack.packb([16, 1, {}, "com.x"])[:-3]),
     ("a list that promises more", "msgpack", b"\x99\x10\x01\x80\xa5com.x"),
     ("a list that promises 2^32 values", "msgpack", b"\xdd\xff\xff\xff\xff\x10\x01"),
-    ("arguments that promise 2^32 values", "msgpack", b"\x95\x10\x01\x80\xa5com.x\xdd\xff\xff\xff\xff"),
+    (
+        "arguments that promise 2^32 values",
+        "msgpack",
+        b"\x95\x10\x01\x80\xa5com.x\xdd\xff\xff\xff\xff",
+    ),
     ("a string that promises 2^32 octets", "msgpack", b"\x94\x10\x01\x80\xdb\xff\xff\xff\xffcom"),
-    ("octets that promise 2^32 octets", "msgpack", b"\x95\x10\x01\x80\xa5com.x\x91\xc6\xff\xff\xff\xff"),
+    (
+        "octets that promise 2^32 octets",
+        "msgpack",
+        b"\x95\x10\x01\x80\xa5com.x\x91\xc6\xff\xff\xff\xff",
+    ),
     ("more after the end", "msgpack", msgpack.packb([16, 1, {}, "com.x"]) + b"\xc0"),
     ("invalid UTF-8 in an argument", "msgpack", b"\x95\x10\x01\x80\xa5com.x\x91\xa2\xff\xfe"),
-    ("the octet that is never used as an argument", "msgpack", b"\x95\x10\x01\x80\xa5com.x\x91\xc1"),
+    (
+        "the octet that is never used as an argument",
+        "msgpack",
+        b"\x95\x10\x01\x80\xa5com.x\x91\xc1",
+    ),
     ("a key that is no text in the options", "msgpack", b"\x94\x10\x01\x81\x01\x02\xa5com.x"),
     ("a negative id", "msgpack", msgpack.packb([16, -1, {}, "com.x"])),
     ("an id above 2^53", "msgpack", msgpack.packb([16, 2**64 - 1, {}, "com.x"])),
@@ -173,7 +189,10 @@ HELLOS = [
     ("no role known", b'[1,"realm1",{"roles":{"broker":{}}}]'),
     ("no details", b'[1,"realm1"]'),
     ("a realm that is a number", b'[1,7,{"roles":{"caller":{}}}]'),
-    ("authmethods that are text", b'[1,"realm1",{"roles":{"caller":{}},"authmethods":"anonymous"}]'),
+    (
+        "authmethods that are text",
+        b'[1,"realm1",{"roles":{"caller":{}},"authmethods":"anonymous"}]',
+    ),
 ]
 
 

@@ -178,7 +178,11 @@ def test_several_messages_in_one_batch(abused):
         publish = b'[16,%d,{"acknowledge":true},"com.x"]\x1e'
         peer.send_frame(TEXT, hello + publish % 1 + publish % 2)
         said = b"".join(peer.receive_octets() for _ in range(3))
-        assert [int(message[1:3].strip(b",")) for message in said.split(b"\x1e")[:-1]] == [2, 17, 17]
+        assert [int(message[1:3].strip(b",")) for message in said.split(b"\x1e")[:-1]] == [
+            2,
+            17,
+            17,
+        ]
 
 
 def test_pages(abused):

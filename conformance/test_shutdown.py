@@ -6,11 +6,11 @@ import signal
 
 import pytest
 from rig import config
-from rig.links import Link
+from rig.links import CLIENTS, Link
 from rig.rawsocket import RawSocket
 from rig.router import Router
 from rig.session import GOODBYE
-from rig.websocket import CLOSE, WebSocket
+from rig.websocket import WebSocket
 
 SHUTDOWN = "wamp.close.system_shutdown"
 
@@ -27,6 +27,8 @@ def test_everybody_is_told(start_router, number):
         peer.say(GOODBYE, {}, "wamp.close.goodbye_and_out")
     raw.expect_end()
     web.expect_close(1000, 1001)
+    raw.close()
+    web.close()
     assert router.exit_code() == 0
 
 
@@ -62,7 +64,7 @@ def test_a_second_signal_ends_it_at_once(start_router):
 
 
 @pytest.mark.parametrize("kind", ["ws", "rs"])
-@pytest.mark.parametrize("client", ["asyncio", "twisted", "javascript"])
+@pytest.mark.parametrize("client", CLIENTS)
 def test_clients_see_a_goodbye(start_router, new_session, place_of, client, kind):
     router = start_router(config.plain())
     place = place_of(Link(client, kind, "tcp", "json"), of=router)

@@ -5,8 +5,20 @@
 const readline = require('readline');
 
 // autobahn-js expects the runtime's own WebSocket, which Node.js has only since version 22.
-// This one also takes `ws+unix:` URLs.
-global.WebSocket = require('ws');
+// This one also takes `ws+unix:` URLs; and it offers compression unless it is told not to.
+const NativeWebSocket = require('ws');
+
+let perMessageDeflate = false;
+global.WebSocket = class extends NativeWebSocket {
+    constructor(url, protocols) {
+        super(url, protocols, { perMessageDeflate });
+        // autobahn-js waits for `close` alone, which follows every error.
+        this.on('error', () => {});
+        this.on('upgrade', (response) => {
+            this.compression = response.headers['sec-websocket-extensions'] || null;
+        });
+    }
+};
 // The Buffer constructor that autobahn-js still uses warns once per process.
 process.removeAllListeners('warning');
 
@@ -252,6 +264,7 @@ function resultOf(value) {
 function transport(place) {
     if (place.kind === 'ws') {
         const serializers = [new SERIALIZERS[place.serializer]()];
+        perMessageDeflate = Boolean(place.deflate);
         return new websocket.Factory({ url: place.url, serializers }).create();
     }
     const where = place.over === 'unix' ? { path: place.path } : { host: place.host, port: place.port };

@@ -14,6 +14,7 @@ from autobahn.asyncio.rawsocket import WampRawSocketClientFactory  # noqa: E402
 from autobahn.asyncio.wamp import ApplicationSession  # noqa: E402
 from autobahn.asyncio.websocket import WampWebSocketClientFactory  # noqa: E402
 
+from puppets.compression import compression  # noqa: E402
 from puppets.serializers import serializer_of  # noqa: E402
 
 __all__ = ["ApplicationSession", "connect", "later", "run"]
@@ -43,9 +44,7 @@ def later(work: Callable[[], None]) -> None:
     _loop.call_soon(work)
 
 
-def connect(
-    place: dict, make_session: Callable[[], object], failed: Callable[[str], None]
-) -> None:
+def connect(place: dict, make_session: Callable[[], object], failed: Callable[[str], None]) -> None:
     """Connect to the place; `make_session` is asked for a session once that is done."""
 
     async def connecting() -> None:
@@ -54,6 +53,7 @@ def connect(
             factory = WampWebSocketClientFactory(
                 make_session, url=place["url"], serializers=[serializer]
             )
+            factory.setProtocolOptions(**compression(place))
         else:
             factory = WampRawSocketClientFactory(make_session, serializer=serializer)
         try:

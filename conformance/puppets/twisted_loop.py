@@ -19,6 +19,7 @@ from twisted.internet.endpoints import (  # noqa: E402
     wrapClientTLS,
 )
 
+from puppets.compression import compression  # noqa: E402
 from puppets.serializers import serializer_of  # noqa: E402
 
 __all__ = ["ApplicationSession", "connect", "later", "run"]
@@ -42,15 +43,14 @@ def later(work: Callable[[], None]) -> None:
     reactor.callLater(0, work)
 
 
-def connect(
-    place: dict, make_session: Callable[[], object], failed: Callable[[str], None]
-) -> None:
+def connect(place: dict, make_session: Callable[[], object], failed: Callable[[str], None]) -> None:
     """Connect to the place; `make_session` is asked for a session once that is done."""
     serializer = serializer_of(place["serializer"])
     if place["kind"] == "ws":
         factory = WampWebSocketClientFactory(
             make_session, url=place["url"], serializers=[serializer]
         )
+        factory.setProtocolOptions(**compression(place))
     else:
         factory = WampRawSocketClientFactory(make_session, serializer=serializer)
     if place["over"] == "unix":

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+import pytest
 
 SERIALIZERS = ("json", "msgpack", "cbor")
 BATCHED = tuple(f"{serializer}.batched" for serializer in SERIALIZERS)
@@ -49,4 +53,20 @@ def javascript_links() -> list[Link]:
     return [Link("javascript", *way) for way in ways]
 
 
-ALL = python_links() + javascript_links()
+# Where a client cannot be installed, the test run says so and leaves it out.
+WITHOUT = os.environ.get("CROSSTIE_WITHOUT")
+
+
+def available(links: Iterable[Link]) -> list[Link]:
+    """Return the links whose client is there."""
+    return [link for link in links if link.client != WITHOUT]
+
+
+ALL = available(python_links() + javascript_links())
+CLIENTS = sorted({link.client for link in ALL})
+
+
+def only(condition: Callable[[Link], bool]) -> pytest.MarkDecorator:
+    """Run a test over those links only; a docstring of the test says why."""
+    links = [link for link in ALL if condition(link)]
+    return pytest.mark.parametrize("link", links, ids=str, indirect=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 import struct
@@ -10,7 +11,7 @@ from pathlib import Path
 from rig.waiting import DEADLINE_S
 
 
-class Closed(Exception):
+class ClosedError(Exception):
     """The router ended the connection; `rest` came before that and was not asked for."""
 
     def __init__(self, rest: bytes = b""):
@@ -59,17 +60,15 @@ class Plain:
 
     def send(self, octets: bytes) -> None:
         """Send octets; a router that has closed already is not an error here."""
-        try:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.socket.sendall(octets)
-        except (BrokenPipeError, ConnectionResetError):
-            pass
 
     def receive(self, count: int) -> bytes:
         """Return exactly `count` octets."""
         while len(self._kept) < count:
             more = self._receive_some()
             if not more:
-                raise Closed(self._kept)
+                raise ClosedError(self._kept)
             self._kept += more
         octets, self._kept = self._kept[:count], self._kept[count:]
         return octets
@@ -79,7 +78,7 @@ class Plain:
         while end not in self._kept:
             more = self._receive_some()
             if not more:
-                raise Closed(self._kept)
+                raise ClosedError(self._kept)
             self._kept += more
         at = self._kept.index(end) + len(end)
         octets, self._kept = self._kept[:at], self._kept[at:]

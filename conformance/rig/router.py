@@ -93,7 +93,9 @@ class Router:
             in_time = self._news.wait_for(found, DEADLINE_S)
             if in_time and at < len(self.log):
                 return self.log[at]
-            rest = "\n".join(f"  {line.level} {line.text} {line.fields}" for line in self.log[since:])
+            rest = "\n".join(
+                f"  {line.level} {line.text} {line.fields}" for line in self.log[since:]
+            )
             raise AssertionError(f"the line never came; the log from line {since} on:\n{rest}")
 
     def await_fault(self, since: int, text: str = "") -> Line:

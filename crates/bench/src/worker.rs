@@ -48,7 +48,7 @@ pub enum Role {
     Holder(HolderOrder),
 }
 
-/// A caller's load; its window comes later, with [`Command::Go`].
+/// A caller's load; its window comes later, with [`Instruction::Go`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadOrder {
     pub outstanding: usize,

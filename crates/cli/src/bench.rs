@@ -16,7 +16,7 @@ use crosstie_wamp::Serializer;
 #[derive(Subcommand)]
 pub(crate) enum Bench {
     /// The round trip of a call, beside the machine's floor and the source document's figures.
-    Rpc(RpcArguments),
+    Rpc(Box<RpcArguments>),
     /// Start-up time, idle memory, memory per idle session, size of the binary.
     Footprint(FootprintArguments),
 }
@@ -102,7 +102,7 @@ pub(crate) struct FootprintArguments {
 
 pub(crate) fn run(bench: Bench) -> anyhow::Result<ExitCode> {
     match bench {
-        Bench::Rpc(arguments) => drop(rpc(arguments.into())?),
+        Bench::Rpc(arguments) => drop(rpc((*arguments).into())?),
         Bench::Footprint(arguments) => drop(footprint(arguments.into())?),
     }
     // A figure that does not count is reported as such; only a run that failed is a failure.

@@ -60,11 +60,24 @@ pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
         "Ready; to stop: SIGINT or SIGTERM to process {}",
         std::process::id()
     );
-    let signal = runtime.block_on(signals.next());
-    info!("Received {signal}: saying GOODBYE to every session");
-    node.stop();
-    info!("Node ended");
-    Ok(ExitCode::SUCCESS)
+    let exit_code = runtime.block_on(async {
+        let mut signals = signals;
+        // Not inside the macro: what is not logged is not evaluated.
+        let signal = signals.next().await;
+        info!("Received {signal}: saying GOODBYE to every session");
+        tokio::select! {
+            _ = tokio::task::spawn_blocking(|| node.stop()) => {
+                info!("Node ended");
+                ExitCode::SUCCESS
+            }
+            signal = signals.next() => {
+                warn!("Received {signal} again: ending at once");
+                // What still says goodbye is not waited for.
+                std::process::exit(1)
+            }
+        }
+    });
+    Ok(exit_code)
 }
 
 fn configuration(arguments: &StartArguments) -> anyhow::Result<(Config, PathBuf)> {
@@ -168,7 +181,7 @@ impl Signals {
         })
     }
 
-    async fn next(mut self) -> &'static str {
+    async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",

@@ -30,6 +30,7 @@ pub(crate) struct Counters {
     messages_refused: AtomicU64,
     closed_for_refusal: AtomicU64,
     closed_for_silence: AtomicU64,
+    closed_for_stall: AtomicU64,
     peer_faults: AtomicU64,
 }
 
@@ -51,6 +52,7 @@ pub(crate) struct Totals {
     pub(crate) messages_refused: u64,
     pub(crate) closed_for_refusal: u64,
     pub(crate) closed_for_silence: u64,
+    pub(crate) closed_for_stall: u64,
     pub(crate) peer_faults: u64,
 }
 
@@ -93,6 +95,7 @@ impl Counters {
             messages_refused: AtomicU64::new(0),
             closed_for_refusal: AtomicU64::new(0),
             closed_for_silence: AtomicU64::new(0),
+            closed_for_stall: AtomicU64::new(0),
             peer_faults: AtomicU64::new(0),
         }
     }
@@ -153,6 +156,10 @@ impl Counters {
         add(&self.closed_for_silence, 1);
     }
 
+    pub(crate) fn closed_for_stall(&self) {
+        add(&self.closed_for_stall, 1);
+    }
+
     pub(crate) fn peer_fault(&self) {
         add(&self.peer_faults, 1);
     }
@@ -195,6 +202,7 @@ pub(crate) fn totals() -> Totals {
         messages_refused: sum(|c| &c.messages_refused),
         closed_for_refusal: sum(|c| &c.closed_for_refusal),
         closed_for_silence: sum(|c| &c.closed_for_silence),
+        closed_for_stall: sum(|c| &c.closed_for_stall),
         peer_faults: sum(|c| &c.peer_faults),
     }
 }

@@ -229,34 +229,63 @@ pub(crate) async fn accept(listening: Arc<Listening>, listener: Listener, worker
         match listener.accept().await {
             Ok(socket) => match listening.admit() {
                 Admission::Dropped => counters().connection_refused(),
-                admission => workers.spawn(serve(Arc::clone(&listening), socket, admission)),
+                admission => {
+                    let serving = serve(
+                        Arc::clone(&listening),
+                        socket,
+                        admission,
+                        Arc::clone(&workers),
+                    );
+                    workers.spawn(serving);
+                }
             },
             Err(e) => {
                 // Mostly a lack of descriptors, which passes when a connection ends.
                 tracing::error!("cannot accept a connection: {e}");
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                let pause = async { tokio::time::sleep(Duration::from_millis(100)).await };
+                // Only a node that stops cancels it.
+                let _ = workers.spawn_keeper(pause).await;
             }
         }
     }
 }
 
 /// One connection, from its first octet to its end.
-async fn serve(listening: Arc<Listening>, socket: Socket, admission: Admission) {
+async fn serve(
+    listening: Arc<Listening>,
+    socket: Socket,
+    admission: Admission,
+    workers: Arc<Workers>,
+) {
     counters().connection_opened();
-    if let Some(connection) = connection(&listening, socket) {
-        let mut conversation =
-            Conversation::new(Arc::clone(&listening), Arc::clone(&connection), admission);
-        let ended = pump(&connection, &mut conversation).await;
-        conversation.handle_ended(&ended);
-        drop(conversation);
-        crosstie_transport::uncork();
-        if let Ended::ByPeer { .. } = ended {
+    let Some(connection) = connection(&listening, socket) else {
+        return end(&listening, None);
+    };
+    let mut conversation =
+        Conversation::new(Arc::clone(&listening), Arc::clone(&connection), admission);
+    let ended = pump(&connection, &mut conversation).await;
+    conversation.handle_ended(&ended);
+    drop(conversation);
+    crosstie_transport::uncork();
+    match ended {
+        Ended::HandedOver { input } => {
+            // Pages need timers, and the thread something better to do.
+            workers.spawn_keeper(async move {
+                serve_pages(&listening, &connection, input).await;
+                end(&listening, Some(&connection));
+            });
+        }
+        Ended::ByPeer { .. } => {
             // It may still read: what it is owed is sent, and the end of our side said.
             connection.finish();
+            end(&listening, Some(&connection));
         }
-        if let Ended::HandedOver { input } = ended {
-            serve_pages(&listening, &connection, input).await;
-        }
+        _ => end(&listening, Some(&connection)),
+    }
+}
+
+fn end(listening: &Listening, connection: Option<&Connection>) {
+    if let Some(connection) = connection {
         connection.close();
     }
     listening.release();
@@ -284,7 +313,7 @@ fn connection(listening: &Listening, socket: Socket) -> Option<Arc<Connection>> 
 /// Plain HTTP, for as long as the peer keeps asking.
 async fn serve_pages(listening: &Arc<Listening>, connection: &Arc<Connection>, input: Vec<u8>) {
     match ConnectionStream::new(Arc::clone(connection), input) {
-        Ok(stream) => Box::pin(pages::serve(Arc::clone(listening), stream)).await,
+        Ok(stream) => pages::serve(Arc::clone(listening), stream).await,
         Err(e) => report::peer_fault(connection, "http", &e.to_string()),
     }
 }

@@ -98,6 +98,7 @@ impl Node {
                 for realm in router.realms() {
                     realm.peers().iter().for_each(session::say_goodbye);
                 }
+                router.watch.finish_openings();
                 crosstie_transport::uncork();
             });
         }
@@ -130,14 +131,14 @@ fn start_router(
     let workers = Arc::new(workers);
     let router = Arc::new(Router::new(worker, limits));
     for realm in router.realms() {
-        workers.spawn_first(Arc::clone(realm).keep_time());
+        workers.spawn_keeper(Arc::clone(realm).keep_time());
         started(Started::Realm {
             worker: worker.id.clone(),
             realm: realm.name().to_owned(),
         });
     }
     let watched = Arc::clone(&router);
-    workers.spawn_first(async move { watched.watch.run().await });
+    workers.spawn_keeper(async move { watched.watch.run().await });
     for transport in &worker.transports {
         let failed = |error| StartError {
             what: format!("transport {} of worker {}", transport.id, worker.id),

@@ -34,11 +34,14 @@ pub(crate) async fn serve(listening: Arc<Listening>, stream: ConnectionStream) {
         let response = respond(&listening, &request);
         async { Ok::<_, Infallible>(response) }
     });
-    let served = http1::Builder::new()
+    let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_MAX)
-        .serve_connection(TokioIo::new(stream), answer)
-        .await;
+        .serve_connection(TokioIo::new(stream), answer);
+    let served = tokio::select! {
+        served = serving => served,
+        () = listening.router.until_stopped() => return,
+    };
     if let Err(e) = served {
         tracing::debug!("HTTP connection ended: {e}");
     }
@@ -210,6 +213,11 @@ fn register_totals(registry: &mut Registry, totals: &Totals) {
             "connections_closed_for_silence",
             "Connections closed because a ping was not answered",
             totals.closed_for_silence,
+        ),
+        (
+            "connections_closed_for_stall",
+            "Connections closed because they took nothing of what waited for them",
+            totals.closed_for_stall,
         ),
         (
             "peer_faults",

@@ -66,9 +66,14 @@ impl SharedRealm {
         Ok(key)
     }
 
-    /// Routes one message of a session.
-    pub(crate) fn handle(&self, from: SessionKey, message: &Message<'_>) -> Result<(), Violation> {
-        let now = self.now();
+    /// Routes one message of a session, received at `now`.
+    pub(crate) fn handle(
+        &self,
+        now: Instant,
+        from: SessionKey,
+        message: &Message<'_>,
+    ) -> Result<(), Violation> {
+        let now = self.time(now);
         let payload = message.payload().copied().unwrap_or(Payload::EMPTY);
         let mut forms = Forms::new(payload);
         if payload.len() >= TRANSCODE_OUTSIDE_BYTES_MIN {
@@ -164,7 +169,11 @@ impl SharedRealm {
     }
 
     fn now(&self) -> Time {
-        let micros = self.start.elapsed().as_micros();
+        self.time(Instant::now())
+    }
+
+    fn time(&self, at: Instant) -> Time {
+        let micros = at.saturating_duration_since(self.start).as_micros();
         Time(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 }

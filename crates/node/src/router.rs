@@ -9,6 +9,7 @@ use crosstie_config as model;
 use crosstie_routing::{Limits, RealmConfig};
 use crosstie_transport::{ConnectionLimits, QueueBudget};
 use crosstie_wamp::codec;
+use tokio::sync::Notify;
 
 use crate::realm::SharedRealm;
 use crate::watch::Watch;
@@ -24,6 +25,7 @@ pub(crate) struct Router {
     pub(crate) connections_max: usize,
     connections: AtomicUsize,
     stopping: AtomicBool,
+    stopped: Notify,
 }
 
 impl Router {
@@ -51,6 +53,7 @@ impl Router {
             connections_max: limits.sessions_max,
             connections: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
+            stopped: Notify::new(),
         }
     }
 
@@ -80,6 +83,12 @@ impl Router {
     /// From now on no session is let in, and a GOODBYE ends its connection.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
+        self.stopped.notify_waiters();
+    }
+
+    /// Ends when the router is stopped from now on.
+    pub(crate) async fn until_stopped(&self) {
+        self.stopped.notified().await;
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

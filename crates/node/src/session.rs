@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 use crosstie_config::Auth;
 use crosstie_routing::{ClientFeatures, Identity, SessionKey, Violation, error, welcome_details};
@@ -52,8 +53,8 @@ impl Session {
         }
     }
 
-    /// Handles the octets of one message.
-    pub(crate) fn handle_message(&mut self, octets: &[u8]) -> Flow {
+    /// Handles the octets of one message, received at `now`.
+    pub(crate) fn handle_message(&mut self, octets: &[u8], now: Instant) -> Flow {
         let message = match codec::decode(self.peer.wire.serializer, octets, &self.router.decoding)
         {
             Ok(message) => message,
@@ -69,7 +70,7 @@ impl Session {
                     report::peer_aborted(&self.peer.connection, &reason);
                     self.say_close(1000, "")
                 }
-                _ => match realm.handle(*key, &message) {
+                _ => match realm.handle(now, *key, &message) {
                     Ok(()) => Flow::Continue,
                     Err(Violation { uri, message }) => self.abort(uri, &message),
                 },
@@ -87,14 +88,19 @@ impl Session {
     }
 
     /// Handles the messages of one batch (WAMP "Batched WebSocket Transport").
-    pub(crate) fn handle_batch(&mut self, octets: &[u8], drop_on_fault: bool) -> Flow {
+    pub(crate) fn handle_batch(
+        &mut self,
+        octets: &[u8],
+        now: Instant,
+        drop_on_fault: bool,
+    ) -> Flow {
         let serializer = self.peer.wire.serializer;
         if !self.is_joined() && batched::is_autobahn(serializer, octets) {
             self.peer.wire.framing = Framing::WebSocketServerAutobahn;
         }
         for message in batched::split(serializer, octets) {
             let flow = match message {
-                Ok(message) => self.handle_message(message),
+                Ok(message) => self.handle_message(message, now),
                 Err(e) => self.frame_fault(&e, drop_on_fault),
             };
             if flow == Flow::Finish {

@@ -108,6 +108,16 @@ impl Watch {
         self.entries.lock().try_remove(key);
     }
 
+    /// Ends the connections that never became a session: nobody there could say goodbye.
+    pub(crate) fn finish_openings(&self) {
+        for (_, watched) in self.entries.lock().iter() {
+            if let Phase::Opening { .. } = watched.phase {
+                watched.connection.finish();
+                watched.connection.close();
+            }
+        }
+    }
+
     /// Closes every connection that is left.
     pub(crate) fn close_all(&self) {
         for (_, watched) in self.entries.lock().iter() {
@@ -136,6 +146,11 @@ impl Watch {
         for (_, watched) in self.entries.lock().iter_mut() {
             let connection = &watched.connection;
             let age_s = now_s.saturating_sub(watched.since_s);
+            if connection.close_if_stalled() {
+                counters().closed_for_stall();
+                report::peer_fault(connection, "timeout", "takes nothing of what waits for it");
+                continue;
+            }
             match &mut watched.phase {
                 Phase::Opening { within_s } if age_s > *within_s => {
                     report::peer_fault(connection, "timeout", "no session was opened in time");

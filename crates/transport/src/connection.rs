@@ -15,14 +15,15 @@ use parking_lot::Mutex;
 use tokio::io::Interest;
 
 use crate::queue::Queue;
-use crate::{Filter, PeerAddress, Socket, Stage, cork, readiness};
+use crate::{Filter, PeerAddress, Socket, Stage, clock, cork, readiness};
 
 /// The bounds of every connection of a listener.
 #[derive(Debug)]
 pub struct ConnectionLimits {
     /// Octets queued for one connection; beyond it, appending is refused.
     pub queue_bytes_max: usize,
-    /// A connection that takes nothing for so long while octets wait for it is closed.
+    /// A connection that takes nothing for so long while octets wait for it is closed, by whoever
+    /// calls [`Connection::close_if_stalled`].
     pub stall_max: Duration,
     /// What all connections together may have queued behind full sockets.
     pub budget: Arc<QueueBudget>,
@@ -71,8 +72,10 @@ struct Out {
     charged_bytes: usize,
     /// Somebody has the duty to send until nothing is left.
     sending: bool,
-    /// Whoever has that duty waits for room in the socket.
+    /// Whoever has that duty waits for room in the socket, which last took something then, by
+    /// [`crate::now_s`].
     blocked: bool,
+    taken_at_s: u32,
     /// This connection is in some thread's cork.
     corked: bool,
     /// The stage has been told that nothing more is sent.
@@ -190,6 +193,19 @@ impl Connection {
         self.socket.shut_down();
     }
 
+    /// Closes the connection if its peer has taken nothing for too long; whether it did.
+    pub fn close_if_stalled(&self) -> bool {
+        let is_stalled = {
+            let out = self.out.lock();
+            let stalled_s = clock::now_s().saturating_sub(out.taken_at_s);
+            out.blocked && u64::from(stalled_s) > self.limits.stall_max.as_secs()
+        };
+        if is_stalled {
+            self.close();
+        }
+        is_stalled
+    }
+
     /// Whether nothing can be appended any more.
     pub fn is_closed(&self) -> bool {
         self.out.lock().phase != Phase::Open
@@ -220,6 +236,10 @@ impl Connection {
     /// When something was last received, by [`crate::now_s`].
     pub fn received_at_s(&self) -> u32 {
         self.received_at_s.load(Ordering::Relaxed)
+    }
+
+    fn is_ended(&self) -> bool {
+        self.out.lock().phase == Phase::Closed
     }
 
     fn cork(self: &Arc<Self>, out: &mut Out) {
@@ -270,6 +290,7 @@ impl Connection {
                 }
                 out.rest = Some(Box::new(batch));
                 out.blocked = true;
+                out.taken_at_s = clock::now_s();
                 out.charge(&self.limits);
                 return Ok(Sent::SocketFull);
             }
@@ -330,11 +351,13 @@ async fn send_when_writable(connection: Arc<Connection>) {
         return;
     };
     loop {
-        let ready = tokio::time::timeout(connection.limits.stall_max, writable.writable()).await;
-        let Ok(Ok(mut guard)) = ready else {
+        let Ok(mut guard) = writable.writable().await else {
             connection.close();
             return;
         };
+        if connection.is_ended() {
+            return;
+        }
         match connection.send_queued() {
             Ok(Sent::All) => return,
             Ok(Sent::SocketFull) => guard.clear_ready(),

@@ -1,4 +1,8 @@
-//! The threads that serve connections, each with a single-threaded runtime of its own.
+//! The threads that serve connections, each with a single-threaded runtime of its own, and the
+//! keeper: one more thread, for everything that has to do with time.
+//!
+//! The serving runtimes have no timers. A runtime that has some looks at the clock and at its
+//! timers each time it goes to sleep, which is once per message of a sequential caller.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -9,8 +13,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
 
 use crate::clock;
 
@@ -38,6 +43,7 @@ impl Default for WorkerOptions {
 #[derive(Debug)]
 pub struct Workers {
     workers: Vec<Worker>,
+    keeper: Worker,
     next: AtomicUsize,
 }
 
@@ -56,21 +62,24 @@ struct RunningWorker {
 impl Workers {
     /// Starts the threads.
     pub fn start(options: WorkerOptions) -> io::Result<Self> {
+        let worker = |index| {
+            let busy_poll = if index == 0 {
+                options.busy_poll
+            } else {
+                Duration::ZERO
+            };
+            let runtime = Builder::new_current_thread().enable_io().build()?;
+            Worker::start(format!("worker{index}"), runtime, busy_poll)
+        };
         let workers = (0..options.threads.max(1))
-            .map(|index| {
-                Worker::start(
-                    index,
-                    if index == 0 {
-                        options.busy_poll
-                    } else {
-                        Duration::ZERO
-                    },
-                )
-            })
-            .collect::<io::Result<Vec<_>>>()?;
-        workers[0].handle.spawn(clock::tick());
+            .map(worker)
+            .collect::<io::Result<_>>()?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let keeper = Worker::start("keeper".to_owned(), runtime, Duration::ZERO)?;
+        keeper.handle.spawn(clock::tick());
         Ok(Self {
             workers,
+            keeper,
             next: AtomicUsize::new(0),
         })
     }
@@ -86,6 +95,14 @@ impl Workers {
         self.workers[0].handle.spawn(future);
     }
 
+    /// Runs `future` where there are timers, and where it disturbs no connection.
+    pub fn spawn_keeper(
+        &self,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) -> JoinHandle<()> {
+        self.keeper.handle.spawn(future)
+    }
+
     /// Runs `action` now, in the first thread's tokio context: what it registers is that
     /// thread's.
     pub fn enter_first<R>(&self, action: impl FnOnce() -> R) -> R {
@@ -96,6 +113,7 @@ impl Workers {
     /// Ends the threads, and with them every task: listeners are closed, connections dropped.
     pub fn stop(&self) {
         self.workers.iter().for_each(Worker::stop);
+        self.keeper.stop();
     }
 
     /// How many threads there are.
@@ -105,22 +123,16 @@ impl Workers {
 }
 
 impl Worker {
-    fn start(index: usize, busy_poll: Duration) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread()
-            .enable_io()
-            .enable_time()
-            .build()?;
+    fn start(name: String, runtime: Runtime, busy_poll: Duration) -> io::Result<Self> {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
-        let thread = thread::Builder::new()
-            .name(format!("worker{index}"))
-            .spawn(move || {
-                if !busy_poll.is_zero() {
-                    runtime.spawn(poll_after_activity(busy_poll));
-                }
-                // An error means that the sender is gone, which is a stop too.
-                let _ = runtime.block_on(stopped);
-            })?;
+        let thread = thread::Builder::new().name(name).spawn(move || {
+            if !busy_poll.is_zero() {
+                runtime.spawn(poll_after_activity(busy_poll));
+            }
+            // An error means that the sender is gone, which is a stop too.
+            let _ = runtime.block_on(stopped);
+        })?;
         let running = Mutex::new(Some(RunningWorker { stop, thread }));
         Ok(Self { handle, running })
     }

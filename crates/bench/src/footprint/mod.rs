@@ -36,6 +36,9 @@ pub struct FootprintOptions {
     pub executable: Option<PathBuf>,
     /// Numbers of sessions to hold, growing; memory per session is between the first and the last.
     pub sessions: Vec<usize>,
+    /// All sessions subscribe one topic, instead of each its own: the topic's own memory is then
+    /// in no session's.
+    pub shared_topic: bool,
     /// By default RawSocket with MessagePack over a Unix socket, WebSocket with JSON over TCP.
     pub cases: Vec<Case>,
     /// Starts to take the time of.
@@ -50,6 +53,7 @@ impl Default for FootprintOptions {
             build: Build::default(),
             executable: None,
             sessions: vec![1_000, 5_000, 10_000, 15_000],
+            shared_topic: false,
             cases: Vec::new(),
             starts: 10,
             router_threads: 1,
@@ -86,6 +90,7 @@ pub fn footprint(options: FootprintOptions) -> Result<FootprintReport, BenchErro
         let settings = json!({
             "starts": options.starts,
             "sessions": options.sessions,
+            "shared_topic": options.shared_topic,
             "router_threads": options.router_threads,
         });
         let frame = Frame {
@@ -256,6 +261,7 @@ impl Bench {
             let order = HolderOrder {
                 target: router.listening.target(case),
                 source: source(at),
+                shared_topic: self.options.shared_topic,
                 topic_prefix: format!("crosstie.bench.p{}.h{at}", std::process::id()),
             };
             let order = Order {

@@ -33,7 +33,11 @@ pub(super) fn print(
     writeln!(out, "Machine: {}", machine.line())?;
     writeln!(
         out,
-        "\nMemory of the router by idle sessions, each joined with one subscription"
+        "\nMemory of the router by idle sessions, each joined with one subscription ({})",
+        match bench.options.shared_topic {
+            true => "all of one topic",
+            false => "each of its own topic",
+        }
     )?;
     let mut steps = table(&["case", "sessions", "PSS", "RSS"]);
     for held in &figures.held {

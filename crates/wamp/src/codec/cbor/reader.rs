@@ -302,7 +302,7 @@ impl<'a> Reader<'a> for CborReader<'a> {
         self.skip_text_behind(head)
     }
 
-    fn skip(&mut self, depth_left: usize) -> Result<()> {
+    fn skip(&mut self, mut depth_left: usize) -> Result<()> {
         loop {
             match self.peek()? {
                 // What is one octet long, and short text, need no look at a head.
@@ -322,8 +322,12 @@ impl<'a> Reader<'a> for CborReader<'a> {
                 BINARY => self.skip_binary_behind(head),
                 TEXT => self.skip_text_behind(head),
                 LIST | DICT => self.skip_collection_behind(head, depth_left),
-                // The value that a tag is for stands right behind it.
-                TAG => continue,
+                // The value that a tag is for stands right behind it. Tags of tags are as deep as
+                // lists of lists to whoever decodes them.
+                TAG => {
+                    depth_left = enter(depth_left, self.at - 1)?;
+                    continue;
+                }
                 _ if head.info == 24 => self.simple(head).map(|_| ()),
                 _ => Ok(()),
             };

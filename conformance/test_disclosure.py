@@ -1,0 +1,41 @@
+"""`disclose_me`, which only autobahn-js says; who is told, and in which words."""
+
+import pytest
+from rig.rawsocket import RawSocket
+from rig.session import CALL, EVENT, INVOCATION, PUBLISH
+
+
+@pytest.mark.parametrize("wish", [True, False, None])
+def test_at_the_callers_own_wish(abused, wish):
+    options = {} if wish is None else {"disclose_me": wish}
+    with (
+        RawSocket.tcp(abused.address("tcp")).shake_hands("cbor").join() as callee,
+        RawSocket.tcp(abused.address("tcp")).shake_hands("json").join() as caller,
+    ):
+        callee.register("com.disclosing")
+        caller.ask(CALL, options, "com.disclosing")
+        details = callee.hear(INVOCATION)[3]
+        if wish:
+            assert details["caller"] == caller.id
+            assert details["caller_authrole"] == "anonymous"
+            assert details["caller_authid"]
+        else:
+            assert not [key for key in details if key.startswith("caller")]
+
+
+@pytest.mark.parametrize("wish", [True, False, None])
+def test_at_the_publishers_own_wish(abused, wish):
+    options = {"acknowledge": True} | ({} if wish is None else {"disclose_me": wish})
+    with (
+        RawSocket.tcp(abused.address("tcp")).shake_hands("msgpack").join() as subscriber,
+        RawSocket.tcp(abused.address("tcp")).shake_hands("json").join() as publisher,
+    ):
+        subscriber.subscribe("com.disclosing")
+        publisher.ask(PUBLISH, options, "com.disclosing")
+        details = subscriber.hear(EVENT)[3]
+        if wish:
+            assert details["publisher"] == publisher.id
+            assert details["publisher_authrole"] == "anonymous"
+            assert details["publisher_authid"]
+        else:
+            assert not [key for key in details if key.startswith("publisher")]

@@ -1,0 +1,6 @@
+//! Sessions as scripts; see [`actor`] for how to read them.
+
+mod actor;
+mod asking;
+mod lifetime;
+mod listening;

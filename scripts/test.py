@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Runs every test suite and sums up what became of each: passed, failed, or skipped and why.
+
+Python's own library is enough to run this; it installs what the suites need (see needs.py).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import needs
+
+LOGS = needs.TARGET / "test-logs"
+
+
+@dataclass
+class Suite:
+    """One suite: commands to run one after the other, and what has to be there first."""
+
+    name: str
+    what: str
+    commands: list[list[str]]
+    requires: list[Callable[[], str | None]] = field(default_factory=list)
+    folder: Path = needs.ROOT
+
+
+@dataclass
+class Outcome:
+    """What became of a suite."""
+
+    name: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+    # Why it failed or was skipped; empty when it passed.
+    reason: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Return passed, failed or skipped."""
+        if self.failed:
+            return "failed"
+        return "passed" if self.passed else "skipped"
+
+
+def pytest(*arguments: str) -> list[str]:
+    """Return a pytest command in the tests' own environment."""
+    return [str(needs.PYTHON), "-m", "pytest", "-q", *arguments]
+
+
+def suites() -> list[Suite]:
+    """Return every suite, the quickest to fail first."""
+    cargo = [needs.compiler]
+    sources = ["conformance", "scripts"]
+    ruff = [str(needs.PYTHON), "-m", "ruff"]
+    configured = ["--config", "conformance/pyproject.toml"]
+    return [
+        Suite(
+            "format",
+            "rustfmt on every crate",
+            [
+                ["cargo", "fmt", "--all", "--check"],
+                ["cargo", "fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"],
+            ],
+            [lambda: needs.component("fmt")],
+        ),
+        Suite(
+            "python-style",
+            "ruff on what is Python",
+            [
+                [*ruff, "check", *configured, *sources],
+                [*ruff, "format", "--check", *configured, *sources],
+            ],
+            [needs.python],
+        ),
+        Suite(
+            "lints",
+            "clippy on every crate, warnings are errors",
+            [["cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]],
+            [*cargo, lambda: needs.component("clippy")],
+        ),
+        Suite(
+            "rust",
+            "unit, property, simulation and house-rule tests of the workspace",
+            [["cargo", "test", "--workspace"]],
+            cargo,
+        ),
+        Suite(
+            "fuzz",
+            "a short run of every fuzz target",
+            [["cargo", "test"]],
+            cargo,
+            needs.ROOT / "fuzz",
+        ),
+        Suite(
+            "conformance",
+            "other people's clients, and peers that break the rules, against the router",
+            [
+                ["cargo", "build", "-p", "crosstie"],
+                pytest("conformance", "--ignore=conformance/test_cli.py"),
+            ],
+            [*cargo, needs.python],
+        ),
+        Suite(
+            "command-line",
+            "each command as a user would type it",
+            [["cargo", "build", "-p", "crosstie"], pytest("conformance/test_cli.py")],
+            [*cargo, needs.python],
+        ),
+    ]
+
+
+def run(suite: Suite, environment: dict[str, str]) -> Outcome:
+    """Run a suite, or find out why it cannot be."""
+    outcome = Outcome(suite.name)
+    print(f"\n=== {suite.name}: {suite.what}", flush=True)
+    for need in suite.requires:
+        if reason := need():
+            outcome.reason = reason
+            return outcome
+    began = time.monotonic()
+    log = LOGS / f"{suite.name}.log"
+    with log.open("w", encoding="utf-8") as kept:
+        for command in suite.commands:
+            code, said = show(command, suite.folder, environment, kept)
+            count(said, outcome)
+            if code:
+                outcome.failed = max(outcome.failed, 1)
+                outcome.reason = f"{shlex.join(command)} ended with {code}; see {log}"
+                break
+    outcome.seconds = time.monotonic() - began
+    if not outcome.failed and not outcome.passed:
+        # It counts nothing by itself, but every command succeeded.
+        outcome.passed = 1
+    return outcome
+
+
+def show(
+    command: list[str], folder: Path, environment: dict[str, str], kept
+) -> tuple[int, list[str]]:
+    """Run a command, pass on and keep what it says; return its exit code and that."""
+    print("+", shlex.join(command), flush=True)
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+    except OSError as error:
+        print(error)
+        return 127, []
+    said = []
+    assert process.stdout is not None
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        kept.write(line)
+        said.append(line)
+    return process.wait(), said
+
+
+# The closing lines of cargo test (one for each of its programs) and of pytest.
+CARGO = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
+PYTEST = re.compile(r"(\d+) (passed|failed|errors?|skipped)\b")
+
+
+def count(said: list[str], outcome: Outcome) -> None:
+    """Add up what the runners' closing lines say."""
+    for line in said:
+        if found := CARGO.match(line):
+            passed, failed, ignored = map(int, found.groups())
+            outcome.passed += passed
+            outcome.failed += failed
+            outcome.skipped += ignored
+    last = said[-1] if said else ""
+    if re.search(r" in [\d.]+s", last):
+        for number, word in PYTEST.findall(last):
+            if word == "passed":
+                outcome.passed += int(number)
+            elif word == "skipped":
+                outcome.skipped += int(number)
+            else:
+                outcome.failed += int(number)
+
+
+def main() -> int:
+    """Run the suites named in the arguments, or all."""
+    chosen = sys.argv[1:]
+    known = suites()
+    if unknown := set(chosen) - {suite.name for suite in known}:
+        print(f"no such suite: {', '.join(sorted(unknown))}", file=sys.stderr)
+        print(f"suites: {', '.join(suite.name for suite in known)}", file=sys.stderr)
+        return 2
+    LOGS.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    outcomes = []
+    for suite in known:
+        if chosen and suite.name not in chosen:
+            continue
+        if suite.name == "conformance" and (reason := needs.node()):
+            # The other clients still judge; that these do not is said by name.
+            environment["CROSSTIE_WITHOUT"] = "javascript"
+            outcomes.append(Outcome("autobahn-js", reason=reason))
+        outcomes.append(run(suite, environment))
+    return sum_up(outcomes)
+
+
+def sum_up(outcomes: list[Outcome]) -> int:
+    """Print what became of every suite; return the exit code."""
+    print("\n=== summary")
+    for outcome in outcomes:
+        counts = f"{outcome.passed} passed, {outcome.failed} failed"
+        if outcome.skipped:
+            counts += f", {outcome.skipped} skipped"
+        if outcome.verdict == "skipped":
+            counts = ""
+        line = f"{outcome.verdict:<8} {outcome.name:<14} {counts} {outcome.seconds:5.0f} s"
+        print(f"{line}  {outcome.reason}".rstrip())
+    passed = sum(outcome.passed for outcome in outcomes)
+    failed = sum(outcome.failed for outcome in outcomes)
+    skipped = sum(outcome.skipped or outcome.verdict == "skipped" for outcome in outcomes)
+    print(
+        f"crosstie: {passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
+    )
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
