@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import pytest
 from rig import config
 from rig.links import CLIENTS, SERIALIZERS, Link
@@ -26,6 +28,7 @@ def test_compressed_calls(start_router, new_session, place_of, client, serialize
     router = start_router(compressing(deflate))
     place = place_of(Link(client, "ws", "tcp", serializer), of=router) | {"deflate": True}
     one, two = new_session(client).open(place), new_session(client).open(place)
+    assert one.details["compressed"]
     one.register("com.deflated", {"do": "echo"})
     for text in ("", "x", "0123456789" * 30_000, "ü" * 10_000, "again " * 5_000):
         assert two.call("com.deflated", text).args == [text]
@@ -38,6 +41,7 @@ def test_compressed_events_and_plain_ones(start_router, new_session, place_of, c
     place = place_of(Link(client, "ws", "tcp", "json"), of=router)
     plain = new_session(client).open(place)
     compressed = new_session(client).open(place | {"deflate": True})
+    assert [session.details["compressed"] for session in (plain, compressed)] == [False, True]
     for session in (plain, compressed):
         session.subscribe("com.deflated")
     for publisher in (plain, compressed):
@@ -74,8 +78,6 @@ def test_octets_that_do_not_inflate(start_router):
 
 def test_a_bomb_is_measured_as_it_inflates(start_router):
     """16 MiB and more of zeroes in a few KiB: refused at the limit, not held first."""
-    import zlib
-
     router = start_router(compressing({}))
     compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
     bomb = compressor.compress(b" " * (40 << 20)) + compressor.flush(zlib.Z_SYNC_FLUSH)

@@ -91,7 +91,7 @@ def suites() -> list[Suite]:
         Suite(
             "rust",
             "unit, property, simulation and house-rule tests of the workspace",
-            [["cargo", "test", "--workspace"]],
+            [["cargo", "test", "--workspace", "--no-fail-fast"]],
             cargo,
         ),
         Suite(

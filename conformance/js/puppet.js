@@ -9,14 +9,13 @@ const readline = require('readline');
 const NativeWebSocket = require('ws');
 
 let perMessageDeflate = false;
+let lastSocket = null;
 global.WebSocket = class extends NativeWebSocket {
     constructor(url, protocols) {
         super(url, protocols, { perMessageDeflate });
         // autobahn-js waits for `close` alone, which follows every error.
         this.on('error', () => {});
-        this.on('upgrade', (response) => {
-            this.compression = response.headers['sec-websocket-extensions'] || null;
-        });
+        lastSocket = this;
     }
 };
 // The Buffer constructor that autobahn-js still uses warns once per process.
@@ -77,6 +76,7 @@ class Session {
         this.held = new Map();
         this.invocations = 0;
         this.transport = transport(place);
+        this.socket = place.kind === 'ws' ? lastSocket : null;
         this.transport.onopen = () => {
             // The session takes the transport's messages from now on.
             this.session = new autobahn.Session(
@@ -98,7 +98,8 @@ class Session {
     }
 
     joined(details) {
-        this.answerJoin({ ok: { session: this.session.id, ...details } });
+        const compressed = Boolean(this.socket && this.socket.extensions);
+        this.answerJoin({ ok: { session: this.session.id, compressed, ...details } });
     }
 
     left(reason, details) {

@@ -93,7 +93,10 @@ def session_class(base: type) -> type:
             # autobahn keeps every feature it does not know under `roles` out of our sight,
             # so only what tests compare is passed on.
             said = ("session", "realm", "authid", "authrole", "authmethod", "authprovider")
-            self.answer_join(ok={key: getattr(details, key) for key in said})
+            compressed = getattr(self._transport, "_perMessageCompress", None) is not None
+            self.answer_join(
+                ok={"compressed": compressed, **{key: getattr(details, key) for key in said}}
+            )
 
         def onLeave(self, details) -> None:
             self.left_with = details.reason

@@ -15,6 +15,10 @@ CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 class WebSocket(Wamp, Plain):
     """A connection that speaks WebSocket once it is upgraded."""
 
+    # What the router may set of the reserved bits: one, where compression was agreed on. What it
+    # compresses is not inflated here.
+    reserved = 0
+
     def upgrade(
         self, subprotocol: str | None = "wamp.2.json", path: str = "/ws", **headers: str | None
     ) -> tuple[int, dict[str, str], bytes]:
@@ -34,7 +38,10 @@ class WebSocket(Wamp, Plain):
         request |= {name.replace("_", "-"): value for name, value in headers.items()}
         lines = [f"{name}: {value}" for name, value in request.items() if value is not None]
         self.send("\r\n".join([f"GET {path} HTTP/1.1", *lines, "", ""]).encode())
-        return self.response()
+        status, headers, body = self.response()
+        if "permessage-deflate" in headers.get("sec-websocket-extensions", ""):
+            self.reserved = 0x40
+        return status, headers, body
 
     def response(self) -> tuple[int, dict[str, str], bytes]:
         """Read an HTTP response."""
@@ -78,7 +85,7 @@ class WebSocket(Wamp, Plain):
     def receive_frame(self) -> tuple[int, bytes]:
         """Return the next frame's opcode and content."""
         first, second = self.receive(2)
-        assert first & 0x70 == 0, f"reserved bits in {first:#x}"
+        assert first & 0x70 & ~self.reserved == 0, f"reserved bits in {first:#x}"
         assert second & 0x80 == 0, "a router does not mask"
         length = second
         if length == 126:

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crosstie_client::{Address, Transport as Spoken};
 use crosstie_wamp::Serializer;
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +27,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// A router's URL: `ws://HOST:PORT/PATH`, `rs://HOST:PORT`, `ws+unix:///SOCKET?path=/PATH`,
-/// `rs+unix:///SOCKET`.
+/// A router's URL, in the forms that the client library takes, as far as the bench speaks them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     pub websocket: bool,
@@ -74,58 +74,36 @@ impl FromStr for Url {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let fail = |expected| Err(ParseError::new(text, expected));
-        let Some((scheme, rest)) = text.split_once("://") else {
-            return fail("a URL begins with ws://, rs://, ws+unix:// or rs+unix://");
+        let fail = |expected: &'static str| Err(ParseError::new(text, expected));
+        let parsed: crosstie_client::Endpoint = match text.parse() {
+            Ok(parsed) => parsed,
+            Err(crosstie_client::UrlError { reason, .. }) => return fail(reason),
         };
-        let (websocket, unix) = match scheme {
-            "ws" => (true, false),
-            "rs" => (false, false),
-            "ws+unix" => (true, true),
-            "rs+unix" => (false, true),
-            "wss" | "rss" => return fail("the bench has no TLS; measure the plain listener"),
-            _ => return fail("a URL begins with ws://, rs://, ws+unix:// or rs+unix://"),
-        };
-        if unix {
-            let (path, resource) = rest.split_once("?path=").unwrap_or((rest, "/"));
-            if !path.starts_with('/') {
-                return fail("a Unix socket's URL has three slashes and an absolute path");
+        let host = parsed.http_host();
+        let endpoint = match parsed.address {
+            Address::Tcp { tls: true, .. } => {
+                return fail("the bench has no TLS; measure the plain listener");
             }
-            return Ok(Self {
-                websocket,
-                endpoint: Endpoint::Unix(PathBuf::from(path)),
-                host: "localhost".to_owned(),
-                resource: resource.to_owned(),
-            });
-        }
-        let (host, resource) = match rest.find('/') {
-            Some(at) => (&rest[..at], &rest[at..]),
-            None => (rest, "/"),
+            Address::Tcp { host, port, .. } => {
+                let resolved = (host.as_str(), port).to_socket_addrs().ok();
+                match resolved.and_then(|mut addresses| addresses.next()) {
+                    Some(address) => Endpoint::Tcp(address),
+                    None => return fail("the host does not resolve"),
+                }
+            }
+            Address::Unix(path) => Endpoint::Unix(path),
         };
-        let default_port = if websocket && !has_port(host) {
-            ":80"
-        } else {
-            ""
-        };
-        let address = format!("{host}{default_port}")
-            .to_socket_addrs()
-            .ok()
-            .and_then(|mut addresses| addresses.next());
-        let Some(address) = address else {
-            return fail("HOST:PORT must name a host that resolves and a port");
+        let (websocket, resource) = match parsed.transport {
+            Spoken::RawSocket => (false, "/".to_owned()),
+            Spoken::WebSocket { target } => (true, target),
         };
         Ok(Self {
             websocket,
-            endpoint: Endpoint::Tcp(address),
-            host: host.to_owned(),
-            resource: resource.to_owned(),
+            endpoint,
+            host,
+            resource,
         })
     }
-}
-
-fn has_port(host: &str) -> bool {
-    host.rsplit_once(':')
-        .is_some_and(|(_, port)| port.bytes().all(|octet| octet.is_ascii_digit()))
 }
 
 /// How a worker reaches a router and what it speaks there.
@@ -173,7 +151,7 @@ mod tests {
             "/",
         );
         check(
-            "ws+unix:///run/x.sock?path=/ws",
+            "ws+unix:///run/x.sock:/ws",
             "uds-websocket-cbor",
             "/run/x.sock",
             "/ws",
@@ -187,10 +165,10 @@ mod tests {
             let error = text.parse::<Url>().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
-        check("127.0.0.1:8080", "begins with");
-        check("http://127.0.0.1:8080", "begins with");
+        check("127.0.0.1:8080", "begin with");
+        check("http://127.0.0.1:8080", "begin with");
         check("wss://127.0.0.1:8080", "no TLS");
-        check("rs://127.0.0.1", "HOST:PORT");
-        check("rs+unix://run/x.sock", "three slashes");
+        check("ws://127.0.0.1:99999", "port");
+        check("rs+unix://", "path of a Unix socket");
     }
 }

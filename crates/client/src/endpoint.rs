@@ -156,7 +156,7 @@ fn unix(transport: &str, path: &str) -> Result<Endpoint, &'static str> {
 
 impl Endpoint {
     /// What an HTTP request calls this host.
-    pub(crate) fn http_host(&self) -> String {
+    pub fn http_host(&self) -> String {
         match &self.address {
             Address::Tcp { host, port, tls } => {
                 let host = match host.contains(':') {
