@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use crosstie_config::{Auth, Ping, RawSocket, WebSocketOptions};
 use crosstie_transport::{Connection, Ended, Outcome, Protocol};
 use crosstie_wamp::framing::websocket::{self, DecoderConfig, MessageKind, Role};
-use crosstie_wamp::framing::{Framing, Item, rawsocket};
+use crosstie_wamp::framing::{Framing, FramingError, Item, rawsocket};
 use parking_lot::Mutex;
 
 use crate::compress::CompressFilter;
-use crate::counters::counters;
-use crate::listen::{Admission, Listening};
+use crate::counters::{Counter, counters};
+use crate::listen::Listening;
 use crate::peer::{Peer, Wire};
 use crate::report;
 use crate::session::{Flow, Session};
@@ -24,7 +24,6 @@ pub(crate) struct Conversation {
     listening: Arc<Listening>,
     connection: Arc<Connection>,
     watch: WatchKey,
-    admission: Admission,
     stage: Stage,
 }
 
@@ -86,22 +85,20 @@ impl From<&WebSocketOptions> for Manners {
     }
 }
 
+/// The longest first message: whoever has not joined yet must not make the router hold much.
+const HELLO_BYTES_MAX: usize = 64 * 1024;
+
 /// For whom nothing is configured: whoever was turned away, and RawSockets.
 const CLOSING_MAX: Duration = Duration::from_secs(2);
 
 impl Conversation {
-    pub(crate) fn new(
-        listening: Arc<Listening>,
-        connection: Arc<Connection>,
-        admission: Admission,
-    ) -> Self {
+    pub(crate) fn new(listening: Arc<Listening>, connection: Arc<Connection>) -> Self {
         let watch = &listening.router.watch;
         let watch = watch.add(Arc::clone(&connection), listening.handshake_timeout);
         Self {
             listening,
             connection,
             watch,
-            admission,
             stage: Stage::Opening,
         }
     }
@@ -118,7 +115,6 @@ impl Conversation {
             _ => {}
         }
         self.leave();
-        self.listening.router.watch.remove(self.watch);
     }
 
     /// Nothing more is read, and the session is over.
@@ -144,13 +140,13 @@ impl Conversation {
             return self.turn_away("this endpoint does not speak RawSocket", &[]);
         };
         let options = &endpoint.options;
-        let accepted = match self.admission {
-            Admission::Admitted => rawsocket::ServerHandshake::accept(
+        let accepted = match listening.is_full() {
+            false => rawsocket::ServerHandshake::accept(
                 handshake,
                 &options.serializers,
                 options.message_bytes_max,
             ),
-            Admission::Full | Admission::Dropped => Err(rawsocket::HandshakeError::ConnectionsMax),
+            true => Err(rawsocket::HandshakeError::ConnectionsMax),
         };
         let accepted = match accepted {
             Ok(accepted) => accepted,
@@ -176,15 +172,15 @@ impl Conversation {
             Ok(parsed) => parsed?,
             Err(e) => return Some(self.reject(e.status(), &e.to_string())),
         };
-        if self.admission != Admission::Admitted {
-            return Some(self.reject(503, "there are as many connections as are allowed"));
-        }
         if !request.is_websocket_upgrade() {
             if listening.pages.is_empty() {
                 let e = websocket::HandshakeError::NotUpgrade;
                 return Some(self.reject(e.status(), &e.to_string()));
             }
             return Some(Outcome::HandOver { consumed: 0 });
+        }
+        if listening.is_full() {
+            return Some(self.reject(503, "there are as many connections as are allowed"));
         }
         Some(match upgrade::upgrade(&request, &listening.websockets) {
             Ok(upgraded) => self.open_websocket(consumed, &upgraded),
@@ -264,7 +260,7 @@ impl Conversation {
     /// Ends a connection that never became a session.
     fn turn_away(&mut self, why: &str, last_words: &[u8]) -> Outcome {
         report::peer_fault(&self.connection, "handshake", why);
-        counters().connection_refused();
+        counters().count(Counter::ConnectionsRefused);
         self.append(last_words);
         self.finish()
     }
@@ -312,10 +308,16 @@ impl Conversation {
             let flow = match step {
                 Err(e) => open.session.frame_fault(&e, open.manners.fail_by_drop),
                 Ok(step) if step.consumed == 0 => {
-                    return Outcome::Continue {
-                        consumed,
-                        wanted: step.wanted,
-                    };
+                    let wanted = step.wanted;
+                    if !open.joined && wanted > HELLO_BYTES_MAX {
+                        let e = FramingError::TooLong {
+                            length: wanted as u64,
+                            length_max: HELLO_BYTES_MAX,
+                        };
+                        open.session.frame_fault(&e, open.manners.fail_by_drop)
+                    } else {
+                        return Outcome::Continue { consumed, wanted };
+                    }
                 }
                 Ok(step) => {
                     consumed += step.consumed;
@@ -338,13 +340,16 @@ impl Conversation {
                     }
                 }
             };
-            if !open.joined && open.session.is_joined() {
-                open.joined = true;
-                watch.opened(
-                    self.watch,
-                    open.session.peer.wire.framing,
-                    &open.manners.ping,
-                );
+            if open.joined != open.session.is_joined() {
+                open.joined = !open.joined;
+                match open.joined {
+                    true => {
+                        let framing = open.session.peer.wire.framing;
+                        watch.opened(self.watch, framing, &open.manners.ping);
+                    }
+                    // The next session has as long to come as the first one had.
+                    false => watch.opening(self.watch, self.listening.handshake_timeout),
+                }
             }
             if flow == Flow::Finish {
                 self.finish();
@@ -359,7 +364,8 @@ impl Conversation {
 
 impl Protocol for Conversation {
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
-        counters().read(input.len());
+        counters().count(Counter::Reads);
+        counters().add(Counter::ReceivedBytes, input.len() as u64);
         let mut opening = 0;
         if matches!(self.stage, Stage::Opening) {
             match self.open(input) {
@@ -385,7 +391,11 @@ impl Protocol for Conversation {
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        // A task that is dropped with its runtime has not been told how it ended.
+        // Also when the task is dropped with its runtime, or a panic unwinds it.
         self.leave();
+        self.listening.router.watch.remove(self.watch);
+        if std::thread::panicking() {
+            self.connection.close();
+        }
     }
 }

@@ -16,7 +16,7 @@ use crosstie_transport::{
 use parking_lot::Mutex;
 
 use crate::conversation::{Conversation, Manners};
-use crate::counters::counters;
+use crate::counters::{Counter, counters};
 use crate::router::Router;
 use crate::{pages, report};
 
@@ -52,16 +52,6 @@ pub(crate) struct WebSocketEndpoint {
 
 /// Connections beyond the most that may be, which are told so before they are closed.
 const TURNED_AWAY_MAX: usize = 256;
-
-/// What becomes of a new connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
-    Admitted,
-    /// There are as many as may be: it is told so.
-    Full,
-    /// There are even too many to tell it.
-    Dropped,
-}
 
 impl Listening {
     pub(crate) fn new(
@@ -144,25 +134,36 @@ impl Listening {
             .all(|endpoint| endpoint.options.options.tcp_nodelay)
     }
 
-    fn admit(&self) -> Admission {
+    /// Counts a connection in, if only to tell it that there are too many.
+    fn admit(self: &Arc<Self>) -> Option<Admitted> {
         let here = self.connections.fetch_add(1, Ordering::Relaxed);
         let everywhere = self.router.count_in();
+        let admitted = Admitted {
+            listening: Arc::clone(self),
+        };
         let excess = here
             .saturating_sub(self.connections_max.saturating_sub(1))
             .max(everywhere.saturating_sub(self.router.connections_max.saturating_sub(1)));
-        match excess {
-            0 => Admission::Admitted,
-            1..=TURNED_AWAY_MAX => Admission::Full,
-            _ => {
-                self.release();
-                Admission::Dropped
-            }
-        }
+        (excess <= TURNED_AWAY_MAX).then_some(admitted)
     }
 
-    fn release(&self) {
-        self.connections.fetch_sub(1, Ordering::Relaxed);
-        self.router.count_out();
+    /// Whether there are more connections than may become sessions.
+    pub(crate) fn is_full(&self) -> bool {
+        self.connections.load(Ordering::Relaxed) > self.connections_max
+            || self.router.connections() > self.router.connections_max
+    }
+}
+
+/// A connection that is counted, for as long as this lives.
+struct Admitted {
+    listening: Arc<Listening>,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.listening.connections.fetch_sub(1, Ordering::Relaxed);
+        self.listening.router.count_out();
+        counters().count(Counter::ConnectionsClosed);
     }
 }
 
@@ -215,7 +216,16 @@ pub(crate) fn bind(
     })
 }
 
-/// The address a listener of this endpoint is found at, for people.
+/// An endpoint, for people.
+pub(crate) fn described(endpoint: &model::Endpoint, directory: &Path) -> String {
+    match endpoint {
+        model::Endpoint::Tcp(tcp) => SocketAddr::new(tcp.interface, tcp.port).to_string(),
+        other => unix_path(other, directory)
+            .map_or_else(|| format!("{other:?}"), |path| path.display().to_string()),
+    }
+}
+
+/// The path of a Unix endpoint.
 pub(crate) fn unix_path(endpoint: &model::Endpoint, directory: &Path) -> Option<PathBuf> {
     match endpoint {
         model::Endpoint::Unix { path, .. } => Some(directory.join(path)),
@@ -228,16 +238,8 @@ pub(crate) async fn accept(listening: Arc<Listening>, listener: Listener, worker
     loop {
         match listener.accept().await {
             Ok(socket) => match listening.admit() {
-                Admission::Dropped => counters().connection_refused(),
-                admission => {
-                    let serving = serve(
-                        Arc::clone(&listening),
-                        socket,
-                        admission,
-                        Arc::clone(&workers),
-                    );
-                    workers.spawn(serving);
-                }
+                None => counters().count(Counter::ConnectionsRefused),
+                Some(admitted) => workers.spawn(serve(admitted, socket, Arc::clone(&workers))),
             },
             Err(e) => {
                 // Mostly a lack of descriptors, which passes when a connection ends.
@@ -251,18 +253,13 @@ pub(crate) async fn accept(listening: Arc<Listening>, listener: Listener, worker
 }
 
 /// One connection, from its first octet to its end.
-async fn serve(
-    listening: Arc<Listening>,
-    socket: Socket,
-    admission: Admission,
-    workers: Arc<Workers>,
-) {
-    counters().connection_opened();
-    let Some(connection) = connection(&listening, socket) else {
-        return end(&listening, None);
+async fn serve(admitted: Admitted, socket: Socket, workers: Arc<Workers>) {
+    counters().count(Counter::ConnectionsOpened);
+    let listening = &admitted.listening;
+    let Some(connection) = connection(listening, socket) else {
+        return;
     };
-    let mut conversation =
-        Conversation::new(Arc::clone(&listening), Arc::clone(&connection), admission);
+    let mut conversation = Conversation::new(Arc::clone(listening), Arc::clone(&connection));
     let ended = pump(&connection, &mut conversation).await;
     conversation.handle_ended(&ended);
     drop(conversation);
@@ -271,25 +268,17 @@ async fn serve(
         Ended::HandedOver { input } => {
             // Pages need timers, and the thread something better to do.
             workers.spawn_keeper(async move {
-                serve_pages(&listening, &connection, input).await;
-                end(&listening, Some(&connection));
+                serve_pages(&admitted.listening, &connection, input).await;
+                connection.close();
             });
         }
+        // The peer may still read: what it is owed is sent, and the end of our side said.
         Ended::ByPeer { .. } => {
-            // It may still read: what it is owed is sent, and the end of our side said.
             connection.finish();
-            end(&listening, Some(&connection));
+            connection.close();
         }
-        _ => end(&listening, Some(&connection)),
+        _ => connection.close(),
     }
-}
-
-fn end(listening: &Listening, connection: Option<&Connection>) {
-    if let Some(connection) = connection {
-        connection.close();
-    }
-    listening.release();
-    counters().connection_closed();
 }
 
 fn connection(listening: &Listening, socket: Socket) -> Option<Arc<Connection>> {

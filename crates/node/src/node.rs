@@ -34,6 +34,13 @@ struct Running {
     workers: Arc<Workers>,
 }
 
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Its own tasks hold the threads, which so would live on after a start that failed.
+        self.workers.stop();
+    }
+}
+
 /// What was started, to be told to whoever started it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -108,7 +115,6 @@ impl Node {
                 std::thread::sleep(Duration::from_millis(2));
             }
             running.router.watch.close_all();
-            running.workers.stop();
         }
     }
 }
@@ -130,6 +136,10 @@ fn start_router(
     })?;
     let workers = Arc::new(workers);
     let router = Arc::new(Router::new(worker, limits));
+    let running = Running {
+        router: Arc::clone(&router),
+        workers: Arc::clone(&workers),
+    };
     for realm in router.realms() {
         workers.spawn_keeper(Arc::clone(realm).keep_time());
         started(Started::Realm {
@@ -141,7 +151,12 @@ fn start_router(
     workers.spawn_keeper(async move { watched.watch.run().await });
     for transport in &worker.transports {
         let failed = |error| StartError {
-            what: format!("transport {} of worker {}", transport.id, worker.id),
+            what: format!(
+                "transport {} of worker {} at {}",
+                transport.id,
+                worker.id,
+                listen::described(&transport.endpoint, &options.directory)
+            ),
             error,
         };
         let listening = Listening::new(Arc::clone(&router), transport, &options.directory);
@@ -159,7 +174,7 @@ fn start_router(
             urls,
         });
     }
-    Ok(Running { router, workers })
+    Ok(running)
 }
 
 fn start_admin(
@@ -169,7 +184,10 @@ fn start_admin(
     options: &NodeOptions,
 ) -> Result<Started, StartError> {
     let failed = |error| StartError {
-        what: "the admin listener".to_owned(),
+        what: format!(
+            "the admin listener at {}",
+            listen::described(&admin.endpoint, &options.directory)
+        ),
         error,
     };
     let listening = Listening::of_pages(routers, admin, &options.directory).map_err(failed)?;
@@ -253,7 +271,7 @@ impl Place {
 
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot start {}: {}", self.what, self.error)
+        write!(f, "cannot start {}", self.what)
     }
 }
 

@@ -5,7 +5,7 @@ use crosstie_routing::{CloseReason, Outbox, Refused};
 use crosstie_wamp::codec::{self, TranscodeError};
 use crosstie_wamp::{Message, Payload, Serializer};
 
-use crate::counters::Counters;
+use crate::counters::{Counter, Counters, Direction};
 use crate::peer::{Peer, Wire};
 
 /// The outbox of one call into a realm. It is used under the realm's lock, so it only encodes
@@ -19,8 +19,8 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
     fn send(&mut self, to: &Peer, message: &Message<'_>) -> Result<(), Refused> {
         let sent = to.send(message, self.forms);
         match sent {
-            Ok(()) => self.counters.sent(message.kind()),
-            Err(refused) => self.counters.refused(refused),
+            Ok(()) => self.counters.message(Direction::Sent, message.kind()),
+            Err(_) => self.counters.count(Counter::MessagesRefused),
         }
         sent
     }
@@ -53,15 +53,23 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
                 }
             };
             match sent {
-                Ok(()) => self.counters.sent(event.kind()),
-                Err(refused) => self.counters.dropped(refused),
+                Ok(()) => self.counters.message(Direction::Sent, event.kind()),
+                Err(refused) => self.counters.count(dropped(refused)),
             }
         }
     }
 
     fn close(&mut self, session: &Peer, _: CloseReason) {
-        self.counters.closed_for_refusal();
+        self.counters.count(Counter::SessionsClosedForRefusal);
         session.connection.close();
+    }
+}
+
+fn dropped(refused: Refused) -> Counter {
+    match refused {
+        Refused::Full => Counter::EventsDroppedFull,
+        Refused::Unrepresentable(_) => Counter::EventsDroppedUnrepresentable,
+        Refused::Gone | Refused::TooLong => Counter::EventsDroppedOther,
     }
 }
 

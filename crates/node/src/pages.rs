@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use crosstie_config::Page;
 use crosstie_transport::ConnectionStream;
+use crosstie_wamp::MessageType;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -16,12 +17,12 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::counter::{ConstCounter, Counter as Count};
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
 
-use crate::counters::{self, Totals};
+use crate::counters::{self, Counter, Direction};
 use crate::listen::Listening;
 use crate::router::Router;
 
@@ -107,8 +108,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 
 fn metrics(routers: &[Arc<Router>]) -> String {
     let mut registry = Registry::with_prefix("crosstie");
-    let totals = counters::totals();
-    register_totals(&mut registry, &totals);
+    register_totals(&mut registry);
     register_realms(&mut registry, routers);
     let mut gauge = |name: &str, help: &str, value: usize| {
         registry.register(name, help, ConstGauge::new(value as i64));
@@ -129,108 +129,36 @@ fn metrics(routers: &[Arc<Router>]) -> String {
     out
 }
 
-fn register_totals(registry: &mut Registry, totals: &Totals) {
-    type ByType =
-        Family<[(&'static str, &'static str); 1], prometheus_client::metrics::counter::Counter>;
-    for (name, help, by_type) in [
+fn register_totals(registry: &mut Registry) {
+    type ByType = Family<[(&'static str, &'static str); 1], Count>;
+    for (name, help, direction) in [
         (
             "messages_received",
             "WAMP messages received, by type",
-            &totals.received,
+            Direction::Received,
         ),
         (
             "messages_sent",
             "WAMP messages queued for sending, by type",
-            &totals.sent,
+            Direction::Sent,
         ),
     ] {
         let family = ByType::default();
-        for (kind, count) in by_type.iter().filter(|(_, count)| *count > 0) {
-            family
-                .get_or_create(&[("type", kind.name())])
-                .inc_by(*count);
+        for kind in MessageType::ALL {
+            let count = counters::total_messages(direction, kind);
+            if count > 0 {
+                family.get_or_create(&[("type", kind.name())]).inc_by(count);
+            }
         }
         registry.register(name, help, family);
     }
-    for (name, help, value) in [
-        ("reads", "Reads that brought octets", totals.reads),
-        (
-            "received_bytes",
-            "Octets handed to the protocol",
-            totals.received_bytes,
-        ),
-        (
-            "connections_opened",
-            "Connections accepted",
-            totals.connections_opened,
-        ),
-        (
-            "connections_closed",
-            "Connections ended",
-            totals.connections_closed,
-        ),
-        (
-            "connections_refused",
-            "Connections turned away",
-            totals.connections_refused,
-        ),
-        (
-            "sessions_joined",
-            "Sessions that joined a realm",
-            totals.sessions_joined,
-        ),
-        (
-            "sessions_left",
-            "Sessions that left their realm",
-            totals.sessions_left,
-        ),
-        (
-            "events_dropped_full",
-            "Events dropped at a full queue",
-            totals.events_dropped_full,
-        ),
-        (
-            "events_dropped_unrepresentable",
-            "Events a receiver's serializer cannot hold",
-            totals.events_dropped_unrepresentable,
-        ),
-        (
-            "events_dropped_other",
-            "Events dropped because the receiver was gone or takes no such length",
-            totals.events_dropped_other,
-        ),
-        (
-            "messages_refused",
-            "Other messages a receiver's queue refused",
-            totals.messages_refused,
-        ),
-        (
-            "sessions_closed_for_refusal",
-            "Sessions closed because an answer to them was refused",
-            totals.closed_for_refusal,
-        ),
-        (
-            "connections_closed_for_silence",
-            "Connections closed because a ping was not answered",
-            totals.closed_for_silence,
-        ),
-        (
-            "connections_closed_for_stall",
-            "Connections closed because they took nothing of what waited for them",
-            totals.closed_for_stall,
-        ),
-        (
-            "peer_faults",
-            "Connections ended for a fault of the peer",
-            totals.peer_faults,
-        ),
-    ] {
-        registry.register(name, help, ConstCounter::new(value));
+    for (counter, name, help) in Counter::ALL {
+        registry.register(name, help, ConstCounter::new(counters::total(counter)));
     }
 }
 
 fn register_realms(registry: &mut Registry, routers: &[Arc<Router>]) {
-    type ByRealm = Family<[(&'static str, String); 1], prometheus_client::metrics::gauge::Gauge>;
+    type ByRealm = Family<[(&'static str, String); 1], Gauge>;
     let (sessions, subscriptions) = (ByRealm::default(), ByRealm::default());
     let (registrations, calls) = (ByRealm::default(), ByRealm::default());
     for realm in routers.iter().flat_map(|router| router.realms()) {

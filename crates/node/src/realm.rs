@@ -12,7 +12,7 @@ use crosstie_wamp::{Message, Payload, Serializer, SessionId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::counters::counters;
+use crate::counters::{Counter, counters};
 use crate::outbox::{Forms, RealmOutbox};
 use crate::peer::Peer;
 
@@ -62,7 +62,7 @@ impl SharedRealm {
         let mut realm = self.realm.lock();
         let (key, id) = realm.join(now, peer, identity, features)?;
         welcome(id);
-        counters().session_joined();
+        counters().count(Counter::SessionsJoined);
         Ok(key)
     }
 
@@ -100,7 +100,7 @@ impl SharedRealm {
             counters: counters(),
         };
         self.realm.lock().leave(now, session, &mut outbox);
-        counters().session_left();
+        counters().count(Counter::SessionsLeft);
     }
 
     /// Every session's peer.

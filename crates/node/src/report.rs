@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crosstie_transport::{Connection, now_s};
 
-use crate::counters::counters;
+use crate::counters::{Counter, counters};
 
 /// Lines about peers' faults in one second; the rest is only counted.
 const LINES_PER_SECOND_MAX: u32 = 20;
@@ -15,9 +15,17 @@ static SUPPRESSED: AtomicU64 = AtomicU64::new(0);
 
 /// A peer broke a rule; its connection ends.
 pub(crate) fn peer_fault(connection: &Connection, reason: &str, text: &str) {
-    counters().peer_fault();
+    counters().count(Counter::PeerFaults);
     if may_log() {
         tracing::warn!(peer = %connection.peer(), reason, "peer fault: {text}");
+    }
+}
+
+/// A peer was not let into a realm, or not any more, by no fault of its own making.
+pub(crate) fn session_refused(connection: &Connection, reason: &str, text: &str) {
+    counters().count(Counter::SessionsRefused);
+    if may_log() {
+        tracing::info!(peer = %connection.peer(), reason, "session refused: {text}");
     }
 }
 

@@ -86,9 +86,12 @@ impl Router {
         self.stopped.notify_waiters();
     }
 
-    /// Ends when the router is stopped from now on.
+    /// Ends when the router is stopped.
     pub(crate) async fn until_stopped(&self) {
-        self.stopped.notified().await;
+        let stopped = self.stopped.notified();
+        if !self.is_stopping() {
+            stopped.await;
+        }
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

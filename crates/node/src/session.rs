@@ -5,13 +5,15 @@ use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use crosstie_config::Auth;
-use crosstie_routing::{ClientFeatures, Identity, SessionKey, Violation, error, welcome_details};
+use crosstie_routing::{
+    ClientFeatures, Identity, Refused, SessionKey, Violation, error, welcome_details,
+};
 use crosstie_wamp::codec::{self, DecodeError};
 use crosstie_wamp::framing::websocket::CloseFrame;
 use crosstie_wamp::framing::{Framing, FramingError, batched, rawsocket};
 use crosstie_wamp::{Dict, Message, Payload, Value};
 
-use crate::counters::counters;
+use crate::counters::{Counter, Direction, counters};
 use crate::outbox::Forms;
 use crate::peer::Peer;
 use crate::realm::SharedRealm;
@@ -60,7 +62,7 @@ impl Session {
             Ok(message) => message,
             Err(e) => return self.message_fault(octets, &e),
         };
-        counters().received(message.kind());
+        counters().message(Direction::Received, message.kind());
         match &self.state {
             State::Joined { realm, key } => match &message {
                 Message::Goodbye { .. } => self.handle_goodbye(),
@@ -166,7 +168,8 @@ impl Session {
     /// Ends the session for a fault of the peer's: ABORT, a counted line in the log, the end.
     pub(crate) fn abort(&mut self, reason: &str, text: &str) -> Flow {
         report::peer_fault(&self.peer.connection, reason, text);
-        self.refuse(reason, text)
+        self.say_abort(reason, text);
+        self.say_close(1000, "")
     }
 
     pub(crate) fn is_joined(&self) -> bool {
@@ -194,25 +197,31 @@ impl Session {
         let welcome = |session| {
             let mut details = welcome_details(realm.name(), &identity);
             details.push(("agent".to_owned(), Value::from(AGENT)));
-            let message = Message::Welcome { session, details };
-            welcomed = peer.send(&message, &mut Forms::new(Payload::EMPTY));
+            welcomed = send(&peer, &Message::Welcome { session, details });
         };
         match realm.join(peer.clone(), identity.clone(), features, welcome) {
             Ok(key) => {
-                self.state = State::Joined {
-                    realm: Arc::clone(&realm),
-                    key,
-                }
+                let realm = Arc::clone(&realm);
+                self.state = State::Joined { realm, key };
             }
             Err(e) => return self.refuse(e.uri(), &e.to_string()),
         }
         match welcomed {
+            Ok(()) if self.router.is_stopping() => {
+                // It came in while everybody was told to leave.
+                say_goodbye(&self.peer);
+                Flow::Continue
+            }
             Ok(()) => Flow::Continue,
-            // A session that does not know that it is one cannot go on.
-            Err(_) => self.abort(
+            Err(Refused::TooLong) => self.abort(
                 error::PAYLOAD_SIZE_EXCEEDED,
                 "WELCOME is longer than you take",
             ),
+            // A session that cannot be told that it is one cannot go on.
+            Err(_) => {
+                self.leave();
+                Flow::Finish
+            }
         }
     }
 
@@ -276,8 +285,9 @@ impl Session {
         Flow::Continue
     }
 
-    /// ABORT for what is nobody's fault.
+    /// Ends a session that must not be: ABORT, a counted line in the log, the end.
     fn refuse(&mut self, reason: &str, text: &str) -> Flow {
+        report::session_refused(&self.peer.connection, reason, text);
         self.say_abort(reason, text);
         self.say_close(1000, "")
     }
@@ -307,11 +317,19 @@ impl Session {
     }
 
     fn send(&self, message: &Message<'_>) {
-        match self.peer.send(message, &mut Forms::new(Payload::EMPTY)) {
-            Ok(()) => counters().sent(message.kind()),
-            Err(refused) => counters().refused(refused),
-        }
+        // Whoever cannot be told finds its connection closed.
+        let _ = send(&self.peer, message);
     }
+}
+
+/// Queues a message that no realm sends, and counts it.
+fn send(peer: &Peer, message: &Message<'_>) -> Result<(), Refused> {
+    let sent = peer.send(message, &mut Forms::new(Payload::EMPTY));
+    match sent {
+        Ok(()) => counters().message(Direction::Sent, message.kind()),
+        Err(_) => counters().count(Counter::MessagesRefused),
+    }
+    sent
 }
 
 /// Queues GOODBYE for a session whose router shuts down.
@@ -322,10 +340,7 @@ pub(crate) fn say_goodbye(peer: &Peer) {
     )];
     let reason = Cow::Borrowed("wamp.close.system_shutdown");
     // Whoever cannot be told any more finds its connection closed.
-    let _ = peer.send(
-        &Message::Goodbye { details, reason },
-        &mut Forms::new(Payload::EMPTY),
-    );
+    let _ = send(peer, &Message::Goodbye { details, reason });
 }
 
 const AGENT: &str = concat!("Crosstie-", env!("CARGO_PKG_VERSION"));

@@ -12,7 +12,7 @@ use crosstie_wamp::framing::Framing;
 use parking_lot::Mutex;
 use slab::Slab;
 
-use crate::counters::counters;
+use crate::counters::{Counter, counters};
 use crate::report;
 
 /// All connections of a router.
@@ -84,6 +84,12 @@ impl Watch {
         );
     }
 
+    /// There is no session any more; the next must come in time.
+    pub(crate) fn opening(&self, key: WatchKey, within: Duration) {
+        let within_s = whole_seconds(within);
+        self.set_phase(key, Phase::Opening { within_s });
+    }
+
     /// A ping was answered.
     pub(crate) fn answered(&self, key: WatchKey) {
         if let Some(watched) = self.entries.lock().get_mut(key)
@@ -142,47 +148,86 @@ impl Watch {
         }
     }
 
+    /// Goes through all connections, some at a time: threads that open, close or answer wait for
+    /// a portion at most.
     fn sweep(&self, now_s: u32) {
-        for (_, watched) in self.entries.lock().iter_mut() {
-            let connection = &watched.connection;
-            let age_s = now_s.saturating_sub(watched.since_s);
-            if connection.close_if_stalled() {
-                counters().closed_for_stall();
-                report::peer_fault(connection, "timeout", "takes nothing of what waits for it");
-                continue;
-            }
-            match &mut watched.phase {
-                Phase::Opening { within_s } if age_s > *within_s => {
-                    report::peer_fault(connection, "timeout", "no session was opened in time");
-                    connection.close();
-                }
-                Phase::Closing { within_s } if age_s > *within_s => connection.close(),
-                Phase::Open {
-                    framing,
-                    ping,
-                    pinged_at_s,
-                } => {
-                    // `since_s` is when the connection opened, or answered a ping last.
-                    let heard_s = match ping.any_traffic_counts {
-                        true => connection.received_at_s().max(watched.since_s),
-                        false => watched.since_s,
-                    };
-                    match *pinged_at_s {
-                        Some(at_s) if heard_s >= at_s => *pinged_at_s = None,
-                        Some(at_s) if now_s.saturating_sub(at_s) > ping.timeout_s => {
-                            counters().closed_for_silence();
-                            report::peer_fault(connection, "timeout", "no answer to a ping");
-                            connection.close();
-                        }
-                        None if now_s.saturating_sub(heard_s) >= ping.interval_s => {
-                            *pinged_at_s = Some(now_s);
-                            send_ping(connection, *framing, ping.payload_bytes);
-                        }
-                        Some(_) | None => {}
+        let mut next = 0;
+        loop {
+            let mut faults = Vec::new();
+            {
+                let mut entries = self.entries.lock();
+                let end = next + SWEEP_MAX;
+                for key in next..end.min(entries.capacity()) {
+                    if let Some(watched) = entries.get_mut(key)
+                        && let Some(fault) = watched.judge(now_s)
+                    {
+                        faults.push((Arc::clone(&watched.connection), fault));
                     }
                 }
-                Phase::Opening { .. } | Phase::Closing { .. } => {}
+                next = end;
+                if next >= entries.capacity() {
+                    next = 0;
+                }
             }
+            for (connection, (counter, text)) in faults {
+                counters().count(counter);
+                report::peer_fault(&connection, "timeout", text);
+                connection.close();
+            }
+            if next == 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// Connections looked at under one lock.
+const SWEEP_MAX: usize = 1024;
+
+/// What a connection is closed for.
+type Fault = (Counter, &'static str);
+
+impl Watched {
+    /// Looks at the connection; pings it where that is due.
+    fn judge(&mut self, now_s: u32) -> Option<Fault> {
+        let connection = &self.connection;
+        if connection.is_stalled() {
+            let text = "takes nothing of what waits for it";
+            return Some((Counter::ConnectionsClosedForStall, text));
+        }
+        let age_s = now_s.saturating_sub(self.since_s);
+        match &mut self.phase {
+            Phase::Opening { within_s } if age_s > *within_s => {
+                Some((Counter::ConnectionsRefused, "no session was opened in time"))
+            }
+            Phase::Closing { within_s } if age_s > *within_s => {
+                connection.close();
+                None
+            }
+            Phase::Open {
+                framing,
+                ping,
+                pinged_at_s,
+            } => {
+                // `since_s` is when the connection opened, or answered a ping last.
+                let heard_s = match ping.any_traffic_counts {
+                    true => connection.received_at_s().max(self.since_s),
+                    false => self.since_s,
+                };
+                match *pinged_at_s {
+                    Some(at_s) if heard_s >= at_s => *pinged_at_s = None,
+                    Some(at_s) if now_s.saturating_sub(at_s) > ping.timeout_s => {
+                        return Some((Counter::ConnectionsClosedForSilence, "no answer to a ping"));
+                    }
+                    None if now_s.saturating_sub(heard_s) >= ping.interval_s => {
+                        *pinged_at_s = Some(now_s);
+                        send_ping(connection, *framing, ping.payload_bytes);
+                    }
+                    Some(_) | None => {}
+                }
+                None
+            }
+            Phase::Opening { .. } | Phase::Closing { .. } => None,
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use crosstie_wamp::MatchPolicy;
 
+use crate::overlap::{common_beginning, overlap};
 use crate::pattern::PatternMap;
 use crate::random::Random;
 
@@ -83,6 +84,15 @@ impl Action {
             Self::Subscribe => "subscribe",
         }
     }
+
+    fn is_in(self, allow: Allow) -> bool {
+        match self {
+            Self::Call => allow.call,
+            Self::Register => allow.register,
+            Self::Publish => allow.publish,
+            Self::Subscribe => allow.subscribe,
+        }
+    }
 }
 
 /// The role of a session, by its place in the configuration.
@@ -99,6 +109,8 @@ struct Rules {
     /// The only permission, when it is for every URI: the answer needs no look at the URI.
     universal: Option<Grant>,
     by_uri: PatternMap<Grant>,
+    /// The same once more, to be walked for the patterns that clients ask for.
+    permissions: Vec<Permission>,
 }
 
 /// What one permission says.
@@ -124,7 +136,7 @@ impl Roles {
     ///
     /// A pattern reaches more than itself, so that a permission of a narrower kind does not
     /// cover it: an exact permission on `com.app` is not one to subscribe to all that begins
-    /// with `com.app`.
+    /// with `com.app`. Nor may a part of what it reaches be forbidden by a permission of its own.
     pub(crate) fn judge(
         &self,
         role: RoleIndex,
@@ -134,12 +146,8 @@ impl Roles {
     ) -> Option<Disclose> {
         let rules = &self.0[role.0 as usize];
         let grant = rules.universal.or_else(|| rules.grant(uri, policy))?;
-        let allowed = match action {
-            Action::Call => grant.allow.call,
-            Action::Register => grant.allow.register,
-            Action::Publish => grant.allow.publish,
-            Action::Subscribe => grant.allow.subscribe,
-        };
+        let allowed = action.is_in(grant.allow)
+            && (policy == MatchPolicy::Exact || !rules.forbids_part(action, uri, policy));
         allowed.then_some(grant.disclose)
     }
 }
@@ -167,7 +175,22 @@ impl Rules {
             name: role.name.as_str().into(),
             universal,
             by_uri,
+            permissions: role.permissions.clone(),
         }
+    }
+
+    /// Whether a permission that decides about some of the URIs which `pattern` matches does not
+    /// allow `action` there. Broader prefixes are left out: what decides about the pattern itself
+    /// decides before them.
+    fn forbids_part(&self, action: Action, pattern: &str, policy: MatchPolicy) -> bool {
+        let beginning = common_beginning(policy, pattern);
+        self.permissions.iter().any(|permission| {
+            let kind = permission.match_policy;
+            let is_broader = kind == MatchPolicy::Prefix && beginning.starts_with(&permission.uri);
+            !is_broader
+                && !action.is_in(permission.allow)
+                && overlap((kind, &permission.uri), (policy, pattern))
+        })
     }
 
     fn grant(&self, uri: &str, policy: MatchPolicy) -> Option<Grant> {

@@ -98,8 +98,6 @@ impl Broker {
         let _ = context.reply(from, &Message::Unsubscribed { request });
     }
 
-    /// Answers a PUBLISH and sends its EVENTs. Without `acknowledge` there is no answer, not even
-    /// when the publication is refused.
     /// Shows `visit` the subscribers of `topic` until it returns `false`.
     pub(crate) fn receivers(&self, topic: &str, visit: &mut dyn FnMut(SessionIndex) -> bool) {
         let mut matched = Vec::from_iter(self.by_topic.exact(topic));
@@ -110,6 +108,8 @@ impl Broker {
         subscribers.all(|index| visit(*index));
     }
 
+    /// Answers a PUBLISH and sends its EVENTs. Without `acknowledge` there is no answer, not even
+    /// when the publication is refused.
     pub(crate) fn publish<H>(
         &mut self,
         context: &mut Context<'_, H>,

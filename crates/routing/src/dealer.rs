@@ -81,7 +81,6 @@ impl Dealer {
         let _ = context.reply(from, &Message::Unregistered { request });
     }
 
-    /// When the first timeout of a call is due.
     /// Shows `visit` the callees that a call of `procedure` may reach until it returns `false`.
     pub(crate) fn callees(&self, procedure: &str, visit: &mut dyn FnMut(SessionIndex) -> bool) {
         let exact = self.registrations.exact(procedure);
@@ -102,6 +101,7 @@ impl Dealer {
             .map(|key| self.calls[key].caller)
     }
 
+    /// When the first timeout of a call is due.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         self.calls.next_deadline()
     }

@@ -31,6 +31,7 @@ mod fault;
 mod features;
 mod limits;
 mod outbox;
+mod overlap;
 mod pattern;
 mod random;
 mod realm;

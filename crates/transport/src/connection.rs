@@ -23,7 +23,7 @@ pub struct ConnectionLimits {
     /// Octets queued for one connection; beyond it, appending is refused.
     pub queue_bytes_max: usize,
     /// A connection that takes nothing for so long while octets wait for it is closed, by whoever
-    /// calls [`Connection::close_if_stalled`].
+    /// asks for [`Connection::is_stalled`].
     pub stall_max: Duration,
     /// What all connections together may have queued behind full sockets.
     pub budget: Arc<QueueBudget>,
@@ -76,8 +76,8 @@ struct Out {
     /// [`crate::now_s`].
     blocked: bool,
     taken_at_s: u32,
-    /// This connection is in some thread's cork.
-    corked: bool,
+    /// The thread whose cork this connection was put into last; 0: none.
+    corked_by: u32,
     /// The stage has been told that nothing more is sent.
     farewell_said: bool,
     phase: Phase,
@@ -125,7 +125,7 @@ impl Connection {
         out.queue.append(write).map_err(Refused::Writer)?;
         let appended = out.queue.len() - before;
         out.admit(&self.limits, appended)?;
-        self.cork(&mut out);
+        self.cork(&mut out, false);
         Ok(())
     }
 
@@ -135,7 +135,7 @@ impl Connection {
         out.check(&self.limits)?;
         out.queue.append_shared(octets);
         out.admit(&self.limits, octets.len())?;
-        self.cork(&mut out);
+        self.cork(&mut out, true);
         Ok(())
     }
 
@@ -143,7 +143,7 @@ impl Connection {
     pub fn flush(self: &Arc<Self>) {
         {
             let mut out = self.out.lock();
-            out.corked = false;
+            out.corked_by = 0;
             let is_idle = out.queue.is_empty() && out.rest.is_none() && self.stage.is_none();
             if out.sending || out.phase == Phase::Closed || (is_idle && out.phase == Phase::Open) {
                 return;
@@ -193,17 +193,11 @@ impl Connection {
         self.socket.shut_down();
     }
 
-    /// Closes the connection if its peer has taken nothing for too long; whether it did.
-    pub fn close_if_stalled(&self) -> bool {
-        let is_stalled = {
-            let out = self.out.lock();
-            let stalled_s = clock::now_s().saturating_sub(out.taken_at_s);
-            out.blocked && u64::from(stalled_s) > self.limits.stall_max.as_secs()
-        };
-        if is_stalled {
-            self.close();
-        }
-        is_stalled
+    /// Whether the peer has taken nothing for too long of what waits for it.
+    pub fn is_stalled(&self) -> bool {
+        let out = self.out.lock();
+        let stalled_s = clock::now_s().saturating_sub(out.taken_at_s);
+        out.blocked && u64::from(stalled_s) > self.limits.stall_max.as_secs()
     }
 
     /// Whether nothing can be appended any more.
@@ -242,10 +236,16 @@ impl Connection {
         self.out.lock().phase == Phase::Closed
     }
 
-    fn cork(self: &Arc<Self>, out: &mut Out) {
+    /// Sees to it that this thread flushes the connection. A reply does not wait in the cork of
+    /// another thread, which may be behind a large fan-out; an event does.
+    fn cork(self: &Arc<Self>, out: &mut Out, is_event: bool) {
         // While somebody is sending, that somebody takes these octets too.
-        if !out.corked && !out.sending {
-            out.corked = true;
+        if out.sending {
+            return;
+        }
+        let thread = cork::thread_number();
+        if out.corked_by == 0 || (out.corked_by != thread && !is_event) {
+            out.corked_by = thread;
             cork::touch(Arc::clone(self));
         }
     }

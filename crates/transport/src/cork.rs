@@ -9,15 +9,24 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::Connection;
 
 /// Connections flushed before the thread looks for input again.
 const FLUSH_MAX: usize = 64;
 
+static NUMBER_LAST: AtomicU32 = AtomicU32::new(0);
+
 thread_local! {
     static TOUCHED: RefCell<VecDeque<Arc<Connection>>> = const { RefCell::new(VecDeque::new()) };
+    static NUMBER: u32 = NUMBER_LAST.fetch_add(1, Ordering::Relaxed) + 1;
     static HAS_FLUSHER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A number of this thread's own, never 0.
+pub(crate) fn thread_number() -> u32 {
+    NUMBER.with(|number| *number)
 }
 
 /// Notes that `connection` has something to flush.
