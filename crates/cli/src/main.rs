@@ -47,6 +47,18 @@ enum Command {
     },
 }
 
+/// An error and its causes in one line, without those that the line has told already.
+fn chain(e: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in e.chain().map(ToString::to_string) {
+        if !line.ends_with(&cause) {
+            let separator = if line.is_empty() { "" } else { ": " };
+            line = [&line, separator, &cause].concat();
+        }
+    }
+    line
+}
+
 /// Runs what the client library does on this thread.
 fn wait_for(outcome: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -67,7 +79,7 @@ fn main() -> ExitCode {
         Command::BenchWorker { arguments } => return crosstie_bench::worker::main(&arguments),
     };
     outcome.unwrap_or_else(|e| {
-        eprintln!("crosstie: {e:#}");
+        eprintln!("crosstie: {}", chain(&e));
         ExitCode::from(2)
     })
 }

@@ -259,7 +259,10 @@ impl Conversation {
 
     /// Ends a connection that never became a session.
     fn turn_away(&mut self, why: &str, last_words: &[u8]) -> Outcome {
-        report::peer_fault(&self.connection, "handshake", why);
+        match self.listening.is_full() {
+            true => report::session_refused(&self.connection, "connections_max", why),
+            false => report::peer_fault(&self.connection, "handshake", why),
+        }
         counters().count(Counter::ConnectionsRefused);
         self.append(last_words);
         self.finish()

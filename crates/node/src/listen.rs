@@ -147,6 +147,14 @@ impl Listening {
         (excess <= TURNED_AWAY_MAX).then_some(admitted)
     }
 
+    /// Whether a WebSocket is found at `path`.
+    pub(crate) fn is_websocket(&self, path: &str) -> bool {
+        let is_here = |at: &Option<String>| at.as_deref().is_none_or(|at| at == path);
+        self.websockets
+            .iter()
+            .any(|endpoint| is_here(&endpoint.path))
+    }
+
     /// Whether there are more connections than may become sessions.
     pub(crate) fn is_full(&self) -> bool {
         self.connections.load(Ordering::Relaxed) > self.connections_max

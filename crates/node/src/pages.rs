@@ -11,7 +11,7 @@ use crosstie_transport::ConnectionStream;
 use crosstie_wamp::MessageType;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, UPGRADE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -20,6 +20,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::{ConstCounter, Counter as Count};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::counters::{self, Counter, Direction};
@@ -53,6 +54,13 @@ fn respond(listening: &Listening, request: &Request<Incoming>) -> Response<Full<
         "/health" => Page::Health,
         "/metrics" => Page::Metrics,
         "/" => Page::Status,
+        path if listening.is_websocket(path) => {
+            let text_of = "expected an upgrade to WebSocket\n".to_owned();
+            let mut response = text(StatusCode::UPGRADE_REQUIRED, text_of);
+            let websocket = hyper::header::HeaderValue::from_static("websocket");
+            response.headers_mut().insert(UPGRADE, websocket);
+            return response;
+        }
         path => return text(StatusCode::NOT_FOUND, format!("no page at {path}\n")),
     };
     if !listening.pages.contains(&page) {
@@ -108,6 +116,11 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 
 fn metrics(routers: &[Arc<Router>]) -> String {
     let mut registry = Registry::with_prefix("crosstie");
+    registry.register(
+        "build",
+        "What answers here",
+        Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+    );
     register_totals(&mut registry);
     register_realms(&mut registry, routers);
     let mut gauge = |name: &str, help: &str, value: usize| {
@@ -117,7 +130,7 @@ fn metrics(routers: &[Arc<Router>]) -> String {
     gauge("connections", "Open connections", connections);
     gauge(
         "queued_bytes",
-        "Octets waiting for receivers that do not read",
+        "Octets owed to receivers that do not read, shared ones counted for each",
         routers
             .iter()
             .map(|router| router.limits.budget.used_bytes())

@@ -80,7 +80,8 @@ impl Session {
             State::Closed => match &message {
                 Message::Hello { realm, details } => self.handle_hello(realm, details),
                 // The answer to our own GOODBYE may cross a session that left before.
-                Message::Goodbye { .. } | Message::Abort { .. } => self.say_close(1000, ""),
+                Message::Goodbye { .. } if self.router.is_stopping() => self.say_close(1001, ""),
+                Message::Abort { .. } => self.say_close(1000, ""),
                 other => {
                     let text = format!("expected HELLO, got {}", other.kind().name());
                     self.abort(error::PROTOCOL_VIOLATION, &text)

@@ -12,6 +12,7 @@ use crate::peer::{Peer, StartedPeer};
 use crate::placement::{Cores, affinity, bind_processes};
 use crate::round::Ends;
 use crate::router::{Router, RouterOptions};
+use crate::socket::Stream;
 use crate::target::Target;
 use crate::worker::{LoadOrder, Role};
 
@@ -194,6 +195,10 @@ struct Foreign {
 
 impl Foreign {
     fn find(options: &RpcOptions, url: crate::target::Url) -> Result<Self, BenchError> {
+        if let Err(error) = Stream::connect(&url.endpoint) {
+            let why = format!("nobody listens at {} ({error})", url.endpoint);
+            return Err(BenchError::Options(format!("--url: {why}")));
+        }
         let mut affinities = Vec::new();
         for process in &options.router_pids {
             let cores = affinity(*process)
