@@ -14,6 +14,7 @@ mod check;
 mod logging;
 mod publish;
 mod register;
+mod signals;
 mod start;
 mod subscribe;
 mod wamp_arguments;

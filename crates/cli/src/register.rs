@@ -14,7 +14,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 use tokio::sync::Notify;
 
-use crate::wamp_arguments::{Connection, Match, interrupted, json, print_error, to_object, value};
+use crate::signals::Signals;
+use crate::wamp_arguments::{Connection, Match, json, print_error, to_object, value};
 
 /// Register a procedure and answer its calls, until it is interrupted (Ctrl-C).
 ///
@@ -86,6 +87,7 @@ const COMPLAINT_BYTES_MAX: u64 = 16 << 10;
 pub(crate) async fn run(arguments: RegisterArguments) -> anyhow::Result<ExitCode> {
     let procedure = arguments.procedure;
     let client = arguments.connection.connect_to_stay().await?;
+    let mut signals = Signals::catch()?;
     let mut options = RegisterOptions::default();
     options.match_policy = arguments.match_policy.into();
     options.invoke = arguments.invoke.into();
@@ -117,14 +119,14 @@ pub(crate) async fn run(arguments: RegisterArguments) -> anyhow::Result<ExitCode
     eprintln!("crosstie: registered {procedure}");
     tokio::select! {
         () = calls.wait() => {}
-        interrupted = interrupted() => interrupted?,
+        _ = signals.next() => {}
         cause = client.ended() => bail!(cause),
     }
     tokio::select! {
         // Without a session there is nothing to unregister.
         _ = registration.unregister() => {}
         // The second time, whoever is still being answered is let down.
-        interrupted = interrupted() => interrupted?,
+        _ = signals.next() => {}
     }
     client.leave().await;
     Ok(ExitCode::SUCCESS)

@@ -11,6 +11,7 @@ use crosstie_node::{Node, NodeOptions, Started};
 use tracing::{info, warn};
 
 use crate::logging::{self, LogFormat, LogLevel};
+use crate::signals::Signals;
 
 /// Without options: realm `realm1` for everybody on this machine, at 127.0.0.1:8080 and at the
 /// Unix socket `crosstie.sock`.
@@ -82,10 +83,13 @@ pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
 
 fn configuration(arguments: &StartArguments) -> anyhow::Result<(Config, PathBuf)> {
     let (mut config, directory) = match &arguments.config {
-        Some(path) => (
-            load(path)?,
-            path.parent().map(Path::to_owned).unwrap_or_default(),
-        ),
+        Some(path) => {
+            let path = std::path::absolute(path).context("no current directory")?;
+            (
+                load(&path)?,
+                path.parent().map(Path::to_owned).unwrap_or_default(),
+            )
+        }
         None => (
             Config::embedded_default(),
             std::env::current_dir().context("no current directory")?,
@@ -161,30 +165,5 @@ fn report_started(started: Started) {
         }
         Started::Admin { urls } => info!("Admin pages started at {}", urls.join(" ")),
         other => info!("{other:?}"),
-    }
-}
-
-/// SIGINT and SIGTERM.
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn catch() -> anyhow::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
-        let terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
-        Ok(Self {
-            interrupt,
-            terminate,
-        })
-    }
-
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.terminate.recv() => "SIGTERM",
-        }
     }
 }

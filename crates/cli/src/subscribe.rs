@@ -5,9 +5,8 @@ use std::process::ExitCode;
 use anyhow::bail;
 use crosstie_client::{Event, SubscribeError, SubscribeOptions, Subscription, Value};
 
-use crate::wamp_arguments::{
-    Connection, Match, in_json, interrupted, print_error, print_line, text, to_object,
-};
+use crate::signals::Signals;
+use crate::wamp_arguments::{Connection, Match, in_json, print_error, print_line, text, to_object};
 
 /// Subscribe to a topic and print each event as a line of JSON: {"args": […], "kwargs": {…}}.
 ///
@@ -32,6 +31,7 @@ pub(crate) struct SubscribeArguments {
 
 pub(crate) async fn run(arguments: SubscribeArguments) -> anyhow::Result<ExitCode> {
     let client = arguments.connection.connect_to_stay().await?;
+    let mut signals = Signals::catch()?;
     let mut options = SubscribeOptions::default();
     options.match_policy = arguments.match_policy.into();
     let subscribed = client.subscribe_with(&arguments.topic, options).await;
@@ -47,10 +47,7 @@ pub(crate) async fn run(arguments: SubscribeArguments) -> anyhow::Result<ExitCod
     eprintln!("crosstie: subscribed to {}", arguments.topic);
     let ended = tokio::select! {
         ended = print_events(&mut subscription, arguments.count, arguments.details) => ended?,
-        interrupted = interrupted() => {
-            interrupted?;
-            Ended::Wanted
-        }
+        _ = signals.next() => Ended::Wanted,
     };
     if let Ended::Lost = ended {
         bail!(client.ended().await);

@@ -256,18 +256,6 @@ pub(crate) fn print_error(error: &ApplicationError) {
     eprintln!("crosstie: {error}");
 }
 
-/// Waits until the user interrupts.
-pub(crate) async fn interrupted() -> anyhow::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    let mut terminated = signal(SignalKind::terminate())?;
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted?,
-        _ = terminated.recv() => {}
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,8 +11,20 @@ use crate::peer::{Peer, Wire};
 /// The outbox of one call into a realm. It is used under the realm's lock, so it only encodes
 /// heads and copies octets; the sockets are written when the input has been handled.
 pub(crate) struct RealmOutbox<'a, 'p> {
-    pub(crate) forms: &'a mut Forms<'p>,
-    pub(crate) counters: &'a Counters,
+    forms: &'a mut Forms<'p>,
+    counters: &'a Counters,
+    /// Peers that were closed because they could not be told the truth any more.
+    pub(crate) closed: Vec<Peer>,
+}
+
+impl<'a, 'p> RealmOutbox<'a, 'p> {
+    pub(crate) fn new(forms: &'a mut Forms<'p>, counters: &'a Counters) -> Self {
+        Self {
+            forms,
+            counters,
+            closed: Vec::new(),
+        }
+    }
 }
 
 impl Outbox<Peer> for RealmOutbox<'_, '_> {
@@ -62,6 +74,7 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
     fn close(&mut self, session: &Peer, _: CloseReason) {
         self.counters.count(Counter::SessionsClosedForRefusal);
         session.connection.close();
+        self.closed.push(session.clone());
     }
 }
 

@@ -25,6 +25,7 @@ use prometheus_client::registry::Registry;
 
 use crate::counters::{self, Counter, Direction};
 use crate::listen::Listening;
+use crate::realm::SharedRealm;
 use crate::router::Router;
 
 /// A connection that asks for nothing is closed after so long.
@@ -171,15 +172,18 @@ fn register_totals(registry: &mut Registry) {
 }
 
 fn register_realms(registry: &mut Registry, routers: &[Arc<Router>]) {
-    type ByRealm = Family<[(&'static str, String); 1], Gauge>;
+    // Routers are isolated from one another: two may have a realm of the same name.
+    type ByRealm = Family<[(&'static str, String); 2], Gauge>;
     let (sessions, subscriptions) = (ByRealm::default(), ByRealm::default());
     let (registrations, calls) = (ByRealm::default(), ByRealm::default());
-    for realm in routers.iter().flat_map(|router| router.realms()) {
+    for (router, realm) in realms(routers) {
         let counts = realm.counts();
+        let labels = [
+            ("worker", router.id.clone()),
+            ("realm", realm.name().to_owned()),
+        ];
         let set = |family: &ByRealm, value: usize| {
-            family
-                .get_or_create(&[("realm", realm.name().to_owned())])
-                .set(value as i64);
+            family.get_or_create(&labels).set(value as i64);
         };
         set(&sessions, counts.sessions);
         set(&subscriptions, counts.subscriptions);
@@ -204,13 +208,20 @@ fn register_realms(registry: &mut Registry, routers: &[Arc<Router>]) {
     );
 }
 
+fn realms(routers: &[Arc<Router>]) -> impl Iterator<Item = (&Router, &Arc<SharedRealm>)> {
+    routers
+        .iter()
+        .flat_map(|router| router.realms().map(move |realm| (&**router, realm)))
+}
+
 fn status(listening: &Listening) -> String {
     let mut rows = String::new();
-    for realm in listening.routers.iter().flat_map(|router| router.realms()) {
+    for (router, realm) in realms(&listening.routers) {
         let counts = realm.counts();
         let _ = write!(
             rows,
-            "<tr><td>{}<td>{}<td>{}<td>{}<td>{}",
+            "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td>{}",
+            escaped(&router.id),
             escaped(realm.name()),
             counts.sessions,
             counts.subscriptions,
@@ -223,7 +234,7 @@ fn status(listening: &Listening) -> String {
          <style>body{{font:16px/1.5 system-ui;margin:3em auto;max-width:44em;padding:0 1em}}\
          table{{border-collapse:collapse}}td,th{{padding:.2em 1em .2em 0;text-align:left}}</style>\
          <h1>Crosstie {}</h1><p>A WAMP router is listening here: {} open connections.\
-         <table><tr><th>realm<th>sessions<th>subscriptions<th>registrations<th>open calls{rows}</table>\
+         <table><tr><th>router<th>realm<th>sessions<th>subscriptions<th>registrations<th>open calls{rows}</table>\
          <p><a href=/health>health</a> · <a href=/metrics>metrics</a></html>\n",
         env!("CARGO_PKG_VERSION"),
         listening

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use crate::counters::{Counter, counters};
 use crate::outbox::{Forms, RealmOutbox};
 use crate::peer::Peer;
+use crate::report;
 
 /// One realm, which any thread may enter for one short call.
 ///
@@ -79,27 +80,18 @@ impl SharedRealm {
         if payload.len() >= TRANSCODE_OUTSIDE_BYTES_MIN {
             self.transcode_ahead(from, message, &mut forms);
         }
-        let mut outbox = RealmOutbox {
-            forms: &mut forms,
-            counters: counters(),
-        };
-        let mut realm = self.realm.lock();
-        let handled = realm.handle(now, from, message, &mut outbox);
-        let next = realm.next_timeout();
-        drop(realm);
-        self.arm(next);
-        handled
+        self.enter(&mut forms, |realm, outbox| {
+            realm.handle(now, from, message, outbox)
+        })
     }
 
     /// Takes a session out, whatever it left open.
     pub(crate) fn leave(&self, session: SessionKey) {
         let now = self.now();
         let mut forms = Forms::new(Payload::EMPTY);
-        let mut outbox = RealmOutbox {
-            forms: &mut forms,
-            counters: counters(),
-        };
-        self.realm.lock().leave(now, session, &mut outbox);
+        self.enter(&mut forms, |realm, outbox| {
+            realm.leave(now, session, outbox)
+        });
         counters().count(Counter::SessionsLeft);
     }
 
@@ -133,15 +125,31 @@ impl SharedRealm {
     fn handle_timeout(&self) {
         let now = self.now();
         let mut forms = Forms::new(Payload::EMPTY);
-        let mut outbox = RealmOutbox {
-            forms: &mut forms,
-            counters: counters(),
-        };
+        self.enter(&mut forms, |realm, outbox| {
+            realm.handle_timeout(now, outbox);
+            let next = realm.next_timeout().map_or(u64::MAX, |time| time.0);
+            // Under the lock, so that a call that is made meanwhile arms the timer after this.
+            self.timer_at.store(next, Ordering::Relaxed);
+        });
+    }
+
+    /// Has the realm do something, then everything about it that needs no lock.
+    fn enter<R>(
+        &self,
+        forms: &mut Forms<'_>,
+        act: impl FnOnce(&mut Realm<Peer>, &mut RealmOutbox<'_, '_>) -> R,
+    ) -> R {
+        let mut outbox = RealmOutbox::new(forms, counters());
         let mut realm = self.realm.lock();
-        realm.handle_timeout(now, &mut outbox);
-        let next = realm.next_timeout().map_or(u64::MAX, |time| time.0);
-        // Under the lock, so that a call that is made meanwhile arms the timer after this.
-        self.timer_at.store(next, Ordering::Relaxed);
+        let outcome = act(&mut realm, &mut outbox);
+        let next = realm.next_timeout();
+        drop(realm);
+        self.arm(next);
+        for peer in outbox.closed {
+            let text = "an answer found its queue full";
+            report::session_closed(&peer.connection, "queue_bytes_max", text);
+        }
+        outcome
     }
 
     /// Sees to it that the timer looks no later than `next`.

@@ -29,6 +29,13 @@ pub(crate) fn session_refused(connection: &Connection, reason: &str, text: &str)
     }
 }
 
+/// A session was closed at a bound; the counter of that bound has counted it.
+pub(crate) fn session_closed(connection: &Connection, reason: &str, text: &str) {
+    if may_log() {
+        tracing::warn!(peer = %connection.peer(), reason, "session closed: {text}");
+    }
+}
+
 /// A peer aborted its session.
 pub(crate) fn peer_aborted(connection: &Connection, reason: &str) {
     if may_log() {

@@ -16,6 +16,8 @@ use crate::watch::Watch;
 
 /// What a router worker is made of, apart from its threads and listeners.
 pub(crate) struct Router {
+    /// The worker's id.
+    pub(crate) id: String,
     realms: HashMap<String, Arc<SharedRealm>>,
     pub(crate) limits: Arc<ConnectionLimits>,
     pub(crate) decoding: codec::Limits,
@@ -38,6 +40,7 @@ impl Router {
             )
         });
         Self {
+            id: worker.id.clone(),
             realms: realms.collect(),
             limits: Arc::new(ConnectionLimits {
                 queue_bytes_max: limits.queue_bytes_max,

@@ -102,24 +102,20 @@ pub fn welcome_details(realm: &str, identity: &Identity) -> Dict {
     ]
 }
 
-/// `payload_transparency` is the older name of `payload_passthru_mode`, with attributes `enc_*`
-/// for `ppt_*`; both are passed on untouched, and clients know one name or the other.
-const BROKER_FEATURES: [&str; 6] = [
+const BROKER_FEATURES: [&str; 5] = [
     "pattern_based_subscription",
     "payload_passthru_mode",
-    "payload_transparency",
     "publisher_exclusion",
     "publisher_identification",
     "subscriber_blackwhite_listing",
 ];
 
-const DEALER_FEATURES: [&str; 9] = [
+const DEALER_FEATURES: [&str; 8] = [
     "call_canceling",
     "call_timeout",
     "caller_identification",
     "pattern_based_registration",
     "payload_passthru_mode",
-    "payload_transparency",
     "progressive_call_invocations",
     "progressive_call_results",
     "shared_registration",

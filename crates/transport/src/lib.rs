@@ -13,7 +13,9 @@
 mod clock;
 mod connection;
 mod cork;
+mod flush;
 mod listener;
+mod out;
 mod pump;
 mod queue;
 mod readiness;
@@ -24,9 +26,10 @@ pub mod tls;
 mod workers;
 
 pub use clock::now_s;
-pub use connection::{Connection, ConnectionLimits, QueueBudget, Refused};
-pub use cork::uncork;
+pub use connection::Connection;
+pub use cork::{relieve, uncork};
 pub use listener::{Endpoint, Listener, TcpOptions};
+pub use out::{ConnectionLimits, QueueBudget, Refused};
 pub use pump::{Ended, Outcome, Protocol, pump};
 pub use socket::{PeerAddress, Socket};
 pub use stage::{Filter, Stage, StageError};

@@ -1,14 +1,16 @@
 //! Listening sockets, TCP and Unix.
 
+use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdTcpListener};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -58,31 +60,46 @@ impl Default for TcpOptions {
 #[derive(Debug)]
 pub struct Listener {
     fd: AsyncFd<OwnedFd>,
-    endpoint: Endpoint,
+    bound: Bound,
+}
+
+#[derive(Debug)]
+enum Bound {
+    Tcp,
+    Unix { path: PathBuf, file: FileId },
+}
+
+/// What tells one file from another that took its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileId {
+    device: u64,
+    inode: u64,
 }
 
 impl Listener {
     /// Binds and listens. Needs a tokio context, whose thread then waits for connections.
     pub fn bind(endpoint: Endpoint) -> io::Result<Self> {
-        let fd = match &endpoint {
-            Endpoint::Tcp { address, options } => bind_tcp(*address, options)?,
-            Endpoint::Unix { path, backlog } => bind_unix(path, *backlog)?,
+        let (fd, bound) = match endpoint {
+            Endpoint::Tcp { address, options } => {
+                let fd = bind_tcp(address, &options).map_err(|e| at(&address, &e))?;
+                (fd, Bound::Tcp)
+            }
+            Endpoint::Unix { path, backlog } => {
+                let fd = bind_unix(&path, backlog).map_err(|e| at(&path.display(), &e))?;
+                let file = FileId::of(&path)?;
+                (fd, Bound::Unix { path, file })
+            }
         };
         Ok(Self {
             fd: readiness::register_owned(fd, Interest::READABLE)?,
-            endpoint,
+            bound,
         })
     }
 
-    /// The address that was bound, with the port that the kernel chose.
+    /// The address that was bound, with the port that the kernel chose; none for a Unix socket.
     pub fn local_address(&self) -> io::Result<Option<SocketAddr>> {
-        match &self.endpoint {
-            Endpoint::Tcp { .. } => {
-                let listener = StdTcpListener::from(self.fd.get_ref().try_clone()?);
-                listener.local_addr().map(Some)
-            }
-            Endpoint::Unix { .. } => Ok(None),
-        }
+        let address = rustix::net::getsockname(&self.fd)?;
+        Ok(SocketAddr::try_from(address).ok())
     }
 
     /// The next connection.
@@ -104,23 +121,14 @@ impl Listener {
 
     fn try_accept(&self) -> io::Result<Socket> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        match &self.endpoint {
-            Endpoint::Tcp { options, .. } => {
+        match &self.bound {
+            Bound::Tcp => {
                 let (fd, address) = rustix::net::acceptfrom_with(&self.fd, flags)?;
-                if options.nodelay {
-                    sockopt::set_tcp_nodelay(&fd, true)?;
-                }
-                if !options.user_timeout.is_zero() {
-                    let millis =
-                        u32::try_from(options.user_timeout.as_millis()).unwrap_or(u32::MAX);
-                    sockopt::set_tcp_user_timeout(&fd, millis)?;
-                }
-                set_keepalive(&fd, options.keepalive)?;
                 let peer = address.and_then(|address| SocketAddr::try_from(address).ok());
                 let peer = peer.map_or(PeerAddress::Unix(None), PeerAddress::Tcp);
                 Ok(Socket::new(fd, peer))
             }
-            Endpoint::Unix { .. } => {
+            Bound::Unix { .. } => {
                 let fd = rustix::net::accept_with(&self.fd, flags)?;
                 let credentials = sockopt::socket_peercred(fd.as_fd()).ok();
                 let pid = credentials.map(|c| c.pid.as_raw_nonzero().get());
@@ -132,22 +140,29 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Endpoint::Unix { path, .. } = &self.endpoint {
-            // A stale path would keep the next start from telling a dead socket from a live one.
+        // A stale path would keep the next start from telling a dead socket from a live one; a
+        // path that another process has taken over since is that one's.
+        if let Bound::Unix { path, file } = &self.bound
+            && FileId::of(path).is_ok_and(|now| now == *file)
+        {
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-fn set_keepalive(fd: &OwnedFd, keepalive: Duration) -> io::Result<()> {
-    if keepalive.is_zero() {
-        return Ok(());
+impl FileId {
+    fn of(path: &Path) -> io::Result<Self> {
+        let metadata = std::fs::symlink_metadata(path)?;
+        Ok(Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
     }
-    sockopt::set_socket_keepalive(fd, true)?;
-    sockopt::set_tcp_keepidle(fd, keepalive)?;
-    sockopt::set_tcp_keepintvl(fd, (keepalive / 3).max(Duration::from_secs(1)))?;
-    sockopt::set_tcp_keepcnt(fd, 3)?;
-    Ok(())
+}
+
+/// The error with the place that it is about.
+fn at(place: &dyn fmt::Display, e: &io::Error) -> io::Error {
+    io::Error::new(e.kind(), format!("{place}: {e}"))
 }
 
 fn bind_tcp(address: SocketAddr, options: &TcpOptions) -> io::Result<OwnedFd> {
@@ -162,10 +177,32 @@ fn bind_tcp(address: SocketAddr, options: &TcpOptions) -> io::Result<OwnedFd> {
     if options.shared {
         sockopt::set_socket_reuseport(&fd, true)?;
     }
+    set_options(&fd, options)?;
     rustix::net::bind(&fd, &address)?;
     rustix::net::listen(&fd, options.backlog)?;
     Ok(fd)
 }
+
+/// Sets what accepted sockets inherit: once here instead of by several calls for each of them.
+fn set_options(fd: &OwnedFd, options: &TcpOptions) -> io::Result<()> {
+    sockopt::set_tcp_nodelay(fd, options.nodelay)?;
+    if !options.user_timeout.is_zero() {
+        let timeout_ms = i32::try_from(options.user_timeout.as_millis()).unwrap_or(i32::MAX);
+        sockopt::set_tcp_user_timeout(fd, timeout_ms.unsigned_abs())?;
+    }
+    if !options.keepalive.is_zero() {
+        let idle = options.keepalive.clamp(KEEPALIVE_MIN, KEEPALIVE_MAX);
+        sockopt::set_socket_keepalive(fd, true)?;
+        sockopt::set_tcp_keepidle(fd, idle)?;
+        sockopt::set_tcp_keepintvl(fd, (idle / 3).max(KEEPALIVE_MIN))?;
+        sockopt::set_tcp_keepcnt(fd, 3)?;
+    }
+    Ok(())
+}
+
+/// What the kernel takes.
+const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
+const KEEPALIVE_MAX: Duration = Duration::from_secs(32_767);
 
 fn bind_unix(path: &Path, backlog: i32) -> io::Result<OwnedFd> {
     remove_stale(path)?;
@@ -183,16 +220,18 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         return Ok(());
     };
     if !metadata.file_type().is_socket() {
-        return Err(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            format!("{} exists and is not a socket", path.display()),
-        ));
+        let what = "exists and is not a socket";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
     }
-    match UnixStream::connect(path) {
-        Ok(_) => Err(io::Error::new(
-            io::ErrorKind::AddrInUse,
-            format!("another process serves {}", path.display()),
-        )),
-        Err(_) => std::fs::remove_file(path),
+    // Without waiting: somebody who is too busy to accept serves the path nevertheless.
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let probe = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match rustix::net::connect(&probe, &SocketAddrUnix::new(path)?) {
+        Err(Errno::CONNREFUSED) => std::fs::remove_file(path),
+        Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => {
+            let what = "another process serves this socket";
+            Err(io::Error::new(io::ErrorKind::AddrInUse, what))
+        }
+        Err(e) => Err(e.into()),
     }
 }

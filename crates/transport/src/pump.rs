@@ -1,12 +1,14 @@
 //! The reader of a connection: from readiness to [`Protocol::handle_input`].
 
 use std::cell::RefCell;
-use std::io;
 use std::sync::Arc;
 use std::task::{Poll, ready};
+use std::{io, mem};
+
+use parking_lot::Mutex;
 
 use crate::queue::spare;
-use crate::{Connection, StageError, clock, cork, readiness, workers};
+use crate::{Connection, Socket, Stage, StageError, clock, cork, readiness, workers};
 
 /// What a connection's octets mean.
 pub trait Protocol {
@@ -72,7 +74,15 @@ pub async fn pump<P: Protocol>(connection: &Arc<Connection>, protocol: &mut P) -
                 // The registration is edge-triggered: a read that did not fill its buffer has
                 // emptied the socket, and what comes later is a new edge.
                 Ok(Read::Emptied) => guard.clear_ready(),
-                Ok(Read::MoreLikely) => {}
+                // One read a turn: a peer that sends without pause shares the thread with others.
+                Ok(Read::MoreLikely) => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Err(Ended::ByPeer { .. }) => {
+                    let unconsumed = input.kept.len();
+                    return Poll::Ready(Ended::ByPeer { unconsumed });
+                }
                 Err(ended) => return Poll::Ready(ended),
             }
         }
@@ -85,10 +95,21 @@ enum Read {
     MoreLikely,
 }
 
+impl Read {
+    fn of(received: usize, room: usize) -> Self {
+        if received < room {
+            Self::Emptied
+        } else {
+            Self::MoreLikely
+        }
+    }
+}
+
 /// What was received and not yet consumed.
 #[derive(Default)]
 struct Input {
     kept: Vec<u8>,
+    /// The protocol wants to see no less than this.
     wanted: usize,
 }
 
@@ -98,18 +119,13 @@ impl Input {
         connection: &Arc<Connection>,
         protocol: &mut P,
     ) -> Result<Read, Ended> {
-        let (received, room) = if self.wanted.max(self.kept.len() + READ_BYTES_MIN) > READ_BYTES {
-            self.read_large(connection, protocol)?
-        } else if connection.stage().is_some() {
-            self.read_staged(connection, protocol)?
+        if let Some(stage) = connection.stage() {
+            self.read_staged(connection, stage, protocol)
+        } else if self.wanted.max(self.kept.len() + READ_BYTES_MIN) > READ_BYTES {
+            self.read_large(connection, protocol)
         } else {
-            self.read_plain(connection, protocol)?
-        };
-        Ok(if received < room {
-            Read::Emptied
-        } else {
-            Read::MoreLikely
-        })
+            self.read_plain(connection, protocol)
+        }
     }
 
     /// The usual way: into the thread's buffer, behind what was kept of the read before.
@@ -117,18 +133,21 @@ impl Input {
         &mut self,
         connection: &Arc<Connection>,
         protocol: &mut P,
-    ) -> Result<(usize, usize), Ended> {
+    ) -> Result<Read, Ended> {
         READ.with_borrow_mut(|buffer| {
             let kept = self.kept.len();
-            buffer[..kept].copy_from_slice(&self.kept);
             let room = buffer.len() - kept;
-            let received = self.receive(connection, |socket| socket.recv(&mut buffer[kept..]))?;
-            if received > 0 {
-                let input = &mut buffer[..kept + received];
+            let received = receive(connection, |socket| socket.recv(&mut buffer[kept..]))?;
+            let input = &mut buffer[..kept + received];
+            if received == 0 || input.len() < self.wanted {
+                // What was kept before is not copied for nothing, however slowly an item comes.
+                self.kept.extend_from_slice(&input[kept..]);
+            } else {
+                input[..kept].copy_from_slice(&self.kept);
                 let consumed = self.hand_in(connection, protocol, input)?;
                 self.keep(&input[consumed..]);
             }
-            Ok((received, room))
+            Ok(Read::of(received, room))
         })
     }
 
@@ -137,72 +156,74 @@ impl Input {
         &mut self,
         connection: &Arc<Connection>,
         protocol: &mut P,
-    ) -> Result<(usize, usize), Ended> {
+    ) -> Result<Read, Ended> {
         // Not all at once: a peer that only announces a large item must not make us hold it.
-        let room = (self.wanted.saturating_sub(self.kept.len())).clamp(READ_BYTES, 16 * READ_BYTES);
-        let mut kept = std::mem::take(&mut self.kept);
-        let received = if connection.stage().is_some() {
-            READ.with_borrow_mut(|buffer| {
-                let received = self.receive(connection, |socket| socket.recv(buffer))?;
-                unstage(connection, &buffer[..received], &mut kept)?;
-                Ok(received)
-            })?
-        } else {
-            kept.reserve(room);
-            self.receive(connection, |socket| socket.recv_append(&mut kept))?
-        };
-        if kept.len() < self.wanted {
-            self.kept = kept;
-            return Ok((received, READ_BYTES));
-        }
-        let consumed = self.hand_in(connection, protocol, &mut kept)?;
-        self.keep(&kept[consumed..]);
-        Ok((received, READ_BYTES))
+        let missing = self.wanted.saturating_sub(self.kept.len());
+        self.kept
+            .reserve(missing.clamp(READ_BYTES, 16 * READ_BYTES));
+        let before = self.kept.len();
+        let received = receive(connection, |socket| socket.recv_append(&mut self.kept))?;
+        self.hand_in_kept(before, connection, protocol)?;
+        Ok(Read::of(received, READ_BYTES))
     }
 
     /// Through the connection's stage, which appends what it makes of the octets.
     fn read_staged<P: Protocol>(
         &mut self,
         connection: &Arc<Connection>,
+        stage: &Mutex<dyn Stage>,
         protocol: &mut P,
-    ) -> Result<(usize, usize), Ended> {
-        let mut input = std::mem::take(&mut self.kept);
-        if input.capacity() == 0 {
-            input = spare::take();
-        }
+    ) -> Result<Read, Ended> {
+        let before = self.kept.len();
         let received = READ.with_borrow_mut(|buffer| {
-            let received = self.receive(connection, |socket| socket.recv(buffer))?;
-            unstage(connection, &buffer[..received], &mut input)?;
+            let received = receive(connection, |socket| socket.recv(buffer))?;
+            if self.kept.capacity() == 0 {
+                self.kept = spare::take();
+            }
+            let taken = stage.lock().receive(&buffer[..received], &mut self.kept);
+            taken.map_err(Ended::StageFailed)?;
             Ok(received)
-        })?;
-        if !input.is_empty() {
-            let consumed = self.hand_in(connection, protocol, &mut input)?;
-            self.keep(&input[consumed..]);
+        });
+        // A stage may have something to say by itself, most of all when it failed.
+        if received.is_err() {
+            connection.flush();
         }
-        spare::put(input);
-        // A stage may have something to say by itself.
-        connection.flush();
-        staged_end(connection, self.kept.len())?;
-        Ok((received, READ_BYTES))
+        let received = received?;
+        if !self.hand_in_kept(before, connection, protocol)? {
+            connection.flush();
+        }
+        if stage.lock().is_ended() {
+            // The end of the stream inside the stage, which the socket does not show.
+            return Err(Ended::ByPeer { unconsumed: 0 });
+        }
+        Ok(Read::of(received, READ_BYTES))
     }
 
-    /// One receive; zero when there was nothing after all.
-    fn receive(
-        &self,
-        connection: &Connection,
-        receive: impl FnOnce(&crate::Socket) -> io::Result<usize>,
-    ) -> Result<usize, Ended> {
-        match receive(connection.socket()) {
-            Ok(0) => Err(Ended::ByPeer {
-                unconsumed: self.kept.len(),
-            }),
-            Ok(count) => {
-                connection.note_received(clock::now_s());
-                Ok(count)
+    /// Lets the protocol handle what is kept, if that is more than `before` and as much as it
+    /// wants; whether it did.
+    fn hand_in_kept<P: Protocol>(
+        &mut self,
+        before: usize,
+        connection: &Arc<Connection>,
+        protocol: &mut P,
+    ) -> Result<bool, Ended> {
+        if self.kept.len() == before || self.kept.len() < self.wanted {
+            if self.kept.is_empty() {
+                spare::put(mem::take(&mut self.kept));
             }
-            Err(e) if is_transient(&e) => Ok(0),
-            Err(e) => Err(Ended::Failed(e)),
+            return Ok(false);
         }
+        let mut input = mem::take(&mut self.kept);
+        let consumed = self.hand_in(connection, protocol, &mut input)?;
+        // Copying a large rest each time would be quadratic; keeping a large buffer for a small
+        // rest would let a slow peer hold it.
+        if consumed == 0 && input.len() >= input.capacity() / 2 {
+            self.kept = input;
+        } else {
+            self.keep(&input[consumed..]);
+            spare::put(input);
+        }
+        Ok(true)
     }
 
     /// Lets the protocol handle `input`, then flushes what that touched, own replies first.
@@ -231,7 +252,7 @@ impl Input {
     fn keep(&mut self, rest: &[u8]) {
         if rest.is_empty() {
             // Most inputs end with an item; then an idle connection keeps no buffer.
-            spare::put(std::mem::take(&mut self.kept));
+            spare::put(mem::take(&mut self.kept));
             return;
         }
         self.kept.clear();
@@ -239,25 +260,23 @@ impl Input {
     }
 }
 
-/// The end of the stream inside a stage, which the socket does not show.
-fn staged_end(connection: &Connection, unconsumed: usize) -> Result<(), Ended> {
-    match connection.stage() {
-        Some(stage) if stage.lock().is_ended() => Err(Ended::ByPeer { unconsumed }),
-        _ => Ok(()),
+/// One receive; zero when there was nothing after all.
+fn receive(
+    connection: &Connection,
+    receive: impl FnOnce(&Socket) -> io::Result<usize>,
+) -> Result<usize, Ended> {
+    match receive(connection.socket()) {
+        Ok(0) => Err(Ended::ByPeer { unconsumed: 0 }),
+        Ok(count) => {
+            connection.note_received(clock::now_s());
+            Ok(count)
+        }
+        Err(e) if is_transient(&e) => Ok(0),
+        Err(e) => Err(Ended::Failed(e)),
     }
 }
 
-fn unstage(connection: &Connection, received: &[u8], out: &mut Vec<u8>) -> Result<(), Ended> {
-    match connection.stage() {
-        Some(stage) => stage
-            .lock()
-            .receive(received, out)
-            .map_err(Ended::StageFailed),
-        None => Ok(()),
-    }
-}
-
-fn is_transient(e: &io::Error) -> bool {
+pub(crate) fn is_transient(e: &io::Error) -> bool {
     matches!(
         e.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
+use std::mem;
 
 use bytes::Bytes;
 
@@ -45,6 +46,8 @@ impl Queue {
         let written = write(&mut self.tail);
         if written.is_err() {
             self.tail.truncate(before);
+            self.give_back_empty_tail();
+            return written;
         }
         self.len += self.tail.len() - before;
         written
@@ -73,15 +76,6 @@ impl Queue {
         self.len == 0
     }
 
-    /// A queue that holds `octets`.
-    pub(crate) fn from_octets(octets: Vec<u8>) -> Self {
-        Self {
-            len: octets.len(),
-            tail: octets,
-            ..Self::default()
-        }
-    }
-
     /// The usual case, one run: its unsent octets. `None` when there are several.
     pub(crate) fn single(&self) -> Option<&[u8]> {
         if self.runs.is_empty() {
@@ -106,20 +100,35 @@ impl Queue {
     }
 
     /// A queue of what `transform` makes of each run. It is called once even when there is none.
+    /// Nothing of this queue has been consumed, so that a run is made of whole appended items.
     pub(crate) fn transformed<E>(
-        self,
+        mut self,
         mut transform: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Self, E> {
-        let mut out = Vec::with_capacity(self.len + 64);
-        let runs = self
-            .runs
-            .iter()
-            .map(Run::octets)
-            .filter(|run| !run.is_empty());
-        for octets in runs.chain([&self.tail[..]]) {
-            transform(octets, &mut out)?;
+        debug_assert_eq!(self.sent, 0, "a part of the queue has been sent");
+        let mut out = spare::take();
+        for run in mem::take(&mut self.runs) {
+            transform(run.octets(), &mut out)?;
+            if let Run::Own(buffer) = run {
+                spare::put(buffer);
+            }
         }
-        Ok(Self::from_octets(out))
+        if !self.tail.is_empty() || out.is_empty() {
+            transform(&self.tail, &mut out)?;
+        }
+        spare::put(self.tail);
+        let mut transformed = Self {
+            len: out.len(),
+            tail: out,
+            ..Self::default()
+        };
+        transformed.give_back_empty_tail();
+        Ok(transformed)
+    }
+
+    /// Gives back memory that a long wait would hold without need.
+    pub(crate) fn shrink(&mut self) {
+        self.tail.shrink_to_fit();
     }
 
     /// Forgets the first `count` unsent octets.
@@ -138,7 +147,7 @@ impl Queue {
         }
         if self.len == 0 {
             self.sent = 0;
-            spare::put(std::mem::take(&mut self.tail));
+            spare::put(mem::take(&mut self.tail));
         }
     }
 
@@ -148,6 +157,7 @@ impl Queue {
         self.len -= count;
         if count <= self.tail.len() && !self.tail.is_empty() {
             self.tail.truncate(self.tail.len() - count);
+            self.give_back_empty_tail();
         } else {
             self.runs.pop_back();
         }
@@ -160,8 +170,13 @@ impl Queue {
 
     fn close_tail(&mut self) {
         if !self.tail.is_empty() {
-            self.runs
-                .push_back(Run::Own(std::mem::take(&mut self.tail)));
+            self.runs.push_back(Run::Own(mem::take(&mut self.tail)));
+        }
+    }
+
+    fn give_back_empty_tail(&mut self) {
+        if self.tail.is_empty() {
+            spare::put(mem::take(&mut self.tail));
         }
     }
 }
@@ -181,7 +196,8 @@ pub(crate) mod spare {
 
     /// Buffers kept per thread.
     const COUNT_MAX: usize = 64;
-    /// A buffer that one large message grew beyond this is given back to the allocator.
+    /// A buffer that one large message grew beyond this is given back to the allocator, as is
+    /// one smaller than the first.
     const BYTES_MAX: usize = 64 * 1024;
     const BYTES_FIRST: usize = 1024;
 
@@ -196,7 +212,7 @@ pub(crate) mod spare {
     }
 
     pub(crate) fn put(mut buffer: Vec<u8>) {
-        if buffer.capacity() == 0 || buffer.capacity() > BYTES_MAX {
+        if !(BYTES_FIRST..=BYTES_MAX).contains(&buffer.capacity()) {
             return;
         }
         SPARE.with_borrow_mut(|spare| {

@@ -9,14 +9,11 @@ use std::fmt;
 /// whose stages differ.
 pub trait Stage: Send {
     /// Transforms `queued` and appends what is to be sent to `out`. It is also called with
-    /// nothing queued, when [`Stage::has_output`] says so.
+    /// nothing queued, for what the stage has to say by itself (a handshake's answer, an alert).
     fn send(&mut self, queued: &[u8], out: &mut Vec<u8>) -> Result<(), StageError>;
 
     /// Transforms received octets, of which it takes all, and appends the result to `out`.
     fn receive(&mut self, received: &[u8], out: &mut Vec<u8>) -> Result<(), StageError>;
-
-    /// Whether it has something to send by itself (a handshake's answer, an alert).
-    fn has_output(&self) -> bool;
 
     /// Whether the peer has said that nothing more comes.
     fn is_ended(&self) -> bool;

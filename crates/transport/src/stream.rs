@@ -4,48 +4,59 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
 
+use crate::pump::is_transient;
 use crate::readiness::{self, Reader};
-use crate::{Connection, Refused};
+use crate::{Connection, Refused, cork};
 
-/// Reads go through the connection's stage, writes through its queue. A writer that would
-/// overfill the queue gets an error: what is served this way has a small, known size.
+/// Reads go through the connection's stage, writes through its queue. A peer that takes nothing
+/// for too long is given up: nobody else looks after a connection that is served this way.
 #[derive(Debug)]
 pub struct ConnectionStream {
     readable: AsyncFd<Reader>,
     connection: Arc<Connection>,
     /// Octets received before and not yet read.
     input: Vec<u8>,
+    /// When to look whether the peer has stalled; only while something waits to be sent.
+    look: Option<Pin<Box<Sleep>>>,
 }
 
+/// Between looks at a peer that does not take what is sent to it.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
 impl ConnectionStream {
-    /// Takes over from a pump, with the octets that it had received. Needs a tokio context.
+    /// Takes over from a pump, with the octets that it had received. Needs a tokio context with
+    /// timers.
     pub fn new(connection: Arc<Connection>, input: Vec<u8>) -> io::Result<Self> {
         let readable = readiness::register_reader(&connection)?;
         Ok(Self {
             readable,
             connection,
             input,
+            look: None,
         })
     }
 
+    /// Receives once; zero is the end of the stream.
     fn receive(&mut self) -> io::Result<usize> {
         let mut buffer = [0; 4096];
         let received = self.connection.socket().recv(&mut buffer)?;
-        match self.connection.stage() {
-            Some(stage) => {
-                stage
-                    .lock()
-                    .receive(&buffer[..received], &mut self.input)
-                    .map_err(io::Error::other)?;
-                self.connection.flush();
-            }
-            None => self.input.extend_from_slice(&buffer[..received]),
-        }
-        Ok(received)
+        let Some(stage) = self.connection.stage() else {
+            self.input.extend_from_slice(&buffer[..received]);
+            return Ok(received);
+        };
+        let taken = stage
+            .lock()
+            .receive(&buffer[..received], &mut self.input)
+            .map_err(io::Error::other);
+        // A stage may have something to say by itself, most of all when it failed.
+        self.connection.flush();
+        taken.map(|()| received)
     }
 
     /// Whether the stream ended inside its stage, which the socket does not show.
@@ -53,6 +64,25 @@ impl ConnectionStream {
         self.connection
             .stage()
             .is_some_and(|stage| stage.lock().is_ended())
+    }
+
+    /// Ready when everything was sent.
+    fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.connection.flush();
+        cork::uncork();
+        while self.connection.poll_sent(cx).is_pending() {
+            let look = self
+                .look
+                .get_or_insert_with(|| Box::pin(sleep(LOOK_INTERVAL)));
+            ready!(look.as_mut().poll(cx));
+            self.look = None;
+            if self.connection.is_stalled() {
+                self.connection.close();
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+        }
+        self.look = None;
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -77,7 +107,7 @@ impl AsyncRead for ConnectionStream {
             match self.receive() {
                 Ok(0) => return Poll::Ready(Ok(())),
                 Ok(_) => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                Err(e) if is_transient(&e) => {
                     ready!(self.readable.poll_read_ready(cx))?.clear_ready();
                 }
                 Err(e) => return Poll::Ready(Err(e)),
@@ -88,28 +118,31 @@ impl AsyncRead for ConnectionStream {
 
 impl AsyncWrite for ConnectionStream {
     fn poll_write(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
         octets: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let appended = self.connection.append(|out| {
-            out.extend_from_slice(octets);
-            Ok::<(), ()>(())
-        });
-        Poll::Ready(match appended {
-            Ok(()) => Ok(octets.len()),
-            Err(Refused::Gone) => Err(io::ErrorKind::BrokenPipe.into()),
-            Err(Refused::Full | Refused::Writer(())) => Err(io::ErrorKind::OutOfMemory.into()),
-        })
+        loop {
+            let appended = self.connection.append(|out| {
+                out.extend_from_slice(octets);
+                Ok::<(), ()>(())
+            });
+            match appended {
+                Ok(()) => return Poll::Ready(Ok(octets.len())),
+                Err(Refused::Full) => ready!(self.poll_sent(cx))?,
+                Err(Refused::Gone | Refused::Writer(())) => {
+                    return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+                }
+            }
+        }
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.connection.flush();
-        Poll::Ready(Ok(()))
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_sent(cx)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.connection.finish();
-        Poll::Ready(Ok(()))
+        self.poll_sent(cx)
     }
 }

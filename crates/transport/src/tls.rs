@@ -66,13 +66,17 @@ pub struct TlsStage {
 impl TlsStage {
     /// A connection whose handshake is still to come.
     pub fn server(config: Arc<ServerConfig>) -> Result<Self, StageError> {
-        let connection = ServerConnection::new(config).map_err(|e| StageError(e.to_string()))?;
+        let mut connection =
+            ServerConnection::new(config).map_err(|e| StageError(e.to_string()))?;
+        // What is queued has its bound already.
+        connection.set_buffer_limit(None);
         Ok(Self {
             connection,
             is_ended: false,
         })
     }
 
+    /// Turns what the session has to say into octets to be sent.
     fn drain(&mut self, out: &mut Vec<u8>) -> Result<(), StageError> {
         while self.connection.wants_write() {
             self.connection.write_tls(out).map_err(|e| failed(&e))?;
@@ -81,17 +85,15 @@ impl TlsStage {
     }
 }
 
+/// Octets encrypted at a time: the session holds a copy of so many and no more.
+const PIECE_BYTES: usize = 64 * 1024;
+
 impl Stage for TlsStage {
     fn send(&mut self, queued: &[u8], out: &mut Vec<u8>) -> Result<(), StageError> {
-        let mut rest = queued;
-        // The session buffers a bounded amount; what it takes is turned into records at once.
-        while !rest.is_empty() {
-            let taken = self
-                .connection
-                .writer()
-                .write(rest)
-                .map_err(|e| failed(&e))?;
-            rest = &rest[taken..];
+        for piece in queued.chunks(PIECE_BYTES) {
+            let mut writer = self.connection.writer();
+            // A session that may not send any more takes nothing, which is an error here.
+            writer.write_all(piece).map_err(|e| failed(&e))?;
             self.drain(out)?;
         }
         self.drain(out)
@@ -99,15 +101,17 @@ impl Stage for TlsStage {
 
     fn receive(&mut self, received: &[u8], out: &mut Vec<u8>) -> Result<(), StageError> {
         let mut rest = received;
-        while !rest.is_empty() {
-            self.connection
-                .read_tls(&mut rest)
-                .map_err(|e| failed(&e))?;
+        // Behind its goodbye the peer has nothing to say, and the session takes nothing.
+        while !rest.is_empty() && !self.is_ended {
+            let taken = self.connection.read_tls(&mut rest);
+            if taken.map_err(|e| failed(&e))? == 0 {
+                return Err(StageError("TLS: the session takes no more".to_owned()));
+            }
             let state = self
                 .connection
                 .process_new_packets()
-                .map_err(|e| StageError(e.to_string()))?;
-            self.is_ended |= state.peer_has_closed();
+                .map_err(|e| StageError(format!("TLS: {e}")))?;
+            self.is_ended = state.peer_has_closed();
             let before = out.len();
             out.resize(before + state.plaintext_bytes_to_read(), 0);
             self.connection
@@ -116,10 +120,6 @@ impl Stage for TlsStage {
                 .map_err(|e| failed(&e))?;
         }
         Ok(())
-    }
-
-    fn has_output(&self) -> bool {
-        self.connection.wants_write()
     }
 
     fn is_ended(&self) -> bool {

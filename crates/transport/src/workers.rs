@@ -143,7 +143,9 @@ impl Worker {
         };
         // A thread that is gone needs no telling, and has reported its panic itself.
         let _ = running.stop.send(());
-        let _ = running.thread.join();
+        if running.thread.thread().id() != thread::current().id() {
+            let _ = running.thread.join();
+        }
     }
 }
 

@@ -34,6 +34,54 @@ fn components(uri: &str) -> Vec<&str> {
     uri.split('.').collect()
 }
 
+fn allows(permission: &Permission, action: Action) -> bool {
+    match action {
+        Action::Call => permission.allow.call,
+        Action::Register => permission.allow.register,
+        Action::Publish => permission.allow.publish,
+        Action::Subscribe => permission.allow.subscribe,
+    }
+}
+
+/// What all URIs that a pattern matches begin with.
+fn beginning(pattern: &str, policy: MatchPolicy) -> String {
+    match policy {
+        MatchPolicy::Exact | MatchPolicy::Prefix => pattern.to_owned(),
+        MatchPolicy::Wildcard => {
+            let named = components(pattern);
+            let named: Vec<_> = named.iter().take_while(|part| !part.is_empty()).collect();
+            let begun: String = named.iter().map(|part| format!("{part}.")).collect();
+            if begun.len() > pattern.len() {
+                pattern.to_owned()
+            } else {
+                begun
+            }
+        }
+    }
+}
+
+/// URIs that a pattern matches: all there are with the components that simulations use, and one
+/// that they do not.
+fn example_uris(pattern: &str, policy: MatchPolicy) -> Vec<String> {
+    let mut all = vec![String::new()];
+    let mut found = Vec::new();
+    for _ in 0..components(pattern).len().max(3) {
+        let longer = all.iter().flat_map(|uri| {
+            ["a", "b", "c", "d", "z"].map(|part| match uri.as_str() {
+                "" => part.to_owned(),
+                uri => format!("{uri}.{part}"),
+            })
+        });
+        all = longer.collect();
+        found.extend(
+            all.iter()
+                .filter(|uri| matches(policy, pattern, uri))
+                .cloned(),
+        );
+    }
+    found
+}
+
 impl Model {
     pub(super) fn check_uri(uri: &str, policy: MatchPolicy) -> Result<(), &'static str> {
         let parts = components(uri);
@@ -84,13 +132,16 @@ impl Model {
             .filter(|_| policy != MatchPolicy::Prefix);
         let prefix = of(MatchPolicy::Prefix).max_by_key(|permission| permission.uri.len());
         let deciding = exact.or(wildcard).or(prefix).ok_or(error::NOT_AUTHORIZED)?;
-        let allowed = match action {
-            Action::Call => deciding.allow.call,
-            Action::Register => deciding.allow.register,
-            Action::Publish => deciding.allow.publish,
-            Action::Subscribe => deciding.allow.subscribe,
+        let forbidden_within = || {
+            let reached = example_uris(uri, policy);
+            permissions.iter().any(|permission| {
+                let is_broader = permission.match_policy == MatchPolicy::Prefix
+                    && beginning(uri, policy).starts_with(&permission.uri);
+                let matches = |uri: &String| matches(permission.match_policy, &permission.uri, uri);
+                !is_broader && !allows(permission, action) && reached.iter().any(matches)
+            })
         };
-        if allowed {
+        if allows(deciding, action) && (policy == MatchPolicy::Exact || !forbidden_within()) {
             Ok(deciding)
         } else {
             Err(error::NOT_AUTHORIZED)

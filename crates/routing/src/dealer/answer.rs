@@ -1,6 +1,7 @@
 //! YIELD and ERROR from a callee: RESULT and ERROR to the caller (WAMP advanced profile,
 //! "Progressive Call Results").
 
+use crosstie_wamp::uri::{self, UriCheck};
 use crosstie_wamp::{
     Dict, Message, MessageType, Payload, RequestId, ResultDetails, Serializer, YieldOptions,
 };
@@ -65,7 +66,18 @@ impl Dealer {
         let Some(key) = self.answered(context, from, invocation, MessageType::Error)? else {
             return Ok(());
         };
+        // Clients close a connection that brings them an error without a proper name.
+        if let Some(reason) = uri::check(error, UriCheck::Loose) {
+            return Err(Violation::new(format!("ERROR {error:?}: {reason}")));
+        }
         let call = self.end(context, key);
+        // Nor may a callee speak with the router's voice: what it says about the call, it says
+        // in attributes of its own.
+        let details: Dict = details
+            .iter()
+            .filter(|(key, _)| is_passed_on(key))
+            .cloned()
+            .collect();
         let message = |payload| Message::Error {
             request_type: MessageType::Call,
             request: call.request,
@@ -105,6 +117,13 @@ impl Dealer {
         }
         Ok(known)
     }
+}
+
+/// Whether an attribute is passed on unread, as the codec keeps them of other messages.
+fn is_passed_on(key: &str) -> bool {
+    ["ppt_", "enc_", "_"]
+        .iter()
+        .any(|prefix| key.starts_with(prefix))
 }
 
 /// What the caller is told in place of a RESULT or ERROR that it could not be sent. One whose

@@ -1,0 +1,213 @@
+//! The combining flush: one thread at a time sends for a connection, until nothing is left.
+//!
+//! `Out::sending` is that duty. Whoever sets it sends what is queued, and what is queued meanwhile.
+//! It is passed to a task when the socket is full, and when the others append as fast as this
+//! thread sends: it has connections of its own to serve.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::{io, mem};
+
+use parking_lot::Mutex;
+use tokio::io::Interest;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
+
+use crate::out::Phase;
+use crate::queue::Queue;
+use crate::{Connection, Filter, Stage, clock, readiness};
+
+/// Batches that a thread sends for one connection before it looks at the others.
+const BATCHES_MAX: usize = 16;
+
+/// How far sending came.
+#[derive(Clone, Copy)]
+pub(crate) enum Sent {
+    /// Nothing is left; the duty to send is given up.
+    All,
+    /// The socket takes no more.
+    SocketFull,
+    /// There is more, but it was for others' turn.
+    TurnOver,
+}
+
+/// Octets taken from a connection, and what has to be done to them before they are sent.
+struct Batch<'c> {
+    queue: Queue,
+    filter: Option<&'c Mutex<dyn Filter>>,
+    stage: Option<&'c Mutex<dyn Stage>>,
+    /// The stage says goodbye.
+    is_last: bool,
+}
+
+impl Connection {
+    /// Sends what is queued, as far as the socket takes it. Needs a tokio context.
+    pub fn flush(self: &Arc<Self>) {
+        {
+            let mut out = self.out.lock();
+            out.corked_by = 0;
+            out.stage_stirred = self.stage.is_some();
+            let is_idle = out.is_empty() && !out.stage_stirred && out.phase == Phase::Open;
+            if out.sending || is_idle || out.phase == Phase::Closed {
+                return;
+            }
+            out.sending = true;
+        }
+        match self.send_queued() {
+            Ok(Sent::All) => {}
+            Ok(unfinished) => {
+                tokio::spawn(send_on(Arc::clone(self), unfinished));
+            }
+            Err(_) => self.close(),
+        }
+    }
+
+    /// Sends until nothing is queued or the socket is full. The caller has the duty to send, and
+    /// keeps it unless everything was sent.
+    fn send_queued(&self) -> io::Result<Sent> {
+        for _ in 0..BATCHES_MAX {
+            let Some(batch) = self.next_batch() else {
+                return Ok(Sent::All);
+            };
+            let mut batch = batch.transformed()?;
+            let before = batch.len();
+            if self.send_batch(&mut batch)? {
+                continue;
+            }
+            let mut out = self.out.lock();
+            if out.phase == Phase::Closed {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            if !out.blocked || batch.len() < before {
+                out.taken_at_s = clock::now_s();
+            }
+            out.block(batch, &self.limits);
+            return Ok(Sent::SocketFull);
+        }
+        Ok(Sent::TurnOver)
+    }
+
+    /// What is to be sent next; when that is nothing, the duty to send ends here.
+    fn next_batch(&self) -> Option<Batch<'_>> {
+        let mut out = self.out.lock();
+        out.in_flight_bytes = 0;
+        let stage = self.stage();
+        let mut batch = Batch {
+            queue: Queue::default(),
+            filter: None,
+            stage,
+            is_last: false,
+        };
+        if let Some(rest) = out.rest.take() {
+            batch.queue = *rest;
+            batch.stage = None;
+        } else if let Some(unfiltered) = out.unfiltered.take() {
+            batch.queue = *unfiltered;
+        } else if !out.queue.is_empty() || out.stage_stirred {
+            batch.queue = mem::take(&mut out.queue);
+            // Looked up under the lock: a filter that is set from now on is for later octets.
+            batch.filter = self.filter.get().map(|filter| &**filter);
+            out.stage_stirred = false;
+        } else if out.phase == Phase::Finishing && stage.is_some() && !out.farewell_said {
+            out.farewell_said = true;
+            batch.is_last = true;
+        } else {
+            out.sending = false;
+            out.release(&self.limits);
+            if out.phase == Phase::Finishing {
+                self.socket.shut_down_write();
+            }
+            return None;
+        }
+        out.in_flight_bytes = batch.queue.len();
+        Some(batch)
+    }
+
+    /// Whether the socket took all of `batch`.
+    fn send_batch(&self, batch: &mut Queue) -> io::Result<bool> {
+        while !batch.is_empty() {
+            let sent = match batch.single() {
+                Some(octets) => self.socket.send(octets),
+                None => self.socket.send_slices(&batch.slices()),
+            };
+            match sent {
+                Ok(count) => batch.consume(count),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_ended(&self) -> bool {
+        self.out.lock().phase == Phase::Closed
+    }
+}
+
+impl Batch<'_> {
+    /// What the filter and the stage make of the octets; most connections have neither.
+    fn transformed(self) -> io::Result<Queue> {
+        let mut queue = self.queue;
+        if let Some(filter) = self.filter
+            && !queue.is_empty()
+        {
+            let mut filter = filter.lock();
+            queue = queue
+                .transformed(|octets, out| filter.send(octets, out))
+                .map_err(io::Error::other)?;
+        }
+        if let Some(stage) = self.stage {
+            let mut stage = stage.lock();
+            if self.is_last {
+                stage.finish();
+            }
+            queue = queue
+                .transformed(|octets, out| stage.send(octets, out))
+                .map_err(io::Error::other)?;
+        }
+        Ok(queue)
+    }
+}
+
+/// Goes on sending, when the socket has room or it is this connection's turn again.
+async fn send_on(connection: Arc<Connection>, mut sent: Sent) {
+    let mut registered = None;
+    loop {
+        let guard = match sent {
+            Sent::All => return,
+            Sent::TurnOver => {
+                tokio::task::yield_now().await;
+                None
+            }
+            Sent::SocketFull => match writable(&connection, &mut registered).await {
+                Ok(guard) => Some(guard),
+                // Out of descriptors: the receiver would wait for ever for octets it was promised.
+                Err(_) => return connection.close(),
+            },
+        };
+        if connection.is_ended() {
+            return;
+        }
+        sent = match connection.send_queued() {
+            Ok(sent) => sent,
+            Err(_) => return connection.close(),
+        };
+        if let (Sent::SocketFull, Some(mut guard)) = (sent, guard) {
+            guard.clear_ready();
+        }
+    }
+}
+
+/// Waits for room in the socket. A duplicate of the descriptor is registered for writability
+/// alone: the reader's registration stays for readability only, because a socket registered for
+/// both wakes its reader each time the peer takes octets out.
+async fn writable<'r>(
+    connection: &Connection,
+    registered: &'r mut Option<AsyncFd<OwnedFd>>,
+) -> io::Result<AsyncFdReadyGuard<'r, OwnedFd>> {
+    let writable = match registered.take() {
+        Some(writable) => writable,
+        None => readiness::register_owned(connection.socket.duplicate()?, Interest::WRITABLE)?,
+    };
+    registered.insert(writable).writable().await
+}
