@@ -181,7 +181,7 @@ class Abused:
         self.router = router
         self.witness = witness
         self.since = len(router.log)
-        self.faults = router.metrics()["crosstie_peer_faults_total"]
+        self.faults = router.metric("peer_faults_total")
 
     def address(self, transport: str) -> tuple[str, int]:
         """Return where the router listens."""
@@ -193,7 +193,7 @@ class Abused:
         assert line.text, line
         await_true(
             "the fault is counted",
-            lambda: self.router.metrics()["crosstie_peer_faults_total"] > self.faults,
+            lambda: self.router.metric("peer_faults_total") > self.faults,
         )
         return line
 
@@ -201,7 +201,7 @@ class Abused:
         """Wait until so many connections are left."""
         await_true(
             f"{count} connections are left",
-            lambda: self.router.metrics()["crosstie_connections"] == count,
+            lambda: self.router.metric("connections") == count,
         )
 
 

@@ -413,6 +413,12 @@ def test_a_reader_that_goes_away_is_no_error(running, url):
 # --- bench
 
 
+def expect_figures(done) -> None:
+    """On a busy machine a figure may not count, which the exit code says too; that is no fault."""
+    counts = done.returncode == 0
+    assert counts or (done.returncode == 1 and "not counted" in done.stdout), done.stderr
+
+
 def test_bench_rpc_prints_the_documents_line_and_a_table(tmp_path):
     file = tmp_path / "rpc.json"
     done = crosstie(
@@ -420,7 +426,7 @@ def test_bench_rpc_prints_the_documents_line_and_a_table(tmp_path):
         *("--placement", "free", "--json", file),
         cwd=tmp_path,
     )
-    assert done.returncode == 0, done.stderr
+    expect_figures(done)
     for name in ("WAMP-UDS-RawSocket-MessagePack", "WAMP-TCP-WebSocket-JSON"):
         line = rf"\[{name}\] - average round-trip time \(ms\): \d+\.\d+"
         assert re.search(line, done.stdout), done.stdout
@@ -442,7 +448,7 @@ def test_bench_rpc_of_somebody_elses_router(router, tmp_path):
         *("--serializer", "cbor", "--outstanding", "4", "--pairs", "2", "--payload", "100"),
         cwd=tmp_path,
     )
-    assert done.returncode == 0, done.stderr
+    expect_figures(done)
 
 
 def test_bench_says_how_to_get_a_missing_peer(tmp_path):
@@ -464,7 +470,7 @@ def test_bench_footprint(tmp_path):
         *("bench", "footprint", "--sessions", "10,60", "--starts", "2", "--json", file),
         cwd=tmp_path,
     )
-    assert done.returncode == 0, done.stderr
+    expect_figures(done)
     assert json.loads(file.read_text())["bench"] == "footprint"
 
 

@@ -105,8 +105,8 @@ def test_a_peer_that_does_not_answer_pings_is_closed(start_router, kind):
         octets = dead.receive_all()
         assert octets, "a ping came first"
         router.await_fault(0, dead.name)
-        assert router.metrics()["crosstie_connections_closed_for_silence_total"] == 1
-        assert router.metrics()['crosstie_realm_sessions{realm="realm1"}'] == 0
+        assert router.metric("connections_closed_for_silence_total") == 1
+        assert router.metric("realm_sessions", realm="realm1") == 0
 
 
 @pytest.mark.parametrize("kind", ["ws", "rs"])
@@ -133,13 +133,13 @@ def stalling(**more: int) -> dict:
     return config.plain(*transports, limits=limits)
 
 
-DROPPED = "crosstie_events_dropped_full_total"
+DROPPED = "events_dropped_full_total"
 
 
 def fill(router, publisher: RawSocket, topic: str) -> int:
     """Publish until whoever does not read gets nothing any more; return how many events."""
     published = 0
-    dropped = router.metrics()[DROPPED]
+    dropped = router.metric(DROPPED)
 
     def is_full() -> bool:
         # Not at the first one that is dropped: the system may still make room in the socket.
@@ -147,7 +147,7 @@ def fill(router, publisher: RawSocket, topic: str) -> int:
         for _ in range(64):
             publisher.publish(topic, published, "x" * 16_000)
             published += 1
-        before, dropped = dropped, router.metrics()[DROPPED]
+        before, dropped = dropped, router.metric(DROPPED)
         return dropped - before >= 64
 
     await_true("every event is dropped", is_full)
@@ -163,16 +163,16 @@ def test_a_subscriber_that_stops_reading_loses_events_and_nothing_else(start_rou
     ):
         stuck.subscribe("com.flood")
         published = fill(router, publisher, "com.flood")
-        assert router.metrics()["crosstie_queued_bytes"] <= 65_536 + 16_384
+        assert router.metric("queued_bytes") <= 65_536 + 16_384
         reader.round_trip()
         # It reads again: an unbroken beginning, then what came after there was room.
         seen = [stuck.hear(EVENT)[4][0]]
-        lost = router.metrics()[DROPPED]
+        lost = router.metric(DROPPED)
         while len(seen) < published - lost:
             seen.append(stuck.hear(EVENT)[4][0])
         assert seen == sorted(seen)
         assert seen[: len(seen) // 2] == list(range(len(seen) // 2))
-        await_true("the queue is empty", lambda: router.metrics()["crosstie_queued_bytes"] == 0)
+        await_true("the queue is empty", lambda: router.metric("queued_bytes") == 0)
         publisher.publish("com.flood", "again")
         assert stuck.hear(EVENT)[4] == ["again"]
 
@@ -207,7 +207,7 @@ def test_a_caller_that_stops_reading_is_closed_by_its_result(start_router):
         callee.say(YIELD, invocation[1], {}, ["x" * 60_000])
         await_true(
             "the caller is closed",
-            lambda: router.metrics()["crosstie_sessions_closed_for_refusal_total"] == 1,
+            lambda: router.metric("sessions_closed_for_refusal_total") == 1,
         )
         callee.round_trip()
 
@@ -220,9 +220,8 @@ def test_a_peer_that_never_reads_again_is_closed(start_router):
     ):
         stuck.subscribe("com.flood")
         fill(router, publisher, "com.flood")
-        sessions = 'crosstie_realm_sessions{realm="realm1"}'
-        await_true("it is closed", lambda: router.metrics()[sessions] == 1)
-        await_true("its queue is gone", lambda: router.metrics()["crosstie_queued_bytes"] == 0)
+        await_true("it is closed", lambda: router.metric("realm_sessions", realm="realm1") == 1)
+        await_true("its queue is gone", lambda: router.metric("queued_bytes") == 0)
         router.await_fault(0, stuck.name)
         publisher.round_trip()
 
@@ -240,7 +239,7 @@ def test_the_cap_over_all_queues(start_router):
         one.subscribe("com.flood")
         two.subscribe("com.flood")
         fill(router, publisher, "com.flood")
-        assert router.metrics()["crosstie_queued_bytes"] <= 200_000 + 2 * 16_384
+        assert router.metric("queued_bytes") <= 200_000 + 2 * 16_384
         publisher.round_trip()
 
 

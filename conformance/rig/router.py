@@ -109,14 +109,18 @@ class Router:
         """Return how many peers' faults the log has told so far."""
         return sum(line.is_fault for line in self.log)
 
-    def metrics(self) -> dict[str, float]:
-        """Return every sample of /metrics of the transport `tcp`, by name with labels."""
-        samples = {}
-        for line in self.page("/metrics").splitlines():
-            if line and not line.startswith("#"):
-                name, value = line.rsplit(" ", 1)
-                samples[name] = float(value)
-        return samples
+    def metric(self, name: str, **labels: str) -> float:
+        """Return a metric, added up over all of its samples that have these labels."""
+        wanted = {f'{key}="{value}"' for key, value in labels.items()}
+        sample = re.compile(rf"crosstie_{name}(?:\{{(.*)\}})? (\S+)")
+        found = [sample.fullmatch(line) for line in self.page("/metrics").splitlines()]
+        values = [
+            float(match[2])
+            for match in found
+            if match and wanted <= set((match[1] or "").split(","))
+        ]
+        assert values, f"there is no metric crosstie_{name} with {labels}"
+        return sum(values)
 
     def page(self, path: str, transport: str = "tcp") -> str:
         """Return the body of an HTTP page of a transport."""

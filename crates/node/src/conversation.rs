@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crosstie_config::{Auth, Ping, RawSocket, WebSocketOptions};
 use crosstie_transport::{Connection, Ended, Outcome, Protocol};
 use crosstie_wamp::framing::websocket::{self, DecoderConfig, MessageKind, Role};
-use crosstie_wamp::framing::{Framing, FramingError, Item, rawsocket};
+use crosstie_wamp::framing::{Framing, Item, rawsocket};
 use parking_lot::Mutex;
 
 use crate::compress::CompressFilter;
@@ -24,6 +24,8 @@ pub(crate) struct Conversation {
     listening: Arc<Listening>,
     connection: Arc<Connection>,
     watch: WatchKey,
+    /// There are as many connections as may be: this one is told so.
+    is_excess: bool,
     stage: Stage,
 }
 
@@ -41,14 +43,36 @@ struct Open {
     session: Session,
     batched: bool,
     manners: Arc<Manners>,
-    /// Until the session has joined, the handshake's time limit is on.
+    /// Until the session has joined, messages are short and the handshake's time limit is on.
     joined: bool,
+    message_bytes_max: u32,
 }
 
 /// The ends of messages in the input.
 enum Frames {
     RawSocket(rawsocket::Decoder),
     WebSocket(websocket::Decoder),
+}
+
+impl Frames {
+    fn set_message_bytes_max(&mut self, bytes_max: usize) {
+        match self {
+            Self::RawSocket(frames) => frames.set_length_max(bytes_max),
+            Self::WebSocket(frames) => frames.set_message_bytes_max(bytes_max),
+        }
+    }
+}
+
+impl Open {
+    fn limit_messages(&mut self) {
+        let bytes_max = self.message_bytes_max as usize;
+        let hello_max = if self.joined {
+            bytes_max
+        } else {
+            HELLO_BYTES_MAX
+        };
+        self.frames.set_message_bytes_max(bytes_max.min(hello_max));
+    }
 }
 
 /// How the connections of an endpoint are watched and closed.
@@ -92,13 +116,18 @@ const HELLO_BYTES_MAX: usize = 64 * 1024;
 const CLOSING_MAX: Duration = Duration::from_secs(2);
 
 impl Conversation {
-    pub(crate) fn new(listening: Arc<Listening>, connection: Arc<Connection>) -> Self {
+    pub(crate) fn new(
+        listening: Arc<Listening>,
+        connection: Arc<Connection>,
+        is_excess: bool,
+    ) -> Self {
         let watch = &listening.router.watch;
         let watch = watch.add(Arc::clone(&connection), listening.handshake_timeout);
         Self {
             listening,
             connection,
             watch,
+            is_excess,
             stage: Stage::Opening,
         }
     }
@@ -140,7 +169,7 @@ impl Conversation {
             return self.turn_away("this endpoint does not speak RawSocket", &[]);
         };
         let options = &endpoint.options;
-        let accepted = match listening.is_full() {
+        let accepted = match self.is_excess {
             false => rawsocket::ServerHandshake::accept(
                 handshake,
                 &options.serializers,
@@ -159,7 +188,14 @@ impl Conversation {
             message_bytes_max: accepted.peer_length_max as u32,
         };
         let frames = Frames::RawSocket(rawsocket::Decoder::new(accepted.receive_length_max));
-        self.open_session(frames, wire, false, &endpoint.auth, &endpoint.manners);
+        self.open_session(
+            frames,
+            wire,
+            false,
+            accepted.receive_length_max,
+            &endpoint.auth,
+            &endpoint.manners,
+        );
         Outcome::Continue {
             consumed: handshake.len(),
             wanted: 0,
@@ -179,7 +215,7 @@ impl Conversation {
             }
             return Some(Outcome::HandOver { consumed: 0 });
         }
-        if listening.is_full() {
+        if self.is_excess {
             return Some(self.reject(503, "there are as many connections as are allowed"));
         }
         Some(match upgrade::upgrade(&request, &listening.websockets) {
@@ -221,7 +257,14 @@ impl Conversation {
             message_bytes_max: u32::MAX,
         };
         let frames = Frames::WebSocket(websocket::Decoder::new(Role::Server, config));
-        self.open_session(frames, wire, *batched, &endpoint.auth, &endpoint.manners);
+        self.open_session(
+            frames,
+            wire,
+            *batched,
+            options.message_bytes_max,
+            &endpoint.auth,
+            &endpoint.manners,
+        );
         Outcome::Continue {
             consumed,
             wanted: 0,
@@ -233,6 +276,7 @@ impl Conversation {
         frames: Frames,
         wire: Wire,
         batched: bool,
+        message_bytes_max: usize,
         auth: &Arc<Auth>,
         manners: &Arc<Manners>,
     ) {
@@ -242,13 +286,15 @@ impl Conversation {
         };
         let session = Session::new(Arc::clone(&self.listening.router), Arc::clone(auth), peer);
         let manners = Arc::clone(manners);
-        let open = Open {
+        let mut open = Open {
             frames,
             session,
             batched,
             manners,
             joined: false,
+            message_bytes_max: u32::try_from(message_bytes_max).unwrap_or(u32::MAX),
         };
+        open.limit_messages();
         self.stage = Stage::Open(Box::new(open));
     }
 
@@ -259,7 +305,7 @@ impl Conversation {
 
     /// Ends a connection that never became a session.
     fn turn_away(&mut self, why: &str, last_words: &[u8]) -> Outcome {
-        match self.listening.is_full() {
+        match self.is_excess {
             true => report::session_refused(&self.connection, "connections_max", why),
             false => report::peer_fault(&self.connection, "handshake", why),
         }
@@ -312,15 +358,7 @@ impl Conversation {
                 Err(e) => open.session.frame_fault(&e, open.manners.fail_by_drop),
                 Ok(step) if step.consumed == 0 => {
                     let wanted = step.wanted;
-                    if !open.joined && wanted > HELLO_BYTES_MAX {
-                        let e = FramingError::TooLong {
-                            length: wanted as u64,
-                            length_max: HELLO_BYTES_MAX,
-                        };
-                        open.session.frame_fault(&e, open.manners.fail_by_drop)
-                    } else {
-                        return Outcome::Continue { consumed, wanted };
-                    }
+                    return Outcome::Continue { consumed, wanted };
                 }
                 Ok(step) => {
                     consumed += step.consumed;
@@ -345,6 +383,7 @@ impl Conversation {
             };
             if open.joined != open.session.is_joined() {
                 open.joined = !open.joined;
+                open.limit_messages();
                 match open.joined {
                     true => {
                         let framing = open.session.peer.wire.framing;
@@ -354,6 +393,8 @@ impl Conversation {
                     false => watch.opening(self.watch, self.listening.handshake_timeout),
                 }
             }
+            // One input may hold thousands of publications for thousands of subscribers.
+            crosstie_transport::relieve();
             if flow == Flow::Finish {
                 self.finish();
                 return Outcome::Continue {

@@ -138,12 +138,13 @@ impl Listening {
     fn admit(self: &Arc<Self>) -> Option<Admitted> {
         let here = self.connections.fetch_add(1, Ordering::Relaxed);
         let everywhere = self.router.count_in();
-        let admitted = Admitted {
-            listening: Arc::clone(self),
-        };
         let excess = here
             .saturating_sub(self.connections_max.saturating_sub(1))
             .max(everywhere.saturating_sub(self.router.connections_max.saturating_sub(1)));
+        let admitted = Admitted {
+            listening: Arc::clone(self),
+            is_excess: excess > 0,
+        };
         (excess <= TURNED_AWAY_MAX).then_some(admitted)
     }
 
@@ -154,17 +155,13 @@ impl Listening {
             .iter()
             .any(|endpoint| is_here(&endpoint.path))
     }
-
-    /// Whether there are more connections than may become sessions.
-    pub(crate) fn is_full(&self) -> bool {
-        self.connections.load(Ordering::Relaxed) > self.connections_max
-            || self.router.connections() > self.router.connections_max
-    }
 }
 
 /// A connection that is counted, for as long as this lives.
 struct Admitted {
     listening: Arc<Listening>,
+    /// It is one too many: it may see pages, but become no session.
+    is_excess: bool,
 }
 
 impl Drop for Admitted {
@@ -267,7 +264,11 @@ async fn serve(admitted: Admitted, socket: Socket, workers: Arc<Workers>) {
     let Some(connection) = connection(listening, socket) else {
         return;
     };
-    let mut conversation = Conversation::new(Arc::clone(listening), Arc::clone(&connection));
+    let mut conversation = Conversation::new(
+        Arc::clone(listening),
+        Arc::clone(&connection),
+        admitted.is_excess,
+    );
     let ended = pump(&connection, &mut conversation).await;
     conversation.handle_ended(&ended);
     drop(conversation);

@@ -223,3 +223,6 @@ pub(crate) mod spare {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

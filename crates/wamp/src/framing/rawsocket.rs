@@ -172,6 +172,11 @@ impl Decoder {
         }
     }
 
+    /// From the next message on `length_max` is taken, whatever was announced.
+    pub fn set_length_max(&mut self, length_max: usize) {
+        *self = Self::new(length_max);
+    }
+
     /// The item at the start of `input`, if it is there whole.
     #[inline]
     pub fn next<'b>(&'b mut self, input: &'b mut [u8]) -> Result<Step<'b>, FramingError> {

@@ -76,6 +76,11 @@ impl Decoder {
         }
     }
 
+    /// From the next message on this is the most octets of one.
+    pub fn set_message_bytes_max(&mut self, message_bytes_max: usize) {
+        self.config.message_bytes_max = message_bytes_max;
+    }
+
     /// The item at the start of `input`, if it is there whole.
     #[inline]
     pub fn next<'b>(&'b mut self, input: &'b mut [u8]) -> Result<Step<'b>, FramingError> {

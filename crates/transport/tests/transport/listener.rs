@@ -1,0 +1,215 @@
+//! Listening: whose path or port it is, and what accepted sockets are like.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::path::Path;
+use std::time::Duration;
+
+use crosstie_transport::{Endpoint, Listener, PeerAddress, TcpOptions};
+use rustix::net::sockopt;
+use tempfile::TempDir;
+
+use crate::rig::run;
+
+fn unix(path: &Path) -> Endpoint {
+    Endpoint::Unix {
+        path: path.to_owned(),
+        backlog: 16,
+    }
+}
+
+fn tcp(address: SocketAddr, options: TcpOptions) -> Endpoint {
+    Endpoint::Tcp { address, options }
+}
+
+fn loopback() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+#[test]
+fn a_path_may_be_what_is_nobodys() {
+    type Before = fn(&Path);
+    let cases: [(&str, Before); 2] = [
+        ("nothing is there", |_| {}),
+        ("a killed process left it", |path| {
+            drop(UnixListener::bind(path).expect("bound"));
+        }),
+    ];
+    for (what, before) in cases {
+        run(async {
+            let directory = TempDir::new().expect("a directory");
+            let path = directory.path().join("socket");
+            before(&path);
+            let listener = Listener::bind(unix(&path)).expect(what);
+            assert_eq!(listener.local_address().expect(what), None);
+            let _client = UnixStream::connect(&path).expect(what);
+            let socket = listener.accept().await.expect(what);
+            let us = std::process::id() as i32;
+            assert_eq!(socket.peer(), PeerAddress::Unix(Some(us)));
+            drop(listener);
+            assert!(!path.exists(), "{what}: is left behind");
+        });
+    }
+}
+
+#[test]
+fn a_path_may_not_be_somebodys() {
+    /// Makes something at the path and keeps it.
+    type Before = fn(&Path) -> Box<dyn std::any::Any>;
+    let cases: [(&str, Before, io::ErrorKind); 5] = [
+        (
+            "serves this socket",
+            |path| Box::new(UnixListener::bind(path).expect("bound")),
+            io::ErrorKind::AddrInUse,
+        ),
+        // So busy that it accepts nobody now.
+        (
+            "serves this socket",
+            |path| {
+                let listener = UnixListener::bind(path).expect("bound");
+                rustix::net::listen(&listener, 0).expect("listening");
+                let client = UnixStream::connect(path).expect("waits");
+                Box::new((listener, client))
+            },
+            io::ErrorKind::AddrInUse,
+        ),
+        (
+            "serves this socket",
+            |path| Box::new(UnixDatagram::bind(path).expect("bound")),
+            io::ErrorKind::AddrInUse,
+        ),
+        (
+            "is not a socket",
+            |path| {
+                std::fs::write(path, "precious").expect("written");
+                Box::new(())
+            },
+            io::ErrorKind::AlreadyExists,
+        ),
+        (
+            "is not a socket",
+            |path| {
+                std::fs::create_dir(path).expect("made");
+                Box::new(())
+            },
+            io::ErrorKind::AlreadyExists,
+        ),
+    ];
+    for (what, before, kind) in cases {
+        run(async {
+            let directory = TempDir::new().expect("a directory");
+            let path = directory.path().join("socket");
+            let kept = before(&path);
+            let e = Listener::bind(unix(&path)).expect_err(what);
+            assert_eq!(e.kind(), kind, "{e}");
+            let e = e.to_string();
+            let place = path.display().to_string();
+            assert!(e.contains(what) && e.contains(&place), "{e}");
+            assert!(path.exists(), "{what}: was removed");
+            drop(kept);
+        });
+    }
+}
+
+#[test]
+fn a_path_that_another_has_taken_over_is_left() {
+    run(async {
+        let directory = TempDir::new().expect("a directory");
+        let path = directory.path().join("socket");
+        let listener = Listener::bind(unix(&path)).expect("bound");
+        // Renamed, so that the new file cannot be given the same number.
+        std::fs::rename(&path, directory.path().join("old")).expect("renamed");
+        let other = UnixListener::bind(&path).expect("bound");
+        drop(listener);
+        let kind = std::fs::metadata(&path)
+            .expect("is still there")
+            .file_type();
+        assert!(kind.is_socket());
+        drop(other);
+    });
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    run(async {
+        let options = TcpOptions::default();
+        let first = Listener::bind(tcp(loopback(), options)).expect("bound");
+        let address = first.local_address().expect("has one").expect("has one");
+        assert_ne!(address.port(), 0);
+        let e = Listener::bind(tcp(address, options)).expect_err("is in use");
+        assert_eq!(e.kind(), io::ErrorKind::AddrInUse);
+        assert!(e.to_string().contains(&address.to_string()), "{e}");
+        drop(first);
+        Listener::bind(tcp(address, options)).expect("is free again");
+    });
+}
+
+#[test]
+fn a_shared_port_has_several_listeners() {
+    run(async {
+        let options = TcpOptions {
+            shared: true,
+            ..TcpOptions::default()
+        };
+        let first = Listener::bind(tcp(loopback(), options)).expect("bound");
+        let address = first.local_address().expect("has one").expect("has one");
+        Listener::bind(tcp(address, options)).expect("is shared");
+    });
+}
+
+#[test]
+fn accepted_sockets_have_the_listeners_options() {
+    let plain = TcpOptions {
+        user_timeout: Duration::ZERO,
+        keepalive: Duration::ZERO,
+        nodelay: false,
+        ..TcpOptions::default()
+    };
+    let forever = TcpOptions {
+        user_timeout: Duration::MAX,
+        keepalive: Duration::MAX,
+        ..TcpOptions::default()
+    };
+    // With user timeout (ms) and keepalive (idle s, interval s, probes), if any.
+    let cases = [
+        (TcpOptions::default(), 30_000, Some((30, 10, 3))),
+        (plain, 0, None),
+        (forever, i32::MAX as u32, Some((32_767, 10_923, 3))),
+    ];
+    for (options, user_timeout_ms, keepalive) in cases {
+        run(async {
+            let listener = Listener::bind(tcp(loopback(), options)).expect("bound");
+            let address = listener.local_address().expect("has one").expect("has one");
+            let client = TcpStream::connect(address).expect("connected");
+            let socket = listener.accept().await.expect("accepted");
+            let from = client.local_addr().expect("has one");
+            assert_eq!(socket.peer(), PeerAddress::Tcp(from));
+            assert_eq!(sockopt::tcp_nodelay(&socket), Ok(options.nodelay));
+            assert_eq!(sockopt::tcp_user_timeout(&socket), Ok(user_timeout_ms));
+            assert_eq!(sockopt::socket_keepalive(&socket), Ok(keepalive.is_some()));
+            if let Some((idle_s, interval_s, probes)) = keepalive {
+                let seconds = Duration::from_secs;
+                assert_eq!(sockopt::tcp_keepidle(&socket), Ok(seconds(idle_s)));
+                assert_eq!(sockopt::tcp_keepintvl(&socket), Ok(seconds(interval_s)));
+                assert_eq!(sockopt::tcp_keepcnt(&socket), Ok(probes));
+            }
+        });
+    }
+}
+
+#[test]
+fn everybody_who_waits_is_accepted() {
+    run(async {
+        let listener = Listener::bind(tcp(loopback(), TcpOptions::default())).expect("bound");
+        let address = listener.local_address().expect("has one").expect("has one");
+        for _ in 0..3 {
+            let clients: Vec<_> = (0..20).map(|_| TcpStream::connect(address)).collect();
+            for client in &clients {
+                assert!(client.is_ok());
+                listener.accept().await.expect("accepted");
+            }
+        }
+    });
+}

@@ -1,0 +1,12 @@
+//! The transport over real sockets: whatever the timing, octets arrive in order, once, and within
+//! their bounds.
+
+mod connection;
+mod cork;
+mod listener;
+mod pump;
+mod rig;
+mod stages;
+mod stream;
+mod tls;
+mod workers;

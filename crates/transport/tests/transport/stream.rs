@@ -1,0 +1,109 @@
+//! A connection as a stream: what a pump received before, reading, writing, the end.
+
+use crosstie_transport::{ConnectionStream, Refused, WorkerOptions, Workers};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::rig::{
+    ALERT, END, WRONG, append, generous, inverted, inverting, limits, pair, pair_with, pattern,
+    received, run, stream, waiting,
+};
+
+#[test]
+fn reads_what_was_received_before_then_what_comes() {
+    run(async {
+        for has_stage in [false, true] {
+            let stage = if has_stage { inverting() } else { None };
+            let (connection, peer) = pair_with(stage, &generous(), 1 << 16);
+            let mut ours =
+                ConnectionStream::new(connection, b"before ".to_vec()).expect("a stream");
+            let mut peer = stream(peer);
+            let octets = if has_stage {
+                [inverted(b"after"), vec![END]].concat()
+            } else {
+                b"after".to_vec()
+            };
+            peer.write_all(&octets).await.expect("sent");
+            if !has_stage {
+                peer.shutdown().await.expect("shut down");
+            }
+            let mut read = Vec::new();
+            ours.read_to_end(&mut read).await.expect("octets");
+            assert_eq!(read, b"before after");
+        }
+    });
+}
+
+/// More than the queue holds, to a peer that reads slowly: nothing is lost.
+#[test]
+fn writes_as_much_as_there_is() {
+    run(async {
+        for has_stage in [false, true] {
+            let limits = limits(10_000, 1 << 30);
+            let stage = if has_stage { inverting() } else { None };
+            let (connection, peer) = pair_with(stage, &limits, 1);
+            let mut ours = ConnectionStream::new(connection, Vec::new()).expect("a stream");
+            let octets = pattern(300_000);
+            let writing = async {
+                for portion in octets.chunks(4000) {
+                    ours.write_all(portion).await.expect("written");
+                }
+                ours.shutdown().await.expect("shut down");
+            };
+            let (mut read, ()) = tokio::join!(received(peer), writing);
+            if has_stage {
+                assert_eq!(read.pop(), Some(END));
+                read = inverted(&read);
+            }
+            assert!(read == octets, "other octets arrived than were written");
+            assert_eq!(limits.budget.used_bytes(), 0);
+        }
+    });
+}
+
+#[test]
+fn a_flush_waits_until_everything_was_sent() {
+    run(async {
+        let (connection, peer) = pair(&generous());
+        let mut ours = ConnectionStream::new(std::sync::Arc::clone(&connection), Vec::new())
+            .expect("a stream");
+        let flushing = tokio::spawn(async move {
+            ours.write_all(&pattern(100_000)).await.expect("written");
+            ours.flush().await.expect("sent");
+            assert_eq!(connection.queued_bytes(), 0);
+            drop(ours);
+            connection.close();
+        });
+        assert_eq!(received(peer).await.len(), 100_000);
+        flushing.await.expect("no panic");
+    });
+}
+
+#[test]
+fn a_peer_that_takes_nothing_is_given_up() {
+    let workers = Workers::start(WorkerOptions::default()).expect("threads");
+    run(async {
+        let (connection, _peer) = pair(&generous());
+        let mut ours = ConnectionStream::new(std::sync::Arc::clone(&connection), Vec::new())
+            .expect("a stream");
+        ours.write_all(&pattern(500_000)).await.expect("queued");
+        let e = ours.flush().await.expect_err("nobody reads");
+        assert_eq!(e.kind(), std::io::ErrorKind::TimedOut);
+        assert_eq!(append(&connection, b"x"), Err(Refused::Gone));
+        assert!(ours.write_all(b"x").await.is_err());
+    });
+    workers.stop();
+}
+
+#[test]
+fn a_stage_that_fails_says_why() {
+    run(async {
+        let (connection, peer) = pair_with(inverting(), &generous(), 1 << 16);
+        let mut ours = ConnectionStream::new(connection, Vec::new()).expect("a stream");
+        let mut peer_too = peer.try_clone().expect("a duplicate");
+        stream(peer).write_all(&[WRONG]).await.expect("sent");
+        let mut buffer = [0; 10];
+        let e = ours.read(&mut buffer).await.expect_err("is wrong");
+        assert_eq!(e.to_string(), "wrong");
+        assert_eq!(waiting(&mut peer_too), [ALERT]);
+    });
+}

@@ -1,0 +1,404 @@
+//! TLS end to end, against a client that drives the same library with blocking IO.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crosstie_transport::tls::{self, TlsFiles, TlsStage};
+use crosstie_transport::{Connection, ConnectionStream, Ended, Outcome, Protocol, pump};
+use parking_lot::Mutex;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, Issuer, KeyPair};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::rig::{append, generous, pair_with, pattern, run};
+
+type Client = StreamOwned<ClientConnection, UnixStream>;
+
+/// An authority, and what it signed for the server and for a client, in files.
+struct Papers {
+    directory: TempDir,
+    authority: CertificateDer<'static>,
+}
+
+impl Papers {
+    fn new() -> Self {
+        let directory = TempDir::new().expect("a directory");
+        let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let authority = CertifiedIssuer::self_signed(params, key).expect("a certificate");
+        let papers = Self {
+            authority: authority.der().clone(),
+            directory,
+        };
+        papers.write("authority.pem", &authority.pem());
+        for name in ["server", "client"] {
+            papers.sign(name, &authority);
+        }
+        papers
+    }
+
+    fn sign(&self, name: &str, authority: &Issuer<'_, KeyPair>) {
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("parameters");
+        let certificate = params.signed_by(&key, authority).expect("a certificate");
+        self.write(&format!("{name}.pem"), &certificate.pem());
+        self.write(&format!("{name}.key"), &key.serialize_pem());
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("written");
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn files(&self) -> TlsFiles {
+        TlsFiles {
+            certificate: self.path("server.pem"),
+            chain: Vec::new(),
+            key: self.path("server.key"),
+            client_authorities: Vec::new(),
+        }
+    }
+
+    /// Files that ask clients for certificates.
+    fn mutual(&self) -> TlsFiles {
+        TlsFiles {
+            client_authorities: vec![self.path("authority.pem")],
+            ..self.files()
+        }
+    }
+
+    /// A client that trusts the authority, or nobody, and may show a certificate.
+    fn client(&self, trusts: bool, shows: bool) -> ClientConfig {
+        let mut roots = RootCertStore::empty();
+        if trusts {
+            roots.add(self.authority.clone()).expect("added");
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_root_certificates(roots);
+        if !shows {
+            return builder.with_no_client_auth();
+        }
+        let certificate = CertificateDer::from_pem_file(self.path("client.pem"));
+        let key = PrivateKeyDer::from_pem_file(self.path("client.key"));
+        builder
+            .with_client_auth_cert(vec![certificate.expect("read")], key.expect("read"))
+            .expect("they match")
+    }
+}
+
+fn server(files: &TlsFiles) -> (Arc<Connection>, UnixStream) {
+    let config = tls::server_config(files).expect("good files");
+    let stage = TlsStage::server(config).expect("a session");
+    let stage = Some(Box::new(Mutex::new(stage)) as Box<Mutex<dyn crosstie_transport::Stage>>);
+    let (connection, peer) = pair_with(stage, &generous(), 1);
+    peer.set_nonblocking(false).expect("blocking");
+    (connection, peer)
+}
+
+fn client(config: ClientConfig, peer: UnixStream) -> Client {
+    let name = ServerName::try_from("localhost").expect("a name");
+    let session = ClientConnection::new(Arc::new(config), name).expect("a session");
+    StreamOwned::new(session, peer)
+}
+
+/// Runs a client where blocking is allowed.
+fn beside<T: Send + 'static>(action: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    spawn_blocking(action)
+}
+
+/// Sends back what it is sent; says goodbye after so many octets.
+struct Echo {
+    connection: Arc<Connection>,
+    left: usize,
+}
+
+impl Protocol for Echo {
+    fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
+        if append(&self.connection, input).is_err() {
+            return Outcome::Close;
+        }
+        self.left = self.left.saturating_sub(input.len());
+        if self.left == 0 {
+            self.connection.finish();
+        }
+        Outcome::Continue {
+            consumed: input.len(),
+            wanted: 0,
+        }
+    }
+}
+
+/// Serves until the peer is done, then says goodbye as a node does.
+async fn echo(connection: &Arc<Connection>, left: usize) -> Ended {
+    let mut protocol = Echo {
+        connection: Arc::clone(connection),
+        left,
+    };
+    let ended = pump(connection, &mut protocol).await;
+    if matches!(ended, Ended::ByPeer { .. }) {
+        connection.finish();
+    }
+    ended
+}
+
+#[test]
+fn octets_come_back_and_both_say_goodbye() {
+    let papers = Papers::new();
+    for length in [1, 16_384, 16_385, 1_000_000] {
+        for server_ends in [false, true] {
+            run(async {
+                let (connection, peer) = server(&papers.files());
+                let mut client = client(papers.client(true, false), peer);
+                let asking = beside(move || {
+                    let octets = pattern(length);
+                    client.write_all(&octets).expect("sent");
+                    client.flush().expect("sent");
+                    let mut echoed = vec![0; length];
+                    client.read_exact(&mut echoed).expect("received");
+                    assert!(echoed == octets);
+                    if !server_ends {
+                        client.conn.send_close_notify();
+                        client.flush().expect("sent");
+                    }
+                    // Without a goodbye this is an error.
+                    let mut rest = Vec::new();
+                    client.read_to_end(&mut rest).expect("a goodbye");
+                    assert_eq!(rest, b"");
+                    if server_ends {
+                        client.conn.send_close_notify();
+                        client.flush().expect("our side still receives");
+                    }
+                });
+                let left = if server_ends { length } else { usize::MAX };
+                let ended = echo(&connection, left).await;
+                assert!(
+                    matches!(ended, Ended::ByPeer { unconsumed: 0 }),
+                    "{ended:?}"
+                );
+                asking.await.expect("no panic");
+                connection.close();
+            });
+        }
+    }
+}
+
+/// What is queued before the handshake, however much, is sent after it.
+#[test]
+fn octets_wait_for_the_handshake() {
+    let papers = Papers::new();
+    for length in [1, 65_536, 500_000] {
+        run(async {
+            let (connection, peer) = server(&papers.files());
+            assert_eq!(append(&connection, &pattern(length)), Ok(()));
+            connection.flush();
+            let mut client = client(papers.client(true, false), peer);
+            let asking = beside(move || {
+                let mut octets = vec![0; length];
+                client.read_exact(&mut octets).expect("received");
+                assert!(octets == pattern(length));
+                client.conn.send_close_notify();
+                client.flush().expect("sent");
+            });
+            echo(&connection, usize::MAX).await;
+            asking.await.expect("no panic");
+        });
+    }
+}
+
+/// The server must neither wait for nor stumble over what follows a goodbye.
+#[test]
+fn octets_behind_a_goodbye_are_not_read() {
+    let papers = Papers::new();
+    for behind in [1, 5000, 100_000] {
+        run(async {
+            let (connection, peer) = server(&papers.files());
+            let mut client = client(papers.client(true, false), peer);
+            let asking = beside(move || {
+                client.write_all(b"last words").expect("sent");
+                client.flush().expect("sent");
+                let mut echoed = [0; 10];
+                client.read_exact(&mut echoed).expect("received");
+                client.conn.send_close_notify();
+                let mut octets = Vec::new();
+                client.conn.write_tls(&mut octets).expect("written");
+                octets.extend(pattern(behind));
+                // The server may be gone before it has taken everything.
+                let _ = client.sock.write_all(&octets);
+                client.sock.shutdown(Shutdown::Write).expect("shut down");
+            });
+            let ended = echo(&connection, usize::MAX).await;
+            assert!(
+                matches!(ended, Ended::ByPeer { unconsumed: 0 }),
+                "{ended:?}"
+            );
+            connection.close();
+            asking.await.expect("no panic");
+        });
+    }
+}
+
+/// Handshakes that fail, and what the server says was wrong.
+#[test]
+fn a_handshake_that_fails_ends_with_an_alert() {
+    let papers = Papers::new();
+    /// A record of this type is an alert.
+    const ALERT: u8 = 21;
+    let greetings: [&[u8]; 3] = [
+        b"GET / HTTP/1.1\r\n\r\n",
+        &[0x7f, 0xf5, 0, 0, 0, 0, 0, 0],
+        &[22, 3, 1, 0, 4, 1, 0, 0, 0],
+    ];
+    for greeting in greetings {
+        run(async {
+            let (connection, mut peer) = server(&papers.files());
+            peer.write_all(greeting).expect("sent");
+            let ended = echo(&connection, usize::MAX).await;
+            assert!(
+                matches!(ended, Ended::StageFailed(_)),
+                "{greeting:?}: {ended:?}"
+            );
+            connection.close();
+            let mut answer = Vec::new();
+            peer.read_to_end(&mut answer).expect("received");
+            assert_eq!(answer.first(), Some(&ALERT), "{greeting:?}: {answer:?}");
+        });
+    }
+}
+
+#[test]
+fn who_is_not_trusted_is_told_so() {
+    let papers = Papers::new();
+    // Whether clients must show a certificate, whether ours trusts the server, whether it shows
+    // one, and what it is told.
+    let cases = [
+        (false, true, false, Ok(())),
+        (false, false, false, Err("UnknownIssuer")),
+        (true, true, true, Ok(())),
+        (true, true, false, Err("CertificateRequired")),
+    ];
+    for (must_show, trusts, shows, expected) in cases {
+        run(async {
+            let files = if must_show {
+                papers.mutual()
+            } else {
+                papers.files()
+            };
+            let (connection, peer) = server(&files);
+            let mut client = client(papers.client(trusts, shows), peer);
+            let asking = beside(move || -> io::Result<()> {
+                client.write_all(b"x")?;
+                client.read_exact(&mut [0])?;
+                client.conn.send_close_notify();
+                client.flush()
+            });
+            let ended = echo(&connection, usize::MAX).await;
+            connection.close();
+            let asked = asking.await.expect("no panic");
+            match expected {
+                Ok(()) => {
+                    asked.expect("is trusted");
+                    assert!(matches!(ended, Ended::ByPeer { .. }), "{ended:?}");
+                }
+                Err(why) => {
+                    let e = format!("{:?}", asked.expect_err("is not trusted"));
+                    assert!(e.contains(why), "expected {why}, got {e}");
+                    assert!(matches!(ended, Ended::StageFailed(_)), "{ended:?}");
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn a_stream_over_tls() {
+    let papers = Papers::new();
+    run(async {
+        let (connection, peer) = server(&papers.files());
+        let mut client = client(papers.client(true, false), peer);
+        let asking = beside(move || {
+            client.write_all(b"question").expect("sent");
+            client.conn.send_close_notify();
+            client.flush().expect("sent");
+            let mut answer = Vec::new();
+            client.read_to_end(&mut answer).expect("a goodbye");
+            answer
+        });
+        let mut stream = ConnectionStream::new(connection, Vec::new()).expect("a stream");
+        let mut question = Vec::new();
+        stream.read_to_end(&mut question).await.expect("received");
+        assert_eq!(question, b"question");
+        stream.write_all(&pattern(300_000)).await.expect("queued");
+        stream.shutdown().await.expect("sent");
+        assert!(asking.await.expect("no panic") == pattern(300_000));
+    });
+}
+
+#[test]
+fn bad_files_are_named() {
+    let papers = Papers::new();
+    papers.write("empty.pem", "");
+    let with = |certificate: &str, key: &str, authority: Option<&str>| TlsFiles {
+        certificate: papers.path(certificate),
+        chain: Vec::new(),
+        key: papers.path(key),
+        client_authorities: authority
+            .map(|name| papers.path(name))
+            .into_iter()
+            .collect(),
+    };
+    let cases = [
+        (
+            with("none.pem", "server.key", None),
+            "none.pem",
+            "certificates in PEM",
+        ),
+        (
+            with("empty.pem", "server.key", None),
+            "empty.pem",
+            "found none",
+        ),
+        (
+            with("server.pem", "none.key", None),
+            "none.key",
+            "a private key in PEM",
+        ),
+        (
+            with("server.pem", "empty.pem", None),
+            "empty.pem",
+            "a private key in PEM",
+        ),
+        (
+            with("server.pem", "client.key", None),
+            "server.pem",
+            "certificate and key",
+        ),
+        (
+            with("server.pem", "server.key", Some("none.pem")),
+            "none.pem",
+            "certificates in PEM",
+        ),
+    ];
+    for (files, name, what) in cases {
+        let e = tls::server_config(&files)
+            .expect_err("a bad file")
+            .to_string();
+        assert!(
+            e.contains(name) && e.contains(what),
+            "expected {name}: {what}; got {e}"
+        );
+    }
+}

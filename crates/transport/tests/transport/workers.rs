@@ -1,0 +1,178 @@
+//! Threads: who runs where, and that a stop ends everything.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crosstie_transport::{
+    Connection, Endpoint, Listener, Outcome, Protocol, WorkerOptions, Workers, pump,
+};
+use tempfile::TempDir;
+
+use crate::rig::{append, generous};
+
+fn workers(threads: usize) -> Arc<Workers> {
+    let options = WorkerOptions {
+        threads,
+        ..WorkerOptions::default()
+    };
+    Arc::new(Workers::start(options).expect("threads"))
+}
+
+fn thread_name() -> String {
+    std::thread::current().name().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn tasks_are_dealt_in_turn() {
+    for threads in [1, 3] {
+        let workers = workers(threads);
+        assert_eq!(workers.count(), threads);
+        let (sender, names) = mpsc::channel();
+        for _ in 0..2 * threads {
+            let sender = sender.clone();
+            workers.spawn(async move { sender.send(thread_name()).expect("is waited for") });
+        }
+        let dealt: Vec<_> = (0..2 * threads)
+            .map(|_| names.recv().expect("a name"))
+            .collect();
+        let names_of_all: BTreeSet<_> = dealt.iter().cloned().collect();
+        assert_eq!(names_of_all.len(), threads, "{dealt:?}");
+
+        let first = sender.clone();
+        workers.spawn_first(async move { first.send(thread_name()).expect("is waited for") });
+        assert_eq!(names.recv().expect("a name"), "worker0");
+        workers.spawn_keeper(async move {
+            tokio::time::sleep(Duration::ZERO).await;
+            sender.send(thread_name()).expect("is waited for");
+        });
+        assert_eq!(names.recv().expect("a name"), "keeper");
+    }
+}
+
+#[test]
+fn no_threads_are_one() {
+    assert_eq!(workers(0).count(), 1);
+}
+
+struct Echo(Arc<Connection>);
+
+impl Protocol for Echo {
+    fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
+        let _ = append(&self.0, input);
+        Outcome::Continue {
+            consumed: input.len(),
+            wanted: 0,
+        }
+    }
+}
+
+/// Accepts on the first thread and serves on all, holding the threads and `token` as it does.
+fn serve(workers: &Arc<Workers>, listener: Listener, token: &Arc<()>) {
+    let (dealing, token) = (Arc::clone(workers), Arc::clone(token));
+    workers.spawn_first(async move {
+        while let Ok(socket) = listener.accept().await {
+            let connection = Arc::new(Connection::new(socket, None, generous()));
+            let token = Arc::clone(&token);
+            dealing.spawn(async move {
+                pump(&connection, &mut Echo(Arc::clone(&connection))).await;
+                drop(token);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_stop_ends_everything() {
+    let directory = TempDir::new().expect("a directory");
+    let path = directory.path().join("socket");
+    let token = Arc::new(());
+    let workers = workers(2);
+    let endpoint = Endpoint::Unix {
+        path: path.clone(),
+        backlog: 16,
+    };
+    let listener = workers
+        .enter_first(|| Listener::bind(endpoint))
+        .expect("bound");
+    serve(&workers, listener, &token);
+    let held = Arc::clone(&token);
+    let waiting = workers.spawn_keeper(async move {
+        let _held = held;
+        std::future::pending::<()>().await;
+    });
+
+    let mut clients: Vec<_> = (0..5)
+        .map(|_| UnixStream::connect(&path).expect("connected"))
+        .collect();
+    for client in &mut clients {
+        client.write_all(b"hello").expect("sent");
+        let mut echoed = [0; 5];
+        client.read_exact(&mut echoed).expect("received");
+        assert_eq!(&echoed, b"hello");
+    }
+
+    workers.stop();
+    assert_eq!(Arc::strong_count(&token), 1, "a task is left");
+    assert_eq!(Arc::strong_count(&workers), 1, "a task is left");
+    assert!(waiting.is_finished());
+    assert!(!path.exists(), "the path is left");
+    for client in &mut clients {
+        let mut rest = Vec::new();
+        client.read_to_end(&mut rest).expect("the end");
+        assert_eq!(rest, b"");
+    }
+    // Once more does no harm, nor does a task that comes too late.
+    workers.stop();
+    let late = Arc::clone(&token);
+    workers.spawn(async move { drop(late) });
+    assert_eq!(Arc::strong_count(&token), 1);
+}
+
+#[test]
+fn threads_may_be_dropped_by_one_of_them() {
+    let workers = workers(2);
+    let (sender, done) = mpsc::channel();
+    let held = Arc::clone(&workers);
+    let (told, go) = tokio::sync::oneshot::channel();
+    workers.spawn_first(async move {
+        let _ = go.await;
+        drop(held);
+        sender.send(()).expect("is waited for");
+    });
+    drop(workers);
+    told.send(()).expect("is waited for");
+    done.recv().expect("did not wait for itself");
+}
+
+#[test]
+fn a_thread_that_polls_still_serves() {
+    let directory = TempDir::new().expect("a directory");
+    let path = directory.path().join("socket");
+    let workers = Arc::new(
+        Workers::start(WorkerOptions {
+            threads: 1,
+            busy_poll: Duration::from_millis(1),
+        })
+        .expect("threads"),
+    );
+    let endpoint = Endpoint::Unix {
+        path: path.clone(),
+        backlog: 16,
+    };
+    let listener = workers
+        .enter_first(|| Listener::bind(endpoint))
+        .expect("bound");
+    serve(&workers, listener, &Arc::new(()));
+    let mut client = UnixStream::connect(&path).expect("connected");
+    for number in 0..100u8 {
+        client.write_all(&[number]).expect("sent");
+        let mut echoed = [0];
+        client.read_exact(&mut echoed).expect("received");
+        assert_eq!(echoed, [number]);
+    }
+    workers.stop();
+}
