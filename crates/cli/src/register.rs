@@ -10,6 +10,7 @@ use crosstie_client::{
     ApplicationError, Arguments, Invocation, InvocationPolicy, RegisterError, RegisterOptions,
     Value, args,
 };
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 use tokio::sync::Notify;
@@ -226,9 +227,11 @@ async fn pipe(command: &str, procedure: &str, input: &[u8]) -> anyhow::Result<Ou
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        .process_group(0)
         .kill_on_drop(true)
         .spawn()
         .context("cannot run sh")?;
+    let _group = Group(child.id());
     let stdin = child.stdin.take();
     let feeding = async {
         if let Some(mut stdin) = stdin {
@@ -249,6 +252,23 @@ async fn pipe(command: &str, procedure: &str, input: &[u8]) -> anyhow::Result<Ou
         output: String::from_utf8_lossy(&output).into_owned(),
         complaint: String::from_utf8_lossy(&complaint?).into_owned(),
     })
+}
+
+/// A shell and what it started, by the shell's process id. It is killed when nobody waits for its
+/// answer any more; of a command that has ended, what it left in the background goes too.
+struct Group(Option<u32>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let leader = self
+            .0
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(Pid::from_raw);
+        if let Some(leader) = leader {
+            // Mostly there is nobody left.
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
 }
 
 /// Reads one octet more than the most, then closes the pipe: a command that goes on printing is

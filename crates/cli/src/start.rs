@@ -27,8 +27,8 @@ pub(crate) struct StartArguments {
     #[arg(long, value_name = "PATH", conflicts_with = "config")]
     socket: Option<PathBuf>,
     /// Threads of each router worker; by default one per core that the process may use.
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
     /// Let one thread poll its sockets for so long after each input before it sleeps: lower
     /// latency for a busy core.
     #[arg(long, value_name = "MICROSECONDS", num_args = 0..=1, default_missing_value = "50")]
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
     let (config, directory) = configuration(arguments)?;
     // Before anything listens: a signal that comes early must not kill the process outright.
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
+        .enable_all()
         .build()?;
     let signals = {
         let _context = runtime.enter();
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
                 info!("Node ended");
                 ExitCode::SUCCESS
             }
-            signal = signals.next() => {
+            Ok(signal) = second_signal() => {
                 warn!("Received {signal} again: ending at once");
                 // What still says goodbye is not waited for.
                 std::process::exit(1)
@@ -79,6 +79,12 @@ pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
         }
     });
     Ok(exit_code)
+}
+
+/// A signal that is meant: one that reaches a whole group of processes may come several times.
+async fn second_signal() -> anyhow::Result<&'static str> {
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    Ok(Signals::catch()?.next().await)
 }
 
 fn configuration(arguments: &StartArguments) -> anyhow::Result<(Config, PathBuf)> {
@@ -99,7 +105,7 @@ fn configuration(arguments: &StartArguments) -> anyhow::Result<(Config, PathBuf)
         let Worker::Router(router) = worker else {
             continue;
         };
-        router.threads = arguments.threads.or(router.threads);
+        router.threads = arguments.threads.map(usize::from).or(router.threads);
         router.busy_poll |= arguments.busy_poll.is_some();
         for transport in &mut router.transports {
             match (&mut transport.endpoint, arguments.listen, &arguments.socket) {
