@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from rig.links import ALL, CLIENTS, Link, available
 
 ECHO = {"do": "echo"}

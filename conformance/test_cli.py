@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from rig import config
 from rig.router import binary
 from rig.waiting import DEADLINE_S

@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 
 import pytest
+
 from rig import config
 from rig.plain import Plain
 from rig.rawsocket import RawSocket

@@ -1,6 +1,7 @@
 """Joining and leaving over every link."""
 
 import pytest
+
 from rig.puppet import WampError
 
 
