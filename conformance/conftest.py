@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
 from rig import certificates, config, links
 from rig.links import Link
 from rig.plain import Plain

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from rig.links import ALL, CLIENTS, Link, available
 
 ECHO = {"do": "echo"}

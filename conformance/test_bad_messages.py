@@ -8,7 +8,6 @@ import struct
 import cbor2
 import msgpack
 import pytest
-
 from rig.rawsocket import RawSocket
 from rig.session import CALL, ERROR, HELLO, INVOCATION, PUBLISH, ROLES, SUBSCRIBE, VIOLATION
 from rig.websocket import TEXT, WebSocket

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 
 import pytest
-
 from rig import config
 from rig.plain import Plain
 from rig.websocket import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, WebSocket

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from rig.rawsocket import RawSocket
 from rig.session import CALL, EVENT, INVOCATION, PUBLISH, RESULT, YIELD
 

@@ -1,7 +1,6 @@
 """Calls over every link: arguments, results, errors, progress."""
 
 import pytest
-
 from rig.links import only
 from rig.puppet import WampError, failure, result
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from rig import config
 from rig.router import binary
 from rig.waiting import DEADLINE_S

@@ -6,7 +6,6 @@ import urllib.error
 import urllib.request
 
 import pytest
-
 from rig import config
 from rig.plain import Plain
 from rig.rawsocket import RawSocket

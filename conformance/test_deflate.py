@@ -5,7 +5,6 @@ from __future__ import annotations
 import zlib
 
 import pytest
-
 from rig import config
 from rig.links import CLIENTS, SERIALIZERS, Link
 from rig.websocket import WebSocket

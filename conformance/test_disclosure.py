@@ -1,7 +1,6 @@
 """`disclose_me`, which only autobahn-js says; who is told, and in which words."""
 
 import pytest
-
 from rig.rawsocket import RawSocket
 from rig.session import CALL, EVENT, INVOCATION, PUBLISH
 

@@ -1,7 +1,6 @@
 """Publishing over every link: who gets an event, and what is in it."""
 
 import pytest
-
 from conftest import DISCLOSED, FORBIDDEN
 from rig.links import Link, only
 from rig.puppet import WampError

@@ -1,7 +1,6 @@
 """Registrations over every link: exclusive, shared, by pattern, and who is told who calls."""
 
 import pytest
-
 from conftest import DISCLOSED, FORBIDDEN
 from rig.puppet import WampError
 

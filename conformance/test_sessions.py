@@ -1,7 +1,6 @@
 """Joining and leaving over every link."""
 
 import pytest
-
 from rig.puppet import WampError
 
 

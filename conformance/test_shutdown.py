@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 
 import pytest
-
 from rig import config
 from rig.links import CLIENTS, Link
 from rig.rawsocket import RawSocket

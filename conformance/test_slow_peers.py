@@ -6,7 +6,6 @@ The limits are set short, and what is awaited is always the router's own act, ne
 from __future__ import annotations
 
 import pytest
-
 from rig import config
 from rig.links import CLIENTS, Link
 from rig.plain import Plain
