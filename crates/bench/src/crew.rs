@@ -7,13 +7,16 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Instant;
 
-use crate::worker::{Instruction, Order, Report, SUBCOMMAND};
+use serde::Serialize;
+
+use crate::place::Place;
+use crate::worker::{SUBCOMMAND, Said};
 
 /// A number of workers with one stream of reports.
-pub struct Crew {
+pub struct Crew<R> {
     workers: Vec<Worker>,
-    sender: Sender<(usize, Report)>,
-    reports: Receiver<(usize, Report)>,
+    sender: Sender<(usize, R)>,
+    reports: Receiver<(usize, R)>,
 }
 
 struct Worker {
@@ -21,7 +24,7 @@ struct Worker {
     input: Option<ChildStdin>,
 }
 
-impl Default for Crew {
+impl<R> Default for Crew<R> {
     fn default() -> Self {
         let (sender, reports) = mpsc::channel();
         Self {
@@ -32,11 +35,18 @@ impl Default for Crew {
     }
 }
 
-impl Crew {
-    /// Starts one more worker and says which it is in this crew.
-    pub fn hire(&mut self, executable: &Path, order: &Order) -> io::Result<usize> {
+impl<R: Said> Crew<R> {
+    /// Starts one more worker in `role` and says which it is in this crew.
+    pub fn hire(
+        &mut self,
+        executable: &Path,
+        role: &str,
+        place: &Place,
+        order: &impl Serialize,
+    ) -> io::Result<usize> {
         let mut child = Command::new(executable)
-            .arg(SUBCOMMAND)
+            .args([SUBCOMMAND, role])
+            .arg(serde_json::to_string(place)?)
             .arg(serde_json::to_string(order)?)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -48,9 +58,8 @@ impl Crew {
             thread::spawn(move || {
                 let mut done = false;
                 for line in BufReader::new(output).lines().map_while(Result::ok) {
-                    let report = serde_json::from_str(&line).unwrap_or_else(|_| Report::Failed {
-                        why: format!("it said `{line}`"),
-                    });
+                    let report = serde_json::from_str(&line)
+                        .unwrap_or_else(|_| R::failed(format!("it said `{line}`")));
                     done |= report.is_last();
                     if sender.send((at, report)).is_err() {
                         return;
@@ -58,7 +67,7 @@ impl Crew {
                 }
                 if !done {
                     let why = "it ended without a word".to_owned();
-                    let _ = sender.send((at, Report::Failed { why }));
+                    let _ = sender.send((at, R::failed(why)));
                 }
             });
         }
@@ -67,15 +76,15 @@ impl Crew {
     }
 
     /// The next report of any worker; `None` when there is none until `deadline`.
-    pub fn next(&self, deadline: Instant) -> Option<(usize, Report)> {
+    pub fn next(&self, deadline: Instant) -> Option<(usize, R)> {
         let patience = deadline.saturating_duration_since(Instant::now());
         self.reports.recv_timeout(patience).ok()
     }
 
     /// Tells one worker something. That it is gone shows in its reports.
-    pub fn tell(&mut self, at: usize, instruction: Instruction) {
+    pub fn tell(&mut self, at: usize, instruction: &impl Serialize) {
         if let Some(input) = &mut self.workers[at].input
-            && let Ok(mut line) = serde_json::to_string(&instruction)
+            && let Ok(mut line) = serde_json::to_string(instruction)
         {
             line.push('\n');
             let _ = input.write_all(line.as_bytes());

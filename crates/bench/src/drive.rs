@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::{Latencies, Recorded};
-use crate::worker::{Report, WorkerError};
+use crate::worker::WorkerError;
 
 /// The peer of a loop: something that answers operations in order.
 pub trait Exchange {
@@ -157,11 +157,11 @@ pub struct Driven {
     pub traffic: Traffic,
 }
 
-/// Runs the loop; `report` is given the average of every batch.
+/// Runs the loop; `report` is given the average of every batch in milliseconds.
 pub fn drive(
     exchange: &mut impl Exchange,
     load: &Load,
-    report: &mut dyn FnMut(Report),
+    report: &mut dyn FnMut(f64),
 ) -> Result<Driven, WorkerError> {
     let (start, end) = (
         instant_at(load.window.start_ns),
@@ -254,7 +254,7 @@ impl Batches {
         }
     }
 
-    fn count(&mut self, nanoseconds: u64, now: Instant, report: &mut dyn FnMut(Report)) {
+    fn count(&mut self, nanoseconds: u64, now: Instant, report: &mut dyn FnMut(f64)) {
         self.counted += 1;
         self.sum_ns += nanoseconds;
         if self.counted < self.size {
@@ -264,9 +264,7 @@ impl Batches {
             true => now.duration_since(self.begun).as_nanos() as f64,
             false => self.sum_ns as f64,
         };
-        report(Report::Batch {
-            average_ms: total_ns / self.counted as f64 / 1e6,
-        });
+        report(total_ns / self.counted as f64 / 1e6);
         (self.counted, self.sum_ns) = (0, 0);
         // Saying so is not part of the next batch.
         self.begun = Instant::now();

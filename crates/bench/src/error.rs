@@ -13,7 +13,7 @@ pub enum BenchError {
     #[error("{0}")]
     Options(String),
     #[error("{name} could not be started: {why}")]
-    Router { name: &'static str, why: String },
+    Server { name: String, why: String },
     #[error("a worker of the bench: {0}")]
     Worker(#[from] crate::worker::WorkerError),
     /// Idle sessions could not be opened, or did not stay.

@@ -11,7 +11,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::pipe::Pipe;
 use crate::target::Target;
-use crate::worker::{Instruction, Report, WorkerError, say};
+use crate::worker::{Said, WorkerError, say};
+
+pub(crate) const ROLE: &str = "holder";
+
+/// What a holder says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Report {
+    Ready,
+    /// This many sessions are held now.
+    Holding {
+        sessions: usize,
+    },
+    /// It cannot go on.
+    Failed {
+        why: String,
+    },
+}
+
+impl Said for Report {
+    fn failed(why: String) -> Self {
+        Self::Failed { why }
+    }
+
+    fn is_last(&self) -> bool {
+        matches!(self, Self::Failed { .. })
+    }
+}
+
+/// What a holder is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Instruction {
+    /// Open more, up to this many.
+    Hold { sessions: usize },
+}
 
 /// What a holder is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,7 +85,7 @@ pub fn hold(order: &HolderOrder) -> Result<(), WorkerError> {
     .map_err(io::Error::from)?;
     let mut sessions: Vec<Option<Pipe>> = Vec::new();
     let mut events = Vec::with_capacity(1024);
-    say(&Report::Ready { endpoint: None });
+    say(&Report::Ready);
     loop {
         events.clear();
         match epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), None) {
@@ -66,12 +99,11 @@ pub fn hold(order: &HolderOrder) -> Result<(), WorkerError> {
                 if input.lock().read_line(&mut line)? == 0 {
                     return Ok(());
                 }
-                if let Instruction::Hold { sessions: wanted } = serde_json::from_str(&line)? {
-                    grow(&epoll, &mut sessions, order, wanted)?;
-                    say(&Report::Holding {
-                        sessions: sessions.iter().flatten().count(),
-                    });
-                }
+                let Instruction::Hold { sessions: wanted } = serde_json::from_str(&line)?;
+                grow(&epoll, &mut sessions, order, wanted)?;
+                say(&Report::Holding {
+                    sessions: sessions.iter().flatten().count(),
+                });
                 continue;
             }
             let Some(session) = usize::try_from(at).ok().and_then(|at| sessions.get_mut(at)) else {

@@ -10,7 +10,8 @@ use crate::accounting::{CpuTime, Memory, machine_busy};
 use crate::crew::Crew;
 use crate::drive::{Driven, Faults, Traffic, Window, monotonic_ns};
 use crate::histogram::{Latencies, Rtt};
-use crate::worker::{Instruction, Order, Report, Role};
+use crate::place::Place;
+use crate::rpc::worker::{Instruction, ROLE, Report, Role};
 
 /// The two ends of one pair.
 #[derive(Clone, Debug)]
@@ -25,7 +26,7 @@ pub struct Plan<'a> {
     pub executable: &'a Path,
     pub ends: &'a [Ends],
     /// Where the ends run.
-    pub cores: &'a [usize],
+    pub place: &'a Place,
     /// The subject: the router's processes, or the relay.
     pub subject: &'a [u32],
     pub warm_up: Duration,
@@ -81,7 +82,7 @@ pub fn run(plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Round {
 
 /// Callees come first in the crew, callers after them.
 struct Attempt {
-    crew: Crew,
+    crew: Crew<Report>,
     pairs: usize,
 }
 
@@ -104,12 +105,8 @@ impl Attempt {
         role: impl Fn(&Ends) -> &Role,
     ) -> Result<(), String> {
         for ends in plan.ends {
-            let order = Order {
-                cores: plan.cores.to_vec(),
-                role: role(ends).clone(),
-            };
             self.crew
-                .hire(plan.executable, &order)
+                .hire(plan.executable, ROLE, plan.place, role(ends))
                 .map_err(|error| format!("{what}: {error}"))?;
         }
         let deadline = Instant::now() + PATIENCE;
@@ -131,7 +128,7 @@ impl Attempt {
             end_ns: start_ns + plan.measured.as_nanos() as u64,
         };
         for caller in self.pairs..2 * self.pairs {
-            self.crew.tell(caller, Instruction::Go(window));
+            self.crew.tell(caller, &Instruction::Go(window));
         }
         let drivers = self.crew.processes();
         let mut findings = Findings {
@@ -171,7 +168,7 @@ struct Findings<'a> {
 
 impl Findings<'_> {
     /// Takes one report; false when none came in time.
-    fn take_one(&mut self, crew: &Crew, deadline: Instant) -> Result<bool, String> {
+    fn take_one(&mut self, crew: &Crew<Report>, deadline: Instant) -> Result<bool, String> {
         match crew.next(deadline) {
             None => return Ok(false),
             Some((_, Report::Batch { average_ms })) => (self.on_batch)(average_ms),

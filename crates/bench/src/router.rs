@@ -3,16 +3,16 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
-
-use rustix::process::{Pid, Signal, kill_process};
 
 use crate::case::{Case, Socket};
 use crate::error::BenchError;
-use crate::socket::{Stream, free_address};
+use crate::place::Place;
+use crate::placement::allowed_cores;
+use crate::server::{ServerProcess, guarded};
+use crate::socket::free_address;
 use crate::target::{Endpoint, Target};
-use crate::worker::{GUARD, SUBCOMMAND};
 
 /// The realm of every router that the bench starts.
 pub const REALM: &str = "realm1";
@@ -69,7 +69,7 @@ impl Listening {
 
 /// Our own router, running.
 pub struct Router {
-    pub process: RouterProcess,
+    pub process: ServerProcess,
     pub listening: Listening,
 }
 
@@ -77,8 +77,8 @@ impl Router {
     /// Starts it, bound to die with the bench, and waits until both its sockets accept.
     pub fn start(options: &RouterOptions, directory: &Path) -> Result<Self, BenchError> {
         let listening = Listening::in_directory(directory)?;
-        let mut command = Command::new(&options.executable);
-        command.args([SUBCOMMAND, GUARD]).arg(&options.executable);
+        let place = Place::on(&allowed_cores()?);
+        let mut command = guarded(&options.executable, &place, &options.executable);
         command.args(start_arguments(options, &listening));
         Self::spawn(command, listening)
     }
@@ -97,7 +97,7 @@ impl Router {
     }
 
     fn spawn(command: Command, listening: Listening) -> Result<Self, BenchError> {
-        let mut process = RouterProcess::spawn(command, "crosstie")?;
+        let mut process = ServerProcess::spawn(command, "crosstie")?;
         for endpoint in listening.endpoints() {
             process.wait_until_it_accepts(&endpoint, Duration::from_secs(10))?;
         }
@@ -122,76 +122,6 @@ fn start_arguments(options: &RouterOptions, listening: &Listening) -> Vec<String
         arguments.push("--busy-poll".to_owned());
     }
     arguments
-}
-
-/// A router's first process; ended when this is dropped.
-pub struct RouterProcess {
-    child: Child,
-    name: &'static str,
-}
-
-impl RouterProcess {
-    /// Where its standard error goes is the command's own affair.
-    pub fn spawn(mut command: Command, name: &'static str) -> Result<Self, BenchError> {
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .map_err(|error| BenchError::Router {
-                name,
-                why: error.to_string(),
-            })?;
-        Ok(Self { child, name })
-    }
-
-    /// Waits for a connection to succeed.
-    pub fn wait_until_it_accepts(
-        &mut self,
-        endpoint: &Endpoint,
-        patience: Duration,
-    ) -> Result<(), BenchError> {
-        let deadline = Instant::now() + patience;
-        let fail = |name, why| Err(BenchError::Router { name, why });
-        loop {
-            let Err(error) = Stream::connect(endpoint) else {
-                return Ok(());
-            };
-            if let Some(status) = self.child.try_wait()? {
-                return fail(self.name, format!("it ended before it listened ({status})"));
-            }
-            if Instant::now() > deadline {
-                let seconds = patience.as_secs();
-                return fail(self.name, format!("{endpoint} for {seconds} s: {error}"));
-            }
-            // Short against the few milliseconds of a start, long against a connection's cost.
-            std::thread::sleep(Duration::from_micros(100));
-        }
-    }
-
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Whether it still runs.
-    pub fn is_alive(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
-    }
-}
-
-impl Drop for RouterProcess {
-    fn drop(&mut self) {
-        if let Some(process) = Pid::from_raw(self.child.id().cast_signed())
-            && self.is_alive()
-        {
-            let _ = kill_process(process, Signal::TERM);
-            let deadline = Instant::now() + Duration::from_secs(10);
-            while self.is_alive() && Instant::now() < deadline {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 #[cfg(test)]

@@ -21,12 +21,12 @@ use crate::crew::Crew;
 use crate::directory;
 use crate::error::BenchError;
 use crate::histogram::Spread;
-use crate::holder::{self, HolderOrder};
+use crate::holder::{self, HolderOrder, Instruction, Report};
 use crate::machine::Machine;
+use crate::place::Place;
 use crate::placement::allowed_cores;
 use crate::report::json::{Build, Frame, Row, metrics, write};
 use crate::router::{Router, RouterOptions};
-use crate::worker::{Instruction, Order, Report, Role};
 
 /// Everything that can be asked of the bench.
 #[derive(Clone, Debug)]
@@ -253,7 +253,7 @@ impl Bench {
         Ok(Held { case, idle, steps })
     }
 
-    fn holders(&self, case: Case, router: &Router) -> Result<Vec<Crew>, BenchError> {
+    fn holders(&self, case: Case, router: &Router) -> Result<Vec<Crew<Report>>, BenchError> {
         let most = self.options.sessions.last().copied().unwrap_or(0);
         let count = most.div_ceil(SESSIONS_PER_HOLDER.min(holder::sessions_max()));
         let mut holders = Vec::new();
@@ -264,13 +264,10 @@ impl Bench {
                 shared_topic: self.options.shared_topic,
                 topic_prefix: format!("crosstie.bench.p{}.h{at}", std::process::id()),
             };
-            let order = Order {
-                cores: self.cores.clone(),
-                role: Role::Holder(order),
-            };
             let mut holder = Crew::default();
-            holder.hire(&self.router.executable, &order)?;
-            expect(&holder, |report| matches!(report, Report::Ready { .. }))?;
+            let place = Place::on(&self.cores);
+            holder.hire(&self.router.executable, holder::ROLE, &place, &order)?;
+            expect(&holder, |report| *report == Report::Ready)?;
             holders.push(holder);
         }
         Ok(holders)
@@ -283,11 +280,11 @@ fn source(at: usize) -> Ipv4Addr {
 }
 
 /// Shares `sessions` out among the holders and waits until they are held.
-fn grow(holders: &mut [Crew], sessions: usize) -> Result<(), BenchError> {
+fn grow(holders: &mut [Crew<Report>], sessions: usize) -> Result<(), BenchError> {
     let count = holders.len();
     for (at, holder) in holders.iter_mut().enumerate() {
         let share = sessions / count + usize::from(at < sessions % count);
-        holder.tell(0, Instruction::Hold { sessions: share });
+        holder.tell(0, &Instruction::Hold { sessions: share });
         expect(holder, |report| {
             *report == Report::Holding { sessions: share }
         })?;
@@ -295,7 +292,7 @@ fn grow(holders: &mut [Crew], sessions: usize) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn expect(holder: &Crew, expected: impl Fn(&Report) -> bool) -> Result<(), BenchError> {
+fn expect(holder: &Crew<Report>, expected: impl Fn(&Report) -> bool) -> Result<(), BenchError> {
     match holder.next(Instant::now() + PATIENCE) {
         Some((_, report)) if expected(&report) => Ok(()),
         Some((_, Report::Failed { why })) => Err(BenchError::Holder(why)),

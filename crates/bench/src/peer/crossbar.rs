@@ -13,10 +13,12 @@ use serde_json::{Value, json};
 use super::StartedPeer;
 use crate::case::{Case, Socket};
 use crate::error::BenchError;
-use crate::router::{REALM, RouterProcess};
+use crate::place::Place;
+use crate::placement::allowed_cores;
+use crate::router::REALM;
+use crate::server::{ServerProcess, guarded};
 use crate::socket::free_address;
 use crate::target::{Endpoint, Target};
-use crate::worker::{GUARD, SUBCOMMAND};
 
 /// It starts in three to five seconds where nothing else runs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -37,22 +39,22 @@ pub(super) fn start(
     }
     let config = serde_json::to_vec_pretty(&node_config(&targets)).map_err(std::io::Error::from)?;
     fs::write(node.join("config.json"), config)?;
-    let mut command = Command::new(executable);
-    command.args([SUBCOMMAND, GUARD]).arg(&crossbar);
+    let place = Place::on(&allowed_cores()?);
+    let mut command = guarded(executable, &place, &crossbar);
     command
         .args(["start", "--loglevel", "warn", "--cbdir"])
         .arg(&node);
     // It says a lot at every start; that matters only when it does not start.
     let log = node.join("crossbar.log");
     command.stderr(fs::File::create(&log)?);
-    let mut process = RouterProcess::spawn(command, "crossbar")?;
+    let mut process = ServerProcess::spawn(command, "crossbar")?;
     for (_, target) in &targets {
         process
             .wait_until_it_accepts(&target.endpoint, PATIENCE)
             .map_err(|error| {
                 let why = format!("{error}; its last words: {}", last_words(&log));
-                BenchError::Router {
-                    name: "crossbar",
+                BenchError::Server {
+                    name: "crossbar".to_owned(),
                     why,
                 }
             })?;

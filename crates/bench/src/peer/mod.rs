@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use crate::case::{Case, ParseError};
 use crate::error::BenchError;
-use crate::router::RouterProcess;
+use crate::server::ServerProcess;
 use crate::target::Target;
 
 /// A router that the bench knows how to start.
@@ -69,6 +69,6 @@ impl FromStr for Peer {
 pub struct StartedPeer {
     pub version: String,
     /// The process that was started; the others are its descendants.
-    pub process: RouterProcess,
+    pub process: ServerProcess,
     pub targets: Vec<(Case, Target)>,
 }

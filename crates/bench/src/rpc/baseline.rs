@@ -4,22 +4,23 @@ use std::time::{Duration, Instant};
 
 use super::Bench;
 use super::subjects::procedure;
+use super::worker::{LoadOrder, ROLE, Report, Role};
 use crate::case::{Case, Socket};
 use crate::crew::Crew;
 use crate::error::BenchError;
 use crate::floor::{FloorOrder, Lengths, reference};
+use crate::place::Place;
 use crate::placement::{Cores, Placement};
 use crate::relay::{RelayOrder, Waiting};
 use crate::report::table::number;
 use crate::round::{Ends, Plan, run};
 use crate::summary::Measured;
 use crate::target::Endpoint;
-use crate::worker::{LoadOrder, Order, Report, Role};
 
 /// A running relay and what its ends are started with.
 pub(super) struct Baseline {
     /// Ends with this.
-    _crew: Crew,
+    _crew: Crew<Report>,
     pub(super) processes: Vec<u32>,
     pub(super) ends: Vec<Ends>,
     waiting: Waiting,
@@ -78,11 +79,8 @@ impl Baseline {
             lengths,
         };
         let mut crew = Crew::default();
-        let order = Order {
-            cores: cores.router.clone(),
-            role: Role::Relay(order),
-        };
-        crew.hire(&bench.executable, &order)?;
+        let place = Place::on(&cores.router);
+        crew.hire(&bench.executable, ROLE, &place, &Role::Relay(order))?;
         let endpoint = match crew.next(Instant::now() + Duration::from_secs(10)) {
             Some((
                 _,
@@ -92,8 +90,8 @@ impl Baseline {
             )) => endpoint,
             other => {
                 let why = format!("{other:?}");
-                return Err(BenchError::Router {
-                    name: "the floor's relay",
+                return Err(BenchError::Server {
+                    name: "the floor's relay".to_owned(),
                     why,
                 });
             }
@@ -128,10 +126,11 @@ impl Baseline {
 
     /// The median round trip of a short round.
     fn probe(&self, bench: &Bench, cores: &Cores) -> f64 {
+        let place = Place::on(&cores.clients);
         let plan = Plan {
             warm_up: PROBE_WARM_UP,
             measured: PROBE,
-            ..bench.plan(&self.ends, cores, &self.processes)
+            ..bench.plan(&self.ends, &place, &self.processes)
         };
         run(&plan, &mut |_| {}).metrics.rtt_us.p50
     }

@@ -12,6 +12,7 @@ mod options;
 mod present;
 mod section;
 mod subjects;
+pub(crate) mod worker;
 
 pub use options::RpcOptions;
 
@@ -27,6 +28,7 @@ use crate::directory;
 use crate::document;
 use crate::error::BenchError;
 use crate::machine::Machine;
+use crate::place::Place;
 use crate::placement::{Cores, Placement, allowed_cores, bind_this_thread};
 use crate::report::json::{Frame, Row, write};
 use crate::round::{Ends, Plan, Round, run};
@@ -157,7 +159,8 @@ impl Bench {
                 // The floor comes second: beside the router, before any peer.
                 if floor.rounds.len() == at {
                     self.announce("floor", &format!("{case} {placement}"), at);
-                    let plan = self.plan(&baseline.ends, &cores, &baseline.processes);
+                    let place = Place::on(&cores.clients);
+                    let plan = self.plan(&baseline.ends, &place, &baseline.processes);
                     floor.rounds.push(run(&plan, &mut |_| {}));
                     self.progress.inc(1);
                 }
@@ -184,7 +187,8 @@ impl Bench {
     ) -> Round {
         self.announce(&subject.name, what, at);
         let ends = subject.ends(&self.options, at);
-        let plan = self.plan(&ends, cores, &subject.processes);
+        let place = Place::on(&cores.clients);
+        let plan = self.plan(&ends, &place, &subject.processes);
         let round = run(&plan, &mut |average_ms| {
             if let Some(prefix) = &prefix {
                 let line = document::line(prefix, average_ms);
@@ -198,11 +202,11 @@ impl Bench {
         round
     }
 
-    fn plan<'a>(&'a self, ends: &'a [Ends], cores: &'a Cores, subject: &'a [u32]) -> Plan<'a> {
+    fn plan<'a>(&'a self, ends: &'a [Ends], place: &'a Place, subject: &'a [u32]) -> Plan<'a> {
         Plan {
             executable: &self.executable,
             ends,
-            cores: &cores.clients,
+            place,
             subject,
             warm_up: Duration::from_secs_f64(self.options.warm_up_seconds),
             measured: Duration::from_secs_f64(self.options.seconds),

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::worker::{LoadOrder, Role};
 use super::{Bench, RpcOptions};
 use crate::accounting::process_tree;
 use crate::caller::PairOrder;
@@ -14,7 +15,6 @@ use crate::round::Ends;
 use crate::router::{Router, RouterOptions};
 use crate::socket::Stream;
 use crate::target::Target;
-use crate::worker::{LoadOrder, Role};
 
 /// One router in one case.
 #[derive(Debug)]
@@ -100,8 +100,8 @@ impl Subjects {
         if let Some(router) = &mut self.router {
             if !router.process.is_alive() {
                 let why = "it ended while it was measured".to_owned();
-                return Err(BenchError::Router {
-                    name: "crosstie",
+                return Err(BenchError::Server {
+                    name: "crosstie".to_owned(),
                     why,
                 });
             }

@@ -1,29 +1,20 @@
-//! `crosstie bench …`: the instruments.
+//! `crosstie bench rpc`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Subcommand;
 use crosstie_bench::case::Case;
-use crosstie_bench::footprint::{FootprintOptions, footprint};
 use crosstie_bench::peer::Peer;
 use crosstie_bench::placement::Placement;
-use crosstie_bench::report::json::Build;
 use crosstie_bench::rpc::{RpcOptions, rpc};
 use crosstie_bench::target::Url;
 use crosstie_wamp::Serializer;
 
-#[derive(Subcommand)]
-pub(crate) enum Bench {
-    /// The round trip of a call, beside the machine's floor and the source document's figures.
-    Rpc(Box<RpcArguments>),
-    /// Start-up time, idle memory, memory per idle session, size of the binary.
-    Footprint(FootprintArguments),
-}
+use super::{build, counts};
 
 /// Starts a router, and callers and callees as processes of their own.
 #[derive(clap::Args)]
-pub(crate) struct RpcArguments {
+pub(crate) struct Arguments {
     /// SOCKET-TRANSPORT-SERIALIZER, as in uds-rawsocket-msgpack or tcp-websocket-json (the
     /// default: these two); may be repeated.
     #[arg(long = "case", value_name = "CASE")]
@@ -75,49 +66,12 @@ pub(crate) struct RpcArguments {
     router_threads: usize,
 }
 
-#[derive(clap::Args)]
-pub(crate) struct FootprintArguments {
-    /// Numbers of sessions to hold, growing; memory per session is between the first and the
-    /// last.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "1000,5000,10000,15000",
-        value_name = "N,…"
-    )]
-    sessions: Vec<usize>,
-    /// Starts to take the time of.
-    #[arg(long, default_value_t = 10, value_name = "N")]
-    starts: usize,
-    /// As in bench rpc; may be repeated.
-    #[arg(long = "case", value_name = "CASE")]
-    cases: Vec<Case>,
-    /// Threads of the router that is started.
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    router_threads: usize,
-    /// Write every round to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    Ok(counts(rpc(arguments.into())?.is_valid()))
 }
 
-pub(crate) fn run(bench: Bench) -> anyhow::Result<ExitCode> {
-    let counts = match bench {
-        Bench::Rpc(arguments) => rpc((*arguments).into())?.is_valid(),
-        Bench::Footprint(arguments) => {
-            footprint(arguments.into())?;
-            true
-        }
-    };
-    // A script must notice a figure that does not count without reading the table.
-    Ok(if counts {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
-}
-
-impl From<RpcArguments> for RpcOptions {
-    fn from(arguments: RpcArguments) -> Self {
+impl From<Arguments> for RpcOptions {
+    fn from(arguments: Arguments) -> Self {
         Self {
             build: build(),
             cases: arguments.cases,
@@ -138,27 +92,6 @@ impl From<RpcArguments> for RpcOptions {
             router_threads: arguments.router_threads,
             ..Self::default()
         }
-    }
-}
-
-impl From<FootprintArguments> for FootprintOptions {
-    fn from(arguments: FootprintArguments) -> Self {
-        Self {
-            build: build(),
-            sessions: arguments.sessions,
-            starts: arguments.starts,
-            cases: arguments.cases,
-            router_threads: arguments.router_threads,
-            json: arguments.json,
-            ..Self::default()
-        }
-    }
-}
-
-fn build() -> Build {
-    Build {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: env!("CROSSTIE_COMMIT").to_owned(),
     }
 }
 

@@ -1,0 +1,142 @@
+//! The processes of `bench rpc`: callers, callees, and the relay and ends of the floor.
+
+use std::io::{self, BufRead};
+use std::thread;
+
+use serde::{Deserialize, Serialize};
+
+use crate::callee::Callee;
+use crate::caller::{Caller, PairOrder};
+use crate::drive::{Driven, Exchange, Load, Traffic, Window, drive};
+use crate::floor::{self, FloorCaller, FloorOrder};
+use crate::pipe::PATIENCE;
+use crate::relay::{RelayOrder, serve_round};
+use crate::socket::Listener;
+use crate::target::Endpoint;
+use crate::worker::{Said, WorkerError, instruction, say};
+
+pub(crate) const ROLE: &str = "rpc";
+
+/// One process's part.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Role {
+    Relay(RelayOrder),
+    Caller(PairOrder, LoadOrder),
+    Callee(PairOrder),
+    FloorCaller(FloorOrder, LoadOrder),
+    FloorCallee(FloorOrder),
+}
+
+/// A caller's load; its window comes later, with [`Instruction::Go`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadOrder {
+    pub outstanding: usize,
+    pub batch: u64,
+}
+
+/// What such a process says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Report {
+    /// Connected, joined, registered, listening: whatever comes before the load.
+    Ready { endpoint: Option<Endpoint> },
+    /// One batch of the document's.
+    Batch { average_ms: f64 },
+    /// A caller's findings.
+    Driven(Driven),
+    /// A callee's findings.
+    Served(Traffic),
+    /// It cannot go on.
+    Failed { why: String },
+}
+
+impl Said for Report {
+    fn failed(why: String) -> Self {
+        Self::Failed { why }
+    }
+
+    fn is_last(&self) -> bool {
+        matches!(
+            self,
+            Self::Driven(_) | Self::Served(_) | Self::Failed { .. }
+        )
+    }
+}
+
+/// What a caller is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Instruction {
+    /// Begin.
+    Go(Window),
+}
+
+pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
+    match role {
+        Role::Relay(order) => {
+            let (listener, endpoint) = Listener::bind(&order.endpoint)?;
+            say(&Report::Ready {
+                endpoint: Some(endpoint),
+            });
+            loop {
+                serve_round(&listener, &order)?;
+            }
+        }
+        Role::Caller(order, load) => {
+            let mut caller = Caller::join(&order)?;
+            let driven = drive_when_told(&mut caller, load)?;
+            // What was measured stands, however the router takes the farewell.
+            let _ = caller.leave();
+            say(&Report::Driven(driven));
+            Ok(())
+        }
+        Role::Callee(order) => {
+            let callee = Callee::register(&order)?;
+            at_the_end_of_input(callee.leaver()?);
+            say(&Report::Ready { endpoint: None });
+            say(&Report::Served(callee.serve()?));
+            Ok(())
+        }
+        Role::FloorCaller(order, load) => {
+            let stream = order.connect(true)?;
+            stream.limit_waiting(Some(PATIENCE))?;
+            let driven = drive_when_told(&mut FloorCaller::new(stream, order.lengths), load)?;
+            say(&Report::Driven(driven));
+            Ok(())
+        }
+        Role::FloorCallee(order) => {
+            let stream = order.connect(false)?;
+            let leaving = stream.try_clone()?;
+            at_the_end_of_input(move || leaving.shut_down());
+            say(&Report::Ready { endpoint: None });
+            say(&Report::Served(floor::callee(&stream, order.lengths)?));
+            Ok(())
+        }
+    }
+}
+
+fn drive_when_told(exchange: &mut impl Exchange, load: LoadOrder) -> Result<Driven, WorkerError> {
+    say(&Report::Ready { endpoint: None });
+    let Some(Instruction::Go(window)) = instruction()? else {
+        return Ok(Driven::default());
+    };
+    let load = Load {
+        outstanding: load.outstanding,
+        batch: load.batch,
+        window,
+        operations_max: u64::MAX,
+    };
+    drive(exchange, &load, &mut |average_ms| {
+        say(&Report::Batch { average_ms });
+    })
+}
+
+/// Runs `leave` on a thread of its own when the bench closes this worker's standard input.
+fn at_the_end_of_input(leave: impl FnOnce() + Send + 'static) {
+    thread::spawn(move || {
+        for line in io::stdin().lock().lines() {
+            if line.is_err() {
+                break;
+            }
+        }
+        leave();
+    });
+}

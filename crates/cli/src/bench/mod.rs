@@ -1,0 +1,41 @@
+//! `crosstie bench …`: the instruments.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use crosstie_bench::report::json::Build;
+
+mod footprint;
+mod rpc;
+
+#[derive(Subcommand)]
+pub(crate) enum Bench {
+    /// The round trip of a call, beside the machine's floor and the source document's figures.
+    Rpc(Box<rpc::Arguments>),
+    /// Start-up time, idle memory, memory per idle session, size of the binary.
+    Footprint(footprint::Arguments),
+}
+
+pub(crate) fn run(bench: Bench) -> anyhow::Result<ExitCode> {
+    match bench {
+        Bench::Rpc(arguments) => rpc::run(*arguments),
+        Bench::Footprint(arguments) => footprint::run(arguments),
+    }
+}
+
+/// A script must notice a figure that does not count without reading the table.
+fn counts(valid: bool) -> ExitCode {
+    if valid {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// What stands in every results file about this program.
+fn build() -> Build {
+    Build {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: env!("CROSSTIE_COMMIT").to_owned(),
+    }
+}
