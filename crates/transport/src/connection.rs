@@ -7,13 +7,13 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::{fmt, mem};
+use std::{fmt, future, mem};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::out::{Out, Phase};
-use crate::{ConnectionLimits, Filter, PeerAddress, Refused, Socket, Stage, clock, cork};
+use crate::{ConnectionLimits, Filter, Meter, PeerAddress, Refused, Socket, Stage, clock, cork};
 
 /// A socket with its queue. Shared by all who send to it; its reader is [`crate::pump`].
 pub struct Connection {
@@ -23,6 +23,7 @@ pub struct Connection {
     /// Set before the connection is shared, if at all; boxed because most have none.
     pub(crate) stage: Option<Box<Mutex<dyn Stage>>>,
     pub(crate) filter: OnceLock<Box<Mutex<dyn Filter>>>,
+    pub(crate) meter: Option<Arc<Meter>>,
     /// Seconds since the worker's start at which something was last received.
     received_at_s: AtomicU32,
 }
@@ -39,9 +40,16 @@ impl Connection {
             limits,
             stage,
             filter: OnceLock::new(),
+            meter: None,
             out: Mutex::default(),
             received_at_s: AtomicU32::new(0),
         }
+    }
+
+    /// Has `meter` count what goes through the socket.
+    pub fn with_meter(mut self, meter: Arc<Meter>) -> Self {
+        self.meter = Some(meter);
+        self
     }
 
     /// Queues what `write` appends, to be sent when the current input has been handled.
@@ -115,7 +123,12 @@ impl Connection {
         self.out.lock().phase != Phase::Open
     }
 
-    /// Ready when nothing is left to send, or the connection is closed. One task may wait.
+    /// Waits until nothing is left to send, or the connection is closed. One task may wait.
+    pub async fn sent(&self) {
+        future::poll_fn(|cx| self.poll_sent(cx)).await;
+    }
+
+    /// The same, by hand.
     pub(crate) fn poll_sent(&self, cx: &Context<'_>) -> Poll<()> {
         let mut out = self.out.lock();
         if !out.sending || out.phase == Phase::Closed {

@@ -13,8 +13,9 @@ use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
 use crate::out::Phase;
+use crate::pump::is_transient;
 use crate::queue::Queue;
-use crate::{Connection, Filter, Stage, clock, readiness};
+use crate::{Connection, Filter, Refused, Stage, clock, readiness};
 
 /// Batches that a thread sends for one connection before it looks at the others.
 const BATCHES_MAX: usize = 16;
@@ -52,12 +53,64 @@ impl Connection {
             }
             out.sending = true;
         }
+        self.fulfil_duty();
+    }
+
+    /// Sends `octets` as they are, without a copy, if nothing waits before them; what the socket
+    /// does not take is queued. Needs a tokio context.
+    pub fn send(self: &Arc<Self>, octets: &[u8]) -> Result<(), Refused<()>> {
+        if !self.take_duty_if_idle()? {
+            self.append(|out| {
+                out.extend_from_slice(octets);
+                Ok(())
+            })?;
+            self.flush();
+            return Ok(());
+        }
+        let sent = match self.socket.send(octets) {
+            Ok(count) => count,
+            Err(e) if is_transient(&e) => 0,
+            Err(_) => {
+                self.close();
+                return Err(Refused::Gone);
+            }
+        };
+        self.note_sent(sent);
+        if let Some(rest @ [_, ..]) = octets.get(sent..) {
+            let mut out = self.out.lock();
+            if out.phase == Phase::Closed {
+                return Err(Refused::Gone);
+            }
+            out.rest = Some(Box::new(Queue::of(rest)));
+        }
+        self.fulfil_duty();
+        Ok(())
+    }
+
+    /// Takes the duty to send if octets may go past the queue; whether it did.
+    fn take_duty_if_idle(&self) -> Result<bool, Refused<()>> {
+        let mut out = self.out.lock();
+        out.check(&self.limits)?;
+        let is_transformed = self.stage.is_some() || self.filter.get().is_some();
+        let is_idle = !is_transformed && !out.sending && out.is_empty();
+        out.sending |= is_idle;
+        Ok(is_idle)
+    }
+
+    /// Sends what is queued, here and then in a task. The caller has the duty to send.
+    fn fulfil_duty(self: &Arc<Self>) {
         match self.send_queued() {
             Ok(Sent::All) => {}
             Ok(unfinished) => {
                 tokio::spawn(send_on(Arc::clone(self), unfinished));
             }
             Err(_) => self.close(),
+        }
+    }
+
+    fn note_sent(&self, count: usize) {
+        if let Some(meter) = &self.meter {
+            meter.add_sent(count);
         }
     }
 
@@ -130,7 +183,10 @@ impl Connection {
                 None => self.socket.send_slices(&batch.slices()),
             };
             match sent {
-                Ok(count) => batch.consume(count),
+                Ok(count) => {
+                    self.note_sent(count);
+                    batch.consume(count);
+                }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),

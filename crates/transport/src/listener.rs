@@ -66,7 +66,10 @@ pub struct Listener {
 #[derive(Debug)]
 enum Bound {
     Tcp,
-    Unix { path: PathBuf, file: FileId },
+    /// With the path to remove in the end, unless that is another process's affair.
+    Unix {
+        file: Option<(PathBuf, FileId)>,
+    },
 }
 
 /// What tells one file from another that took its path.
@@ -87,13 +90,33 @@ impl Listener {
             Endpoint::Unix { path, backlog } => {
                 let fd = bind_unix(&path, backlog).map_err(|e| at(&path.display(), &e))?;
                 let file = FileId::of(&path)?;
-                (fd, Bound::Unix { path, file })
+                let file = Some((path, file));
+                (fd, Bound::Unix { file })
             }
         };
         Ok(Self {
             fd: readiness::register_owned(fd, Interest::READABLE)?,
             bound,
         })
+    }
+
+    /// Takes over a socket that listens already, such as one of [`bind_group`] that another
+    /// process bound. Needs a tokio context, whose thread then waits for connections. A Unix
+    /// socket's path stays the affair of whoever bound it.
+    pub fn adopt(fd: OwnedFd) -> io::Result<Self> {
+        let bound = match sockopt::socket_domain(&fd)? {
+            AddressFamily::UNIX => Bound::Unix { file: None },
+            _ => Bound::Tcp,
+        };
+        Ok(Self {
+            fd: readiness::register_owned(fd, Interest::READABLE)?,
+            bound,
+        })
+    }
+
+    /// A second descriptor of the socket, for another process to [adopt](Self::adopt).
+    pub fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.fd.get_ref().try_clone()
     }
 
     /// The address that was bound, with the port that the kernel chose; none for a Unix socket.
@@ -142,7 +165,9 @@ impl Drop for Listener {
     fn drop(&mut self) {
         // A stale path would keep the next start from telling a dead socket from a live one; a
         // path that another process has taken over since is that one's.
-        if let Bound::Unix { path, file } = &self.bound
+        if let Bound::Unix {
+            file: Some((path, file)),
+        } = &self.bound
             && FileId::of(path).is_ok_and(|now| now == *file)
         {
             let _ = std::fs::remove_file(path);
@@ -165,7 +190,33 @@ fn at(place: &dyn fmt::Display, e: &io::Error) -> io::Error {
     io::Error::new(e.kind(), format!("{place}: {e}"))
 }
 
-fn bind_tcp(address: SocketAddr, options: &TcpOptions) -> io::Result<OwnedFd> {
+/// Sockets of one TCP port among which the kernel deals out the connections, one for each of
+/// `count` processes to [adopt](Listener::adopt); they listen already. A port that anybody else
+/// listens on is an error, also where that one would share it; port 0 is a free one.
+pub fn bind_group(
+    address: SocketAddr,
+    options: &TcpOptions,
+    count: usize,
+) -> io::Result<(SocketAddr, Vec<OwnedFd>)> {
+    let bind = || {
+        // Bound alone it proves that the port is free, and keeps it while the group is bound. It
+        // never listens, or it would get connections.
+        let keeper = socket(address)?;
+        rustix::net::bind(&keeper, &address)?;
+        sockopt::set_socket_reuseport(&keeper, true)?;
+        let bound = rustix::net::getsockname(&keeper)?;
+        let bound = SocketAddr::try_from(bound)?;
+        let options = TcpOptions {
+            shared: true,
+            ..*options
+        };
+        let group = (0..count).map(|_| bind_tcp(bound, &options));
+        Ok((bound, group.collect::<io::Result<_>>()?))
+    };
+    bind().map_err(|e| at(&address, &e))
+}
+
+fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv6() {
         AddressFamily::INET6
     } else {
@@ -174,6 +225,11 @@ fn bind_tcp(address: SocketAddr, options: &TcpOptions) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
     sockopt::set_socket_reuseaddr(&fd, true)?;
+    Ok(fd)
+}
+
+fn bind_tcp(address: SocketAddr, options: &TcpOptions) -> io::Result<OwnedFd> {
+    let fd = socket(address)?;
     if options.shared {
         sockopt::set_socket_reuseport(&fd, true)?;
     }

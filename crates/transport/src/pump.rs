@@ -23,6 +23,10 @@ pub enum Outcome {
     /// Go on: the first `consumed` octets are done with; the next item needs `wanted` octets in
     /// all, as far as is known (0: not known).
     Continue { consumed: usize, wanted: usize },
+    /// As before, but read nothing more until all that is queued has been sent: this is how a
+    /// peer that does not take its answers is kept from asking for more. What was not consumed
+    /// is offered again then, if it is as much as is wanted.
+    Hold { consumed: usize, wanted: usize },
     /// Stop reading and return what was not consumed: somebody else reads from here on.
     HandOver { consumed: usize },
     /// Stop reading; the protocol has already said and queued what there was to say.
@@ -62,28 +66,41 @@ pub async fn pump<P: Protocol>(connection: &Arc<Connection>, protocol: &mut P) -
         Err(e) => return Ended::Failed(e),
     };
     let mut input = Input::default();
+    let mut is_first = true;
     // Polled by hand: the future that tokio has for this is an intrusive list's node, which every
     // idle connection would hold, and takes a lock for each input.
     std::future::poll_fn(|cx| {
         loop {
-            let mut guard = match ready!(readable.poll_read_ready(cx)) {
-                Ok(guard) => guard,
-                Err(e) => return Poll::Ready(Ended::Failed(e)),
+            if input.is_held {
+                ready!(connection.poll_sent(cx));
+                match input.resume(connection, protocol) {
+                    Ok(()) if input.is_held => {
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    Ok(()) => {}
+                    Err(ended) => return Poll::Ready(input.ended(ended)),
+                }
+            }
+            // The first look is without being told: a peer that connects has mostly sent by the
+            // time it is accepted, and a turn of the reactor less is what that costs.
+            let guard = match mem::take(&mut is_first) {
+                true => None,
+                false => match ready!(readable.poll_read_ready(cx)) {
+                    Ok(guard) => Some(guard),
+                    Err(e) => return Poll::Ready(Ended::Failed(e)),
+                },
             };
             match input.read(connection, protocol) {
                 // The registration is edge-triggered: a read that did not fill its buffer has
                 // emptied the socket, and what comes later is a new edge.
-                Ok(Read::Emptied) => guard.clear_ready(),
+                Ok(Read::Emptied) => guard.into_iter().for_each(|mut guard| guard.clear_ready()),
                 // One read a turn: a peer that sends without pause shares the thread with others.
                 Ok(Read::MoreLikely) => {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                Err(Ended::ByPeer { .. }) => {
-                    let unconsumed = input.kept.len();
-                    return Poll::Ready(Ended::ByPeer { unconsumed });
-                }
-                Err(ended) => return Poll::Ready(ended),
+                Err(ended) => return Poll::Ready(input.ended(ended)),
             }
         }
     })
@@ -111,6 +128,8 @@ struct Input {
     kept: Vec<u8>,
     /// The protocol wants to see no less than this.
     wanted: usize,
+    /// The protocol wants to see nothing before all is sent.
+    is_held: bool,
 }
 
 impl Input {
@@ -126,6 +145,20 @@ impl Input {
         } else {
             self.read_plain(connection, protocol)
         }
+    }
+
+    /// Offers again what was held back.
+    fn resume<P: Protocol>(
+        &mut self,
+        connection: &Arc<Connection>,
+        protocol: &mut P,
+    ) -> Result<(), Ended> {
+        self.is_held = false;
+        self.hand_in_kept(0, connection, protocol)?;
+        if let Some(stage) = connection.stage() {
+            self.look_for_end(stage)?;
+        }
+        Ok(())
     }
 
     /// The usual way: into the thread's buffer, behind what was kept of the read before.
@@ -192,11 +225,16 @@ impl Input {
         if !self.hand_in_kept(before, connection, protocol)? {
             connection.flush();
         }
-        if stage.lock().is_ended() {
-            // The end of the stream inside the stage, which the socket does not show.
-            return Err(Ended::ByPeer { unconsumed: 0 });
-        }
+        self.look_for_end(stage)?;
         Ok(Read::of(received, READ_BYTES))
+    }
+
+    /// Looks for the end of the stream inside the stage, which the socket does not show.
+    fn look_for_end(&self, stage: &Mutex<dyn Stage>) -> Result<(), Ended> {
+        match stage.lock().is_ended() && !self.is_held {
+            true => Err(Ended::ByPeer { unconsumed: 0 }),
+            false => Ok(()),
+        }
     }
 
     /// Lets the protocol handle what is kept, if that is more than `before` and as much as it
@@ -242,10 +280,25 @@ impl Input {
                 self.wanted = wanted;
                 Ok(consumed)
             }
+            Outcome::Hold { consumed, wanted } => {
+                self.wanted = wanted;
+                self.is_held = true;
+                Ok(consumed)
+            }
             Outcome::HandOver { consumed } => Err(Ended::HandedOver {
                 input: input[consumed..].to_vec(),
             }),
             Outcome::Close => Err(Ended::ByProtocol),
+        }
+    }
+
+    /// The end, with what was left when it came.
+    fn ended(&self, ended: Ended) -> Ended {
+        match ended {
+            Ended::ByPeer { .. } => Ended::ByPeer {
+                unconsumed: self.kept.len(),
+            },
+            other => other,
         }
     }
 
@@ -269,6 +322,9 @@ fn receive(
         Ok(0) => Err(Ended::ByPeer { unconsumed: 0 }),
         Ok(count) => {
             connection.note_received(clock::now_s());
+            if let Some(meter) = &connection.meter {
+                meter.add_received(count);
+            }
             Ok(count)
         }
         Err(e) if is_transient(&e) => Ok(0),

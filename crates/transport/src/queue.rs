@@ -34,6 +34,15 @@ const SLICES_MAX: usize = 64;
 const SHARED_BYTES_MIN: usize = 1024;
 
 impl Queue {
+    /// A queue of octets that were to be sent past it.
+    pub(crate) fn of(octets: &[u8]) -> Self {
+        Self {
+            tail: octets.to_vec(),
+            len: octets.len(),
+            ..Self::default()
+        }
+    }
+
     /// Appends what `write` writes; nothing if it fails.
     pub(crate) fn append<E>(
         &mut self,
@@ -46,10 +55,9 @@ impl Queue {
         let written = write(&mut self.tail);
         if written.is_err() {
             self.tail.truncate(before);
-            self.give_back_empty_tail();
-            return written;
         }
         self.len += self.tail.len() - before;
+        self.give_back_empty_tail();
         written
     }
 

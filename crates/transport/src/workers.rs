@@ -27,6 +27,10 @@ pub struct WorkerOptions {
     /// How long the first thread polls its sockets after an input before it sleeps. One thread
     /// at most polls: two that share a core are slower than none.
     pub busy_poll: Duration,
+    /// Inputs handled before a thread looks for new ones. By tokio's own 61, a connection that
+    /// always has more to read keeps an idle one's message waiting for 50 ms; by 2, for 2. Each
+    /// look is a system call.
+    pub inputs_per_look: u32,
 }
 
 impl Default for WorkerOptions {
@@ -35,6 +39,7 @@ impl Default for WorkerOptions {
         Self {
             threads,
             busy_poll: Duration::ZERO,
+            inputs_per_look: 2,
         }
     }
 }
@@ -59,10 +64,6 @@ struct RunningWorker {
     thread: thread::JoinHandle<()>,
 }
 
-/// Inputs handled before the thread looks for new ones. By tokio's own 61, a connection that always
-/// has more to read keeps an idle one's message waiting for 50 ms; by this, for 2.
-const EVENT_INTERVAL: u32 = 2;
-
 impl Workers {
     /// Starts the threads.
     pub fn start(options: WorkerOptions) -> io::Result<Self> {
@@ -74,7 +75,7 @@ impl Workers {
             };
             let runtime = Builder::new_current_thread()
                 .enable_io()
-                .event_interval(EVENT_INTERVAL)
+                .event_interval(options.inputs_per_look.max(1))
                 .build()?;
             Worker::start(format!("worker{index}"), runtime, busy_poll)
         };

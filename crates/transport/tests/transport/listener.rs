@@ -1,17 +1,20 @@
 //! Listening: whose path or port it is, and what accepted sockets are like.
 
+use std::cell::Cell;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Duration;
 
-use crosstie_transport::{Endpoint, Listener, PeerAddress, TcpOptions};
+use crosstie_transport::{Endpoint, Listener, PeerAddress, TcpOptions, bind_group};
 use rustix::net::sockopt;
 use tempfile::TempDir;
+use tokio::task::LocalSet;
 
-use crate::rig::run;
+use crate::rig::{run, until};
 
 fn unix(path: &Path) -> Endpoint {
     Endpoint::Unix {
@@ -156,6 +159,66 @@ fn a_shared_port_has_several_listeners() {
         let first = Listener::bind(tcp(loopback(), options)).expect("bound");
         let address = first.local_address().expect("has one").expect("has one");
         Listener::bind(tcp(address, options)).expect("is shared");
+    });
+}
+
+#[test]
+fn a_group_shares_a_port_with_nobody_else() {
+    run(async {
+        let options = TcpOptions::default();
+        let (address, group) = bind_group(loopback(), &options, 3).expect("bound");
+        assert_ne!(address.port(), 0);
+        let e = bind_group(address, &options, 1).expect_err("is in use");
+        assert_eq!(e.kind(), io::ErrorKind::AddrInUse);
+        assert!(e.to_string().contains(&address.to_string()), "{e}");
+        let adopted = group.into_iter().map(Listener::adopt);
+        let adopted: Vec<_> = adopted.collect::<io::Result<_>>().expect("adopted");
+        let clients: Vec<_> = (0..60).map(|_| TcpStream::connect(address)).collect();
+        let accepted = Rc::new(Cell::new(0));
+        let local = LocalSet::new();
+        for listener in adopted {
+            let accepted = Rc::clone(&accepted);
+            local.spawn_local(async move {
+                while listener.accept().await.is_ok() {
+                    accepted.set(accepted.get() + 1);
+                }
+            });
+        }
+        local
+            .run_until(until(|| accepted.get() == clients.len()))
+            .await;
+    });
+}
+
+#[test]
+fn a_group_refuses_a_port_that_somebody_shares() {
+    run(async {
+        let shared = TcpOptions {
+            shared: true,
+            ..TcpOptions::default()
+        };
+        let other = Listener::bind(tcp(loopback(), shared)).expect("bound");
+        let address = other.local_address().expect("has one").expect("has one");
+        let e = bind_group(address, &shared, 2).expect_err("is in use");
+        assert_eq!(e.kind(), io::ErrorKind::AddrInUse);
+    });
+}
+
+#[test]
+fn an_adopted_path_is_its_binders() {
+    run(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let binder = Listener::bind(unix(&path)).expect("bound");
+        let adopted = Listener::adopt(binder.duplicate().expect("a second one"));
+        let adopted = adopted.expect("adopted");
+        let _client = UnixStream::connect(&path).expect("connected");
+        let socket = adopted.accept().await.expect("accepted");
+        assert!(matches!(socket.peer(), PeerAddress::Unix(Some(_))));
+        drop(adopted);
+        assert!(path.exists());
+        drop(binder);
+        assert!(!path.exists());
     });
 }
 

@@ -3,6 +3,7 @@
 
 mod connection;
 mod cork;
+mod hold;
 mod listener;
 mod pump;
 mod rig;

@@ -156,6 +156,7 @@ fn a_thread_that_polls_still_serves() {
         Workers::start(WorkerOptions {
             threads: 1,
             busy_poll: Duration::from_millis(1),
+            ..WorkerOptions::default()
         })
         .expect("threads"),
     );
