@@ -17,6 +17,7 @@ mod register;
 mod signals;
 mod start;
 mod subscribe;
+mod testee;
 mod wamp_arguments;
 
 /// A message router for WAMP, and the instruments that measure it.
@@ -40,6 +41,8 @@ enum Command {
     /// Measure: this router, another one by its URL, and the machine's own floor.
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Run a system to be measured: an echo server for WebSocket or plain streams.
+    Testee(testee::Arguments),
     /// A process of a bench; started by it, of no use by hand.
     #[command(hide = true, name = crosstie_bench::worker::SUBCOMMAND)]
     BenchWorker {
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Command::Publish(arguments) => wait_for(publish::run(arguments)),
         Command::Subscribe(arguments) => wait_for(subscribe::run(arguments)),
         Command::Bench(bench) => bench::run(bench),
+        Command::Testee(arguments) => testee::run(arguments),
         Command::BenchWorker { arguments } => return crosstie_bench::worker::main(&arguments),
     };
     outcome.unwrap_or_else(|e| {

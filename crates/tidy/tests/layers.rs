@@ -11,10 +11,19 @@ const EDGES: &[(&str, &[&str])] = &[
     ("routing", &["wamp"]),
     ("config", &["routing", "wamp"]),
     ("transport", &[]),
+    ("testee", &["transport", "wamp"]),
     ("client", &["wamp"]),
-    ("node", &["config", "routing", "transport", "wamp"]),
+    (
+        "node",
+        &["config", "routing", "testee", "transport", "wamp"],
+    ),
     ("bench", &["client", "wamp"]),
-    ("cli", &["bench", "client", "config", "node", "wamp"]),
+    (
+        "cli",
+        &[
+            "bench", "client", "config", "node", "testee", "wamp",
+        ],
+    ),
     ("tidy", &[]),
     ("sim", &["routing", "wamp"]),
 ];
