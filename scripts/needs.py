@@ -20,6 +20,9 @@ TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
 VENV = TARGET / "venv"
 PYTHON = VENV / "bin/python"
 CONFORMANCE = ROOT / "conformance"
+TESTSUITE = CONFORMANCE / "websocket_testsuite"
+TESTSUITE_VENV = TARGET / "websocket-testsuite/venv"
+WSTEST = TESTSUITE_VENV / "bin/wstest"
 
 
 def run(*command: object, cwd: Path = ROOT) -> str | None:
@@ -106,6 +109,60 @@ def node() -> str | None:
         return reason
     stamp.write_text(wanted)
     return None
+
+
+# The last that makes environments for Python 2.7, and what it runs on.
+VIRTUALENV = ["virtualenv==20.21.1", "distlib==0.4.4", "filelock==3.32.7", "platformdirs==3.11.0"]
+
+
+@functools.cache
+def testsuite() -> str | None:
+    """The Autobahn TestSuite, in an environment of its own: it runs on Python 2.7 only."""
+    interpreter = python27()
+    if interpreter is None:
+        return "the Autobahn TestSuite needs a Python 2.7, on PATH or of pyenv, and there is none"
+    requirements = TESTSUITE / "requirements.txt"
+    wanted = f"{digest(requirements)} {interpreter}"
+    stamp = TESTSUITE_VENV / "installed"
+    if stamp.exists() and stamp.read_text() == wanted and WSTEST.exists():
+        return None
+    if reason := compiler() or python():
+        return reason
+    tool = TESTSUITE_VENV.parent / "virtualenv"
+    make = ("env", f"PYTHONPATH={tool}", PYTHON, "-m", "virtualenv", "-q", "--clear")
+    pip = ("pip", "install", "-q", "--disable-pip-version-check", "--no-deps")
+    steps = [
+        (PYTHON, "-m", *pip, "--upgrade", "--target", tool, *VIRTUALENV),
+        (*make, "-p", interpreter, TESTSUITE_VENV),
+        (TESTSUITE_VENV / "bin/python", "-m", *pip, "-r", requirements),
+    ]
+    for step in steps:
+        if reason := run(*step):
+            return reason
+    stamp.write_text(wanted)
+    return None
+
+
+def python27() -> Path | None:
+    """Return a Python 2.7 that runs: a shim on PATH may lead nowhere."""
+    found = shutil.which("python2.7")
+    candidates = [Path(found)] if found else []
+    candidates += sorted(Path.home().glob(".pyenv/versions/2.7*/bin/python"), reverse=True)
+    for candidate in candidates:
+        try:
+            version = subprocess.run([candidate, "--version"], capture_output=True, text=True)
+        except OSError:
+            continue
+        # This one said its version where programs complain.
+        if (version.stdout + version.stderr).startswith("Python 2.7"):
+            return candidate
+    return None
+
+
+@functools.cache
+def browser() -> str | None:
+    """A browser that needs no display, and a font to show text with."""
+    return None if shutil.which("chromium") else packages("chromium", "fonts-dejavu-core")
 
 
 def digest(path: Path) -> str:

@@ -27,8 +27,8 @@ use std::path::{Path, PathBuf};
 pub use model::{
     Admin, Allow, Anonymous, Auth, Config, Controller, Deflate, Disclose, DiscloseMe, Endpoint,
     Limits, MatchPolicy, Page, Permission, Ping, RawSocket, Realm, RequestIdCheck, Role,
-    RouterWorker, Serializer, ShutdownTrigger, TcpEndpoint, Tls, Transport, TransportKind,
-    UriCheck, WebSocket, WebSocketOptions, Worker,
+    RouterWorker, Serializer, ShutdownTrigger, TcpEndpoint, Testee, TesteeKind, Tls, Transport,
+    TransportKind, UriCheck, WebSocket, WebSocketOptions, WebSocketTestee, Worker,
 };
 pub use problem::{Problem, Severity, Source, render};
 pub use tree::{Format, Span};

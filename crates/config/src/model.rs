@@ -94,6 +94,41 @@ pub enum TransportKind {
         /// By path, with its leading slash.
         websocket: Vec<(String, WebSocket)>,
     },
+    /// An echo, for tests and measurements; it leads to no realm.
+    Testee(Testee),
+}
+
+/// An echo.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Testee {
+    pub kind: TesteeKind,
+    /// The log names each connection.
+    pub debug: bool,
+}
+
+/// What comes back.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum TesteeKind {
+    /// Every octet.
+    Stream,
+    /// Every WebSocket message.
+    WebSocket(WebSocketTestee),
+}
+
+/// How a testee speaks WebSocket.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebSocketTestee {
+    /// The address that people are told; the listener's own where not said.
+    pub url: Option<String>,
+    pub message_bytes_max: usize,
+    /// Only `message_bytes_max` bounds a frame where not said.
+    pub frame_bytes_max: Option<usize>,
+    pub compression: Option<Deflate>,
+    pub tcp_nodelay: bool,
+    pub show_server_version: bool,
+    pub echo_close_codereason: bool,
+    pub fail_by_drop: bool,
 }
 
 /// An HTTP page that the router answers with itself.

@@ -21,6 +21,7 @@ mod realm;
 mod report;
 mod router;
 mod session;
+mod testee;
 mod upgrade;
 mod watch;
 

@@ -172,7 +172,7 @@ impl Drop for Admitted {
     }
 }
 
-fn tls_of(
+pub(crate) fn tls_of(
     endpoint: &model::Endpoint,
     directory: &Path,
 ) -> io::Result<Option<Arc<tls::ServerConfig>>> {
@@ -238,14 +238,21 @@ pub(crate) fn unix_path(endpoint: &model::Endpoint, directory: &Path) -> Option<
     }
 }
 
-/// Accepts connections for ever and deals them out to the threads in turn.
-pub(crate) async fn accept(listening: Arc<Listening>, listener: Listener, workers: Arc<Workers>) {
+/// Accepts connections for ever and deals those that `admit` takes out to the threads in turn.
+pub(crate) async fn accept<Served>(
+    listener: Listener,
+    workers: Arc<Workers>,
+    admit: impl Fn(Socket) -> Option<Served>,
+) where
+    Served: Future<Output = ()> + Send + 'static,
+{
     loop {
         match listener.accept().await {
-            Ok(socket) => match listening.admit() {
-                None => counters().count(Counter::ConnectionsRefused),
-                Some(admitted) => workers.spawn(serve(admitted, socket, Arc::clone(&workers))),
-            },
+            Ok(socket) => {
+                if let Some(served) = admit(socket) {
+                    workers.spawn(served);
+                }
+            }
             Err(e) => {
                 // Mostly a lack of descriptors, which passes when a connection ends.
                 tracing::error!("cannot accept a connection: {e}");
@@ -255,6 +262,23 @@ pub(crate) async fn accept(listening: Arc<Listening>, listener: Listener, worker
             }
         }
     }
+}
+
+/// Accepts conversations for ever.
+pub(crate) async fn serve_all(
+    listening: Arc<Listening>,
+    listener: Listener,
+    workers: Arc<Workers>,
+) {
+    let threads = Arc::clone(&workers);
+    let admit = |socket| {
+        let Some(admitted) = listening.admit() else {
+            counters().count(Counter::ConnectionsRefused);
+            return None;
+        };
+        Some(serve(admitted, socket, Arc::clone(&threads)))
+    };
+    accept(listener, workers, admit).await;
 }
 
 /// One connection, from its first octet to its end.

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crosstie_config::{self as model, Config, TransportKind, Worker};
+use crosstie_config::{self as model, Config, TesteeKind, TransportKind, Worker};
 use crosstie_transport::{Listener, WorkerOptions, Workers};
 
 use crate::listen::{self, Listening};
 use crate::router::Router;
 use crate::session;
+use crate::testee::TesteeTransport;
 
 /// What a node needs to know beside its configuration.
 #[derive(Clone, Debug)]
@@ -111,7 +112,7 @@ impl Node {
         }
         for running in self.routers {
             let deadline = Instant::now() + running.router.shutdown_timeout;
-            while running.router.connections() > 0 && Instant::now() < deadline {
+            while running.router.conversations() > 0 && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(2));
             }
             running.router.watch.close_all();
@@ -159,15 +160,7 @@ fn start_router(
             ),
             error,
         };
-        let listening = Listening::new(Arc::clone(&router), transport, &options.directory);
-        let listening = Arc::new(listening.map_err(failed)?);
-        let listener = workers
-            .enter_first(|| {
-                listen::bind(&transport.endpoint, listening.nodelay(), &options.directory)
-            })
-            .map_err(failed)?;
-        let urls = urls(transport, &listener, options);
-        workers.spawn_first(listen::accept(listening, listener, Arc::clone(&workers)));
+        let urls = start_transport(transport, &router, &workers, options).map_err(failed)?;
         started(Started::Transport {
             worker: worker.id.clone(),
             transport: transport.id.clone(),
@@ -175,6 +168,35 @@ fn start_router(
         });
     }
     Ok(running)
+}
+
+/// Listens; returns the URLs that clients reach it by.
+fn start_transport(
+    transport: &model::Transport,
+    router: &Arc<Router>,
+    workers: &Arc<Workers>,
+    options: &NodeOptions,
+) -> io::Result<Vec<String>> {
+    let directory = &options.directory;
+    let bind =
+        |nodelay| workers.enter_first(|| listen::bind(&transport.endpoint, nodelay, directory));
+    let threads = Arc::clone(workers);
+    if let TransportKind::Testee(testee) = &transport.kind {
+        let testee = TesteeTransport::new(&router.id, transport, testee, workers, directory)?;
+        let testee = Arc::new(testee);
+        let listener = bind(testee.nodelay())?;
+        let urls = urls(transport, &listener, options);
+        router.add_testee(Arc::clone(&testee));
+        let router = Arc::clone(router);
+        let admit = move |socket| Some(testee.admit(&router)?.serve(socket));
+        workers.spawn_first(listen::accept(listener, threads, admit));
+        return Ok(urls);
+    }
+    let listening = Listening::new(Arc::clone(router), transport, directory)?;
+    let listener = bind(listening.nodelay())?;
+    let urls = urls(transport, &listener, options);
+    workers.spawn_first(listen::serve_all(Arc::new(listening), listener, threads));
+    Ok(urls)
 }
 
 fn start_admin(
@@ -198,7 +220,7 @@ fn start_admin(
     let urls = place(&admin.endpoint, &listener, options)
         .map(|place| vec![place.url(&format!("http{secure}"), "/")])
         .unwrap_or_default();
-    workers.spawn_first(listen::accept(
+    workers.spawn_first(listen::serve_all(
         Arc::new(listening),
         listener,
         Arc::clone(workers),
@@ -247,6 +269,10 @@ fn urls(transport: &model::Transport, listener: &Listener, options: &NodeOptions
             urls.extend(raw.as_ref().map(|_| rawsocket()));
             urls
         }
+        TransportKind::Testee(testee) => vec![match &testee.kind {
+            TesteeKind::WebSocket(options) => options.url.clone().unwrap_or_else(|| websocket("/")),
+            _ => place.stream_url(is_secure(&transport.endpoint)),
+        }],
         _ => Vec::new(),
     }
 }
@@ -257,6 +283,15 @@ enum Place {
 }
 
 impl Place {
+    /// Of plain octets.
+    fn stream_url(&self, secure: bool) -> String {
+        match self {
+            Self::Tcp(..) if secure => self.url("tls", ""),
+            Self::Tcp(..) => self.url("tcp", ""),
+            Self::Unix(socket) => format!("unix://{}", socket.display()),
+        }
+    }
+
     fn url(&self, scheme: &str, path: &str) -> String {
         match self {
             Self::Tcp(IpAddr::V6(ip), port) => format!("{scheme}://[{ip}]:{port}{path}"),

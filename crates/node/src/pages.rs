@@ -124,6 +124,7 @@ fn metrics(routers: &[Arc<Router>]) -> String {
     );
     register_totals(&mut registry);
     register_realms(&mut registry, routers);
+    register_testees(&mut registry, routers);
     let mut gauge = |name: &str, help: &str, value: usize| {
         registry.register(name, help, ConstGauge::new(value as i64));
     };
@@ -206,6 +207,44 @@ fn register_realms(registry: &mut Registry, routers: &[Arc<Router>]) {
         "Calls that wait for their result",
         calls,
     );
+}
+
+fn register_testees(registry: &mut Registry, routers: &[Arc<Router>]) {
+    type Labels = [(&'static str, String); 2];
+    let connections: Family<Labels, Gauge> = Family::default();
+    let counted: [(&str, &str, Family<Labels, Count>); 5] = [
+        ("handshakes", "Opening handshakes that testees completed"),
+        ("messages", "Messages that testees echoed"),
+        ("bytes", "Octets that testees echoed"),
+        ("received_bytes", "Octets that testees received"),
+        ("sent_bytes", "Octets that testees sent"),
+    ]
+    .map(|(name, help)| (name, help, Family::default()));
+    for router in routers {
+        for testee in &*router.testees() {
+            let labels = [
+                ("worker", router.id.clone()),
+                ("transport", testee.id.clone()),
+            ];
+            let open = testee.connections() as i64;
+            connections.get_or_create(&labels).set(open);
+            let totals = testee.statistics.totals();
+            let totals = [
+                totals.handshakes,
+                totals.messages,
+                totals.octets,
+                totals.wire_in,
+                totals.wire_out,
+            ];
+            for ((_, _, family), total) in counted.iter().zip(totals) {
+                family.get_or_create(&labels).inc_by(total);
+            }
+        }
+    }
+    registry.register("testee_connections", "Connections of testees", connections);
+    for (name, help, family) in counted {
+        registry.register(format!("testee_{name}"), help, family);
+    }
 }
 
 fn realms(routers: &[Arc<Router>]) -> impl Iterator<Item = (&Router, &Arc<SharedRealm>)> {

@@ -9,9 +9,11 @@ use crosstie_config as model;
 use crosstie_routing::{Limits, RealmConfig};
 use crosstie_transport::{ConnectionLimits, QueueBudget};
 use crosstie_wamp::codec;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::realm::SharedRealm;
+use crate::testee::TesteeTransport;
 use crate::watch::Watch;
 
 /// What a router worker is made of, apart from its threads and listeners.
@@ -25,7 +27,8 @@ pub(crate) struct Router {
     pub(crate) handshake_timeout: Duration,
     pub(crate) shutdown_timeout: Duration,
     pub(crate) connections_max: usize,
-    connections: AtomicUsize,
+    conversations: AtomicUsize,
+    testees: Mutex<Vec<Arc<TesteeTransport>>>,
     stopping: AtomicBool,
     stopped: Notify,
 }
@@ -54,7 +57,8 @@ impl Router {
             handshake_timeout: limits.handshake_timeout,
             shutdown_timeout: limits.shutdown_timeout,
             connections_max: limits.sessions_max,
-            connections: AtomicUsize::new(0),
+            conversations: AtomicUsize::new(0),
+            testees: Mutex::default(),
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
         }
@@ -69,18 +73,37 @@ impl Router {
         self.realms.values()
     }
 
-    /// Counts a connection in; returns how many there were before.
+    /// Counts a conversation in; returns how many connections there were before.
     pub(crate) fn count_in(&self) -> usize {
-        self.connections.fetch_add(1, Ordering::Relaxed)
+        self.conversations.fetch_add(1, Ordering::Relaxed) + self.echoes()
     }
 
-    /// Counts a connection out.
+    /// Counts a conversation out.
     pub(crate) fn count_out(&self) {
-        self.connections.fetch_sub(1, Ordering::Relaxed);
+        self.conversations.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Connections that a stop waits for: somebody there may have to say goodbye.
+    pub(crate) fn conversations(&self) -> usize {
+        self.conversations.load(Ordering::Relaxed)
+    }
+
+    /// All connections.
     pub(crate) fn connections(&self) -> usize {
-        self.connections.load(Ordering::Relaxed)
+        self.conversations() + self.echoes()
+    }
+
+    /// Connections of testees.
+    fn echoes(&self) -> usize {
+        self.testees().iter().map(|t| t.connections()).sum()
+    }
+
+    pub(crate) fn add_testee(&self, testee: Arc<TesteeTransport>) {
+        self.testees.lock().push(testee);
+    }
+
+    pub(crate) fn testees(&self) -> MutexGuard<'_, Vec<Arc<TesteeTransport>>> {
+        self.testees.lock()
     }
 
     /// From now on no session is let in, and a GOODBYE ends its connection.

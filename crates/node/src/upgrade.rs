@@ -91,7 +91,7 @@ pub(crate) fn upgrade<'a>(
     })
 }
 
-fn deflate_config(compression: &Compression) -> DeflateConfig {
+pub(crate) fn deflate_config(compression: &Compression) -> DeflateConfig {
     let default = DeflateConfig::default();
     DeflateConfig {
         no_context_takeover: compression.no_context_takeover,

@@ -5,8 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::{Builder, bound, milliseconds, size, time};
 use crate::catalogue::{PAGES, SERIALIZERS};
 use crate::model::{
-    Anonymous, Auth, Deflate, Endpoint, Page, Ping, RawSocket, Realm, Serializer, TcpEndpoint, Tls,
-    Transport, TransportKind, WebSocket, WebSocketOptions,
+    Anonymous, Auth, Deflate, Endpoint, Page, Ping, RawSocket, Realm, Serializer, TcpEndpoint,
+    Testee, TesteeKind, Tls, Transport, TransportKind, WebSocket, WebSocketOptions,
+    WebSocketTestee,
 };
 use crate::problem::Problem;
 use crate::tree::{Span, quoted};
@@ -27,8 +28,8 @@ impl Builder<'_> {
             kind: self.kind(transport, realms),
             connections_max: transport.integer("max_connections").map(size),
             pages: match transport.text("type") {
-                Some("rawsocket") => Vec::new(),
-                _ => pages(transport, false),
+                Some("universal" | "websocket") => pages(transport, false),
+                _ => Vec::new(),
             },
         });
         transports.collect()
@@ -38,6 +39,11 @@ impl Builder<'_> {
         match transport.text("type") {
             Some("rawsocket") => TransportKind::RawSocket(self.rawsocket(transport, realms)),
             Some("websocket") => TransportKind::WebSocket(self.websocket(transport, realms)),
+            Some("stream.testee") => testee(transport, TesteeKind::Stream),
+            Some("websocket.testee") => testee(
+                transport,
+                TesteeKind::WebSocket(websocket_testee(transport)),
+            ),
             _ => self.universal(transport, realms),
         }
     }
@@ -98,7 +104,7 @@ impl Builder<'_> {
                 .collect(),
             allow_null_origin: options.boolean("allow_null_origin"),
             message_bytes_max: self.message_bytes_max(options),
-            frame_bytes_max: Some(bound(options, "max_frame_size")).filter(|max| *max > 0),
+            frame_bytes_max: frame_bytes_max(options),
             open_handshake_timeout: time(options, "open_handshake_timeout"),
             close_handshake_timeout: milliseconds(options, "close_handshake_timeout"),
             ping: Ping {
@@ -286,6 +292,33 @@ fn serializers(object: View<'_>) -> Vec<Serializer> {
             .collect();
     }
     object.texts("serializers").filter_map(named).collect()
+}
+
+fn testee(transport: View<'_>, kind: TesteeKind) -> TransportKind {
+    TransportKind::Testee(Testee {
+        kind,
+        debug: transport.boolean("debug"),
+    })
+}
+
+fn websocket_testee(transport: View<'_>) -> WebSocketTestee {
+    let options = transport.section("options");
+    let compression = options.section("compression");
+    WebSocketTestee {
+        url: transport.text("url").map(str::to_owned),
+        message_bytes_max: bound(options, "max_message_size"),
+        frame_bytes_max: frame_bytes_max(options),
+        compression: compression.object("deflate").map(deflate),
+        tcp_nodelay: options.boolean("tcp_nodelay"),
+        show_server_version: options.boolean("show_server_version"),
+        echo_close_codereason: options.boolean("echo_close_codereason"),
+        fail_by_drop: options.boolean("fail_by_drop"),
+    }
+}
+
+/// 0 stands for no bound of its own.
+fn frame_bytes_max(options: View<'_>) -> Option<usize> {
+    Some(bound(options, "max_frame_size")).filter(|max| *max > 0)
 }
 
 fn deflate(object: View<'_>) -> Deflate {

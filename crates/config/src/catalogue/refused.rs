@@ -116,6 +116,17 @@ pub static KEYS: &[Place] = &[
         ],
     ),
     within(
+        "transports[websocket.testee].options",
+        &[
+            later("allowed_origins", "a testee lets pages of every origin in"),
+            later(
+                "allow_null_origin",
+                "a testee lets pages of every origin in",
+            ),
+            never("flash_policy", "browsers have no Flash any more"),
+        ],
+    ),
+    within(
         "transports[universal]",
         &[
             later("mqtt", "MQTT is not spoken"),
@@ -189,7 +200,10 @@ pub static VALUES: &[Place] = &[
             later("guest", "only router workers are started"),
             later("hostmonitor", "only router workers are started"),
             never("proxy", NO_PROXY),
-            later("websocket-testee", "only router workers are started"),
+            later(
+                "websocket-testee",
+                "a router worker has transports of type \"websocket.testee\"",
+            ),
             never("xbrmm", "a router needs no blockchain"),
         ],
     ),
@@ -198,12 +212,10 @@ pub static VALUES: &[Place] = &[
         &[
             never("flashpolicy", "browsers have no Flash any more"),
             later("mqtt", "MQTT is not spoken"),
-            later("stream.testee", "there are no test transports"),
             later(
                 "web",
                 "there are no web services; a universal or websocket transport has `pages`",
             ),
-            later("websocket.testee", "there are no test transports"),
         ],
     ),
     within(

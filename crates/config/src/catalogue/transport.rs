@@ -1,6 +1,6 @@
 //! Transports, endpoints and authentication: every key that is taken. Long and flat.
 
-use super::options::{RAWSOCKET_OPTIONS, WEBSOCKET_OPTIONS};
+use super::options::{RAWSOCKET_OPTIONS, WEBSOCKET_OPTIONS, WEBSOCKET_TESTEE_OPTIONS};
 use super::{
     Fallback, Key, Kind, NO, Rule, TYPE, Table, Tagged, Words, integer, key, list, list_not_empty,
 };
@@ -10,8 +10,10 @@ pub(super) static TRANSPORT: Tagged = Tagged {
     name: "a transport",
     variants: &[
         ("rawsocket", &RAWSOCKET_TRANSPORT),
+        ("stream.testee", &STREAM_TESTEE_TRANSPORT),
         ("universal", &UNIVERSAL_TRANSPORT),
         ("websocket", &WEBSOCKET_TRANSPORT),
+        ("websocket.testee", &WEBSOCKET_TESTEE_TRANSPORT),
     ],
 };
 
@@ -92,6 +94,44 @@ pub(super) static WEBSOCKET_TRANSPORT: Table = Table {
         DEBUG,
     ],
 };
+
+pub(super) static STREAM_TESTEE_TRANSPORT: Table = Table {
+    path: "transports[stream.testee]",
+    name: "a stream testee",
+    keys: &[
+        TYPE,
+        TRANSPORT_ID,
+        ENDPOINT_KEY,
+        MAX_CONNECTIONS.own(),
+        TESTEE_DEBUG,
+    ],
+};
+
+pub(super) static WEBSOCKET_TESTEE_TRANSPORT: Table = Table {
+    path: "transports[websocket.testee]",
+    name: "a WebSocket testee",
+    keys: &[
+        TYPE,
+        TRANSPORT_ID,
+        ENDPOINT_KEY,
+        MAX_CONNECTIONS.own(),
+        URL,
+        key(
+            "options",
+            Kind::Object(&WEBSOCKET_TESTEE_OPTIONS),
+            "How WebSocket is spoken.",
+        )
+        .otherwise("all of their defaults"),
+        TESTEE_DEBUG,
+    ],
+};
+
+const TESTEE_DEBUG: Key = key(
+    "debug",
+    Kind::Boolean,
+    "Whether the log names each connection, when it begins and why it ends.",
+)
+.fallback(NO);
 
 const URL: Key = key(
     "url",

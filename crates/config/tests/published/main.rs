@@ -61,6 +61,25 @@ fn the_examples_of_the_documentation_load() {
     assert!(count >= 2, "{count} examples");
 }
 
+/// They stand as the documents have them, of which one names no version.
+#[test]
+fn the_examples_load_as_they_are() {
+    let folders = fs::read_dir(here("../../examples")).expect("there are examples");
+    let mut count = 0;
+    for folder in folders {
+        let path = folder.expect("a folder").path().join("config.json");
+        let loaded = crosstie_config::load(&path, &|_| None);
+        let loaded = loaded.unwrap_or_else(|failure| panic!("{failure}"));
+        for warning in &loaded.warnings {
+            let expected = "\"version\" is missing and taken to be 2";
+            assert_eq!(warning.message, expected, "{}", path.display());
+        }
+        assert!(!loaded.config.workers.is_empty(), "{}", path.display());
+        count += 1;
+    }
+    assert!(count >= 2, "{count} examples");
+}
+
 #[test]
 fn the_embedded_configuration_loads() {
     loads(EMBEDDED, Format::Json);

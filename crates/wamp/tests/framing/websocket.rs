@@ -159,8 +159,10 @@ fn fragments() {
             binary(b"56"),
         ],
     );
-    let fault = Out::Fault(FramingError::ControlFragmented { opcode: 9 });
-    check(small(), &[(9, false, b"x"), (0, true, b"y")], &[fault]);
+    for opcode in [8, 9, 10] {
+        let fault = Out::Fault(FramingError::ControlFragmented { opcode });
+        check(small(), &[(opcode, false, b"x"), (0, true, b"y")], &[fault]);
+    }
     let fault = Out::Fault(FramingError::ContinuationUnexpected);
     check(
         small(),
@@ -173,7 +175,16 @@ fn fragments() {
         &[(1, false, b"a"), (0, true, b"b"), (0, false, b"c")],
         &[text("ab"), fault],
     );
-    for (opcode, fin) in [(1, true), (2, false)] {
+    check(
+        small(),
+        &[(1, true, b"a"), (9, true, b"p"), (0, true, b"b")],
+        &[
+            text("a"),
+            ping(b"p"),
+            Out::Fault(FramingError::ContinuationUnexpected),
+        ],
+    );
+    for (opcode, fin) in [(1, true), (1, false), (2, true), (2, false)] {
         let fault = Out::Fault(FramingError::ContinuationExpected { opcode });
         check(small(), &[(1, false, b"a"), (opcode, fin, b"b")], &[fault]);
     }
@@ -333,6 +344,20 @@ fn text_is_refused_at_its_first_wrong_octet() {
         (b"\xE2\x82x", 2),
         (b"\xF0\x9F\x98 ", 3),
         (b"\xE2(\xA1", 1),
+        // Longer than they need be, by one octet and by four.
+        (b"\xE0\x80\xAF", 1),
+        (b"\xF0\x80\x80\xAF", 1),
+        (b"\xF8\x88\x80\x80\x80", 0),
+        (b"\xFC\x84\x80\x80\x80\x80", 0),
+        (b"\xFC\x83\xBF\xBF\xBF\xBF", 0),
+        // The last and the first of what is no character, in pairs too.
+        (b"\xED\xAF\xBF\xED\xBF\xBF", 1),
+        (b"\xED\xBF\xBF", 1),
+        (b"\xF7\xBF\xBF\xBF", 0),
+        // The rest of a character without its beginning, and the other way round.
+        (b"\xBF\x80\xBF", 0),
+        (b"\xC3\xC3\xA4", 1),
+        (b"\xF0\x9F\xE2\x82\xAC", 2),
     ];
     for &(wrong, fine) in rows {
         for role in [Role::Server, Role::Client] {
@@ -376,6 +401,23 @@ fn text_may_be_cut_inside_characters() {
             &[(1, false, unfinished), (9, true, b""), (0, true, b"")],
             &[ping(b""), fault],
         );
+    }
+}
+
+#[test]
+fn every_length_of_character_has_a_first_and_a_last() {
+    let boundaries = [0, 0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFD];
+    // What Unicode calls noncharacters are characters of UTF-8.
+    let planes = (0..=0x10).flat_map(|plane| [plane << 16 | 0xFFFE, plane << 16 | 0xFFFF]);
+    for number in boundaries.into_iter().chain([0x1_0000]).chain(planes) {
+        let character = char::from_u32(number).expect("a character").to_string();
+        let octets = character.as_bytes();
+        check(small(), &[(1, true, octets)], &[text(&character)]);
+        for at in 0..=octets.len() {
+            let (front, back) = octets.split_at(at);
+            let frames: Frames<'_> = &[(1, false, front), (9, true, b"p"), (0, true, back)];
+            check(small(), frames, &[ping(b"p"), text(&character)]);
+        }
     }
 }
 
