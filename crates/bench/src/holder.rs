@@ -6,9 +6,10 @@ use std::net::Ipv4Addr;
 
 use crosstie_wamp::{Message, RequestId, SubscribeOptions};
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
+use crate::descriptors;
 use crate::pipe::Pipe;
 use crate::target::Target;
 use crate::worker::{Said, WorkerError, say};
@@ -72,8 +73,8 @@ pub fn sessions_max() -> usize {
 const STANDARD_INPUT: u64 = u64::MAX;
 
 /// Opens what it is told to, keeps it alive, and ends with its standard input.
-pub fn hold(order: &HolderOrder) -> Result<(), WorkerError> {
-    raise_descriptor_limit();
+pub(crate) fn work(order: HolderOrder) -> Result<(), WorkerError> {
+    descriptors::raise();
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
     let input = io::stdin();
     epoll::add(
@@ -100,7 +101,7 @@ pub fn hold(order: &HolderOrder) -> Result<(), WorkerError> {
                     return Ok(());
                 }
                 let Instruction::Hold { sessions: wanted } = serde_json::from_str(&line)?;
-                grow(&epoll, &mut sessions, order, wanted)?;
+                grow(&epoll, &mut sessions, &order, wanted)?;
                 say(&Report::Holding {
                     sessions: sessions.iter().flatten().count(),
                 });
@@ -152,17 +153,4 @@ fn grow(
         sessions.push(Some(pipe));
     }
     Ok(())
-}
-
-/// As far as it goes without asking anybody.
-fn raise_descriptor_limit() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // What could not be raised shows when a connection fails, with its own reason.
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: maximum,
-            maximum,
-        },
-    );
 }

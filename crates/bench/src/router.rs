@@ -1,6 +1,5 @@
 //! The router under test, started as its own process the way a user would, or somebody else's.
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::case::{Case, Socket};
 use crate::error::BenchError;
-use crate::place::Place;
+use crate::network::Network;
 use crate::placement::allowed_cores;
 use crate::server::{ServerProcess, guarded};
 use crate::socket::free_address;
@@ -34,13 +33,13 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// A Unix socket in `directory` and a free port on the loopback.
-    pub fn in_directory(directory: &Path) -> io::Result<Self> {
-        Ok(Self {
+    /// A Unix socket in `directory`, and an address with a free port.
+    pub fn in_directory(directory: &Path, address: SocketAddr) -> Self {
+        Self {
             socket: directory.join("router.sock"),
-            address: free_address()?,
+            address,
             resource: "/ws",
-        })
+        }
     }
 
     /// What a worker needs to speak to it.
@@ -74,10 +73,15 @@ pub struct Router {
 }
 
 impl Router {
-    /// Starts it, bound to die with the bench, and waits until both its sockets accept.
-    pub fn start(options: &RouterOptions, directory: &Path) -> Result<Self, BenchError> {
-        let listening = Listening::in_directory(directory)?;
-        let place = Place::on(&allowed_cores()?);
+    /// Starts it on the servers' side of a network, bound to die with the bench, and waits until
+    /// both its sockets accept.
+    pub fn start(
+        options: &RouterOptions,
+        directory: &Path,
+        network: &Network,
+    ) -> Result<Self, BenchError> {
+        let listening = Listening::in_directory(directory, network.free_server_address()?);
+        let place = network.server_place(&allowed_cores()?);
         let mut command = guarded(&options.executable, &place, &options.executable);
         command.args(start_arguments(options, &listening));
         Self::spawn(command, listening)
@@ -88,7 +92,7 @@ impl Router {
         options: &RouterOptions,
         directory: &Path,
     ) -> Result<(Self, Duration), BenchError> {
-        let listening = Listening::in_directory(directory)?;
+        let listening = Listening::in_directory(directory, free_address()?);
         let mut command = Command::new(&options.executable);
         command.args(start_arguments(options, &listening));
         let begun = Instant::now();

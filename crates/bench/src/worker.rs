@@ -12,13 +12,13 @@ use std::process::{Command, ExitCode};
 use crosstie_wamp::Message;
 use crosstie_wamp::codec::DecodeError;
 use crosstie_wamp::framing::FramingError;
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Signal, set_parent_process_death_signal, setpgid};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::pipe::PATIENCE;
 use crate::place::Place;
-use crate::{holder, rpc};
+use crate::{holder, link, rpc};
 
 /// The hidden subcommand that the command line forwards to [`main`].
 pub const SUBCOMMAND: &str = "bench-worker";
@@ -29,12 +29,18 @@ pub const GUARD: &str = "guard";
 /// A role's name, and what does its work with an order.
 type Role = (&'static str, fn(&str) -> Result<(), WorkerError>);
 
+/// The role of a module that has `ROLE` and `work`.
+macro_rules! role {
+    ($($module:ident)::+) => {
+        ($($module)::+::ROLE, |order| begin(order, $($module)::+::work))
+    };
+}
+
 /// Every role.
 const ROLES: &[Role] = &[
-    (holder::ROLE, |order| {
-        begin(order, |order| holder::hold(&order))
-    }),
-    (rpc::worker::ROLE, |order| begin(order, rpc::worker::work)),
+    role!(holder),
+    role!(link::worker),
+    role!(rpc::worker),
 ];
 
 /// What a worker says, one line each.
@@ -95,6 +101,8 @@ pub fn main(args: &[String]) -> ExitCode {
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return fail(&error.to_string());
     }
+    // A signal from the terminal is the bench's to take: it ends what it started in good order.
+    let _ = setpgid(None, None);
     let [role, place, order @ ..] = args else {
         return fail("a role, a place and an order are expected");
     };

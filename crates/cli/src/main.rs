@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod call;
 mod check;
+mod link;
 mod logging;
 mod publish;
 mod register;
@@ -43,6 +44,8 @@ enum Command {
     Bench(bench::Bench),
     /// Run a system to be measured: an echo server for WebSocket or plain streams.
     Testee(testee::Arguments),
+    /// Relay a stream with a delay, as a longer line would.
+    Link(link::Arguments),
     /// A process of a bench; started by it, of no use by hand.
     #[command(hide = true, name = crosstie_bench::worker::SUBCOMMAND)]
     BenchWorker {
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Subscribe(arguments) => wait_for(subscribe::run(arguments)),
         Command::Bench(bench) => bench::run(bench),
         Command::Testee(arguments) => testee::run(arguments),
+        Command::Link(arguments) => link::run(arguments),
         Command::BenchWorker { arguments } => return crosstie_bench::worker::main(&arguments),
     };
     outcome.unwrap_or_else(|e| {

@@ -23,6 +23,7 @@ use crate::error::BenchError;
 use crate::histogram::Spread;
 use crate::holder::{self, HolderOrder, Instruction, Report};
 use crate::machine::Machine;
+use crate::network::{Network, NetworkOptions};
 use crate::place::Place;
 use crate::placement::allowed_cores;
 use crate::report::json::{Build, Frame, Row, metrics, write};
@@ -231,7 +232,10 @@ impl Bench {
     /// Opens sessions in steps on a fresh router.
     fn hold(&self, case: Case) -> Result<Held, BenchError> {
         self.progress.set_message(format!("idle sessions, {case}"));
-        let router = Router::start(&self.router, self.directory.path())?;
+        let directory = self.directory.path();
+        let plain = NetworkOptions::default();
+        let network = Network::set_up(&plain, &self.router.executable, directory)?;
+        let router = Router::start(&self.router, directory, &network)?;
         let process = [router.process.id()];
         std::thread::sleep(SETTLING);
         let idle = Memory::of(&process)?;

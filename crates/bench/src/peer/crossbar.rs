@@ -3,6 +3,7 @@
 
 use std::env;
 use std::fs;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,11 +14,10 @@ use serde_json::{Value, json};
 use super::StartedPeer;
 use crate::case::{Case, Socket};
 use crate::error::BenchError;
-use crate::place::Place;
+use crate::network::Network;
 use crate::placement::allowed_cores;
 use crate::router::REALM;
 use crate::server::{ServerProcess, guarded};
-use crate::socket::free_address;
 use crate::target::{Endpoint, Target};
 
 /// It starts in three to five seconds where nothing else runs.
@@ -27,6 +27,7 @@ pub(super) fn start(
     cases: &[Case],
     directory: &Path,
     executable: &Path,
+    network: &Network,
 ) -> Result<Option<StartedPeer>, BenchError> {
     let Some(crossbar) = find_on_path("crossbar") else {
         return Ok(None);
@@ -35,11 +36,12 @@ pub(super) fn start(
     fs::create_dir_all(&node)?;
     let mut targets = Vec::new();
     for case in cases {
-        targets.push((*case, target(*case, &node)?));
+        let address = network.free_server_address()?;
+        targets.push((*case, target(*case, &node, address)));
     }
     let config = serde_json::to_vec_pretty(&node_config(&targets)).map_err(std::io::Error::from)?;
     fs::write(node.join("config.json"), config)?;
-    let place = Place::on(&allowed_cores()?);
+    let place = network.server_place(&allowed_cores()?);
     let mut command = guarded(executable, &place, &crossbar);
     command
         .args(["start", "--loglevel", "warn", "--cbdir"])
@@ -67,25 +69,22 @@ pub(super) fn start(
 }
 
 /// The transports' endpoints, each case with its own.
-fn target(case: Case, node: &Path) -> Result<Target, BenchError> {
+fn target(case: Case, node: &Path, address: SocketAddr) -> Target {
     let (endpoint, host) = match case.socket {
         Socket::Unix => (
             Endpoint::Unix(node.join(format!("{case}.sock"))),
             "localhost".to_owned(),
         ),
-        Socket::Tcp => {
-            let address = free_address()?;
-            (Endpoint::Tcp(address), address.to_string())
-        }
+        Socket::Tcp => (Endpoint::Tcp(address), address.to_string()),
     };
-    Ok(Target {
+    Target {
         endpoint,
         transport: case.transport,
         serializer: case.serializer,
         host,
         resource: "/".to_owned(),
         realm: REALM.to_owned(),
-    })
+    }
 }
 
 fn node_config(targets: &[(Case, Target)]) -> Value {
@@ -178,7 +177,8 @@ mod tests {
     fn each_case_has_its_transport() {
         let node = Path::new("/tmp/node");
         let [unix, tcp] = Case::OF_THE_DOCUMENT;
-        let targets = [unix, tcp].map(|case| (case, target(case, node).unwrap()));
+        let address = ([127, 0, 0, 1], 9000).into();
+        let targets = [unix, tcp].map(|case| (case, target(case, node, address)));
         let config = node_config(&targets);
         let transports = &config["workers"][0]["transports"];
         assert_eq!(

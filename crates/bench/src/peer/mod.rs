@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use crate::case::{Case, ParseError};
 use crate::error::BenchError;
+use crate::network::Network;
 use crate::server::ServerProcess;
 use crate::target::Target;
 
@@ -32,15 +33,17 @@ impl Peer {
         }
     }
 
-    /// Starts it for these cases, in a directory of its own; `None` where it is not installed.
+    /// Starts it for these cases on the servers' side of a network, in a directory of its own;
+    /// `None` where it is not installed.
     pub fn start(
         self,
         cases: &[Case],
         directory: &Path,
         executable: &Path,
+        network: &Network,
     ) -> Result<Option<StartedPeer>, BenchError> {
         match self {
-            Self::Crossbar => crossbar::start(cases, directory, executable),
+            Self::Crossbar => crossbar::start(cases, directory, executable, network),
         }
     }
 }

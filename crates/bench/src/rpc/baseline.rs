@@ -9,7 +9,6 @@ use crate::case::{Case, Socket};
 use crate::crew::Crew;
 use crate::error::BenchError;
 use crate::floor::{FloorOrder, Lengths, reference};
-use crate::place::Place;
 use crate::placement::{Cores, Placement};
 use crate::relay::{RelayOrder, Waiting};
 use crate::report::table::number;
@@ -69,7 +68,7 @@ impl Baseline {
                 let name = format!("floor-{}.sock", waiting.name());
                 Endpoint::Unix(bench.directory.path().join(name))
             }
-            Socket::Tcp => Endpoint::Tcp(([127, 0, 0, 1], 0).into()),
+            Socket::Tcp => Endpoint::Tcp((bench.network.server_ip(), 0).into()),
         };
         let order = RelayOrder {
             endpoint,
@@ -79,7 +78,7 @@ impl Baseline {
             lengths,
         };
         let mut crew = Crew::default();
-        let place = Place::on(&cores.router);
+        let place = bench.network.server_place(&cores.router);
         crew.hire(&bench.executable, ROLE, &place, &Role::Relay(order))?;
         let endpoint = match crew.next(Instant::now() + Duration::from_secs(10)) {
             Some((
@@ -96,6 +95,7 @@ impl Baseline {
                 });
             }
         };
+        let endpoint = bench.network.reach(&endpoint)?;
         let load = LoadOrder {
             outstanding: options.outstanding,
             batch: options.batch,
@@ -126,7 +126,7 @@ impl Baseline {
 
     /// The median round trip of a short round.
     fn probe(&self, bench: &Bench, cores: &Cores) -> f64 {
-        let place = Place::on(&cores.clients);
+        let place = bench.network.client_place(&cores.clients);
         let plan = Plan {
             warm_up: PROBE_WARM_UP,
             measured: PROBE,
@@ -174,9 +174,11 @@ impl Baseline {
                 format!("floor suspect: {p50_us} µs where {what} {expected_us}")
             })
         };
-        // The references are for one small call at a time, on one kind of machine.
+        // The references are for one small call at a time over the loopback, on one kind of
+        // machine.
         if bench.machine.cpu == reference::CPU
             && bench.in_flight() == 1
+            && bench.network.description().is_none()
             && self.lengths.longest() <= 512
         {
             let reference_us = reference::rtt_us(&case, placement)?;

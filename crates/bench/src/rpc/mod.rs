@@ -28,6 +28,7 @@ use crate::directory;
 use crate::document;
 use crate::error::BenchError;
 use crate::machine::Machine;
+use crate::network::Network;
 use crate::place::Place;
 use crate::placement::{Cores, Placement, allowed_cores, bind_this_thread};
 use crate::report::json::{Frame, Row, write};
@@ -90,6 +91,8 @@ struct Bench {
     options: RpcOptions,
     machine: Machine,
     executable: PathBuf,
+    /// Between every subject and its clients.
+    network: Network,
     /// Sockets and node directories live here.
     directory: tempfile::TempDir,
     allowed: Vec<usize>,
@@ -119,11 +122,13 @@ impl Bench {
                 .unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
         let directory = directory::create()?;
+        let network = Network::set_up(&options.network, &executable, directory.path())?;
         Ok(Self {
             options,
             machine: Machine::now(),
             executable,
             directory,
+            network,
             allowed,
             cases,
             placements,
@@ -143,7 +148,7 @@ impl Bench {
             .cores(&self.allowed, options.router_threads, options.pairs)
             .ok_or_else(|| BenchError::Options(format!("{placement} needs two cores")))?;
         self.step_aside(&cores)?;
-        let present = subjects.of(case, &cores)?;
+        let present = subjects.of(self, case, &cores)?;
         let baseline = Baseline::start(self, case, &cores)?;
         let capacity = cores.router.len().min(options.router_threads) as f64;
         let mut measured: Vec<Measured> = present
@@ -159,7 +164,7 @@ impl Bench {
                 // The floor comes second: beside the router, before any peer.
                 if floor.rounds.len() == at {
                     self.announce("floor", &format!("{case} {placement}"), at);
-                    let place = Place::on(&cores.clients);
+                    let place = self.network.client_place(&cores.clients);
                     let plan = self.plan(&baseline.ends, &place, &baseline.processes);
                     floor.rounds.push(run(&plan, &mut |_| {}));
                     self.progress.inc(1);
@@ -187,7 +192,7 @@ impl Bench {
     ) -> Round {
         self.announce(&subject.name, what, at);
         let ends = subject.ends(&self.options, at);
-        let place = Place::on(&cores.clients);
+        let place = self.network.client_place(&cores.clients);
         let plan = self.plan(&ends, &place, &subject.processes);
         let round = run(&plan, &mut |average_ms| {
             if let Some(prefix) = &prefix {
@@ -245,6 +250,7 @@ impl Bench {
             "runs": options.runs,
             "router_threads": options.router_threads,
             "spin": options.spin,
+            "network": self.network.description(),
             "placements": self.placements.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "peers": subjects.peer_settings(),
             "document_hardware": document::HARDWARE,

@@ -6,6 +6,7 @@ use crosstie_wamp::Serializer;
 
 use crate::case::Case;
 use crate::error::BenchError;
+use crate::network::NetworkOptions;
 use crate::peer::Peer;
 use crate::placement::Placement;
 use crate::report::json::Build;
@@ -47,6 +48,7 @@ pub struct RpcOptions {
     /// Starts the router with its busy-poll option.
     pub spin: bool,
     pub router_threads: usize,
+    pub network: NetworkOptions,
 }
 
 impl Default for RpcOptions {
@@ -71,6 +73,7 @@ impl Default for RpcOptions {
             json: None,
             spin: false,
             router_threads: 1,
+            network: NetworkOptions::default(),
         }
     }
 }
@@ -101,7 +104,9 @@ impl RpcOptions {
         require((1..=1_000).contains(&self.pairs), "--pairs is 1 to 1,000")?;
         require(self.payload_octets <= 8 << 20, "--payload is at most 8 MiB")?;
         require(self.router_threads > 0, "--router-threads is at least 1")?;
-        if self.url.is_none() {
+        if self.url.is_some() {
+            self.network.check_foreign_server()?;
+        } else {
             require(self.router_pids.is_empty(), "--router-pid goes with --url")?;
             let named = !self.cases.is_empty() && self.serializer.is_some();
             require(!named, "a --case names its own serializer")?;

@@ -56,6 +56,12 @@ pub(super) fn print(
         plural(options.router_threads, "thread"),
         if options.spin { ", busy-polling" } else { "" },
     )?;
+    if let Some(network) = bench.network.description() {
+        writeln!(
+            out,
+            "Network: {network}; caller and callee are both clients"
+        )?;
+    }
     for section in sections {
         print_section(out, bench, subjects, section)?;
     }
@@ -143,9 +149,12 @@ fn print_comparisons(out: &mut impl Write, bench: &Bench, section: &Section) -> 
     };
     let p50_us = router.spread(|m| m.rtt_us.p50).map(|spread| spread.median);
     let document_us = document::rtt_us(&section.case);
+    let on_loopback = bench.network.description().is_none();
     let document_over = match (document_us, p50_us) {
-        // The document calls one after the other.
-        (Some(document_us), Some(p50_us)) if bench.in_flight() == 1 => Some(document_us / p50_us),
+        // The document calls one after the other, over the loopback.
+        (Some(document_us), Some(p50_us)) if bench.in_flight() == 1 && on_loopback => {
+            Some(document_us / p50_us)
+        }
         _ => None,
     };
     match (document_us, document_over) {
@@ -164,7 +173,8 @@ fn print_comparisons(out: &mut impl Write, bench: &Bench, section: &Section) -> 
         )?,
         (None, _) => writeln!(out, "  document: not given")?,
     }
-    if router.subject != "crosstie" {
+    // The goals are about the loopback.
+    if router.subject != "crosstie" || !on_loopback {
         return Ok(());
     }
     let setting = Setting {

@@ -71,10 +71,9 @@ impl Subjects {
         let directory = bench.directory.path();
         let mut peers = Vec::new();
         for peer in &options.peers {
-            peers.push((
-                *peer,
-                peer.start(&bench.cases, directory, &bench.executable)?,
-            ));
+            let executable = &bench.executable;
+            let started = peer.start(&bench.cases, directory, executable, &bench.network)?;
+            peers.push((*peer, started));
         }
         let (mut router, mut foreign) = (None, None);
         if let Some(url) = &options.url {
@@ -85,7 +84,7 @@ impl Subjects {
                 threads: options.router_threads,
                 spin: options.spin,
             };
-            router = Some(Router::start(&options, directory)?);
+            router = Some(Router::start(&options, directory, &bench.network)?);
         }
         Ok(Self {
             router,
@@ -94,8 +93,14 @@ impl Subjects {
         })
     }
 
-    /// The subjects of a case, moved to their cores; the router comes first.
-    pub(super) fn of(&mut self, case: Case, cores: &Cores) -> Result<Vec<Subject>, BenchError> {
+    /// The subjects of a case, moved to their cores, and how they are reached; the router comes
+    /// first.
+    pub(super) fn of(
+        &mut self,
+        bench: &Bench,
+        case: Case,
+        cores: &Cores,
+    ) -> Result<Vec<Subject>, BenchError> {
         let mut subjects = Vec::new();
         if let Some(router) = &mut self.router {
             if !router.process.is_alive() {
@@ -131,7 +136,8 @@ impl Subjects {
                 shows_lines: false,
             });
         }
-        for subject in &subjects {
+        for subject in &mut subjects {
+            subject.target.endpoint = bench.network.reach(&subject.target.endpoint)?;
             bind_processes(&subject.processes, &cores.router)?;
         }
         Ok(subjects)

@@ -6,6 +6,7 @@ use clap::Subcommand;
 use crosstie_bench::report::json::Build;
 
 mod footprint;
+mod network;
 mod rpc;
 
 #[derive(Subcommand)]
@@ -33,7 +34,7 @@ fn counts(valid: bool) -> ExitCode {
 }
 
 /// What stands in every results file about this program.
-fn build() -> Build {
+pub(crate) fn build() -> Build {
     Build {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: env!("CROSSTIE_COMMIT").to_owned(),

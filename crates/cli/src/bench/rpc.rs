@@ -10,6 +10,7 @@ use crosstie_bench::rpc::{RpcOptions, rpc};
 use crosstie_bench::target::Url;
 use crosstie_wamp::Serializer;
 
+use super::network::NetworkArguments;
 use super::{build, counts};
 
 /// Starts a router, and callers and callees as processes of their own.
@@ -64,6 +65,8 @@ pub(crate) struct Arguments {
     /// Threads of the router that is started.
     #[arg(long, default_value_t = 1, value_name = "N")]
     router_threads: usize,
+    #[command(flatten)]
+    network: NetworkArguments,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -90,6 +93,7 @@ impl From<Arguments> for RpcOptions {
             json: arguments.json,
             spin: arguments.spin,
             router_threads: arguments.router_threads,
+            network: arguments.network.options(),
             ..Self::default()
         }
     }

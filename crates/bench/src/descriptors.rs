@@ -1,0 +1,21 @@
+//! How many descriptors this process may have.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Raises the limit as far as it goes without asking anybody; how far that was. Processes that
+/// are started afterwards inherit it. What is still missing shows when a connection fails, with
+/// its own reason.
+pub fn raise() -> usize {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    let reached = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => maximum,
+        Err(_) => current,
+    };
+    reached.map_or(usize::MAX, |limit| {
+        usize::try_from(limit).unwrap_or(usize::MAX)
+    })
+}

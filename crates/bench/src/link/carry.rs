@@ -1,0 +1,507 @@
+//! The link at work: one thread, one `epoll`, one timer.
+//!
+//! ```text
+//!  event ─▶ note what a socket can do ─▶ stand in line ─▶ read ─▶ Queue ─▶ due ─▶ deliver
+//!                                          (Line: rate)             (timers)
+//! ```
+//!
+//! Times are the monotonic clock's nanoseconds; the timer is a `timerfd` for the next of them, as
+//! the timeouts of `epoll` itself are whole milliseconds.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+
+use super::connection::{At, CLIENT, Connection, DOWN, Outcome, SERVER, UP, Way, target};
+use super::cut::{Calendar, Fault};
+use super::line::{Line, Pool, READ_OCTETS_MAX};
+use super::listener::Listener;
+use super::options::{Direction, LinkOptions};
+use super::queue::Mark;
+use super::statistics::Statistics;
+use crate::drive::monotonic_ns;
+use crate::target::Endpoint;
+
+/// What an event is about; other numbers are a connection's, twice, plus its end.
+const LISTENER: u64 = u64::MAX;
+const TIMER: u64 = u64::MAX - 1;
+const STOP: u64 = u64::MAX - 2;
+
+/// Newcomers at once, before those who are there have their turn.
+const ACCEPTED_AT_ONCE_MAX: usize = 64;
+const EVENTS_MAX: usize = 256;
+
+/// A server whose backlog is full, on a Unix socket, gives no sign when it is not.
+const RETRY_NS: u64 = 1_000_000;
+
+/// A wake-up that took longer was in somebody else's queue, which no timer can foresee.
+const WAKEUP_NS_MAX: u64 = 100_000;
+
+/// Something that happens to a connection at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    /// The client's handshake would be over.
+    Open,
+    /// Something arrives on this way.
+    Arrival(Way),
+    /// The server is tried again.
+    Retry,
+    /// A reset arrives.
+    Reset,
+}
+
+pub(super) struct Carrier {
+    epoll: OwnedFd,
+    timer: OwnedFd,
+    /// What the timer is set to.
+    timer_ns: u64,
+    listener: Listener,
+    server: Endpoint,
+    connections: HashMap<u64, Connection>,
+    next_id: u64,
+    timers: BinaryHeap<Reverse<(u64, u64, Timer)>>,
+    lines: [Line; 2],
+    /// Who is to be read on each way, in turn.
+    turns: [VecDeque<u64>; 2],
+    pool: Pool,
+    calendar: Calendar,
+    /// When the last silence ended: what came due in it is not late because of us.
+    resumed_ns: u64,
+    acceptable: bool,
+    /// There were no descriptors left; somebody must go first.
+    exhausted: bool,
+    /// When this thread last began to wait.
+    asleep_ns: u64,
+    /// How much later than set the timer wakes this thread, as far as is known.
+    wakeup_ns: u64,
+    /// The ways whose lateness counts: those with a delay, or both where neither has one.
+    measured: [bool; 2],
+    statistics: Statistics,
+    buffer: Vec<u8>,
+}
+
+impl Carrier {
+    pub(super) fn new(
+        listener: Listener,
+        server: Endpoint,
+        options: &LinkOptions,
+    ) -> io::Result<Self> {
+        let now_ns = monotonic_ns();
+        let line = |delayed: bool, seed: u64| {
+            let (delay, jitter) = match delayed {
+                true => (options.delay, options.jitter),
+                false => Default::default(),
+            };
+            Line::new(delay, jitter, options.rate, now_ns ^ seed)
+        };
+        let lines = [
+            line(options.direction != Direction::Down, 1),
+            line(options.direction != Direction::Up, 2),
+        ];
+        let [up, down] = &lines;
+        let pool = Pool::new(up.product_octets().max(down.product_octets()));
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let timer = timerfd_create(
+            TimerfdClockId::Monotonic,
+            TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
+        )?;
+        let edge = EventFlags::IN | EventFlags::ET;
+        epoll::add(&epoll, &timer, EventData::new_u64(TIMER), edge)?;
+        epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), edge)?;
+        Ok(Self {
+            epoll,
+            timer,
+            timer_ns: 0,
+            listener,
+            server,
+            connections: HashMap::new(),
+            next_id: 0,
+            timers: BinaryHeap::new(),
+            lines,
+            turns: Default::default(),
+            pool,
+            calendar: Calendar::new(&options.cuts, now_ns),
+            resumed_ns: 0,
+            acceptable: true,
+            exhausted: false,
+            measured: [Direction::Down, Direction::Up]
+                .map(|other| options.delay.is_zero() || options.direction != other),
+            asleep_ns: 0,
+            wakeup_ns: 0,
+            statistics: Statistics::default(),
+            buffer: vec![0; READ_OCTETS_MAX],
+        })
+    }
+
+    /// Goes on until there is something to read from `stop`, or its other side is closed.
+    pub(super) fn run(
+        mut self,
+        stop: BorrowedFd<'_>,
+        notice: &mut dyn FnMut(&str),
+    ) -> io::Result<Statistics> {
+        epoll::add(&self.epoll, stop, EventData::new_u64(STOP), EventFlags::IN)?;
+        let mut events = Vec::with_capacity(EVENTS_MAX);
+        loop {
+            let now_ns = monotonic_ns();
+            while let Some(fault) = self.calendar.next_fault(now_ns) {
+                self.suffer(fault, now_ns);
+            }
+            if !self.calendar.is_silent() {
+                self.fire(now_ns);
+                self.take_turns(now_ns);
+            }
+            self.accept(now_ns, notice)?;
+            events.clear();
+            self.wait(&mut events)?;
+            let now_ns = monotonic_ns();
+            for event in &events {
+                match event.data.u64() {
+                    STOP => return Ok(self.statistics),
+                    LISTENER => self.acceptable = true,
+                    TIMER => self.learn(now_ns),
+                    data => self.note(data / 2, (data % 2) as At, event.flags, now_ns),
+                }
+            }
+        }
+    }
+
+    /// Waits for events, or for the next time at which there is something to do.
+    fn wait(&mut self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
+        let next_ns = self.next_ns();
+        self.asleep_ns = monotonic_ns();
+        let at_once = (self.acceptable && !self.exhausted)
+            || next_ns.saturating_sub(self.wakeup_ns) <= self.asleep_ns;
+        if !at_once && next_ns != u64::MAX {
+            self.set_timer(next_ns - self.wakeup_ns)?;
+        }
+        let timeout = Timespec::default();
+        let spare = rustix::buffer::spare_capacity(events);
+        match epoll::wait(&self.epoll, spare, at_once.then_some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn next_ns(&self) -> u64 {
+        let cut = self.calendar.next_ns();
+        let mut next_ns = cut.unwrap_or(u64::MAX);
+        if self.calendar.is_silent() {
+            return next_ns;
+        }
+        if let Some(Reverse((due_ns, ..))) = self.timers.peek() {
+            next_ns = next_ns.min(*due_ns);
+        }
+        for (line, turns) in self.lines.iter().zip(&self.turns) {
+            if !turns.is_empty() {
+                next_ns = next_ns.min(line.accepts_ns());
+            }
+        }
+        next_ns
+    }
+
+    fn set_timer(&mut self, at_ns: u64) -> io::Result<()> {
+        if at_ns == self.timer_ns {
+            return Ok(());
+        }
+        let value = Itimerspec {
+            it_interval: Timespec::default(),
+            it_value: Timespec {
+                tv_sec: (at_ns / 1_000_000_000).cast_signed(),
+                tv_nsec: (at_ns % 1_000_000_000).cast_signed(),
+            },
+        };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &value)?;
+        self.timer_ns = at_ns;
+        Ok(())
+    }
+
+    /// The timer is set for as much earlier as it has been late: on a virtual machine a core that
+    /// sleeps takes tens of microseconds to wake. What is then left until the time is spent
+    /// looking at the clock.
+    fn learn(&mut self, now_ns: u64) {
+        // One that expired while this thread was at work tells nothing.
+        if self.asleep_ns < self.timer_ns {
+            let late_ns = now_ns.saturating_sub(self.timer_ns).min(WAKEUP_NS_MAX);
+            self.wakeup_ns = (self.wakeup_ns * 15 + late_ns) / 16;
+        }
+        self.timer_ns = 0;
+    }
+
+    fn accept(&mut self, now_ns: u64, notice: &mut dyn FnMut(&str)) -> io::Result<()> {
+        for _ in 0..ACCEPTED_AT_ONCE_MAX {
+            if !self.acceptable || self.exhausted {
+                return Ok(());
+            }
+            match self.listener.accept() {
+                Ok(socket) => self.welcome(Connection::new(socket), now_ns),
+                Err(Errno::AGAIN) => self.acceptable = false,
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    self.exhausted = true;
+                    notice(&format!(
+                        "no descriptors left at {} connections, which take two each; newcomers \
+                         wait until somebody goes (raise `ulimit -n`)",
+                        self.connections.len()
+                    ));
+                }
+                // The client was quicker to go than we to accept.
+                Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn welcome(&mut self, mut connection: Connection, now_ns: u64) {
+        if self.calendar.is_refusing(now_ns) {
+            self.statistics.refused += 1;
+            connection.reset(CLIENT);
+            return;
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        if connection.watch(CLIENT, &self.epoll, id * 2).is_err() {
+            self.statistics.refused += 1;
+            return;
+        }
+        let [up, down] = &mut self.lines;
+        let round_trip_ns = up.latency_ns() + down.latency_ns();
+        self.timers
+            .push(Reverse((now_ns + round_trip_ns, id, Timer::Open)));
+        self.connections.insert(id, connection);
+        self.statistics.connections += 1;
+        let at_once = self.connections.len();
+        self.statistics.connections_max = self.statistics.connections_max.max(at_once);
+    }
+
+    /// Everything whose time has come.
+    fn fire(&mut self, now_ns: u64) {
+        while let Some(Reverse((due_ns, id, timer))) = self.timers.peek().copied() {
+            if due_ns > now_ns {
+                break;
+            }
+            self.timers.pop();
+            let Some(connection) = self.connections.get_mut(&id) else {
+                continue;
+            };
+            match timer {
+                Timer::Open => {
+                    connection.open = true;
+                    let due_ns = self.lines[UP].send(0, due_ns.max(self.resumed_ns));
+                    connection.queues[UP].mark(Mark::Connect, due_ns);
+                    if connection.ends[CLIENT].is_gone() {
+                        self.lose(id, CLIENT, now_ns);
+                    }
+                    self.deliver(id, UP, now_ns);
+                    self.stand_in_line(id, CLIENT);
+                }
+                Timer::Arrival(way) => {
+                    connection.armed[way] = false;
+                    self.deliver(id, way, now_ns);
+                }
+                Timer::Retry => self.connect(id, now_ns),
+                Timer::Reset => {
+                    self.statistics.resets += 1;
+                    self.remove(id);
+                }
+            }
+        }
+    }
+
+    /// Reads from those who stand in line, each once, as far as the lines accept.
+    fn take_turns(&mut self, now_ns: u64) {
+        for way in [UP, DOWN] {
+            for _ in 0..self.turns[way].len() {
+                if self.lines[way].accepts_ns() > now_ns {
+                    break;
+                }
+                let Some(id) = self.turns[way].pop_front() else {
+                    break;
+                };
+                if let Some(connection) = self.connections.get_mut(&id) {
+                    connection.ends[way].in_line = false;
+                    self.read(id, way);
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, id: u64, way: Way) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let room = self.pool.room(connection.queues[way].held());
+        let length = room.min(self.lines[way].read_octets_max());
+        if length == 0 || !connection.wants_to_read(way) {
+            return;
+        }
+        let outcome = connection.read(way, &mut self.buffer[..length]);
+        let now_ns = monotonic_ns();
+        let line = &mut self.lines[way];
+        let queue = &mut connection.queues[way];
+        match outcome {
+            Outcome::Moved(length) => {
+                let due_ns = line.send(length, now_ns);
+                queue.push(&self.buffer[..length], due_ns);
+            }
+            Outcome::Ended => queue.mark(Mark::End, line.send(0, now_ns)),
+            Outcome::Gone => return self.lose(id, way, now_ns),
+            _ => {}
+        }
+        self.deliver(id, way, now_ns);
+        self.stand_in_line(id, way);
+    }
+
+    /// Delivers everything that has arrived on a way, and sees to it that the rest is.
+    fn deliver(&mut self, id: u64, way: Way, mut now_ns: u64) {
+        loop {
+            let Some(connection) = self.connections.get_mut(&id) else {
+                return;
+            };
+            let allowance = self.calendar.allowance();
+            let (lateness, resumed_ns) = (&mut self.statistics.lateness, self.resumed_ns);
+            // Whoever makes us wait is not measured.
+            let on_time = !connection.waited[way] && self.measured[way];
+            let outcome = connection.deliver(way, now_ns, allowance, |due_ns| {
+                if on_time {
+                    lateness.record(monotonic_ns().saturating_sub(due_ns.max(resumed_ns)));
+                }
+            });
+            connection.settle(&mut self.pool);
+            match outcome {
+                Outcome::Moved(octets) => {
+                    match way {
+                        UP => self.statistics.up_octets += octets as u64,
+                        _ => self.statistics.down_octets += octets as u64,
+                    }
+                    now_ns = monotonic_ns();
+                    self.calendar.deliver(octets, now_ns);
+                    if connection.is_over() {
+                        return self.remove(id);
+                    }
+                    self.stand_in_line(id, way);
+                }
+                Outcome::Later(due_ns) => {
+                    connection.waited[way] = false;
+                    if !std::mem::replace(&mut connection.armed[way], true) {
+                        self.timers.push(Reverse((due_ns, id, Timer::Arrival(way))));
+                    }
+                    return;
+                }
+                Outcome::Connect => self.connect(id, now_ns),
+                Outcome::Gone => return self.lose(id, target(way), now_ns),
+                Outcome::Waiting | Outcome::Ended => {
+                    connection.waited[way] = !connection.queues[way].is_empty();
+                    let at = target(way);
+                    if connection
+                        .watch(at, &self.epoll, id * 2 + at as u64)
+                        .is_err()
+                    {
+                        self.lose(id, at, now_ns);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn connect(&mut self, id: u64, now_ns: u64) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        match connection.connect(&self.server) {
+            Ok(()) => {
+                let watched = connection.watch(SERVER, &self.epoll, id * 2 + SERVER as u64);
+                if watched.is_err() {
+                    self.lose(id, SERVER, now_ns);
+                }
+            }
+            Err(Errno::AGAIN) => {
+                let again_ns = now_ns + RETRY_NS;
+                self.timers.push(Reverse((again_ns, id, Timer::Retry)));
+            }
+            Err(_) => {
+                self.statistics.refused += 1;
+                self.lose(id, SERVER, now_ns);
+            }
+        }
+    }
+
+    fn note(&mut self, id: u64, at: At, flags: EventFlags, now_ns: u64) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        if !connection.note(at, flags) {
+            if at == SERVER && !connection.ends[at].is_connected() {
+                self.statistics.refused += 1;
+            }
+            return self.lose(id, at, now_ns);
+        }
+        self.stand_in_line(id, at);
+        if !self.calendar.is_silent() {
+            self.deliver(id, 1 - at, now_ns);
+        }
+    }
+
+    fn stand_in_line(&mut self, id: u64, way: Way) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        if connection.wants_to_read(way)
+            && !connection.ends[way].in_line
+            && self.pool.room(connection.queues[way].held()) > 0
+        {
+            connection.ends[way].in_line = true;
+            self.turns[way].push_back(id);
+        }
+    }
+
+    /// An end is gone; the other hears of it when what was sent before has arrived.
+    fn lose(&mut self, id: u64, at: At, now_ns: u64) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        connection.reset(at);
+        connection.settle(&mut self.pool);
+        // A client that goes before its handshake would be over resets right after it.
+        if connection.open && connection.reset_due_ns.is_none() {
+            let due_ns = self.lines[at].send(0, now_ns);
+            let due_ns = connection.queues[at].in_order(due_ns);
+            connection.reset_due_ns = Some(due_ns);
+            self.timers.push(Reverse((due_ns, id, Timer::Reset)));
+        }
+    }
+
+    fn suffer(&mut self, fault: Fault, now_ns: u64) {
+        match fault {
+            Fault::Silence => self.statistics.cuts += 1,
+            Fault::Resume => self.resumed_ns = now_ns,
+            Fault::ResetAll => {
+                self.statistics.cuts += 1;
+                self.statistics.resets += self.connections.len() as u64;
+                let ids: Vec<u64> = self.connections.keys().copied().collect();
+                ids.into_iter().for_each(|id| self.remove(id));
+            }
+        }
+    }
+
+    /// Closes both ends: with a reset, unless both have said that they were done.
+    fn remove(&mut self, id: u64) {
+        let Some(mut connection) = self.connections.remove(&id) else {
+            return;
+        };
+        if !connection.is_over() {
+            connection.reset(CLIENT);
+            connection.reset(SERVER);
+        }
+        connection.release(&mut self.pool);
+        self.exhausted = false;
+    }
+}

@@ -1,0 +1,328 @@
+//! One connection through a link: two sockets and what is under way between them.
+//!
+//! ```text
+//!            ends[CLIENT] ──read──▶ queues[UP] ──write──▶ ends[SERVER]
+//!            ends[CLIENT] ◀─write── queues[DOWN] ◀─read── ends[SERVER]
+//! ```
+//!
+//! A kernel accepts for its listener, so a client's connect returns at once whatever we do. From
+//! there on everything has the times of a long way: for one round trip the client is not listened
+//! to, as if its handshake were still under way; then its SYN goes up as a mark in the queue, and
+//! behind it what it sends.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_socket_linger, set_tcp_nodelay, socket_error};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType,
+    connect, recv, send, shutdown, socket_with,
+};
+
+use super::line::Pool;
+use super::queue::{Mark, Next, Queue};
+use crate::target::Endpoint;
+
+/// A way through the link, and an index: the octets of `UP` come from `CLIENT`.
+pub(super) type Way = usize;
+pub(super) const UP: Way = 0;
+pub(super) const DOWN: Way = 1;
+
+/// An end, and an index: what comes from it goes on the way of the same number.
+pub(super) type At = usize;
+pub(super) const CLIENT: At = 0;
+pub(super) const SERVER: At = 1;
+
+/// The end that a way leads to.
+pub(super) const fn target(way: Way) -> At {
+    1 - way
+}
+
+pub(super) struct Connection {
+    pub(super) ends: [End; 2],
+    pub(super) queues: [Queue; 2],
+    /// Whether the client's handshake would be over.
+    pub(super) open: bool,
+    /// When the reset of one end reaches the other.
+    pub(super) reset_due_ns: Option<u64>,
+    /// Whether there is a timer for the next arrival on each way.
+    pub(super) armed: [bool; 2],
+    /// Whether what has arrived on each way has had to wait for its receiver.
+    pub(super) waited: [bool; 2],
+    /// What the queues hold, as far as the pool knows.
+    held: [usize; 2],
+}
+
+#[derive(Default)]
+pub(super) struct End {
+    socket: Option<OwnedFd>,
+    /// Connected, as far as this kernel is concerned.
+    connected: bool,
+    /// There may be something to read.
+    pub(super) readable: bool,
+    /// The last event said that this end has ended its side, so a short read is not the last.
+    hung_up: bool,
+    /// Its stream has been read to its end, or it is gone.
+    read_ended: bool,
+    /// It does not take more at the moment.
+    full: bool,
+    watched: bool,
+    /// `epoll` tells when it does again.
+    watched_for_room: bool,
+    /// It was told that nothing more comes.
+    write_ended: bool,
+    /// It stands in line to be read.
+    pub(super) in_line: bool,
+}
+
+/// What became of an attempt to read or to deliver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// This many octets; more may follow at once.
+    Moved(usize),
+    /// The stream has come to its end.
+    Ended,
+    /// The SYN has arrived: the server is to be connected to.
+    Connect,
+    /// The next comes at this time.
+    Later(u64),
+    /// An event must come first.
+    Waiting,
+    /// The end that was tried is gone.
+    Gone,
+}
+
+impl Connection {
+    /// Of a client that was accepted.
+    pub(super) fn new(socket: OwnedFd) -> Self {
+        let client = End {
+            socket: Some(socket),
+            connected: true,
+            ..End::default()
+        };
+        Self {
+            ends: [client, End::default()],
+            queues: Default::default(),
+            open: false,
+            reset_due_ns: None,
+            armed: [false; 2],
+            waited: [false; 2],
+            held: [0; 2],
+        }
+    }
+
+    /// Whether there is something to read on this way, and somebody to read it for.
+    pub(super) fn wants_to_read(&self, way: Way) -> bool {
+        let source = &self.ends[way];
+        source.readable && source.connected && !source.read_ended && self.open && !self.is_broken()
+    }
+
+    /// One of the two is gone; the other will be told.
+    pub(super) fn is_broken(&self) -> bool {
+        self.reset_due_ns.is_some()
+    }
+
+    /// Both ways have ended and everything has arrived.
+    pub(super) fn is_over(&self) -> bool {
+        self.ends.iter().all(|end| end.write_ended)
+    }
+
+    /// Reads once into `buffer`.
+    pub(super) fn read(&mut self, way: Way, buffer: &mut [u8]) -> Outcome {
+        let end = &mut self.ends[way];
+        let Some(socket) = &end.socket else {
+            return Outcome::Gone;
+        };
+        let asked = buffer.len();
+        match recv(socket, buffer, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => {
+                end.readable = false;
+                end.read_ended = true;
+                Outcome::Ended
+            }
+            Ok((length, _)) => {
+                // A short read has emptied the socket, which then says when there is more.
+                end.readable = length == asked || end.hung_up;
+                Outcome::Moved(length)
+            }
+            Err(Errno::AGAIN) => {
+                end.readable = false;
+                Outcome::Waiting
+            }
+            Err(Errno::INTR) => Outcome::Waiting,
+            Err(_) => Outcome::Gone,
+        }
+    }
+
+    /// Delivers at most one write's worth of what has arrived on a way. `arrived` is told when
+    /// each of the reads that it completes was due.
+    pub(super) fn deliver(
+        &mut self,
+        way: Way,
+        now_ns: u64,
+        octets_max: usize,
+        arrived: impl FnMut(u64),
+    ) -> Outcome {
+        let end = &mut self.ends[target(way)];
+        let queue = &mut self.queues[way];
+        let octets = match queue.next(now_ns, octets_max) {
+            Next::Nothing => return Outcome::Waiting,
+            Next::Later(due_ns) => return Outcome::Later(due_ns),
+            Next::Mark(Mark::Connect) => {
+                queue.take_mark();
+                return Outcome::Connect;
+            }
+            _ if !end.connected || end.full => return Outcome::Waiting,
+            Next::Mark(Mark::End) => {
+                queue.take_mark();
+                end.write_ended = true;
+                let ended = end.socket.as_ref().map(|it| shutdown(it, Shutdown::Write));
+                return match ended {
+                    Some(Ok(())) => Outcome::Moved(0),
+                    _ => Outcome::Gone,
+                };
+            }
+            Next::Octets([]) => return Outcome::Waiting,
+            Next::Octets(octets) => octets,
+        };
+        let Some(socket) = &end.socket else {
+            return Outcome::Gone;
+        };
+        match send(socket, octets, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            Ok(length) => {
+                queue.take(length, arrived);
+                Outcome::Moved(length)
+            }
+            Err(Errno::AGAIN) => {
+                end.full = true;
+                Outcome::Waiting
+            }
+            Err(Errno::INTR) => Outcome::Moved(0),
+            Err(_) => Outcome::Gone,
+        }
+    }
+
+    /// Begins to connect to the server; `AGAIN` where it must be tried once more later.
+    pub(super) fn connect(&mut self, server: &Endpoint) -> Result<(), Errno> {
+        let end = &mut self.ends[SERVER];
+        let (socket, outcome) = match server {
+            Endpoint::Tcp(address) => {
+                let family = match address {
+                    SocketAddr::V4(_) => AddressFamily::INET,
+                    SocketAddr::V6(_) => AddressFamily::INET6,
+                };
+                let socket = stream_socket(family)?;
+                set_tcp_nodelay(&socket, true)?;
+                let outcome = connect(&socket, address);
+                (socket, outcome)
+            }
+            Endpoint::Unix(path) => {
+                let socket = stream_socket(AddressFamily::UNIX)?;
+                let outcome = connect(&socket, &SocketAddrUnix::new(path)?);
+                (socket, outcome)
+            }
+        };
+        match outcome {
+            Ok(()) => end.connected = true,
+            Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error),
+        }
+        // Until it is connected, and if it is not at once, writing waits for the event.
+        end.full = !end.connected;
+        end.socket = Some(socket);
+        Ok(())
+    }
+
+    /// Notes what an event says of an end; false where the end is gone.
+    pub(super) fn note(&mut self, at: At, flags: EventFlags) -> bool {
+        let end = &mut self.ends[at];
+        let Some(socket) = &end.socket else {
+            return true;
+        };
+        if flags.contains(EventFlags::ERR) && !matches!(socket_error(socket), Ok(Ok(()))) {
+            return false;
+        }
+        if flags.contains(EventFlags::OUT) {
+            end.connected = true;
+            end.full = false;
+        }
+        if flags.intersects(EventFlags::HUP | EventFlags::RDHUP) {
+            end.hung_up = true;
+            // A write finds out whether it is wholly gone.
+            end.full = false;
+        }
+        if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::RDHUP) {
+            end.readable = true;
+        }
+        true
+    }
+
+    /// Has `epoll` report an end under `data`: what comes in, and room where it was found full.
+    pub(super) fn watch(&mut self, at: At, epoll: &OwnedFd, data: u64) -> Result<(), Errno> {
+        let end = &mut self.ends[at];
+        let Some(socket) = &end.socket else {
+            return Ok(());
+        };
+        let data = EventData::new_u64(data);
+        // Room is not asked about before it is needed: a Unix socket would report each octet that
+        // its peer takes out.
+        let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+        match (end.watched, end.full && !end.watched_for_room) {
+            (false, for_room) => {
+                (end.watched, end.watched_for_room) = (true, for_room);
+                let room = [EventFlags::empty(), EventFlags::OUT][usize::from(for_room)];
+                epoll::add(epoll, socket, data, flags | room)
+            }
+            (true, true) => {
+                end.watched_for_room = true;
+                epoll::modify(epoll, socket, data, flags | EventFlags::OUT)
+            }
+            (true, false) => Ok(()),
+        }
+    }
+
+    /// Lets the pool know what the queues hold now.
+    pub(super) fn settle(&mut self, pool: &mut Pool) {
+        for (queue, held) in self.queues.iter().zip(&mut self.held) {
+            let before = std::mem::replace(held, queue.held());
+            pool.change(before, *held);
+        }
+    }
+
+    /// Gives the pool back what the queues held.
+    pub(super) fn release(mut self, pool: &mut Pool) {
+        self.queues.iter_mut().for_each(Queue::clear);
+        self.settle(pool);
+    }
+
+    /// Closes an end so that it notices: with a reset, where its kind of socket has one.
+    pub(super) fn reset(&mut self, at: At) {
+        let end = &mut self.ends[at];
+        if let Some(socket) = end.socket.take() {
+            // On a Unix socket this does nothing, and closing is all there is.
+            let _ = set_socket_linger(&socket, Some(Duration::ZERO));
+        }
+        end.read_ended = true;
+        end.write_ended = true;
+        self.queues[1 - at].clear();
+    }
+}
+
+impl End {
+    /// Closed, and not to come.
+    pub(super) fn is_gone(&self) -> bool {
+        self.socket.is_none() && self.write_ended
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        self.connected
+    }
+}
+
+fn stream_socket(family: AddressFamily) -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(family, SocketType::STREAM, flags, None)
+}

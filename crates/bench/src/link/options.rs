@@ -1,0 +1,220 @@
+//! What a link is: how long the way is, how wide, and when it fails.
+
+use std::fmt;
+use std::net::ToSocketAddrs;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::cut::Cut;
+use super::units;
+use crate::case::ParseError;
+use crate::target::Endpoint;
+
+/// Everything but its two addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkOptions {
+    pub delay: Duration,
+    /// The delay of each read varies by as much in both directions of time, evenly.
+    pub jitter: Duration,
+    /// Which way is delayed.
+    pub direction: Direction,
+    /// Octets per second that fit through each way; all connections share them.
+    pub rate: Option<u64>,
+    pub cuts: Vec<Cut>,
+}
+
+/// Up is from the client, who connects, to the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Direction {
+    /// The round trip grows by the delay, as it does where one machine of two delays its output.
+    #[default]
+    Up,
+    Down,
+    Both,
+}
+
+impl FromStr for Direction {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match text {
+            "up" => Ok(Self::Up),
+            "down" => Ok(Self::Down),
+            "both" => Ok(Self::Both),
+            _ => Err(ParseError::new(text, "a direction is up, down or both")),
+        }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Up => "up",
+            Self::Down => "down",
+            Self::Both => "both ways",
+        })
+    }
+}
+
+impl LinkOptions {
+    /// Refuses what makes no sense.
+    pub fn check(&self) -> Result<(), String> {
+        if self.delay > Duration::from_secs(60) {
+            return Err("a delay is at most 60s".to_owned());
+        }
+        if self.jitter > self.delay {
+            return Err("the jitter is at most the delay: nothing arrives early".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// As `--link` has it: `50ms` or `50ms,jitter=5ms,rate=10mbit,direction=both`. A bench has no use
+/// for cuts.
+impl FromStr for LinkOptions {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let mut words = text.split(',');
+        let mut options = Self {
+            delay: units::duration(words.next().unwrap_or_default())?,
+            ..Self::default()
+        };
+        for word in words {
+            let (name, value) = word.split_once('=').unwrap_or((word, ""));
+            match name {
+                "jitter" => options.jitter = units::duration(value)?,
+                "rate" => options.rate = Some(units::rate(value)?),
+                "direction" => options.direction = value.parse()?,
+                _ => {
+                    return Err(ParseError::new(
+                        text,
+                        "a link is a delay, and then jitter=TIME, rate=RATE or \
+                         direction=up|down|both, as in 50ms,rate=10mbit",
+                    ));
+                }
+            }
+        }
+        match options.check() {
+            Ok(()) => Ok(options),
+            Err(_) => Err(ParseError::new(
+                text,
+                "a delay is at most 60s, and the jitter at most the delay",
+            )),
+        }
+    }
+}
+
+impl fmt::Display for LinkOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", units::written(self.delay), self.direction)?;
+        if !self.jitter.is_zero() {
+            write!(f, ", jitter {}", units::written(self.jitter))?;
+        }
+        if let Some(rate) = self.rate {
+            write!(f, ", {} Mbit/s each way", rate as f64 * 8.0 / 1e6)?;
+        }
+        for cut in &self.cuts {
+            write!(f, ", {cut}")?;
+        }
+        Ok(())
+    }
+}
+
+/// `tcp://HOST:PORT`, `HOST:PORT` or `unix://PATH`.
+pub fn address(text: &str) -> Result<Endpoint, ParseError> {
+    let fail = |expected| Err(ParseError::new(text, expected));
+    if let Some(path) = text.strip_prefix("unix://") {
+        return match path.is_empty() {
+            true => fail("unix:// is followed by a path"),
+            false => Ok(Endpoint::Unix(path.into())),
+        };
+    }
+    let host_and_port = text.strip_prefix("tcp://").unwrap_or(text);
+    if host_and_port.contains('/') {
+        return fail("an address is tcp://HOST:PORT, HOST:PORT or unix://PATH");
+    }
+    if !host_and_port
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+    {
+        return fail("an address is HOST:PORT with a port up to 65535, or unix://PATH");
+    }
+    match host_and_port
+        .to_socket_addrs()
+        .map(|mut found| found.next())
+    {
+        Ok(Some(address)) => Ok(Endpoint::Tcp(address)),
+        _ => fail("the host does not resolve"),
+    }
+}
+
+/// An address as [`address`] takes it.
+pub fn written(endpoint: &Endpoint) -> String {
+    match endpoint {
+        Endpoint::Tcp(address) => format!("tcp://{address}"),
+        Endpoint::Unix(path) => format!("unix://{}", path.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_written() {
+        #[track_caller]
+        fn check(text: &str, expected: Result<&str, &str>) {
+            match (text.parse::<LinkOptions>(), expected) {
+                (Ok(options), Ok(expected)) => assert_eq!(options.to_string(), expected),
+                (Err(error), Err(expected)) => {
+                    let error = error.to_string();
+                    assert!(error.contains(expected), "{error}");
+                }
+                (found, expected) => panic!("{text}: {found:?} instead of {expected:?}"),
+            }
+        }
+        check("50ms", Ok("50 ms up"));
+        check("0", Ok("0 ms up"));
+        check("50ms,direction=both", Ok("50 ms both ways"));
+        check(
+            "10ms,jitter=2ms,rate=10mbit,direction=down",
+            Ok("10 ms down, jitter 2 ms, 10 Mbit/s each way"),
+        );
+        check("", Err("a time has a unit"));
+        check("50", Err("a time has a unit"));
+        check("61s", Err("at most 60s"));
+        check("5ms,jitter=6ms", Err("at most the delay"));
+        check("5ms,loss=1", Err("a link is a delay"));
+        check("5ms,direction=left", Err("up, down or both"));
+    }
+
+    #[test]
+    fn addresses() {
+        #[track_caller]
+        fn check(text: &str, expected: Option<&str>) {
+            let found = address(text).ok().map(|found| written(&found));
+            assert_eq!(found.as_deref(), expected, "{text}");
+        }
+        check("127.0.0.1:9000", Some("tcp://127.0.0.1:9000"));
+        check("tcp://127.0.0.1:9000", Some("tcp://127.0.0.1:9000"));
+        check("[::1]:9000", Some("tcp://[::1]:9000"));
+        check("unix:///run/x.sock", Some("unix:///run/x.sock"));
+        check("unix://x.sock", Some("unix://x.sock"));
+        for wrong in [
+            "",
+            "9000",
+            ":9000",
+            "127.0.0.1",
+            "127.0.0.1:99999",
+            "unix://",
+            "http://127.0.0.1:80",
+            "127.0.0.1:80/x",
+            "no-such-host.invalid:1",
+        ] {
+            check(wrong, None);
+        }
+    }
+}

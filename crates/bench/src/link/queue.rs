@@ -1,0 +1,276 @@
+//! What is under way on one way of one connection: octets, each with the time at which they come
+//! out. Pure: the clock is an argument, the sockets are somebody else's.
+//!
+//! In: [`Queue::push`] and [`Queue::mark`], with times that may go back, as jitter does; the queue
+//! does not let anything overtake. Out: [`Queue::next`] says what has arrived, and
+//! [`Queue::take`] or [`Queue::take_mark`] removes it.
+
+use std::collections::VecDeque;
+
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    octets: VecDeque<u8>,
+    entries: VecDeque<Entry>,
+    last_due_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    due_ns: u64,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Octets(usize),
+    Mark(Mark),
+}
+
+/// What travels among the octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// The client's SYN: the server is connected to.
+    Connect,
+    /// The sender's FIN.
+    End,
+}
+
+/// What there is for the far end.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next<'a> {
+    Octets(&'a [u8]),
+    Mark(Mark),
+    /// Something, then.
+    Later(u64),
+    Nothing,
+}
+
+/// What an entry takes beside its octets, so that single octets are bounded too.
+const ENTRY_OCTETS: usize = size_of::<Entry>();
+
+/// An empty queue gives back what it took beyond this.
+const KEPT_OCTETS_MAX: usize = 4 * 1024;
+
+impl Queue {
+    /// Octets that come out at `due_ns`, or as soon as what was sent before has.
+    pub(super) fn push(&mut self, octets: &[u8], due_ns: u64) {
+        debug_assert!(
+            !octets.is_empty(),
+            "an entry of nothing would never be taken"
+        );
+        let due_ns = self.in_order(due_ns);
+        self.octets.extend(octets);
+        if let Some(Entry {
+            due_ns: last_due_ns,
+            what: What::Octets(length),
+        }) = self.entries.back_mut()
+            && *last_due_ns == due_ns
+        {
+            *length += octets.len();
+        } else {
+            let what = What::Octets(octets.len());
+            self.entries.push_back(Entry { due_ns, what });
+        }
+    }
+
+    pub(super) fn mark(&mut self, mark: Mark, due_ns: u64) {
+        let due_ns = self.in_order(due_ns);
+        let what = What::Mark(mark);
+        self.entries.push_back(Entry { due_ns, what });
+    }
+
+    /// The time, or the latest that was given before it.
+    pub(super) fn in_order(&mut self, due_ns: u64) -> u64 {
+        self.last_due_ns = self.last_due_ns.max(due_ns);
+        self.last_due_ns
+    }
+
+    /// Removes octets that [`Self::next`] showed; `arrived` is told the time of each entry that
+    /// is complete.
+    pub(super) fn take(&mut self, mut length: usize, mut arrived: impl FnMut(u64)) {
+        self.octets.drain(..length);
+        while let Some(entry) = self.entries.front_mut()
+            && let What::Octets(waiting) = &mut entry.what
+        {
+            if *waiting > length {
+                *waiting -= length;
+                break;
+            }
+            length -= *waiting;
+            arrived(entry.due_ns);
+            self.entries.pop_front();
+        }
+        self.give_back();
+    }
+
+    pub(super) fn take_mark(&mut self) {
+        if let Some(What::Mark(_)) = self.entries.front().map(|entry| entry.what) {
+            self.entries.pop_front();
+        }
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        *self = Self {
+            last_due_ns: self.last_due_ns,
+            ..Self::default()
+        };
+    }
+
+    /// What has arrived by now, at most `octets_max` of octets at once.
+    pub(super) fn next(&self, now_ns: u64, octets_max: usize) -> Next<'_> {
+        let Some(front) = self.entries.front() else {
+            return Next::Nothing;
+        };
+        if front.due_ns > now_ns {
+            return Next::Later(front.due_ns);
+        }
+        if let What::Mark(mark) = front.what {
+            return Next::Mark(mark);
+        }
+        let (contiguous, _) = self.octets.as_slices();
+        let most = contiguous.len().min(octets_max);
+        let mut length = 0;
+        for entry in &self.entries {
+            let What::Octets(more) = entry.what else {
+                break;
+            };
+            if entry.due_ns > now_ns || length >= most {
+                break;
+            }
+            length += more;
+        }
+        Next::Octets(&contiguous[..length.min(most)])
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The memory that counts against the bounds.
+    pub(super) fn held(&self) -> usize {
+        self.octets.len() + self.entries.len() * ENTRY_OCTETS
+    }
+
+    /// A connection that rests holds little.
+    fn give_back(&mut self) {
+        if self.octets.is_empty() && self.octets.capacity() > KEPT_OCTETS_MAX {
+            self.octets = VecDeque::new();
+        }
+        if self.entries.is_empty() && self.entries.capacity() > KEPT_OCTETS_MAX / ENTRY_OCTETS {
+            self.entries = VecDeque::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn octets_come_out_when_they_are_due() {
+        /// Pushes these, asks at each time and takes what there is.
+        #[track_caller]
+        fn check(pushed: &[(&str, u64)], asked: &[(u64, &str)]) {
+            let mut queue = Queue::default();
+            for (text, due_ns) in pushed {
+                match *text {
+                    "|" => queue.mark(Mark::End, *due_ns),
+                    _ => queue.push(text.as_bytes(), *due_ns),
+                }
+            }
+            for (now_ns, expected) in asked {
+                let (found, length) = match queue.next(*now_ns, usize::MAX) {
+                    Next::Octets(octets) => (String::from_utf8_lossy(octets).into(), octets.len()),
+                    other => (format!("{other:?}"), 0),
+                };
+                assert_eq!(found, *expected, "at {now_ns}");
+                queue.take(length, |_| {});
+                if found.starts_with("Mark") {
+                    queue.take_mark();
+                }
+            }
+        }
+        check(&[], &[(0, "Nothing")]);
+        check(
+            &[("ab", 10), ("c", 20)],
+            &[
+                (9, "Later(10)"),
+                (10, "ab"),
+                (10, "Later(20)"),
+                (25, "c"),
+                (25, "Nothing"),
+            ],
+        );
+        check(&[("ab", 10), ("c", 20)], &[(20, "abc")]);
+        // Jitter would let the second overtake.
+        check(
+            &[("ab", 20), ("c", 10), ("|", 5)],
+            &[(10, "Later(20)"), (20, "abc"), (20, "Mark(End)")],
+        );
+        check(
+            &[("ab", 10), ("|", 12)],
+            &[
+                (11, "ab"),
+                (11, "Later(12)"),
+                (12, "Mark(End)"),
+                (12, "Nothing"),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_part_may_be_taken() {
+        let mut queue = Queue::default();
+        queue.push(b"abc", 1);
+        queue.push(b"de", 2);
+        assert_eq!(queue.next(5, 4), Next::Octets(b"abcd"));
+        let mut arrived = Vec::new();
+        queue.take(4, |due_ns| arrived.push(due_ns));
+        assert_eq!(arrived, [1]);
+        assert_eq!(queue.next(5, 4), Next::Octets(b"e"));
+        queue.take(1, |due_ns| arrived.push(due_ns));
+        assert_eq!(arrived, [1, 2]);
+        assert_eq!(queue.held(), 0);
+    }
+
+    /// Whatever the times, sizes and partial writes: all octets, in order, none early.
+    #[test]
+    fn nothing_is_lost_reordered_or_early() {
+        for seed in 1..=300_u64 {
+            let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut next_random = |below: u64| {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                random % below
+            };
+            let mut queue = Queue::default();
+            let (mut now_ns, mut sent, mut received) = (0, 0_u64, 0_u64);
+            let mut dues = VecDeque::new();
+            while received < 2_000 {
+                now_ns += next_random(20);
+                if sent < 2_000 && next_random(3) > 0 {
+                    let length = (1 + next_random(40)).min(2_000 - sent);
+                    let octets: Vec<u8> = (sent..sent + length).map(|n| n as u8).collect();
+                    let due_ns = now_ns + next_random(100);
+                    queue.push(&octets, due_ns);
+                    dues.extend((0..length).map(|_| due_ns));
+                    sent += length;
+                }
+                let octets_max = 1 + next_random(64) as usize;
+                let Next::Octets(octets) = queue.next(now_ns, octets_max) else {
+                    continue;
+                };
+                let taken = next_random(octets.len() as u64 + 1) as usize;
+                for octet in &octets[..taken] {
+                    assert_eq!(*octet, received as u8, "seed {seed}");
+                    assert!(dues.pop_front().unwrap() <= now_ns, "seed {seed}");
+                    received += 1;
+                }
+                queue.take(taken, |due_ns| assert!(due_ns <= now_ns, "seed {seed}"));
+            }
+            assert_eq!(queue.octets.len(), 0, "seed {seed}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! A link as a process of a bench.
+
+use std::io;
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Link, LinkOptions, Summary};
+use crate::target::Endpoint;
+use crate::worker::{Said, WorkerError, say};
+
+/// What a bench hires it as.
+pub const ROLE: &str = "link";
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LinkOrder {
+    pub listen: Endpoint,
+    pub server: Endpoint,
+    pub options: LinkOptions,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Report {
+    /// It listens there.
+    Ready {
+        endpoint: Endpoint,
+        /// Whether it goes before others who want the processor.
+        realtime: bool,
+    },
+    /// It was told to finish.
+    Carried(Summary),
+    /// It cannot go on.
+    Failed { why: String },
+}
+
+impl Said for Report {
+    fn failed(why: String) -> Self {
+        Self::Failed { why }
+    }
+
+    fn is_last(&self) -> bool {
+        !matches!(self, Self::Ready { .. })
+    }
+}
+
+/// A bench keeps its processors busy, and a process that wakes then waits for the next tick of the
+/// scheduler, milliseconds later. A network does not compete with its ends, so a link asks for
+/// real-time priority; it gets it where it is root and there is util-linux.
+fn take_priority() -> bool {
+    Command::new("chrt")
+        .args(["--rr", "--pid", "10", &std::process::id().to_string()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// Carries until the bench closes this worker's standard input.
+pub fn work(order: LinkOrder) -> Result<(), WorkerError> {
+    let link = Link::bind(&order.listen, &order.server, &order.options)?;
+    say(&Report::Ready {
+        endpoint: link.endpoint().clone(),
+        realtime: take_priority(),
+    });
+    // What a notice would say shows in the bench's own faults.
+    let statistics = link.run(io::stdin(), &mut |_| {})?;
+    say(&Report::Carried(statistics.summary()));
+    Ok(())
+}

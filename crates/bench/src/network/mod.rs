@@ -1,0 +1,216 @@
+//! The network between a bench's clients and the servers that it measures.
+//!
+//! ```text
+//!   plain            clients ─────────── lo ───────────▶ server
+//!   --link           clients ── lo ──▶ link ── lo ─────▶ server
+//!   --netns          clients ─────────[veth]───────────▶ server
+//!   --link --netns   clients ── lo ──▶ link ──[veth]───▶ server
+//!                    └──── a namespace ────┘           └─ another ─┘
+//! ```
+//!
+//! The link's process is on the clients' side, on whatever core is idle. A Unix socket is a file
+//! and crosses namespaces; it has no use for them.
+
+mod namespaces;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::crew::Crew;
+use crate::error::BenchError;
+use crate::link::LinkOptions;
+use crate::link::worker::{LinkOrder, ROLE, Report};
+use crate::place::Place;
+use crate::placement::allowed_cores;
+use crate::socket::free_address;
+use crate::target::Endpoint;
+
+use namespaces::Namespaces;
+
+/// What can be asked of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkOptions {
+    /// Puts a link in front of every server.
+    pub link: Option<LinkOptions>,
+    /// Runs servers and clients in a network namespace each, as if on two machines.
+    pub netns: bool,
+}
+
+impl NetworkOptions {
+    /// For a run that measures a server which somebody else has started.
+    pub fn check_foreign_server(&self) -> Result<(), BenchError> {
+        match self.netns {
+            true => Err(BenchError::Options(
+                "--netns is for servers that the bench starts: one that runs already, at a URL, \
+                 cannot be moved; measure it without --netns"
+                    .to_owned(),
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The network, set up; gone when this is dropped.
+pub struct Network {
+    options: NetworkOptions,
+    executable: PathBuf,
+    directory: PathBuf,
+    cores: Vec<usize>,
+    /// Ended before the namespaces that they run in.
+    links: Mutex<Links>,
+    namespaces: Option<Namespaces>,
+}
+
+#[derive(Default)]
+struct Links {
+    crew: Crew<Report>,
+    /// What is reached, and where.
+    reached: Vec<(Endpoint, Endpoint)>,
+}
+
+/// How long a link may take to listen.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Network {
+    /// Sets it up. With namespaces, this also moves the calling thread to the clients' side, so
+    /// that whatever it connects to, it reaches as they do.
+    pub fn set_up(
+        options: &NetworkOptions,
+        executable: &Path,
+        directory: &Path,
+    ) -> Result<Self, BenchError> {
+        let namespaces = match options.netns {
+            true => Some(Namespaces::create()?),
+            false => None,
+        };
+        Ok(Self {
+            options: options.clone(),
+            executable: executable.to_owned(),
+            directory: directory.to_owned(),
+            cores: allowed_cores()?,
+            links: Mutex::default(),
+            namespaces,
+        })
+    }
+
+    /// What servers bind.
+    pub fn server_ip(&self) -> Ipv4Addr {
+        match self.namespaces {
+            Some(_) => namespaces::SERVER_IP,
+            None => Ipv4Addr::LOCALHOST,
+        }
+    }
+
+    /// That, with a port that is free.
+    pub fn free_server_address(&self) -> io::Result<SocketAddr> {
+        // The servers' own namespace is empty, so what is free here is free there.
+        let port = free_address()?.port();
+        Ok(SocketAddr::from((self.server_ip(), port)))
+    }
+
+    /// Addresses that a client may connect from, where one has not enough ports.
+    pub fn client_ips(&self) -> Vec<Ipv4Addr> {
+        match (&self.namespaces, &self.options.link) {
+            (Some(_), None) => namespaces::CLIENT_IPS.to_vec(),
+            // To the loopback, or to a link on it.
+            _ => (1..=namespaces::CLIENT_IPS.len() as u8)
+                .map(|last| Ipv4Addr::new(127, 0, 0, last))
+                .collect(),
+        }
+    }
+
+    /// Where servers run.
+    pub fn server_place(&self, cores: &[usize]) -> Place {
+        Place {
+            cores: cores.to_vec(),
+            namespace: self.namespaces.as_ref().map(Namespaces::server),
+        }
+    }
+
+    /// Where clients run.
+    pub fn client_place(&self, cores: &[usize]) -> Place {
+        Place {
+            cores: cores.to_vec(),
+            namespace: self.namespaces.as_ref().map(Namespaces::client),
+        }
+    }
+
+    /// What clients connect to in order to reach `server`: itself, or the link in front of it.
+    pub fn reach(&self, server: &Endpoint) -> Result<Endpoint, BenchError> {
+        let Some(options) = &self.options.link else {
+            return Ok(server.clone());
+        };
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, near)) = links.reached.iter().find(|(far, _)| far == server) {
+            return Ok(near.clone());
+        }
+        let listen = match server {
+            Endpoint::Tcp(_) => Endpoint::Tcp((Ipv4Addr::LOCALHOST, 0).into()),
+            Endpoint::Unix(_) => {
+                let name = format!("link-{}.sock", links.reached.len());
+                Endpoint::Unix(self.directory.join(name))
+            }
+        };
+        let order = LinkOrder {
+            listen,
+            server: server.clone(),
+            options: options.clone(),
+        };
+        let place = self.client_place(&self.cores);
+        links.crew.hire(&self.executable, ROLE, &place, &order)?;
+        let why = match links.crew.next(Instant::now() + PATIENCE) {
+            Some((_, Report::Ready { endpoint, .. })) => {
+                links.reached.push((server.clone(), endpoint.clone()));
+                return Ok(endpoint);
+            }
+            Some((_, Report::Failed { why })) => why,
+            other => format!("{other:?} where it should listen"),
+        };
+        Err(BenchError::Server {
+            name: format!("the link to {server}"),
+            why,
+        })
+    }
+
+    /// The processes of the links, for who accounts for the machine.
+    pub fn link_processes(&self) -> Vec<u32> {
+        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        links.crew.processes()
+    }
+
+    /// For tables and the settings in the JSON frame; nothing where it is the plain loopback.
+    pub fn description(&self) -> Option<String> {
+        let link = self.options.link.as_ref();
+        let parts = [
+            link.map(|link| format!("a link of {link} in front of each server")),
+            self.namespaces
+                .as_ref()
+                .map(|_| "servers and clients in two network namespaces over a veth pair".into()),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_network_is_the_loopback() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = NetworkOptions::default();
+        let network = Network::set_up(&options, Path::new("x"), directory.path()).unwrap();
+        assert_eq!(network.server_ip(), Ipv4Addr::LOCALHOST);
+        assert_eq!(network.server_place(&[0]), Place::on(&[0]));
+        assert_eq!(network.client_place(&[1]), Place::on(&[1]));
+        assert_eq!(network.description(), None);
+        let server = Endpoint::Tcp("127.0.0.1:9".parse().unwrap());
+        assert_eq!(network.reach(&server).unwrap(), server);
+        assert!(network.free_server_address().unwrap().port() > 0);
+        assert!(options.check_foreign_server().is_ok());
+    }
+}

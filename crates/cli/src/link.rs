@@ -1,0 +1,123 @@
+//! `crosstie link`.
+
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use crosstie_bench::link::measure::{MeasureOptions, measure};
+use crosstie_bench::link::options::{address, written};
+use crosstie_bench::link::units::{duration, rate};
+use crosstie_bench::link::{Cut, Direction, Link, LinkOptions};
+use crosstie_bench::target::Endpoint;
+
+use crate::bench::build;
+use crate::signals::Signals;
+
+/// Relay a stream with a delay, as a longer line would.
+///
+/// A client connects to --listen and speaks to whoever listens at --connect, as if through a long
+/// line: octets come in order, with the delay; ends, resets and a receiver that does not read pass
+/// through. By default the way up, from client to server, is delayed, so that a round trip takes
+/// as much longer. Connecting takes a round trip and a way: a client's connect returns at once, as
+/// its kernel sees to that, but what it sends is not looked at earlier.
+///
+/// On SIGINT or SIGTERM it says what it carried and how late that was.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Where clients connect to: tcp://HOST:PORT, HOST:PORT (0 finds a free port) or unix://PATH.
+    #[arg(long, value_name = "ADDRESS", value_parser = address, required_unless_present = "measure")]
+    listen: Option<Endpoint>,
+    /// Where the server listens; as --listen.
+    #[arg(long, value_name = "ADDRESS", value_parser = address, required_unless_present = "measure")]
+    connect: Option<Endpoint>,
+    /// How long octets are under way, as in 50ms, 250us or 1.5s.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0")]
+    delay: Duration,
+    /// The delay varies evenly by as much, shorter and longer; the order is kept.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0")]
+    jitter: Duration,
+    /// up (client to server), down or both: the way that is delayed.
+    #[arg(long, default_value = "up")]
+    direction: Direction,
+    /// What fits through each way, as in 10mbit; all connections share it.
+    #[arg(long, value_parser = rate)]
+    rate: Option<u64>,
+    /// A fault: after=TIME, every=TIME or octets=N, then for=TIME, reset or silence, as in
+    /// every=5s,for=1s; may be repeated.
+    #[arg(long = "cut", value_name = "CUT")]
+    cuts: Vec<Cut>,
+    /// Measure how exact a link with these options is on this machine, in place of being one.
+    #[arg(long, conflicts_with_all = ["listen", "connect", "cuts"])]
+    measure: bool,
+    /// Messages in each round of a measurement.
+    #[arg(long, default_value_t = 2000, value_name = "N", requires = "measure")]
+    messages: u64,
+    /// Between two messages of a measurement.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1ms", requires = "measure")]
+    interval: Duration,
+    /// Rounds of a measurement.
+    #[arg(long, default_value_t = 5, requires = "measure")]
+    runs: usize,
+    /// Write the measurement to this file.
+    #[arg(long, value_name = "FILE", requires = "measure")]
+    json: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let options = LinkOptions {
+        delay: arguments.delay,
+        jitter: arguments.jitter,
+        direction: arguments.direction,
+        rate: arguments.rate,
+        cuts: arguments.cuts,
+    };
+    if let Err(why) = options.check() {
+        bail!("{why}");
+    }
+    let (Some(listen), Some(connect)) = (arguments.listen, arguments.connect) else {
+        let is_exact = measure(&MeasureOptions {
+            build: build(),
+            link: options,
+            messages: arguments.messages,
+            interval: arguments.interval,
+            runs: arguments.runs,
+            json: arguments.json,
+        })?;
+        return Ok(if is_exact {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        });
+    };
+    let link = Link::bind(&listen, &connect, &options)
+        .with_context(|| format!("cannot listen at {}", written(&listen)))?;
+    let stop = at_a_signal()?;
+    eprintln!(
+        "crosstie link: {} → {}, {options}",
+        written(link.endpoint()),
+        written(&connect)
+    );
+    let statistics = link.run(stop, &mut |notice| eprintln!("crosstie link: {notice}"))?;
+    eprintln!("crosstie link: {statistics}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A socket whose other side is closed when a signal comes. The link's own thread has no runtime.
+fn at_a_signal() -> anyhow::Result<UnixStream> {
+    let (stop, other) = UnixStream::pair()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let mut signals = {
+        let _context = runtime.enter();
+        Signals::catch()?
+    };
+    thread::spawn(move || {
+        runtime.block_on(signals.next());
+        drop(other);
+    });
+    Ok(stop)
+}
