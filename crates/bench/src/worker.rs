@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pipe::PATIENCE;
 use crate::place::Place;
-use crate::{holder, link, rpc};
+use crate::{echo, handshake, holder, link, rpc, websocket_floor};
 
 /// The hidden subcommand that the command line forwards to [`main`].
 pub const SUBCOMMAND: &str = "bench-worker";
@@ -38,9 +38,12 @@ macro_rules! role {
 
 /// Every role.
 const ROLES: &[Role] = &[
+    role!(echo::worker),
+    role!(handshake::worker),
     role!(holder),
     role!(link::worker),
     role!(rpc::worker),
+    role!(websocket_floor),
 ];
 
 /// What a worker says, one line each.

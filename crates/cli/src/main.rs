@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod analyze;
 mod bench;
 mod call;
 mod check;
@@ -42,6 +43,8 @@ enum Command {
     /// Measure: this router, another one by its URL, and the machine's own floor.
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Sum up handshake logs in the source document's form.
+    Analyze(analyze::Arguments),
     /// Run a system to be measured: an echo server for WebSocket or plain streams.
     Testee(testee::Arguments),
     /// Relay a stream with a delay, as a longer line would.
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         Command::Publish(arguments) => wait_for(publish::run(arguments)),
         Command::Subscribe(arguments) => wait_for(subscribe::run(arguments)),
         Command::Bench(bench) => bench::run(bench),
+        Command::Analyze(arguments) => analyze::run(arguments),
         Command::Testee(arguments) => testee::run(arguments),
         Command::Link(arguments) => link::run(arguments),
         Command::BenchWorker { arguments } => return crosstie_bench::worker::main(&arguments),

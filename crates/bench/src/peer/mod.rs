@@ -1,5 +1,6 @@
 //! Live peers: other routers that are started, measured exactly as ours is, and stopped.
 
+pub mod autobahn;
 mod crossbar;
 
 use std::fmt;

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use crosstie_bench::report::json::Build;
 
+mod echo;
 mod footprint;
+mod handshake;
 mod network;
 mod rpc;
 
@@ -13,6 +15,10 @@ mod rpc;
 pub(crate) enum Bench {
     /// The round trip of a call, beside the machine's floor and the source document's figures.
     Rpc(Box<rpc::Arguments>),
+    /// WebSocket opening and closing handshakes, as wsperf counts them.
+    Handshake(Box<handshake::Arguments>),
+    /// Echoed WebSocket messages.
+    Echo(Box<echo::Arguments>),
     /// Start-up time, idle memory, memory per idle session, size of the binary.
     Footprint(footprint::Arguments),
 }
@@ -20,6 +26,8 @@ pub(crate) enum Bench {
 pub(crate) fn run(bench: Bench) -> anyhow::Result<ExitCode> {
     match bench {
         Bench::Rpc(arguments) => rpc::run(*arguments),
+        Bench::Handshake(arguments) => handshake::run(*arguments),
+        Bench::Echo(arguments) => echo::run(*arguments),
         Bench::Footprint(arguments) => footprint::run(arguments),
     }
 }

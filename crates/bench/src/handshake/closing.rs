@@ -1,0 +1,94 @@
+//! The closing handshake, in the client's role. RFC 6455 section 7.
+
+use crate::pipe::CLIENT_MASK;
+
+/// A server that says more than this before its close frame is not closing.
+const OCTETS_MAX: usize = 64 * 1024;
+
+/// The close frame of a client that goes away.
+pub(super) fn close_frame() -> [u8; 8] {
+    let [high, low] = 1001_u16.to_be_bytes();
+    let [a, b, c, d] = CLIENT_MASK;
+    [0x88, 0x82, a, b, c, d, high ^ a, low ^ b]
+}
+
+/// What a server's frames are, as far as a client that closes must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closing {
+    /// The close frame has not come yet.
+    Waiting,
+    Closed,
+    /// This is not what a server may send.
+    Wrong(&'static str),
+}
+
+/// Looks for the close frame among frames; what a server sent before it is passed over.
+pub(super) fn closing(octets: &[u8]) -> Closing {
+    let mut rest = octets;
+    loop {
+        if octets.len() > OCTETS_MAX {
+            return Closing::Wrong("it answered a close frame with more than 64 KiB of others");
+        }
+        let [head, second, more @ ..] = rest else {
+            return Closing::Waiting;
+        };
+        if second & 0x80 != 0 {
+            return Closing::Wrong("it sent a masked frame");
+        }
+        let (length, after) = match (second, more) {
+            (126, [a, b, after @ ..]) => (u64::from(u16::from_be_bytes([*a, *b])), after),
+            (127, [a, b, c, d, e, f, g, h, after @ ..]) => {
+                let length = u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
+                (length, after)
+            }
+            (126 | 127, _) => return Closing::Waiting,
+            (length, after) => (u64::from(*length), after),
+        };
+        match usize::try_from(length).ok().and_then(|n| after.get(n..)) {
+            None if length > OCTETS_MAX as u64 => {
+                return Closing::Wrong("it answered a close frame with more than 64 KiB of others");
+            }
+            None => return Closing::Waiting,
+            Some(_) if head & 0x0f == 8 => return Closing::Closed,
+            Some(after) => rest = after,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_close_frame_is_found() {
+        #[track_caller]
+        fn check(octets: &[u8], expected: Closing) {
+            assert_eq!(closing(octets), expected);
+        }
+        use Closing::{Closed, Waiting};
+        check(&[], Waiting);
+        check(&[0x88], Waiting);
+        check(&[0x88, 0], Closed);
+        check(&[0x88, 2, 3], Waiting);
+        check(&[0x88, 2, 3, 0xe9], Closed);
+        check(&[0x81, 1, b'x', 0x88, 2, 3, 0xe9], Closed);
+        check(&[0x82, 126, 0], Waiting);
+        check(&[0x82, 126, 0, 1, 7, 0x88, 0], Closed);
+        check(&[0x82, 127, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0x88, 0], Closed);
+        for octets in [
+            &[0x88, 0x80, 1, 2, 3, 4][..],
+            &[0x82, 127, 0xff, 0, 0, 0, 0, 0, 0, 0][..],
+            &[0x82; OCTETS_MAX + 1][..],
+        ] {
+            assert!(matches!(closing(octets), Closing::Wrong(_)));
+        }
+    }
+
+    #[test]
+    fn the_frame_says_that_the_client_goes_away() {
+        let [head, length, mask @ .., high, low] = close_frame();
+        assert_eq!((head, length), (0x88, 0x82));
+        let code = u16::from_be_bytes([high ^ mask[0], low ^ mask[1]]);
+        assert_eq!(code, 1001);
+    }
+}

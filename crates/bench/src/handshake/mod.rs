@@ -1,0 +1,30 @@
+//! `bench handshake`: opening and closing handshakes of WebSocket connections, as wsperf counts
+//! them.
+
+mod against;
+mod analysis;
+mod closing;
+mod compare;
+pub(crate) mod comparison;
+mod dial;
+mod driver;
+mod log;
+mod opened;
+mod opening;
+mod probe;
+mod run;
+mod scaling;
+pub(crate) mod servers;
+pub(crate) mod usage;
+pub(crate) mod worker;
+
+pub use against::{AgainstOptions, against};
+pub use analysis::Analysis;
+pub use compare::{CompareOptions, compare};
+pub use comparison::ComparisonOptions;
+pub use log::{Connection, Log, LogError};
+pub use opening::Target;
+pub use probe::{ProbeError, open, probe};
+pub use run::{Run, RunOptions, run};
+pub use scaling::{ScalingOptions, scaling};
+pub use servers::ServersOptions;

@@ -1,0 +1,88 @@
+//! One connection of the driver: how far it is, and what octets from the server bring about.
+
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use super::closing::{Closing, closing};
+use super::log::Connection;
+use super::opening::Openings;
+
+pub(super) struct Opened {
+    pub(super) fd: OwnedFd,
+    pub(super) phase: Phase,
+    /// Which of the launched ones it is, for its request.
+    pub(super) number: usize,
+    /// When the phase began.
+    pub(super) since: Instant,
+    /// What came of an answer that is not whole; without memory of its own otherwise.
+    pub(super) input: Vec<u8>,
+    pub(super) times: Connection,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Connecting,
+    Opening,
+    Closing,
+    /// Waiting for the server to close TCP.
+    Ending,
+}
+
+/// What octets from the server brought about.
+pub(super) enum Taken {
+    Partly,
+    Opened,
+    Closed,
+    Wrong(String),
+}
+
+impl Opened {
+    /// Looks at all octets of a connection that were not used yet, and keeps what is to be looked at
+    /// again when more has come.
+    pub(super) fn take_in(&mut self, openings: &mut Openings, octets: &[u8]) -> Taken {
+        if self.phase == Phase::Opening {
+            return match openings.answer(self.number, octets) {
+                Ok(None) => {
+                    self.input.extend_from_slice(octets);
+                    Taken::Partly
+                }
+                Ok(Some(length)) => {
+                    self.phase = Phase::Closing;
+                    self.input.extend_from_slice(&octets[length..]);
+                    Taken::Opened
+                }
+                Err(why) => Taken::Wrong(why),
+            };
+        }
+        match closing(octets) {
+            Closing::Waiting => {
+                self.input.extend_from_slice(octets);
+                Taken::Partly
+            }
+            Closing::Closed => {
+                self.phase = Phase::Ending;
+                Taken::Closed
+            }
+            Closing::Wrong(why) => Taken::Wrong(why.to_owned()),
+        }
+    }
+}
+
+impl Phase {
+    /// What the end of the stream means in it.
+    pub(super) fn when_closed(self) -> &'static str {
+        match self {
+            Self::Connecting | Self::Opening => "it closed the connection in the opening handshake",
+            Self::Closing | Self::Ending => "it closed the connection without a close frame",
+        }
+    }
+
+    /// What never came in it.
+    pub(super) fn when_silent(self) -> &'static str {
+        match self {
+            Self::Connecting => "no connection",
+            Self::Opening => "no answer to the opening handshake",
+            Self::Closing | Self::Ending => "no answer to the close frame",
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The driver of a comparison, as a process of its own: it makes one run after the other, as it is
+//! told.
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use super::opening::Target;
+use super::run::{Run, RunOptions, run};
+use crate::histogram::{Latencies, Recorded};
+use crate::worker::{Said, WorkerError, instruction, say};
+
+pub(crate) const ROLE: &str = "handshake";
+
+/// Whom to shake hands with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) target: Target,
+}
+
+/// What it says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Report {
+    Ready,
+    Ran(Ran),
+    Failed { why: String },
+}
+
+/// What one run found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Ran {
+    pub(crate) succeeded: u64,
+    pub(crate) duration_us: i64,
+    pub(crate) open: Recorded,
+    pub(crate) close: Recorded,
+    pub(crate) left_open: u64,
+    /// What this process spent on it.
+    pub(crate) cpu_ns: u64,
+    pub(crate) fault: Option<String>,
+}
+
+impl Said for Report {
+    fn failed(why: String) -> Self {
+        Self::Failed { why }
+    }
+
+    fn is_last(&self) -> bool {
+        matches!(self, Self::Failed { .. })
+    }
+}
+
+pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
+    say(&Report::Ready);
+    while let Some(options) = instruction::<RunOptions>()? {
+        let before_ns = cpu_ns();
+        match run(&order.target, &options, &mut |_| {}) {
+            Ok(run) => say(&Report::Ran(Ran::of(&run, cpu_ns() - before_ns))),
+            Err(error) => say(&Report::failed(error.to_string())),
+        }
+    }
+    Ok(())
+}
+
+/// Processor time of this process, threads that have ended included.
+fn cpu_ns() -> u64 {
+    let clock = clock_gettime(ClockId::ProcessCPUTime);
+    clock.tv_sec.unsigned_abs() * 1_000_000_000 + clock.tv_nsec.unsigned_abs()
+}
+
+impl Ran {
+    fn of(run: &Run, cpu_ns: u64) -> Self {
+        let mut open = Latencies::default();
+        let mut close = Latencies::default();
+        for connection in run.succeeded() {
+            open.record(connection.open.unsigned_abs() * 1000);
+            close.record(connection.close.unsigned_abs() * 1000);
+        }
+        Self {
+            succeeded: open.count(),
+            duration_us: run.log.total_duration,
+            open: open.recorded(),
+            close: close.recorded(),
+            left_open: run.left_open,
+            cpu_ns,
+            fault: run.fault(),
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! `crosstie analyze`: the source document's table of one or several handshake logs.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crosstie_bench::handshake::{Analysis, Log};
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Logs of `crosstie bench handshake URL …` or of wsperf. Several are joined to one table, as
+    /// runs that were made at the same time.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let logs: Result<Vec<Log>, _> = arguments.files.iter().map(|file| Log::read(file)).collect();
+    write!(io::stdout(), "{}", Analysis::of(&logs?))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,183 @@
+//! `crosstie bench handshake`: wsperf's run against any server, our testee beside floor and peers,
+//! or the source document's scaling table.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crosstie_bench::handshake::{
+    AgainstOptions, CompareOptions, ComparisonOptions, RunOptions, ScalingOptions, ServersOptions,
+    against, compare, scaling,
+};
+use crosstie_bench::peer::autobahn::EchoPeer;
+use crosstie_bench::placement::Placement;
+use crosstie_bench::target::Url;
+
+use super::network::NetworkArguments;
+use super::{build, counts};
+
+/// With wsperf's five arguments: one run against any WebSocket server, its log on standard output
+/// in wsperf's form (`crosstie analyze` sums it up). Without: our testee, the smallest server that
+/// can answer, and peers take turns. With --scaling: the source document's table.
+///
+/// Each connection is a TCP connect, an opening handshake, a closing handshake begun by the
+/// client, and the server's TCP close.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// ws://HOST:PORT of any WebSocket server.
+    #[arg(
+        value_name = "URL",
+        requires_all = ["threads", "connections", "low", "high"],
+        conflicts_with_all = ["placements", "runs", "url", "peers", "json", "link", "netns"]
+    )]
+    server: Option<Url>,
+    /// Driver threads, which divide connections and marks among them.
+    #[arg(value_name = "THREADS")]
+    threads: Option<usize>,
+    /// Connections over the whole run.
+    #[arg(value_name = "CONNECTIONS")]
+    connections: Option<u64>,
+    /// With fewer handshakes in flight than this, more are launched…
+    #[arg(value_name = "LOW")]
+    low: Option<usize>,
+    /// …until there are this many.
+    #[arg(value_name = "HIGH")]
+    high: Option<usize>,
+    /// Write the log to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE", requires = "server")]
+    output: Option<PathBuf>,
+    /// Seconds that a server may take for one step of a connection.
+    #[arg(long, default_value_t = 5.0, value_name = "SECONDS")]
+    timeout: f64,
+    /// Numbers of workers of the source document's scaling table, as in 1,2,4.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "N,…",
+        conflicts_with_all = ["server", "placements", "url", "peers", "in_flight", "seconds"]
+    )]
+    scaling: Vec<usize>,
+    /// Connections of each run of the scaling table.
+    #[arg(
+        long,
+        default_value_t = 200_000,
+        value_name = "N",
+        requires = "scaling"
+    )]
+    scaling_connections: u64,
+    /// Measured seconds of each round of a comparison.
+    #[arg(long, default_value_t = 1.0, conflicts_with = "server")]
+    seconds: f64,
+    /// Handshakes in flight in a comparison: this many at most, half of them at least.
+    #[arg(
+        long,
+        default_value_t = 200,
+        value_name = "N",
+        conflicts_with = "server"
+    )]
+    in_flight: usize,
+    #[command(flatten)]
+    comparison: ComparisonArguments,
+}
+
+/// What every comparison of WebSocket servers takes.
+#[derive(clap::Args)]
+pub(crate) struct ComparisonArguments {
+    /// same-core, split or free; may be repeated [default: same-core and split].
+    #[arg(long = "placement", value_name = "PLACEMENT")]
+    placements: Vec<Placement>,
+    /// Rounds, in each of which the servers take turns [default: 5; of --scaling: 3].
+    #[arg(long)]
+    runs: Option<usize>,
+    /// Somebody else's server in place of our testee: ws://HOST:PORT.
+    #[arg(long)]
+    url: Option<Url>,
+    /// A process of that server, for its processor time; may be repeated.
+    #[arg(long = "server-pid", value_name = "PID")]
+    server_pids: Vec<u32>,
+    /// autobahn: start, measure and stop an echo server on Autobahn for Python.
+    #[arg(long = "peer", value_name = "PEER")]
+    peers: Vec<EchoPeer>,
+    /// The Python that has what a peer needs [default: python3 on PATH].
+    #[arg(long, value_name = "FILE", requires = "peers")]
+    peer_python: Option<PathBuf>,
+    /// Write every round to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    #[command(flatten)]
+    network: NetworkArguments,
+}
+
+impl ComparisonArguments {
+    pub(crate) fn options(self) -> ComparisonOptions {
+        ComparisonOptions {
+            build: build(),
+            executable: None,
+            servers: ServersOptions {
+                url: self.url,
+                server_pids: self.server_pids,
+                peers: self.peers,
+                peer_python: self.peer_python,
+            },
+            placements: self.placements,
+            runs: self.runs.unwrap_or(5),
+            json: self.json,
+            network: self.network.options(),
+        }
+    }
+}
+
+/// wsperf's threads and marks in the source document.
+const DOCUMENT: (usize, usize, usize) = (8, 1_000, 2_000);
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let timeout_s = arguments.timeout;
+    if let (Some(url), Some(threads), Some(connections), Some(low), Some(high)) = (
+        arguments.server,
+        arguments.threads,
+        arguments.connections,
+        arguments.low,
+        arguments.high,
+    ) {
+        let run = RunOptions {
+            threads,
+            connections,
+            low,
+            high,
+            seconds_max: None,
+            timeout_s,
+        };
+        let output = arguments.output;
+        return Ok(counts(against(&AgainstOptions { url, run, output })?));
+    }
+    let comparison = arguments.comparison;
+    if !arguments.scaling.is_empty() {
+        let (threads, low, high) = DOCUMENT;
+        let options = ScalingOptions {
+            build: build(),
+            executable: None,
+            workers: arguments.scaling,
+            run: RunOptions {
+                threads,
+                connections: arguments.scaling_connections,
+                low,
+                high,
+                seconds_max: None,
+                timeout_s,
+            },
+            warm_up: arguments.scaling_connections.div_ceil(4),
+            runs: comparison.runs.unwrap_or(3),
+            json: comparison.json,
+            network: comparison.network.options(),
+        };
+        return Ok(counts(scaling(&options)?));
+    }
+    let options = CompareOptions {
+        comparison: comparison.options(),
+        seconds: arguments.seconds,
+        warm_up_seconds: 0.2,
+        low: arguments.in_flight.div_ceil(2),
+        high: arguments.in_flight,
+        timeout_s,
+    };
+    Ok(counts(compare(&options)?))
+}
