@@ -18,6 +18,7 @@
 //! [`caller`], [`callee`], [`floor`], [`relay`], [`holder`]; [`worker`] and [`crew`] (processes
 //! from inside and outside), [`round`] (one measurement), [`summary`] (many).
 
+pub mod accept;
 pub mod accounting;
 pub mod argument;
 pub mod callee;
@@ -51,6 +52,7 @@ pub mod router;
 pub mod rpc;
 pub mod server;
 pub mod socket;
+pub mod stream;
 pub mod summary;
 pub mod target;
 pub mod websocket_floor;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pipe::PATIENCE;
 use crate::place::Place;
-use crate::{echo, handshake, holder, link, rpc, websocket_floor};
+use crate::{accept, echo, handshake, holder, link, rpc, stream, websocket_floor};
 
 /// The hidden subcommand that the command line forwards to [`main`].
 pub const SUBCOMMAND: &str = "bench-worker";
@@ -38,11 +38,14 @@ macro_rules! role {
 
 /// Every role.
 const ROLES: &[Role] = &[
+    role!(accept::client),
     role!(echo::worker),
     role!(handshake::worker),
     role!(holder),
     role!(link::worker),
     role!(rpc::worker),
+    role!(stream::driver),
+    role!(stream::floor),
     role!(websocket_floor),
 ];
 

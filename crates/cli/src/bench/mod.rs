@@ -5,11 +5,13 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use crosstie_bench::report::json::Build;
 
+mod accept;
 mod echo;
 mod footprint;
 mod handshake;
 mod network;
 mod rpc;
+mod stream;
 
 #[derive(Subcommand)]
 pub(crate) enum Bench {
@@ -19,6 +21,10 @@ pub(crate) enum Bench {
     Handshake(Box<handshake::Arguments>),
     /// Echoed WebSocket messages.
     Echo(Box<echo::Arguments>),
+    /// A stream's transactions, throughput and connections, in netperf's terms.
+    Stream(Box<stream::Arguments>),
+    /// Connections opened in batches and held.
+    Accept(Box<accept::Arguments>),
     /// Start-up time, idle memory, memory per idle session, size of the binary.
     Footprint(footprint::Arguments),
 }
@@ -28,6 +34,8 @@ pub(crate) fn run(bench: Bench) -> anyhow::Result<ExitCode> {
         Bench::Rpc(arguments) => rpc::run(*arguments),
         Bench::Handshake(arguments) => handshake::run(*arguments),
         Bench::Echo(arguments) => echo::run(*arguments),
+        Bench::Stream(arguments) => stream::run(*arguments),
+        Bench::Accept(arguments) => accept::run(*arguments),
         Bench::Footprint(arguments) => footprint::run(arguments),
     }
 }

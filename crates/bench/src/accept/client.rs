@@ -1,0 +1,388 @@
+//! A process that opens connections when told to, and holds them. It waits for all of them with
+//! one `epoll`, so that one that is slow delays no other.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_error;
+use rustix::net::{RecvFlags, SendFlags, SocketFlags, recv, send};
+use serde::{Deserialize, Serialize};
+
+use crate::descriptors;
+use crate::drive::monotonic_ns;
+use crate::histogram::{Latencies, Recorded};
+use crate::stream::local::LocalEnds;
+use crate::target::Endpoint;
+use crate::worker::{Said, WorkerError, instruction, say};
+
+pub const ROLE: &str = "accept-client";
+
+/// What a client is started with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClientOrder {
+    pub endpoint: Endpoint,
+    /// Where its connections come from; none where the kernel is to choose.
+    pub sources: Vec<Ipv4Addr>,
+}
+
+/// What a client is told, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Instruction {
+    /// Begin so many more connections, and say [`Report::Created`].
+    Open { count: usize },
+    /// Wait until none is in progress any more, and say [`Report::Settled`].
+    Settle,
+    /// Send one octet on every connection, wait for all of them, and say [`Report::Echoed`].
+    Echo,
+    /// Say [`Report::Held`].
+    Count,
+}
+
+/// What a client says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Report {
+    Ready,
+    Created,
+    Settled(Settled),
+    Echoed(Echoed),
+    /// So many connections are still open.
+    Held {
+        open: usize,
+    },
+    Failed {
+        why: String,
+    },
+}
+
+/// How connecting went.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settled {
+    pub established: usize,
+    pub failed: usize,
+    /// When the last of them was established or failed, on the machine's monotonic clock.
+    pub last_ns: u64,
+    pub latencies: Recorded,
+    /// Why the first one failed.
+    pub failure: Option<String>,
+}
+
+/// How the octets fared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Echoed {
+    pub right: usize,
+    pub wrong: usize,
+    /// Nothing came, or the server closed.
+    pub missing: usize,
+}
+
+impl Said for Report {
+    fn failed(why: String) -> Self {
+        Self::Failed { why }
+    }
+
+    fn is_last(&self) -> bool {
+        matches!(self, Self::Failed { .. })
+    }
+}
+
+/// How long nothing may happen before what is awaited counts as failed.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Whether anybody listens: many connections are a slow way to find that out.
+pub(super) fn probe(endpoint: &Endpoint, sources: &[Ipv4Addr]) -> Result<(), String> {
+    let outcome = match endpoint {
+        Endpoint::Tcp(server) => LocalEnds::new(sources.to_vec())
+            .connect(*server, SocketFlags::empty())
+            .map(drop)
+            .map_err(io::Error::from),
+        Endpoint::Unix(path) => UnixStream::connect(path).map(drop),
+    };
+    outcome.map_err(|error| match error.kind() {
+        io::ErrorKind::ConnectionRefused => format!("{error}; nobody listens there"),
+        _ => error.to_string(),
+    })
+}
+
+/// A client's whole life; it ends with its standard input.
+pub fn work(order: ClientOrder) -> Result<(), WorkerError> {
+    descriptors::raise();
+    let mut client = Client::new(order)?;
+    say(&Report::Ready);
+    loop {
+        // One instruction at a time is under way, so none is ever left in the reader's buffer.
+        client.wait(WaitingFor::Instruction)?;
+        if !std::mem::take(&mut client.instructed) {
+            continue;
+        }
+        let Some(instruction) = instruction()? else {
+            return Ok(());
+        };
+        match instruction {
+            Instruction::Open { count } => {
+                client.open(count)?;
+                say(&Report::Created);
+            }
+            Instruction::Settle => {
+                let settled = client.settle()?;
+                say(&Report::Settled(settled));
+            }
+            Instruction::Echo => {
+                let echoed = client.echo()?;
+                say(&Report::Echoed(echoed));
+            }
+            Instruction::Count => {
+                client.wait(WaitingFor::Nothing)?;
+                say(&Report::Held {
+                    open: client.open_connections(),
+                });
+            }
+        }
+    }
+}
+
+struct Client {
+    order: ClientOrder,
+    ends: LocalEnds,
+    epoll: OwnedFd,
+    connections: Vec<Connection>,
+    connecting: usize,
+    echoing: usize,
+    settled: Settled,
+    latencies: Latencies,
+    echoed: Echoed,
+    /// Something is on standard input.
+    instructed: bool,
+}
+
+enum Connection {
+    Connecting(OwnedFd, Instant),
+    Open(OwnedFd),
+    /// An octet is under way on it.
+    Echoing(OwnedFd),
+    Gone,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WaitingFor {
+    /// Take only what has happened already.
+    Nothing,
+    Instruction,
+    /// For anything on a connection.
+    Connections,
+}
+
+const STANDARD_INPUT: u64 = u64::MAX;
+
+/// Between so many connects the client looks which of them have come through, so that its own
+/// work on a batch is not in their latencies.
+const CONNECTS_AT_ONCE: usize = 8;
+
+impl Client {
+    fn new(order: ClientOrder) -> Result<Self, WorkerError> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
+        let data = EventData::new_u64(STANDARD_INPUT);
+        epoll::add(&epoll, io::stdin(), data, EventFlags::IN).map_err(io::Error::from)?;
+        Ok(Self {
+            ends: LocalEnds::new(order.sources.clone()),
+            order,
+            epoll,
+            connections: Vec::new(),
+            connecting: 0,
+            echoing: 0,
+            settled: Settled::default(),
+            latencies: Latencies::default(),
+            echoed: Echoed::default(),
+            instructed: false,
+        })
+    }
+
+    fn open(&mut self, count: usize) -> Result<(), WorkerError> {
+        for at in 0..count {
+            let begun = Instant::now();
+            match self.connect() {
+                Ok(fd) => self.watch(fd, begun)?,
+                Err(error) => self.count_failure(error),
+            }
+            if at % CONNECTS_AT_ONCE == 0 {
+                self.wait(WaitingFor::Nothing)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self) -> Result<OwnedFd, Errno> {
+        match &self.order.endpoint {
+            Endpoint::Tcp(server) => self.ends.connect(*server, SocketFlags::NONBLOCK),
+            // Where the server's backlog is full this waits for room; without waiting there would
+            // be an error instead.
+            Endpoint::Unix(path) => UnixStream::connect(path)
+                .map(OwnedFd::from)
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+        }
+    }
+
+    fn watch(&mut self, fd: OwnedFd, begun: Instant) -> Result<(), WorkerError> {
+        let data = EventData::new_u64(self.connections.len() as u64);
+        // Edge-triggered: connected once, and readable when something comes, in one registration.
+        let events = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        epoll::add(&self.epoll, &fd, data, events).map_err(io::Error::from)?;
+        self.connections.push(Connection::Connecting(fd, begun));
+        self.connecting += 1;
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<Settled, WorkerError> {
+        let mut deadline = Instant::now() + PATIENCE;
+        while self.connecting > 0 && Instant::now() < deadline {
+            if self.wait(WaitingFor::Connections)? {
+                deadline = Instant::now() + PATIENCE;
+            }
+        }
+        for connection in &mut self.connections {
+            if matches!(connection, Connection::Connecting(..)) {
+                *connection = Connection::Gone;
+            }
+        }
+        if self.connecting > 0 {
+            self.settled.failed += std::mem::take(&mut self.connecting);
+            self.settled.last_ns = monotonic_ns();
+            self.settled.failure.get_or_insert_with(|| {
+                format!("the server did not answer for {} s", PATIENCE.as_secs())
+            });
+        }
+        self.settled.latencies = self.latencies.recorded();
+        Ok(self.settled.clone())
+    }
+
+    fn echo(&mut self) -> Result<Echoed, WorkerError> {
+        for at in 0..self.connections.len() {
+            let connection = std::mem::replace(&mut self.connections[at], Connection::Gone);
+            self.connections[at] = match connection {
+                Connection::Open(fd) => match send(&fd, &[octet(at)], SendFlags::NOSIGNAL) {
+                    Ok(_) => {
+                        self.echoing += 1;
+                        Connection::Echoing(fd)
+                    }
+                    Err(_) => Connection::Gone,
+                },
+                other => other,
+            };
+            if at % 64 == 0 {
+                self.wait(WaitingFor::Nothing)?;
+            }
+        }
+        let mut deadline = Instant::now() + PATIENCE;
+        while self.echoing > 0 && Instant::now() < deadline {
+            if self.wait(WaitingFor::Connections)? {
+                deadline = Instant::now() + PATIENCE;
+            }
+        }
+        let answered = self.echoed.right + self.echoed.wrong;
+        self.echoed.missing = self.settled.established.saturating_sub(answered);
+        Ok(self.echoed)
+    }
+
+    fn open_connections(&self) -> usize {
+        let open = |c: &&Connection| matches!(c, Connection::Open(_) | Connection::Echoing(_));
+        self.connections.iter().filter(open).count()
+    }
+
+    /// Takes events of connections; whether there were any.
+    fn wait(&mut self, waiting: WaitingFor) -> Result<bool, WorkerError> {
+        let mut events = Vec::with_capacity(1024);
+        let mut moved = false;
+        let longest = match waiting {
+            WaitingFor::Nothing => Some(Duration::ZERO),
+            WaitingFor::Instruction => None,
+            WaitingFor::Connections => Some(Duration::from_millis(500)),
+        };
+        loop {
+            events.clear();
+            let longest = longest.and_then(|longest| Timespec::try_from(longest).ok());
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), longest.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+            for event in &events {
+                if event.data.u64() == STANDARD_INPUT {
+                    self.instructed = true;
+                } else {
+                    moved = true;
+                    self.advance(usize::try_from(event.data.u64()).unwrap_or(usize::MAX));
+                }
+            }
+            // More may be there than one call tells of.
+            if events.len() < events.capacity() || self.instructed {
+                return Ok(moved);
+            }
+        }
+    }
+
+    fn advance(&mut self, at: usize) {
+        let Some(slot) = self.connections.get_mut(at) else {
+            return;
+        };
+        match std::mem::replace(slot, Connection::Gone) {
+            Connection::Connecting(fd, begun) => {
+                self.connecting -= 1;
+                match socket_error(&fd) {
+                    Ok(Ok(())) => {
+                        *slot = Connection::Open(fd);
+                        self.latencies.record(begun.elapsed().as_nanos() as u64);
+                        self.settled.established += 1;
+                        self.settled.last_ns = monotonic_ns();
+                    }
+                    Ok(Err(error)) | Err(error) => self.count_failure(error),
+                }
+            }
+            Connection::Open(fd) => {
+                let mut unasked = [0; 64];
+                match recv(&fd, &mut unasked, RecvFlags::DONTWAIT) {
+                    Err(Errno::AGAIN) => *slot = Connection::Open(fd),
+                    // What a server says unasked is not an echo, and will be missed as one.
+                    Ok((length, _)) if length > 0 => {
+                        self.echoed.wrong += 1;
+                    }
+                    _ => {}
+                }
+            }
+            Connection::Echoing(fd) => {
+                let mut came = [0; 2];
+                match recv(&fd, &mut came, RecvFlags::DONTWAIT) {
+                    Err(Errno::AGAIN) => {
+                        *slot = Connection::Echoing(fd);
+                        return;
+                    }
+                    Ok((1, _)) if came[0] == octet(at) => {
+                        self.echoed.right += 1;
+                        *slot = Connection::Open(fd);
+                    }
+                    Ok((1.., _)) => self.echoed.wrong += 1,
+                    Ok((0, _)) | Err(_) => {}
+                }
+                self.echoing -= 1;
+            }
+            Connection::Gone => {}
+        }
+    }
+
+    fn count_failure(&mut self, error: Errno) {
+        self.settled.failed += 1;
+        self.settled.last_ns = monotonic_ns();
+        self.settled
+            .failure
+            .get_or_insert_with(|| io::Error::from(error).to_string());
+    }
+}
+
+/// Each connection's own, as far as there are octets.
+fn octet(at: usize) -> u8 {
+    (at % 251) as u8
+}

@@ -1,0 +1,141 @@
+//! The client processes seen from the bench: a batch is shared out among them, and they are asked
+//! together.
+
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use super::Bench;
+use super::client::{ClientOrder, Instruction, PATIENCE, ROLE, Report};
+use super::subjects::Subject;
+use crate::crew::Crew;
+use crate::error::BenchError;
+
+/// How long a client may take for an instruction beyond its own patience.
+const CLIENT_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The client processes. One that has failed is asked nothing more.
+pub(super) struct Clients {
+    crew: Crew<Report>,
+    failed: Vec<bool>,
+    /// Who gets the first of what does not divide.
+    turn: usize,
+}
+
+impl Clients {
+    pub(super) fn hire(
+        bench: &Bench,
+        subject: &Subject,
+        sources: &[Ipv4Addr],
+    ) -> Result<Self, BenchError> {
+        let mut clients = Self {
+            crew: Crew::default(),
+            failed: vec![false; bench.clients],
+            turn: 0,
+        };
+        let place = bench.network.client_place(&bench.allowed);
+        for at in 0..bench.clients {
+            let order = ClientOrder {
+                endpoint: subject.endpoint.clone(),
+                sources: sources
+                    .iter()
+                    .copied()
+                    .cycle()
+                    .nth(at)
+                    .into_iter()
+                    .collect(),
+            };
+            clients.crew.hire(&bench.executable, ROLE, &place, &order)?;
+        }
+        for (at, ready) in clients.collect(|report| (report == Report::Ready).then_some(())) {
+            let fail = |why| BenchError::Holder(format!("client {}: {why}", at + 1));
+            ready.map_err(fail)?;
+        }
+        Ok(clients)
+    }
+
+    /// Shares a batch out, and waits until it is under way.
+    pub(super) fn open(&mut self, count: usize) -> Result<(), String> {
+        let clients = self.failed.len();
+        for at in 0..clients {
+            let count = share(count, clients, self.turn, at);
+            self.crew.tell(at, &Instruction::Open { count });
+        }
+        self.turn = (self.turn + count) % clients;
+        let created = self.collect(|report| (report == Report::Created).then_some(()));
+        created.into_iter().try_for_each(|(_, outcome)| outcome)
+    }
+
+    /// Tells all of them one thing, and waits for what each of them says.
+    pub(super) fn ask<T>(
+        &mut self,
+        instruction: Instruction,
+        expected: fn(Report) -> Option<T>,
+    ) -> Vec<(usize, Result<T, String>)> {
+        for at in 0..self.failed.len() {
+            self.crew.tell(at, &instruction);
+        }
+        self.collect(expected)
+    }
+
+    pub(super) fn processes(&self) -> Vec<u32> {
+        self.crew.processes()
+    }
+
+    fn collect<T>(
+        &mut self,
+        expected: impl Fn(Report) -> Option<T>,
+    ) -> Vec<(usize, Result<T, String>)> {
+        let deadline = Instant::now() + PATIENCE + CLIENT_PATIENCE;
+        let mut waited_for = self.failed.iter().filter(|failed| !**failed).count();
+        let mut said = Vec::new();
+        while waited_for > 0 {
+            let Some((at, report)) = self.crew.next(deadline) else {
+                let seconds = (PATIENCE + CLIENT_PATIENCE).as_secs();
+                let why = format!("{waited_for} client(s) said nothing for {seconds} s");
+                said.push((0, Err(why)));
+                break;
+            };
+            waited_for -= 1;
+            let outcome = match report {
+                Report::Failed { why } => Err(why),
+                report => {
+                    let text = format!("{report:?} was not expected");
+                    expected(report).ok_or(text)
+                }
+            };
+            self.failed[at] |= outcome.is_err();
+            said.push((at, outcome));
+        }
+        said
+    }
+}
+
+/// One client's share of a batch. What does not divide goes to those whose turn it is, so that in
+/// the end all have the same.
+fn share(count: usize, clients: usize, turn: usize, at: usize) -> usize {
+    let early = (at + clients - turn) % clients < count % clients;
+    count / clients + usize::from(early)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn batches_are_shared_out() {
+        #[track_caller]
+        fn check(count: usize, clients: usize, turn: usize, expected: &[usize]) {
+            let shares: Vec<usize> = (0..clients)
+                .map(|at| share(count, clients, turn, at))
+                .collect();
+            assert_eq!(shares, expected);
+            assert_eq!(shares.iter().sum::<usize>(), count);
+        }
+        check(1_000, 4, 0, &[250, 250, 250, 250]);
+        check(10, 4, 0, &[3, 3, 2, 2]);
+        check(10, 4, 2, &[2, 2, 3, 3]);
+        check(10, 4, 3, &[3, 2, 2, 3]);
+        check(1, 3, 2, &[0, 0, 1]);
+        check(0, 3, 1, &[0, 0, 0]);
+    }
+}

@@ -1,0 +1,311 @@
+//! One server and all its connections: opened, counted, held, echoed, and what they cost it.
+
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::client::{Echoed, Instruction, Report, Settled};
+use super::clients::Clients;
+use super::subjects::Subject;
+use super::{Bench, Hold};
+use crate::accounting::{CpuTime, Memory, kernel_memory};
+use crate::drive::monotonic_ns;
+use crate::error::BenchError;
+use crate::histogram::{Latencies, Rtt};
+
+/// What came of one server.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    pub(super) subject: String,
+    pub(super) created: usize,
+    pub(super) established: usize,
+    pub(super) failed: usize,
+    pub(super) elapsed_ms: f64,
+    pub(super) connect_us: Rtt,
+    /// Not, where it was not asked for.
+    pub(super) echoed: Option<Echoed>,
+    pub(super) echo_ms: f64,
+    /// Octets for each connection of the server's own memory, held and silent.
+    pub(super) server_bytes: Option<f64>,
+    /// The same after every connection has carried something.
+    pub(super) server_bytes_after_echo: Option<f64>,
+    /// Of the kernel's, for both ends.
+    pub(super) kernel_bytes: f64,
+    pub(super) server_cpu_us: Option<f64>,
+    pub(super) client_cpu_us: f64,
+    /// Held connections that the server closed.
+    pub(super) lost: usize,
+    pub(super) faults: Vec<String>,
+}
+
+/// How long a connection's octets take to be freed or bound to a process after the last event.
+const SETTLING: Duration = Duration::from_millis(300);
+
+pub(super) fn run(
+    bench: &Bench,
+    subject: &Subject,
+    sources: &[Ipv4Addr],
+    hold: Option<Hold>,
+    out: &mut impl Write,
+) -> Result<Found, BenchError> {
+    let clients = Clients::hire(bench, subject, sources)?;
+    let mut run = Run {
+        bench,
+        subject,
+        clients,
+        found: Found {
+            subject: subject.name.clone(),
+            ..Found::default()
+        },
+    };
+    let before = Spent::now(subject, &run.clients);
+    run.open(out)?;
+    thread::sleep(SETTLING);
+    let held = Spent::now(subject, &run.clients);
+    run.note_costs(&before, &held);
+    if bench.options.echo && !run.stopped() {
+        run.echo(out)?;
+        thread::sleep(SETTLING);
+        let echoed = Spent::now(subject, &run.clients);
+        run.found.server_bytes_after_echo = run.memory_each(&before, &echoed);
+    }
+    if let Some(hold) = hold {
+        run.hold(hold, out)?;
+    }
+    run.count_lost();
+    Ok(run.found)
+}
+
+struct Run<'a> {
+    bench: &'a Bench,
+    subject: &'a Subject,
+    clients: Clients,
+    found: Found,
+}
+
+impl Run<'_> {
+    fn open(&mut self, out: &mut impl Write) -> Result<(), BenchError> {
+        let options = &self.bench.options;
+        writeln!(out, "Creating {} connections", options.connections)?;
+        out.flush()?;
+        let begun_ns = monotonic_ns();
+        let mut said = 0;
+        while self.found.created < options.connections && !self.stopped() {
+            if self.found.created > 0 {
+                self.pause(options.delay);
+            }
+            let count = options.batch.min(options.connections - self.found.created);
+            if let Err(why) = self.clients.open(count) {
+                self.found.faults.push(why);
+                break;
+            }
+            self.found.created += count;
+            let thousand = self.found.created / 1_000;
+            if thousand > said || self.found.created == options.connections {
+                writeln!(out, "{} connections created", self.found.created)?;
+                out.flush()?;
+                said = thousand;
+            }
+        }
+        writeln!(out, "All connections in progress")?;
+        let mut latencies = Latencies::default();
+        let mut last_ns = begun_ns;
+        let mut failures = Vec::new();
+        for (at, settled) in self.clients.ask(Instruction::Settle, settled) {
+            match settled {
+                Ok(settled) => {
+                    self.found.established += settled.established;
+                    self.found.failed += settled.failed;
+                    last_ns = last_ns.max(settled.last_ns);
+                    latencies.add(&settled.latencies);
+                    failures.extend(settled.failure);
+                }
+                Err(why) => self.found.faults.push(format!("client {}: {why}", at + 1)),
+            }
+        }
+        failures.dedup();
+        self.found.failed = self.found.created.saturating_sub(self.found.established);
+        self.found.elapsed_ms = (last_ns - begun_ns) as f64 / 1e6;
+        self.found.connect_us = latencies.summary();
+        writeln!(
+            out,
+            "All connections complete in {:.0}ms",
+            self.found.elapsed_ms
+        )?;
+        writeln!(
+            out,
+            "{} established. {} failed.",
+            self.found.established, self.found.failed
+        )?;
+        if self.found.failed > 0 {
+            let why = failures.first().cloned().unwrap_or_default();
+            let failed = self.found.failed;
+            self.found.faults.push(format!("{failed} failed: {why}"));
+        }
+        if self.found.created < options.connections {
+            let text = format!("stopped after {} connections", self.found.created);
+            self.found.faults.push(text);
+        }
+        Ok(())
+    }
+
+    fn echo(&mut self, out: &mut impl Write) -> Result<(), BenchError> {
+        let begun = Instant::now();
+        let mut sum = Echoed::default();
+        for (at, echoed) in self.clients.ask(Instruction::Echo, echoed) {
+            match echoed {
+                Ok(echoed) => {
+                    sum.right += echoed.right;
+                    sum.wrong += echoed.wrong;
+                }
+                Err(why) => self.found.faults.push(format!("client {}: {why}", at + 1)),
+            }
+        }
+        let Echoed { right, wrong, .. } = sum;
+        sum.missing = self.found.established.saturating_sub(right + wrong);
+        self.found.echo_ms = begun.elapsed().as_secs_f64() * 1e3;
+        self.found.echoed = Some(sum);
+        let missing = sum.missing;
+        writeln!(
+            out,
+            "One octet on each: {right} echoed, {wrong} wrong, {missing} missing, in {:.0}ms",
+            self.found.echo_ms
+        )?;
+        if wrong > 0 {
+            let text = format!("{wrong} connections answered something else: this is no echo");
+            self.found.faults.push(text);
+        }
+        if missing > 0 {
+            self.found.faults.push(format!(
+                "{missing} connections echoed nothing: the server has stopped answering, or has \
+                 no descriptors left to accept them (see its limit in /proc/PID/limits)"
+            ));
+        }
+        Ok(())
+    }
+
+    fn hold(&self, hold: Hold, out: &mut impl Write) -> Result<(), BenchError> {
+        if self.stopped() {
+            return Ok(());
+        }
+        match hold {
+            Hold::For(length) => {
+                writeln!(out, "Holding connections for {} s", length.as_secs_f64())?;
+                out.flush()?;
+                self.pause(length);
+            }
+            Hold::UntilReturn => {
+                writeln!(out, "Press return to close connections")?;
+                out.flush()?;
+                let pressed = Arc::new(AtomicBool::new(false));
+                let key = Arc::clone(&pressed);
+                thread::spawn(move || {
+                    // The end of the input is as good: nobody is there to press anything.
+                    let _ = io::stdin().read_line(&mut String::new());
+                    key.store(true, Ordering::Relaxed);
+                });
+                while !pressed.load(Ordering::Relaxed) && !self.stopped() {
+                    thread::sleep(LOOK);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count_lost(&mut self) {
+        let mut open = 0;
+        for (_, held) in self.clients.ask(Instruction::Count, held) {
+            open += held.unwrap_or(0);
+        }
+        // Those that answered wrongly have been closed here.
+        let wrong = self
+            .found
+            .echoed
+            .map_or(0, |echoed| echoed.wrong + echoed.missing);
+        self.found.lost = self.found.established.saturating_sub(open + wrong);
+        if self.found.lost > 0 {
+            let text = format!("{} connections were closed by the server", self.found.lost);
+            self.found.faults.push(text);
+        }
+    }
+
+    fn note_costs(&mut self, before: &Spent, held: &Spent) {
+        let established = self.found.established.max(1) as f64;
+        self.found.server_bytes = self.memory_each(before, held);
+        self.found.kernel_bytes = (held.kernel as f64 - before.kernel as f64) / established;
+        let server_ns = held.server.since(&before.server) as f64;
+        let known = !self.subject.processes.is_empty();
+        self.found.server_cpu_us = known.then(|| server_ns / 1e3 / established);
+        self.found.client_cpu_us = held.clients.since(&before.clients) as f64 / 1e3 / established;
+    }
+
+    fn memory_each(&self, before: &Spent, after: &Spent) -> Option<f64> {
+        let (before, after) = (before.memory?, after.memory?);
+        let established = self.found.established.max(1) as f64;
+        Some((after.pss as f64 - before.pss as f64) / established)
+    }
+
+    /// Waits, unless a stop comes.
+    fn pause(&self, length: Duration) {
+        let end = Instant::now() + length;
+        while !self.stopped() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            thread::sleep(left.min(LOOK));
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        self.bench.options.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// How soon a stop is seen.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What server and clients had used at one moment.
+struct Spent {
+    /// `None` where the server's processes are not known, or another user's.
+    memory: Option<Memory>,
+    kernel: u64,
+    server: CpuTime,
+    clients: CpuTime,
+}
+
+impl Spent {
+    fn now(subject: &Subject, clients: &Clients) -> Self {
+        let processes = &subject.processes;
+        Self {
+            memory: Memory::of(processes).ok().filter(|_| !processes.is_empty()),
+            kernel: kernel_memory(),
+            server: CpuTime::of(processes),
+            clients: CpuTime::of(&clients.processes()),
+        }
+    }
+}
+
+fn settled(report: Report) -> Option<Settled> {
+    match report {
+        Report::Settled(settled) => Some(settled),
+        _ => None,
+    }
+}
+
+fn echoed(report: Report) -> Option<Echoed> {
+    match report {
+        Report::Echoed(echoed) => Some(echoed),
+        _ => None,
+    }
+}
+
+fn held(report: Report) -> Option<usize> {
+    match report {
+        Report::Held { open } => Some(open),
+        _ => None,
+    }
+}

@@ -1,0 +1,112 @@
+//! The servers that hold the connections: the testee, somebody else's, the floor.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use super::Bench;
+use crate::accounting::process_tree;
+use crate::crew::Crew;
+use crate::error::BenchError;
+use crate::relay::Waiting;
+use crate::server::ServerProcess;
+use crate::stream::address::Address;
+use crate::stream::case::Mode;
+use crate::stream::floor::{FloorOrder, ROLE as FLOOR, Report as FloorReport};
+use crate::stream::testee::Testee;
+use crate::target::Endpoint;
+
+/// A server that is there.
+pub(super) struct Subject {
+    pub(super) name: String,
+    pub(super) endpoint: Endpoint,
+    pub(super) processes: Vec<u32>,
+    server: Server,
+}
+
+/// Keeps a server alive.
+enum Server {
+    Stranger,
+    Process { _process: ServerProcess },
+    Floor { _crews: Vec<Crew<FloorReport>> },
+}
+
+/// How long a server may take to start.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) fn stranger(bench: &Bench, address: &Address) -> Result<Subject, BenchError> {
+    Ok(Subject {
+        name: Address::of(&address.0),
+        endpoint: bench.network.reach(&address.0)?,
+        processes: bench.options.server_pids.clone(),
+        server: Server::Stranger,
+    })
+}
+
+pub(super) fn testee(bench: &Bench) -> Result<Subject, BenchError> {
+    let testee = Testee {
+        executable: &bench.executable,
+        directory: bench.directory.path(),
+        place: &bench.network.server_place(&bench.allowed),
+        endpoint: Endpoint::Tcp(bench.network.free_server_address()?),
+        mode: Mode::Echo,
+        workers: bench.workers,
+    };
+    let (process, endpoint) = testee.start(&bench.network)?;
+    Ok(Subject {
+        name: "crosstie".to_owned(),
+        endpoint,
+        processes: process_tree(process.id()),
+        server: Server::Process { _process: process },
+    })
+}
+
+/// As many processes of the minimal epoll server, on one port.
+pub(super) fn floor(bench: &Bench) -> Result<Subject, BenchError> {
+    let mut order = FloorOrder {
+        endpoint: Endpoint::Tcp(SocketAddr::new(bench.network.server_ip().into(), 0)),
+        mode: Mode::Echo,
+        waiting: Waiting::Epoll,
+        shared_port: true,
+    };
+    let place = bench.network.server_place(&bench.allowed);
+    let mut crews = Vec::new();
+    let mut processes = Vec::new();
+    for _ in 0..bench.workers {
+        let mut crew = Crew::default();
+        crew.hire(&bench.executable, FLOOR, &place, &order)?;
+        let why = match crew.next(Instant::now() + PATIENCE) {
+            Some((_, FloorReport::Ready { endpoint })) => {
+                // The first one chooses the port for all.
+                order.endpoint = endpoint;
+                None
+            }
+            Some((_, FloorReport::Failed { why })) => Some(why),
+            None => Some(format!("nothing for {} s", PATIENCE.as_secs())),
+        };
+        if let Some(why) = why {
+            let name = "the floor's server".to_owned();
+            return Err(BenchError::Server { name, why });
+        }
+        processes.extend(crew.processes());
+        crews.push(crew);
+    }
+    Ok(Subject {
+        name: "floor".to_owned(),
+        endpoint: bench.network.reach(&order.endpoint)?,
+        processes,
+        server: Server::Floor { _crews: crews },
+    })
+}
+
+impl Subject {
+    /// What serves, for the line before the progress.
+    pub(super) fn describe(&self) -> String {
+        match &self.server {
+            Server::Stranger => format!("process(es) {:?}", self.processes),
+            Server::Process { .. } => format!("testee, {} process(es)", self.processes.len()),
+            Server::Floor { .. } => {
+                format!("minimal epoll server, {} process(es)", self.processes.len())
+            }
+        }
+    }
+}

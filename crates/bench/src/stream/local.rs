@@ -1,0 +1,181 @@
+//! The near ends of many connections. One address has ports for some 28,000 connections to one
+//! server, fewer while those that ended wait out their time; the loopback has addresses enough.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::ops::RangeInclusive;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, bind, connect, getpeername, getsockname, socket_with,
+};
+
+use crate::network::Network;
+use crate::target::Endpoint;
+
+/// More than one process is likely to use in its turn.
+const PORTS_APART: usize = 50_021;
+
+/// Addresses and ports to connect from, each in turn.
+pub(crate) struct LocalEnds {
+    /// None where the server is on no loopback address: the kernel chooses.
+    sources: Vec<Ipv4Addr>,
+    ports: RangeInclusive<u16>,
+    next: usize,
+}
+
+impl LocalEnds {
+    /// From `sources`; with none of them, from wherever the kernel chooses. Processes begin at
+    /// different ports, or each would find those in use that the one before it left.
+    pub(crate) fn new(sources: Vec<Ipv4Addr>) -> Self {
+        Self {
+            sources,
+            ports: port_range(),
+            next: std::process::id() as usize * PORTS_APART,
+        }
+    }
+
+    /// A socket that is connected, or for one that does not block, that is about to be.
+    ///
+    /// It takes the ports in turn, as netperf does, and lets the kernel take a port again whose
+    /// earlier connection still waits out its time.
+    pub(crate) fn connect(
+        &mut self,
+        server: SocketAddr,
+        flags: SocketFlags,
+    ) -> Result<OwnedFd, Errno> {
+        // As many tries as there are ports: each may be somebody else's.
+        let mut tries = self.sources.len() * self.ports.len();
+        loop {
+            let fd = socket_with(
+                family(server),
+                SocketType::STREAM,
+                flags | SocketFlags::CLOEXEC,
+                None,
+            )?;
+            let outcome = match self.take() {
+                Some(end) => {
+                    set_socket_reuseaddr(&fd, true)?;
+                    bind(&fd, &end).and_then(|()| connect(&fd, &server))
+                }
+                None => connect(&fd, &server),
+            };
+            match outcome {
+                Ok(()) if self.sources.is_empty() && meets_itself(&fd)? => {
+                    return Err(Errno::CONNREFUSED);
+                }
+                Ok(()) | Err(Errno::INPROGRESS) => return Ok(fd),
+                Err(Errno::ADDRINUSE | Errno::ADDRNOTAVAIL) if tries > 1 => tries -= 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<SocketAddrV4> {
+        let count = self.sources.len();
+        let source = *self.sources.get(self.next % count.max(1))?;
+        let port = self.next / count % self.ports.len();
+        self.next = self.next.wrapping_add(1);
+        let port = self.ports.start() + u16::try_from(port).unwrap_or(0);
+        Some(SocketAddrV4::new(source, port))
+    }
+}
+
+pub(super) fn family(address: SocketAddr) -> AddressFamily {
+    match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    }
+}
+
+/// Where nobody listens on a port that the kernel hands out, a connection to it can get that very
+/// port for its own and answer itself.
+fn meets_itself(fd: &OwnedFd) -> Result<bool, Errno> {
+    Ok(getpeername(fd)? == Some(getsockname(fd)?))
+}
+
+/// Up to so many addresses to connect to `server` from, where this machine has several; nothing
+/// for one that is elsewhere, or no TCP server at all.
+pub(crate) fn sources(network: &Network, server: &Endpoint, count: usize) -> Vec<Ipv4Addr> {
+    let Endpoint::Tcp(SocketAddr::V4(server)) = server else {
+        return Vec::new();
+    };
+    if server.ip().is_loopback() {
+        return loopback_sources(*server.ip(), count);
+    }
+    let mut sources = network.client_ips();
+    sources.retain(|address| !address.is_loopback());
+    sources.truncate(count);
+    sources
+}
+
+/// Never the server's own: a connection from there could meet itself where nobody listens.
+fn loopback_sources(server: Ipv4Addr, count: usize) -> Vec<Ipv4Addr> {
+    let all = (1..=u8::MAX).map(|last| Ipv4Addr::new(127, 0, 0, last));
+    all.filter(|address| *address != server)
+        .take(count)
+        .collect()
+}
+
+/// How many connections to one server one address is good for.
+pub(crate) fn ports_per_address() -> usize {
+    port_range().len()
+}
+
+fn port_range() -> RangeInclusive<u16> {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    parse_port_range(&text).unwrap_or(32_768..=60_999)
+}
+
+fn parse_port_range(text: &str) -> Option<RangeInclusive<u16>> {
+    let mut bounds = text.split_ascii_whitespace().map(str::parse);
+    let (low, high) = (bounds.next()?.ok()?, bounds.next()?.ok()?);
+    (low <= high).then_some(low..=high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_servers_own_address_is_no_source() {
+        #[track_caller]
+        fn check(server: u8, expected: &[u8]) {
+            let address = |last: &u8| Ipv4Addr::new(127, 0, 0, *last);
+            let expected: Vec<_> = expected.iter().map(address).collect();
+            assert_eq!(loopback_sources(address(&server), 3), expected);
+        }
+        check(1, &[2, 3, 4]);
+        check(3, &[1, 2, 4]);
+        check(200, &[1, 2, 3]);
+    }
+
+    #[test]
+    fn ends_are_taken_in_turn() {
+        let mut ends = LocalEnds {
+            sources: vec![Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3)],
+            ports: 10..=11,
+            next: 0,
+        };
+        let taken: Vec<String> = (0..5).map(|_| ends.take().unwrap().to_string()).collect();
+        let expected = [
+            "127.0.0.2:10",
+            "127.0.0.3:10",
+            "127.0.0.2:11",
+            "127.0.0.3:11",
+            "127.0.0.2:10",
+        ];
+        assert_eq!(taken, expected);
+        ends.sources.clear();
+        assert_eq!(ends.take(), None);
+    }
+
+    #[test]
+    fn port_ranges() {
+        assert_eq!(parse_port_range("32768\t60999\n"), Some(32_768..=60_999));
+        assert_eq!(parse_port_range("9 1"), None);
+        assert_eq!(parse_port_range(""), None);
+    }
+}

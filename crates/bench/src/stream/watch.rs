@@ -1,0 +1,64 @@
+//! Ends a driver whose server stopped answering. The loops that measure block without a limit, so
+//! that no system call is there for the sake of errors; a second thread looks whether they move.
+
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::report::table::thousands;
+use crate::worker::{Said, say};
+
+/// How long nothing may move.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+const LOOKS: u32 = 10;
+
+/// What a loop has done so far, seen from the thread that watches it.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    progress: AtomicU64,
+    armed: AtomicBool,
+}
+
+impl Watch {
+    /// Begins to watch, once armed. `unit` is what progress is counted in.
+    pub(crate) fn start<R: Said>(unit: &'static str) -> Arc<Self> {
+        let watch = Arc::new(Self::default());
+        let watched = Arc::clone(&watch);
+        thread::spawn(move || {
+            watched.wait_for_standstill();
+            let done = watched.progress.load(Ordering::Relaxed);
+            say(&R::failed(format!(
+                "the server stopped answering: nothing for {} s after {} {unit}",
+                PATIENCE.as_secs(),
+                thousands(done as f64)
+            )));
+            process::exit(1);
+        });
+        watch
+    }
+
+    /// From here on something must move, or from here on nothing need.
+    pub(crate) fn arm(&self, armed: bool) {
+        self.armed.store(armed, Ordering::Relaxed);
+    }
+
+    /// Cheap enough for every operation: one thread writes.
+    pub(crate) fn add(&self, count: u64) {
+        let before = self.progress.load(Ordering::Relaxed);
+        self.progress.store(before + count, Ordering::Relaxed);
+    }
+
+    fn wait_for_standstill(&self) {
+        let (mut seen, mut still) = (0, 0);
+        while still < LOOKS {
+            thread::sleep(PATIENCE / LOOKS);
+            let now = self.progress.load(Ordering::Relaxed);
+            let stands = self.armed.load(Ordering::Relaxed) && now == seen;
+            still = if stands { still + 1 } else { 0 };
+            seen = now;
+        }
+    }
+}

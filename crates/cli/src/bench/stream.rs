@@ -1,0 +1,117 @@
+//! `crosstie bench stream`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use crosstie_bench::case::Socket;
+use crosstie_bench::placement::Placement;
+use crosstie_bench::stream::address::Address;
+use crosstie_bench::stream::case::{Mode, NamedTest};
+use crosstie_bench::stream::{StreamOptions, stream};
+
+use super::network::NetworkArguments;
+use super::{build, counts};
+
+/// Starts a testee and the floor's servers, and drivers as processes of their own.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// TCP_RR, TCP_STREAM, TCP_CRR (the default: these three), TCP_MAERTS, or the same with UDS_
+    /// for a Unix socket; may be repeated.
+    #[arg(short, long = "test", value_name = "TEST")]
+    tests: Vec<NamedTest>,
+    /// For tests that do not name theirs; may be repeated [default: tcp].
+    #[arg(long = "socket", value_name = "KIND")]
+    sockets: Vec<SocketKind>,
+    /// What the server does: echo, discard or chargen; may be repeated for the testee [default:
+    /// echo and discard; with --connect echo].
+    #[arg(long = "mode", value_name = "MODE")]
+    modes: Vec<Mode>,
+    /// same-core, split or free; may be repeated [default: same-core and split].
+    #[arg(long = "placement", value_name = "PLACEMENT")]
+    placements: Vec<Placement>,
+    /// Measured seconds of each round.
+    #[arg(short = 'l', long, default_value_t = 1.0)]
+    seconds: f64,
+    /// Unmeasured seconds before it.
+    #[arg(long, default_value_t = 0.3, value_name = "SECONDS")]
+    warm_up: f64,
+    /// Octets of each request and of its response.
+    #[arg(short, long, default_value = "1", value_parser = request_size, value_name = "OCTETS")]
+    request_size: usize,
+    /// Octets of each send of a throughput.
+    #[arg(short = 'm', long, default_value_t = 32_768, value_name = "OCTETS")]
+    send_size: usize,
+    /// Rounds, in each of which server, floors and peers take turns.
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// Somebody else's server instead of the testee: tcp://HOST:PORT or unix://PATH.
+    #[arg(long, value_name = "ADDRESS")]
+    connect: Option<Address>,
+    /// A process of that server, for its processor time and placement; may be repeated.
+    #[arg(long = "server-pid", value_name = "PID", requires = "connect")]
+    server_pids: Vec<u32>,
+    /// netserver: measure it too, by its own netperf, both found on PATH.
+    #[arg(long = "peer", value_name = "PEER")]
+    peers: Vec<Peer>,
+    #[command(flatten)]
+    network: NetworkArguments,
+    /// Write every round to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum SocketKind {
+    Tcp,
+    Unix,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Peer {
+    Netserver,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let options = StreamOptions {
+        build: build(),
+        tests: arguments.tests,
+        sockets: arguments.sockets.into_iter().map(Socket::from).collect(),
+        modes: arguments.modes,
+        placements: arguments.placements,
+        seconds: arguments.seconds,
+        warm_up_seconds: arguments.warm_up,
+        request_octets: arguments.request_size,
+        send_octets: arguments.send_size,
+        runs: arguments.runs,
+        connect: arguments.connect,
+        server_pids: arguments.server_pids,
+        netserver: arguments.peers.contains(&Peer::Netserver),
+        network: arguments.network.options(),
+        json: arguments.json,
+        ..StreamOptions::default()
+    };
+    Ok(counts(stream(options)?.is_valid()))
+}
+
+impl From<SocketKind> for Socket {
+    fn from(kind: SocketKind) -> Self {
+        match kind {
+            SocketKind::Tcp => Self::Tcp,
+            SocketKind::Unix => Self::Unix,
+        }
+    }
+}
+
+/// netperf's `REQUEST,RESPONSE`, of which an echo can only serve equal ones.
+fn request_size(text: &str) -> Result<usize, String> {
+    let number = |text: &str| text.trim().parse::<usize>().map_err(|e| e.to_string());
+    let Some((request, response)) = text.split_once(',') else {
+        return number(text);
+    };
+    let (request, response) = (number(request)?, number(response)?);
+    match request == response {
+        true => Ok(request),
+        false => Err("an echo answers as many octets as it is sent: give one size".to_owned()),
+    }
+}
