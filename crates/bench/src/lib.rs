@@ -45,6 +45,7 @@ pub mod peer;
 pub mod pipe;
 pub mod place;
 pub mod placement;
+pub mod pubsub;
 pub mod relay;
 pub mod report;
 pub mod round;

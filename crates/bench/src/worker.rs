@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pipe::PATIENCE;
 use crate::place::Place;
-use crate::{accept, echo, handshake, holder, link, rpc, stream, websocket_floor};
+use crate::{accept, echo, handshake, holder, link, pubsub, rpc, stream, websocket_floor};
 
 /// The hidden subcommand that the command line forwards to [`main`].
 pub const SUBCOMMAND: &str = "bench-worker";
@@ -43,6 +43,7 @@ const ROLES: &[Role] = &[
     role!(handshake::worker),
     role!(holder),
     role!(link::worker),
+    role!(pubsub::worker),
     role!(rpc::worker),
     role!(stream::driver),
     role!(stream::floor),

@@ -10,6 +10,7 @@ mod echo;
 mod footprint;
 mod handshake;
 mod network;
+mod pubsub;
 mod rpc;
 mod stream;
 
@@ -17,6 +18,8 @@ mod stream;
 pub(crate) enum Bench {
     /// The round trip of a call, beside the machine's floor and the source document's figures.
     Rpc(Box<rpc::Arguments>),
+    /// Publish & Subscribe under load: latency, dispatched events, what the router spends.
+    Pubsub(Box<pubsub::Arguments>),
     /// WebSocket opening and closing handshakes, as wsperf counts them.
     Handshake(Box<handshake::Arguments>),
     /// Echoed WebSocket messages.
@@ -32,6 +35,7 @@ pub(crate) enum Bench {
 pub(crate) fn run(bench: Bench) -> anyhow::Result<ExitCode> {
     match bench {
         Bench::Rpc(arguments) => rpc::run(*arguments),
+        Bench::Pubsub(arguments) => pubsub::run(*arguments),
         Bench::Handshake(arguments) => handshake::run(*arguments),
         Bench::Echo(arguments) => echo::run(*arguments),
         Bench::Stream(arguments) => stream::run(*arguments),

@@ -1,0 +1,70 @@
+//! A driver's standard input, read without a buffer that poll does not know of.
+
+use std::io::{self, Stdin};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::io::Errno;
+
+use super::worker::Instruction;
+use crate::worker::WorkerError;
+
+/// Where instructions come from.
+pub(super) struct Ear {
+    input: Stdin,
+    octets: Vec<u8>,
+}
+
+/// What was heard.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Heard {
+    Nothing,
+    Instruction(Instruction),
+    /// The bench wants nothing more.
+    End,
+}
+
+impl Default for Ear {
+    fn default() -> Self {
+        Self {
+            input: io::stdin(),
+            octets: Vec::new(),
+        }
+    }
+}
+
+impl Ear {
+    /// The next instruction, of which some octets are there. Reads at most once.
+    pub(super) fn hear(&mut self) -> Result<Heard, WorkerError> {
+        if let Some(instruction) = self.take_line()? {
+            return Ok(Heard::Instruction(instruction));
+        }
+        let mut octets = [0; 4096];
+        match rustix::io::read(&self.input, &mut octets) {
+            Ok(0) => return Ok(Heard::End),
+            Ok(length) => self.octets.extend_from_slice(&octets[..length]),
+            Err(Errno::INTR | Errno::AGAIN) => return Ok(Heard::Nothing),
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+        Ok(self.take_line()?.map_or(Heard::Nothing, Heard::Instruction))
+    }
+
+    /// Whether something was read that nobody has heard yet.
+    pub(super) fn has_more(&self) -> bool {
+        self.octets.contains(&b'\n')
+    }
+
+    fn take_line(&mut self) -> Result<Option<Instruction>, WorkerError> {
+        let Some(end) = self.octets.iter().position(|octet| *octet == b'\n') else {
+            return Ok(None);
+        };
+        let instruction = serde_json::from_slice(&self.octets[..end])?;
+        self.octets.drain(..=end);
+        Ok(Some(instruction))
+    }
+}
+
+impl AsFd for Ear {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.input.as_fd()
+    }
+}

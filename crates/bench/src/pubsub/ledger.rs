@@ -1,0 +1,197 @@
+//! What a driver's process writes down of the events that come to it, the same for a router's and
+//! for the floor's.
+
+use serde::{Deserialize, Serialize};
+
+use super::hub::{Arrival, Hub, Reader};
+use super::schedule::Schedule;
+use super::sequence::Sequence;
+use super::session::{Buffer, Received, Session};
+use crate::drive::{Faults, Traffic};
+use crate::histogram::{Latencies, Recorded};
+use crate::worker::WorkerError;
+
+/// One subscriber.
+pub(super) struct Subscriber {
+    pub(super) session: Session,
+    sequence: Sequence,
+}
+
+impl Subscriber {
+    pub(super) fn new(session: Session, first: u64) -> Self {
+        Self {
+            session,
+            sequence: Sequence::new(first),
+        }
+    }
+
+    /// Forgets what was missing in an earlier run.
+    pub(super) fn begin(&mut self, first: u64) {
+        self.sequence = Sequence::new(first);
+    }
+
+    /// The number of the event that should come next.
+    pub(super) fn next(&self) -> u64 {
+        self.sequence.next()
+    }
+
+    /// How many publications before `end` never came.
+    pub(super) fn lost(&self, end: u64) -> u64 {
+        self.sequence.lost(end)
+    }
+}
+
+/// The notes of one process in one run.
+pub(super) struct Ledger {
+    reader: Reader,
+    schedule: Option<Schedule>,
+    latencies: Latencies,
+    /// Everything that came since the run began.
+    pub(super) events: u64,
+    in_window: u64,
+    octets_in_window: u64,
+    traffic: Traffic,
+    pub(super) faults: Faults,
+    /// Since the last line of the load client.
+    pub(super) since_tick: Since,
+    /// What a hub said before it closed, or why it had to be left.
+    pub(super) farewell: Option<String>,
+}
+
+/// Events since a moment, and the sum of their latencies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Since {
+    pub events: u64,
+    /// Of those whose latency was taken.
+    pub timed: u64,
+    pub sum_ns: u64,
+}
+
+impl Since {
+    pub(super) fn add(&mut self, other: Self) {
+        self.events += other.events;
+        self.timed += other.timed;
+        self.sum_ns += other.sum_ns;
+    }
+}
+
+/// What a process found in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Found {
+    pub recorded: Recorded,
+    pub events: u64,
+    pub events_in_window: u64,
+    pub octets_in_window: u64,
+    pub faults: Faults,
+    pub traffic: Traffic,
+    /// Sessions that the hub has closed.
+    pub gone: usize,
+    pub farewell: Option<String>,
+}
+
+impl Ledger {
+    pub(super) fn new(hub: &Hub, payload_octets: usize) -> Result<Self, WorkerError> {
+        Ok(Self {
+            reader: Reader::new(hub, payload_octets)?,
+            schedule: None,
+            latencies: Latencies::default(),
+            events: 0,
+            in_window: 0,
+            octets_in_window: 0,
+            traffic: Traffic::default(),
+            faults: Faults::default(),
+            since_tick: Since::default(),
+            farewell: None,
+        })
+    }
+
+    /// Begins a run.
+    pub(super) fn begin(&mut self, schedule: Schedule) {
+        self.schedule = Some(schedule);
+        self.latencies = Latencies::default();
+        (self.events, self.in_window, self.octets_in_window) = (0, 0, 0);
+        self.traffic = Traffic::default();
+        self.faults = Faults::default();
+        self.since_tick = Since::default();
+    }
+
+    /// Reads once from a subscriber's session. `arrived` is given the number of every event that
+    /// came for the first time, and when.
+    pub(super) fn receive(
+        &mut self,
+        subscriber: &mut Subscriber,
+        buffer: &mut Buffer,
+        mut arrived: impl FnMut(u64, u64),
+    ) -> Result<Received, WorkerError> {
+        let sequence = &mut subscriber.sequence;
+        let mut messages = 0;
+        let mut counted = false;
+        let received = subscriber.session.receive(buffer, |now_ns, message| {
+            messages += 1;
+            let number = match self.reader.read(message, sequence.next())? {
+                Arrival::Event(number) => number,
+                Arrival::Farewell(text) => {
+                    self.farewell.get_or_insert(text);
+                    return Ok(());
+                }
+                Arrival::Wrong => {
+                    self.faults.wrong += 1;
+                    return Ok(());
+                }
+                Arrival::Published | Arrival::Other => return Ok(()),
+            };
+            let Some(schedule) = &self.schedule else {
+                return Ok(());
+            };
+            // A late one of the run before, which has been counted as lost there.
+            if number < schedule.first || !sequence.arrived(number, &mut self.faults) {
+                return Ok(());
+            }
+            self.events += 1;
+            self.since_tick.events += 1;
+            counted = schedule.in_window(now_ns);
+            self.in_window += u64::from(counted);
+            if let Some(from_ns) = schedule.measured_from_ns(number) {
+                self.time(now_ns.saturating_sub(from_ns));
+            }
+            arrived(number, now_ns);
+            Ok(())
+        })?;
+        if let (Received::Octets(octets), true) = (received, counted) {
+            self.octets_in_window += octets as u64;
+            self.traffic.reads += 1;
+            self.traffic.messages += messages;
+        }
+        Ok(received)
+    }
+
+    /// Takes one latency.
+    pub(super) fn time(&mut self, nanoseconds: u64) {
+        self.latencies.record(nanoseconds);
+        self.since_tick.timed += 1;
+        self.since_tick.sum_ns += nanoseconds;
+    }
+
+    /// Ends a run in which publications before `end` were made.
+    pub(super) fn found<'a>(
+        &mut self,
+        subscribers: impl Iterator<Item = &'a Subscriber>,
+        gone: usize,
+        lost_with_the_gone: u64,
+        end: u64,
+    ) -> Found {
+        let lost: u64 = subscribers.map(|subscriber| subscriber.lost(end)).sum();
+        self.faults.lost = lost + lost_with_the_gone;
+        self.schedule = None;
+        Found {
+            recorded: self.latencies.recorded(),
+            events: self.events,
+            events_in_window: self.in_window,
+            octets_in_window: self.octets_in_window,
+            faults: self.faults,
+            traffic: self.traffic,
+            gone,
+            farewell: self.farewell.clone(),
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! The publisher's process: publishes at the intended instants, and catches up with all it owes
+//! where it, or the hub, falls behind. Saturated, it keeps a number of publications under way, and
+//! learns from a subscriber of its own (the last to subscribe) which have come through.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::Ipv4Addr;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::thread::set_current_timer_slack;
+use serde::{Deserialize, Serialize};
+
+use super::ear::{Ear, Heard};
+use super::hub::{Arrival, Hub, Reader, Writer};
+use super::ledger::{Found, Ledger, Since, Subscriber};
+use super::relay::Part;
+use super::schedule::{Pace, Schedule};
+use super::session::{Buffer, Received, Session};
+use super::worker::{Instruction, Report, Ticks};
+use crate::drive::monotonic_ns;
+use crate::histogram::{Latencies, Recorded};
+use crate::worker::{WorkerError, say};
+
+/// What such a process is started with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct PublisherOrder {
+    pub(super) hub: Hub,
+    pub(super) payload_octets: usize,
+    pub(super) acknowledge: bool,
+    pub(super) source: Ipv4Addr,
+    /// Whether it has a subscriber of its own, for saturated runs.
+    pub(super) gate: bool,
+}
+
+/// A publisher's findings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Made {
+    /// The number after the last publication.
+    pub end: u64,
+    pub published: u64,
+    /// What the schedule asked for and was not published: the hub took too little for too long.
+    pub unpublished: u64,
+    /// Publications without an acknowledgement that was asked for.
+    pub unacknowledged: u64,
+    /// From the intended instants to the writes.
+    pub late: Recorded,
+    /// What its own subscriber got.
+    pub gate: Found,
+    /// Why it ended before its time: the hub has closed, or takes nothing.
+    pub broken: Option<String>,
+}
+
+/// A publisher this late will not catch up.
+const LATE_NS_MAX: u64 = 2_000_000_000;
+
+/// So long acknowledgements, and the last events, are waited for.
+const QUIET_NS: u64 = 3_000_000_000;
+
+/// While it is behind it looks for input only after so many batches.
+const LOOK_EVERY: u64 = 16;
+
+pub(super) fn work(order: &PublisherOrder) -> Result<(), WorkerError> {
+    // A timer may otherwise be 50 µs late to save power; that would be in every latency.
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
+    let mut publisher = Publisher::join(order)?;
+    say(&Report::Ready);
+    while let Some(schedule) = publisher.await_go()? {
+        let made = publisher.run(schedule);
+        let broken = made.broken.is_some();
+        say(&Report::Made(made));
+        if broken {
+            // What was found is told; there is nobody to take leave of.
+            say(&Report::Left);
+            return Ok(());
+        }
+    }
+    publisher.leave();
+    say(&Report::Left);
+    Ok(())
+}
+
+struct Publisher {
+    session: Session,
+    writer: Writer,
+    reader: Reader,
+    gate: Option<(Subscriber, Ledger)>,
+    acknowledge: bool,
+    acknowledged: u64,
+    ear: Ear,
+    buffer: Buffer,
+    output: Vec<u8>,
+    /// The bench wants this run to end, or everything.
+    stopped: bool,
+    ended: bool,
+    run: Run,
+}
+
+/// The run under way.
+#[derive(Default)]
+struct Run {
+    next: u64,
+    late: Latencies,
+    sent_since_tick: u64,
+    ticks: Option<Ticks>,
+    /// When each publication under way was written, the first of them first.
+    under_way: VecDeque<u64>,
+}
+
+impl Publisher {
+    fn join(order: &PublisherOrder) -> Result<Self, WorkerError> {
+        let session = Session::open(&order.hub, Part::Publisher, order.source)?;
+        let gate = match order.gate {
+            false => None,
+            true => Some((
+                Subscriber::new(
+                    Session::open(&order.hub, Part::Subscriber, order.source)?,
+                    0,
+                ),
+                Ledger::new(&order.hub, order.payload_octets)?,
+            )),
+        };
+        Ok(Self {
+            session,
+            writer: Writer::new(&order.hub, order.payload_octets, order.acknowledge)?,
+            reader: Reader::new(&order.hub, order.payload_octets)?,
+            gate,
+            acknowledge: order.acknowledge,
+            acknowledged: 0,
+            ear: Ear::default(),
+            buffer: Buffer::default(),
+            output: Vec::new(),
+            stopped: false,
+            ended: false,
+            run: Run::default(),
+        })
+    }
+
+    /// The next run; `None` when there will be none. Meanwhile it answers pings.
+    fn await_go(&mut self) -> Result<Option<Schedule>, WorkerError> {
+        loop {
+            if self.ended {
+                return Ok(None);
+            }
+            if let Some(Instruction::Go(schedule)) = self.look(None)? {
+                return Ok(Some(schedule));
+            }
+        }
+    }
+
+    fn run(&mut self, schedule: Schedule) -> Made {
+        self.stopped = false;
+        self.acknowledged = 0;
+        self.run = Run {
+            next: schedule.first,
+            ticks: Some(Ticks::new(schedule.start_ns)),
+            ..Run::default()
+        };
+        if let Some((subscriber, ledger)) = &mut self.gate {
+            subscriber.begin(schedule.first);
+            ledger.begin(schedule);
+        }
+        let outcome = self.publish_all(&schedule);
+        let end = self.run.next;
+        let published = end - schedule.first;
+        let gate = match &mut self.gate {
+            Some((subscriber, ledger)) => ledger.found([&*subscriber].into_iter(), 0, 0, end),
+            None => Found::default(),
+        };
+        Made {
+            end,
+            published,
+            unpublished: *outcome.as_ref().unwrap_or(&0),
+            unacknowledged: match self.acknowledge {
+                true => published.saturating_sub(self.acknowledged),
+                false => 0,
+            },
+            late: self.run.late.recorded(),
+            gate,
+            broken: outcome.err().map(|error| error.to_string()),
+        }
+    }
+
+    /// Publishes, and waits for what must come back; says how much could not be published.
+    fn publish_all(&mut self, schedule: &Schedule) -> Result<u64, WorkerError> {
+        let unpublished = match schedule.pace {
+            Pace::Timed { batch, batches, .. } => self.keep_time(schedule, batch, batches)?,
+            Pace::Saturated { outstanding } => {
+                self.saturate(schedule, outstanding)?;
+                0
+            }
+        };
+        let end = self.run.next;
+        let published = end - schedule.first;
+        let deadline_ns = monotonic_ns() + QUIET_NS;
+        while !self.is_settled(published, end) && monotonic_ns() < deadline_ns && !self.ended {
+            self.look_until(deadline_ns)?;
+        }
+        Ok(unpublished)
+    }
+
+    fn is_settled(&self, published: u64, end: u64) -> bool {
+        let acknowledged = !self.acknowledge || self.acknowledged >= published;
+        acknowledged
+            && self
+                .gate
+                .as_ref()
+                .is_none_or(|(subscriber, _)| subscriber.lost(end) == 0)
+    }
+
+    /// Publishes by the clock; says how much of it could not be done.
+    fn keep_time(
+        &mut self,
+        schedule: &Schedule,
+        batch: u64,
+        batches: u64,
+    ) -> Result<u64, WorkerError> {
+        for at in 0..batches {
+            let due_ns = schedule.batch_due_ns(at);
+            let mut now_ns = monotonic_ns();
+            if now_ns < due_ns || at % LOOK_EVERY == 0 {
+                self.wait_until(due_ns)?;
+                now_ns = monotonic_ns();
+            }
+            let late_ns = now_ns.saturating_sub(due_ns);
+            if self.stopped {
+                // The run is as long as it was let be: nothing was failed to be done.
+                return Ok(0);
+            }
+            if late_ns > LATE_NS_MAX {
+                return Ok((batches - at) * batch);
+            }
+            self.run.late.record(late_ns);
+            self.publish(batch)?;
+        }
+        Ok(0)
+    }
+
+    /// Keeps publications under way until the window ends.
+    fn saturate(&mut self, schedule: &Schedule, outstanding: u64) -> Result<(), WorkerError> {
+        self.wait_until(schedule.start_ns)?;
+        while monotonic_ns() < schedule.window_end_ns && !self.stopped {
+            let room = outstanding.saturating_sub(self.run.under_way.len() as u64);
+            if room > 0 {
+                let now_ns = monotonic_ns();
+                self.run.under_way.extend((0..room).map(|_| now_ns));
+                self.publish(room)?;
+            }
+            let before = self.run.under_way.len();
+            let quiet_ns = monotonic_ns() + QUIET_NS;
+            while self.run.under_way.len() == before && !self.stopped {
+                if monotonic_ns() > quiet_ns {
+                    return Err(WorkerError::TimedOut);
+                }
+                self.look_until(quiet_ns)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A batch, in one write.
+    fn publish(&mut self, count: u64) -> Result<(), WorkerError> {
+        self.output.clear();
+        for _ in 0..count {
+            self.writer.push(self.run.next, &mut self.output)?;
+            self.run.next += 1;
+        }
+        self.run.sent_since_tick += count;
+        self.session.write_all(&self.output)
+    }
+
+    /// Waits for a moment, and handles whatever comes until then.
+    fn wait_until(&mut self, due_ns: u64) -> Result<(), WorkerError> {
+        loop {
+            self.look_until(due_ns)?;
+            if self.stopped || monotonic_ns() >= due_ns {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for something, and for a moment at most.
+    fn look_until(&mut self, due_ns: u64) -> Result<(), WorkerError> {
+        let tick_ns = self.run.ticks.as_ref().map_or(u64::MAX, Ticks::due_ns);
+        let patience_ns = due_ns.min(tick_ns).saturating_sub(monotonic_ns());
+        let _ = self.look(Some(Duration::from_nanos(patience_ns)))?;
+        self.tick();
+        Ok(())
+    }
+
+    /// Waits once and handles what came; an instruction to go is its result.
+    fn look(&mut self, patience: Option<Duration>) -> Result<Option<Instruction>, WorkerError> {
+        let mut ready = [PollFlags::empty(); 3];
+        {
+            let mut sources = vec![
+                PollFd::new(&self.ear, PollFlags::IN),
+                PollFd::new(&self.session, PollFlags::IN),
+            ];
+            if let Some((gate, _)) = &self.gate {
+                sources.push(PollFd::new(&gate.session, PollFlags::IN));
+            }
+            let patience = match self.ear.has_more() {
+                true => Some(Duration::ZERO),
+                false => patience,
+            };
+            let timeout = patience.and_then(|patience| Timespec::try_from(patience).ok());
+            match poll(&mut sources, timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+            for (ready, source) in ready.iter_mut().zip(&sources) {
+                *ready = source.revents();
+            }
+        }
+        let [ear, session, gate] = ready.map(|flags| !flags.is_empty());
+        if session {
+            self.read_own()?;
+        }
+        if gate {
+            self.read_gate()?;
+        }
+        if ear || self.ear.has_more() {
+            return self.listen();
+        }
+        Ok(None)
+    }
+
+    fn listen(&mut self) -> Result<Option<Instruction>, WorkerError> {
+        match self.ear.hear()? {
+            Heard::Nothing | Heard::Instruction(Instruction::Expect { .. }) => Ok(None),
+            Heard::Instruction(Instruction::Stop) => {
+                self.stopped = true;
+                Ok(None)
+            }
+            Heard::Instruction(go) => Ok(Some(go)),
+            Heard::End => {
+                (self.stopped, self.ended) = (true, true);
+                Ok(None)
+            }
+        }
+    }
+
+    fn read_own(&mut self) -> Result<(), WorkerError> {
+        let (reader, acknowledged) = (&mut self.reader, &mut self.acknowledged);
+        let mut farewell = None;
+        let received = self.session.receive(&mut self.buffer, |_, message| {
+            match reader.read(message, 0)? {
+                Arrival::Published => *acknowledged += 1,
+                Arrival::Farewell(text) => farewell = Some(text),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        match (farewell, received) {
+            (Some(text), _) => Err(WorkerError::Refused(format!("the publisher: {text}"))),
+            (None, Received::End) => Err(WorkerError::Closed("taking publications")),
+            _ => Ok(()),
+        }
+    }
+
+    fn read_gate(&mut self) -> Result<(), WorkerError> {
+        let Some((subscriber, ledger)) = &mut self.gate else {
+            return Ok(());
+        };
+        let under_way = &mut self.run.under_way;
+        let mut times = Vec::new();
+        let received = ledger.receive(subscriber, &mut self.buffer, |_, now_ns| {
+            if let Some(sent_ns) = under_way.pop_front() {
+                times.push(now_ns.saturating_sub(sent_ns));
+            }
+        })?;
+        for nanoseconds in times {
+            ledger.time(nanoseconds);
+        }
+        match received {
+            Received::End => Err(WorkerError::Closed("sending events")),
+            _ => Ok(()),
+        }
+    }
+
+    fn tick(&mut self) {
+        let Some(ticks) = &mut self.run.ticks else {
+            return;
+        };
+        if let Some(second) = ticks.over(monotonic_ns()) {
+            let since = match &mut self.gate {
+                Some((_, ledger)) => std::mem::take(&mut ledger.since_tick),
+                None => Since::default(),
+            };
+            let sent = std::mem::take(&mut self.run.sent_since_tick);
+            say(&Report::Tick {
+                second,
+                sent,
+                since,
+            });
+        }
+    }
+
+    fn leave(self) {
+        if self.session.leave().is_ok()
+            && let Some((gate, _)) = self.gate
+        {
+            // The router has answered one farewell; that is farewell enough.
+            let _ = gate.session.leave();
+        }
+    }
+}

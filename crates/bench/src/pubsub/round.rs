@@ -1,0 +1,171 @@
+//! What one run found: its figures, and whether they count.
+
+use std::time::Instant;
+
+use super::ledger::Found;
+use super::publisher::Made;
+use crate::accounting::{CpuTime, Memory, machine_busy};
+use crate::drive::{Faults, Traffic};
+use crate::figures::Figures;
+use crate::histogram::Latencies;
+use crate::report::table::{known, number, thousands};
+
+/// One run of one subject.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Round {
+    pub(super) figures: Figures,
+    /// Why it does not count, if it does not.
+    pub(super) fault: Option<String>,
+}
+
+/// Names of figures that are looked at again.
+pub(super) const P50: &str = "latency_p50_us";
+pub(super) const P99: &str = "latency_p99_us";
+pub(super) const EVENTS_PER_S: &str = "events_per_s";
+pub(super) const CPU_PER_EVENT: &str = "router_cpu_us_per_event";
+pub(super) const BUSY: &str = "router_busy_cores";
+pub(super) const FOREIGN_BUSY: &str = "foreign_busy_cores";
+
+impl Round {
+    /// As a series has it. What was found before a fault is told with the fault.
+    pub(super) fn into_result(self) -> Result<Figures, String> {
+        let Some(fault) = self.fault else {
+            return Ok(self.figures);
+        };
+        let figure = |name, form| known(self.figures.value(name), form);
+        Err(format!(
+            "{fault} (found until then: {} publications, {} events, latency {} µs at p50, {} µs at \
+             p99)",
+            figure("publications", thousands),
+            figure("events", thousands),
+            figure(P50, number),
+            figure(P99, number),
+        ))
+    }
+}
+
+/// Everybody's processor time at one moment.
+pub(super) struct Usage {
+    at: Instant,
+    subject: CpuTime,
+    drivers: CpuTime,
+    machine: u64,
+}
+
+/// ... and between two.
+pub(super) struct Used {
+    pub(super) seconds: f64,
+    /// `None` where nobody told which processes the subject is.
+    subject_ns: Option<f64>,
+    drivers_ns: f64,
+    machine_ns: f64,
+}
+
+impl Usage {
+    pub(super) fn now(subject: &[u32], drivers: &[u32]) -> Self {
+        Self {
+            at: Instant::now(),
+            subject: CpuTime::of(subject),
+            drivers: CpuTime::of(drivers),
+            machine: machine_busy(),
+        }
+    }
+
+    pub(super) fn since(&self, earlier: &Self) -> Used {
+        let subject_ns = self.subject.since(&earlier.subject) as f64;
+        Used {
+            seconds: self.at.duration_since(earlier.at).as_secs_f64(),
+            subject_ns: (subject_ns > 0.0).then_some(subject_ns),
+            drivers_ns: self.drivers.since(&earlier.drivers) as f64,
+            machine_ns: self.machine.saturating_sub(earlier.machine) as f64,
+        }
+    }
+}
+
+pub(super) fn judge(
+    clients: usize,
+    made: &Made,
+    found: &[Found],
+    used: &Used,
+    memory: Option<Memory>,
+) -> Round {
+    let mut latencies = Latencies::default();
+    let mut late = Latencies::default();
+    late.add(&made.late);
+    let mut faults = Faults::default();
+    let mut traffic = Traffic::default();
+    let (mut events, mut octets) = (0, 0);
+    for found in found {
+        latencies.add(&found.recorded);
+        faults.add(found.faults);
+        traffic.add(found.traffic);
+        events += found.events_in_window;
+        octets += found.octets_in_window;
+    }
+    let events_per_s = events as f64 / used.seconds;
+    // The readings of processor time come a little late at times; a rate of each cancels that.
+    let per_event = |nanoseconds: f64| nanoseconds / 1e3 / used.seconds / events_per_s;
+    let cores = |nanoseconds: f64| nanoseconds / 1e9 / used.seconds;
+    let foreign_ns = used.machine_ns - used.subject_ns.unwrap_or(0.0) - used.drivers_ns;
+    let (latency, late) = (latencies.summary(), late.summary());
+    let timed = (latencies.count() > 0).then_some(latency);
+    let figures = Figures::new()
+        .with("publications", made.published as f64)
+        .with("publications_per_s", events_per_s / clients.max(1) as f64)
+        .with("events", events as f64)
+        .with(EVENTS_PER_S, events_per_s)
+        .with("mbit_per_s", octets as f64 * 8.0 / 1e6 / used.seconds)
+        .with_known("latency_avg_us", timed.map(|latency| latency.avg))
+        .with_known(P50, timed.map(|latency| latency.p50))
+        .with_known(P99, timed.map(|latency| latency.p99))
+        .with_known("latency_p99_9_us", timed.map(|latency| latency.p99_9))
+        .with_known("latency_max_us", timed.map(|latency| latency.max))
+        .with_known(CPU_PER_EVENT, used.subject_ns.map(per_event))
+        .with_known(BUSY, used.subject_ns.map(cores))
+        .with_known(
+            "router_pss_bytes",
+            memory.filter(|memory| memory.pss > 0).map(|m| m.pss as f64),
+        )
+        .with("driver_cpu_us_per_event", per_event(used.drivers_ns))
+        .with("driver_busy_cores", cores(used.drivers_ns))
+        .with(FOREIGN_BUSY, cores(foreign_ns).max(0.0))
+        .with("events_per_read", traffic.messages_per_read())
+        .with("publisher_late_p50_us", late.p50)
+        .with("publisher_late_p99_us", late.p99)
+        .with("publisher_late_max_us", late.max);
+    Round {
+        figures,
+        fault: fault(clients, made, found, faults),
+    }
+}
+
+/// Why it does not count.
+fn fault(clients: usize, made: &Made, found: &[Found], faults: Faults) -> Option<String> {
+    let mut why: Vec<String> = Vec::new();
+    why.extend(made.broken.clone());
+    let gone: usize = found.iter().map(|found| found.gone).sum();
+    if gone > 0 {
+        let farewell = found.iter().find_map(|found| found.farewell.as_deref());
+        let farewell = farewell.map_or_else(String::new, |text| format!(" ({text})"));
+        why.push(format!(
+            "{gone} of {clients} subscribers were closed{farewell}"
+        ));
+    }
+    why.extend(faults.describe());
+    if made.unpublished > 0 {
+        let unpublished = made.unpublished;
+        why.push(format!(
+            "the publisher fell behind its schedule by 2 s and left out {unpublished} publications"
+        ));
+    }
+    if made.unacknowledged > 0 {
+        let unacknowledged = made.unacknowledged;
+        why.push(format!(
+            "{unacknowledged} publications were not acknowledged"
+        ));
+    }
+    if why.is_empty() && found.iter().all(|found| found.events == 0) {
+        why.push("no event came".to_owned());
+    }
+    (!why.is_empty()).then(|| why.join(", "))
+}

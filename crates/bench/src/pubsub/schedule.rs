@@ -1,0 +1,99 @@
+//! When which publication is due. Publisher and subscribers compute it from the same few numbers,
+//! so that a latency begins at the intended instant without any clock in the message: a publisher
+//! or router that falls behind cannot make its own delay invisible.
+
+use serde::{Deserialize, Serialize};
+
+/// One run of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Schedule {
+    /// The machine's monotonic clock when the first batch is due.
+    pub start_ns: u64,
+    /// The first publication's number. Numbers run on from run to run, so that a late event of
+    /// the one before is not taken for one of this.
+    pub first: u64,
+    pub pace: Pace,
+    /// Events that arrive within these are counted in rates.
+    pub window_start_ns: u64,
+    pub window_end_ns: u64,
+}
+
+/// What decides when to publish.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Pace {
+    /// Batches at fixed instants, whatever the router does.
+    Timed {
+        period_ns: f64,
+        /// Publications in one batch.
+        batch: u64,
+        batches: u64,
+        /// The first batches are not measured.
+        warm_up_batches: u64,
+    },
+    /// As fast as events come back: so many publications are under way until the window ends.
+    Saturated { outstanding: u64 },
+}
+
+impl Schedule {
+    /// The instant that a batch was meant to be published at.
+    pub(super) fn batch_due_ns(&self, batch: u64) -> u64 {
+        match self.pace {
+            Pace::Timed { period_ns, .. } => {
+                self.start_ns + (batch as f64 * period_ns).round() as u64
+            }
+            Pace::Saturated { .. } => self.start_ns,
+        }
+    }
+
+    /// The instant from which a publication's latency counts; `None` where it is not measured.
+    pub(super) fn measured_from_ns(&self, publication: u64) -> Option<u64> {
+        let Pace::Timed {
+            batch,
+            warm_up_batches,
+            ..
+        } = self.pace
+        else {
+            return None;
+        };
+        let at = publication.checked_sub(self.first)? / batch;
+        (at >= warm_up_batches).then(|| self.batch_due_ns(at))
+    }
+
+    /// Whether something that happens at this moment belongs into a rate.
+    pub(super) fn in_window(&self, now_ns: u64) -> bool {
+        (self.window_start_ns..self.window_end_ns).contains(&now_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_begin_at_the_intended_instant() {
+        let schedule = Schedule {
+            start_ns: 1_000,
+            first: 11,
+            pace: Pace::Timed {
+                period_ns: 33.3,
+                batch: 2,
+                batches: 10,
+                warm_up_batches: 1,
+            },
+            window_start_ns: 1_033,
+            window_end_ns: 1_333,
+        };
+        #[track_caller]
+        fn check(schedule: &Schedule, publication: u64, expected: Option<u64>) {
+            assert_eq!(schedule.measured_from_ns(publication), expected);
+        }
+        check(&schedule, 3, None);
+        check(&schedule, 11, None);
+        check(&schedule, 12, None);
+        check(&schedule, 13, Some(1_033));
+        check(&schedule, 14, Some(1_033));
+        check(&schedule, 15, Some(1_067));
+        check(&schedule, 31, Some(1_333));
+        assert!(schedule.in_window(1_033) && !schedule.in_window(1_333));
+    }
+}

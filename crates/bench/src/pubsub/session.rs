@@ -1,0 +1,300 @@
+//! One connection of the many that a driver's process holds. All of them read into one buffer, and
+//! a message is looked at where it arrived; only what a read cut off is kept with its session.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crosstie_wamp::framing::websocket::{self, DecoderConfig, MessageKind, Role};
+use crosstie_wamp::framing::{Framing, FramingError, Item, Step, batched, rawsocket};
+use crosstie_wamp::{Message, RequestId, Serializer, SubscribeOptions};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use super::hub::{Hub, framings};
+use super::relay::Part;
+use crate::case::Transport;
+use crate::drive::monotonic_ns;
+use crate::pipe::{PATIENCE, Pipe};
+use crate::socket::Stream;
+use crate::target::{Endpoint, Target};
+use crate::worker::WorkerError;
+
+const MESSAGE_OCTETS_MAX: usize = 16 << 20;
+
+/// Octets that one read may bring.
+const READ_OCTETS: usize = 256 * 1024;
+
+/// What all sessions of a process read into.
+pub(super) struct Buffer(Vec<u8>);
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Self(vec![0; READ_OCTETS])
+    }
+}
+
+/// An open connection to a hub.
+pub(super) struct Session {
+    link: Link,
+    cutter: Cutter,
+    framing: Framing,
+    /// What a read cut off.
+    rest: Vec<u8>,
+}
+
+enum Link {
+    Router(Pipe),
+    Floor(Stream),
+}
+
+/// Tells where a message ends.
+enum Cutter {
+    RawSocket(rawsocket::Decoder),
+    WebSocket {
+        decoder: websocket::Decoder,
+        batched: Option<Serializer>,
+    },
+    /// Every message has this length.
+    Fixed(usize),
+}
+
+/// What a read brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Received {
+    Nothing,
+    Octets(usize),
+    /// The hub has closed.
+    End,
+}
+
+impl Session {
+    /// Connects and joins, or tells the floor what it will do there.
+    pub(super) fn open(hub: &Hub, part: Part, source: Ipv4Addr) -> Result<Self, WorkerError> {
+        match hub {
+            Hub::Router { target, topic } => {
+                let mut pipe = match target.endpoint {
+                    Endpoint::Tcp(SocketAddr::V6(_)) => Pipe::connect(target)?,
+                    _ => Pipe::connect_idle(target, source)?,
+                };
+                pipe.join(&target.realm)?;
+                if part == Part::Subscriber {
+                    subscribe(&mut pipe, topic)?;
+                }
+                Ok(Self {
+                    link: Link::Router(pipe),
+                    cutter: Cutter::of(target),
+                    framing: framings(target.transport).0,
+                    rest: Vec::new(),
+                })
+            }
+            Hub::Floor { endpoint, lengths } => {
+                let stream = Stream::connect_from(source, endpoint)
+                    .map_err(|error| WorkerError::Connect(endpoint.to_string(), error))?;
+                stream.limit_waiting(Some(PATIENCE))?;
+                part.introduce(&stream)?;
+                Ok(Self {
+                    link: Link::Floor(stream),
+                    cutter: Cutter::Fixed(lengths.event),
+                    framing: Framing::RawSocket,
+                    rest: Vec::new(),
+                })
+            }
+        }
+    }
+
+    /// Reads once, without waiting, and hands over every whole message with the moment at which
+    /// the read returned.
+    pub(super) fn receive(
+        &mut self,
+        buffer: &mut Buffer,
+        mut handle: impl FnMut(u64, &[u8]) -> Result<(), WorkerError>,
+    ) -> Result<Received, WorkerError> {
+        let kept = self.rest.len();
+        if buffer.0.len() < kept + READ_OCTETS {
+            buffer.0.resize(kept + READ_OCTETS, 0);
+        }
+        let length = loop {
+            match recv(
+                self.link.as_fd(),
+                &mut buffer.0[kept..kept + READ_OCTETS],
+                RecvFlags::DONTWAIT,
+            ) {
+                Ok((length, _)) => break length,
+                Err(Errno::AGAIN) => return Ok(Received::Nothing),
+                Err(Errno::INTR) => {}
+                Err(Errno::CONNRESET) => break 0,
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        };
+        let now_ns = monotonic_ns();
+        if length == 0 {
+            return Ok(Received::End);
+        }
+        buffer.0[..kept].copy_from_slice(&self.rest);
+        let octets = &mut buffer.0[..kept + length];
+        let mut consumed = 0;
+        let mut closed = false;
+        let mut pongs = Vec::new();
+        let framing = self.framing;
+        while !closed {
+            let step = self
+                .cutter
+                .cut(&mut octets[consumed..], &mut |item| match item {
+                    Cut::Message(message) => handle(now_ns, message),
+                    Cut::Ping(payload) => {
+                        framing.pong(payload, &mut pongs);
+                        Ok(())
+                    }
+                    Cut::Close => {
+                        closed = true;
+                        Ok(())
+                    }
+                })?;
+            if step == 0 {
+                break;
+            }
+            consumed += step;
+        }
+        self.rest.clear();
+        self.rest.extend_from_slice(&octets[consumed..]);
+        if !pongs.is_empty() {
+            self.write_all(&pongs)?;
+        }
+        Ok(if closed {
+            Received::End
+        } else {
+            Received::Octets(length)
+        })
+    }
+
+    /// Writes all of it, and waits where the hub does not take it.
+    pub(super) fn write_all(&self, mut octets: &[u8]) -> Result<(), WorkerError> {
+        while !octets.is_empty() {
+            match send(self.link.as_fd(), octets, SendFlags::NOSIGNAL) {
+                Ok(length) => octets = &octets[length..],
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Err(WorkerError::TimedOut),
+                Err(Errno::PIPE | Errno::CONNRESET) => {
+                    return Err(WorkerError::Closed("taking a publication"));
+                }
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Says farewell, where there is somebody who minds.
+    pub(super) fn leave(self) -> Result<(), WorkerError> {
+        match self.link {
+            Link::Router(mut pipe) => pipe.leave(),
+            Link::Floor(_) => Ok(()),
+        }
+    }
+}
+
+impl AsFd for Session {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Router(pipe) => pipe.as_fd(),
+            Self::Floor(stream) => stream.as_fd(),
+        }
+    }
+}
+
+fn subscribe(pipe: &mut Pipe, topic: &str) -> Result<(), WorkerError> {
+    pipe.push(&Message::Subscribe {
+        request: RequestId(1),
+        options: SubscribeOptions::default(),
+        topic: topic.into(),
+    })?;
+    pipe.flush()?;
+    let received = pipe.receive(|message, _| match message {
+        Message::Subscribed { .. } => Ok(()),
+        Message::Error { error, .. } => Err(WorkerError::Refused(format!(
+            "to subscribe {topic}: {error}"
+        ))),
+        Message::Goodbye { reason, .. } => {
+            Err(WorkerError::Refused(format!("the session: {reason}")))
+        }
+        // Somebody else's publication to the same topic.
+        Message::Event { .. } => Ok(()),
+        other => Err(WorkerError::unexpected("SUBSCRIBED", other)),
+    })?;
+    match received {
+        true => Ok(()),
+        false => Err(WorkerError::Closed("answering SUBSCRIBE")),
+    }
+}
+
+/// What a cutter found.
+enum Cut<'a> {
+    Message(&'a [u8]),
+    Ping(&'a [u8]),
+    Close,
+}
+
+impl Cutter {
+    fn of(target: &Target) -> Self {
+        if target.transport == Transport::RawSocket {
+            return Self::RawSocket(rawsocket::Decoder::new(MESSAGE_OCTETS_MAX));
+        }
+        let kind = match target.serializer.is_binary() {
+            true => MessageKind::Binary,
+            false => MessageKind::Text,
+        };
+        let config = DecoderConfig {
+            message_bytes_max: MESSAGE_OCTETS_MAX,
+            frame_bytes_max: MESSAGE_OCTETS_MAX,
+            // Events are compared octet by octet, and JSON is checked where it is decoded.
+            validate_text: false,
+            expect: Some(kind),
+            ..DecoderConfig::default()
+        };
+        let batched = target.transport == Transport::WebSocketBatched;
+        Self::WebSocket {
+            decoder: websocket::Decoder::new(Role::Client, config),
+            batched: batched.then_some(target.serializer),
+        }
+    }
+
+    /// Finds the next item and says how many octets are done with; none where it is not whole.
+    fn cut(
+        &mut self,
+        octets: &mut [u8],
+        found: &mut dyn FnMut(Cut<'_>) -> Result<(), WorkerError>,
+    ) -> Result<usize, WorkerError> {
+        let (step, batched): (Result<Step<'_>, FramingError>, _) = match self {
+            Self::Fixed(length) => {
+                let Some(message) = octets.get(..*length) else {
+                    return Ok(0);
+                };
+                found(Cut::Message(message))?;
+                return Ok(*length);
+            }
+            Self::RawSocket(decoder) => (decoder.next(octets), None),
+            Self::WebSocket { decoder, batched } => (decoder.next(octets), *batched),
+        };
+        let step = step?;
+        match step.item {
+            Some(Item::Message { octets, .. }) => match batched {
+                None => found(Cut::Message(octets))?,
+                Some(serializer) => {
+                    for message in batched::split(serializer, octets) {
+                        found(Cut::Message(message?))?;
+                    }
+                }
+            },
+            Some(Item::Ping(payload)) => found(Cut::Ping(payload))?,
+            Some(Item::Close(_)) => found(Cut::Close)?,
+            Some(Item::Pong(_)) | None => {}
+        }
+        Ok(step.consumed)
+    }
+}

@@ -1,0 +1,429 @@
+//! One subject with its subscribers and its publisher connected. They stay through all rounds:
+//! connecting is not what is measured, and six thousand clients take their time.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::hub::Hub;
+use super::ledger::{Found, Since};
+use super::publisher::{Made, PublisherOrder};
+use super::round::{Round, Usage, judge};
+use super::schedule::{Pace, Schedule};
+use super::subscribers::SubscribersOrder;
+use super::worker::{Instruction, Order, ROLE, Report};
+use crate::accounting::Memory;
+use crate::crew::Crew;
+use crate::drive::monotonic_ns;
+use crate::place::Place;
+
+/// What drives a subject.
+#[derive(Clone, Debug)]
+pub(super) struct Setup<'a> {
+    pub(super) executable: &'a Path,
+    pub(super) hub: Hub,
+    pub(super) clients: usize,
+    pub(super) payload_octets: usize,
+    pub(super) acknowledge: bool,
+    /// Whether there will be saturated runs; one subscriber is then the publisher's own.
+    pub(super) gate: bool,
+    /// New connections per second.
+    pub(super) uprate: f64,
+    /// Processes that share the subscribers.
+    pub(super) processes: usize,
+    pub(super) sources: Vec<Ipv4Addr>,
+    pub(super) place: Place,
+}
+
+/// What to do to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Load {
+    /// Publications in a batch.
+    pub(super) batch: u64,
+    /// Batches per second; none: saturated, with so many publications under way.
+    pub(super) rate: Rate,
+    pub(super) seconds: f64,
+    pub(super) warm_up_seconds: f64,
+    /// However slow the rate.
+    pub(super) batches_min: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Rate {
+    Hz(f64),
+    Saturated { outstanding: u64 },
+}
+
+impl Load {
+    pub(super) fn schedule(&self, start_ns: u64, first: u64) -> Schedule {
+        let (pace, warm_up_ns, measured_ns) = match self.rate {
+            Rate::Saturated { outstanding } => (
+                Pace::Saturated { outstanding },
+                self.warm_up_seconds * 1e9,
+                self.seconds * 1e9,
+            ),
+            Rate::Hz(hz) => {
+                let period_ns = 1e9 / hz;
+                let batches = ((self.seconds * hz).ceil() as u64)
+                    .max(self.batches_min)
+                    .max(1);
+                let warm_up_batches = ((self.warm_up_seconds * hz).ceil() as u64).max(1);
+                let pace = Pace::Timed {
+                    period_ns,
+                    batch: self.batch,
+                    batches: warm_up_batches + batches,
+                    warm_up_batches,
+                };
+                (
+                    pace,
+                    warm_up_batches as f64 * period_ns,
+                    batches as f64 * period_ns,
+                )
+            }
+        };
+        let window_start_ns = start_ns + warm_up_ns as u64;
+        Schedule {
+            start_ns,
+            first,
+            pace,
+            window_start_ns,
+            window_end_ns: window_start_ns + measured_ns as u64,
+        }
+    }
+}
+
+/// One line of the load client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Second {
+    pub(super) sent: u64,
+    pub(super) since: Since,
+}
+
+/// Somebody who watches a stage.
+pub(super) trait Watcher {
+    /// So many subscribers are there.
+    fn subscribed(&mut self, sessions: usize);
+    /// A second of a run is over.
+    fn second(&mut self, second: Second);
+}
+
+/// Set from outside when the run is to end.
+pub type Stop = Arc<AtomicBool>;
+
+pub(super) fn is_stopped(stop: &Stop) -> bool {
+    stop.load(Ordering::Relaxed)
+}
+
+/// How long a process may be silent while it connects or finishes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// From the word to go until the first batch.
+const COUNTDOWN_NS: u64 = 20_000_000;
+
+/// How soon it is noticed that the run is to end.
+const STOP_AFTER: Duration = Duration::from_millis(50);
+
+/// Subscribers' processes come first in the crew, the publisher after them.
+pub(super) struct Stage {
+    crew: Crew<Report>,
+    groups: usize,
+    clients: usize,
+    /// The number of the next publication.
+    next: u64,
+    /// Why there can be no further run.
+    broken: Option<String>,
+    /// Whether a run had a fault.
+    faulty: bool,
+}
+
+impl Stage {
+    /// Starts and connects everybody; the publisher comes last.
+    pub(super) fn open(
+        setup: &Setup<'_>,
+        watcher: &mut dyn Watcher,
+        stop: &Stop,
+    ) -> Result<Self, String> {
+        let mut stage = Self {
+            crew: Crew::default(),
+            groups: 0,
+            clients: setup.clients,
+            next: 1,
+            broken: None,
+            faulty: false,
+        };
+        for clients in shares(setup.clients - usize::from(setup.gate), setup.processes) {
+            let order = Order::Subscribers(SubscribersOrder {
+                hub: setup.hub.clone(),
+                payload_octets: setup.payload_octets,
+                clients,
+                sources: setup.sources.clone(),
+                ramp_ns: (setup.processes as f64 * 1e9 / setup.uprate) as u64,
+            });
+            stage.hire(setup, &order)?;
+            stage.groups += 1;
+        }
+        stage.await_ready(stage.groups, watcher, stop)?;
+        let order = Order::Publisher(PublisherOrder {
+            hub: setup.hub.clone(),
+            payload_octets: setup.payload_octets,
+            acknowledge: setup.acknowledge,
+            source: setup.sources[0],
+            gate: setup.gate,
+        });
+        stage.hire(setup, &order)?;
+        stage.await_ready(1, watcher, stop)?;
+        Ok(stage)
+    }
+
+    fn hire(&mut self, setup: &Setup<'_>, order: &Order) -> Result<(), String> {
+        self.crew
+            .hire(setup.executable, ROLE, &setup.place, order)
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    }
+
+    fn await_ready(
+        &self,
+        mut count: usize,
+        watcher: &mut dyn Watcher,
+        stop: &Stop,
+    ) -> Result<(), String> {
+        let mut sessions = vec![0; self.groups.max(1)];
+        let mut deadline = Instant::now() + PATIENCE;
+        while count > 0 {
+            if is_stopped(stop) {
+                return Err("interrupted while it was connecting".to_owned());
+            }
+            match self.crew.next(deadline.min(Instant::now() + STOP_AFTER)) {
+                Some((_, Report::Ready)) => count -= 1,
+                Some((at, Report::Subscribed { sessions: held })) => {
+                    if let Some(of) = sessions.get_mut(at) {
+                        *of = held;
+                    }
+                    watcher.subscribed(sessions.iter().sum());
+                    deadline = Instant::now() + PATIENCE;
+                }
+                Some((_, Report::Failed { why })) => return Err(why),
+                Some((_, other)) => return Err(format!("{other:?} where it should be ready")),
+                None if Instant::now() < deadline => {}
+                None => return Err("no answer while it was connecting".to_owned()),
+            }
+        }
+        Ok(())
+    }
+
+    /// One run; `subject` are the processes whose time is taken.
+    pub(super) fn run(
+        &mut self,
+        load: &Load,
+        subject: &[u32],
+        watcher: &mut dyn Watcher,
+        stop: &Stop,
+    ) -> Result<Round, String> {
+        if let Some(why) = &self.broken {
+            return Err(why.clone());
+        }
+        let outcome = self.attempt(load, subject, watcher, stop);
+        match &outcome {
+            Ok(round) => self.faulty |= round.fault.is_some(),
+            Err(why) => self.broken = Some(why.clone()),
+        }
+        outcome
+    }
+
+    fn attempt(
+        &mut self,
+        load: &Load,
+        subject: &[u32],
+        watcher: &mut dyn Watcher,
+        stop: &Stop,
+    ) -> Result<Round, String> {
+        let schedule = load.schedule(monotonic_ns() + COUNTDOWN_NS, self.next);
+        for at in 0..=self.groups {
+            self.crew.tell(at, &Instruction::Go(schedule));
+        }
+        let drivers = self.crew.processes();
+        let mut run = Run {
+            watcher,
+            workers: self.groups + 1,
+            seconds: BTreeMap::new(),
+            made: None,
+            found: Vec::new(),
+        };
+        run.listen(&self.crew, instant_at(schedule.window_start_ns), stop)?;
+        let before = Usage::now(subject, &drivers);
+        run.listen(&self.crew, instant_at(schedule.window_end_ns), stop)?;
+        let used = Usage::now(subject, &drivers).since(&before);
+        let memory = Memory::of(subject).ok();
+        if is_stopped(stop) {
+            self.crew.tell(self.groups, &Instruction::Stop);
+        }
+        let made = self.await_made(&mut run)?;
+        self.next = made.end;
+        for at in 0..self.groups {
+            self.crew.tell(at, &Instruction::Expect { end: made.end });
+        }
+        let mut deadline = Instant::now() + PATIENCE;
+        while run.found.len() < self.groups {
+            match run.take_one(&self.crew, deadline)? {
+                true => deadline = Instant::now() + PATIENCE,
+                false => return Err("a process of subscribers did not finish".to_owned()),
+            }
+        }
+        self.broken.clone_from(&made.broken);
+        run.found.push(made.gate.clone());
+        Ok(judge(self.clients, &made, &run.found, &used, memory))
+    }
+
+    fn await_made(&self, run: &mut Run<'_>) -> Result<Made, String> {
+        // It gives up a little after its schedule ends, or seconds after the last answer.
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(made) = run.made.take() {
+                return Ok(made);
+            }
+            if !run.take_one(&self.crew, deadline)? {
+                return Err("the publisher did not finish".to_owned());
+            }
+        }
+    }
+
+    /// Lets everybody take leave, and waits for it. Where something went wrong nobody might answer.
+    pub(super) fn close(mut self) {
+        if self.broken.is_some() || self.faulty {
+            return;
+        }
+        let mut left = 0;
+        for at in 0..=self.groups {
+            self.crew.finish(at);
+        }
+        let deadline = Instant::now() + PATIENCE;
+        while left <= self.groups {
+            match self.crew.next(deadline) {
+                Some((_, report)) => left += usize::from(crate::worker::Said::is_last(&report)),
+                None => break,
+            }
+        }
+    }
+}
+
+/// What the workers have said since the word to go.
+struct Run<'a> {
+    watcher: &'a mut dyn Watcher,
+    workers: usize,
+    seconds: BTreeMap<u64, (usize, Second)>,
+    made: Option<Made>,
+    found: Vec<Found>,
+}
+
+impl Run<'_> {
+    /// Takes reports until a moment, or until the run is to end, or does.
+    fn listen(&mut self, crew: &Crew<Report>, until: Instant, stop: &Stop) -> Result<(), String> {
+        let broken = |run: &Self| {
+            let made = run.made.as_ref();
+            made.is_some_and(|made| made.broken.is_some())
+        };
+        while !is_stopped(stop) && !broken(self) && Instant::now() < until {
+            self.take_one(crew, until.min(Instant::now() + STOP_AFTER))?;
+        }
+        Ok(())
+    }
+
+    /// Takes one report; false when none came in time.
+    fn take_one(&mut self, crew: &Crew<Report>, deadline: Instant) -> Result<bool, String> {
+        match crew.next(deadline) {
+            None => return Ok(false),
+            Some((
+                _,
+                Report::Tick {
+                    second,
+                    sent,
+                    since,
+                },
+            )) => self.count_tick(second, sent, since),
+            Some((_, Report::Made(made))) => self.made = Some(made),
+            Some((_, Report::Found(found))) => self.found.push(found),
+            // A publisher whose hub has closed: it has told why.
+            Some((_, Report::Left)) => {}
+            Some((_, Report::Failed { why })) => return Err(why),
+            Some((_, other)) => return Err(format!("{other:?} from a worker that was at work")),
+        }
+        Ok(true)
+    }
+
+    /// A second is over when it is over for all of them.
+    fn count_tick(&mut self, second: u64, sent: u64, since: Since) {
+        let (told, sum) = self.seconds.entry(second).or_default();
+        *told += 1;
+        sum.sent += sent;
+        sum.since.add(since);
+        if *told == self.workers
+            && let Some((_, sum)) = self.seconds.remove(&second)
+        {
+            self.watcher.second(sum);
+        }
+    }
+}
+
+fn instant_at(at_ns: u64) -> Instant {
+    Instant::now() + Duration::from_nanos(at_ns.saturating_sub(monotonic_ns()))
+}
+
+/// Deals out clients to processes, none of which stays without.
+fn shares(clients: usize, processes: usize) -> Vec<usize> {
+    let processes = processes.clamp(1, clients.max(1));
+    let (share, rest) = (clients / processes, clients % processes);
+    (0..processes)
+        .map(|at| share + usize::from(at < rest))
+        .filter(|share| *share > 0)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_dealt_out() {
+        #[track_caller]
+        fn check(clients: usize, processes: usize, expected: &[usize]) {
+            assert_eq!(shares(clients, processes), expected);
+        }
+        check(10, 1, &[10]);
+        check(10, 3, &[4, 3, 3]);
+        check(2, 3, &[1, 1]);
+        check(0, 2, &[]);
+    }
+
+    #[test]
+    fn slow_rates_have_ten_batches() {
+        #[track_caller]
+        fn check(rate: Rate, seconds: f64, batches_min: u64, expected: (u64, u64, f64)) {
+            let load = Load {
+                batch: 3,
+                rate,
+                seconds,
+                warm_up_seconds: 0.3,
+                batches_min,
+            };
+            let schedule = load.schedule(1_000, 1);
+            let (batches, warm_up) = match schedule.pace {
+                Pace::Timed {
+                    batches,
+                    warm_up_batches,
+                    ..
+                } => (batches, warm_up_batches),
+                Pace::Saturated { .. } => (0, 0),
+            };
+            let window = (schedule.window_end_ns - schedule.window_start_ns) as f64 / 1e9;
+            assert_eq!((batches, warm_up, window), expected);
+        }
+        check(Rate::Hz(0.2), 2.0, 10, (11, 1, 50.0));
+        check(Rate::Hz(20.0), 2.0, 10, (46, 6, 2.0));
+        check(Rate::Hz(0.2), 2.0, 0, (2, 1, 5.0));
+        check(Rate::Saturated { outstanding: 8 }, 2.0, 0, (0, 0, 2.0));
+    }
+}

@@ -1,0 +1,204 @@
+//! `crosstie bench pubsub`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use crosstie_bench::case::Case;
+use crosstie_bench::peer::Peer;
+use crosstie_bench::placement::Placement;
+use crosstie_bench::pubsub::{PubSubOptions, Stop, Work, pubsub};
+use crosstie_bench::target::Url;
+use crosstie_wamp::Serializer;
+
+use super::network::NetworkArguments;
+use super::{build, counts};
+use crate::signals::Signals;
+
+/// Starts a router, subscribers and a publisher, and the floor of a fan-out beside them.
+///
+/// One line a second: sent_last, recv_last, sent_total, recv_total, average latency in ms.
+/// Ctrl-C ends the run; the summary is printed all the same.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Somebody else's router instead of one that is started: ws://…, rs://…, ws+unix://…,
+    /// rs+unix://….
+    #[arg(short, long, visible_alias = "url", value_name = "URL")]
+    wsuri: Option<Url>,
+    /// Subscribers.
+    #[arg(short, long, default_value_t = 10, value_name = "N")]
+    clients: usize,
+    /// Batches per second.
+    #[arg(short, long, default_value_t = 25.0, value_name = "HZ")]
+    rate: f64,
+    /// Publications in a batch.
+    #[arg(short, long, default_value_t = 1, value_name = "N")]
+    batch: u64,
+    /// Octets of text in each publication, beside its number.
+    #[arg(short, long, default_value_t = 32, value_name = "OCTETS")]
+    payload: usize,
+    /// New connections per second.
+    #[arg(short, long, default_value_t = 1000.0, value_name = "HZ")]
+    uprate: f64,
+    /// Where to publish [default: a topic of this run's own].
+    #[arg(short, long)]
+    topic: Option<String>,
+    /// Ask for an acknowledgement of each publication, and check that it comes.
+    #[arg(long)]
+    acknowledge: bool,
+    /// Measured seconds of each run [default: 10 of one load, 2 of what is compared].
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// Rounds, in each of which router, floor and peers take turns [default: 1 of one load, 5 of
+    /// what is compared].
+    #[arg(long)]
+    runs: Option<usize>,
+    /// The source document's results, 1 to 27, separated by commas, or all: its figures, the
+    /// floor and the router side by side.
+    #[arg(
+        long,
+        value_name = "RESULTS",
+        value_parser = results,
+        conflicts_with_all = ["clients", "rate", "batch", "payload"]
+    )]
+    profile: Option<Results>,
+    /// Search the highest rate at which nothing is lost and the latency stays within --p99.
+    #[arg(long, conflicts_with_all = ["profile", "saturate", "rate"])]
+    max: bool,
+    /// The bound of --max, as in 50ms.
+    #[arg(long, default_value = "50ms", value_parser = duration, requires = "max")]
+    p99: Duration,
+    /// Publish without a clock: so many publications under way as --outstanding says.
+    #[arg(long, conflicts_with_all = ["profile", "rate", "batch"])]
+    saturate: bool,
+    /// Publications under way with --saturate.
+    #[arg(long, default_value_t = 8, value_name = "N", requires = "saturate")]
+    outstanding: u64,
+    /// SOCKET-TRANSPORT-SERIALIZER, as in uds-rawsocket-msgpack or tcp-websocket-json-batched; may
+    /// be repeated [default: tcp-websocket-json, as in the source document].
+    #[arg(long = "case", value_name = "CASE")]
+    cases: Vec<Case>,
+    /// same-core, split or free; may be repeated [default: split where there are two cores].
+    #[arg(long = "placement", value_name = "PLACEMENT")]
+    placements: Vec<Placement>,
+    /// Processes that share the subscribers [default: one per core of the clients].
+    #[arg(long, value_name = "N")]
+    processes: Option<usize>,
+    /// Leave out the floor.
+    #[arg(long)]
+    no_floor: bool,
+    /// A process of that router, for its processor time and memory; may be repeated.
+    #[arg(long = "router-pid", value_name = "PID", requires = "wsuri")]
+    router_pids: Vec<u32>,
+    #[arg(long, default_value = "realm1")]
+    realm: String,
+    /// json, msgpack or cbor, in place of the one that a case or URL would use.
+    #[arg(long, value_parser = serializer)]
+    serializer: Option<Serializer>,
+    /// crossbar: start, measure and stop a Crossbar.io found on PATH; may be repeated.
+    #[arg(long = "peer", value_name = "PEER")]
+    peers: Vec<Peer>,
+    /// Threads of the router that is started.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    router_threads: usize,
+    /// Write every round to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    #[command(flatten)]
+    network: NetworkArguments,
+}
+
+/// Numbers of the document's results.
+#[derive(Clone)]
+struct Results(Vec<usize>);
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let work = match (&arguments.profile, arguments.max, arguments.saturate) {
+        (Some(Results(results)), _, _) => Work::Profiles(results.clone()),
+        (None, true, _) => Work::Max { p99: arguments.p99 },
+        (None, false, true) => Work::Saturate {
+            outstanding: arguments.outstanding,
+        },
+        (None, false, false) => Work::Load,
+    };
+    let stop = Stop::default();
+    stop_on_signal(stop.clone())?;
+    let report = pubsub(PubSubOptions {
+        build: build(),
+        work,
+        cases: arguments.cases,
+        placements: arguments.placements,
+        clients: arguments.clients,
+        batch: arguments.batch,
+        rate_hz: arguments.rate,
+        payload_octets: arguments.payload,
+        uprate: arguments.uprate,
+        topic: arguments.topic,
+        acknowledge: arguments.acknowledge,
+        processes: arguments.processes,
+        seconds: arguments.seconds,
+        runs: arguments.runs,
+        floor: !arguments.no_floor,
+        url: arguments.wsuri,
+        router_pids: arguments.router_pids,
+        realm: arguments.realm,
+        serializer: arguments.serializer,
+        peers: arguments.peers,
+        json: arguments.json,
+        router_threads: arguments.router_threads,
+        network: arguments.network.options(),
+        stop,
+        ..PubSubOptions::default()
+    })?;
+    Ok(counts(report.is_valid()))
+}
+
+/// The first signal ends the run in good order, a second one at once.
+fn stop_on_signal(stop: Stop) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mut signals = {
+        let _context = runtime.enter();
+        Signals::catch()?
+    };
+    thread::spawn(move || {
+        runtime.block_on(async {
+            signals.next().await;
+            stop.store(true, Ordering::Relaxed);
+            signals.next().await;
+            std::process::exit(130);
+        });
+    });
+    Ok(())
+}
+
+fn results(text: &str) -> Result<Results, String> {
+    if text == "all" {
+        return Ok(Results((1..=27).collect()));
+    }
+    let numbers: Result<Vec<usize>, _> = text.split(',').map(str::parse).collect();
+    match numbers {
+        Ok(numbers) if numbers.iter().all(|number| (1..=27).contains(number)) => {
+            Ok(Results(numbers))
+        }
+        _ => Err("expected numbers from 1 to 27, separated by commas, or all".to_owned()),
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let units = [("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+    units
+        .iter()
+        .find_map(|(unit, seconds)| {
+            let number: f64 = text.strip_suffix(unit)?.parse().ok()?;
+            Duration::try_from_secs_f64(number * seconds).ok()
+        })
+        .ok_or_else(|| "expected a number and its unit, as in 50ms, 800us or 1s".to_owned())
+}
+
+fn serializer(name: &str) -> Result<Serializer, String> {
+    Serializer::from_name(name).ok_or_else(|| "expected json, msgpack or cbor".to_owned())
+}
