@@ -106,7 +106,11 @@ def suites() -> list[Suite]:
             "other people's clients, and peers that break the rules, against the router",
             [
                 ["cargo", "build", "-p", "crosstie"],
-                pytest("conformance", "--ignore=conformance/test_cli.py"),
+                pytest(
+                    "conformance",
+                    "--ignore=conformance/test_cli.py",
+                    "--ignore=conformance/test_report.py",
+                ),
             ],
             [*cargo, needs.python],
         ),
@@ -115,6 +119,25 @@ def suites() -> list[Suite]:
             "each command as a user would type it",
             [["cargo", "build", "-p", "crosstie"], pytest("conformance/test_cli.py")],
             [*cargo, needs.python],
+        ),
+        Suite(
+            "report",
+            "the page of all results, in a browser without a display",
+            [["cargo", "build", "-p", "crosstie"], pytest("conformance/test_report.py")],
+            [*cargo, needs.python, needs.browser],
+        ),
+        Suite(
+            "websocket-testsuite",
+            "the Autobahn TestSuite against a WebSocket testee, judged strictly",
+            [
+                ["cargo", "build", "-p", "crosstie"],
+                [
+                    *[str(needs.PYTHON), str(needs.TESTSUITE / "judge.py")],
+                    *["--wstest", str(needs.WSTEST)],
+                    *["--reports", str(needs.TESTSUITE_VENV.parent / "reports")],
+                ],
+            ],
+            [*cargo, needs.python, needs.testsuite],
         ),
     ]
 
@@ -227,7 +250,7 @@ def sum_up(outcomes: list[Outcome]) -> int:
             counts += f", {outcome.skipped} skipped"
         if outcome.verdict == "skipped":
             counts = ""
-        line = f"{outcome.verdict:<8} {outcome.name:<14} {counts} {outcome.seconds:5.0f} s"
+        line = f"{outcome.verdict:<8} {outcome.name:<19} {counts} {outcome.seconds:5.0f} s"
         print(f"{line}  {outcome.reason}".rstrip())
     passed = sum(outcome.passed for outcome in outcomes)
     failed = sum(outcome.failed for outcome in outcomes)

@@ -20,6 +20,7 @@
 
 pub mod accept;
 pub mod accounting;
+pub mod all;
 pub mod argument;
 pub mod callee;
 pub mod caller;

@@ -16,6 +16,7 @@ mod link;
 mod logging;
 mod publish;
 mod register;
+mod report;
 mod signals;
 mod start;
 mod subscribe;
@@ -43,6 +44,8 @@ enum Command {
     /// Measure: this router, another one by its URL, and the machine's own floor.
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Make one page of the benches' results files.
+    Report(report::Arguments),
     /// Sum up handshake logs in the source document's form.
     Analyze(analyze::Arguments),
     /// Run a system to be measured: an echo server for WebSocket or plain streams.
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Command::Publish(arguments) => wait_for(publish::run(arguments)),
         Command::Subscribe(arguments) => wait_for(subscribe::run(arguments)),
         Command::Bench(bench) => bench::run(bench),
+        Command::Report(arguments) => report::run(arguments),
         Command::Analyze(arguments) => analyze::run(arguments),
         Command::Testee(arguments) => testee::run(arguments),
         Command::Link(arguments) => link::run(arguments),

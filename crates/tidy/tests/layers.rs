@@ -18,10 +18,11 @@ const EDGES: &[(&str, &[&str])] = &[
         &["config", "routing", "testee", "transport", "wamp"],
     ),
     ("bench", &["client", "wamp"]),
+    ("report", &[]),
     (
         "cli",
         &[
-            "bench", "client", "config", "node", "testee", "wamp",
+            "bench", "client", "config", "node", "report", "testee", "wamp",
         ],
     ),
     ("tidy", &[]),

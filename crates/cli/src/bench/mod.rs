@@ -6,6 +6,7 @@ use clap::Subcommand;
 use crosstie_bench::report::json::Build;
 
 mod accept;
+mod all;
 mod echo;
 mod footprint;
 mod handshake;
@@ -30,6 +31,8 @@ pub(crate) enum Bench {
     Accept(Box<accept::Arguments>),
     /// Start-up time, idle memory, memory per idle session, size of the binary.
     Footprint(footprint::Arguments),
+    /// Every bench on a schedule, then the report.
+    All(all::Arguments),
 }
 
 pub(crate) fn run(bench: Bench) -> anyhow::Result<ExitCode> {
@@ -41,6 +44,7 @@ pub(crate) fn run(bench: Bench) -> anyhow::Result<ExitCode> {
         Bench::Stream(arguments) => stream::run(*arguments),
         Bench::Accept(arguments) => accept::run(*arguments),
         Bench::Footprint(arguments) => footprint::run(arguments),
+        Bench::All(arguments) => all::run(arguments),
     }
 }
 

@@ -1,0 +1,270 @@
+//! `bench all`: every bench on a schedule, each as a process of its own with a results file of its
+//! own; what fails is told and the rest goes on. The report comes last.
+//!
+//! Each command is printed before it runs, so that a reader can repeat it alone.
+
+mod schedule;
+
+pub use schedule::{Length, PEERS, Step, steps};
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::BenchError;
+use crate::place::Place;
+use crate::placement::allowed_cores;
+use crate::server::guarded;
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct AllOptions {
+    pub length: Length,
+    /// Where the results files and the report go.
+    pub directory: PathBuf,
+    /// Names out of [`PEERS`].
+    pub peers: Vec<String>,
+    /// Only the steps with these names; all without any.
+    pub only: Vec<String>,
+    /// The `crosstie` to start; by default the one that runs.
+    pub executable: Option<PathBuf>,
+}
+
+/// What became of one step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Outcome {
+    Counted,
+    /// It ran, and some of its figures do not count.
+    NotCounted,
+    Failed(String),
+}
+
+/// Runs the schedule, then the report. True if everything ran and counts.
+pub fn all(options: &AllOptions) -> Result<bool, BenchError> {
+    let steps = chosen(options)?;
+    let executable = match &options.executable {
+        Some(path) => path.clone(),
+        None => std::env::current_exe()?,
+    };
+    fs::create_dir_all(&options.directory)?;
+    let place = Place::on(&allowed_cores()?);
+    let mut out = io::stdout();
+    let mut outcomes = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        let left: u64 = steps[at..].iter().map(|step| step.seconds).sum();
+        announce(at + 1, steps.len(), left);
+        let file = options.directory.join(step.file());
+        writeln!(out, "\n$ {}", step.command(&options.directory))?;
+        out.flush()?;
+        // What an earlier schedule left must not pass for this one's.
+        let _ = fs::remove_file(&file);
+        let arguments = step.arguments(&options.directory);
+        let began = Instant::now();
+        let outcome = run(&executable, &place, &arguments, step.patience());
+        outcomes.push((step, outcome, began.elapsed(), file));
+    }
+    let files = outcomes.iter().map(|(.., file)| file);
+    let files: Vec<&Path> = files
+        .filter(|file| file.is_file())
+        .map(PathBuf::as_path)
+        .collect();
+    let page = options.directory.join("report.html");
+    let reported = report(&mut out, &executable, &place, &files, &page)?;
+    sum_up(&mut out, &outcomes)?;
+    writeln!(out, "report: {}", describe(&reported, &page))?;
+    let counted = outcomes
+        .iter()
+        .all(|(_, outcome, ..)| *outcome == Outcome::Counted);
+    Ok(counted && reported == Outcome::Counted)
+}
+
+/// The commands of a schedule, a line each, without running any.
+pub fn list(options: &AllOptions) -> Result<Vec<String>, BenchError> {
+    let steps = chosen(options)?;
+    Ok(steps
+        .iter()
+        .map(|step| step.command(&options.directory))
+        .collect())
+}
+
+fn chosen(options: &AllOptions) -> Result<Vec<Step>, BenchError> {
+    if let Some(unknown) = options
+        .peers
+        .iter()
+        .find(|peer| !PEERS.contains(&peer.as_str()))
+    {
+        let known = PEERS.join(", ");
+        let why = format!("--peer {unknown}: no bench knows it; expected one of {known}");
+        return Err(BenchError::Options(why));
+    }
+    let mut steps = steps(options.length, &options.peers);
+    let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
+    if let Some(unknown) = options
+        .only
+        .iter()
+        .find(|only| !names.contains(&only.as_str()))
+    {
+        let known = names.join(", ");
+        let why = format!("--only {unknown}: no such step; expected some of {known}");
+        return Err(BenchError::Options(why));
+    }
+    if !options.only.is_empty() {
+        steps.retain(|step| options.only.iter().any(|only| only == step.name));
+    }
+    Ok(steps)
+}
+
+/// A progress line, for people who watch.
+fn announce(step: usize, steps: usize, left_s: u64) {
+    if io::stderr().is_terminal() {
+        let minutes = left_s.div_ceil(60);
+        let _ = writeln!(
+            io::stderr(),
+            "\nstep {step} of {steps}, about {minutes} min left"
+        );
+    }
+}
+
+/// One command to its end; what it says goes where this process's own words go.
+fn run(executable: &Path, place: &Place, arguments: &[String], patience: Duration) -> Outcome {
+    let mut command = guarded(executable, place, executable);
+    let spawned = command.args(arguments).spawn();
+    let waited = spawned.and_then(|child| wait(child, patience));
+    match waited {
+        Err(error) => Outcome::Failed(error.to_string()),
+        Ok(None) => {
+            let seconds = patience.as_secs();
+            Outcome::Failed(format!("ended by force, because it took over {seconds} s"))
+        }
+        Ok(Some(status)) => match status.code() {
+            Some(0) => Outcome::Counted,
+            Some(1) => Outcome::NotCounted,
+            _ => Outcome::Failed(status.to_string()),
+        },
+    }
+}
+
+/// `None` where it had to be ended.
+fn wait(mut child: Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
+    let deadline = Instant::now() + patience;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() > deadline {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn report(
+    out: &mut impl Write,
+    executable: &Path,
+    place: &Place,
+    files: &[&Path],
+    page: &Path,
+) -> io::Result<Outcome> {
+    if files.is_empty() {
+        return Ok(Outcome::Failed("no bench left any results".to_owned()));
+    }
+    let mut arguments = vec!["report".to_owned()];
+    arguments.extend(files.iter().map(|file| file.display().to_string()));
+    arguments.extend(["--output".to_owned(), page.display().to_string()]);
+    writeln!(out, "\n$ crosstie {}", arguments.join(" "))?;
+    out.flush()?;
+    Ok(run(executable, place, &arguments, Duration::from_secs(60)))
+}
+
+fn sum_up(
+    out: &mut impl Write,
+    outcomes: &[(&Step, Outcome, Duration, PathBuf)],
+) -> io::Result<()> {
+    writeln!(out)?;
+    for (step, outcome, took, file) in outcomes {
+        let seconds = took.as_secs();
+        let told = describe(outcome, file);
+        writeln!(out, "{:<18} {seconds:>4} s  {told}", step.name)?;
+    }
+    Ok(())
+}
+
+fn describe(outcome: &Outcome, file: &Path) -> String {
+    let kept = match file.is_file() {
+        true => file.display().to_string(),
+        false => "nothing written".to_owned(),
+    };
+    match outcome {
+        Outcome::Counted => kept,
+        Outcome::NotCounted => format!("{kept} (some of it does not count; the report says why)"),
+        Outcome::Failed(why) => format!("failed: {why}; {kept}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(only: &[&str], peers: &[&str]) -> AllOptions {
+        let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        AllOptions {
+            length: Length::Short,
+            directory: PathBuf::from("out"),
+            peers: owned(peers),
+            only: owned(only),
+            executable: None,
+        }
+    }
+
+    #[test]
+    fn commands_can_be_repeated() {
+        let commands = list(&options(&["footprint"], &[])).unwrap();
+        assert_eq!(commands.len(), 1);
+        assert!(
+            commands[0].starts_with("crosstie bench footprint "),
+            "{commands:?}"
+        );
+        assert!(
+            commands[0].ends_with(" --json out/footprint.json"),
+            "{commands:?}"
+        );
+    }
+
+    #[test]
+    fn peers_go_to_the_benches_that_know_them() {
+        let commands = list(&options(&[], &["netserver"])).unwrap();
+        let with_peer = commands.iter().filter(|c| c.contains("--peer netserver"));
+        let benches: Vec<&str> = with_peer.filter_map(|c| c.split(' ').nth(2)).collect();
+        assert_eq!(benches, ["stream", "stream"]);
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused() {
+        #[track_caller]
+        fn check(only: &[&str], peers: &[&str], expected: &str) {
+            let error = list(&options(only, peers)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        check(
+            &["rcp"],
+            &[],
+            "--only rcp: no such step; expected some of rpc",
+        );
+        check(&[], &["rabbit"], "--peer rabbit");
+    }
+
+    #[test]
+    fn outcomes_are_told() {
+        let place = Place::on(&allowed_cores().unwrap());
+        let nowhere = Path::new("/nonexistent/crosstie");
+        let outcome = run(nowhere, &place, &[], Duration::from_secs(1));
+        assert!(matches!(outcome, Outcome::Failed(_)));
+        let told = describe(&outcome, nowhere);
+        assert!(told.ends_with("; nothing written"), "{told}");
+    }
+}

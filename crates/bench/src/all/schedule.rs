@@ -1,0 +1,202 @@
+//! Which benches, with which options, and about how long each takes.
+
+use std::path::Path;
+use std::time::Duration;
+
+/// How much time there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// Some minutes: whether everything works, and where figures lie.
+    Short,
+    /// More than half an hour: what is published.
+    Full,
+}
+
+/// Peers that some bench can start.
+pub const PEERS: [&str; 3] = ["crossbar", "autobahn", "netserver"];
+
+/// One command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Of the step and of its results file.
+    pub name: &'static str,
+    options: Vec<String>,
+    /// About how long it takes.
+    pub seconds: u64,
+}
+
+impl Step {
+    pub(super) fn file(&self) -> String {
+        format!("{}.json", self.name)
+    }
+
+    pub(super) fn arguments(&self, directory: &Path) -> Vec<String> {
+        let mut arguments = vec!["bench".to_owned()];
+        arguments.extend(self.options.iter().cloned());
+        let file = directory.join(self.file()).display().to_string();
+        arguments.extend(["--json".to_owned(), file]);
+        arguments
+    }
+
+    /// As it would be typed.
+    pub(super) fn command(&self, directory: &Path) -> String {
+        format!("crosstie {}", self.arguments(directory).join(" "))
+    }
+
+    /// Far beyond what it takes: what is not done by then hangs.
+    pub(super) fn patience(&self) -> Duration {
+        Duration::from_secs(120 + 5 * self.seconds)
+    }
+}
+
+/// A command and the seconds that it takes.
+type Timed = (&'static str, u64);
+
+/// The schedule: the short command and the full one of each step.
+#[rustfmt::skip]
+const STEPS: &[(&str, Timed, Timed)] = &[
+    (
+        "rpc",
+        ("rpc --seconds 0.5", 36),
+        ("rpc --seconds 2 --runs 9", 180),
+    ),
+    (
+        "rpc-in-flight",
+        ("rpc --outstanding 64 --seconds 0.5 --runs 3", 22),
+        ("rpc --outstanding 64 --seconds 2", 100),
+    ),
+    (
+        "rpc-busy-polling",
+        ("rpc --spin --placement split --seconds 0.5 --runs 3", 12),
+        ("rpc --spin --placement split --seconds 2", 50),
+    ),
+    (
+        "handshake",
+        ("handshake --seconds 0.5 --runs 3", 12),
+        ("handshake --seconds 2", 50),
+    ),
+    (
+        "handshake-scaling",
+        ("handshake --scaling 1,2,4 --scaling-connections 20000", 10),
+        ("handshake --scaling 1,2,4", 90),
+    ),
+    (
+        "echo",
+        ("echo --seconds 0.5 --runs 3", 12),
+        ("echo --seconds 2", 50),
+    ),
+    (
+        "stream",
+        ("stream --seconds 0.3 --runs 3", 45),
+        ("stream --seconds 2", 290),
+    ),
+    (
+        "stream-unix",
+        ("stream --socket unix --seconds 0.2 --runs 2", 22),
+        ("stream --socket unix --seconds 1", 170),
+    ),
+    (
+        "accept",
+        ("accept --connections 6000 --batch 500 --delay 50ms --floor", 8),
+        ("accept --floor", 100),
+    ),
+    (
+        "pubsub-profiles",
+        ("pubsub --profile 1,7,10,17,22 --seconds 1 --runs 3", 50),
+        ("pubsub --profile all --runs 3", 900),
+    ),
+    (
+        "pubsub-load",
+        (concat!("pubsub --clients 500 --rate 10 --seconds 1 --runs 3 ",
+                 "--case uds-rawsocket-msgpack --case tcp-websocket-json"), 20),
+        (concat!("pubsub --clients 500 --rate 10 --seconds 2 --runs 5 ",
+                 "--case uds-rawsocket-msgpack --case tcp-websocket-json"), 60),
+    ),
+    (
+        "pubsub-saturated",
+        (concat!("pubsub --saturate --clients 500 --seconds 1 --runs 3 ",
+                 "--case uds-rawsocket-msgpack --case tcp-websocket-json"), 20),
+        (concat!("pubsub --saturate --clients 500 --seconds 2 --runs 5 ",
+                 "--case uds-rawsocket-msgpack --case tcp-websocket-json"), 60),
+    ),
+    (
+        "pubsub-max",
+        (concat!("pubsub --max --clients 500 --seconds 0.5 --runs 1 ",
+                 "--case uds-rawsocket-msgpack --case tcp-websocket-json"), 45),
+        (concat!("pubsub --max --clients 500 --seconds 1 --runs 3 ",
+                 "--case uds-rawsocket-msgpack --case tcp-websocket-json"), 240),
+    ),
+    (
+        "footprint",
+        ("footprint --sessions 200,1000 --starts 5", 6),
+        ("footprint", 30),
+    ),
+];
+
+/// The benches that can start each peer.
+const BENCHES: [(&str, &[&str]); 3] = [
+    ("crossbar", &["rpc", "pubsub"]),
+    ("autobahn", &["handshake", "echo"]),
+    ("netserver", &["stream"]),
+];
+
+/// All steps of a schedule, with the peers asked for in each that can start them.
+pub fn steps(length: Length, peers: &[String]) -> Vec<Step> {
+    let step = |(name, short, full): &(&'static str, Timed, Timed)| {
+        let (command, seconds) = match length {
+            Length::Short => short,
+            Length::Full => full,
+        };
+        let mut options: Vec<String> = command.split(' ').map(str::to_owned).collect();
+        let bench = options[0].clone();
+        let known = BENCHES
+            .iter()
+            .filter(|(_, benches)| benches.contains(&bench.as_str()));
+        let known = known.map(|(peer, _)| *peer);
+        for peer in known.filter(|known| peers.iter().any(|peer| peer == known)) {
+            // A table of growing workers is about our own testee alone.
+            if !command.contains("--scaling") {
+                options.extend(["--peer".to_owned(), peer.to_owned()]);
+            }
+        }
+        Step {
+            name,
+            options,
+            seconds: *seconds,
+        }
+    };
+    STEPS.iter().map(step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_take_as_long_as_they_say() {
+        let total = |length| {
+            steps(length, &[])
+                .iter()
+                .map(|step| step.seconds)
+                .sum::<u64>()
+        };
+        assert!(
+            (150..=330).contains(&total(Length::Short)),
+            "{}",
+            total(Length::Short)
+        );
+        assert!(
+            (1_700..=2_400).contains(&total(Length::Full)),
+            "{}",
+            total(Length::Full)
+        );
+    }
+
+    #[test]
+    fn names_are_files_of_their_own() {
+        let mut names: Vec<&str> = STEPS.iter().map(|(name, ..)| *name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), STEPS.len());
+    }
+}

@@ -1,0 +1,245 @@
+//! What each bench measures: which of its figures are the point, which belong in the table.
+//!
+//! A catalogue. A bench that is not in it is shown too, with what its figures' names tell.
+
+use crate::metric::{Metric, Unit, percentiles};
+use crate::run::Run;
+
+/// One bench, as the page presents it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Instrument {
+    pub(crate) bench: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) about: &'static str,
+    /// What the run is about, the most telling first: compared with the floor, and drawn.
+    pub(crate) headlines: &'static [&'static str],
+    /// The same with more than one operation in flight, where waiting is no figure of the subject.
+    pub(crate) headlines_loaded: &'static [&'static str],
+    /// In the table, as far as the run has them.
+    pub(crate) columns: &'static [&'static str],
+}
+
+/// In the order of the page.
+pub(crate) const INSTRUMENTS: &[Instrument] = &[
+    Instrument {
+        bench: "rpc",
+        title: "Call round trip",
+        about: "A caller calls a procedure, the router passes the call on to the callee and the \
+                result back. The floor is a relay that moves the same number of octets on each hop \
+                and looks at none of them.",
+        headlines: &["rtt_p50_us"],
+        headlines_loaded: &["router_cpu_us_per_call", "calls_per_s"],
+        columns: &[
+            "calls_per_s",
+            "rtt_avg_us",
+            "rtt_p50_us",
+            "rtt_p99_us",
+            "rtt_p99_9_us",
+            "rtt_max_us",
+            "router_cpu_us_per_call",
+            "router_pss_bytes",
+        ],
+    },
+    Instrument {
+        bench: "handshake",
+        title: "WebSocket handshakes",
+        about: "TCP connect, opening handshake, closing handshake, TCP close, as wsperf counts \
+                them. The floor is a minimal server that waits with epoll.",
+        headlines: &["server_cpu_us_per_handshake", "handshakes_per_s"],
+        headlines_loaded: &[],
+        columns: &[
+            "handshakes",
+            "handshakes_per_s",
+            "open_median_ms",
+            "open_p50_us",
+            "open_p99_us",
+            "open_p99_9_us",
+            "open_max_us",
+            "server_cpu_us_per_handshake",
+            "driver_cpu_us_per_handshake",
+            "left_open",
+        ],
+    },
+    Instrument {
+        bench: "echo",
+        title: "WebSocket echo",
+        about: "Messages that an echo server sends back, several outstanding on each connection; \
+                every one is compared with what was sent.",
+        headlines: &["messages_per_s", "server_cpu_us_per_message"],
+        headlines_loaded: &[],
+        columns: &[
+            "messages",
+            "messages_per_s",
+            "mbit_per_s",
+            "megabits_per_s",
+            "rtt_p50_us",
+            "rtt_p99_us",
+            "rtt_p99_9_us",
+            "rtt_max_us",
+            "server_cpu_us_per_message",
+            "driver_cpu_us_per_message",
+        ],
+    },
+    Instrument {
+        bench: "stream",
+        title: "Stream transport",
+        about: "netperf's questions asked of a server that echoes octets: requests and responses \
+                on one connection (RR), on a new connection each (CRR), and throughput (STREAM), \
+                where only what came back or was read counts.",
+        headlines: &["transactions_per_s", "megabits_per_s", "mbit_per_s"],
+        headlines_loaded: &[],
+        columns: &[
+            "transactions_per_s",
+            "megabits_per_s",
+            "mbit_per_s",
+            "rtt_p50_us",
+            "rtt_p99_us",
+            "rtt_p99_9_us",
+            "rtt_max_us",
+            "server_cpu_us_per_transaction",
+            "server_cpu_ns_per_byte",
+        ],
+    },
+    Instrument {
+        bench: "accept",
+        title: "Connections held",
+        about: "Connections opened in batches and held open; afterwards one octet is echoed on \
+                each.",
+        headlines: &["elapsed_ms", "server_bytes_per_connection"],
+        headlines_loaded: &[],
+        columns: &[
+            "established",
+            "failed",
+            "lost",
+            "elapsed_ms",
+            "established_per_s",
+            "connect_p50_us",
+            "connect_p99_us",
+            "connect_max_us",
+            "server_cpu_us_per_connection",
+            "server_bytes_per_connection",
+        ],
+    },
+    Instrument {
+        bench: "pubsub",
+        title: "Publish & Subscribe",
+        about: "One publisher sends batches of events at a given rate, many subscribers receive \
+                each. A latency is taken from when the event was due, so that a router that falls \
+                behind cannot hide it. The floor sends the same octets to as many receivers, one \
+                write for each event.",
+        headlines: &[
+            "max_events_per_s",
+            "latency_p50_us",
+            "latency_p99_us",
+            "router_cpu_us_per_event",
+        ],
+        headlines_loaded: &["router_cpu_us_per_event", "events_per_s"],
+        columns: &[
+            "max_events_per_s",
+            "events_per_s",
+            "latency_avg_us",
+            "latency_p50_us",
+            "latency_p99_us",
+            "latency_max_us",
+            "mbit_per_s",
+            "router_cpu_us_per_event",
+        ],
+    },
+    Instrument {
+        bench: "footprint",
+        title: "Footprint",
+        about: "What the router costs before it routes anything.",
+        headlines: &[],
+        headlines_loaded: &[],
+        columns: &[
+            "start_ms",
+            "router_pss_bytes",
+            "router_rss_bytes",
+            "router_bytes_per_session",
+            "kernel_bytes_per_session",
+            "binary_bytes",
+        ],
+    },
+];
+
+/// Columns of a table that nobody chose.
+const COLUMNS_MAX: usize = 9;
+
+/// The instrument of a run; `None` of a bench that the catalogue does not have.
+pub(crate) fn instrument(run: &Run) -> Option<&'static Instrument> {
+    INSTRUMENTS.iter().find(|known| known.bench == run.bench)
+}
+
+/// Where a run's section stands on the page.
+pub(crate) fn position(run: &Run) -> usize {
+    let known = INSTRUMENTS
+        .iter()
+        .position(|known| known.bench == run.bench);
+    known.unwrap_or(INSTRUMENTS.len())
+}
+
+/// Operations that are in flight at once.
+pub(crate) fn in_flight(run: &Run) -> f64 {
+    let setting = |name| run.setting(name).unwrap_or(1.0);
+    setting("outstanding") * setting("pairs")
+}
+
+/// The figures that the run is about, as far as it has them.
+pub(crate) fn headlines(run: &Run) -> Vec<&str> {
+    let names = run.figure_names();
+    let Some(instrument) = instrument(run) else {
+        // Of an unknown bench the rates and what an operation costs are a good guess.
+        let telling = |name: &&&str| name.ends_with("_per_s") || name.contains("_us_per_");
+        return names.iter().filter(telling).copied().take(2).collect();
+    };
+    let loaded = in_flight(run) > 1.0 && !instrument.headlines_loaded.is_empty();
+    let headlines = match loaded {
+        true => instrument.headlines_loaded,
+        false => instrument.headlines,
+    };
+    headlines
+        .iter()
+        .copied()
+        .filter(|name| names.contains(name))
+        .collect()
+}
+
+/// The figures in the table and those that are left for the list of everything else.
+pub(crate) fn columns(run: &Run) -> (Vec<&str>, Vec<&str>) {
+    let names = run.figure_names();
+    let chosen: Vec<&str> = match instrument(run) {
+        Some(known) => known
+            .columns
+            .iter()
+            .copied()
+            .filter(|c| names.contains(c))
+            .collect(),
+        None => Vec::new(),
+    };
+    let chosen = match chosen.is_empty() {
+        true => guess(&names),
+        false => chosen,
+    };
+    let rest = names.iter().copied().filter(|name| !chosen.contains(name));
+    (chosen.clone(), rest.collect())
+}
+
+/// Rates, latencies and what has a unit, before what is merely counted.
+fn guess<'a>(names: &[&'a str]) -> Vec<&'a str> {
+    let latencies = percentiles(names);
+    let is_latency = |name: &str| {
+        latencies
+            .iter()
+            .any(|(_, points)| points.iter().any(|(_, known)| *known == name))
+    };
+    let rank = |name: &str| match Metric::of(name).unit {
+        Unit::PerSecond | Unit::MegabitsPerSecond => 0,
+        _ if is_latency(name) => 1,
+        Unit::Number => 3,
+        _ => 2,
+    };
+    let mut chosen = names.to_vec();
+    chosen.sort_by_key(|name| rank(name));
+    chosen.truncate(COLUMNS_MAX);
+    chosen
+}

@@ -1,0 +1,203 @@
+//! What a reader with one minute looks at: the distance from the floor, and the goals.
+
+use maud::{Markup, PreEscaped, html};
+
+use super::{Part, drawings, words};
+use crate::chart::{Mark, Rank, Roles, Scale, ranges};
+use crate::goal::Verdict;
+use crate::instrument::headlines;
+use crate::metric::{Metric, Unit};
+use crate::run::{FLOOR, Group, Run, Spread};
+
+/// Beyond this many cases a run is one row of the overview, over all of them.
+const CASES_MAX: usize = 8;
+
+pub(super) fn overview(parts: &[Part<'_>], roles: &Roles) -> Markup {
+    let ranks = ranks(parts, roles);
+    html! {
+        section #overview {
+            h2 { "At a glance" }
+            @if !ranks.is_empty() {
+                (distance(&ranks))
+            }
+            (goals(parts))
+        }
+    }
+}
+
+fn distance(ranks: &[Rank]) -> Markup {
+    let chart = ranges(
+        "Cost beside the floor",
+        "times the floor's cost",
+        ranks,
+        Unit::Number,
+        Scale::Logarithmic,
+        Some(1.0),
+    );
+    let marks = ranks.iter().flat_map(|rank| &rank.marks);
+    html! {
+        figure {
+            figcaption {
+                strong { "Cost beside the floor. " }
+                "Time or processor time of an operation as a multiple of the floor's in the same \
+                 round; of a rate, the floor's over the subject's. The line at 1 is the floor: \
+                 left of it a subject is better than the smallest program that does the work in \
+                 the plain way. Marks are medians, thin lines reach from the best to the worst \
+                 round."
+            }
+            (drawings::legend(marks.map(|mark| (mark.name.as_str(), mark.role))))
+            (PreEscaped(chart))
+        }
+    }
+}
+
+fn ranks(parts: &[Part<'_>], roles: &Roles) -> Vec<Rank> {
+    let mut ranks = Vec::new();
+    for part in parts {
+        let mut rows = Vec::new();
+        for shown in &part.runs {
+            rows.extend(run_ranks(shown.run, roles));
+        }
+        if !rows.is_empty() {
+            ranks.push(Rank::heading(&part.title));
+            ranks.extend(rows);
+        }
+    }
+    ranks
+}
+
+fn run_ranks(run: &Run, roles: &Roles) -> Vec<Rank> {
+    let headlines = headlines(run);
+    let mut what = match run.setting("outstanding") {
+        Some(outstanding) if outstanding > 1.0 => format!(", {outstanding} in flight"),
+        _ => String::new(),
+    };
+    if run.is_set("spin") {
+        what += ", busy-polling";
+    }
+    if let Some(work) = run.settings.get("work").and_then(|work| work.as_str()) {
+        what = format!(", {work}{what}");
+    }
+    let ranked = run.groups.iter().map(|group| {
+        // The first figure that the case has: a throughput has no transactions.
+        let marks = headlines.iter().map(|headline| costs(group, headline));
+        let marks = marks.into_iter().find(|marks| !marks.is_empty());
+        (words::group(group) + &what, marks.unwrap_or_default())
+    });
+    let ranked: Vec<_> = ranked.filter(|(_, marks)| !marks.is_empty()).collect();
+    let mark = |(name, spread): (String, Spread)| Mark {
+        role: roles.role(&name),
+        name,
+        spread,
+    };
+    if ranked.len() <= CASES_MAX {
+        let ranks = ranked.into_iter().map(|(label, marks)| Rank {
+            label,
+            marks: marks.into_iter().map(mark).collect(),
+        });
+        return ranks.collect();
+    }
+    let label = match headlines.first() {
+        Some(headline) => format!("{} cases, {}", ranked.len(), Metric::of(headline).label),
+        None => format!("{} cases", ranked.len()),
+    };
+    let mut names: Vec<String> = Vec::new();
+    for (name, _) in ranked.iter().flat_map(|(_, marks)| marks) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    let over_all = names.into_iter().filter_map(|name| {
+        let medians = ranked.iter().flat_map(|(_, marks)| marks);
+        let medians = medians.filter(|(other, _)| *other == name);
+        let spread = Spread::of(medians.map(|(_, spread)| spread.median))?;
+        Some(mark((name, spread)))
+    });
+    vec![Rank {
+        label,
+        marks: over_all.collect(),
+    }]
+}
+
+/// Every subject's cost over the floor's; more is worse, whatever the figure.
+fn costs(group: &Group, headline: &str) -> Vec<(String, Spread)> {
+    let less_is_better = Metric::of(headline).less_is_better();
+    let Some(floor) = group.floor() else {
+        return Vec::new();
+    };
+    let others = group.subjects.iter().filter(|s| s.name != FLOOR && s.valid);
+    let costs = others.filter_map(|subject| {
+        let ratio = match less_is_better {
+            true => subject.over(floor, headline)?,
+            false => floor.over(subject, headline)?,
+        };
+        Some((subject.name.clone(), ratio))
+    });
+    costs.collect()
+}
+
+fn goals(parts: &[Part<'_>]) -> Markup {
+    let all = || {
+        parts
+            .iter()
+            .flat_map(|part| &part.runs)
+            .flat_map(|shown| &shown.verdicts)
+    };
+    let counted = all().filter(|verdict| verdict.invalid.is_none()).count();
+    let met = all()
+        .filter(|verdict| verdict.met && verdict.invalid.is_none())
+        .count();
+    html! {
+        @if all().next().is_some() {
+            h3 { "Goals" }
+            p {
+                @if counted > 0 { strong { (met) " of " (counted) } " goals are met. " }
+                "Goals were set before anything was built; one that is missed stays in the list. "
+                @if counted < all().count() {
+                    (all().count() - counted) " are not judged, because the figure does not count \
+                    or something else was busy on the machine."
+                }
+            }
+            table.goals {
+                thead { tr {
+                    th scope="col" { "Figure" }
+                    th scope="col" { "Case" }
+                    th scope="col" .number { "Goal" }
+                    th scope="col" .number { "Reached" }
+                    th scope="col" { "" }
+                } }
+                @for part in parts {
+                    @let verdicts: Vec<&Verdict> =
+                        part.runs.iter().flat_map(|shown| &shown.verdicts).collect();
+                    @if !verdicts.is_empty() {
+                        tbody {
+                            tr.group { th colspan="5" scope="rowgroup" {
+                                a href={ "#" (part.bench) } { (part.title) }
+                            } }
+                            @for verdict in verdicts { (goal(verdict)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn goal(verdict: &Verdict) -> Markup {
+    let (class, sign, word) = match (&verdict.invalid, verdict.met) {
+        (Some(_), _) => ("uncounted", "–", "not judged"),
+        (None, true) => ("met", "✓", "met"),
+        (None, false) => ("missed", "✗", "missed"),
+    };
+    html! {
+        tr class=(class) {
+            td { (verdict.what) }
+            td { (words::placed(&verdict.case, verdict.placement.as_deref())) }
+            td.number { (verdict.bound) }
+            td.number { (verdict.reached) }
+            td.verdict title=[verdict.invalid.as_deref()] {
+                span aria-hidden="true" { (sign) } " " (word)
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! One bench: what was asked, what the document found, what was found here.
+
+use maud::{Markup, html};
+
+use super::{Part, Shown, drawings, table, words};
+use crate::chart::Roles;
+use crate::document::document;
+use crate::instrument::{columns, instrument};
+
+pub(super) fn section(part: &Part<'_>, roles: &Roles) -> Markup {
+    let about = part.runs.first().and_then(|shown| instrument(shown.run));
+    html! {
+        section #(part.bench) .part {
+            h2 { (part.title) }
+            @if let Some(known) = about { p.about { (known.about) } }
+            @if let Some(document) = document(part.bench) {
+                aside {
+                    p {
+                        strong { "Source document: " } em { (document.title) } ". "
+                        (document.system) ", on " (document.hardware) ". " (document.note)
+                        " A ratio to figures of another machine is a courtesy; the floor and the \
+                          peers beside it are the proof."
+                    }
+                }
+            }
+            @for shown in &part.runs { (run(shown, part.runs.len() > 1, roles)) }
+        }
+    }
+}
+
+fn run(shown: &Shown<'_>, titled: bool, roles: &Roles) -> Markup {
+    let run = shown.run;
+    let (chosen, rest) = columns(run);
+    html! {
+        article {
+            @if titled { h3 { (words::title(run)) } }
+            p.meta {
+                code { "crosstie bench " (run.bench) } " · " (words::time(run.machine.unix_time_s))
+                " · " (words::build(run)) " · load before " (format!("{:.2}", run.machine.load_average))
+                @let settings = words::settings(run);
+                @if !settings.is_empty() { br; (settings) }
+                @for peer in words::peers(run) { br; (peer) }
+            }
+            @if run.groups.is_empty() {
+                p.uncounted { "This run ended before it had any result." }
+            }
+            (drawings::drawings(run, roles))
+            (table::results(run, &chosen, roles))
+            @if !rest.is_empty() {
+                details.rest {
+                    summary { "Everything else that was recorded" }
+                    (table::plain(run, &rest))
+                }
+            }
+        }
+    }
+}
