@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::time::Instant;
 
 /// Processor time of a set of processes at one moment, thread by thread.
 ///
@@ -106,6 +107,73 @@ pub fn kernel_memory() -> u64 {
 pub fn machine_busy() -> u64 {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     parse_busy_ticks(&text) * (1_000_000_000 / rustix::param::clock_ticks_per_second())
+}
+
+/// Everybody's processor time at one moment.
+#[derive(Debug)]
+pub struct Usage {
+    at: Instant,
+    subject: CpuTime,
+    drivers: CpuTime,
+    machine: u64,
+}
+
+/// ... and between two.
+#[derive(Clone, Copy, Debug)]
+pub struct Used {
+    pub seconds: f64,
+    /// Nothing where nobody told which processes the subject is.
+    pub subject_ns: Option<f64>,
+    pub drivers_ns: f64,
+    /// Of all that is neither.
+    pub others_ns: f64,
+}
+
+impl Usage {
+    pub fn now(subject: &[u32], drivers: &[u32]) -> Self {
+        Self {
+            at: Instant::now(),
+            subject: CpuTime::of(subject),
+            drivers: CpuTime::of(drivers),
+            machine: machine_busy(),
+        }
+    }
+
+    pub fn since(&self, earlier: &Self) -> Used {
+        let subject_ns = self.subject.since(&earlier.subject) as f64;
+        let drivers_ns = self.drivers.since(&earlier.drivers) as f64;
+        let machine_ns = self.machine.saturating_sub(earlier.machine) as f64;
+        Used {
+            seconds: self.at.duration_since(earlier.at).as_secs_f64(),
+            subject_ns: (!self.subject.tasks.is_empty()).then_some(subject_ns),
+            drivers_ns,
+            // The machine's account goes in ticks, theirs in nanoseconds.
+            others_ns: (machine_ns - subject_ns - drivers_ns).max(0.0),
+        }
+    }
+}
+
+impl Used {
+    /// With what the drivers themselves say that they used: the kernel's accounts forget threads
+    /// that have ended.
+    pub fn with_drivers(self, nanoseconds: f64) -> Self {
+        Self {
+            drivers_ns: nanoseconds,
+            others_ns: (self.others_ns + self.drivers_ns - nanoseconds).max(0.0),
+            ..self
+        }
+    }
+
+    /// Processors that so much time kept busy.
+    pub fn cores(&self, nanoseconds: f64) -> f64 {
+        nanoseconds / 1e9 / self.seconds
+    }
+
+    /// Microseconds of it for each operation, at a rate of so many in a second. The readings of
+    /// processor time come a little late at times; a rate of each cancels that.
+    pub fn us_per_operation(&self, nanoseconds: f64, operations_per_s: f64) -> f64 {
+        nanoseconds / 1e3 / self.seconds / operations_per_s
+    }
 }
 
 fn parse_schedstat(text: &str) -> Option<u64> {

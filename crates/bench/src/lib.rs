@@ -51,6 +51,7 @@ pub mod relay;
 pub mod report;
 pub mod round;
 pub mod router;
+pub mod routers;
 pub mod rpc;
 pub mod server;
 pub mod socket;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::accounting::{CpuTime, Memory, machine_busy};
+use crate::accounting::{Memory, Usage, Used};
 use crate::crew::Crew;
 use crate::drive::{Driven, Faults, Traffic, Window, monotonic_ns};
 use crate::histogram::{Latencies, Rtt};
@@ -181,41 +181,6 @@ impl Findings<'_> {
     }
 }
 
-/// Everybody's processor time at one moment.
-struct Usage {
-    at: Instant,
-    subject: CpuTime,
-    drivers: CpuTime,
-    machine: u64,
-}
-
-struct Used {
-    seconds: f64,
-    subject_ns: f64,
-    drivers_ns: f64,
-    machine_ns: f64,
-}
-
-impl Usage {
-    fn now(subject: &[u32], drivers: &[u32]) -> Self {
-        Self {
-            at: Instant::now(),
-            subject: CpuTime::of(subject),
-            drivers: CpuTime::of(drivers),
-            machine: machine_busy(),
-        }
-    }
-
-    fn since(&self, earlier: &Self) -> Used {
-        Used {
-            seconds: self.at.duration_since(earlier.at).as_secs_f64(),
-            subject_ns: self.subject.since(&earlier.subject) as f64,
-            drivers_ns: self.drivers.since(&earlier.drivers) as f64,
-            machine_ns: self.machine.saturating_sub(earlier.machine) as f64,
-        }
-    }
-}
-
 fn judge(plan: &Plan<'_>, findings: &Findings<'_>, used: &Used, memory: Option<Memory>) -> Round {
     let mut latencies = Latencies::default();
     let mut faults = Faults::default();
@@ -232,22 +197,20 @@ fn judge(plan: &Plan<'_>, findings: &Findings<'_>, used: &Used, memory: Option<M
     }
     let calls = latencies.count();
     let calls_per_s = calls as f64 / plan.measured.as_secs_f64();
-    // The readings of processor time come a little late at times; a rate of each cancels that.
     let per_call = |nanoseconds: f64| match calls {
         0 => 0.0,
-        _ => nanoseconds / 1e3 / used.seconds / calls_per_s,
+        _ => used.us_per_operation(nanoseconds, calls_per_s),
     };
-    let foreign_ns = used.machine_ns - used.subject_ns - used.drivers_ns;
     let known = !plan.subject.is_empty();
     let metrics = Metrics {
         calls,
         calls_per_s,
         rtt_us: latencies.summary(),
-        router_cpu_us_per_call: known.then(|| per_call(used.subject_ns)),
+        router_cpu_us_per_call: used.subject_ns.map(per_call),
         driver_cpu_us_per_call: per_call(used.drivers_ns),
         router_pss_bytes: memory.filter(|_| known).map(|memory| memory.pss),
-        router_busy_cores: used.subject_ns / 1e9 / used.seconds,
-        foreign_busy_cores: (foreign_ns / 1e9 / used.seconds).max(0.0),
+        router_busy_cores: used.cores(used.subject_ns.unwrap_or(0.0)),
+        foreign_busy_cores: used.cores(used.others_ns),
         caller_messages_per_read: callers.messages_per_read(),
         callee_messages_per_read: callees.messages_per_read(),
         faults,

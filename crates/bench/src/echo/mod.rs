@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::accounting::Usage;
 use crate::crew::Crew;
 use crate::drive::{Window, monotonic_ns};
 use crate::error::BenchError;
@@ -16,7 +17,7 @@ use crate::figures::{Figures, Goal};
 use crate::handshake::ComparisonOptions;
 use crate::handshake::comparison::{Column, Instrument, PATIENCE, Stage, compare, with_times};
 use crate::handshake::servers::Server;
-use crate::handshake::usage::Usage;
+use crate::handshake::usage;
 use crate::histogram::Latencies;
 use crate::report::table::{number, thousands};
 
@@ -202,17 +203,17 @@ impl Instrument for EchoOptions {
         if let Some(findings) = listen(&crew, start)? {
             return Err(early(&findings));
         }
-        let before = Usage::now(server, &driver);
+        let before = Usage::now(&server.processes, &driver);
         // On a crowded machine the driver may be through before this process is woken.
         let early = listen(&crew, start + measured)?;
-        let used = before.until_now(server, &driver);
+        let used = Usage::now(&server.processes, &driver).since(&before);
         let findings = match early {
             Some(findings) => findings,
             None => listen(&crew, Instant::now() + patience)?
                 .ok_or_else(|| "the driver did not finish".to_owned())?,
         };
         figures(&findings, self.seconds, |rate| {
-            used.figures("message", rate)
+            usage::figures(&used, "message", rate)
         })
     }
 }

@@ -9,8 +9,9 @@ use super::comparison::{
 };
 use super::run::RunOptions;
 use super::servers::Server;
-use super::usage::Usage;
+use super::usage;
 use super::worker::{Order, ROLE, Ran, Report};
+use crate::accounting::Usage;
 use crate::crew::Crew;
 use crate::error::BenchError;
 use crate::figures::{Figures, Goal};
@@ -163,9 +164,10 @@ impl Instrument for CompareOptions {
         if self.warm_up_seconds > 0.0 {
             run(self.warm_up_seconds)?;
         }
-        let before = Usage::now(server, &[]);
+        let before = Usage::now(&server.processes, &[]);
         let ran = run(self.seconds)?;
-        let used = before.until_now(server, &[]).with_driver(ran.cpu_ns);
+        let used = Usage::now(&server.processes, &[]).since(&before);
+        let used = used.with_drivers(ran.cpu_ns as f64);
         if let Some(fault) = ran.fault {
             return Err(fault);
         }
@@ -173,7 +175,11 @@ impl Instrument for CompareOptions {
             return Err("no handshake in time".to_owned());
         }
         let rate = ran.succeeded as f64 * 1e6 / ran.duration_us as f64;
-        Ok(figures(&ran, rate, used.figures("handshake", rate)))
+        Ok(figures(
+            &ran,
+            rate,
+            usage::figures(&used, "handshake", rate),
+        ))
     }
 }
 

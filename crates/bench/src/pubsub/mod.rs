@@ -75,7 +75,7 @@ impl PubSubReport {
 pub fn pubsub(options: PubSubOptions) -> Result<PubSubReport, BenchError> {
     let bench = Bench::new(options)?;
     let mut subjects = Subjects::start(&bench)?;
-    for note in subjects.notes() {
+    for note in subjects.routers.notes() {
         writeln!(io::stdout(), "{note}")?;
     }
     let mut contests = Vec::new();
@@ -211,7 +211,7 @@ impl Bench {
             "router_threads": options.router_threads,
             "placements": self.placements.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "network": self.network.description(),
-            "peers": subjects.peer_settings(),
+            "peers": subjects.routers.peer_settings(),
             "document_hardware": profiles::HARDWARE,
         })
     }

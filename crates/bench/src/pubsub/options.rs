@@ -7,7 +7,7 @@ use crosstie_wamp::Serializer;
 
 use super::profiles::PROFILES;
 use super::stage::Stop;
-use crate::case::{Case, Socket, Transport};
+use crate::case::{self, Case, Socket, Transport};
 use crate::error::BenchError;
 use crate::holder::sessions_max;
 use crate::network::NetworkOptions;
@@ -222,36 +222,12 @@ impl PubSubOptions {
 
     /// The cases to measure.
     pub(super) fn definite_cases(&self) -> Result<Vec<Case>, BenchError> {
-        let Some(url) = &self.url else {
-            let mut cases = match self.cases.is_empty() {
-                true => vec![CASE_OF_THE_DOCUMENT],
-                false => self.cases.clone(),
-            };
-            if let Some(serializer) = self.serializer {
-                cases
-                    .iter_mut()
-                    .for_each(|case| case.serializer = serializer);
-            }
-            return Ok(cases);
-        };
-        let usual = match url.websocket {
-            true => Serializer::Json,
-            false => Serializer::MsgPack,
-        };
-        let url_case = url.case(self.serializer.unwrap_or(usual), false);
-        if self.cases.is_empty() {
-            return Ok(vec![url_case]);
-        }
-        let stranger = self.cases.iter().find(|case| {
-            case.socket != url_case.socket
-                || case.transport.is_websocket() != url_case.transport.is_websocket()
-        });
-        match stranger {
-            Some(case) => Err(BenchError::Options(format!(
-                "{case} is not what that URL speaks"
-            ))),
-            None => Ok(self.cases.clone()),
-        }
+        case::definite(
+            &self.cases,
+            self.serializer,
+            self.url.as_ref(),
+            &[CASE_OF_THE_DOCUMENT],
+        )
     }
 
     /// The placements to measure in, on a machine that allows these cores.

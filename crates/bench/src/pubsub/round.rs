@@ -1,10 +1,8 @@
 //! What one run found: its figures, and whether they count.
 
-use std::time::Instant;
-
 use super::ledger::Found;
 use super::publisher::Made;
-use crate::accounting::{CpuTime, Memory, machine_busy};
+use crate::accounting::{Memory, Used};
 use crate::drive::{Faults, Traffic};
 use crate::figures::Figures;
 use crate::histogram::Latencies;
@@ -44,44 +42,6 @@ impl Round {
     }
 }
 
-/// Everybody's processor time at one moment.
-pub(super) struct Usage {
-    at: Instant,
-    subject: CpuTime,
-    drivers: CpuTime,
-    machine: u64,
-}
-
-/// ... and between two.
-pub(super) struct Used {
-    pub(super) seconds: f64,
-    /// `None` where nobody told which processes the subject is.
-    subject_ns: Option<f64>,
-    drivers_ns: f64,
-    machine_ns: f64,
-}
-
-impl Usage {
-    pub(super) fn now(subject: &[u32], drivers: &[u32]) -> Self {
-        Self {
-            at: Instant::now(),
-            subject: CpuTime::of(subject),
-            drivers: CpuTime::of(drivers),
-            machine: machine_busy(),
-        }
-    }
-
-    pub(super) fn since(&self, earlier: &Self) -> Used {
-        let subject_ns = self.subject.since(&earlier.subject) as f64;
-        Used {
-            seconds: self.at.duration_since(earlier.at).as_secs_f64(),
-            subject_ns: (subject_ns > 0.0).then_some(subject_ns),
-            drivers_ns: self.drivers.since(&earlier.drivers) as f64,
-            machine_ns: self.machine.saturating_sub(earlier.machine) as f64,
-        }
-    }
-}
-
 pub(super) fn judge(
     clients: usize,
     made: &Made,
@@ -103,10 +63,8 @@ pub(super) fn judge(
         octets += found.octets_in_window;
     }
     let events_per_s = events as f64 / used.seconds;
-    // The readings of processor time come a little late at times; a rate of each cancels that.
-    let per_event = |nanoseconds: f64| nanoseconds / 1e3 / used.seconds / events_per_s;
-    let cores = |nanoseconds: f64| nanoseconds / 1e9 / used.seconds;
-    let foreign_ns = used.machine_ns - used.subject_ns.unwrap_or(0.0) - used.drivers_ns;
+    let per_event = |nanoseconds| used.us_per_operation(nanoseconds, events_per_s);
+    let cores = |nanoseconds| used.cores(nanoseconds);
     let (latency, late) = (latencies.summary(), late.summary());
     let timed = (latencies.count() > 0).then_some(latency);
     let figures = Figures::new()
@@ -128,7 +86,7 @@ pub(super) fn judge(
         )
         .with("driver_cpu_us_per_event", per_event(used.drivers_ns))
         .with("driver_busy_cores", cores(used.drivers_ns))
-        .with(FOREIGN_BUSY, cores(foreign_ns).max(0.0))
+        .with(FOREIGN_BUSY, cores(used.others_ns))
         .with("events_per_read", traffic.messages_per_read())
         .with("publisher_late_p50_us", late.p50)
         .with("publisher_late_p99_us", late.p99)

@@ -35,9 +35,9 @@ use crate::report::json::{Frame, Row, write};
 use crate::round::{Ends, Plan, Round, run};
 use crate::summary::Measured;
 
+use crate::routers::{Reachable, Routers};
 use baseline::Baseline;
 use section::Section;
-use subjects::{Subject, Subjects};
 
 /// What `bench rpc` found, as it stands in the JSON frame.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +56,7 @@ impl RpcReport {
 pub fn rpc(options: RpcOptions) -> Result<RpcReport, BenchError> {
     let bench = Bench::new(options)?;
     let mut out = io::stdout();
-    let mut subjects = Subjects::start(&bench)?;
+    let mut subjects = subjects::start(&bench)?;
     for note in subjects.notes() {
         writeln!(out, "{note}")?;
     }
@@ -141,14 +141,14 @@ impl Bench {
         &self,
         case: Case,
         placement: Placement,
-        subjects: &mut Subjects,
+        subjects: &mut Routers,
     ) -> Result<Section, BenchError> {
         let options = &self.options;
         let cores = placement
             .cores(&self.allowed, options.router_threads, options.pairs)
             .ok_or_else(|| BenchError::Options(format!("{placement} needs two cores")))?;
         self.step_aside(&cores)?;
-        let present = subjects.of(self, case, &cores)?;
+        let present = subjects.of(case, &cores.router, &self.network)?;
         let baseline = Baseline::start(self, case, &cores)?;
         let capacity = cores.router.len().min(options.router_threads) as f64;
         let mut measured: Vec<Measured> = present
@@ -158,7 +158,7 @@ impl Bench {
         let mut floor = Measured::new("floor", capacity);
         for at in 0..options.runs {
             for (subject, measured) in present.iter().zip(&mut measured) {
-                let shown = subject.shows_lines.then(|| case.document_prefix());
+                let shown = (!subject.is_peer).then(|| case.document_prefix());
                 let round = self.round(subject, &cores, &format!("{case} {placement}"), at, shown);
                 measured.rounds.push(round);
                 // The floor comes second: beside the router, before any peer.
@@ -184,14 +184,14 @@ impl Bench {
 
     fn round(
         &self,
-        subject: &Subject,
+        subject: &Reachable,
         cores: &Cores,
         what: &str,
         at: usize,
         prefix: Option<String>,
     ) -> Round {
         self.announce(&subject.name, what, at);
-        let ends = subject.ends(&self.options, at);
+        let ends = subjects::ends(&subject.target, &self.options, at);
         let place = self.network.client_place(&cores.clients);
         let plan = self.plan(&ends, &place, &subject.processes);
         let round = run(&plan, &mut |average_ms| {
@@ -238,7 +238,7 @@ impl Bench {
         Ok(())
     }
 
-    fn settings(&self, subjects: &Subjects) -> serde_json::Value {
+    fn settings(&self, subjects: &Routers) -> serde_json::Value {
         let options = &self.options;
         json!({
             "seconds": options.seconds,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crosstie_wamp::Serializer;
 
-use crate::case::Case;
+use crate::case::{self, Case};
 use crate::error::BenchError;
 use crate::network::NetworkOptions;
 use crate::peer::Peer;
@@ -116,37 +116,12 @@ impl RpcOptions {
 
     /// The cases to measure.
     pub(super) fn definite_cases(&self) -> Result<Vec<Case>, BenchError> {
-        let Some(url) = &self.url else {
-            let mut cases = match self.cases.is_empty() {
-                true => Case::OF_THE_DOCUMENT.to_vec(),
-                false => self.cases.clone(),
-            };
-            if let Some(serializer) = self.serializer {
-                cases
-                    .iter_mut()
-                    .for_each(|case| case.serializer = serializer);
-            }
-            return Ok(cases);
-        };
-        let usual = if url.websocket {
-            Serializer::Json
-        } else {
-            Serializer::MsgPack
-        };
-        let url_case = url.case(self.serializer.unwrap_or(usual), false);
-        if self.cases.is_empty() {
-            return Ok(vec![url_case]);
-        }
-        let stranger = self.cases.iter().find(|case| {
-            case.socket != url_case.socket
-                || case.transport.is_websocket() != url_case.transport.is_websocket()
-        });
-        match stranger {
-            Some(case) => Err(BenchError::Options(format!(
-                "{case} is not what that URL speaks"
-            ))),
-            None => Ok(self.cases.clone()),
-        }
+        case::definite(
+            &self.cases,
+            self.serializer,
+            self.url.as_ref(),
+            &Case::OF_THE_DOCUMENT,
+        )
     }
 
     /// The placements to measure in, on a machine that allows these cores.

@@ -4,11 +4,11 @@ use std::io::{self, Write};
 
 use super::Bench;
 use super::section::Section;
-use super::subjects::Subjects;
 use crate::document;
 use crate::goals::{Reached, Setting, verdicts};
 use crate::report::table::{UNKNOWN, known, number, octets, spread, table, thousands};
 use crate::round::Metrics;
+use crate::routers::Routers;
 use crate::summary::Measured;
 
 const COLUMNS: [&str; 11] = [
@@ -28,7 +28,7 @@ const COLUMNS: [&str; 11] = [
 pub(super) fn print(
     out: &mut impl Write,
     bench: &Bench,
-    subjects: &Subjects,
+    subjects: &Routers,
     sections: &[Section],
 ) -> io::Result<()> {
     let options = &bench.options;
@@ -71,7 +71,7 @@ pub(super) fn print(
 fn print_section(
     out: &mut impl Write,
     bench: &Bench,
-    subjects: &Subjects,
+    subjects: &Routers,
     section: &Section,
 ) -> io::Result<()> {
     writeln!(out, "\n{} · {}", section.case, section.placement)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::driver::{Driven, DriverOrder, Go, ROLE, Report};
-use crate::accounting::{CpuTime, machine_busy};
+use crate::accounting::{Usage, Used};
 use crate::crew::Crew;
 use crate::figures::Figures;
 use crate::histogram::Latencies;
@@ -37,11 +37,11 @@ pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
         Report::Begun => {}
         other => return Err(format!("{other:?} where the driver should begin")),
     }
-    let before = Usage::now(plan.processes);
+    let before = Usage::now(plan.processes, &[]);
     let report = next(&crew, plan.go.measured)?;
-    let after = Usage::now(plan.processes);
+    let used = Usage::now(plan.processes, &[]).since(&before);
     match report {
-        Report::Driven(driven) => Ok(figures(plan, &driven, &before, &after)),
+        Report::Driven(driven) => Ok(figures(plan, &driven, &used)),
         other => Err(format!("{other:?} where the driver should end")),
     }
 }
@@ -64,40 +64,19 @@ fn next(crew: &Crew<Report>, expected: Duration) -> Result<Report, String> {
     }
 }
 
-/// Processor time at one moment. The driver says its own.
-struct Usage {
-    at: Instant,
-    server: CpuTime,
-    machine_ns: u64,
-}
-
-impl Usage {
-    fn now(server: &[u32]) -> Self {
-        Self {
-            at: Instant::now(),
-            server: CpuTime::of(server),
-            machine_ns: machine_busy(),
-        }
-    }
-}
-
-fn figures(plan: &Plan<'_>, driven: &Driven, before: &Usage, after: &Usage) -> Figures {
-    let seconds = (after.at - before.at).as_secs_f64();
-    let known = !plan.processes.is_empty();
-    let server_ns = after.server.since(&before.server) as f64;
-    let driver_ns = driven.cpu_ns as f64;
-    let machine_ns = after.machine_ns.saturating_sub(before.machine_ns) as f64;
-    let foreign_ns = (machine_ns - server_ns - driver_ns).max(0.0);
+fn figures(plan: &Plan<'_>, driven: &Driven, used: &Used) -> Figures {
+    let used = used.with_drivers(driven.cpu_ns as f64);
+    let driver_ns = used.drivers_ns;
     let mut figures = Figures::new()
         .with("elapsed_s", driven.seconds)
         .with("send_buffer_bytes", driven.send_buffer_octets as f64)
         .with("receive_buffer_bytes", driven.receive_buffer_octets as f64)
         .with_known(
             "server_busy_cores",
-            known.then(|| server_ns / 1e9 / seconds),
+            used.subject_ns.map(|ns| used.cores(ns)),
         )
         .with("driver_busy_cores", driver_ns / 1e9 / driven.seconds)
-        .with("foreign_busy_cores", foreign_ns / 1e9 / seconds);
+        .with("foreign_busy_cores", used.cores(used.others_ns));
     if plan.order.case.test.is_transactional() {
         let count = driven.transactions as f64;
         let mut latencies = Latencies::default();
@@ -113,7 +92,7 @@ fn figures(plan: &Plan<'_>, driven: &Driven, before: &Usage, after: &Usage) -> F
             .with("rtt_max_us", rtt_us.max)
             .with_known(
                 "server_cpu_us_per_transaction",
-                known.then(|| server_ns / 1e3 / count),
+                used.subject_ns.map(|ns| ns / 1e3 / count),
             )
             .with("driver_cpu_us_per_transaction", driver_ns / 1e3 / count);
     } else {
@@ -121,7 +100,10 @@ fn figures(plan: &Plan<'_>, driven: &Driven, before: &Usage, after: &Usage) -> F
         figures = figures
             .with("bytes", octets)
             .with("megabits_per_s", octets * 8.0 / 1e6 / driven.seconds)
-            .with_known("server_cpu_ns_per_byte", known.then(|| server_ns / octets))
+            .with_known(
+                "server_cpu_ns_per_byte",
+                used.subject_ns.map(|ns| ns / octets),
+            )
             .with("driver_cpu_ns_per_byte", driver_ns / octets);
     }
     figures

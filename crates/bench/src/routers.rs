@@ -1,0 +1,212 @@
+//! The routers of a run: ours or the one at a URL, and the peers beside it. They stay up for the
+//! whole run and are moved to the cores of each placement.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::accounting::process_tree;
+use crate::case::Case;
+use crate::error::BenchError;
+use crate::network::Network;
+use crate::peer::{Peer, StartedPeer};
+use crate::placement::{affinity, bind_processes};
+use crate::router::{Router, RouterOptions};
+use crate::socket::Stream;
+use crate::target::{Target, Url};
+
+/// Which routers a run is about.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// How ours is started, where there is no URL.
+    pub router: RouterOptions,
+    /// Somebody else's, in place of ours.
+    pub url: Option<&'a Url>,
+    pub router_pids: &'a [u32],
+    pub realm: &'a str,
+    pub peers: &'a [Peer],
+    pub cases: &'a [Case],
+    /// For sockets and node directories.
+    pub directory: &'a Path,
+}
+
+/// One router in one case.
+#[derive(Debug)]
+pub struct Reachable {
+    pub name: String,
+    pub target: Target,
+    /// Empty where nobody told which they are.
+    pub processes: Vec<u32>,
+    /// Whether it is beside the one that the run is about.
+    pub is_peer: bool,
+}
+
+/// All of them, running.
+pub struct Routers {
+    router: Option<Router>,
+    foreign: Option<Foreign>,
+    peers: Vec<(Peer, Option<StartedPeer>)>,
+}
+
+impl Routers {
+    pub fn start(wanted: &Wanted<'_>, network: &Network) -> Result<Self, BenchError> {
+        let (mut router, mut foreign) = (None, None);
+        match wanted.url {
+            Some(url) => foreign = Some(Foreign::find(url, wanted)?),
+            None => router = Some(Router::start(&wanted.router, wanted.directory, network)?),
+        }
+        let mut peers = Vec::new();
+        for peer in wanted.peers {
+            let executable = &wanted.router.executable;
+            let started = peer.start(wanted.cases, wanted.directory, executable, network)?;
+            peers.push((*peer, started));
+        }
+        Ok(Self {
+            router,
+            foreign,
+            peers,
+        })
+    }
+
+    /// Those that speak a case, moved to `cores`, and how they are reached; ours comes first.
+    pub fn of(
+        &mut self,
+        case: Case,
+        cores: &[usize],
+        network: &Network,
+    ) -> Result<Vec<Reachable>, BenchError> {
+        let mut routers = Vec::new();
+        if let Some(router) = &mut self.router {
+            if !router.process.is_alive() {
+                return Err(BenchError::Server {
+                    name: "crosstie".to_owned(),
+                    why: "it ended while it was measured".to_owned(),
+                });
+            }
+            routers.push(Reachable {
+                name: "crosstie".to_owned(),
+                target: router.listening.target(case),
+                processes: vec![router.process.id()],
+                is_peer: false,
+            });
+        }
+        if let Some(foreign) = &self.foreign {
+            routers.push(Reachable {
+                name: foreign.name(),
+                target: foreign.url.target(case, &foreign.realm),
+                processes: foreign.processes(),
+                is_peer: false,
+            });
+        }
+        for (peer, started) in &self.peers {
+            let Some(started) = started else { continue };
+            let target = started.targets.iter().find(|(of, _)| *of == case);
+            let Some((_, target)) = target else { continue };
+            routers.push(Reachable {
+                name: peer.name().to_owned(),
+                target: target.clone(),
+                processes: process_tree(started.process.id()),
+                is_peer: true,
+            });
+        }
+        for router in &mut routers {
+            router.target.endpoint = network.reach(&router.target.endpoint)?;
+            bind_processes(&router.processes, cores)?;
+        }
+        Ok(routers)
+    }
+
+    /// What the reader must know before the figures.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for (peer, started) in &self.peers {
+            notes.push(match started {
+                Some(started) => format!("{peer}: {}", started.version),
+                None => format!(
+                    "{peer}: absent from PATH; to get it: {}",
+                    peer.installation()
+                ),
+            });
+        }
+        let foreign = self.foreign.as_ref();
+        if foreign.is_some_and(|foreign| foreign.affinities.is_empty()) {
+            notes.push(
+                "without --router-pid the router stays on the cores it has, and its processor \
+                 time and memory are unknown"
+                    .to_owned(),
+            );
+        }
+        notes
+    }
+
+    /// The peers that were asked for and are not here.
+    pub fn absent(&self) -> impl Iterator<Item = Peer> {
+        self.peers
+            .iter()
+            .filter(|(_, started)| started.is_none())
+            .map(|(peer, _)| *peer)
+    }
+
+    /// The peers, as the settings in the JSON frame have them.
+    pub fn peer_settings(&self) -> Value {
+        self.peers
+            .iter()
+            .map(|(peer, started)| {
+                json!({
+                    "name": peer.name(),
+                    "version": started.as_ref().map(|started| started.version.as_str()),
+                    "present": started.is_some(),
+                })
+            })
+            .collect()
+    }
+}
+
+/// A router that was running before the bench and goes on after it.
+struct Foreign {
+    url: Url,
+    realm: String,
+    /// Its processes and the cores that each had before.
+    affinities: Vec<(u32, Vec<usize>)>,
+}
+
+impl Foreign {
+    fn find(url: &Url, wanted: &Wanted<'_>) -> Result<Self, BenchError> {
+        if let Err(error) = Stream::connect(&url.endpoint) {
+            let why = format!("nobody listens at {} ({error})", url.endpoint);
+            return Err(BenchError::Options(why));
+        }
+        let mut affinities = Vec::new();
+        for process in wanted.router_pids {
+            let cores = affinity(*process)
+                .map_err(|error| BenchError::Options(format!("--router-pid {process}: {error}")))?;
+            affinities.push((*process, cores));
+        }
+        Ok(Self {
+            url: url.clone(),
+            realm: wanted.realm.to_owned(),
+            affinities,
+        })
+    }
+
+    fn name(&self) -> String {
+        let scheme = if self.url.websocket { "ws" } else { "rs" };
+        format!("{scheme} {}", self.url.endpoint)
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        self.affinities
+            .iter()
+            .map(|(process, _)| *process)
+            .collect()
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        for (process, cores) in &self.affinities {
+            // It may have ended meanwhile; then there is nothing to give back.
+            let _ = bind_processes(&[*process], cores);
+        }
+    }
+}
