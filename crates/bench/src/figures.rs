@@ -152,14 +152,29 @@ pub enum Goal {
     AtLeast(f64),
 }
 
-/// One line about a goal: met or missed. Nothing where the figure is not known.
-pub fn verdict(what: &str, goal: Goal, reached: Option<f64>) -> Option<String> {
+/// What else kept the machine busy may be this much, or no goal is judged.
+pub const FOREIGN_BUSY_CORES_MAX: f64 = 0.25;
+
+/// One line about a goal: met, missed, or not judged because `foreign_busy_cores` of the machine
+/// did something else. Nothing where the figure is not known.
+pub fn verdict(
+    what: &str,
+    goal: Goal,
+    reached: Option<f64>,
+    foreign_busy_cores: f64,
+) -> Option<String> {
     let reached = reached?;
     let (sign, bound, met) = match goal {
         Goal::AtMost(bound) => ('≤', bound, reached <= bound),
         Goal::AtLeast(bound) => ('≥', bound, reached >= bound),
     };
-    let verdict = if met { "met" } else { "missed" };
+    let verdict = match met {
+        _ if foreign_busy_cores > FOREIGN_BUSY_CORES_MAX => {
+            "not judged: something else was busy here"
+        }
+        true => "met",
+        false => "missed",
+    };
     let (bound, reached) = (number(bound), number(reached));
     Some(format!("{what} {sign} {bound}: {reached}, {verdict}"))
 }
@@ -210,12 +225,15 @@ mod tests {
     #[test]
     fn verdicts() {
         #[track_caller]
-        fn check(goal: Goal, reached: Option<f64>, expected: Option<&str>) {
-            assert_eq!(verdict("x", goal, reached).as_deref(), expected);
+        fn check(goal: Goal, reached: Option<f64>, foreign: f64, expected: Option<&str>) {
+            assert_eq!(verdict("x", goal, reached, foreign).as_deref(), expected);
         }
-        check(Goal::AtMost(1.2), Some(1.1), Some("x ≤ 1.20: 1.10, met"));
-        check(Goal::AtMost(1.2), Some(1.3), Some("x ≤ 1.20: 1.30, missed"));
-        check(Goal::AtLeast(0.95), Some(0.96), Some("x ≥ 0.95: 0.96, met"));
-        check(Goal::AtLeast(0.95), None, None);
+        use Goal::{AtLeast, AtMost};
+        check(AtMost(1.2), Some(1.1), 0.1, Some("x ≤ 1.20: 1.10, met"));
+        check(AtMost(1.2), Some(1.3), 0.0, Some("x ≤ 1.20: 1.30, missed"));
+        check(AtLeast(0.95), Some(0.96), 0.0, Some("x ≥ 0.95: 0.96, met"));
+        let why = "x ≥ 0.95: 0.96, not judged: something else was busy here";
+        check(AtLeast(0.95), Some(0.96), 0.3, Some(why));
+        check(AtLeast(0.95), None, 0.0, None);
     }
 }

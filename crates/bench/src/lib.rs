@@ -55,6 +55,7 @@ pub mod routers;
 pub mod rpc;
 pub mod server;
 pub mod socket;
+pub mod stop;
 pub mod stream;
 pub mod summary;
 pub mod target;

@@ -21,7 +21,6 @@ pub use options::{AcceptOptions, Hold};
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
@@ -153,7 +152,7 @@ impl Bench {
         };
         found.push(self.measure(out, &subject, self.options.hold)?);
         drop(subject);
-        if self.options.floor && !self.options.stop.load(Ordering::Relaxed) {
+        if self.options.floor && !self.options.stop.is_wished() {
             let floor = subjects::floor(self)?;
             found.push(self.measure(out, &floor, None)?);
         }

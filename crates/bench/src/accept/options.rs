@@ -1,13 +1,12 @@
 //! What can be asked of `bench accept`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::error::BenchError;
 use crate::network::NetworkOptions;
 use crate::report::json::Build;
+use crate::stop::Stop;
 use crate::stream::address::Address;
 
 /// Everything that can be asked of the bench.
@@ -35,7 +34,7 @@ pub struct AcceptOptions {
     pub network: NetworkOptions,
     pub json: Option<PathBuf>,
     /// Set from outside to end the bench in good order, with what it has found.
-    pub stop: Arc<AtomicBool>,
+    pub stop: Stop,
 }
 
 /// How long connections are held after all.
@@ -63,7 +62,7 @@ impl Default for AcceptOptions {
             floor: false,
             network: NetworkOptions::default(),
             json: None,
-            stop: Arc::default(),
+            stop: Stop::default(),
         }
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn print(out: &mut impl Write, bench: &Bench, all: &[Found]) -> io::R
         ),
     ];
     for (what, goal, reached) in goals {
-        if let Some(verdict) = verdict(what, goal, reached) {
+        if let Some(verdict) = verdict(what, goal, reached, 0.0) {
             writeln!(out, "  goal: {verdict}")?;
         }
     }

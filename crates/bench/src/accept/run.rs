@@ -110,7 +110,10 @@ impl Run<'_> {
                 said = thousand;
             }
         }
-        writeln!(out, "All connections in progress")?;
+        match self.found.created < options.connections {
+            true => writeln!(out, "Interrupted: no more connections")?,
+            false => writeln!(out, "All connections in progress")?,
+        }
         let mut latencies = Latencies::default();
         let mut last_ns = begun_ns;
         let mut failures = Vec::new();
@@ -130,9 +133,13 @@ impl Run<'_> {
         self.found.failed = self.found.created.saturating_sub(self.found.established);
         self.found.elapsed_ms = (last_ns - begun_ns) as f64 / 1e6;
         self.found.connect_us = latencies.summary();
+        let which = match self.found.created < options.connections {
+            true => "These",
+            false => "All",
+        };
         writeln!(
             out,
-            "All connections complete in {:.0}ms",
+            "{which} connections complete in {:.0}ms",
             self.found.elapsed_ms
         )?;
         writeln!(
@@ -261,7 +268,7 @@ impl Run<'_> {
     }
 
     fn stopped(&self) -> bool {
-        self.bench.options.stop.load(Ordering::Relaxed)
+        self.bench.options.stop.is_wished()
     }
 }
 

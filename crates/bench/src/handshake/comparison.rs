@@ -20,6 +20,7 @@ use crate::place::Place;
 use crate::placement::{Cores, Placement, allowed_cores, bind_this_thread};
 use crate::report::json::{Build, Frame, Row, write};
 use crate::report::table::{UNKNOWN, known, spread, table};
+use crate::stop::Stop;
 
 /// What can be asked of any comparison.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +35,8 @@ pub struct ComparisonOptions {
     pub runs: usize,
     pub json: Option<PathBuf>,
     pub network: NetworkOptions,
+    /// Ends the run after the round that it is in.
+    pub stop: Stop,
 }
 
 /// A bench that compares servers.
@@ -127,9 +130,6 @@ struct Bench<'a, I> {
     progress: ProgressBar,
 }
 
-/// With more of the machine at work for somebody else, a figure says more about that.
-const FOREIGN_BUSY_CORES_MAX: f64 = 0.25;
-
 /// Below this share of its core a server was not what held the rate back.
 const BUSY: f64 = 0.9;
 
@@ -171,6 +171,9 @@ impl<'a, I: Instrument> Bench<'a, I> {
 
     fn measure(&self, servers: &Servers, sections: &mut Vec<Section>) -> Result<(), BenchError> {
         for placement in &self.placements {
+            if self.options.stop.is_wished() {
+                break;
+            }
             let cores = placement
                 .cores(&self.allowed, 1, 2)
                 .ok_or_else(|| BenchError::Options(format!("{placement} needs two cores")))?;
@@ -187,6 +190,9 @@ impl<'a, I: Instrument> Bench<'a, I> {
                 .map(|server| Series::new(server.name.clone()))
                 .collect();
             for at in 0..self.options.runs {
+                if self.options.stop.is_wished() {
+                    break;
+                }
                 for (server, series) in servers.servers.iter().zip(&mut series) {
                     self.announce(*placement, &server.name, at);
                     let round = self.instrument.round(&stage, server);
@@ -340,12 +346,8 @@ impl Section {
         let crowd = crowd.fold(0.0, f64::max);
         for (what, figure, goal) in I::GOALS {
             let reached = subject.over(floor, figure).map(|ratio| ratio.median);
-            let Some(line) = verdict(what, *goal, reached) else {
-                continue;
-            };
-            match crowd > FOREIGN_BUSY_CORES_MAX {
-                true => writeln!(out, "  goal, not judged (the machine was busy): {line}")?,
-                false => writeln!(out, "  goal: {line}")?,
+            if let Some(verdict) = verdict(what, *goal, reached, crowd) {
+                writeln!(out, "  goal: {verdict}")?;
             }
         }
         Ok(())

@@ -20,6 +20,7 @@ use crate::network::{Network, NetworkOptions};
 use crate::placement::{allowed_cores, bind_this_thread};
 use crate::report::json::{Build, Frame, write};
 use crate::report::table::{UNKNOWN, known, spread, table, thousands};
+use crate::stop::Stop;
 
 /// What can be asked of it.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ pub struct ScalingOptions {
     pub warm_up: u64,
     pub runs: usize,
     pub json: Option<PathBuf>,
+    /// Ends the bench after the run that it is in.
+    pub stop: Stop,
     pub network: NetworkOptions,
 }
 
@@ -81,7 +84,7 @@ pub fn scaling(options: &ScalingOptions) -> Result<bool, BenchError> {
             measured = measure(options, &allowed, &mut line);
         }
         lines.push(line);
-        if measured.is_err() {
+        if measured.is_err() || options.stop.is_wished() {
             break;
         }
     }
@@ -150,6 +153,9 @@ fn measure(options: &ScalingOptions, allowed: &[usize], line: &mut Line) -> Resu
     };
     progress.enable_steady_tick(Duration::from_millis(200));
     for at in 0..=options.runs {
+        if options.stop.is_wished() {
+            break;
+        }
         let (load, what) = match at {
             0 => (&warm_up, "warm-up".to_owned()),
             at => (&options.run, format!("run {at}/{}", options.runs)),

@@ -11,7 +11,7 @@ use super::options::{PubSubOptions, Work};
 use super::profiles::Profile;
 use super::round::{BUSY, CPU_PER_EVENT, EVENTS_PER_S, P50, P99, Round};
 use super::search::{Bounds, search};
-use super::stage::{Load, Rate, Setup, Stage, is_stopped};
+use super::stage::{Load, Rate, Setup, Stage};
 use super::subjects::{FLOOR, Subject, Subjects};
 use crate::case::Case;
 use crate::error::BenchError;
@@ -233,7 +233,7 @@ pub(super) fn hold(
     let mut last_rates = vec![None; contestants.len()];
     'rounds: for at in 0..options.runs() {
         for (which, contestant) in contestants.iter_mut().enumerate() {
-            if is_stopped(&options.stop) {
+            if options.stop.is_wished() {
                 break 'rounds;
             }
             let name = &contestant.subject.name;
@@ -262,7 +262,7 @@ pub(super) fn hold(
                 _ => one(bench, contestant, &terms.load, &mut lines).and_then(Round::into_result),
             };
             // A round that was cut short before anything was found is none.
-            if !(is_stopped(&options.stop) && round.is_err()) {
+            if !(options.stop.is_wished() && round.is_err()) {
                 contest.series[which].push(round);
             }
             bench.progress.inc(1);
@@ -274,7 +274,7 @@ pub(super) fn hold(
         }
     }
     bind_this_thread(&bench.allowed)?;
-    if is_stopped(&options.stop) {
+    if options.stop.is_wished() {
         // Whose turn never came has nothing to answer for.
         contest.series.retain(|series| !series.rounds.is_empty());
     }
@@ -413,7 +413,7 @@ fn highest(
     let mut broken = None;
     let mut busy_when_failed = None;
     let bounds = search(start, |hz| {
-        if is_stopped(&bench.options.stop) || broken.is_some() {
+        if bench.options.stop.is_wished() || broken.is_some() {
             return None;
         }
         let load = Load {
@@ -436,7 +436,7 @@ fn highest(
             }
         })
     });
-    if is_stopped(&bench.options.stop) {
+    if bench.options.stop.is_wished() {
         return Err("interrupted".to_owned());
     }
     let name = &contestant.subject.name;

@@ -5,14 +5,11 @@ use super::contest::{Contest, MAX_EVENTS_PER_S};
 use super::round::{CPU_PER_EVENT, FOREIGN_BUSY, P50, P99};
 use super::stage::Rate;
 use crate::case::{Case, Socket, Transport};
-use crate::figures::{Goal, Series, verdict};
+use crate::figures::{FOREIGN_BUSY_CORES_MAX, Goal, Series, verdict};
 use crate::placement::Placement;
 use crate::report::table::number;
 
 use crosstie_wamp::Serializer;
-
-/// With more of the machine at work for somebody else, a figure says more about that.
-const FOREIGN_BUSY_CORES_MAX: f64 = 0.25;
 
 /// Goals are set for this many subscribers.
 const CLIENTS: usize = 500;
@@ -57,8 +54,9 @@ pub(super) fn goals(contest: &Contest) -> Vec<String> {
         return Vec::new();
     }
     let reached = contest.over_floor(router, MAX_EVENTS_PER_S);
+    let foreign = foreign_busy_cores(&contest.series);
     let what = "highest rate ÷ floor's";
-    let mut goals = Vec::from_iter(verdict(what, Goal::AtLeast(1.5), reached));
+    let mut goals = Vec::from_iter(verdict(what, Goal::AtLeast(1.5), reached, foreign));
     if goals.is_empty() {
         let saturated = matches!(terms.load.rate, Rate::Saturated { .. });
         let goal = Goal::AtMost(cpu_us_max(pair, saturated));
@@ -66,26 +64,16 @@ pub(super) fn goals(contest: &Contest) -> Vec<String> {
             true => "router CPU µs/event, saturated",
             false => "router CPU µs/event",
         };
-        goals.extend(verdict(what, goal, router.median(CPU_PER_EVENT)));
-    }
-    if is_crowded(&contest.series) {
-        goals.iter_mut().for_each(not_judged);
+        goals.extend(verdict(what, goal, router.median(CPU_PER_EVENT), foreign));
     }
     goals
 }
 
-/// Takes the verdict out of a goal's line.
-fn not_judged(goal: &mut String) {
-    let end = goal.rfind(", ").unwrap_or(goal.len());
-    goal.truncate(end);
-    goal.push_str(", not judged: something else was busy here");
-}
-
-fn is_crowded(series: &[Series]) -> bool {
-    series
+fn foreign_busy_cores(series: &[Series]) -> f64 {
+    let medians = series
         .iter()
-        .filter_map(|series| series.median(FOREIGN_BUSY))
-        .any(|busy| busy > FOREIGN_BUSY_CORES_MAX)
+        .filter_map(|series| series.median(FOREIGN_BUSY));
+    medians.fold(0.0, f64::max)
 }
 
 /// Verdicts about all profiles together.
@@ -101,8 +89,15 @@ pub(super) fn profile_goals(contests: &[&Contest]) -> Vec<String> {
     }
     let whole = contests.iter().filter(|one| one.series[0].is_valid());
     let (whole, all) = (whole.count(), contests.len());
-    let outcome = if whole == all { "met" } else { "missed" };
-    let mut goals = vec![format!("nothing lost: {whole} of {all} results, {outcome}")];
+    let crowd = contests.iter().map(|one| foreign_busy_cores(&one.series));
+    let is_crowded = crowd.fold(0.0, f64::max) > FOREIGN_BUSY_CORES_MAX;
+    let outcome = |met: bool| match met {
+        _ if is_crowded => "not judged: something else was busy here",
+        true => "met",
+        false => "missed",
+    };
+    let lost = outcome(whole == all);
+    let mut goals = vec![format!("nothing lost: {whole} of {all} results, {lost}")];
     for (what, name, most) in [("p50 ÷ floor", P50, 1.5), ("p99 ÷ floor", P99, 2.0)] {
         let ratios: Vec<(f64, usize)> = contests
             .iter()
@@ -116,15 +111,12 @@ pub(super) fn profile_goals(contests: &[&Contest]) -> Vec<String> {
         let Some((worst, result)) = worst else {
             continue;
         };
-        let outcome = if met == all { "met" } else { "missed" };
+        let outcome = outcome(met == all);
         goals.push(format!(
             "{what} ≤ {}: {met} of {all} results, the largest {} (result {result}), {outcome}",
             number(most),
             number(*worst),
         ));
-    }
-    if contests.iter().any(|contest| is_crowded(&contest.series)) {
-        goals.iter_mut().for_each(not_judged);
     }
     goals
 }

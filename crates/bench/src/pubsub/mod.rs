@@ -37,7 +37,6 @@ mod subscribers;
 pub(crate) mod worker;
 
 pub use options::{PubSubOptions, Work};
-pub use stage::Stop;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -156,7 +155,7 @@ impl Bench {
         let runs = all.len() * self.options.runs() * (1 + others);
         self.progress.set_length(runs as u64);
         for terms in all {
-            if stage::is_stopped(&self.options.stop) {
+            if self.options.stop.is_wished() {
                 break;
             }
             contests.push(contest::hold(self, subjects, terms)?);

@@ -6,7 +6,6 @@ use std::time::Duration;
 use crosstie_wamp::Serializer;
 
 use super::profiles::PROFILES;
-use super::stage::Stop;
 use crate::case::{self, Case, Socket, Transport};
 use crate::error::BenchError;
 use crate::holder::sessions_max;
@@ -14,6 +13,7 @@ use crate::network::NetworkOptions;
 use crate::peer::Peer;
 use crate::placement::Placement;
 use crate::report::json::Build;
+use crate::stop::Stop;
 use crate::target::Url;
 
 /// Everything that can be asked of the bench.

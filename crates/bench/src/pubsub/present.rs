@@ -18,10 +18,13 @@ pub(super) fn print(out: &mut impl Write, bench: &Bench, contests: &[Contest]) -
     if let Some(network) = bench.network.description() {
         writeln!(out, "Network: {network}")?;
     }
+    let latency = match options.work {
+        Work::Saturate { .. } => "a latency is the publisher's own, from its write",
+        _ => "a latency lasts from the instant at which its batch should have been published",
+    };
     writeln!(
         out,
-        "Router: {} thread{}; a latency lasts from the instant at which its batch should have been \
-         published to the read that brought the event; {} round{}, medians",
+        "Router: {} thread{}; {latency} to the read that brought the event; {} round{}, medians",
         options.router_threads,
         if options.router_threads == 1 { "" } else { "s" },
         options.runs(),

@@ -4,8 +4,6 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::hub::Hub;
@@ -19,6 +17,7 @@ use crate::accounting::{Memory, Usage};
 use crate::crew::Crew;
 use crate::drive::monotonic_ns;
 use crate::place::Place;
+use crate::stop::Stop;
 
 /// What drives a subject.
 #[derive(Clone, Debug)]
@@ -110,13 +109,6 @@ pub(super) trait Watcher {
     fn second(&mut self, second: Second);
 }
 
-/// Set from outside when the run is to end.
-pub type Stop = Arc<AtomicBool>;
-
-pub(super) fn is_stopped(stop: &Stop) -> bool {
-    stop.load(Ordering::Relaxed)
-}
-
 /// How long a process may be silent while it connects or finishes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -194,7 +186,7 @@ impl Stage {
         let mut sessions = vec![0; self.groups.max(1)];
         let mut deadline = Instant::now() + PATIENCE;
         while count > 0 {
-            if is_stopped(stop) {
+            if stop.is_wished() {
                 return Err("interrupted while it was connecting".to_owned());
             }
             match self.crew.next(deadline.min(Instant::now() + STOP_AFTER)) {
@@ -258,7 +250,7 @@ impl Stage {
         run.listen(&self.crew, instant_at(schedule.window_end_ns), stop)?;
         let used = Usage::now(subject, &drivers).since(&before);
         let memory = Memory::of(subject).ok();
-        if is_stopped(stop) {
+        if stop.is_wished() {
             self.crew.tell(self.groups, &Instruction::Stop);
         }
         let made = self.await_made(&mut run)?;
@@ -326,7 +318,7 @@ impl Run<'_> {
             let made = run.made.as_ref();
             made.is_some_and(|made| made.broken.is_some())
         };
-        while !is_stopped(stop) && !broken(self) && Instant::now() < until {
+        while !stop.is_wished() && !broken(self) && Instant::now() < until {
             self.take_one(crew, until.min(Instant::now() + STOP_AFTER))?;
         }
         Ok(())

@@ -63,6 +63,9 @@ pub fn rpc(options: RpcOptions) -> Result<RpcReport, BenchError> {
     let mut sections = Vec::new();
     for placement in &bench.placements {
         for case in &bench.cases {
+            if bench.options.stop.is_wished() {
+                break;
+            }
             sections.push(bench.measure(*case, *placement, &mut subjects)?);
         }
     }
@@ -157,6 +160,9 @@ impl Bench {
             .collect();
         let mut floor = Measured::new("floor", capacity);
         for at in 0..options.runs {
+            if options.stop.is_wished() {
+                break;
+            }
             for (subject, measured) in present.iter().zip(&mut measured) {
                 let shown = (!subject.is_peer).then(|| case.document_prefix());
                 let round = self.round(subject, &cores, &format!("{case} {placement}"), at, shown);

@@ -10,6 +10,7 @@ use crate::network::NetworkOptions;
 use crate::peer::Peer;
 use crate::placement::Placement;
 use crate::report::json::Build;
+use crate::stop::Stop;
 use crate::target::Url;
 
 /// Everything that can be asked of the bench.
@@ -45,6 +46,8 @@ pub struct RpcOptions {
     pub serializer: Option<Serializer>,
     pub peers: Vec<Peer>,
     pub json: Option<PathBuf>,
+    /// Ends the run after the round that it is in.
+    pub stop: Stop,
     /// Starts the router with its busy-poll option.
     pub spin: bool,
     pub router_threads: usize,
@@ -71,6 +74,7 @@ impl Default for RpcOptions {
             serializer: None,
             peers: Vec::new(),
             json: None,
+            stop: Stop::default(),
             spin: false,
             router_threads: 1,
             network: NetworkOptions::default(),

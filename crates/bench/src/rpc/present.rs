@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::Bench;
 use super::section::Section;
 use crate::document;
+use crate::figures::FOREIGN_BUSY_CORES_MAX;
 use crate::goals::{Reached, Setting, verdicts};
 use crate::report::table::{UNKNOWN, known, number, octets, spread, table, thousands};
 use crate::round::Metrics;
@@ -139,9 +140,6 @@ fn drivers(measured: &Measured) -> String {
         median(|m| m.foreign_busy_cores),
     )
 }
-
-/// With more of the machine at work for somebody else, a figure says more about that.
-const FOREIGN_BUSY_CORES_MAX: f64 = 0.25;
 
 fn print_comparisons(out: &mut impl Write, bench: &Bench, section: &Section) -> io::Result<()> {
     let Some(router) = section.measured.first() else {

@@ -5,12 +5,13 @@ use crate::case::Socket;
 use crate::figures::{Goal, Series, verdict};
 use crate::placement::Placement;
 
-/// Lines about the goals of a case, met or missed.
+/// Lines about the goals of a case, on a machine that was so busy with something else.
 pub(super) fn verdicts(
     case: &Case,
     placement: Placement,
     own: &Series,
     others: &[Series],
+    foreign_busy_cores: f64,
 ) -> Vec<String> {
     // Where the scheduler places, a figure flips with the machine's load: no goal's basis.
     if placement == Placement::Free {
@@ -30,9 +31,10 @@ pub(super) fn verdicts(
         (Test::Stream, Mode::Echo) => &[("÷ floor", "floor", 0.95)],
         _ => &[],
     };
-    let verdicts = goals
-        .iter()
-        .filter_map(|(what, subject, goal)| verdict(what, Goal::AtLeast(*goal), over(subject)));
+    let verdicts = goals.iter().filter_map(|(what, subject, goal)| {
+        let goal = Goal::AtLeast(*goal);
+        verdict(what, goal, over(subject), foreign_busy_cores)
+    });
     verdicts.collect()
 }
 

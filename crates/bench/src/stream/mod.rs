@@ -174,6 +174,9 @@ impl Bench {
             .map(|subject| Series::new(&subject.name))
             .collect();
         for at in 0..self.options.runs {
+            if self.options.stop.is_wished() {
+                break;
+            }
             for (subject, series) in subjects.iter().zip(&mut measured) {
                 // A round that failed is a failed run, and a server that hangs hangs again.
                 if series.rounds.iter().all(Result::is_ok) {

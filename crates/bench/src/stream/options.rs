@@ -9,6 +9,7 @@ use crate::error::BenchError;
 use crate::network::NetworkOptions;
 use crate::placement::Placement;
 use crate::report::json::Build;
+use crate::stop::Stop;
 
 /// Everything that can be asked of the bench.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub struct StreamOptions {
     pub netserver: bool,
     pub network: NetworkOptions,
     pub json: Option<PathBuf>,
+    /// Ends the run after the round that it is in.
+    pub stop: Stop,
 }
 
 impl Default for StreamOptions {
@@ -61,6 +64,7 @@ impl Default for StreamOptions {
             netserver: false,
             network: NetworkOptions::default(),
             json: None,
+            stop: Stop::default(),
         }
     }
 }

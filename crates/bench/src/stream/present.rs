@@ -210,9 +210,6 @@ fn nanoseconds(value: f64) -> String {
     format!("{value:.3}")
 }
 
-/// With more of the machine at work for somebody else, a figure says more about that.
-const FOREIGN_BUSY_CORES_MAX: f64 = 0.25;
-
 fn print_comparisons(out: &mut impl Write, bench: &Bench, section: &Section) -> io::Result<()> {
     let Some((own, others)) = section.measured.split_first() else {
         return Ok(());
@@ -257,11 +254,8 @@ fn print_comparisons(out: &mut impl Write, bench: &Bench, section: &Section) -> 
     if own.subject != "crosstie" || bench.network.description().is_some() {
         return Ok(());
     }
-    for verdict in verdicts(case, section.placement, own, others) {
-        match crowd > FOREIGN_BUSY_CORES_MAX {
-            true => writeln!(out, "  goal: {verdict}, but something else was busy here")?,
-            false => writeln!(out, "  goal: {verdict}")?,
-        }
+    for verdict in verdicts(case, section.placement, own, others, crowd) {
+        writeln!(out, "  goal: {verdict}")?;
     }
     Ok(())
 }

@@ -2,16 +2,14 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crosstie_bench::accept::{AcceptOptions, Hold, accept};
 use crosstie_bench::stream::address::Address;
 
+use super::build;
 use super::network::NetworkArguments;
-use super::{build, counts};
-use crate::signals::Signals;
+use super::stop::{ended, stop_at_a_signal};
 use crate::wamp_arguments::duration;
 
 /// Starts a testee of several processes, and as many clients with addresses of their own.
@@ -56,7 +54,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     network: NetworkArguments,
     /// Write what was found to this file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = super::results_file)]
     json: Option<PathBuf>,
 }
 
@@ -64,8 +62,7 @@ pub(crate) struct Arguments {
 const UNTIL_RETURN: &str = "return";
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let stop = Arc::new(AtomicBool::new(false));
-    stop_at_a_signal(Arc::clone(&stop))?;
+    let stop = stop_at_a_signal()?;
     let options = AcceptOptions {
         build: build(),
         connections: arguments.connections,
@@ -80,30 +77,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         floor: arguments.floor,
         network: arguments.network.options(),
         json: arguments.json,
-        stop,
+        stop: stop.clone(),
         ..AcceptOptions::default()
     };
-    Ok(counts(accept(options)?.is_valid()))
-}
-
-/// The first signal ends the bench in good order, the second one at once.
-fn stop_at_a_signal(stop: Arc<AtomicBool>) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let mut signals = {
-        let _context = runtime.enter();
-        Signals::catch()?
-    };
-    std::thread::spawn(move || {
-        runtime.block_on(async {
-            signals.next().await;
-            stop.store(true, Ordering::Relaxed);
-            signals.next().await;
-        });
-        std::process::exit(130);
-    });
-    Ok(())
+    Ok(ended(&stop, accept(options)?.is_valid()))
 }
 
 fn hold(text: &str) -> anyhow::Result<Hold> {

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use crosstie_bench::echo::{EchoOptions, Shape, echo};
 use crosstie_bench::target::Url;
 
-use super::counts;
 use super::handshake::ComparisonArguments;
+use super::stop::{ended, stop_at_a_signal};
 
 /// Our testee, the smallest server that can answer, and peers take turns; every echo is checked.
 #[derive(clap::Args)]
@@ -36,7 +36,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let mut comparison = arguments.comparison.options();
+    let stop = stop_at_a_signal()?;
+    let mut comparison = arguments.comparison.options(stop.clone());
     comparison.servers.url = comparison.servers.url.or(arguments.server);
     let options = EchoOptions {
         comparison,
@@ -50,5 +51,5 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         warm_up_seconds: 0.2,
         timeout_s: arguments.timeout,
     };
-    Ok(counts(echo(&options)?))
+    Ok(ended(&stop, echo(&options)?))
 }

@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 1, value_name = "N")]
     router_threads: usize,
     /// Write every round to this file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = super::results_file)]
     json: Option<PathBuf>,
 }
 

@@ -10,9 +10,11 @@ use crosstie_bench::handshake::{
 };
 use crosstie_bench::peer::autobahn::EchoPeer;
 use crosstie_bench::placement::Placement;
+use crosstie_bench::stop::Stop;
 use crosstie_bench::target::Url;
 
 use super::network::NetworkArguments;
+use super::stop::{ended, stop_at_a_signal};
 use super::{build, counts};
 
 /// With wsperf's five arguments: one run against any WebSocket server, its log on standard output
@@ -85,7 +87,7 @@ pub(crate) struct ComparisonArguments {
     /// same-core, split or free; may be repeated [default: same-core and split].
     #[arg(long = "placement", value_name = "PLACEMENT")]
     placements: Vec<Placement>,
-    /// Rounds, in each of which the servers take turns [default: 5; of --scaling: 3].
+    /// Rounds, in each of which the servers take turns [default: 5; of a scaling table: 3].
     #[arg(long)]
     runs: Option<usize>,
     /// Somebody else's server in place of our testee: ws://HOST:PORT.
@@ -101,14 +103,14 @@ pub(crate) struct ComparisonArguments {
     #[arg(long, value_name = "FILE", requires = "peers")]
     peer_python: Option<PathBuf>,
     /// Write every round to this file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = super::results_file)]
     json: Option<PathBuf>,
     #[command(flatten)]
     network: NetworkArguments,
 }
 
 impl ComparisonArguments {
-    pub(crate) fn options(self) -> ComparisonOptions {
+    pub(crate) fn options(self, stop: Stop) -> ComparisonOptions {
         ComparisonOptions {
             build: build(),
             executable: None,
@@ -122,6 +124,7 @@ impl ComparisonArguments {
             runs: self.runs.unwrap_or(5),
             json: self.json,
             network: self.network.options(),
+            stop,
         }
     }
 }
@@ -150,6 +153,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         return Ok(counts(against(&AgainstOptions { url, run, output })?));
     }
     let comparison = arguments.comparison;
+    let stop = stop_at_a_signal()?;
     if !arguments.scaling.is_empty() {
         let (threads, low, high) = DOCUMENT;
         let options = ScalingOptions {
@@ -168,16 +172,17 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             runs: comparison.runs.unwrap_or(3),
             json: comparison.json,
             network: comparison.network.options(),
+            stop: stop.clone(),
         };
-        return Ok(counts(scaling(&options)?));
+        return Ok(ended(&stop, scaling(&options)?));
     }
     let options = CompareOptions {
-        comparison: comparison.options(),
+        comparison: comparison.options(stop.clone()),
         seconds: arguments.seconds,
         warm_up_seconds: 0.2,
         low: arguments.in_flight.div_ceil(2),
         high: arguments.in_flight,
         timeout_s,
     };
-    Ok(counts(compare(&options)?))
+    Ok(ended(&stop, compare(&options)?))
 }

@@ -1,5 +1,7 @@
 //! `crosstie bench …`: the instruments.
 
+use std::fs::OpenOptions;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -13,6 +15,7 @@ mod handshake;
 mod network;
 mod pubsub;
 mod rpc;
+mod stop;
 mod stream;
 
 #[derive(Subcommand)]
@@ -54,6 +57,15 @@ fn counts(valid: bool) -> ExitCode {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
+    }
+}
+
+/// A file for results: that it cannot be written is better known before they are measured.
+fn results_file(path: &str) -> Result<PathBuf, String> {
+    let opened = OpenOptions::new().create(true).append(true).open(path);
+    match opened {
+        Ok(_) => Ok(path.into()),
+        Err(e) => Err(format!("it cannot be written: {e}")),
     }
 }
 

@@ -2,20 +2,18 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
-use std::thread;
 use std::time::Duration;
 
 use crosstie_bench::case::Case;
 use crosstie_bench::peer::Peer;
 use crosstie_bench::placement::Placement;
-use crosstie_bench::pubsub::{PubSubOptions, Stop, Work, pubsub};
+use crosstie_bench::pubsub::{PubSubOptions, Work, pubsub};
 use crosstie_bench::target::Url;
 use crosstie_wamp::Serializer;
 
 use super::network::NetworkArguments;
+use super::stop::{ended, stop_at_a_signal};
 use super::{build, counts};
-use crate::signals::Signals;
 
 /// Starts a router, subscribers and a publisher, and the floor of a fan-out beside them.
 ///
@@ -104,7 +102,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 1, value_name = "N")]
     router_threads: usize,
     /// Write every round to this file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = super::results_file)]
     json: Option<PathBuf>,
     #[command(flatten)]
     network: NetworkArguments,
@@ -123,8 +121,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         },
         (None, false, false) => Work::Load,
     };
-    let stop = Stop::default();
-    stop_on_signal(stop.clone())?;
+    let stop = stop_at_a_signal()?;
+    // Its own load, like the document's client, may run until the user has seen enough.
+    let is_one_load = work == Work::Load;
     let report = pubsub(PubSubOptions {
         build: build(),
         work,
@@ -149,30 +148,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         json: arguments.json,
         router_threads: arguments.router_threads,
         network: arguments.network.options(),
-        stop,
+        stop: stop.clone(),
         ..PubSubOptions::default()
     })?;
-    Ok(counts(report.is_valid()))
-}
-
-/// The first signal ends the run in good order, a second one at once.
-fn stop_on_signal(stop: Stop) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let mut signals = {
-        let _context = runtime.enter();
-        Signals::catch()?
-    };
-    thread::spawn(move || {
-        runtime.block_on(async {
-            signals.next().await;
-            stop.store(true, Ordering::Relaxed);
-            signals.next().await;
-            std::process::exit(130);
-        });
-    });
-    Ok(())
+    Ok(match is_one_load {
+        true => counts(report.is_valid()),
+        false => ended(&stop, report.is_valid()),
+    })
 }
 
 fn results(text: &str) -> Result<Results, String> {

@@ -10,8 +10,9 @@ use crosstie_bench::rpc::{RpcOptions, rpc};
 use crosstie_bench::target::Url;
 use crosstie_wamp::Serializer;
 
+use super::build;
 use super::network::NetworkArguments;
-use super::{build, counts};
+use super::stop::{ended, stop_at_a_signal};
 
 /// Starts a router, and callers and callees as processes of their own.
 #[derive(clap::Args)]
@@ -57,7 +58,7 @@ pub(crate) struct Arguments {
     #[arg(long = "peer", value_name = "PEER")]
     peers: Vec<Peer>,
     /// Write every round to this file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = super::results_file)]
     json: Option<PathBuf>,
     /// Start the router with its busy-poll option.
     #[arg(long)]
@@ -70,7 +71,12 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    Ok(counts(rpc(arguments.into())?.is_valid()))
+    let stop = stop_at_a_signal()?;
+    let options = RpcOptions {
+        stop: stop.clone(),
+        ..arguments.into()
+    };
+    Ok(ended(&stop, rpc(options)?.is_valid()))
 }
 
 impl From<Arguments> for RpcOptions {

@@ -10,8 +10,9 @@ use crosstie_bench::stream::address::Address;
 use crosstie_bench::stream::case::{Mode, NamedTest};
 use crosstie_bench::stream::{StreamOptions, stream};
 
+use super::build;
 use super::network::NetworkArguments;
-use super::{build, counts};
+use super::stop::{ended, stop_at_a_signal};
 
 /// Starts a testee and the floor's servers, and drivers as processes of their own.
 #[derive(clap::Args)]
@@ -57,7 +58,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     network: NetworkArguments,
     /// Write every round to this file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = super::results_file)]
     json: Option<PathBuf>,
 }
 
@@ -73,6 +74,7 @@ enum Peer {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let stop = stop_at_a_signal()?;
     let options = StreamOptions {
         build: build(),
         tests: arguments.tests,
@@ -89,9 +91,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         netserver: arguments.peers.contains(&Peer::Netserver),
         network: arguments.network.options(),
         json: arguments.json,
+        stop: stop.clone(),
         ..StreamOptions::default()
     };
-    Ok(counts(stream(options)?.is_valid()))
+    Ok(ended(&stop, stream(options)?.is_valid()))
 }
 
 impl From<SocketKind> for Socket {
