@@ -6,7 +6,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
+use std::sync::mpsc;
 use std::task::Poll;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -242,6 +244,7 @@ async fn work_on(
         pin(index)?;
     }
     let worker = WorkerProcess::start(work.testee, socket).context("cannot start a worker")?;
+    let print = printer();
     let report = async {
         match work.interval {
             Some(interval) => worker.report(interval, print).await,
@@ -256,14 +259,27 @@ async fn work_on(
     Ok(ExitCode::SUCCESS)
 }
 
-/// One write for a block, so that those of several workers do not mix.
-fn print(block: &str) {
-    let mut stdout = std::io::stdout().lock();
-    // Nobody reads the statistics any more: that is no reason to end.
-    let _ = stdout
-        .write_all(block.as_bytes())
-        .and_then(|()| stdout.flush());
+/// Prints blocks from a thread of its own: while nobody reads them a worker still hears signals.
+fn printer() -> impl Fn(&str) {
+    let (sender, blocks) = mpsc::sync_channel::<String>(BLOCKS_MAX);
+    thread::spawn(move || {
+        for block in blocks {
+            let mut stdout = std::io::stdout().lock();
+            // One write for a block, so that those of several workers do not mix. That nobody
+            // reads the statistics any more is no reason to end.
+            let _ = stdout
+                .write_all(block.as_bytes())
+                .and_then(|()| stdout.flush());
+        }
+    });
+    move |block| {
+        // A reader that is far behind misses some.
+        let _ = sender.try_send(block.to_owned());
+    }
 }
+
+/// Blocks that wait for a slow reader.
+const BLOCKS_MAX: usize = 16;
 
 /// Stays on one of the cores that the process may use; threads that begin later stay there too.
 fn pin(index: usize) -> anyhow::Result<()> {
@@ -278,6 +294,9 @@ fn pin(index: usize) -> anyhow::Result<()> {
     rustix::thread::sched_setaffinity(None, &only)
         .with_context(|| format!("cannot stay on core {core}; --no-affinity does without"))
 }
+
+/// How long a worker may take to end when it is told to.
+const ENDING_MAX: Duration = Duration::from_secs(5);
 
 /// Binds, starts the workers, and ends with them.
 async fn lead(
@@ -315,7 +334,12 @@ async fn lead(
         }
     }
     for worker in &mut workers {
-        worker.wait().await.context("cannot wait for a worker")?;
+        if tokio::time::timeout(ENDING_MAX, worker.wait())
+            .await
+            .is_err()
+        {
+            worker.kill().await.context("cannot end a worker")?;
+        }
     }
     match ended {
         None => Ok(ExitCode::SUCCESS),

@@ -75,7 +75,7 @@ impl Router {
 
     /// Counts a conversation in; returns how many connections there were before.
     pub(crate) fn count_in(&self) -> usize {
-        self.conversations.fetch_add(1, Ordering::Relaxed) + self.echoes()
+        self.conversations.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Counts a conversation out.

@@ -71,7 +71,8 @@ impl Chargen {
     pub(crate) async fn run(self) {
         let pattern = pattern();
         while self.connection.append_shared(&pattern).is_ok() {
-            self.connection.flush();
+            // No input ends here after which the thread would flush what was touched.
+            crosstie_transport::uncork();
             self.connection.sent().await;
             // Also a peer that takes all there is leaves the thread to others.
             tokio::task::yield_now().await;

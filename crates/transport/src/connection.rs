@@ -52,7 +52,8 @@ impl Connection {
         self
     }
 
-    /// Queues what `write` appends, to be sent when the current input has been handled.
+    /// Queues what `write` appends, to be sent when the current input has been handled. Whoever
+    /// appends without an input, or outside a pump, calls [`crate::uncork`] then.
     pub fn append<E>(
         self: &Arc<Self>,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
