@@ -155,28 +155,51 @@ pub enum Goal {
 /// What else kept the machine busy may be this much, or no goal is judged.
 pub const FOREIGN_BUSY_CORES_MAX: f64 = 0.25;
 
-/// One line about a goal: met, missed, or not judged because `foreign_busy_cores` of the machine
-/// did something else. Nothing where the figure is not known.
+/// Why goals about these subjects cannot be judged; nothing where they can. The figure that tells
+/// how busy the machine was with something else is `foreign_busy_cores`.
+pub fn unfit<'a>(subjects: impl IntoIterator<Item = &'a Series>) -> Option<&'static str> {
+    let mut unfit = None;
+    for series in subjects {
+        if !series.is_valid() {
+            return Some("a round does not count");
+        }
+        let foreign = series.median("foreign_busy_cores");
+        if foreign.is_some_and(|busy| busy > FOREIGN_BUSY_CORES_MAX) {
+            unfit = Some(CROWDED);
+        }
+    }
+    unfit
+}
+
+/// Something else than the subjects kept the machine busy.
+pub const CROWDED: &str = "something else was busy here";
+
+/// The rate is the driver's, not the subject's.
+pub const DRIVER_BOUND: &str = "driver-bound";
+
+/// One line about a goal: met, missed, or why it is not judged. Nothing where the figure is not
+/// known.
 pub fn verdict(
     what: &str,
     goal: Goal,
     reached: Option<f64>,
-    foreign_busy_cores: f64,
+    unfit: Option<&str>,
 ) -> Option<String> {
     let reached = reached?;
     let (sign, bound, met) = match goal {
         Goal::AtMost(bound) => ('≤', bound, reached <= bound),
         Goal::AtLeast(bound) => ('≥', bound, reached >= bound),
     };
-    let verdict = match met {
-        _ if foreign_busy_cores > FOREIGN_BUSY_CORES_MAX => {
-            "not judged: something else was busy here"
-        }
-        true => "met",
-        false => "missed",
+    let verdict = match unfit {
+        Some(why) => format!("not judged: {why}"),
+        None => outcome(met).to_owned(),
     };
     let (bound, reached) = (number(bound), number(reached));
     Some(format!("{what} {sign} {bound}: {reached}, {verdict}"))
+}
+
+fn outcome(met: bool) -> &'static str {
+    if met { "met" } else { "missed" }
 }
 
 #[cfg(test)]
@@ -225,15 +248,31 @@ mod tests {
     #[test]
     fn verdicts() {
         #[track_caller]
-        fn check(goal: Goal, reached: Option<f64>, foreign: f64, expected: Option<&str>) {
-            assert_eq!(verdict("x", goal, reached, foreign).as_deref(), expected);
+        fn check(goal: Goal, reached: Option<f64>, unfit: Option<&str>, expected: Option<&str>) {
+            assert_eq!(verdict("x", goal, reached, unfit).as_deref(), expected);
         }
         use Goal::{AtLeast, AtMost};
-        check(AtMost(1.2), Some(1.1), 0.1, Some("x ≤ 1.20: 1.10, met"));
-        check(AtMost(1.2), Some(1.3), 0.0, Some("x ≤ 1.20: 1.30, missed"));
-        check(AtLeast(0.95), Some(0.96), 0.0, Some("x ≥ 0.95: 0.96, met"));
-        let why = "x ≥ 0.95: 0.96, not judged: something else was busy here";
-        check(AtLeast(0.95), Some(0.96), 0.3, Some(why));
-        check(AtLeast(0.95), None, 0.0, None);
+        check(AtMost(1.2), Some(1.1), None, Some("x ≤ 1.20: 1.10, met"));
+        check(AtMost(1.2), Some(1.3), None, Some("x ≤ 1.20: 1.30, missed"));
+        check(AtLeast(0.95), Some(0.96), None, Some("x ≥ 0.95: 0.96, met"));
+        let why = "x ≥ 0.95: 0.96, not judged: driver-bound";
+        check(AtLeast(0.95), Some(0.96), Some(DRIVER_BOUND), Some(why));
+        check(AtLeast(0.95), None, None, None);
+    }
+
+    #[test]
+    fn goals_are_judged_on_whole_figures_of_an_idle_machine() {
+        #[track_caller]
+        fn check(foreign: f64, fails: bool, expected: Option<&str>) {
+            let mut one = Series::new("x");
+            one.push(Ok(Figures::new().with("foreign_busy_cores", foreign)));
+            if fails {
+                one.push(Err("1 lost".to_owned()));
+            }
+            assert_eq!(unfit([&one]), expected);
+        }
+        check(0.1, false, None);
+        check(0.3, false, Some(CROWDED));
+        check(0.3, true, Some("a round does not count"));
     }
 }

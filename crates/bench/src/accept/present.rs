@@ -85,6 +85,8 @@ pub(super) fn print(out: &mut impl Write, bench: &Bench, all: &[Found]) -> io::R
     if own.subject != "crosstie" {
         return Ok(());
     }
+    let is_whole = own.faults.is_empty() && own.created == bench.options.connections;
+    let unfit = (!is_whole).then_some("the run does not count");
     let elapsed_s = (own.failed == 0).then_some(own.elapsed_ms / 1e3);
     let goals = [
         ("failed", Goal::AtMost(0.0), Some(own.failed as f64)),
@@ -101,7 +103,7 @@ pub(super) fn print(out: &mut impl Write, bench: &Bench, all: &[Found]) -> io::R
         ),
     ];
     for (what, goal, reached) in goals {
-        if let Some(verdict) = verdict(what, goal, reached, 0.0) {
+        if let Some(verdict) = verdict(what, goal, reached, unfit) {
             writeln!(out, "  goal: {verdict}")?;
         }
     }

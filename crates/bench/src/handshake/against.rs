@@ -1,7 +1,7 @@
 //! `bench handshake URL …`: one run against any WebSocket server, as wsperf makes it. The log goes
 //! where it was asked for, and everything for people to standard error.
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -30,13 +30,22 @@ pub fn against(options: &AgainstOptions) -> Result<bool, BenchError> {
     let target =
         Target::new(&options.url).map_err(|error| BenchError::Options(error.to_string()))?;
     options.run.check()?;
-    // A file that cannot be written is better known before the run.
+    // A file that cannot be written is better known before the run; what it holds is kept until
+    // there is something to take its place.
     let file = match &options.output {
         None => None,
-        Some(path) => Some(File::create(path).map_err(|source| BenchError::Report {
-            path: path.clone(),
-            source,
-        })?),
+        Some(path) => {
+            let opened = OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(path);
+            let file = opened.map_err(|source| BenchError::Report {
+                path: path.clone(),
+                source,
+            });
+            Some(file?)
+        }
     };
     let patience = std::time::Duration::from_secs_f64(options.run.timeout_s);
     probe(&target, patience).map_err(|error| BenchError::Options(error.to_string()))?;
@@ -48,7 +57,10 @@ pub fn against(options: &AgainstOptions) -> Result<bool, BenchError> {
     let cpu = Cpu::now().since(before);
     progress.finish_and_clear();
     match file {
-        Some(file) => run.log.write(&mut BufWriter::new(file))?,
+        Some(file) => {
+            file.set_len(0)?;
+            run.log.write(&mut BufWriter::new(file))?;
+        }
         None => run.log.write(&mut BufWriter::new(io::stdout().lock()))?,
     }
     say(&mut io::stderr(), &target, options, &run, cpu)?;

@@ -12,7 +12,7 @@ use super::servers::{Server, Servers, ServersOptions, Site};
 use super::usage::{DRIVER_BUSY, FOREIGN_BUSY, SERVER_BUSY};
 use crate::directory;
 use crate::error::BenchError;
-use crate::figures::{Figures, Goal, Series, verdict};
+use crate::figures::{DRIVER_BOUND, Figures, Goal, Series, unfit, verdict};
 use crate::histogram::Latencies;
 use crate::machine::Machine;
 use crate::network::{Network, NetworkOptions};
@@ -321,7 +321,11 @@ impl Section {
                 false => known(series.median(column.figure), column.form),
             };
             // The first column is the rate.
-            if at == 0 && series.median(DRIVER_BOUND).is_some_and(|bound| bound > 0.5) {
+            if at == 0
+                && series
+                    .median(DRIVER_IS_BOUND)
+                    .is_some_and(|bound| bound > 0.5)
+            {
                 cell += "\ndriver-bound";
             }
             cells.push(cell);
@@ -342,11 +346,17 @@ impl Section {
         if subject.subject != "crosstie" || self.placement == Placement::Free {
             return Ok(());
         }
-        let crowd = self.series.iter().filter_map(|s| s.median(FOREIGN_BUSY));
-        let crowd = crowd.fold(0.0, f64::max);
+        let unfit = unfit([subject, floor]);
+        let is_bound = [subject, floor].iter().any(|series| {
+            series
+                .median(DRIVER_IS_BOUND)
+                .is_some_and(|bound| bound > 0.5)
+        });
         for (what, figure, goal) in I::GOALS {
             let reached = subject.over(floor, figure).map(|ratio| ratio.median);
-            if let Some(verdict) = verdict(what, *goal, reached, crowd) {
+            let is_rate = figure.ends_with("_per_s");
+            let unfit = unfit.or_else(|| (is_rate && is_bound).then_some(DRIVER_BOUND));
+            if let Some(verdict) = verdict(what, *goal, reached, unfit) {
                 writeln!(out, "  goal: {verdict}")?;
             }
         }
@@ -373,7 +383,7 @@ impl Section {
     }
 }
 
-const DRIVER_BOUND: &str = "driver_bound";
+const DRIVER_IS_BOUND: &str = "driver_bound";
 
 /// With whether something else than the server limited the rate. On one core for both it is that
 /// core which must be busy.
@@ -384,7 +394,7 @@ fn bound(figures: Figures, placement: Placement) -> Figures {
     if placement == Placement::SameCore {
         busy += figures.value(DRIVER_BUSY).unwrap_or(0.0);
     }
-    figures.with(DRIVER_BOUND, f64::from(u8::from(busy < BUSY)))
+    figures.with(DRIVER_IS_BOUND, f64::from(u8::from(busy < BUSY)))
 }
 
 /// The times of one kind, under names that begin with theirs.

@@ -2,10 +2,10 @@
 //! in the report as missed.
 
 use super::contest::{Contest, MAX_EVENTS_PER_S};
-use super::round::{CPU_PER_EVENT, FOREIGN_BUSY, P50, P99};
+use super::round::{CPU_PER_EVENT, P50, P99};
 use super::stage::Rate;
 use crate::case::{Case, Socket, Transport};
-use crate::figures::{FOREIGN_BUSY_CORES_MAX, Goal, Series, verdict};
+use crate::figures::{CROWDED, Goal, unfit, verdict};
 use crate::placement::Placement;
 use crate::report::table::number;
 
@@ -54,9 +54,9 @@ pub(super) fn goals(contest: &Contest) -> Vec<String> {
         return Vec::new();
     }
     let reached = contest.over_floor(router, MAX_EVENTS_PER_S);
-    let foreign = foreign_busy_cores(&contest.series);
+    let unfit = unfit(&contest.series);
     let what = "highest rate ÷ floor's";
-    let mut goals = Vec::from_iter(verdict(what, Goal::AtLeast(1.5), reached, foreign));
+    let mut goals = Vec::from_iter(verdict(what, Goal::AtLeast(1.5), reached, unfit));
     if goals.is_empty() {
         let saturated = matches!(terms.load.rate, Rate::Saturated { .. });
         let goal = Goal::AtMost(cpu_us_max(pair, saturated));
@@ -64,16 +64,9 @@ pub(super) fn goals(contest: &Contest) -> Vec<String> {
             true => "router CPU µs/event, saturated",
             false => "router CPU µs/event",
         };
-        goals.extend(verdict(what, goal, router.median(CPU_PER_EVENT), foreign));
+        goals.extend(verdict(what, goal, router.median(CPU_PER_EVENT), unfit));
     }
     goals
-}
-
-fn foreign_busy_cores(series: &[Series]) -> f64 {
-    let medians = series
-        .iter()
-        .filter_map(|series| series.median(FOREIGN_BUSY));
-    medians.fold(0.0, f64::max)
 }
 
 /// Verdicts about all profiles together.
@@ -89,8 +82,10 @@ pub(super) fn profile_goals(contests: &[&Contest]) -> Vec<String> {
     }
     let whole = contests.iter().filter(|one| one.series[0].is_valid());
     let (whole, all) = (whole.count(), contests.len());
-    let crowd = contests.iter().map(|one| foreign_busy_cores(&one.series));
-    let is_crowded = crowd.fold(0.0, f64::max) > FOREIGN_BUSY_CORES_MAX;
+    // That a round of a result does not count is itself what the first goal is about.
+    let is_crowded = contests
+        .iter()
+        .any(|one| unfit(&one.series) == Some(CROWDED));
     let outcome = |met: bool| match met {
         _ if is_crowded => "not judged: something else was busy here",
         true => "met",

@@ -2,16 +2,16 @@
 
 use super::case::{Case, Mode, Test};
 use crate::case::Socket;
-use crate::figures::{Goal, Series, verdict};
+use crate::figures::{DRIVER_BOUND, Goal, Series, unfit, verdict};
 use crate::placement::Placement;
 
-/// Lines about the goals of a case, on a machine that was so busy with something else.
+/// Lines about the goals of a case.
 pub(super) fn verdicts(
     case: &Case,
     placement: Placement,
     own: &Series,
     others: &[Series],
-    foreign_busy_cores: f64,
+    is_driver_bound: bool,
 ) -> Vec<String> {
     // Where the scheduler places, a figure flips with the machine's load: no goal's basis.
     if placement == Placement::Free {
@@ -33,7 +33,10 @@ pub(super) fn verdicts(
     };
     let verdicts = goals.iter().filter_map(|(what, subject, goal)| {
         let goal = Goal::AtLeast(*goal);
-        verdict(what, goal, over(subject), foreign_busy_cores)
+        let other = others.iter().find(|other| other.subject == *subject);
+        let unfit = unfit([own].into_iter().chain(other));
+        let unfit = unfit.or_else(|| is_driver_bound.then_some(DRIVER_BOUND));
+        verdict(what, goal, over(subject), unfit)
     });
     verdicts.collect()
 }

@@ -254,7 +254,11 @@ fn print_comparisons(out: &mut impl Write, bench: &Bench, section: &Section) -> 
     if own.subject != "crosstie" || bench.network.description().is_some() {
         return Ok(());
     }
-    for verdict in verdicts(case, section.placement, own, others, crowd) {
+    let is_bound = section.driver_bound(own)
+        || section
+            .floor()
+            .is_some_and(|floor| section.driver_bound(floor));
+    for verdict in verdicts(case, section.placement, own, others, is_bound) {
         writeln!(out, "  goal: {verdict}")?;
     }
     Ok(())
