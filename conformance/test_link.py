@@ -364,6 +364,27 @@ def test_a_silence_holds_everything_back(link):
         round_trip_s(client)
 
 
+@pytest.mark.parametrize(
+    "cut", ["octets=10,for=300ms", "octets=25,for=300ms"], ids=["the way up", "the way down"]
+)
+def test_what_a_cut_by_octets_held_back_comes_after_it(link, cut):
+    """Also where the sender has nothing more to say that would set the rest in motion."""
+    running = link("--cut", cut)
+    with running.connect() as client:
+        assert round_trip_s(client, b"0123456789abcdefghij") > 0
+    assert "1 cuts" in running.stop()
+
+
+def test_who_reads_during_a_silence_gets_the_rest_after_it(link, serve):
+    """Room that a receiver makes while nothing passes is told of only once."""
+    octets = pattern(16_000_000)
+    server = serve(lambda connection: connection.sendall(octets))
+    with link("--cut", "after=700ms,for=1s", server=server).connect() as client:
+        # Everything is full on the way when the silence begins, and stands still.
+        time.sleep(1)
+        assert client.receive(len(octets)) == octets
+
+
 def test_a_silence_without_end(link):
     with link("--cut", "octets=10,silence").connect() as client:
         client.send(b"0123456789")
@@ -399,6 +420,8 @@ def test_newcomers_are_refused_in_a_lasting_reset(link):
         (["--listen", "127.0.0.1:0", "--connect", "127.0.0.1:1", "--direction", "x"], "both"),
         (["--listen", "unix:///no/such/dir/x.sock", "--connect", "127.0.0.1:1"], "cannot listen"),
         (["--listen", "192.0.2.1:1", "--connect", "127.0.0.1:1"], "cannot listen"),
+        (["--listen", "127.0.0.1:9", "--connect", "127.0.0.1:9"], "leads back to --listen"),
+        (["--listen", "unix:///a.sock", "--connect", "unix:///a.sock"], "leads back to --listen"),
         (["--measure", "--messages", "0"], "more than nothing"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -10,6 +10,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::accounting::tasks;
 use crate::case::ParseError;
+use crate::error::BenchError;
 
 /// The three placements of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,6 +121,62 @@ pub fn bind_processes(processes: &[u32], cores: &[usize]) -> io::Result<()> {
     Ok(())
 }
 
+/// Processes that ran before the bench and go on after it. Dropping this gives every thread of
+/// them the cores back that it had, wherever the bench has moved it.
+#[derive(Debug, Default)]
+pub struct Moved {
+    processes: Vec<u32>,
+    /// The cores of each process's first thread.
+    affinities: Vec<(u32, Vec<usize>)>,
+    /// Those of each thread, as a server may bind them itself.
+    threads: Vec<(u32, Vec<usize>)>,
+}
+
+impl Moved {
+    /// Looks where they are now; `option` is what the user named them with.
+    pub fn find(processes: &[u32], option: &str) -> Result<Self, BenchError> {
+        let mut found = Self::default();
+        for process in processes {
+            let cores = affinity(*process).map_err(|error| {
+                BenchError::Options(format!(
+                    "{option} {process}: there is no such process to be looked at ({error})"
+                ))
+            })?;
+            found.processes.push(*process);
+            found.affinities.push((*process, cores));
+            for thread in tasks(*process)? {
+                // One that ends meanwhile has nothing to be given back.
+                if let Ok(cores) = affinity(thread) {
+                    found.threads.push((thread, cores));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    pub fn processes(&self) -> &[u32] {
+        &self.processes
+    }
+
+    pub fn bind(&self, cores: &[usize]) -> io::Result<()> {
+        bind_processes(&self.processes, cores)
+    }
+}
+
+impl Drop for Moved {
+    fn drop(&mut self) {
+        // They may have ended meanwhile; then there is nothing to give back.
+        for (process, cores) in &self.affinities {
+            // Threads that began in the meantime were born where the bench had put their parents.
+            let _ = bind_processes(&[*process], cores);
+        }
+        for (thread, cores) in &self.threads {
+            let thread = Pid::from_raw(thread.cast_signed());
+            let _ = sched_setaffinity(thread, &cpu_set(cores));
+        }
+    }
+}
+
 fn cpu_set(cores: &[usize]) -> CpuSet {
     let mut set = CpuSet::new();
     for core in cores {
@@ -162,5 +219,23 @@ mod tests {
         check(Placement::Split, &[5], 1, 1, None);
         check(Placement::Free, &[0, 1], 1, 1, Some((&[0, 1], &[0, 1])));
         check(Placement::SameCore, &[], 1, 1, None);
+    }
+
+    #[test]
+    fn who_was_moved_gets_its_cores_back() {
+        let before = allowed_cores().unwrap();
+        let mut sleeper = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let moved = Moved::find(&[sleeper.id()], "--pid").unwrap();
+        moved.bind(&before[..1]).unwrap();
+        assert_eq!(affinity(sleeper.id()).unwrap(), before[..1]);
+        drop(moved);
+        assert_eq!(affinity(sleeper.id()).unwrap(), before);
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        let gone = Moved::find(&[u32::MAX >> 1], "--pid").unwrap_err();
+        assert!(gone.to_string().starts_with("--pid 2147483647: "));
     }
 }

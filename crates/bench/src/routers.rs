@@ -10,7 +10,7 @@ use crate::case::Case;
 use crate::error::BenchError;
 use crate::network::Network;
 use crate::peer::{Peer, StartedPeer};
-use crate::placement::{affinity, bind_processes};
+use crate::placement::{Moved, bind_processes};
 use crate::router::{Router, RouterOptions};
 use crate::socket::Stream;
 use crate::target::{Target, Url};
@@ -94,7 +94,7 @@ impl Routers {
             routers.push(Reachable {
                 name: foreign.name(),
                 target: foreign.url.target(case, &foreign.realm),
-                processes: foreign.processes(),
+                processes: foreign.moved.processes().to_vec(),
                 is_peer: false,
             });
         }
@@ -129,7 +129,7 @@ impl Routers {
             });
         }
         let foreign = self.foreign.as_ref();
-        if foreign.is_some_and(|foreign| foreign.affinities.is_empty()) {
+        if foreign.is_some_and(|foreign| foreign.moved.processes().is_empty()) {
             notes.push(
                 "without --router-pid the router stays on the cores it has, and its processor \
                  time and memory are unknown"
@@ -166,8 +166,7 @@ impl Routers {
 struct Foreign {
     url: Url,
     realm: String,
-    /// Its processes and the cores that each had before.
-    affinities: Vec<(u32, Vec<usize>)>,
+    moved: Moved,
 }
 
 impl Foreign {
@@ -176,37 +175,15 @@ impl Foreign {
             let why = format!("nobody listens at {} ({error})", url.endpoint);
             return Err(BenchError::Options(why));
         }
-        let mut affinities = Vec::new();
-        for process in wanted.router_pids {
-            let cores = affinity(*process)
-                .map_err(|error| BenchError::Options(format!("--router-pid {process}: {error}")))?;
-            affinities.push((*process, cores));
-        }
         Ok(Self {
             url: url.clone(),
             realm: wanted.realm.to_owned(),
-            affinities,
+            moved: Moved::find(wanted.router_pids, "--router-pid")?,
         })
     }
 
     fn name(&self) -> String {
         let scheme = if self.url.websocket { "ws" } else { "rs" };
         format!("{scheme} {}", self.url.endpoint)
-    }
-
-    fn processes(&self) -> Vec<u32> {
-        self.affinities
-            .iter()
-            .map(|(process, _)| *process)
-            .collect()
-    }
-}
-
-impl Drop for Foreign {
-    fn drop(&mut self) {
-        for (process, cores) in &self.affinities {
-            // It may have ended meanwhile; then there is nothing to give back.
-            let _ = bind_processes(&[*process], cores);
-        }
     }
 }

@@ -3,18 +3,24 @@
 
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::net::addr::SocketAddrArg;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketType, bind, recv, send, shutdown, socket,
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, bind,
+    recv, send, shutdown, socket_with,
 };
 
 use crate::target::Endpoint;
+
+/// A server that has stopped, or an address that drops packets, would keep a connect for ever or
+/// for minutes.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 /// A connected stream socket.
 #[derive(Debug)]
@@ -24,11 +30,18 @@ impl Stream {
     /// Connects; over TCP without Nagle's delay.
     pub fn connect(endpoint: &Endpoint) -> io::Result<Self> {
         match endpoint {
-            Endpoint::Unix(path) => Ok(Self(UnixStream::connect(path)?.into())),
+            Endpoint::Unix(path) => {
+                let address = SocketAddrUnix::new(path)?;
+                Self::new(AddressFamily::UNIX)?.connect_within(&address, CONNECT_MAX)
+            }
             Endpoint::Tcp(address) => {
-                let stream = TcpStream::connect(address)?;
-                stream.set_nodelay(true)?;
-                Ok(Self(stream.into()))
+                let family = match address {
+                    SocketAddr::V4(_) => AddressFamily::INET,
+                    SocketAddr::V6(_) => AddressFamily::INET6,
+                };
+                let stream = Self::new(family)?;
+                sockopt::set_tcp_nodelay(&stream.0, true)?;
+                stream.connect_within(address, CONNECT_MAX)
             }
         }
     }
@@ -38,11 +51,31 @@ impl Stream {
         let Endpoint::Tcp(address) = endpoint else {
             return Self::connect(endpoint);
         };
-        let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
-        bind(&fd, &SocketAddrV4::new(source, 0))?;
-        rustix::net::connect(&fd, address)?;
-        sockopt::set_tcp_nodelay(&fd, true)?;
-        Ok(Self(fd))
+        let stream = Self::new(AddressFamily::INET)?;
+        bind(&stream.0, &SocketAddrV4::new(source, 0))?;
+        sockopt::set_tcp_nodelay(&stream.0, true)?;
+        stream.connect_within(address, CONNECT_MAX)
+    }
+
+    fn new(family: AddressFamily) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC;
+        Ok(Self(socket_with(family, SocketType::STREAM, flags, None)?))
+    }
+
+    /// The kernel bounds a connect, to either kind of socket, as it does a write.
+    fn connect_within(self, address: &impl SocketAddrArg, longest: Duration) -> io::Result<Self> {
+        sockopt::set_socket_timeout(&self.0, Timeout::Send, Some(longest))?;
+        match rustix::net::connect(&self.0, address) {
+            Ok(()) => {}
+            // The one is TCP's, the other a full backlog's of a Unix socket.
+            Err(Errno::INPROGRESS | Errno::AGAIN) => {
+                let why = format!("no connection within {} s", longest.as_secs_f64());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        sockopt::set_socket_timeout(&self.0, Timeout::Send, None)?;
+        Ok(self)
     }
 
     /// The same socket once more, for another thread.
@@ -122,6 +155,12 @@ impl Stream {
     }
 }
 
+impl From<Stream> for OwnedFd {
+    fn from(stream: Stream) -> Self {
+        stream.0
+    }
+}
+
 impl std::os::fd::AsFd for Stream {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.0.as_fd()
@@ -170,4 +209,50 @@ impl Listener {
 /// A TCP address on the loopback with a port that is free now.
 pub fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::listen;
+
+    use super::*;
+
+    /// Fills a backlog and tries once more.
+    #[test]
+    fn a_server_that_accepts_nobody_does_not_keep_its_client() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("full.sock");
+        let address = SocketAddrUnix::new(&path).unwrap();
+        let unix = Stream::new(AddressFamily::UNIX).unwrap();
+        bind(&unix.0, &address).unwrap();
+        listen(&unix.0, 0).unwrap();
+        let connect = || {
+            Stream::new(AddressFamily::UNIX)?.connect_within(&address, Duration::from_millis(20))
+        };
+        let mut waiting = Vec::new();
+        let error = loop {
+            match connect() {
+                Ok(stream) => waiting.push(stream),
+                Err(error) => break error,
+            }
+            assert!(waiting.len() < 100, "nothing is ever full");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+
+        let tcp = Stream::new(AddressFamily::INET).unwrap();
+        bind(&tcp.0, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+        listen(&tcp.0, 0).unwrap();
+        let address = SocketAddr::try_from(rustix::net::getsockname(&tcp.0).unwrap()).unwrap();
+        let connect = || {
+            Stream::new(AddressFamily::INET)?.connect_within(&address, Duration::from_millis(20))
+        };
+        let error = loop {
+            match connect() {
+                Ok(stream) => waiting.push(stream),
+                Err(error) => break error,
+            }
+            assert!(waiting.len() < 100, "nothing is ever full");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+    }
 }

@@ -4,7 +4,6 @@
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
@@ -18,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::descriptors;
 use crate::drive::monotonic_ns;
 use crate::histogram::{Latencies, Recorded};
+use crate::socket::Stream;
 use crate::stream::local::LocalEnds;
 use crate::target::Endpoint;
 use crate::worker::{Said, WorkerError, instruction, say};
@@ -97,14 +97,11 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Whether anybody listens: many connections are a slow way to find that out.
 pub(super) fn probe(endpoint: &Endpoint, sources: &[Ipv4Addr]) -> Result<(), String> {
-    let outcome = match endpoint {
-        Endpoint::Tcp(server) => LocalEnds::new(sources.to_vec())
-            .connect(*server, SocketFlags::empty())
-            .map(drop)
-            .map_err(io::Error::from),
-        Endpoint::Unix(path) => UnixStream::connect(path).map(drop),
+    let outcome = match sources.first() {
+        Some(source) => Stream::connect_from(*source, endpoint),
+        None => Stream::connect(endpoint),
     };
-    outcome.map_err(|error| match error.kind() {
+    outcome.map(drop).map_err(|error| match error.kind() {
         io::ErrorKind::ConnectionRefused => format!("{error}; nobody listens there"),
         _ => error.to_string(),
     })
@@ -208,6 +205,11 @@ impl Client {
             let begun = Instant::now();
             match self.connect() {
                 Ok(fd) => self.watch(fd, begun)?,
+                // A server that takes in nobody for so long takes in none of the rest either.
+                Err(Errno::TIMEDOUT) => {
+                    (at..count).for_each(|_| self.count_failure(Errno::TIMEDOUT));
+                    return Ok(());
+                }
                 Err(error) => self.count_failure(error),
             }
             if at % CONNECTS_AT_ONCE == 0 {
@@ -220,11 +222,15 @@ impl Client {
     fn connect(&mut self) -> Result<OwnedFd, Errno> {
         match &self.order.endpoint {
             Endpoint::Tcp(server) => self.ends.connect(*server, SocketFlags::NONBLOCK),
-            // Where the server's backlog is full this waits for room; without waiting there would
-            // be an error instead.
-            Endpoint::Unix(path) => UnixStream::connect(path)
-                .map(OwnedFd::from)
-                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+            // Where the server's backlog is full this waits for room, though not for ever.
+            unix @ Endpoint::Unix(_) => {
+                Stream::connect(unix)
+                    .map(OwnedFd::from)
+                    .map_err(|error| match error.kind() {
+                        io::ErrorKind::TimedOut => Errno::TIMEDOUT,
+                        _ => Errno::from_io_error(&error).unwrap_or(Errno::IO),
+                    })
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use crate::crew::Crew;
 use crate::error::BenchError;
 use crate::network::Network;
 use crate::peer::autobahn::{self, EchoPeer};
-use crate::placement::{affinity, bind_processes};
+use crate::placement::{Moved, bind_processes};
 use crate::server::{ServerProcess, guarded};
 use crate::target::{Endpoint, Url};
 use crate::websocket_floor::{self, FloorOrder, Report};
@@ -54,6 +54,7 @@ pub(crate) struct Servers {
     /// What a reader should know of them: versions, absences.
     pub(crate) notes: Vec<String>,
     pub(crate) absent: Vec<&'static str>,
+    _foreign: Moved,
     _processes: Vec<ServerProcess>,
     _floor: Crew<Report>,
 }
@@ -69,6 +70,7 @@ impl Servers {
             servers: Vec::new(),
             notes: Vec::new(),
             absent: Vec::new(),
+            _foreign: Moved::default(),
             _processes: Vec::new(),
             _floor: Crew::default(),
         };
@@ -89,6 +91,7 @@ impl Servers {
             servers: Vec::new(),
             notes: Vec::new(),
             absent: Vec::new(),
+            _foreign: Moved::default(),
             _processes: Vec::new(),
             _floor: Crew::default(),
         };
@@ -110,13 +113,7 @@ impl Servers {
             address: reached(site, own.address)?.address,
             ..own
         };
-        for pid in pids {
-            affinity(*pid).map_err(|error| {
-                BenchError::Options(format!(
-                    "there is no process {pid} to be looked at: {error}"
-                ))
-            })?;
-        }
+        self._foreign = Moved::find(pids, "--server-pid")?;
         if pids.is_empty() {
             self.notes.push(format!(
                 "{}: without --server-pid its processor time is unknown, and it runs where it will",

@@ -482,7 +482,16 @@ impl Carrier {
     fn suffer(&mut self, fault: Fault, now_ns: u64) {
         match fault {
             Fault::Silence => self.statistics.cuts += 1,
-            Fault::Resume => self.resumed_ns = now_ns,
+            Fault::Resume => {
+                self.resumed_ns = now_ns;
+                // What a socket told in the silence it does not tell again, and what has waited
+                // for the cut itself has no timer.
+                let ids: Vec<u64> = self.connections.keys().copied().collect();
+                for id in ids {
+                    self.deliver(id, UP, now_ns);
+                    self.deliver(id, DOWN, now_ns);
+                }
+            }
             Fault::ResetAll => {
                 self.statistics.cuts += 1;
                 self.statistics.resets += self.connections.len() as u64;

@@ -23,7 +23,9 @@ pub mod units;
 pub mod worker;
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
+use std::path;
 
 pub use cut::Cut;
 pub use options::{Direction, LinkOptions};
@@ -42,6 +44,12 @@ impl Link {
     /// Listens at one address for clients of the other.
     pub fn bind(listen: &Endpoint, server: &Endpoint, options: &LinkOptions) -> io::Result<Self> {
         options.check().map_err(io::Error::other)?;
+        if is_itself(listen, server) {
+            return Err(io::Error::other(
+                "--connect leads back to --listen, so the link would be its own client; give it \
+                 an address of its own, as in --listen 127.0.0.1:0",
+            ));
+        }
         descriptors::raise();
         let (listener, endpoint) = listener::Listener::bind(listen)?;
         let carrier = carry::Carrier::new(listener, server.clone(), options)?;
@@ -57,5 +65,50 @@ impl Link {
     /// what the user must know meanwhile.
     pub fn run(self, stop: impl AsFd, notice: &mut dyn FnMut(&str)) -> io::Result<Statistics> {
         self.carrier.run(stop.as_fd(), notice)
+    }
+}
+
+/// Whether who connects to `server` reaches the listener at `listen`.
+fn is_itself(listen: &Endpoint, server: &Endpoint) -> bool {
+    match (listen, server) {
+        (Endpoint::Tcp(listen), Endpoint::Tcp(server)) => {
+            // Unspecified, as a destination, is the loopback too.
+            let is_here = |ip: IpAddr| ip.is_loopback() || ip.is_unspecified();
+            let is_any = listen.ip().is_unspecified() || server.ip().is_unspecified();
+            listen.port() == server.port()
+                && (listen.ip() == server.ip()
+                    || is_any && is_here(listen.ip()) && is_here(server.ip()))
+        }
+        (Endpoint::Unix(listen), Endpoint::Unix(server)) => {
+            match (path::absolute(listen), path::absolute(server)) {
+                (Ok(listen), Ok(server)) => listen == server,
+                _ => listen == server,
+            }
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_to_itself_is_recognized() {
+        #[track_caller]
+        fn check(listen: &str, server: &str, expected: bool) {
+            let [listen, server] = [listen, server].map(|text| options::address(text).unwrap());
+            assert_eq!(is_itself(&listen, &server), expected);
+        }
+        check("127.0.0.1:9", "127.0.0.1:9", true);
+        check("0.0.0.0:9", "127.0.0.1:9", true);
+        check("[::]:9", "[::1]:9", true);
+        check("127.0.0.1:9", "0.0.0.0:9", true);
+        check("127.0.0.1:9", "127.0.0.1:10", false);
+        check("127.0.0.1:9", "127.0.0.2:9", false);
+        check("0.0.0.0:9", "192.0.2.1:9", false);
+        check("unix:///tmp/a", "unix:///tmp/./a", true);
+        check("unix:///tmp/a", "unix:///tmp/b", false);
+        check("unix:///tmp/a", "127.0.0.1:9", false);
     }
 }

@@ -1,10 +1,12 @@
 //! netserver as a peer. It takes part only in tests that netperf has arranged with it over a
 //! control connection, so here netperf is the driver, and its own figures are taken.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::case::{Case, Mode, Test};
 use crate::case::Socket;
@@ -22,6 +24,9 @@ pub(super) const INSTALLATION: &str = "netperf and netserver are not on PATH. Th
     main: apt install netperf with the section non-free, or from source: git clone \
     https://github.com/HewlettPackard/netperf && cd netperf && ./autogen.sh && CFLAGS='-O2 \
     -fcommon -Wno-implicit-function-declaration' ./configure --enable-unixdomain && make install";
+
+/// What a test may take beyond its time, for its control connection.
+const SPARE: Duration = Duration::from_secs(20);
 
 /// Both programs, found.
 #[derive(Clone, Debug)]
@@ -77,7 +82,7 @@ impl Netperf {
             .args(["-t", &test, "-l", &format!("{seconds:.0}"), "-P", "0", "--"])
             .args(size)
             .args(["-k", "THROUGHPUT,ELAPSED_TIME,LSS_SIZE_END,LSR_SIZE_END"]);
-        let output = command.output().map_err(|error| error.to_string())?;
+        let output = output(command, Duration::from_secs_f64(seconds) + SPARE)?;
         let text = String::from_utf8_lossy(&output.stdout);
         let value = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -94,6 +99,30 @@ impl Netperf {
             .with_known("send_buffer_bytes", value("LSS_SIZE_END"))
             .with_known("receive_buffer_bytes", value("LSR_SIZE_END")))
     }
+}
+
+/// What a program writes, if it ends in time. It must not write more than a pipe holds.
+fn output(mut command: Command, longest: Duration) -> Result<Output, String> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let why = |error: io::Error| error.to_string();
+    let mut child = command.spawn().map_err(why)?;
+    let deadline = Instant::now() + longest;
+    while child.try_wait().map_err(why)?.is_none() {
+        if Instant::now() > deadline {
+            child.kill().map_err(why)?;
+            child.wait().map_err(why)?;
+            return Err(format!(
+                "netperf has not ended within {} s; netserver does not answer it",
+                longest.as_secs()
+            ));
+        }
+        // Seldom against what it measures meanwhile, short against its seconds.
+        thread::sleep(Duration::from_millis(10));
+    }
+    child.wait_with_output().map_err(why)
 }
 
 /// One test of netperf's.

@@ -18,7 +18,7 @@ use crate::crew::Crew;
 use crate::error::BenchError;
 use crate::figures::Figures;
 use crate::place::Place;
-use crate::placement::{Cores, bind_processes};
+use crate::placement::{Cores, Moved};
 use crate::relay::Waiting;
 use crate::server::ServerProcess;
 use crate::target::Endpoint;
@@ -36,7 +36,7 @@ pub(super) struct Subject {
 
 /// Keeps a server alive; what there is of it to be kept.
 enum Server {
-    Stranger,
+    Stranger { _moved: Moved },
     Process { _process: ServerProcess },
     Floor { _crew: Crew<FloorReport> },
 }
@@ -72,13 +72,13 @@ pub(super) fn start(bench: &Bench, case: Case, cores: &Cores) -> Result<Vec<Subj
 }
 
 fn stranger(bench: &Bench, address: &Address, cores: &Cores) -> Result<Subject, BenchError> {
-    let processes = bench.options.server_pids.clone();
-    bind_processes(&processes, &cores.router)?;
+    let moved = Moved::find(&bench.options.server_pids, "--server-pid")?;
+    moved.bind(&cores.router)?;
     Ok(Subject {
         name: Address::of(&address.0),
         endpoint: bench.network.reach(&address.0)?,
-        processes,
-        _server: Server::Stranger,
+        processes: moved.processes().to_vec(),
+        _server: Server::Stranger { _moved: moved },
         netperf: None,
     })
 }
