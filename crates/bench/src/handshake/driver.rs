@@ -55,11 +55,16 @@ pub(super) struct Findings {
     /// Why nothing more was launched, although there was more to do.
     pub(super) gave_up: Option<String>,
     pub(super) begun: Instant,
+    /// When the last connection had ended, or all was said on it: what we wait for a server that
+    /// leaves closing TCP to us is no part of a rate.
     pub(super) ended: Instant,
 }
 
 /// How often connections are looked through for those that wait too long.
 const SWEEP: Duration = Duration::from_millis(50);
+
+/// How long a server may take to close TCP when all was said: then we close it.
+const ENDING: Duration = Duration::from_millis(100);
 
 /// Kinds of failure that are told apart; a server that answers at random has no more.
 const FAILURE_KINDS_MAX: usize = 20;
@@ -156,7 +161,6 @@ impl<'a> Driver<'a> {
                 done.fetch_add(ended as u64, Ordering::Relaxed);
             }
         }
-        self.findings.ended = Instant::now();
         Ok(self.findings)
     }
 
@@ -352,16 +356,22 @@ impl<'a> Driver<'a> {
             Step::Ended => {
                 // Closed before the clock is read: it is the last part of what is measured.
                 drop(opened.fd);
-                opened.times.close = microseconds(Instant::now(), opened.since);
+                let now = Instant::now();
+                opened.times.close = microseconds(now, opened.since);
+                self.findings.ended = now;
                 self.findings.connections.push(opened.times);
             }
             Step::LeftOpen => {
+                let said = Duration::from_micros(opened.times.close.unsigned_abs());
+                self.findings.ended = self.findings.ended.max(opened.since + said);
                 self.findings.left_open += 1;
                 self.findings.connections.push(opened.times);
             }
             Step::Failed(why) => {
                 drop(opened.fd);
-                let elapsed = microseconds(Instant::now(), opened.since);
+                let now = Instant::now();
+                let elapsed = microseconds(now, opened.since);
+                self.findings.ended = now;
                 opened.times.failed = true;
                 match opened.phase {
                     Phase::Connecting => opened.times.tcp_pre_init = elapsed,
@@ -407,8 +417,13 @@ impl<'a> Driver<'a> {
                 continue;
             };
             let waited = now.saturating_duration_since(opened.since);
+            let said = Duration::from_micros(opened.times.close.unsigned_abs());
+            let patience = match opened.phase {
+                Phase::Ending => said + self.load.patience.min(ENDING),
+                _ => self.load.patience,
+            };
             let step = match opened.phase {
-                _ if waited < self.load.patience => continue,
+                _ if waited < patience => continue,
                 // Everything was said; only the end is missing.
                 Phase::Ending => Step::LeftOpen,
                 phase => Step::Failed(format!(

@@ -9,7 +9,7 @@ use super::hub::Hub;
 use super::lines::{Lines, Parameters};
 use super::options::{PubSubOptions, Work};
 use super::profiles::Profile;
-use super::round::{BUSY, CPU_PER_EVENT, EVENTS_PER_S, P50, P99, Round};
+use super::round::{BUSY, CPU_PER_EVENT, EVENTS_PER_S, INTERRUPTED, P50, P99, Round};
 use super::search::{Bounds, search};
 use super::stage::{Load, Rate, Setup, Stage};
 use super::subjects::{FLOOR, Subject, Subjects};
@@ -35,7 +35,7 @@ pub(super) struct Terms {
     pub(super) profile: Option<Profile>,
 }
 
-/// However slow the rate, a row has so many publications' batches.
+/// However slow the rate, a row has so many publications.
 const BATCHES_MIN: u64 = 10;
 
 impl Terms {
@@ -49,7 +49,8 @@ impl Terms {
             rate,
             seconds: options.seconds(),
             warm_up_seconds: options.warm_up_seconds(),
-            batches_min: 1,
+            // What counts are publications, of which a batch has several.
+            batches_min: BATCHES_MIN.div_ceil(options.batch.max(1)),
         };
         Self {
             case,
@@ -115,6 +116,8 @@ pub(super) struct Contest {
     capacity_cores: f64,
     /// Whether the rate was the router's to decide.
     free_rate: bool,
+    /// Whether a round was cut short.
+    pub(super) interrupted: bool,
 }
 
 impl Contest {
@@ -125,7 +128,17 @@ impl Contest {
     /// Whether something else than the subject limited its rate.
     pub(super) fn driver_bound(&self, series: &Series) -> bool {
         let busy = series.median(BUSY);
-        self.free_rate && busy.is_some_and(|busy| busy < BUSY_MIN * self.capacity_cores)
+        // The floor has one thread, whatever the router has.
+        let capacity_cores = match series.subject == FLOOR {
+            true => self.capacity_cores.min(1.0),
+            false => self.capacity_cores,
+        };
+        self.free_rate && busy.is_some_and(|busy| busy < BUSY_MIN * capacity_cores)
+    }
+
+    /// Whether the highest rate was searched for.
+    pub(super) fn is_search(&self) -> bool {
+        self.free_rate && matches!(self.terms.load.rate, Rate::Hz(_))
     }
 
     /// Round by round over the floor; `None` for the floor itself.
@@ -201,9 +214,27 @@ impl Contest {
 }
 
 /// Everybody who takes part, with what drives them.
-struct Contestant {
+struct Contestant<'a> {
     subject: Subject,
+    setup: Setup<'a>,
     stage: Result<Stage, String>,
+}
+
+impl Contestant<'_> {
+    /// A stage that lost somebody would fail every later run, at rates that the subject holds too.
+    fn repair(&mut self, bench: &Bench) {
+        if !self.stage.as_ref().is_ok_and(Stage::is_damaged) {
+            return;
+        }
+        let old = std::mem::replace(&mut self.stage, Err("not connected".to_owned()));
+        let Ok(old) = old else { return };
+        let next = old.next();
+        // Its processes are gone before others come in their place.
+        old.close();
+        let mut lines = Lines::new(None, &bench.progress);
+        self.stage = Stage::open(&self.setup, next, &mut lines, &bench.options.stop)
+            .map_err(|why| format!("could not connect again: {why}"));
+    }
 }
 
 /// Connects all subjects' clients, and lets the subjects take turns.
@@ -228,6 +259,7 @@ pub(super) fn hold(
         searches: Vec::new(),
         capacity_cores: cores.router.len().min(options.router_threads) as f64,
         free_rate: matches!(options.work, Work::Saturate { .. } | Work::Max { .. }),
+        interrupted: false,
     };
     let mut contestants = connect(bench, &terms, &cores, present)?;
     let mut last_rates = vec![None; contestants.len()];
@@ -261,10 +293,8 @@ pub(super) fn hold(
                 }
                 _ => one(bench, contestant, &terms.load, &mut lines).and_then(Round::into_result),
             };
-            // A round that was cut short before anything was found is none.
-            if !(options.stop.is_wished() && round.is_err()) {
-                contest.series[which].push(round);
-            }
+            contest.interrupted |= options.stop.is_wished();
+            contest.series[which].push(round);
             bench.progress.inc(1);
         }
     }
@@ -308,12 +338,12 @@ fn step_aside(bench: &Bench, cores: &Cores) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn connect(
-    bench: &Bench,
+fn connect<'a>(
+    bench: &'a Bench,
     terms: &Terms,
     cores: &Cores,
     present: Vec<Subject>,
-) -> Result<Vec<Contestant>, BenchError> {
+) -> Result<Vec<Contestant<'a>>, BenchError> {
     let options = &bench.options;
     let mut contestants = Vec::new();
     for subject in present {
@@ -333,7 +363,7 @@ fn connect(
         };
         let shown = first.then(|| shown(bench, terms)).flatten();
         let mut lines = Lines::new(shown, &bench.progress);
-        let stage = Stage::open(&setup, &mut lines, &options.stop);
+        let stage = Stage::open(&setup, 1, &mut lines, &options.stop);
         match &stage {
             Ok(_) => lines.connected(),
             // Without the router itself there is nothing to compare.
@@ -343,7 +373,11 @@ fn connect(
             }
             Err(_) => {}
         }
-        contestants.push(Contestant { subject, stage });
+        contestants.push(Contestant {
+            subject,
+            setup,
+            stage,
+        });
     }
     Ok(contestants)
 }
@@ -382,10 +416,11 @@ fn sources(hub: &Hub, clients: usize) -> Vec<Ipv4Addr> {
 
 fn one(
     bench: &Bench,
-    contestant: &mut Contestant,
+    contestant: &mut Contestant<'_>,
     load: &Load,
     lines: &mut Lines<'_>,
 ) -> Result<Round, String> {
+    contestant.repair(bench);
     let stage = contestant.stage.as_mut().map_err(|why| why.clone())?;
     stage.run(
         load,
@@ -402,7 +437,7 @@ const START_EVENTS_PER_S: f64 = 50_000.0;
 /// this one begins a little below it.
 fn highest(
     bench: &Bench,
-    contestant: &mut Contestant,
+    contestant: &mut Contestant<'_>,
     terms: &Terms,
     bound_us: f64,
     last: &mut Option<f64>,
@@ -410,10 +445,10 @@ fn highest(
 ) -> Result<Figures, String> {
     let per_batch = terms.clients as f64 * terms.load.batch as f64;
     let start = last.unwrap_or(START_EVENTS_PER_S / per_batch);
-    let mut broken = None;
+    let mut unreachable = false;
     let mut busy_when_failed = None;
     let bounds = search(start, |hz| {
-        if bench.options.stop.is_wished() || broken.is_some() {
+        if bench.options.stop.is_wished() || unreachable {
             return None;
         }
         let load = Load {
@@ -423,7 +458,8 @@ fn highest(
         let mut lines = Lines::new(None, &bench.progress);
         Some(match one(bench, contestant, &load, &mut lines) {
             Err(why) => {
-                broken = Some(why.clone());
+                // A stage that broke is opened again before the next probe.
+                unreachable = contestant.stage.is_err();
                 Err(why)
             }
             Ok(round) => {
@@ -437,7 +473,7 @@ fn highest(
         })
     });
     if bench.options.stop.is_wished() {
-        return Err("interrupted".to_owned());
+        return Err(INTERRUPTED.to_owned());
     }
     let name = &contestant.subject.name;
     searches.push(format!("{name}: {}", describe(&bounds, per_batch)));

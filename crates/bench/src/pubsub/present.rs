@@ -59,7 +59,7 @@ const COLUMNS: [&str; 12] = [
 fn print_contest(out: &mut impl Write, contest: &Contest) -> io::Result<()> {
     let terms = &contest.terms;
     let load = match terms.load.rate {
-        Rate::Hz(_) if !contest.searches.is_empty() => {
+        Rate::Hz(_) if contest.is_search() => {
             format!("batches of {} as often as holds", terms.load.batch)
         }
         Rate::Hz(hz) => format!("a batch of {} at {hz} Hz", terms.load.batch),
@@ -70,6 +70,9 @@ fn print_contest(out: &mut impl Write, contest: &Contest) -> io::Result<()> {
         "\n{} {}: {} clients, {load}, {}+ octets payload, {} s",
         terms.case, terms.placement, terms.clients, terms.payload_octets, terms.load.seconds
     )?;
+    if contest.interrupted {
+        writeln!(out, "  interrupted")?;
+    }
     for search in &contest.searches {
         writeln!(out, "  {search}")?;
     }
@@ -197,6 +200,9 @@ fn print_profile_table(
         rows.add_row(profile_row(contest, &peers));
     }
     writeln!(out, "{rows}")?;
+    if contests.iter().any(|contest| contest.interrupted) {
+        writeln!(out, "  interrupted")?;
+    }
     for contest in contests {
         if let Some(profile) = contest.terms.profile.filter(|profile| !profile.adds_up()) {
             writeln!(
@@ -239,12 +245,12 @@ fn profile_row(contest: &Contest, peers: &[String]) -> Vec<String> {
         Some(latency_ms) => number(latency_ms),
         None => "not given".to_owned(),
     };
-    let p50_ms = router
-        .and_then(|router| router.median(P50))
+    let mean_ms = router
+        .and_then(|router| router.median("latency_avg_us"))
         .map(|us| us / 1e3);
     let document_over = profile
         .latency_ms
-        .zip(p50_ms)
+        .zip(mean_ms)
         .map(|(document, own)| document / own);
     let mut cells = vec![
         profile.result.to_string(),

@@ -105,6 +105,7 @@ struct Run {
     late: Latencies,
     sent_since_tick: u64,
     ticks: Option<Ticks>,
+    schedule: Option<Schedule>,
     /// When each publication under way was written, the first of them first.
     under_way: VecDeque<u64>,
 }
@@ -156,6 +157,7 @@ impl Publisher {
         self.run = Run {
             next: schedule.first,
             ticks: Some(Ticks::new(schedule.start_ns)),
+            schedule: Some(schedule),
             ..Run::default()
         };
         if let Some((subscriber, ledger)) = &mut self.gate {
@@ -364,10 +366,13 @@ impl Publisher {
         let Some((subscriber, ledger)) = &mut self.gate else {
             return Ok(());
         };
-        let under_way = &mut self.run.under_way;
+        let (under_way, schedule) = (&mut self.run.under_way, self.run.schedule);
         let mut times = Vec::new();
         let received = ledger.receive(subscriber, &mut self.buffer, |_, now_ns| {
-            if let Some(sent_ns) = under_way.pop_front() {
+            // The cold start and the end are no part of what is measured.
+            if let Some(sent_ns) = under_way.pop_front()
+                && schedule.is_some_and(|schedule| schedule.in_window(now_ns))
+            {
                 times.push(now_ns.saturating_sub(sent_ns));
             }
         })?;

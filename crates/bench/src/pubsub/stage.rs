@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::hub::Hub;
 use super::ledger::{Found, Since};
 use super::publisher::{Made, PublisherOrder};
-use super::round::{Round, judge};
+use super::round::{INTERRUPTED, Round, judge};
 use super::schedule::{Pace, Schedule};
 use super::subscribers::SubscribersOrder;
 use super::worker::{Instruction, Order, ROLE, Report};
@@ -129,12 +129,19 @@ pub(super) struct Stage {
     broken: Option<String>,
     /// Whether a run had a fault.
     faulty: bool,
+    /// Whether subscribers were closed.
+    gone: bool,
 }
 
+/// A window that Ctrl-C ended counts from this length on, but not a whole one that is shorter.
+const SECONDS_MIN: f64 = 1.0;
+
 impl Stage {
-    /// Starts and connects everybody; the publisher comes last.
+    /// Starts and connects everybody; the publisher comes last. `next` is its first number: above
+    /// those of a stage before, whose late publications must not be taken for its own.
     pub(super) fn open(
         setup: &Setup<'_>,
+        next: u64,
         watcher: &mut dyn Watcher,
         stop: &Stop,
     ) -> Result<Self, String> {
@@ -142,9 +149,10 @@ impl Stage {
             crew: Crew::default(),
             groups: 0,
             clients: setup.clients,
-            next: 1,
+            next,
             broken: None,
             faulty: false,
+            gone: false,
         };
         for clients in shares(setup.clients - usize::from(setup.gate), setup.processes) {
             let order = Order::Subscribers(SubscribersOrder {
@@ -168,6 +176,15 @@ impl Stage {
         stage.hire(setup, &order)?;
         stage.await_ready(1, watcher, stop)?;
         Ok(stage)
+    }
+
+    /// Whether further runs would suffer from what happened in an earlier one.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.gone || self.broken.is_some()
+    }
+
+    pub(super) fn next(&self) -> u64 {
+        self.next
     }
 
     fn hire(&mut self, setup: &Setup<'_>, order: &Order) -> Result<(), String> {
@@ -234,6 +251,10 @@ impl Stage {
         stop: &Stop,
     ) -> Result<Round, String> {
         let schedule = load.schedule(monotonic_ns() + COUNTDOWN_NS, self.next);
+        if let Pace::Timed { batch, batches, .. } = schedule.pace {
+            // Until the publisher has said how far it came.
+            self.next += batch * batches;
+        }
         for at in 0..=self.groups {
             self.crew.tell(at, &Instruction::Go(schedule));
         }
@@ -250,6 +271,7 @@ impl Stage {
         run.listen(&self.crew, instant_at(schedule.window_end_ns), stop)?;
         let used = Usage::now(subject, &drivers).since(&before);
         let memory = Memory::of(subject).ok();
+        let is_short = stop.is_wished() && used.seconds < SECONDS_MIN;
         if stop.is_wished() {
             self.crew.tell(self.groups, &Instruction::Stop);
         }
@@ -267,7 +289,13 @@ impl Stage {
         }
         self.broken.clone_from(&made.broken);
         run.found.push(made.gate.clone());
-        Ok(judge(self.clients, &made, &run.found, &used, memory))
+        self.gone |= run.found.iter().any(|found| found.gone > 0);
+        let mut round = judge(self.clients, &made, &run.found, &used, memory);
+        if is_short {
+            // What comes between the end and its being noticed weighs too much then.
+            round.fault = Some(INTERRUPTED.to_owned());
+        }
+        Ok(round)
     }
 
     fn await_made(&self, run: &mut Run<'_>) -> Result<Made, String> {
