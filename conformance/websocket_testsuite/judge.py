@@ -155,6 +155,10 @@ def main() -> int:
     slices = SLICES
     if chosen.only:
         known = {group: count for groups in SLICES for group, count in groups.items()}
+        if unknown := set(chosen.only) - set(known):
+            arguments.error(
+                f"no such group: {', '.join(sorted(unknown))}; there are {', '.join(known)}"
+            )
         slices = [{group: known[group]} for group in chosen.only]
     reports = chosen.reports.absolute()
     began = time.monotonic()
