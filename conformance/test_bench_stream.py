@@ -275,7 +275,7 @@ def test_an_interrupt_tells_what_was_there(tmp_path):
                 break
         running.send_signal(signal.SIGINT)
         text = running.stdout.read()
-        assert running.wait() == 1
+        assert running.wait() == 130
     assert re.search(r"^\d+ established. 0 failed.$", text, re.MULTILINE), text
     assert "stopped after" in summaries(results)["accept", "crosstie"]["why"]
 

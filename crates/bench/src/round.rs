@@ -12,6 +12,7 @@ use crate::drive::{Driven, Faults, Traffic, Window, monotonic_ns};
 use crate::histogram::{Latencies, Rtt};
 use crate::place::Place;
 use crate::rpc::worker::{Instruction, ROLE, Report, Role};
+use crate::stop::Stop;
 
 /// The two ends of one pair.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub struct Plan<'a> {
     pub subject: &'a [u32],
     pub warm_up: Duration,
     pub measured: Duration,
+    /// Ends the round at once; it does not count then.
+    pub stop: &'a Stop,
 }
 
 /// What a round found.
@@ -65,6 +68,9 @@ pub struct Metrics {
 
 /// How long workers may take to start, and to finish.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// How soon a stop is seen.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// From the word to go until the warm-up begins.
 const COUNTDOWN: Duration = Duration::from_millis(5);
@@ -136,14 +142,14 @@ impl Attempt {
             driven: Vec::new(),
             served: Vec::new(),
         };
-        while findings.take_one(&self.crew, start)? {}
+        while findings.take_one(&self.crew, start, plan.stop)? {}
         let before = Usage::now(plan.subject, &drivers);
-        while findings.take_one(&self.crew, start + plan.measured)? {}
+        while findings.take_one(&self.crew, start + plan.measured, plan.stop)? {}
         let after = Usage::now(plan.subject, &drivers);
         let memory = Memory::of(plan.subject);
         let deadline = Instant::now() + PATIENCE;
         while findings.driven.len() < self.pairs {
-            if !findings.take_one(&self.crew, deadline)? {
+            if !findings.take_one(&self.crew, deadline, plan.stop)? {
                 return Err("a caller did not finish".to_owned());
             }
         }
@@ -151,7 +157,7 @@ impl Attempt {
             self.crew.finish(callee);
         }
         while findings.served.len() < self.pairs {
-            if !findings.take_one(&self.crew, deadline)? {
+            if !findings.take_one(&self.crew, deadline, plan.stop)? {
                 return Err("a callee did not finish".to_owned());
             }
         }
@@ -168,8 +174,23 @@ struct Findings<'a> {
 
 impl Findings<'_> {
     /// Takes one report; false when none came in time.
-    fn take_one(&mut self, crew: &Crew<Report>, deadline: Instant) -> Result<bool, String> {
-        match crew.next(deadline) {
+    fn take_one(
+        &mut self,
+        crew: &Crew<Report>,
+        deadline: Instant,
+        stop: &Stop,
+    ) -> Result<bool, String> {
+        let report = loop {
+            if stop.is_wished() {
+                return Err("interrupted".to_owned());
+            }
+            let look = deadline.min(Instant::now() + LOOK);
+            match crew.next(look) {
+                None if look < deadline => {}
+                report => break report,
+            }
+        };
+        match report {
             None => return Ok(false),
             Some((_, Report::Batch { average_ms })) => (self.on_batch)(average_ms),
             Some((_, Report::Driven(driven))) => self.driven.push(driven),

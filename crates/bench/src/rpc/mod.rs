@@ -221,6 +221,7 @@ impl Bench {
             subject,
             warm_up: Duration::from_secs_f64(self.options.warm_up_seconds),
             measured: Duration::from_secs_f64(self.options.seconds),
+            stop: &self.options.stop,
         }
     }
 

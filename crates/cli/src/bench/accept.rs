@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     network: NetworkArguments,
     /// Write what was found to this file.
-    #[arg(long, value_name = "FILE", value_parser = super::results_file)]
+    #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
@@ -62,6 +62,7 @@ pub(crate) struct Arguments {
 const UNTIL_RETURN: &str = "return";
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    super::check_results_file(arguments.json.as_deref())?;
     let stop = stop_at_a_signal()?;
     let options = AcceptOptions {
         build: build(),

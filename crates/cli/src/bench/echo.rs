@@ -36,6 +36,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    super::check_results_file(arguments.comparison.json.as_deref())?;
     let stop = stop_at_a_signal()?;
     let mut comparison = arguments.comparison.options(stop.clone());
     comparison.servers.url = comparison.servers.url.or(arguments.server);

@@ -29,11 +29,12 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 1, value_name = "N")]
     router_threads: usize,
     /// Write every round to this file.
-    #[arg(long, value_name = "FILE", value_parser = super::results_file)]
+    #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    super::check_results_file(arguments.json.as_deref())?;
     footprint(arguments.into())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -103,8 +103,8 @@ pub(crate) struct ComparisonArguments {
     #[arg(long, value_name = "FILE", requires = "peers")]
     peer_python: Option<PathBuf>,
     /// Write every round to this file.
-    #[arg(long, value_name = "FILE", value_parser = super::results_file)]
-    json: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<PathBuf>,
     #[command(flatten)]
     network: NetworkArguments,
 }
@@ -133,6 +133,7 @@ impl ComparisonArguments {
 const DOCUMENT: (usize, usize, usize) = (8, 1_000, 2_000);
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    super::check_results_file(arguments.comparison.json.as_deref())?;
     let timeout_s = arguments.timeout;
     if let (Some(url), Some(threads), Some(connections), Some(low), Some(high)) = (
         arguments.server,

@@ -1,9 +1,10 @@
 //! `crosstie bench …`: the instruments.
 
 use std::fs::OpenOptions;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Subcommand;
 use crosstie_bench::report::json::Build;
 
@@ -60,13 +61,13 @@ fn counts(valid: bool) -> ExitCode {
     }
 }
 
-/// A file for results: that it cannot be written is better known before they are measured.
-fn results_file(path: &str) -> Result<PathBuf, String> {
-    let opened = OpenOptions::new().create(true).append(true).open(path);
-    match opened {
-        Ok(_) => Ok(path.into()),
-        Err(e) => Err(format!("it cannot be written: {e}")),
+/// That a file of results cannot be written is better known before they are measured.
+fn check_results_file(path: Option<&Path>) -> anyhow::Result<()> {
+    if let Some(path) = path {
+        let opened = OpenOptions::new().create(true).append(true).open(path);
+        opened.with_context(|| format!("--json {}", path.display()))?;
     }
+    Ok(())
 }
 
 /// What stands in every results file about this program.

@@ -102,7 +102,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 1, value_name = "N")]
     router_threads: usize,
     /// Write every round to this file.
-    #[arg(long, value_name = "FILE", value_parser = super::results_file)]
+    #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     #[command(flatten)]
     network: NetworkArguments,
@@ -113,6 +113,7 @@ pub(crate) struct Arguments {
 struct Results(Vec<usize>);
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    super::check_results_file(arguments.json.as_deref())?;
     let work = match (&arguments.profile, arguments.max, arguments.saturate) {
         (Some(Results(results)), _, _) => Work::Profiles(results.clone()),
         (None, true, _) => Work::Max { p99: arguments.p99 },

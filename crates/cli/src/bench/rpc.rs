@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     #[arg(long = "peer", value_name = "PEER")]
     peers: Vec<Peer>,
     /// Write every round to this file.
-    #[arg(long, value_name = "FILE", value_parser = super::results_file)]
+    #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Start the router with its busy-poll option.
     #[arg(long)]
@@ -71,6 +71,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    super::check_results_file(arguments.json.as_deref())?;
     let stop = stop_at_a_signal()?;
     let options = RpcOptions {
         stop: stop.clone(),

@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     network: NetworkArguments,
     /// Write every round to this file.
-    #[arg(long, value_name = "FILE", value_parser = super::results_file)]
+    #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
@@ -74,6 +74,7 @@ enum Peer {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    super::check_results_file(arguments.json.as_deref())?;
     let stop = stop_at_a_signal()?;
     let options = StreamOptions {
         build: build(),
