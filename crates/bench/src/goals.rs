@@ -2,8 +2,8 @@
 //! the report as missed.
 
 use crate::case::Case;
+use crate::figures::{Goal, verdict};
 use crate::placement::Placement;
-use crate::report::table::number;
 
 /// What decides which goals apply.
 #[derive(Clone, Copy, Debug)]
@@ -25,15 +25,8 @@ pub struct Reached {
     pub router_cpu_us_per_call: Option<f64>,
 }
 
-/// One goal and whether it was reached.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
-    pub text: String,
-    pub met: bool,
-}
-
-/// The goals of this setting.
-pub fn verdicts(setting: &Setting, reached: &Reached) -> Vec<Verdict> {
+/// Lines about the goals of this setting; `unfit` is why they cannot be judged.
+pub fn verdicts(setting: &Setting, reached: &Reached, unfit: Option<&str>) -> Vec<String> {
     let Some(pair) = Case::OF_THE_DOCUMENT
         .iter()
         .position(|case| *case == setting.case)
@@ -49,42 +42,24 @@ pub fn verdicts(setting: &Setting, reached: &Reached) -> Vec<Verdict> {
             Placement::Free => None,
         };
         if let Some((over_floor, document_over)) = goals {
-            verdicts.extend(at_most("p50 ÷ floor", over_floor[pair], reached.over_floor));
-            verdicts.extend(at_least(
+            let goal = Goal::AtMost(over_floor[pair]);
+            verdicts.extend(verdict("p50 ÷ floor", goal, reached.over_floor, unfit));
+            let goal = Goal::AtLeast(document_over[pair]);
+            verdicts.extend(verdict(
                 "document ÷ p50",
-                document_over[pair],
+                goal,
                 reached.document_over,
+                unfit,
             ));
         }
     }
     // Where the scheduler places, a figure flips with the machine's load: no goal's basis.
     if setting.outstanding == 64 && setting.pairs == 1 && setting.placement != Placement::Free {
-        let goal = [1.2, 2.5][pair];
-        verdicts.extend(at_most(
-            "router CPU µs/call",
-            goal,
-            reached.router_cpu_us_per_call,
-        ));
+        let goal = Goal::AtMost([1.2, 2.5][pair]);
+        let reached = reached.router_cpu_us_per_call;
+        verdicts.extend(verdict("router CPU µs/call", goal, reached, unfit));
     }
     verdicts
-}
-
-fn at_most(what: &str, goal: f64, reached: Option<f64>) -> Option<Verdict> {
-    let reached = reached?;
-    let text = format!("{what} ≤ {}: {}", number(goal), number(reached));
-    Some(Verdict {
-        text,
-        met: reached <= goal,
-    })
-}
-
-fn at_least(what: &str, goal: f64, reached: Option<f64>) -> Option<Verdict> {
-    let reached = reached?;
-    let text = format!("{what} ≥ {}: {}", number(goal), number(reached));
-    Some(Verdict {
-        text,
-        met: reached >= goal,
-    })
 }
 
 #[cfg(test)]
@@ -114,10 +89,7 @@ mod tests {
                 document_over: Some(30.0),
                 router_cpu_us_per_call: Some(1.0),
             };
-            let texts: Vec<String> = verdicts(&setting, &reached)
-                .into_iter()
-                .map(|v| format!("{} {}", v.text, if v.met { "met" } else { "missed" }))
-                .collect();
+            let texts = verdicts(&setting, &reached, None);
             assert_eq!(texts, expected);
         }
         use Placement::{Free, SameCore, Split};
@@ -127,8 +99,8 @@ mod tests {
             1,
             false,
             &[
-                "p50 ÷ floor ≤ 1.10: 1.12 missed",
-                "document ÷ p50 ≥ 25.0: 30.0 met",
+                "p50 ÷ floor ≤ 1.10: 1.12, missed",
+                "document ÷ p50 ≥ 25.0: 30.0, met",
             ],
         );
         check(
@@ -137,8 +109,8 @@ mod tests {
             1,
             false,
             &[
-                "p50 ÷ floor ≤ 1.25: 1.12 met",
-                "document ÷ p50 ≥ 40.0: 30.0 missed",
+                "p50 ÷ floor ≤ 1.25: 1.12, met",
+                "document ÷ p50 ≥ 40.0: 30.0, missed",
             ],
         );
         check(
@@ -147,8 +119,8 @@ mod tests {
             1,
             true,
             &[
-                "p50 ÷ floor ≤ 0.45: 1.12 missed",
-                "document ÷ p50 ≥ 2.00: 30.0 met",
+                "p50 ÷ floor ≤ 0.45: 1.12, missed",
+                "document ÷ p50 ≥ 2.00: 30.0, met",
             ],
         );
         check(
@@ -156,7 +128,7 @@ mod tests {
             Split,
             64,
             false,
-            &["router CPU µs/call ≤ 2.50: 1.00 met"],
+            &["router CPU µs/call ≤ 2.50: 1.00, met"],
         );
         check(1, Free, 64, false, &[]);
         check(0, Free, 1, false, &[]);

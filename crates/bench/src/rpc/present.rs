@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::Bench;
 use super::section::Section;
 use crate::document;
-use crate::figures::FOREIGN_BUSY_CORES_MAX;
+use crate::figures::{CROWDED, FOREIGN_BUSY_CORES_MAX};
 use crate::goals::{Reached, Setting, verdicts};
 use crate::report::table::{UNKNOWN, known, number, octets, spread, table, thousands};
 use crate::round::Metrics;
@@ -193,13 +193,9 @@ fn print_comparisons(out: &mut impl Write, bench: &Bench, section: &Section) -> 
         .iter()
         .filter_map(|m| m.spread(|m| m.foreign_busy_cores));
     let crowd = crowd.map(|spread| spread.median).fold(0.0, f64::max);
-    for verdict in verdicts(&setting, &reached) {
-        let outcome = match verdict.met {
-            _ if crowd > FOREIGN_BUSY_CORES_MAX => "not judged: something else was busy here",
-            true => "met",
-            false => "missed",
-        };
-        writeln!(out, "  goal: {}, {outcome}", verdict.text)?;
+    let unfit = (crowd > FOREIGN_BUSY_CORES_MAX).then_some(CROWDED);
+    for verdict in verdicts(&setting, &reached, unfit) {
+        writeln!(out, "  goal: {verdict}")?;
     }
     Ok(())
 }
