@@ -160,6 +160,13 @@ def python27() -> Path | None:
 
 
 @functools.cache
+def namespaces() -> None:
+    """What makes network namespaces; where it cannot be had, the tests of them say so by name."""
+    if not shutil.which("ip"):
+        packages("iproute2")
+
+
+@functools.cache
 def browser() -> str | None:
     """A browser that needs no display, and a font to show text with."""
     return None if shutil.which("chromium") else packages("chromium", "fonts-dejavu-core")

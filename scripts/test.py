@@ -112,7 +112,7 @@ def suites() -> list[Suite]:
                     "--ignore=conformance/test_report.py",
                 ),
             ],
-            [*cargo, needs.python],
+            [*cargo, needs.python, needs.namespaces],
         ),
         Suite(
             "command-line",
