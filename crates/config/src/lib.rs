@@ -25,10 +25,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use model::{
-    Admin, Allow, Anonymous, Auth, Config, Controller, Deflate, Disclose, DiscloseMe, Endpoint,
-    Limits, MatchPolicy, Page, Permission, Ping, RawSocket, Realm, RequestIdCheck, Role,
-    RouterWorker, Serializer, ShutdownTrigger, TcpEndpoint, Testee, TesteeKind, Tls, Transport,
-    TransportKind, UriCheck, WebSocket, WebSocketOptions, WebSocketTestee, Worker,
+    Admin, Allow, Anonymous, Auth, CallTimeoutUnit, ChildEnvironment, Component, ComponentKind,
+    Config, ContainerShutdown, ContainerWorker, Controller, Deflate, Disclose, DiscloseMe,
+    Endpoint, GuestInput, GuestOutput, GuestWatch, GuestWorker, HostMonitorWorker, Inherit, Json,
+    Limits, MatchPolicy, NativeOptions, Page, Permission, Ping, RawSocket, Realm, RequestIdCheck,
+    Restart, Role, RouterWorker, Serializer, ShutdownTrigger, TcpEndpoint, Testee, TesteeKind,
+    TesteeWorker, Tls, Transport, TransportKind, UriCheck, WebSocket, WebSocketOptions,
+    WebSocketTestee, Worker,
 };
 pub use problem::{Problem, Severity, Source, render};
 pub use tree::{Format, Span};

@@ -7,7 +7,10 @@ mod transport;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::model::{Admin, Config, Controller, Limits, RouterWorker, ShutdownTrigger, Worker};
+use crate::model::{
+    Admin, ChildEnvironment, Config, Controller, Inherit, Json, Limits, NativeOptions,
+    RouterWorker, ShutdownTrigger, Worker,
+};
 use crate::problem::Problem;
 use crate::tree::{Span, quoted};
 use crate::view::View;
@@ -65,6 +68,9 @@ impl Builder<'_> {
             id,
             threads: options.integer("threads").map(size),
             busy_poll: options.boolean("busy_poll"),
+            cpu_affinity: Vec::new(),
+            components: Vec::new(),
+            process: native_options(),
             transports: self.transports(worker, &realms),
             realms,
         };
@@ -84,6 +90,20 @@ impl Builder<'_> {
             endpoint: self.endpoint(admin),
             pages: transport::pages(admin, true),
         }
+    }
+}
+
+fn native_options() -> NativeOptions {
+    NativeOptions {
+        title: None,
+        python: None,
+        pythonpath: Vec::new(),
+        cpu_affinity: Vec::new(),
+        environment: ChildEnvironment {
+            inherit: Inherit::All,
+            variables: Vec::new(),
+        },
+        extra: Json::Null,
     }
 }
 

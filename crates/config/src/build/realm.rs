@@ -2,7 +2,8 @@
 
 use super::{Builder, Names};
 use crate::model::{
-    Allow, Disclose, DiscloseMe, MatchPolicy, Permission, Realm, RequestIdCheck, Role, UriCheck,
+    Allow, CallTimeoutUnit, Disclose, DiscloseMe, MatchPolicy, Permission, Realm, RequestIdCheck,
+    Role, UriCheck,
 };
 use crate::problem::Problem;
 use crate::tree::quoted;
@@ -30,6 +31,7 @@ impl Builder<'_> {
                     Some("refuse") => DiscloseMe::Refuse,
                     _ => DiscloseMe::Allow,
                 },
+                call_timeout_unit: CallTimeoutUnit::Milliseconds,
                 roles: self.roles(realm),
             }
         });

@@ -1,0 +1,1 @@
+//! Child processes: started, listened to, ended with all that they started.
