@@ -6,25 +6,28 @@
 use crate::Environment;
 use crate::catalogue::refused::{self, KEYS, VALUES};
 use crate::catalogue::{Fallback, Key, Kind, Table, Tagged};
+use crate::near::{nearest, of_texts, places_below};
 use crate::problem::Problem;
 use crate::tree::{Entry, Node, Span, Value, quoted};
 
-/// Checks `root` against `table`, and puts in what comes from the environment.
+/// Checks `root`, which messages call `subject`, against `kind`, and puts in what comes from the
+/// environment; without one, `$VARIABLE` stands for itself.
 pub(crate) fn check(
     root: &mut Node,
-    table: &'static Table,
-    environment: Environment<'_>,
+    kind: &Kind,
+    subject: &str,
+    environment: Option<Environment<'_>>,
     problems: &mut Vec<Problem>,
 ) {
     let mut checker = Checker {
         environment,
         problems,
     };
-    checker.object(root, table, table.name);
+    checker.value(root, kind, subject);
 }
 
 struct Checker<'a> {
-    environment: Environment<'a>,
+    environment: Option<Environment<'a>>,
     problems: &'a mut Vec<Problem>,
 }
 
@@ -56,21 +59,20 @@ impl Checker<'_> {
             self.problems
                 .push(Problem::warning(entry.key_span, message));
         }
-        if key.environment
-            && let Some(variable) = variable(&entry.node).map(str::to_owned)
-        {
-            if !self.substitute(&mut entry.node, key, &variable) {
-                return;
-            }
-            subject = format!("{subject} (from the environment variable {variable})");
+        if key.environment && !self.substitute(&mut entry.node, &key.kind, &mut subject) {
+            return;
         }
         self.value(&mut entry.node, &key.kind, &subject);
     }
 
     /// Replaces `$VARIABLE` by the variable's value; whether there is anything left to check.
-    fn substitute(&mut self, node: &mut Node, key: &'static Key, variable: &str) -> bool {
-        let found = (self.environment)(variable);
-        node.value = match (&key.kind, found) {
+    fn substitute(&mut self, node: &mut Node, kind: &Kind, subject: &mut String) -> bool {
+        let variable = variable(node).map(str::to_owned);
+        let Some((environment, variable)) = self.environment.zip(variable) else {
+            return true;
+        };
+        let found = environment(&variable);
+        node.value = match (kind, found) {
             (Kind::Boolean, found) => Value::Boolean(found.is_some_and(|text| !text.is_empty())),
             (Kind::Integer { .. }, Some(text)) => {
                 let integer = text.parse().map(Value::Integer);
@@ -83,10 +85,19 @@ impl Checker<'_> {
                 return false;
             }
         };
+        *subject = format!("{subject} (from the environment variable {variable})");
         true
     }
 
     fn value(&mut self, node: &mut Node, kind: &Kind, subject: &str) {
+        let kind = match kind {
+            Kind::Either(one, other) => match (takes(one, node), takes(other, node)) {
+                (true, _) => one,
+                (false, true) => other,
+                (false, false) => return self.mismatch(node, subject, &expected(kind)),
+            },
+            _ => kind,
+        };
         match (kind, &mut node.value) {
             (Kind::Boolean, Value::Boolean(_)) => {}
             (Kind::Always(only, reason), Value::Boolean(value)) => {
@@ -115,16 +126,26 @@ impl Checker<'_> {
             }
             (Kind::OneOrMore(of), Value::List(items)) => self.items(items, of, subject),
             (Kind::OneOrMore(of), _) => self.value(node, of, subject),
-            (Kind::Map { keys, of }, Value::Object(entries)) => {
+            (
+                Kind::Map {
+                    keys,
+                    of,
+                    environment,
+                },
+                Value::Object(entries),
+            ) => {
                 for entry in entries {
-                    let subject = format!("{} in {subject}", quoted(&entry.key));
+                    let mut subject = format!("{} in {subject}", quoted(&entry.key));
                     if !keys.holds(&entry.key) {
                         let message = format!("the key {subject} must be {}", keys.words());
                         self.problems.push(Problem::error(entry.key_span, message));
                     }
-                    self.value(&mut entry.node, of, &subject);
+                    if !*environment || self.substitute(&mut entry.node, of, &mut subject) {
+                        self.value(&mut entry.node, of, &subject);
+                    }
                 }
             }
+            (Kind::Json, _) => {}
             (Kind::Object(table), _) => self.object(node, table, subject),
             (Kind::Tagged(tagged), _) => self.tagged(node, tagged, subject),
             _ => self.mismatch(node, subject, &expected(kind)),
@@ -181,6 +202,8 @@ impl Checker<'_> {
             message = format!("{message}; it belongs in {}", one_of(&places));
         } else if let Some(near) = nearest(&entry.key, near) {
             message = format!("{message}; did you mean {}?", quoted(near));
+        } else if let Some(map) = table.keys.iter().find(|key| of_texts(&key.kind)) {
+            message = format!("{message}; it belongs in {}", quoted(map.name));
         }
         let taken = table.keys.iter().filter(|key| key.inert.is_none());
         let taken: Vec<&str> = taken.map(|key| key.name).collect();
@@ -231,6 +254,17 @@ fn refused_word(at: Span, word: &str, known: &refused::Refused, subject: &str) -
     Problem::error(at, message)
 }
 
+/// Whether a value of this form, whatever it holds, can be of this kind.
+fn takes(kind: &Kind, node: &Node) -> bool {
+    match kind {
+        Kind::Boolean => matches!(node.value, Value::Boolean(_)),
+        Kind::OneOf(_) => matches!(node.value, Value::Text(_)),
+        Kind::List { .. } => matches!(node.value, Value::List(_)),
+        Kind::Tagged(_) => matches!(node.value, Value::Object(_)),
+        _ => true,
+    }
+}
+
 /// The variable that `$VARIABLE` or `${VARIABLE}` names.
 fn variable(node: &Node) -> Option<&str> {
     let Value::Text(text) = &node.value else {
@@ -268,6 +302,8 @@ fn expected(kind: &Kind) -> String {
         Kind::List { least: 0, .. } => "a list".into(),
         Kind::List { .. } => "a list that is not empty".into(),
         Kind::OneOrMore(of) => format!("{}, or a list of such", expected(of)),
+        Kind::Either(one, other) => format!("{}, or {}", expected(one), expected(other)),
+        Kind::Json => "anything".into(),
         Kind::Map { .. } | Kind::Object(_) | Kind::Tagged(_) => "an object".into(),
     }
 }
@@ -292,38 +328,4 @@ fn one_of(words: &[&str]) -> String {
         [one, other] => format!("{one} or {other}"),
         [firsts @ .., last] => format!("one of {} and {last}", firsts.join(", ")),
     }
-}
-
-/// The keys of `table` whose objects take `name`, where it was written one level too high.
-fn places_below(table: &Table, name: &str) -> Vec<&'static str> {
-    fn takes(kind: &Kind, name: &str) -> bool {
-        match kind {
-            Kind::Object(table) => table.key(name).is_some(),
-            Kind::Tagged(tagged) => {
-                let mut tables = tagged.variants.iter();
-                tables.any(|(_, table)| table.key(name).is_some())
-            }
-            Kind::List { of, .. } | Kind::Map { of, .. } => takes(of, name),
-            _ => false,
-        }
-    }
-    let places = table.keys.iter().filter(|key| takes(&key.kind, name));
-    places.map(|key| key.name).collect()
-}
-
-/// The known name that `name` was most likely meant to be: one that it begins, or one of which
-/// at most a third differs.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
-    let name = plain(name);
-    let distance = |known: &str| {
-        let known = plain(known);
-        if name.len() > 2 && known.starts_with(&name) {
-            return 0;
-        }
-        strsim::osa_distance(&name, &known)
-    };
-    let known = known.map(|known| (distance(known), known));
-    let (distance, known) = known.min_by_key(|(distance, _)| *distance)?;
-    (distance <= (known.len() / 3).max(1)).then_some(known)
 }

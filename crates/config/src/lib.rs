@@ -15,7 +15,10 @@
 mod build;
 pub mod catalogue;
 mod check;
+mod convert;
 mod model;
+mod near;
+mod part;
 mod problem;
 mod tree;
 mod view;
@@ -24,6 +27,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use convert::convert;
 pub use model::{
     Admin, Allow, Anonymous, Auth, CallTimeoutUnit, ChildEnvironment, Component, ComponentKind,
     Config, ContainerShutdown, ContainerWorker, Controller, Deflate, Disclose, DiscloseMe,
@@ -32,6 +36,9 @@ pub use model::{
     Restart, Role, RouterWorker, Serializer, ShutdownTrigger, TcpEndpoint, Testee, TesteeKind,
     TesteeWorker, Tls, Transport, TransportKind, UriCheck, WebSocket, WebSocketOptions,
     WebSocketTestee, Worker,
+};
+pub use part::{
+    component_from_json, realm_from_json, role_from_json, transport_from_json, worker_from_json,
 };
 pub use problem::{Problem, Severity, Source, render};
 pub use tree::{Format, Span};
@@ -78,21 +85,25 @@ pub fn parse(
     format: Format,
     environment: Environment<'_>,
 ) -> Result<(Config, Vec<Problem>), Vec<Problem>> {
-    let failed = |problems: &[Problem]| {
-        let mut severities = problems.iter().map(|problem| problem.severity);
-        severities.any(|severity| severity == Severity::Error)
-    };
     let mut problems = Vec::new();
     let Some(mut root) = tree::parse(&source.text, format, &mut problems) else {
         return Err(problems);
     };
-    check::check(&mut root, &catalogue::CONFIG, environment, &mut problems);
-    if failed(&problems) {
+    let table = &catalogue::CONFIG;
+    let kind = catalogue::Kind::Object(table);
+    check::check(
+        &mut root,
+        &kind,
+        table.name,
+        Some(environment),
+        &mut problems,
+    );
+    if problem::failed(&problems) {
         return Err(problems);
     }
-    let file = view::View::new(&root, &catalogue::CONFIG);
+    let file = view::View::new(&root, table);
     let config = build::build(file, &mut problems);
-    if failed(&problems) {
+    if problem::failed(&problems) {
         return Err(problems);
     }
     Ok((config, problems))
@@ -100,12 +111,20 @@ pub fn parse(
 
 /// Reads and checks the file at `path`; its format is told from its name.
 pub fn load(path: &Path, environment: Environment<'_>) -> Result<Loaded, Failure> {
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    let format = match extension {
-        Some("json") => Format::Json,
-        Some("yaml" | "yml") => Format::Yaml,
-        _ => return Err(Failure::UnknownFormat { path: path.into() }),
-    };
+    let (source, format) = read_source(path)?;
+    match parse(&source, format, environment) {
+        Ok((config, warnings)) => Ok(Loaded {
+            config,
+            warnings,
+            source,
+        }),
+        Err(problems) => Err(Failure::Invalid { source, problems }),
+    }
+}
+
+/// Reads the file at `path` and tells its format from its name.
+pub fn read_source(path: &Path) -> Result<(Source, Format), Failure> {
+    let format = Format::of(path).ok_or_else(|| Failure::UnknownFormat { path: path.into() })?;
     let octets = read(path).map_err(|error| Failure::Unreadable {
         path: path.into(),
         error,
@@ -118,15 +137,7 @@ pub fn load(path: &Path, environment: Environment<'_>) -> Result<Loaded, Failure
         },
         problems: vec![problem],
     })?;
-    let source = Source { name, text };
-    match parse(&source, format, environment) {
-        Ok((config, warnings)) => Ok(Loaded {
-            config,
-            warnings,
-            source,
-        }),
-        Err(problems) => Err(Failure::Invalid { source, problems }),
-    }
+    Ok((Source { name, text }, format))
 }
 
 impl Config {

@@ -57,6 +57,12 @@ impl Problem {
     }
 }
 
+/// Whether one of them is an error.
+pub(crate) fn failed(problems: &[Problem]) -> bool {
+    let mut severities = problems.iter().map(|problem| problem.severity);
+    severities.any(|severity| severity == Severity::Error)
+}
+
 impl Source {
     /// Line and column, both from 1; columns count characters.
     pub fn position(&self, span: Span) -> (usize, usize) {

@@ -5,6 +5,7 @@
 //! tests.
 
 use crate::catalogue::{Fallback, Key, Kind, Table};
+use crate::model::Json;
 use crate::tree::{Entry, Node, Span, Value};
 
 /// An object of the tree, or the empty one that stands for an object that is not given.
@@ -36,6 +37,21 @@ impl<'a> View<'a> {
         );
         let entry = self.entries.iter().find(|entry| entry.key == name)?;
         Some(&entry.node)
+    }
+
+    /// Whether the table has the key at all.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.table.key(name).is_some()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The whole object as it is given, for somebody else to read: without the keys that have no
+    /// effect, or only one value that works.
+    pub(crate) fn to_json(self) -> Json {
+        effective(self.entries, self.table)
     }
 
     /// Where the value stands, or else the object.
@@ -98,6 +114,23 @@ impl<'a> View<'a> {
             })
     }
 
+    /// Anything, in JSON; null where nothing is given.
+    pub(crate) fn json(&self, name: &str) -> Json {
+        self.given(name).map_or(Json::Null, Node::to_json)
+    }
+
+    /// The entries of a map of texts.
+    pub(crate) fn variables(&self, name: &str) -> Vec<(String, String)> {
+        let Some(Value::Object(entries)) = self.given(name).map(|node| &node.value) else {
+            return Vec::new();
+        };
+        let texts = entries.iter().filter_map(|entry| match &entry.node.value {
+            Value::Text(text) => Some((entry.key.clone(), text.clone())),
+            _ => None,
+        });
+        texts.collect()
+    }
+
     pub(crate) fn object(&self, name: &str) -> Option<Self> {
         let node = self.given(name)?;
         match self.table.key(name)?.kind {
@@ -151,7 +184,7 @@ impl<'a> View<'a> {
     }
 }
 
-fn view_of<'a>(node: &'a Node, kind: &Kind) -> Option<View<'a>> {
+pub(crate) fn view_of<'a>(node: &'a Node, kind: &Kind) -> Option<View<'a>> {
     match kind {
         Kind::Object(table) => Some(View::new(node, table)),
         Kind::Tagged(tagged) => {
@@ -162,6 +195,25 @@ fn view_of<'a>(node: &'a Node, kind: &Kind) -> Option<View<'a>> {
             let variant = tagged.variants.iter().find(|(known, _)| known == name);
             variant.map(|(_, table)| View::new(node, table))
         }
+        Kind::Either(_, other) => match node.value {
+            Value::Object(_) => view_of(node, other),
+            _ => None,
+        },
         _ => None,
     }
+}
+
+fn effective(entries: &[Entry], table: &'static Table) -> Json {
+    let entries = entries.iter().filter_map(|entry| {
+        let key = table.key(&entry.key)?;
+        if key.inert.is_some() || matches!(key.kind, Kind::Always(..)) {
+            return None;
+        }
+        let value = match (&entry.node.value, view_of(&entry.node, &key.kind)) {
+            (Value::Object(_), Some(view)) => view.to_json(),
+            _ => entry.node.to_json(),
+        };
+        Some((entry.key.clone(), value))
+    });
+    Json::Object(entries.collect())
 }

@@ -66,16 +66,75 @@ const PLACES: &[(&str, &str)] = &[
         "websocket",
         r#"{"version": 2, "workers": [{"type": "router", "realms": [REALM], "transports": [{"type": "websocket", "endpoint": {"type": "unix", "path": "s"}, "options": @}]}]}"#,
     ),
+    (
+        "router components",
+        r#"{"version": 2, "workers": [{"type": "router", "realms": [REALM], "transports": [TRANSPORT], "components": @}]}"#,
+    ),
+    (
+        "container options",
+        r#"{"version": 2, "workers": [{"type": "container", "options": @, "components": [COMPONENT]}]}"#,
+    ),
+    (
+        "components",
+        r#"{"version": 2, "workers": [{"type": "container", "components": @}]}"#,
+    ),
+    (
+        "callbacks",
+        r#"{"version": 2, "workers": [{"type": "container", "components": [{"type": "function", "realm": "realm1", "transport": CONNECTING, "callbacks": @}]}]}"#,
+    ),
+    (
+        "component auth",
+        r#"{"version": 2, "workers": [{"type": "container", "components": [{"type": "function", "realm": "realm1", "transport": CONNECTING, "callbacks": {"join": "main.joined"}, "auth": @}]}]}"#,
+    ),
+    (
+        "connecting",
+        r#"{"version": 2, "workers": [{"type": "container", "components": [{"type": "class", "classname": "main.Session", "realm": "realm1", "transport": @}]}]}"#,
+    ),
+    (
+        "connecting endpoint",
+        r#"{"version": 2, "workers": [{"type": "container", "components": [{"type": "class", "classname": "main.Session", "realm": "realm1", "transport": {"type": "rawsocket", "serializer": "cbor", "endpoint": @}}]}]}"#,
+    ),
+    (
+        "connecting tls",
+        r#"{"version": 2, "workers": [{"type": "container", "components": [{"type": "class", "classname": "main.Session", "realm": "realm1", "transport": {"type": "rawsocket", "serializer": "cbor", "endpoint": {"type": "tcp", "host": "localhost", "port": 443, "tls": @}}}]}]}"#,
+    ),
+    (
+        "connecting websocket",
+        r#"{"version": 2, "workers": [{"type": "container", "components": [{"type": "class", "classname": "main.Session", "realm": "realm1", "transport": {"type": "websocket", "url": "ws://localhost/ws", "endpoint": {"type": "tcp", "host": "localhost", "port": 80}, "options": @}}]}]}"#,
+    ),
+    ("guest", r#"{"version": 2, "workers": [WORKER, @]}"#),
+    (
+        "guest options",
+        r#"{"version": 2, "workers": [{"type": "guest", "executable": "sleep", "options": @}]}"#,
+    ),
+    (
+        "testee",
+        r#"{"version": 2, "workers": [{"type": "websocket-testee", "transport": @}]}"#,
+    ),
+    (
+        "testee options",
+        r#"{"version": 2, "workers": [{"type": "websocket-testee", "transport": {"type": "websocket", "endpoint": {"type": "tcp", "port": 9000}}, "options": @}]}"#,
+    ),
+    (
+        "host monitor",
+        r#"{"version": 2, "workers": [{"type": "hostmonitor", "options": @}]}"#,
+    ),
 ];
 const WORKER: &str = r#"{"type": "router", "realms": [REALM], "transports": [TRANSPORT]}"#;
 const REALM: &str = r#"{"name": "realm1", "roles": [{"name": "anonymous"}]}"#;
 const TRANSPORT: &str = r#"{"type": "rawsocket", "endpoint": {"type": "unix", "path": "s"}}"#;
+const COMPONENT: &str =
+    r#"{"type": "class", "classname": "main.Session", "realm": "realm1", "transport": CONNECTING}"#;
+const CONNECTING: &str =
+    r#"{"type": "rawsocket", "endpoint": {"type": "unix", "path": "s"}, "serializer": "cbor"}"#;
 
 fn check(place: &str, fragment: &str) -> String {
     let known = PLACES.iter().find(|(name, _)| *name == place);
     let (_, file) = known.unwrap_or_else(|| panic!("there is no place {place}"));
     let file = file.replace('@', fragment).replace("WORKER", WORKER);
     let file = file.replace("REALM", REALM).replace("TRANSPORT", TRANSPORT);
+    let file = file.replace("COMPONENT", COMPONENT);
+    let file = file.replace("CONNECTING", CONNECTING);
     let source = Source {
         name: "fragment".into(),
         text: file,

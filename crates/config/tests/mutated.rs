@@ -62,9 +62,13 @@ fn both_take_the_same_texts_for_json() {
 
 #[test]
 fn damaged_yaml_is_shown_with_its_place() {
-    let original = include_str!("cases/full.yaml");
+    let originals = [
+        include_str!("cases/full.yaml"),
+        include_str!("cases/node.yaml"),
+    ];
     for seed in 0..MUTATIONS / 10 {
         let mut state = seed;
+        let original = originals[seed as usize % originals.len()];
         let source = Source {
             name: "damaged.yaml".into(),
             text: mutated(original, &mut state),

@@ -16,26 +16,33 @@ impl Builder<'_> {
         let realms = realms.map(|realm| {
             let name = realm.text("name").unwrap_or_default();
             names.take(name, realm.span_of("name"), self.problems);
-            let options = realm.section("options");
-            Realm {
-                name: name.to_owned(),
-                uri_check: match options.text("uri_check") {
-                    Some("strict") => UriCheck::Strict,
-                    _ => UriCheck::Loose,
-                },
-                request_id_check: match options.text("request_id_check") {
-                    Some("strict") => RequestIdCheck::Strict,
-                    _ => RequestIdCheck::Loose,
-                },
-                disclose_me: match options.text("disclose_me") {
-                    Some("refuse") => DiscloseMe::Refuse,
-                    _ => DiscloseMe::Allow,
-                },
-                call_timeout_unit: CallTimeoutUnit::Milliseconds,
-                roles: self.roles(realm),
-            }
+            self.realm(realm)
         });
         realms.collect()
+    }
+
+    pub(crate) fn realm(&mut self, realm: View<'_>) -> Realm {
+        let options = realm.section("options");
+        Realm {
+            name: realm.text("name").unwrap_or_default().to_owned(),
+            uri_check: match options.text("uri_check") {
+                Some("strict") => UriCheck::Strict,
+                _ => UriCheck::Loose,
+            },
+            request_id_check: match options.text("request_id_check") {
+                Some("strict") => RequestIdCheck::Strict,
+                _ => RequestIdCheck::Loose,
+            },
+            disclose_me: match options.text("disclose_me") {
+                Some("refuse") => DiscloseMe::Refuse,
+                _ => DiscloseMe::Allow,
+            },
+            call_timeout_unit: match options.text("call_timeout_unit") {
+                Some("seconds") => CallTimeoutUnit::Seconds,
+                _ => CallTimeoutUnit::Milliseconds,
+            },
+            roles: self.roles(realm),
+        }
     }
 
     fn roles(&mut self, realm: View<'_>) -> Vec<Role> {
@@ -44,12 +51,16 @@ impl Builder<'_> {
         let roles = roles.map(|role| {
             let name = role.text("name").unwrap_or_default();
             names.take(name, role.span_of("name"), self.problems);
-            Role {
-                name: name.to_owned(),
-                permissions: self.permissions(role),
-            }
+            self.role(role)
         });
         roles.collect()
+    }
+
+    pub(crate) fn role(&mut self, role: View<'_>) -> Role {
+        Role {
+            name: role.text("name").unwrap_or_default().to_owned(),
+            permissions: self.permissions(role),
+        }
     }
 
     /// Crossbar.io lets a permission replace an earlier one for the same pattern; so do we, and

@@ -1,29 +1,35 @@
-//! Transports, endpoints, and what is spoken on them.
+//! Transports, and what is spoken on them.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-use super::{Builder, bound, milliseconds, size, time};
+use super::{Builder, Names, bound, milliseconds, size, time};
 use crate::catalogue::{PAGES, SERIALIZERS};
 use crate::model::{
-    Anonymous, Auth, Deflate, Endpoint, Page, Ping, RawSocket, Realm, Serializer, TcpEndpoint,
-    Testee, TesteeKind, Tls, Transport, TransportKind, WebSocket, WebSocketOptions,
-    WebSocketTestee,
+    Anonymous, Auth, Deflate, Page, Ping, RawSocket, Realm, Serializer, Testee, TesteeKind,
+    Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
 };
 use crate::problem::Problem;
 use crate::tree::{Span, quoted};
 use crate::view::View;
 
-/// An address that is taken, and where the file says so.
-pub(super) struct Listener {
-    endpoint: Endpoint,
-    span: Span,
-}
-
 impl Builder<'_> {
     pub(super) fn transports(&mut self, worker: View<'_>, realms: &[Realm]) -> Vec<Transport> {
+        let mut ids = Names::new("the transport id", "transport").of(worker.objects("transports"));
         let transports = worker.objects("transports");
-        let transports = transports.map(|transport| Transport {
-            id: self.transports.id(transport, self.problems),
+        let transports = transports.map(|transport| {
+            let id = ids.id(transport, self.problems);
+            self.transport(transport, id, Some(realms))
+        });
+        transports.collect()
+    }
+
+    /// A transport of a worker with these realms, if that is known.
+    pub(crate) fn transport(
+        &mut self,
+        transport: View<'_>,
+        id: String,
+        realms: Option<&[Realm]>,
+    ) -> Transport {
+        Transport {
+            id,
             endpoint: self.endpoint(transport),
             kind: self.kind(transport, realms),
             connections_max: transport.integer("max_connections").map(size),
@@ -31,11 +37,26 @@ impl Builder<'_> {
                 Some("universal" | "websocket") => pages(transport, false),
                 _ => Vec::new(),
             },
-        });
-        transports.collect()
+        }
     }
 
-    fn kind(&mut self, transport: View<'_>, realms: &[Realm]) -> TransportKind {
+    /// The transport of a worker that is one.
+    pub(super) fn testee_transport(&mut self, worker: View<'_>) -> Transport {
+        let transport = worker.section("transport");
+        let id = transport.text("id").unwrap_or("transport1").to_owned();
+        Transport {
+            id,
+            endpoint: self.endpoint(transport),
+            kind: testee(
+                transport,
+                TesteeKind::WebSocket(websocket_testee(transport)),
+            ),
+            connections_max: transport.integer("max_connections").map(size),
+            pages: Vec::new(),
+        }
+    }
+
+    fn kind(&mut self, transport: View<'_>, realms: Option<&[Realm]>) -> TransportKind {
         match transport.text("type") {
             Some("rawsocket") => TransportKind::RawSocket(self.rawsocket(transport, realms)),
             Some("websocket") => TransportKind::WebSocket(self.websocket(transport, realms)),
@@ -48,7 +69,7 @@ impl Builder<'_> {
         }
     }
 
-    fn universal(&mut self, transport: View<'_>, realms: &[Realm]) -> TransportKind {
+    fn universal(&mut self, transport: View<'_>, realms: Option<&[Realm]>) -> TransportKind {
         let rawsocket = transport.object("rawsocket");
         let rawsocket = rawsocket.map(|rawsocket| self.rawsocket(rawsocket, realms));
         let paths = transport.map("websocket").map(|(path, websocket)| {
@@ -71,7 +92,7 @@ impl Builder<'_> {
         }
     }
 
-    fn rawsocket(&mut self, object: View<'_>, realms: &[Realm]) -> RawSocket {
+    fn rawsocket(&mut self, object: View<'_>, realms: Option<&[Realm]>) -> RawSocket {
         let options = object.section("options");
         RawSocket {
             serializers: serializers(object),
@@ -86,7 +107,7 @@ impl Builder<'_> {
         }
     }
 
-    fn websocket(&mut self, object: View<'_>, realms: &[Realm]) -> WebSocket {
+    fn websocket(&mut self, object: View<'_>, realms: Option<&[Realm]>) -> WebSocket {
         WebSocket {
             url: object.text("url").map(str::to_owned),
             serializers: serializers(object),
@@ -140,7 +161,7 @@ impl Builder<'_> {
         max
     }
 
-    fn auth(&mut self, object: View<'_>, realms: &[Realm]) -> Auth {
+    fn auth(&mut self, object: View<'_>, realms: Option<&[Realm]>) -> Auth {
         let auth = object.section("auth");
         let anonymous = auth.object("anonymous").map_or_else(
             || Anonymous {
@@ -155,7 +176,9 @@ impl Builder<'_> {
             },
         );
         let at = auth.object("anonymous").map_or(object.span, |a| a.span);
-        self.check_role(&anonymous, at, realms);
+        if let Some(realms) = realms {
+            self.check_role(&anonymous, at, realms);
+        }
         Auth {
             anonymous: Some(anonymous),
         }
@@ -182,89 +205,6 @@ impl Builder<'_> {
             );
             self.problems.push(Problem::warning(at, message));
         }
-    }
-
-    /// The endpoint of a transport or of the admin listener.
-    pub(super) fn endpoint(&mut self, object: View<'_>) -> Endpoint {
-        let span = object.span_of("endpoint");
-        let Some(view) = object.object("endpoint") else {
-            return Endpoint::Unix {
-                path: String::new(),
-                backlog: 0,
-            };
-        };
-        let backlog = view.integer("backlog").unwrap_or(0);
-        let backlog = backlog.try_into().unwrap_or(u32::MAX);
-        let endpoint = if view.text("type") == Some("unix") {
-            Endpoint::Unix {
-                path: view.text("path").unwrap_or_default().into(),
-                backlog,
-            }
-        } else {
-            Endpoint::Tcp(TcpEndpoint {
-                interface: self.interface(view),
-                port: bound(view, "port").try_into().unwrap_or(0),
-                backlog,
-                shared: view.boolean("shared"),
-                user_timeout: time(view, "user_timeout"),
-                tls: view.object("tls").map(|tls| Tls {
-                    key: tls.text("key").unwrap_or_default().into(),
-                    certificate: tls.text("certificate").unwrap_or_default().into(),
-                    chain_certificates: tls
-                        .texts("chain_certificates")
-                        .map(str::to_owned)
-                        .collect(),
-                }),
-            })
-        };
-        let earlier = self.listeners.iter();
-        let mut earlier = earlier.filter(|earlier| collide(&earlier.endpoint, &endpoint));
-        if let Some(earlier) = earlier.next() {
-            let problem = Problem::error(span, "another listener has this address".into());
-            self.problems
-                .push(problem.note_at(earlier.span, "it is taken first here"));
-        }
-        self.listeners.push(Listener {
-            endpoint: endpoint.clone(),
-            span,
-        });
-        endpoint
-    }
-
-    fn interface(&mut self, endpoint: View<'_>) -> IpAddr {
-        let version = endpoint.integer("version");
-        let (any, local): (IpAddr, IpAddr) = match version {
-            Some(6) => (Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::LOCALHOST.into()),
-            _ => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::LOCALHOST.into()),
-        };
-        let interface = match endpoint.text("interface") {
-            None | Some("") => any,
-            Some("localhost") => local,
-            Some(address) => address.parse().unwrap_or(any),
-        };
-        if version.is_some_and(|version| (version == 6) != interface.is_ipv6()) {
-            let message = format!("{interface} is not an address of the \"version\" given");
-            let at = endpoint.span_of("interface");
-            self.problems.push(Problem::error(at, message));
-        }
-        interface
-    }
-}
-
-/// Whether the system would refuse the second of the two.
-fn collide(one: &Endpoint, other: &Endpoint) -> bool {
-    match (one, other) {
-        (Endpoint::Unix { path: one, .. }, Endpoint::Unix { path: other, .. }) => one == other,
-        (Endpoint::Tcp(one), Endpoint::Tcp(other)) => {
-            let any = one.interface.is_unspecified() || other.interface.is_unspecified();
-            let family = one.interface.is_ipv4() == other.interface.is_ipv4();
-            one.port != 0
-                && one.port == other.port
-                && family
-                && (any || one.interface == other.interface)
-                && !(one.shared && other.shared)
-        }
-        _ => false,
     }
 }
 

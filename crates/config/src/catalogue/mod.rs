@@ -5,15 +5,22 @@
 //! [`Table`] is unknown, unless [`refused`] knows it from Crossbar.io and says why it is not
 //! taken.
 
+mod connecting;
+mod endpoint;
 mod node;
 mod options;
+mod other_options;
+mod realm;
 pub mod refused;
 mod rule;
 mod transport;
+mod worker;
 
 pub use node::CONFIG;
+pub(crate) use realm::{REALM, ROLE};
 pub use rule::Rule;
-pub(crate) use transport::{PAGES, SERIALIZERS};
+pub(crate) use transport::{PAGES, SERIALIZERS, TRANSPORT};
+pub(crate) use worker::{CONTAINER_COMPONENT, ROUTER_COMPONENT, WORKER};
 
 /// The keys of one kind of object.
 #[derive(Debug)]
@@ -66,11 +73,17 @@ pub enum Kind {
     },
     /// One value of the kind, or a list of them.
     OneOrMore(&'static Self),
+    /// A value of the first kind, or else a list or object of the second.
+    Either(&'static Self, &'static Self),
     /// An object with keys of the writer's choice.
     Map {
         keys: Rule,
         of: &'static Self,
+        /// As in a [`Key`], for every value.
+        environment: bool,
     },
+    /// Anything.
+    Json,
     Object(&'static Table),
     /// An object whose keys depend on its `type`.
     Tagged(&'static Tagged),
@@ -164,6 +177,11 @@ impl Key {
 
     const fn otherwise(self, words: &'static str) -> Self {
         self.fallback(Fallback::Words(words))
+    }
+
+    const fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
     }
 
     const fn own(mut self) -> Self {

@@ -1,9 +1,9 @@
-//! The node, its workers, realms and bounds: every key that is taken. Long and flat.
+//! The node itself, its bounds and its admin listener: every key that is taken. Long and flat.
 
-use super::transport::{ENDPOINT, PAGES, TRANSPORT};
-use super::{
-    Fallback, Kind, NO, Rule, TYPE, Table, Tagged, Words, integer, key, list, list_not_empty,
-};
+use super::endpoint::ENDPOINT;
+use super::transport::PAGES;
+use super::worker::WORKER;
+use super::{Fallback, Kind, Rule, Table, Words, integer, key, list, list_not_empty};
 
 /// The whole file.
 pub static CONFIG: Table = Table {
@@ -80,12 +80,12 @@ pub(super) static CONTROLLER_OPTIONS: Table = Table {
         key(
             "shutdown",
             Kind::OneOrMore(&Kind::OneOf(&SHUTDOWN)),
-            "What ends the node beside a signal. Router workers are threads of the node \
-             and end only with it.",
+            "What ends the node beside a signal. A worker that is to be started again has \
+             not exited; router workers are threads of the node and end only when stopped.",
         )
         .fallback(Fallback::Text("shutdown_on_worker_exit")),
         key("enable_parallel_worker_start", Kind::Boolean, "")
-            .inert("router workers are threads and start at once"),
+            .inert("all workers are started at once, whatever it says"),
     ],
 };
 
@@ -96,256 +96,6 @@ pub(super) static SHUTDOWN: Words = Words {
         "shutdown_on_worker_exit",
         "shutdown_on_worker_exit_with_error",
         "shutdown_on_last_worker_exit",
-    ],
-};
-
-pub(super) static WORKER: Tagged = Tagged {
-    path: "workers[].type",
-    name: "a worker",
-    variants: &[("router", &ROUTER)],
-};
-
-pub(super) static ROUTER: Table = Table {
-    path: "workers[router]",
-    name: "a router worker",
-    keys: &[
-        TYPE,
-        key(
-            "id",
-            Kind::Text(Rule::Id),
-            "The worker's id; no two workers share one.",
-        )
-        .otherwise("`worker001`, `worker002`, …"),
-        key(
-            "options",
-            Kind::Object(&ROUTER_OPTIONS),
-            "How the worker runs.",
-        )
-        .otherwise("all of their defaults"),
-        key(
-            "realms",
-            list(&Kind::Object(&REALM)),
-            "The realms it routes.",
-        )
-        .otherwise("none"),
-        key(
-            "transports",
-            list(&Kind::Tagged(&TRANSPORT)),
-            "The listeners that lead to them.",
-        )
-        .otherwise("none"),
-    ],
-};
-
-pub(super) static ROUTER_OPTIONS: Table = Table {
-    path: "workers[router].options",
-    name: "a router worker's options",
-    keys: &[
-        key(
-            "threads",
-            integer(1, 1024),
-            "How many threads route. Every thread serves every realm of the worker.",
-        )
-        .otherwise("one per core")
-        .own(),
-        key(
-            "busy_poll",
-            Kind::Boolean,
-            "One thread asks its sockets again and again instead of sleeping: the \
-             lowest latency, for one core's whole time.",
-        )
-        .fallback(NO)
-        .own(),
-        key(
-            "disabled",
-            Kind::Boolean,
-            "The worker is checked but not started. From the environment, any value \
-             that is not empty counts as true.",
-        )
-        .fallback(NO)
-        .environment(),
-        key("title", Kind::Text(Rule::NotEmpty), "")
-            .inert("router workers are threads and have no process title"),
-        key("python", Kind::Text(Rule::NotEmpty), "").inert("no Python runs in a router worker"),
-        key("pythonpath", list(&Kind::Text(Rule::NotEmpty)), "")
-            .inert("no Python runs in a router worker"),
-    ],
-};
-
-pub(super) static REALM: Table = Table {
-    path: "realms[]",
-    name: "a realm",
-    keys: &[
-        key(
-            "name",
-            Kind::Text(Rule::RealmName),
-            "The name that clients join it by; no two realms of a worker share one.",
-        )
-        .required(),
-        key("id", Kind::Text(Rule::Id), "").inert("realms are known by their names"),
-        key(
-            "options",
-            Kind::Object(&REALM_OPTIONS),
-            "How the realm routes.",
-        )
-        .otherwise("all of their defaults"),
-        key(
-            "roles",
-            list(&Kind::Object(&ROLE)),
-            "Who may do what. A session whose role is not here cannot join.",
-        )
-        .otherwise("none"),
-    ],
-};
-
-pub(super) static REALM_OPTIONS: Table = Table {
-    path: "realms[].options",
-    name: "a realm's options",
-    keys: &[
-        key(
-            "uri_check",
-            Kind::OneOf(&URI_CHECK),
-            "How much of WAMP's URI grammar is demanded.",
-        )
-        .fallback(Fallback::Text("loose")),
-        key(
-            "request_id_check",
-            Kind::OneOf(&REQUEST_ID_CHECK),
-            "Whether request ids must count up from 1 as the specification says. Loose \
-             takes any id that is not the id of an open call.",
-        )
-        .fallback(Fallback::Text("loose"))
-        .own(),
-        key(
-            "disclose_me",
-            Kind::OneOf(&DISCLOSE_ME),
-            "Whether callers and publishers may disclose themselves with `disclose_me`.",
-        )
-        .fallback(Fallback::Text("allow"))
-        .own(),
-        key("event_dispatching_chunk_size", integer(1, i64::MAX), "")
-            .inert("a large fan-out gives way to other work by itself"),
-        key(
-            "enable_meta_api",
-            Kind::Always(false, "the meta API is not yet there"),
-            "Whether the realm has the meta procedures and events.",
-        )
-        .fallback(NO),
-        key(
-            "bridge_meta_api",
-            Kind::Always(false, "there is no management realm yet"),
-            "Whether the meta API is seen from the management realm.",
-        )
-        .fallback(NO),
-    ],
-};
-
-pub(super) static REQUEST_ID_CHECK: Words = Words {
-    path: "realms[].options.request_id_check",
-    words: &["loose", "strict"],
-};
-
-pub(super) static DISCLOSE_ME: Words = Words {
-    path: "realms[].options.disclose_me",
-    words: &["allow", "refuse"],
-};
-
-pub(super) static URI_CHECK: Words = Words {
-    path: "realms[].options.uri_check",
-    words: &["loose", "strict"],
-};
-
-pub(super) static ROLE: Table = Table {
-    path: "realms[].roles[]",
-    name: "a role",
-    keys: &[
-        key(
-            "name",
-            Kind::Text(Rule::NotEmpty),
-            "The role's name; no two roles of a realm share one.",
-        )
-        .required(),
-        key("id", Kind::Text(Rule::Id), "").inert("roles are known by their names"),
-        key(
-            "permissions",
-            list(&Kind::Object(&PERMISSION)),
-            "What sessions with the role may do. Of the permissions that match a URI \
-             the most specific counts; without any, nothing is allowed.",
-        )
-        .otherwise("none"),
-    ],
-};
-
-pub(super) static PERMISSION: Table = Table {
-    path: "realms[].roles[].permissions[]",
-    name: "a permission",
-    keys: &[
-        key(
-            "uri",
-            Kind::Text(Rule::Uri),
-            "The URI or pattern. Without `match`, a star at the end makes it a prefix \
-             (`com.*`), stars elsewhere a wildcard (`com.*.on_change`).",
-        )
-        .required(),
-        key(
-            "match",
-            Kind::OneOf(&MATCH),
-            "How `uri` is compared. A star in `uri` then means itself.",
-        )
-        .otherwise("told from the stars in `uri`; `exact` without any"),
-        key(
-            "allow",
-            Kind::Object(&ALLOW),
-            "The actions that are allowed.",
-        )
-        .otherwise("nothing"),
-        key(
-            "disclose",
-            Kind::Object(&DISCLOSE),
-            "Who is disclosed without asking for it.",
-        )
-        .otherwise("those who ask for it"),
-        key(
-            "cache",
-            Kind::Boolean,
-            "Whether the decision may be kept; that of a static permission always is.",
-        )
-        .fallback(NO),
-    ],
-};
-
-pub(super) static MATCH: Words = Words {
-    path: "permissions[].match",
-    words: &["exact", "prefix", "wildcard"],
-};
-
-pub(super) static ALLOW: Table = Table {
-    path: "permissions[].allow",
-    name: "a permission's allow",
-    keys: &[
-        key("call", Kind::Boolean, "CALL.").fallback(NO),
-        key("register", Kind::Boolean, "REGISTER.").fallback(NO),
-        key("publish", Kind::Boolean, "PUBLISH.").fallback(NO),
-        key("subscribe", Kind::Boolean, "SUBSCRIBE.").fallback(NO),
-    ],
-};
-
-pub(super) static DISCLOSE: Table = Table {
-    path: "permissions[].disclose",
-    name: "a permission's disclose",
-    keys: &[
-        key(
-            "caller",
-            Kind::Boolean,
-            "Callees are told who calls, whether the caller asks for it or not.",
-        )
-        .fallback(NO),
-        key(
-            "publisher",
-            Kind::Boolean,
-            "Subscribers are told who publishes, whether the publisher asks for it or not.",
-        )
-        .fallback(NO),
     ],
 };
 

@@ -101,143 +101,102 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
     ],
 };
 
-/// As [`WEBSOCKET_OPTIONS`], for an echo: no timers, no subprotocols.
-pub(super) static WEBSOCKET_TESTEE_OPTIONS: Table = Table {
-    path: "transports[websocket.testee].options",
-    name: "WebSocket testee options",
-    keys: &[
-        key(
-            "max_message_size",
-            integer(1, 64 << 20),
-            "The largest message that is taken, in octets, decompressed.",
-        )
-        .fallback(Fallback::Integer(16 << 20)),
-        MAX_FRAME_SIZE,
-        COMPRESSION_KEY,
-        TCP_NODELAY,
-        SHOW_SERVER_VERSION,
-        ECHO_CLOSE_CODEREASON,
-        FAIL_BY_DROP,
-        AUTO_FRAGMENT_SIZE,
-        VALIDATE_UTF8,
-        MASK_SERVER_FRAMES,
-        REQUIRE_MASKED_CLIENT_FRAMES,
-        APPLY_MASK,
-        ENABLE_RFC6455,
-        ENABLE_FLASH_POLICY,
-        ENABLE_HYBI10,
-        EXTERNAL_PORT,
-        key("enable_webstatus", Kind::Boolean, "").inert("a testee has no pages"),
-        key("require_websocket_subprotocol", Kind::Boolean, "")
-            .inert("a testee speaks no subprotocol and asks for none"),
-        key("open_handshake_timeout", MILLISECONDS, "").inert(NO_TIMERS),
-        key("close_handshake_timeout", MILLISECONDS, "").inert(NO_TIMERS),
-        key("auto_ping_interval", MILLISECONDS, "").inert(NO_PINGS),
-        key("auto_ping_timeout", MILLISECONDS, "").inert(NO_PINGS),
-        key("auto_ping_size", integer(12, 125), "").inert(NO_PINGS),
-        key("auto_ping_restart_on_any_traffic", Kind::Boolean, "").inert(NO_PINGS),
-    ],
-};
-
-const NO_TIMERS: &str = "a testee waits for its clients as long as they take";
-const NO_PINGS: &str = "a testee sends nothing but its answers";
-
-const MAX_FRAME_SIZE: Key = key(
+pub(super) const MAX_FRAME_SIZE: Key = key(
     "max_frame_size",
     integer_or_zero(1, 64 << 20),
     "The largest frame that is taken, in octets; 0: only the message's size counts.",
 )
 .fallback(Fallback::Integer(0));
 
-const COMPRESSION_KEY: Key = key(
+pub(super) const COMPRESSION_KEY: Key = key(
     "compression",
     Kind::Object(&COMPRESSION),
     "The compressions that are offered.",
 )
 .otherwise("none");
 
-const TCP_NODELAY: Key = key(
+pub(super) const TCP_NODELAY: Key = key(
     "tcp_nodelay",
     Kind::Boolean,
     "Whether small writes leave at once (`TCP_NODELAY`).",
 )
 .fallback(YES);
 
-const SHOW_SERVER_VERSION: Key = key(
+pub(super) const SHOW_SERVER_VERSION: Key = key(
     "show_server_version",
     Kind::Boolean,
     "Whether answers carry Crosstie's version.",
 )
 .fallback(YES);
 
-const ECHO_CLOSE_CODEREASON: Key = key(
+pub(super) const ECHO_CLOSE_CODEREASON: Key = key(
     "echo_close_codereason",
     Kind::Boolean,
     "Whether a client's close is answered with its own code and reason.",
 )
 .fallback(NO);
 
-const FAIL_BY_DROP: Key = key(
+pub(super) const FAIL_BY_DROP: Key = key(
     "fail_by_drop",
     Kind::Boolean,
     "Whether a client that breaks the protocol is dropped without a close frame.",
 )
 .fallback(NO);
 
-const AUTO_FRAGMENT_SIZE: Key =
+pub(super) const AUTO_FRAGMENT_SIZE: Key =
     key("auto_fragment_size", integer(0, i64::MAX), "").inert("messages are sent in one frame");
 
-const VALIDATE_UTF8: Key = key(
+pub(super) const VALIDATE_UTF8: Key = key(
     "validate_utf8",
     Kind::Always(true, "text that is not UTF-8 is never passed on"),
     "Whether text messages must be UTF-8.",
 )
 .fallback(YES);
 
-const MASK_SERVER_FRAMES: Key = key(
+pub(super) const MASK_SERVER_FRAMES: Key = key(
     "mask_server_frames",
     Kind::Always(false, "RFC 6455 section 5.1 forbids it"),
     "Whether the router masks its frames.",
 )
 .fallback(NO);
 
-const REQUIRE_MASKED_CLIENT_FRAMES: Key = key(
+pub(super) const REQUIRE_MASKED_CLIENT_FRAMES: Key = key(
     "require_masked_client_frames",
     Kind::Always(true, "RFC 6455 section 5.1 demands it"),
     "Whether clients must mask theirs.",
 )
 .fallback(YES);
 
-const APPLY_MASK: Key = key(
+pub(super) const APPLY_MASK: Key = key(
     "apply_mask",
     Kind::Always(true, "RFC 6455 section 5.3 demands it"),
     "Whether masks are applied.",
 )
 .fallback(YES);
 
-const ENABLE_RFC6455: Key = key(
+pub(super) const ENABLE_RFC6455: Key = key(
     "enable_rfc6455",
     Kind::Always(true, "it is the only version there is"),
     "Whether the standard's version is spoken.",
 )
 .fallback(YES);
 
-const ENABLE_FLASH_POLICY: Key = key(
+pub(super) const ENABLE_FLASH_POLICY: Key = key(
     "enable_flash_policy",
     Kind::Always(false, "browsers have no Flash any more"),
     "Whether Flash asks for a policy on the port.",
 )
 .fallback(NO);
 
-const ENABLE_HYBI10: Key =
+pub(super) const ENABLE_HYBI10: Key =
     key("enable_hybi10", Kind::Boolean, "").inert("the drafts before RFC 6455 are not spoken");
 
-const EXTERNAL_PORT: Key = key("external_port", integer(1, 65_535), "")
+pub(super) const EXTERNAL_PORT: Key = key("external_port", integer(1, 65_535), "")
     .inert("the Host header is not compared with the port");
 
-const MILLISECONDS: Kind = integer_or_zero(1_000, 86_400_000);
+pub(super) const MILLISECONDS: Kind = integer_or_zero(1_000, 86_400_000);
 
-const fn ping_interval(default_ms: i64) -> Key {
+pub(super) const fn ping_interval(default_ms: i64) -> Key {
     key(
         "auto_ping_interval",
         MILLISECONDS,

@@ -28,7 +28,24 @@ pub struct Refused {
 }
 
 const ONLY_ANONYMOUS: &str = "sessions can only be anonymous";
+const NO_TWISTED: &str = "an endpoint is described by its keys, not by Twisted's strings";
 const NO_PROXY: &str = "a router worker serves a realm on all cores by itself";
+
+const ROLE_OF_TRANSPORT: &str = "the router's transport says which role it gets";
+const COMPONENTS_ANONYMOUS: &str = "function components can only be anonymous";
+const NO_WAMP: &str = "a testee speaks no WAMP";
+const IN_CONTAINER_CLASS: &[Refused] = &[
+    never("role", ROLE_OF_TRANSPORT),
+    never("auth", "a class says in its `onConnect` who it is"),
+];
+const BESIDE_ROUTER: &[Refused] = &[
+    never("transport", "it is connected to its router"),
+    never("auth", "its `role` says what it may do"),
+    later(
+        "references",
+        "they name connections of the router, and it makes none",
+    ),
+];
 
 /// Keys, by the table in which they would stand.
 pub static KEYS: &[Place] = &[
@@ -37,7 +54,7 @@ pub static KEYS: &[Place] = &[
         &[
             never("manhole", "there is no Python in the node to log in to"),
             later("connections", "the node makes no connections of its own"),
-            later("keyring", "the node has no key yet"),
+            later("keyring", "the node's key is `key.priv` in its directory"),
             never("blockchain", "a router needs no blockchain"),
             never(
                 "enable_docker",
@@ -58,7 +75,6 @@ pub static KEYS: &[Place] = &[
     within(
         "workers[router]",
         &[
-            later("components", "components need container workers"),
             never(
                 "manhole",
                 "there is no Python in a router worker to log in to",
@@ -67,22 +83,43 @@ pub static KEYS: &[Place] = &[
         ],
     ),
     within(
-        "workers[router].options",
+        "workers[container]",
         &[
-            later("cpu_affinity", "the system places the threads"),
-            later(
-                "env",
-                "router workers are threads and share the node's environment",
+            never(
+                "manhole",
+                "whoever knew its password could run any code there",
             ),
-            never("extra", "nothing in a router worker could read it"),
-            later(
-                "expose_controller",
-                "it is for components, and those need container workers",
-            ),
-            later(
-                "expose_shared",
-                "it is for components, and those need container workers",
-            ),
+            never("connections", "components make connections of their own"),
+        ],
+    ),
+    within(
+        "workers[container].options",
+        &[never("reactor", "Twisted takes the best of its reactors")],
+    ),
+    within("workers[container].components[class]", IN_CONTAINER_CLASS),
+    within(
+        "workers[container].components[function]",
+        &[never("role", ROLE_OF_TRANSPORT)],
+    ),
+    within("workers[router].components[class]", BESIDE_ROUTER),
+    within("workers[router].components[function]", BESIDE_ROUTER),
+    within(
+        "components[function].auth",
+        &[
+            later("ticket", COMPONENTS_ANONYMOUS),
+            later("wampcra", COMPONENTS_ANONYMOUS),
+            later("scram", COMPONENTS_ANONYMOUS),
+            later("cryptosign", COMPONENTS_ANONYMOUS),
+            never("anonymous-proxy", NO_PROXY),
+            never("cryptosign-proxy", NO_PROXY),
+        ],
+    ),
+    within(
+        "workers[websocket-testee].transport[websocket]",
+        &[
+            never("serializers", NO_WAMP),
+            never("auth", NO_WAMP),
+            never("cookie", NO_WAMP),
         ],
     ),
     within(
@@ -91,11 +128,19 @@ pub static KEYS: &[Place] = &[
             later("store", "there is no event history and no call queue"),
             later("rlinks", "there are no links between routers"),
             later("inventory", "there are no interface catalogs"),
+            later("trace", "messages are not recorded"),
+            never("stats", "the page /metrics counts messages"),
         ],
     ),
     within(
         "realms[].roles[]",
-        &[later("authorizer", "there are only static permissions")],
+        &[
+            later("authorizer", "there are only static permissions"),
+            never(
+                "allow-by-default",
+                "a permission for the URI \"*\" says what is allowed by default",
+            ),
+        ],
     ),
     within(
         "realms[].roles[].permissions[]",
@@ -196,14 +241,7 @@ pub static VALUES: &[Place] = &[
     within(
         "workers[].type",
         &[
-            later("container", "only router workers are started"),
-            later("guest", "only router workers are started"),
-            later("hostmonitor", "only router workers are started"),
             never("proxy", NO_PROXY),
-            later(
-                "websocket-testee",
-                "a router worker has transports of type \"websocket.testee\"",
-            ),
             never("xbrmm", "a router needs no blockchain"),
         ],
     ),
@@ -239,13 +277,24 @@ pub static VALUES: &[Place] = &[
         ],
     ),
     within(
+        "components[].type",
+        &[
+            never("wamplet", "Crossbar.io has dropped it; use `class`"),
+            never("module", "Crossbar.io has dropped it; use `function`"),
+        ],
+    ),
+    within(
+        "components[].transport.endpoint.type",
+        &[
+            never("tor", "put a Tor client before a TCP endpoint"),
+            never("twisted", NO_TWISTED),
+        ],
+    ),
+    within(
         "endpoint.type",
         &[
             never("onion", "put a Tor service before a TCP endpoint"),
-            never(
-                "twisted",
-                "there is no Twisted in the node to read its endpoint strings",
-            ),
+            never("twisted", NO_TWISTED),
         ],
     ),
 ];

@@ -7,6 +7,17 @@ use std::net::IpAddr;
 pub enum Rule {
     Any,
     NotEmpty,
+    /// What can be handed to a program.
+    NoNul,
+    /// The path of a file or directory.
+    Path,
+    /// The name of an environment variable.
+    VariableName,
+    /// The full name of a class or function in a Python module, which may be a file whose name no
+    /// `import` statement could have, such as `my-component.py`.
+    PythonName,
+    /// A host's name or IP address.
+    Host,
     /// Crossbar.io's form of an id.
     Id,
     /// A realm is a URI too; Crossbar.io does not check it, so only the grammar's least is asked.
@@ -26,6 +37,11 @@ impl Rule {
         match self {
             Self::Any => None,
             Self::NotEmpty => Some("^."),
+            Self::NoNul => Some("^[^\\u0000]*$"),
+            Self::Path => Some("^[^\\u0000]+$"),
+            Self::VariableName => Some("^[^=\\u0000]+$"),
+            Self::PythonName => Some("^[^\\s./:]+(\\.[^\\s./:]+)+$"),
+            Self::Host => Some("^[^\\s/]+$"),
             Self::Id => Some("^[a-z][a-z0-9_]{2,63}$"),
             Self::RealmName => Some("^[^\\s#]+$"),
             Self::Uri => Some("^[^\\s#]*$"),
@@ -40,6 +56,11 @@ impl Rule {
         match self {
             Self::Any => "text",
             Self::NotEmpty => "text that is not empty",
+            Self::NoNul => "text (without U+0000)",
+            Self::Path => "a path",
+            Self::VariableName => "the name of an environment variable",
+            Self::PythonName => "a full name in Python, such as package.module.name",
+            Self::Host => "the name of a host or an IP address",
             Self::Id => "an id: 3 to 64 lower-case letters, digits and underscores, a letter first",
             Self::RealmName => "the name of a realm, without whitespace and #",
             Self::Uri => "a URI or a pattern of URIs, without whitespace and #",
@@ -57,6 +78,17 @@ impl Rule {
         match self {
             Self::Any => true,
             Self::NotEmpty => !text.is_empty(),
+            Self::NoNul => !text.contains('\0'),
+            Self::Path => !text.is_empty() && !text.contains('\0'),
+            Self::VariableName => !text.is_empty() && !text.contains(['=', '\0']),
+            Self::PythonName => {
+                let fits = |c: char| !c.is_whitespace() && !"/:\0".contains(c);
+                let mut names = text.split('.');
+                text.contains('.') && names.all(|name| !name.is_empty() && name.chars().all(fits))
+            }
+            Self::Host => {
+                !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c == '/')
+            }
             Self::Id => {
                 (3..=64).contains(&text.len())
                     && text.starts_with(|first: char| first.is_ascii_lowercase())

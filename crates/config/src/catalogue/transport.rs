@@ -1,11 +1,13 @@
-//! Transports, endpoints and authentication: every key that is taken. Long and flat.
+//! Transports and authentication: every key that is taken. Long and flat.
 
-use super::options::{RAWSOCKET_OPTIONS, WEBSOCKET_OPTIONS, WEBSOCKET_TESTEE_OPTIONS};
+use super::endpoint::ENDPOINT;
+use super::options::{RAWSOCKET_OPTIONS, WEBSOCKET_OPTIONS};
+use super::other_options::WEBSOCKET_TESTEE_OPTIONS;
 use super::{
     Fallback, Key, Kind, NO, Rule, TYPE, Table, Tagged, Words, integer, key, list, list_not_empty,
 };
 
-pub(super) static TRANSPORT: Tagged = Tagged {
+pub(crate) static TRANSPORT: Tagged = Tagged {
     path: "transports[].type",
     name: "a transport",
     variants: &[
@@ -20,9 +22,9 @@ pub(super) static TRANSPORT: Tagged = Tagged {
 const TRANSPORT_ID: Key = key(
     "id",
     Kind::Text(Rule::Id),
-    "The transport's id; no two transports of the node share one.",
+    "The transport's id; no two transports of a worker share one.",
 )
-.otherwise("`transport001`, `transport002`, …");
+.otherwise("`transport1`, `transport2`, …, by its place");
 const ENDPOINT_KEY: Key = key("endpoint", Kind::Tagged(&ENDPOINT), "Where it listens.").required();
 const MAX_CONNECTIONS: Key = key(
     "max_connections",
@@ -110,21 +112,23 @@ pub(super) static STREAM_TESTEE_TRANSPORT: Table = Table {
 pub(super) static WEBSOCKET_TESTEE_TRANSPORT: Table = Table {
     path: "transports[websocket.testee]",
     name: "a WebSocket testee",
-    keys: &[
-        TYPE,
-        TRANSPORT_ID,
-        ENDPOINT_KEY,
-        MAX_CONNECTIONS.own(),
-        URL,
-        key(
-            "options",
-            Kind::Object(&WEBSOCKET_TESTEE_OPTIONS),
-            "How WebSocket is spoken.",
-        )
-        .otherwise("all of their defaults"),
-        TESTEE_DEBUG,
-    ],
+    keys: TESTEE_TRANSPORT_KEYS,
 };
+
+pub(super) const TESTEE_TRANSPORT_KEYS: &[Key] = &[
+    TYPE,
+    TRANSPORT_ID,
+    ENDPOINT_KEY,
+    MAX_CONNECTIONS.own(),
+    URL,
+    key(
+        "options",
+        Kind::Object(&WEBSOCKET_TESTEE_OPTIONS),
+        "How WebSocket is spoken.",
+    )
+    .otherwise("all of their defaults"),
+    TESTEE_DEBUG,
+];
 
 const TESTEE_DEBUG: Key = key(
     "debug",
@@ -160,6 +164,7 @@ pub(super) static UNIVERSAL_TRANSPORT: Table = Table {
             Kind::Map {
                 keys: Rule::WebPath,
                 of: &Kind::Object(&UNIVERSAL_WEBSOCKET),
+                environment: false,
             },
             "WebSocket on the port, by path: `ws` stands for `/ws`.",
         )
@@ -220,7 +225,7 @@ pub(super) static UNIVERSAL_WEBSOCKET: Table = Table {
 };
 
 static PAGE: Kind = Kind::OneOf(&PAGES);
-static SERIALIZER: Kind = Kind::OneOf(&SERIALIZERS);
+pub(super) static SERIALIZER: Kind = Kind::OneOf(&SERIALIZERS);
 
 pub(crate) static SERIALIZERS: Words = Words {
     path: "serializers[]",
@@ -272,114 +277,5 @@ pub(super) static ANONYMOUS_STATIC: Table = Table {
             "The authid that they all get.",
         )
         .otherwise("a fresh one for each"),
-    ],
-};
-
-pub(super) static ENDPOINT: Tagged = Tagged {
-    path: "endpoint.type",
-    name: "an endpoint",
-    variants: &[("tcp", &TCP_ENDPOINT), ("unix", &UNIX_ENDPOINT)],
-};
-
-const BACKLOG: Key = key(
-    "backlog",
-    integer(1, 65_535),
-    "How many connections may wait to be accepted.",
-)
-.fallback(Fallback::Integer(1_024));
-
-pub(super) static TCP_ENDPOINT: Table = Table {
-    path: "endpoint[tcp]",
-    name: "a TCP endpoint",
-    keys: &[
-        TYPE,
-        key(
-            "port",
-            integer(0, 65_535),
-            "The port; 0 takes any that is free.",
-        )
-        .required()
-        .environment(),
-        key(
-            "interface",
-            Kind::Text(Rule::Interface),
-            "The address to listen on.",
-        )
-        .otherwise("all interfaces")
-        .environment(),
-        key(
-            "version",
-            Kind::Numbers {
-                path: "",
-                numbers: &[4, 6],
-            },
-            "The version of IP: 4 or 6.",
-        )
-        .otherwise("the interface's, else 4"),
-        BACKLOG,
-        key(
-            "shared",
-            Kind::Boolean,
-            "Whether other processes may listen on the port too (`SO_REUSEPORT`).",
-        )
-        .fallback(NO),
-        key(
-            "user_timeout",
-            integer(0, 65_535),
-            "How long sent octets may stay unacknowledged before the connection is \
-             given up, in milliseconds (`TCP_USER_TIMEOUT`); 0: the system decides.",
-        )
-        .fallback(Fallback::Integer(30_000)),
-        key("tls", Kind::Object(&TLS), "TLS on the port.").otherwise("none"),
-    ],
-};
-
-pub(super) static UNIX_ENDPOINT: Table = Table {
-    path: "endpoint[unix]",
-    name: "a Unix endpoint",
-    keys: &[
-        TYPE,
-        key(
-            "path",
-            Kind::Text(Rule::NotEmpty),
-            "The socket's file; a relative path begins at the node's directory.",
-        )
-        .required()
-        .environment(),
-        BACKLOG,
-    ],
-};
-
-pub(super) static TLS: Table = Table {
-    path: "endpoint[tcp].tls",
-    name: "a TLS endpoint",
-    keys: &[
-        key(
-            "key",
-            Kind::Text(Rule::NotEmpty),
-            "The file of the private key (PEM); a relative path begins at the node's \
-             directory, as for all of these.",
-        )
-        .required()
-        .environment(),
-        key(
-            "certificate",
-            Kind::Text(Rule::NotEmpty),
-            "The file of the certificate (PEM).",
-        )
-        .required()
-        .environment(),
-        key(
-            "chain_certificates",
-            list(&Kind::Text(Rule::NotEmpty)),
-            "The files of the certificates between it and the root (PEM), in order.",
-        )
-        .otherwise("none"),
-        key("dhparam", Kind::Text(Rule::Any), "")
-            .inert("keys are agreed over elliptic curves only"),
-        key("ciphers", Kind::Text(Rule::Any), "").inert(
-            "only forward-secret, authenticated cipher suites are offered (TLS 1.3, and \
-             of TLS 1.2 ECDHE with AES-GCM or ChaCha20)",
-        ),
     ],
 };

@@ -6,6 +6,9 @@
 mod json;
 mod yaml;
 
+use std::path::Path;
+
+use crate::model::Json;
 use crate::problem::Problem;
 
 /// How deep objects and lists may nest. The deepest known key stands at depth 9.
@@ -20,6 +23,25 @@ pub enum Format {
     Json,
     /// YAML, with the words that YAML 1.1 takes for booleans and its merge keys.
     Yaml,
+}
+
+impl Format {
+    /// What the file's name says that it is written in.
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "json" => Some(Self::Json),
+            "yaml" | "yml" => Some(Self::Yaml),
+            _ => None,
+        }
+    }
+
+    /// The language's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Json => "JSON",
+            Self::Yaml => "YAML",
+        }
+    }
 }
 
 /// A range of octets of the source.
@@ -81,12 +103,38 @@ impl Node {
         }
     }
 
+    /// The value as JSON. A number that JSON cannot hold is its text.
+    pub(crate) fn to_json(&self) -> Json {
+        match &self.value {
+            Value::Null => Json::Null,
+            Value::Boolean(value) => (*value).into(),
+            Value::Integer(value) => (*value).into(),
+            Value::Number(text) => number(text),
+            Value::Text(text) => text.as_str().into(),
+            Value::List(items) => items.iter().map(Self::to_json).collect(),
+            Value::Object(entries) => {
+                let entries = entries.iter();
+                let entries = entries.map(|entry| (entry.key.clone(), entry.node.to_json()));
+                Json::Object(entries.collect())
+            }
+        }
+    }
+
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         let Value::Object(entries) = &self.value else {
             return None;
         };
         entries.iter().find(|entry| entry.key == key)
     }
+}
+
+fn number(text: &str) -> Json {
+    if let Ok(number) = text.parse::<u64>() {
+        return number.into();
+    }
+    let number = text.parse::<f64>().ok();
+    let number = number.and_then(serde_json::Number::from_f64);
+    number.map_or_else(|| text.into(), Json::Number)
 }
 
 /// `text` in quotes, without control characters, cut where it is long.

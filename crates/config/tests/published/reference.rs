@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crosstie_config::catalogue::refused::{KEYS, Place, VALUES};
-use crosstie_config::catalogue::{CONFIG, Fallback, Key, Kind, Table};
+use crosstie_config::catalogue::{CONFIG, Fallback, Key, Kind, Rule, Table};
 
 pub(crate) fn reference() -> String {
     let mut tables = Vec::new();
@@ -25,10 +25,9 @@ pub(crate) fn reference() -> String {
     out.push_str("\n## Not taken\n\n");
     out.push_str("What Crossbar.io knows and Crosstie refuses, with the reason it gives. ");
     out.push_str("Everything else that is not in the tables above is an unknown key.\n\n");
-    out.push_str("| where | key | state | why |\n|---|---|---|---|\n");
-    refused(&mut out, KEYS);
-    out.push_str("\n| where | value | state | why |\n|---|---|---|---|\n");
-    refused(&mut out, VALUES);
+    out.push_str("| where | key, or value | state | why |\n|---|---|---|---|\n");
+    refused(&mut out, KEYS, "");
+    refused(&mut out, VALUES, "the value ");
     out
 }
 
@@ -55,6 +54,10 @@ fn below(kind: &Kind, tables: &mut Vec<(&'static Table, Tag)>) {
             }
         }
         Kind::List { of, .. } | Kind::OneOrMore(of) | Kind::Map { of, .. } => below(of, tables),
+        Kind::Either(one, other) => {
+            below(one, tables);
+            below(other, tables);
+        }
         _ => {}
     }
 }
@@ -111,7 +114,19 @@ fn value(kind: &Kind) -> String {
         }
         Kind::List { of, .. } => format!("list of: {}", value(of)),
         Kind::OneOrMore(of) => format!("one or a list of: {}", value(of)),
-        Kind::Map { of, .. } => format!("by path: {}", value(of)),
+        Kind::Either(one, other) => format!("{}, or {}", value(one), value(other)),
+        Kind::Map {
+            keys: Rule::WebPath,
+            of,
+            ..
+        } => format!("by path: {}", value(of)),
+        Kind::Map {
+            of,
+            environment: true,
+            ..
+        } => format!("by name: {} or `$VARIABLE`", value(of)),
+        Kind::Map { of, .. } => format!("by name: {}", value(of)),
+        Kind::Json => "anything".into(),
         Kind::Object(table) => format!("`{}`", table.path),
         Kind::Tagged(tagged) => {
             let tables = tagged.variants.iter();
@@ -151,13 +166,13 @@ fn grouped(number: i64) -> String {
     out
 }
 
-fn refused(out: &mut String, places: &[Place]) {
+fn refused(out: &mut String, places: &[Place], what: &str) {
     for place in places {
         for refused in place.refused {
             let (state, why) = (refused.when.words(), refused.why);
             let _ = writeln!(
                 out,
-                "| `{}` | `{}` | {state} | {why} |",
+                "| `{}` | {what}`{}` | {state} | {why} |",
                 place.path, refused.name
             );
         }

@@ -94,11 +94,15 @@ fn kind(of: &Kind, definitions: &mut Map<String, Value>) -> Value {
             let one = kind(of, definitions);
             json!({ "anyOf": [one, { "type": "array", "items": one }] })
         }
-        Kind::Map { keys, of } => json!({
+        Kind::Either(one, other) => {
+            json!({ "anyOf": [kind(one, definitions), kind(other, definitions)] })
+        }
+        Kind::Map { keys, of, .. } => json!({
             "type": "object",
             "propertyNames": text(*keys),
             "additionalProperties": kind(of, definitions),
         }),
+        Kind::Json => json!({}),
         Kind::Object(table) => {
             define(table, None, definitions);
             json!({ "$ref": reference(table) })

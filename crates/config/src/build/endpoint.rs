@@ -1,0 +1,103 @@
+//! Where listeners listen, and whether two of them would collide.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::{Builder, bound, time};
+use crate::model::{Endpoint, TcpEndpoint, Tls};
+use crate::problem::Problem;
+use crate::tree::Span;
+use crate::view::View;
+
+/// An address that is taken, and where the file says so.
+pub(super) struct Listener {
+    endpoint: Endpoint,
+    span: Span,
+}
+
+impl Builder<'_> {
+    /// The endpoint of a transport or of the admin listener.
+    pub(super) fn endpoint(&mut self, object: View<'_>) -> Endpoint {
+        let span = object.span_of("endpoint");
+        let Some(view) = object.object("endpoint") else {
+            return Endpoint::Unix {
+                path: String::new(),
+                backlog: 0,
+            };
+        };
+        let backlog = view.integer("backlog").unwrap_or(0);
+        let backlog = backlog.try_into().unwrap_or(u32::MAX);
+        let endpoint = if view.text("type") == Some("unix") {
+            Endpoint::Unix {
+                path: view.text("path").unwrap_or_default().into(),
+                backlog,
+            }
+        } else {
+            Endpoint::Tcp(TcpEndpoint {
+                interface: self.interface(view),
+                port: bound(view, "port").try_into().unwrap_or(0),
+                backlog,
+                shared: view.boolean("shared"),
+                user_timeout: time(view, "user_timeout"),
+                tls: view.object("tls").map(|tls| Tls {
+                    key: tls.text("key").unwrap_or_default().into(),
+                    certificate: tls.text("certificate").unwrap_or_default().into(),
+                    chain_certificates: tls
+                        .texts("chain_certificates")
+                        .map(str::to_owned)
+                        .collect(),
+                }),
+            })
+        };
+        if self.disabled {
+            return endpoint;
+        }
+        let earlier = self.listeners.iter();
+        let mut earlier = earlier.filter(|earlier| collide(&earlier.endpoint, &endpoint));
+        if let Some(earlier) = earlier.next() {
+            let problem = Problem::error(span, "another listener has this address".into());
+            self.problems
+                .push(problem.note_at(earlier.span, "it is taken first here"));
+        }
+        self.listeners.push(Listener {
+            endpoint: endpoint.clone(),
+            span,
+        });
+        endpoint
+    }
+
+    fn interface(&mut self, endpoint: View<'_>) -> IpAddr {
+        let version = endpoint.integer("version");
+        let (any, local): (IpAddr, IpAddr) = match version {
+            Some(6) => (Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::LOCALHOST.into()),
+            _ => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::LOCALHOST.into()),
+        };
+        let interface = match endpoint.text("interface") {
+            None | Some("") => any,
+            Some("localhost") => local,
+            Some(address) => address.parse().unwrap_or(any),
+        };
+        if version.is_some_and(|version| (version == 6) != interface.is_ipv6()) {
+            let message = format!("{interface} is not an address of the \"version\" given");
+            let at = endpoint.span_of("interface");
+            self.problems.push(Problem::error(at, message));
+        }
+        interface
+    }
+}
+
+/// Whether the system would refuse the second of the two.
+fn collide(one: &Endpoint, other: &Endpoint) -> bool {
+    match (one, other) {
+        (Endpoint::Unix { path: one, .. }, Endpoint::Unix { path: other, .. }) => one == other,
+        (Endpoint::Tcp(one), Endpoint::Tcp(other)) => {
+            let any = one.interface.is_unspecified() || other.interface.is_unspecified();
+            let family = one.interface.is_ipv4() == other.interface.is_ipv4();
+            one.port != 0
+                && one.port == other.port
+                && family
+                && (any || one.interface == other.interface)
+                && !(one.shared && other.shared)
+        }
+        _ => false,
+    }
+}

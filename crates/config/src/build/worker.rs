@@ -1,0 +1,161 @@
+//! Workers of every kind.
+
+use super::{Builder, milliseconds, size};
+use crate::model::{
+    ChildEnvironment, ContainerShutdown, ContainerWorker, GuestInput, GuestOutput, GuestWatch,
+    GuestWorker, HostMonitorWorker, Inherit, NativeOptions, Restart, RouterWorker, TesteeWorker,
+    Worker,
+};
+use crate::problem::Problem;
+use crate::tree::Value;
+use crate::view::View;
+
+impl Builder<'_> {
+    /// The worker; nothing where it is disabled.
+    pub(crate) fn worker(&mut self, worker: View<'_>) -> Option<Worker> {
+        let id = self.workers.id(worker, self.problems);
+        self.disabled = worker.section("options").boolean("disabled");
+        let built = match worker.text("type") {
+            Some("container") => Worker::Container(self.container(worker, id)),
+            Some("guest") => Worker::Guest(guest(worker, id)),
+            Some("websocket-testee") => Worker::WebSocketTestee(TesteeWorker {
+                id,
+                cpu_affinity: cpu_affinity(worker.section("options")),
+                transport: self.testee_transport(worker),
+            }),
+            Some("hostmonitor") => Worker::HostMonitor(HostMonitorWorker {
+                id,
+                interval: milliseconds(worker.section("options"), "interval"),
+            }),
+            _ => Worker::Router(self.router(worker, id)),
+        };
+        if std::mem::take(&mut self.disabled) {
+            return None;
+        }
+        self.warn_of_idle(worker, &built);
+        Some(built)
+    }
+
+    fn router(&mut self, worker: View<'_>, id: String) -> RouterWorker {
+        let options = worker.section("options");
+        let realms = self.realms(worker);
+        RouterWorker {
+            id,
+            threads: options.integer("threads").map(size),
+            busy_poll: options.boolean("busy_poll"),
+            cpu_affinity: cpu_affinity(options),
+            transports: self.transports(worker, &realms),
+            components: self.components(worker, Some(&realms)),
+            process: native_options(options),
+            realms,
+        }
+    }
+
+    fn container(&mut self, worker: View<'_>, id: String) -> ContainerWorker {
+        let options = worker.section("options");
+        ContainerWorker {
+            id,
+            components: self.components(worker, None),
+            process: native_options(options),
+            shutdown: match options.text("shutdown") {
+                Some("shutdown-on-last-component-stopped") => {
+                    ContainerShutdown::LastComponentStopped
+                }
+                Some("shutdown-on-any-component-stopped") => ContainerShutdown::AnyComponentStopped,
+                Some("shutdown-on-any-component-failed") => ContainerShutdown::AnyComponentFailed,
+                _ => ContainerShutdown::Manual,
+            },
+            restart: restart(options),
+        }
+    }
+
+    /// A worker that does nothing until somebody asks for more is odd in a file.
+    fn warn_of_idle(&mut self, worker: View<'_>, built: &Worker) {
+        let (key, message) = match built {
+            Worker::Router(router) if router.transports.is_empty() => (
+                "transports",
+                "the router worker has no transports: nobody can reach it",
+            ),
+            Worker::Container(container) if container.components.is_empty() => (
+                "components",
+                "the container worker has no components: it does nothing",
+            ),
+            _ => return,
+        };
+        let at = worker.span_of(key);
+        self.problems.push(Problem::warning(at, message.into()));
+    }
+}
+
+fn guest(worker: View<'_>, id: String) -> GuestWorker {
+    let options = worker.section("options");
+    GuestWorker {
+        id,
+        executable: worker.text("executable").unwrap_or_default().into(),
+        arguments: worker.texts("arguments").map(str::to_owned).collect(),
+        workdir: options.text("workdir").map(str::to_owned),
+        environment: environment(options.section("env")),
+        cpu_affinity: cpu_affinity(options),
+        stdin: options
+            .object("stdin")
+            .map_or(GuestInput::Close, |stdin| GuestInput::Json {
+                value: stdin.json("value"),
+                close: stdin.boolean("close"),
+            }),
+        stdout: output(options, "stdout"),
+        stderr: output(options, "stderr"),
+        watch: options.object("watch").map(|watch| GuestWatch {
+            directories: watch.texts("directories").map(str::to_owned).collect(),
+        }),
+        restart: restart(options),
+    }
+}
+
+fn output(options: View<'_>, name: &str) -> GuestOutput {
+    match options.text(name) {
+        Some("close") => GuestOutput::Close,
+        Some("drop") => GuestOutput::Drop,
+        _ => GuestOutput::Log,
+    }
+}
+
+fn restart(options: View<'_>) -> Restart {
+    match options.text("restart") {
+        Some("restart-on-failed") => Restart::OnFailed,
+        Some("restart-always") => Restart::Always,
+        _ => Restart::Never,
+    }
+}
+
+fn native_options(options: View<'_>) -> NativeOptions {
+    NativeOptions {
+        title: options.text("title").map(str::to_owned),
+        python: options.text("python").map(str::to_owned),
+        pythonpath: options.texts("pythonpath").map(str::to_owned).collect(),
+        cpu_affinity: cpu_affinity(options),
+        environment: environment(options.section("env")),
+        extra: options.json("extra"),
+    }
+}
+
+fn cpu_affinity(options: View<'_>) -> Vec<usize> {
+    let mut cores: Vec<usize> = Vec::new();
+    for item in options.items("cpu_affinity") {
+        if let Value::Integer(core) = item.value {
+            cores.push(size(core));
+        }
+    }
+    cores
+}
+
+fn environment(env: View<'_>) -> ChildEnvironment {
+    let inherit = match env.given("inherit").map(|node| &node.value) {
+        Some(Value::List(_)) => Inherit::Only(env.texts("inherit").map(str::to_owned).collect()),
+        Some(Value::Boolean(false)) => Inherit::None,
+        _ => Inherit::All,
+    };
+    ChildEnvironment {
+        inherit,
+        variables: env.variables("vars"),
+    }
+}

@@ -1,0 +1,193 @@
+//! Realms, roles and permissions: every key that is taken. Long and flat.
+
+use super::{Fallback, Kind, NO, Rule, Table, Words, integer, key, list};
+
+pub(crate) static REALM: Table = Table {
+    path: "realms[]",
+    name: "a realm",
+    keys: &[
+        key(
+            "name",
+            Kind::Text(Rule::RealmName),
+            "The name that clients join it by; no two realms of a worker share one.",
+        )
+        .required(),
+        key("id", Kind::Text(Rule::Id), "").inert("realms are known by their names"),
+        key(
+            "options",
+            Kind::Object(&REALM_OPTIONS),
+            "How the realm routes.",
+        )
+        .otherwise("all of their defaults"),
+        key(
+            "roles",
+            list(&Kind::Object(&ROLE)),
+            "Who may do what. A session whose role is not here cannot join.",
+        )
+        .otherwise("none"),
+    ],
+};
+
+static REALM_OPTIONS: Table = Table {
+    path: "realms[].options",
+    name: "a realm's options",
+    keys: &[
+        key(
+            "uri_check",
+            Kind::OneOf(&URI_CHECK),
+            "How much of WAMP's URI grammar is demanded.",
+        )
+        .fallback(Fallback::Text("loose")),
+        key(
+            "request_id_check",
+            Kind::OneOf(&REQUEST_ID_CHECK),
+            "Whether request ids must count up from 1 as the specification says. Loose \
+             takes any id that is not the id of an open call.",
+        )
+        .fallback(Fallback::Text("loose"))
+        .own(),
+        key(
+            "disclose_me",
+            Kind::OneOf(&DISCLOSE_ME),
+            "Whether callers and publishers may disclose themselves with `disclose_me`.",
+        )
+        .fallback(Fallback::Text("allow"))
+        .own(),
+        key(
+            "call_timeout_unit",
+            Kind::OneOf(&CALL_TIMEOUT_UNIT),
+            "What the number in a call's `timeout` counts: the specification says \
+             milliseconds, Crossbar.io counts seconds.",
+        )
+        .fallback(Fallback::Text("milliseconds"))
+        .own(),
+        key("event_dispatching_chunk_size", integer(1, i64::MAX), "")
+            .inert("a large fan-out gives way to other work by itself"),
+        key(
+            "enable_meta_api",
+            Kind::Always(false, "the meta API is not yet there"),
+            "Whether the realm has the meta procedures and events.",
+        )
+        .fallback(NO),
+        key(
+            "bridge_meta_api",
+            Kind::Always(false, "the meta API is not yet there"),
+            "Whether the meta API is seen from the management realm.",
+        )
+        .fallback(NO),
+    ],
+};
+
+static REQUEST_ID_CHECK: Words = Words {
+    path: "realms[].options.request_id_check",
+    words: &["loose", "strict"],
+};
+
+static CALL_TIMEOUT_UNIT: Words = Words {
+    path: "realms[].options.call_timeout_unit",
+    words: &["milliseconds", "seconds"],
+};
+
+static DISCLOSE_ME: Words = Words {
+    path: "realms[].options.disclose_me",
+    words: &["allow", "refuse"],
+};
+
+static URI_CHECK: Words = Words {
+    path: "realms[].options.uri_check",
+    words: &["loose", "strict"],
+};
+
+pub(crate) static ROLE: Table = Table {
+    path: "realms[].roles[]",
+    name: "a role",
+    keys: &[
+        key(
+            "name",
+            Kind::Text(Rule::NotEmpty),
+            "The role's name; no two roles of a realm share one.",
+        )
+        .required(),
+        key("id", Kind::Text(Rule::Id), "").inert("roles are known by their names"),
+        key(
+            "permissions",
+            list(&Kind::Object(&PERMISSION)),
+            "What sessions with the role may do. Of the permissions that match a URI \
+             the most specific counts; without any, nothing is allowed.",
+        )
+        .otherwise("none"),
+    ],
+};
+
+static PERMISSION: Table = Table {
+    path: "realms[].roles[].permissions[]",
+    name: "a permission",
+    keys: &[
+        key(
+            "uri",
+            Kind::Text(Rule::Uri),
+            "The URI or pattern. Without `match`, a star at the end makes it a prefix \
+             (`com.*`), stars elsewhere a wildcard (`com.*.on_change`).",
+        )
+        .required(),
+        key(
+            "match",
+            Kind::OneOf(&MATCH),
+            "How `uri` is compared. A star in `uri` then means itself.",
+        )
+        .otherwise("told from the stars in `uri`; `exact` without any"),
+        key(
+            "allow",
+            Kind::Object(&ALLOW),
+            "The actions that are allowed.",
+        )
+        .otherwise("nothing"),
+        key(
+            "disclose",
+            Kind::Object(&DISCLOSE),
+            "Who is disclosed without asking for it.",
+        )
+        .otherwise("those who ask for it"),
+        key(
+            "cache",
+            Kind::Boolean,
+            "Whether the decision may be kept; that of a static permission always is.",
+        )
+        .fallback(NO),
+    ],
+};
+
+static MATCH: Words = Words {
+    path: "permissions[].match",
+    words: &["exact", "prefix", "wildcard"],
+};
+
+static ALLOW: Table = Table {
+    path: "permissions[].allow",
+    name: "a permission's allow",
+    keys: &[
+        key("call", Kind::Boolean, "CALL.").fallback(NO),
+        key("register", Kind::Boolean, "REGISTER.").fallback(NO),
+        key("publish", Kind::Boolean, "PUBLISH.").fallback(NO),
+        key("subscribe", Kind::Boolean, "SUBSCRIBE.").fallback(NO),
+    ],
+};
+
+static DISCLOSE: Table = Table {
+    path: "permissions[].disclose",
+    name: "a permission's disclose",
+    keys: &[
+        key(
+            "caller",
+            Kind::Boolean,
+            "Callees are told who calls, whether the caller asks for it or not.",
+        )
+        .fallback(NO),
+        key(
+            "publisher",
+            Kind::Boolean,
+            "Subscribers are told who publishes, whether the publisher asks for it or not.",
+        )
+        .fallback(NO),
+    ],
+};

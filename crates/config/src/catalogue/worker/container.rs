@@ -1,0 +1,62 @@
+//! Container workers: every key that is taken.
+
+use super::super::{Fallback, Kind, TYPE, Table, Words, key, list};
+use super::component::CONTAINER_COMPONENT;
+use super::{
+    CPU_AFFINITY, DISABLED, ENV, EXPOSE_CONTROLLER, EXPOSE_SHARED, EXTRA, PYTHON, PYTHONPATH,
+    RESTART, TITLE, WORKER_ID,
+};
+
+pub(super) static CONTAINER: Table = Table {
+    path: "workers[container]",
+    name: "a container worker",
+    keys: &[
+        TYPE,
+        WORKER_ID,
+        key(
+            "options",
+            Kind::Object(&CONTAINER_OPTIONS),
+            "How the worker runs.",
+        )
+        .otherwise("all of their defaults"),
+        key(
+            "components",
+            list(&Kind::Tagged(&CONTAINER_COMPONENT)),
+            "The components that it hosts, all in one process.",
+        )
+        .otherwise("none"),
+    ],
+};
+
+static CONTAINER_OPTIONS: Table = Table {
+    path: "workers[container].options",
+    name: "a container worker's options",
+    keys: &[
+        TITLE,
+        PYTHON,
+        PYTHONPATH,
+        CPU_AFFINITY,
+        ENV,
+        EXTRA,
+        key(
+            "shutdown",
+            Kind::OneOf(&CONTAINER_SHUTDOWN),
+            "When the worker ends by itself.",
+        )
+        .fallback(Fallback::Text("shutdown-manual")),
+        RESTART,
+        DISABLED,
+        EXPOSE_CONTROLLER,
+        EXPOSE_SHARED,
+    ],
+};
+
+static CONTAINER_SHUTDOWN: Words = Words {
+    path: "workers[container].options.shutdown",
+    words: &[
+        "shutdown-manual",
+        "shutdown-on-last-component-stopped",
+        "shutdown-on-any-component-stopped",
+        "shutdown-on-any-component-failed",
+    ],
+};

@@ -1,0 +1,75 @@
+//! Router workers: every key that is taken.
+
+use super::super::realm::REALM;
+use super::super::transport::TRANSPORT;
+use super::super::{Kind, NO, TYPE, Table, integer, key, list};
+use super::component::ROUTER_COMPONENT;
+use super::{
+    CPU_AFFINITY, DISABLED, ENV, EXPOSE_CONTROLLER, EXPOSE_SHARED, EXTRA, PYTHON, PYTHONPATH,
+    TITLE, WORKER_ID,
+};
+
+pub(super) static ROUTER: Table = Table {
+    path: "workers[router]",
+    name: "a router worker",
+    keys: &[
+        TYPE,
+        WORKER_ID,
+        key(
+            "options",
+            Kind::Object(&ROUTER_OPTIONS),
+            "How the worker runs.",
+        )
+        .otherwise("all of their defaults"),
+        key(
+            "realms",
+            list(&Kind::Object(&REALM)),
+            "The realms it routes.",
+        )
+        .otherwise("none"),
+        key(
+            "transports",
+            list(&Kind::Tagged(&TRANSPORT)),
+            "The listeners that lead to them.",
+        )
+        .otherwise("none"),
+        key(
+            "components",
+            list(&Kind::Tagged(&ROUTER_COMPONENT)),
+            "Components in its realms. One process beside the router hosts them all.",
+        )
+        .otherwise("none"),
+    ],
+};
+
+/// What runs Python is the process that hosts the worker's components.
+static ROUTER_OPTIONS: Table = Table {
+    path: "workers[router].options",
+    name: "a router worker's options",
+    keys: &[
+        key(
+            "threads",
+            integer(1, 1024),
+            "How many threads route. Every thread serves every realm of the worker.",
+        )
+        .otherwise("one per core")
+        .own(),
+        key(
+            "busy_poll",
+            Kind::Boolean,
+            "One thread asks its sockets again and again instead of sleeping: the \
+             lowest latency, for one core's whole time.",
+        )
+        .fallback(NO)
+        .own(),
+        CPU_AFFINITY,
+        DISABLED,
+        TITLE.about("The name that process lists show for the process of its components."),
+        PYTHON,
+        PYTHONPATH,
+        ENV.about("The environment variables of the process of its components."),
+        EXTRA,
+        EXPOSE_CONTROLLER,
+        EXPOSE_SHARED,
+    ],
+};

@@ -1,0 +1,100 @@
+//! What a checked configuration says, as plain values with every default filled in.
+//!
+//! Nothing here can be wrong in itself: [`crate::parse`] is the only way from a file to these
+//! types, and refuses what they cannot hold. Paths are as written; relative ones are relative
+//! to the node's directory. A time that may be switched off is an `Option`.
+
+mod transport;
+mod worker;
+
+use std::time::Duration;
+
+pub use serde_json::Value as Json;
+
+pub use crosstie_routing::{Allow, Disclose, DiscloseMe, Permission, RequestIdCheck, Role};
+pub use crosstie_wamp::uri::UriCheck;
+pub use crosstie_wamp::{MatchPolicy, Serializer};
+pub use transport::{
+    Anonymous, Auth, Deflate, Endpoint, Page, Ping, RawSocket, TcpEndpoint, Testee, TesteeKind,
+    Tls, Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
+};
+pub use worker::{
+    ChildEnvironment, Component, ComponentKind, ContainerShutdown, ContainerWorker, GuestInput,
+    GuestOutput, GuestWatch, GuestWorker, HostMonitorWorker, Inherit, NativeOptions, Restart,
+    RouterWorker, TesteeWorker, Worker,
+};
+
+/// A node: its controller, its workers, and the bounds they share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    pub controller: Controller,
+    /// The workers to start, in order; those marked `disabled` are left out.
+    pub workers: Vec<Worker>,
+    pub limits: Limits,
+    pub admin: Option<Admin>,
+}
+
+/// The node's own name and when it ends by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Controller {
+    /// The host's name takes its place where there is none.
+    pub id: Option<String>,
+    pub title: Option<String>,
+    pub shutdown: Vec<ShutdownTrigger>,
+}
+
+/// What ends the node, beside a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ShutdownTrigger {
+    ShutdownRequested,
+    WorkerExit,
+    WorkerExitWithError,
+    LastWorkerExit,
+}
+
+/// One realm and who may do what in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Realm {
+    pub name: String,
+    pub uri_check: UriCheck,
+    pub request_id_check: RequestIdCheck,
+    pub disclose_me: DiscloseMe,
+    pub call_timeout_unit: CallTimeoutUnit,
+    pub roles: Vec<Role>,
+}
+
+/// What the number in a call's `timeout` counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallTimeoutUnit {
+    /// As the specification has it.
+    #[default]
+    Milliseconds,
+    /// As Crossbar.io has it.
+    Seconds,
+}
+
+/// A listener for operators: plain HTTP, no WAMP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Admin {
+    pub endpoint: Endpoint,
+    pub pages: Vec<Page>,
+}
+
+/// The node's bounds. What happens at each of them is said in the configuration reference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    pub queue_bytes_max: usize,
+    pub queue_bytes_total_max: usize,
+    pub queue_stall_timeout: Duration,
+    pub depth_max: usize,
+    pub handshake_timeout: Duration,
+    pub sessions_max: usize,
+    pub calls_pending_max: usize,
+    pub subscriptions_max: usize,
+    pub registrations_max: usize,
+    pub uri_bytes_max: usize,
+    /// No such bound where not said.
+    pub call_timeout_max: Option<Duration>,
+    pub shutdown_timeout: Duration,
+}

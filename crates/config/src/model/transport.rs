@@ -1,0 +1,193 @@
+//! Listeners and what they speak.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::Serializer;
+
+/// One listener and what it speaks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transport {
+    pub id: String,
+    pub endpoint: Endpoint,
+    pub kind: TransportKind,
+    /// Only `limits.sessions_max` bounds it where not said.
+    pub connections_max: Option<usize>,
+    /// What plain HTTP requests can see.
+    pub pages: Vec<Page>,
+}
+
+/// What a listener speaks.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum TransportKind {
+    RawSocket(RawSocket),
+    /// WebSocket at any path.
+    WebSocket(WebSocket),
+    /// What a connection speaks is told from its first octets.
+    Universal {
+        rawsocket: Option<RawSocket>,
+        /// By path, with its leading slash.
+        websocket: Vec<(String, WebSocket)>,
+    },
+    /// An echo, for tests and measurements; it leads to no realm.
+    Testee(Testee),
+}
+
+/// An echo.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Testee {
+    pub kind: TesteeKind,
+    /// The log names each connection.
+    pub debug: bool,
+}
+
+/// What comes back.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum TesteeKind {
+    /// Every octet.
+    Stream,
+    /// Every WebSocket message.
+    WebSocket(WebSocketTestee),
+}
+
+/// How a testee speaks WebSocket.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebSocketTestee {
+    /// The address that people are told; the listener's own where not said.
+    pub url: Option<String>,
+    pub message_bytes_max: usize,
+    /// Only `message_bytes_max` bounds a frame where not said.
+    pub frame_bytes_max: Option<usize>,
+    pub compression: Option<Deflate>,
+    pub tcp_nodelay: bool,
+    pub show_server_version: bool,
+    pub echo_close_codereason: bool,
+    pub fail_by_drop: bool,
+}
+
+/// An HTTP page that the router answers with itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Page {
+    /// `/health`
+    Health,
+    /// `/metrics`, in Prometheus form.
+    Metrics,
+    /// `/`, for people.
+    Status,
+}
+
+/// Where a listener listens.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Endpoint {
+    Tcp(TcpEndpoint),
+    Unix { path: String, backlog: u32 },
+}
+
+/// A TCP listener.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TcpEndpoint {
+    pub interface: IpAddr,
+    /// 0 takes any free port.
+    pub port: u16,
+    pub backlog: u32,
+    /// `SO_REUSEPORT`: several processes listen on the port.
+    pub shared: bool,
+    /// `TCP_USER_TIMEOUT`: how long sent octets may stay unacknowledged.
+    pub user_timeout: Option<Duration>,
+    pub tls: Option<Tls>,
+}
+
+/// PEM files of a TLS listener.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tls {
+    pub key: String,
+    pub certificate: String,
+    pub chain_certificates: Vec<String>,
+}
+
+/// How sessions on a transport prove who they are.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Auth {
+    pub anonymous: Option<Anonymous>,
+}
+
+/// What a session that proves nothing becomes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Anonymous {
+    pub role: String,
+    /// The only realm such sessions may join; any where not said.
+    pub realm: Option<String>,
+    /// A fresh one per session where not said.
+    pub authid: Option<String>,
+}
+
+/// WAMP over RawSocket.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RawSocket {
+    pub serializers: Vec<Serializer>,
+    pub auth: Auth,
+    pub message_bytes_max: usize,
+    pub ping: Ping,
+}
+
+/// WAMP over WebSocket.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebSocket {
+    /// The address that clients are told; the listener's own where not said.
+    pub url: Option<String>,
+    pub serializers: Vec<Serializer>,
+    pub auth: Auth,
+    pub options: WebSocketOptions,
+}
+
+/// How the router speaks WebSocket.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebSocketOptions {
+    /// Patterns with `*`; no list lets every origin in.
+    pub allowed_origins: Vec<String>,
+    pub allow_null_origin: bool,
+    pub message_bytes_max: usize,
+    /// Only `message_bytes_max` bounds a frame where not said.
+    pub frame_bytes_max: Option<usize>,
+    /// `limits.handshake_timeout_ms` counts where not said.
+    pub open_handshake_timeout: Option<Duration>,
+    pub close_handshake_timeout: Duration,
+    pub ping: Ping,
+    pub compression: Option<Deflate>,
+    pub tcp_nodelay: bool,
+    pub require_websocket_subprotocol: bool,
+    pub show_server_version: bool,
+    pub echo_close_codereason: bool,
+    pub fail_by_drop: bool,
+}
+
+/// How a silent peer is found to be dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ping {
+    /// How long a connection may be silent before it is pinged; no pings where not said.
+    pub interval: Option<Duration>,
+    /// How long the answer may take; a missing answer ends nothing where not said.
+    pub timeout: Option<Duration>,
+    pub payload_bytes: usize,
+    /// Whether anything the peer sends counts as an answer.
+    pub restart_on_any_traffic: bool,
+}
+
+/// permessage-deflate (RFC 7692), offered to clients that ask for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deflate {
+    /// The client is asked to compress each message for itself.
+    pub request_no_context_takeover: bool,
+    /// The client is asked for a window of at most 2^n octets.
+    pub request_max_window_bits: Option<u8>,
+    /// The router compresses each message for itself.
+    pub no_context_takeover: bool,
+    /// The router's window is at most 2^n octets.
+    pub max_window_bits: Option<u8>,
+    pub memory_level: Option<u8>,
+}

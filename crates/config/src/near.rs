@@ -1,0 +1,51 @@
+//! What somebody most likely meant who wrote a name that is not known.
+
+use crate::catalogue::{Kind, Table};
+
+/// Whether it is a map where names of the writer's choice stand for texts.
+pub(crate) fn of_texts(kind: &Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Map {
+            of: Kind::Text(_),
+            ..
+        }
+    )
+}
+
+/// The keys of `table` whose objects take `name`, where it was written one level too high.
+pub(crate) fn places_below(table: &Table, name: &str) -> Vec<&'static str> {
+    fn takes(kind: &Kind, name: &str) -> bool {
+        match kind {
+            Kind::Object(table) => table.key(name).is_some(),
+            Kind::Tagged(tagged) => {
+                let mut tables = tagged.variants.iter();
+                tables.any(|(_, table)| table.key(name).is_some())
+            }
+            Kind::List { of, .. } | Kind::Map { of, .. } | Kind::Either(_, of) => takes(of, name),
+            _ => false,
+        }
+    }
+    let places = table.keys.iter().filter(|key| takes(&key.kind, name));
+    places.map(|key| key.name).collect()
+}
+
+/// The known name that `name` was most likely meant to be: one that it begins, that begins
+/// it or whose last words it is, or one of which at most a third differs.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
+    let name = plain(name);
+    let distance = |known: &str| {
+        let known = plain(known);
+        let last_words = known.strip_suffix(&name);
+        let last_words = last_words.is_some_and(|before| before.ends_with('_'));
+        let begins = known.starts_with(&name) || (known.len() > 3 && name.starts_with(&known));
+        if name.len() > 2 && (begins || last_words) {
+            return 0;
+        }
+        strsim::osa_distance(&name, &known)
+    };
+    let known = known.map(|known| (distance(known), known));
+    let (distance, known) = known.min_by_key(|(distance, _)| *distance)?;
+    (distance <= (known.len() / 3).max(1)).then_some(known)
+}
