@@ -87,7 +87,8 @@ def test_every_chart_says_what_it_shows(page):
 
 def test_every_bench_has_a_section(page):
     benches = {json.loads(sample.read_text())["bench"] for sample in SAMPLES}
-    assert {"rpc", "handshake", "echo", "stream", "accept", "pubsub", "footprint"} <= benches
+    known = {"rpc", "handshake", "echo", "stream", "accept", "pubsub", "node", "footprint"}
+    assert known <= benches
     assert benches <= Reader(page.read_text()).ids
 
 
@@ -248,7 +249,8 @@ def test_the_schedule_can_be_read(tmp_path):
     commands = done.stdout.splitlines()
     assert all(re.fullmatch(r"crosstie bench .+ --json results/\S+\.json", c) for c in commands)
     named = {command.split()[2] for command in commands}
-    assert named == {"rpc", "handshake", "echo", "stream", "accept", "pubsub", "footprint"}
+    benches = {"rpc", "handshake", "echo", "stream", "accept", "pubsub", "node", "footprint"}
+    assert named == benches
     # Each is a command that exists, with options that exist.
     for command in commands:
         asked = crosstie(*command.split()[1:], "--help", cwd=tmp_path)

@@ -1,11 +1,11 @@
 //! The measured callee: registers one procedure and answers every invocation with what it brought.
 //! All that one read found is answered in one write.
 
-use crosstie_wamp::{Message, RegisterOptions, RequestId, YieldOptions};
+use crosstie_wamp::{Message, Payload, RegisterOptions, RequestId, YieldOptions};
 
 use crate::caller::PairOrder;
 use crate::drive::Traffic;
-use crate::pipe::Pipe;
+use crate::pipe::{GOODBYE_AND_OUT, Output, Pipe};
 use crate::worker::WorkerError;
 
 /// A joined callee, its procedure registered.
@@ -24,46 +24,99 @@ impl Callee {
             procedure: order.procedure.as_str().into(),
         })?;
         pipe.flush()?;
-        pipe.receive(|message, _| match message {
-            Message::Registered { .. } => Ok(()),
+        let mut registered = false;
+        let received = pipe.receive(|message, output| match message {
+            Message::Registered { .. } => {
+                registered = true;
+                Ok(())
+            }
+            // A caller that waits for the procedure may be as quick as that.
+            Message::Invocation {
+                request, payload, ..
+            } if registered => answer(*request, *payload, output),
             Message::Error { error, .. } => Err(WorkerError::Refused(format!(
                 "REGISTER {}: {error}",
                 order.procedure
             ))),
             other => Err(WorkerError::unexpected("REGISTERED", other)),
         })?;
+        if !received {
+            return Err(WorkerError::Closed("answering REGISTER"));
+        }
+        pipe.flush()?;
         // The caller may take its time.
         pipe.wait_for_ever()?;
         Ok(Self { pipe })
     }
 
     /// What another thread can use to end [`Callee::serve`]: it says GOODBYE once told to.
-    pub fn leaver(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
+    pub fn leaver(&mut self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
         self.pipe.leaver()
     }
 
+    /// What another thread can use where the router does not answer a GOODBYE.
+    pub fn breaker(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
+        self.pipe.breaker()
+    }
+
     /// Answers until the router says GOODBYE or closes.
-    pub fn serve(mut self) -> Result<Traffic, WorkerError> {
+    pub fn serve(mut self) -> Result<Served, WorkerError> {
         loop {
-            let mut goodbye = false;
+            let mut goodbye = None;
             let received = self.pipe.receive(|message, output| match message {
                 Message::Invocation {
                     request, payload, ..
-                } => output.push(&Message::Yield {
-                    request: *request,
-                    options: YieldOptions::default(),
-                    payload: *payload,
-                }),
-                Message::Goodbye { .. } => {
-                    goodbye = true;
+                } => answer(*request, *payload, output),
+                Message::Goodbye { reason, .. } => {
+                    goodbye = Some(reason.to_string());
                     Ok(())
                 }
                 other => Err(WorkerError::unexpected("INVOCATION", other)),
             })?;
-            if goodbye || !received {
-                return Ok(self.pipe.traffic());
-            }
-            self.pipe.flush()?;
+            let ending = match goodbye {
+                Some(reason) => {
+                    if reason != GOODBYE_AND_OUT {
+                        // A router that has closed by now is content too.
+                        let _ = self.pipe.answer_farewell();
+                    }
+                    Ending::Goodbye(reason)
+                }
+                None if !received => Ending::Closed,
+                None => {
+                    self.pipe.flush()?;
+                    continue;
+                }
+            };
+            let traffic = self.pipe.traffic();
+            return Ok(Served { traffic, ending });
         }
     }
+}
+
+/// With what the call brought.
+fn answer(
+    request: RequestId,
+    payload: Payload<'_>,
+    output: &mut Output,
+) -> Result<(), WorkerError> {
+    output.push(&Message::Yield {
+        request,
+        options: YieldOptions::default(),
+        payload,
+    })
+}
+
+/// What a callee has done, and why it does no more.
+#[derive(Debug)]
+pub struct Served {
+    pub traffic: Traffic,
+    pub ending: Ending,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The router's GOODBYE, with its reason.
+    Goodbye(String),
+    /// The connection alone.
+    Closed,
 }

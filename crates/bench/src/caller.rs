@@ -27,6 +27,7 @@ pub struct Caller {
     procedure: String,
     arguments: Arguments,
     tally: Tally,
+    refusal: Option<String>,
 }
 
 impl Caller {
@@ -39,7 +40,28 @@ impl Caller {
             procedure: order.procedure.clone(),
             arguments: Arguments::new(order.target.serializer, order.payload_octets)?,
             tally: Tally::default(),
+            refusal: None,
         })
+    }
+
+    /// The error that the last failed call was answered with.
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
+    }
+
+    /// Whether the router still holds its end of the connection.
+    pub fn is_connected(&mut self) -> bool {
+        self.pipe.keep_alive().unwrap_or(false)
+    }
+
+    /// What another thread can use to end a call that is not answered.
+    pub fn breaker(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
+        self.pipe.breaker()
+    }
+
+    /// Answers the router's GOODBYE.
+    pub fn answer_farewell(&mut self) -> Result<(), WorkerError> {
+        self.pipe.answer_farewell()
     }
 
     /// Takes leave of the router and waits for its answer.
@@ -70,7 +92,7 @@ impl Exchange for Caller {
     }
 
     fn receive(&mut self, answers: &mut Vec<Answer>) -> Result<Option<Instant>, WorkerError> {
-        let (tally, arguments) = (&mut self.tally, &self.arguments);
+        let (tally, arguments, refusal) = (&mut self.tally, &self.arguments, &mut self.refusal);
         let received = self.pipe.receive_timed(|message, _| {
             match message {
                 Message::Result {
@@ -82,10 +104,14 @@ impl Exchange for Caller {
                         answers.push(if right { Answer::Right } else { Answer::Wrong });
                     }
                 }
-                Message::Error { request, .. } => {
+                Message::Error { request, error, .. } => {
                     if tally.answered(request.0) {
                         answers.push(Answer::Failed);
+                        *refusal = Some(error.to_string());
                     }
+                }
+                Message::Goodbye { reason, .. } => {
+                    return Err(WorkerError::Dismissed(reason.to_string()));
                 }
                 other => return Err(WorkerError::unexpected("RESULT", other)),
             }

@@ -30,6 +30,12 @@ pub trait Exchange {
     /// Faults that do not belong to one operation, so far.
     fn faults(&self) -> Faults;
 
+    /// Whether nothing more should be asked, whatever the window says. A bench ends its windows
+    /// by the clock alone.
+    fn is_over(&self) -> bool {
+        false
+    }
+
     /// Reads, and messages that they brought, so far.
     fn traffic(&self) -> Traffic;
 }
@@ -216,7 +222,7 @@ pub fn drive(
                 }
             }
         }
-        to_push = match now < end {
+        to_push = match now < end && !exchange.is_over() {
             true => (answers.len() as u64).min(load.operations_max.saturating_sub(pushed)),
             false => 0,
         };

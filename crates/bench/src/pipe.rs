@@ -8,6 +8,7 @@
 
 use std::io;
 use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crosstie_wamp::framing::websocket::{self, ClientRequest, DecoderConfig, MessageKind, Role};
@@ -36,6 +37,9 @@ pub struct Pipe {
     input: Input,
     output: Output,
     traffic: Traffic,
+    /// Where another thread may take leave: whether it has. After GOODBYE nothing is sent, and
+    /// nothing is sent in the middle of something else.
+    departed: Option<Arc<Mutex<bool>>>,
 }
 
 impl Pipe {
@@ -91,6 +95,7 @@ impl Pipe {
             input,
             output,
             traffic: Traffic::default(),
+            departed: None,
         })
     }
 
@@ -139,19 +144,34 @@ impl Pipe {
         Ok(())
     }
 
+    /// GOODBYE after the router's own.
+    pub fn answer_farewell(&mut self) -> Result<(), WorkerError> {
+        push_farewell(&mut self.output, GOODBYE_AND_OUT)?;
+        self.flush()
+    }
+
     /// What another thread can use to leave while this one waits for messages.
-    pub fn leaver(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
+    pub fn leaver(&mut self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
         let mut goodbye = Output {
             octets: Vec::new(),
             ..self.output
         };
         push_goodbye(&mut goodbye)?;
         let stream = self.stream.try_clone()?;
+        let departed = Arc::clone(self.departed.get_or_insert_default());
         Ok(move || {
+            let mut departed = departed.lock().unwrap_or_else(PoisonError::into_inner);
+            *departed = true;
             if stream.write_all(&goodbye.octets).is_err() {
                 stream.shut_down();
             }
         })
+    }
+
+    /// What another thread can use to end whatever this one waits for.
+    pub fn breaker(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
+        let stream = self.stream.try_clone()?;
+        Ok(move || stream.shut_down())
     }
 
     /// Appends a message to what the next flush writes.
@@ -161,12 +181,17 @@ impl Pipe {
 
     /// Writes what was pushed, in one write.
     pub fn flush(&mut self) -> Result<(), WorkerError> {
-        if !self.output.octets.is_empty() {
-            let written = self.stream.write_all(&self.output.octets);
-            self.output.octets.clear();
-            written?;
+        if self.output.octets.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let departed = self.departed.as_ref();
+        let departed = departed.map(|gone| gone.lock().unwrap_or_else(PoisonError::into_inner));
+        let written = match departed.as_deref() {
+            Some(true) => Ok(()),
+            _ => self.stream.write_all(&self.output.octets),
+        };
+        self.output.octets.clear();
+        Ok(written?)
     }
 
     /// Reads until at least one whole message is there, and hands over all that are. False at
@@ -282,11 +307,17 @@ impl Output {
     }
 }
 
+/// How a GOODBYE is answered (WAMP §4.2).
+pub const GOODBYE_AND_OUT: &str = "wamp.close.goodbye_and_out";
+
 fn push_goodbye(output: &mut Output) -> Result<(), WorkerError> {
-    let reason = "wamp.close.close_realm".into();
+    push_farewell(output, "wamp.close.close_realm")
+}
+
+fn push_farewell(output: &mut Output, reason: &str) -> Result<(), WorkerError> {
     output.push(&Message::Goodbye {
         details: Dict::new(),
-        reason,
+        reason: reason.into(),
     })
 }
 

@@ -76,6 +76,8 @@ pub enum WorkerError {
     Closed(&'static str),
     #[error("the router refused {0}")]
     Refused(String),
+    #[error("the router took leave: {0}")]
+    Dismissed(String),
     #[error("the router sent {came} where {expected} was expected")]
     Unexpected {
         expected: &'static str,

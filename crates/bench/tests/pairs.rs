@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use crosstie_bench::callee::Callee;
+use crosstie_bench::callee::{Callee, Ending};
 use crosstie_bench::caller::{Caller, PairOrder};
 use crosstie_bench::case::{Case, Transport};
 use crosstie_bench::drive::{Driven, Load, Window, drive};
@@ -54,7 +54,7 @@ fn check(case: &str, outstanding: usize, payload_octets: usize, manner: Manner) 
     };
     thread::scope(|scope| {
         scope.spawn(move || route(&listener, case, manner));
-        let callee = Callee::register(&order).unwrap();
+        let mut callee = Callee::register(&order).unwrap();
         let leave = callee.leaver().unwrap();
         let serving = scope.spawn(|| callee.serve());
         let mut caller = Caller::join(&order).unwrap();
@@ -119,6 +119,73 @@ fn misbehaviour_is_counted() {
     misbehave(8, Manner::Double, CALLS, "1 doubled");
     misbehave(8, Manner::Swap, CALLS, "1 out of order");
     misbehave(8, Manner::Close, 96, "8 lost");
+}
+
+/// A caller that waits for the procedure calls it before the callee has read that it is there; and
+/// after GOODBYE nothing more is sent.
+#[test]
+fn a_callee_is_called_at_once_and_silent_at_last() {
+    let directory = tempfile::tempdir().unwrap();
+    let endpoint = Endpoint::Unix(directory.path().join("router.sock"));
+    let (listener, endpoint) = Listener::bind(&endpoint).unwrap();
+    let case: Case = "uds-rawsocket-msgpack".parse().unwrap();
+    let target = Target {
+        endpoint,
+        transport: case.transport,
+        serializer: case.serializer,
+        host: "localhost".into(),
+        resource: "/".into(),
+        realm: "realm1".into(),
+    };
+    let order = PairOrder {
+        target,
+        procedure: "test.echo".into(),
+        payload_octets: 0,
+    };
+    let invocation = |request| Message::Invocation {
+        request: RequestId(request),
+        registration: RegistrationId(1),
+        details: Default::default(),
+        payload: Payload::EMPTY,
+    };
+    thread::scope(|scope| {
+        let router = scope.spawn(|| {
+            let mut callee = End::accept(&listener, case);
+            callee.receive(|message| {
+                let Message::Register { request, .. } = message else {
+                    panic!("{message:?}")
+                };
+                Some(Message::Registered {
+                    request: *request,
+                    registration: RegistrationId(1),
+                })
+            });
+            callee.send(&invocation(1));
+            callee.flush();
+            let mut came = Vec::new();
+            while came.len() < 2 {
+                callee.receive(|message| {
+                    came.push(message.kind().name());
+                    None
+                });
+            }
+            assert_eq!(came, ["YIELD", "GOODBYE"]);
+            callee.send(&invocation(2));
+            callee.send(&goodbye());
+            callee.flush();
+            // The end of the stream, and no YIELD before it.
+            callee.stream.read(&mut [0; 16]).unwrap()
+        });
+        let mut callee = Callee::register(&order).unwrap();
+        let leave = callee.leaver().unwrap();
+        leave();
+        let served = callee.serve().unwrap();
+        assert_eq!(
+            served.ending,
+            Ending::Goodbye("wamp.close.goodbye_and_out".to_owned())
+        );
+        assert_eq!(router.join().unwrap(), 0);
+    });
 }
 
 /// Routes between the first two connections: the callee comes first.

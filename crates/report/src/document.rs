@@ -16,12 +16,14 @@ pub(crate) struct Document {
 
 const DOCUMENTS: &[Document] = &[
     Document {
-        benches: &["rpc"],
+        benches: &["rpc", "node"],
         title: "Call Roundtrip Time",
         system: "Crossbar.io 0.12",
         hardware: "a 48-core machine with 2.95 TB of memory, PyPy",
         note: "The document prints the mean of each batch of about a thousand calls; its figure \
-               here is the median of those means after warm-up.",
+               here is the median of those means after warm-up; its headline is 0.6 and 1.2 ms. While \
+               its node ran, its router kept 62.5 % of a core busy, its controller 30.5 %, a \
+               container 21 to 34 %, with 207 to 221 MB resident in each of these processes.",
     },
     Document {
         benches: &["handshake", "echo"],

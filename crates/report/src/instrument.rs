@@ -146,6 +146,32 @@ pub(crate) const INSTRUMENTS: &[Instrument] = &[
         ],
     },
     Instrument {
+        bench: "node",
+        title: "A whole node",
+        about: "A node directory as a user starts it: controller, router, and the components that \
+                it names, which are the load. Two pairs of caller and callee call one after the \
+                other at the same time; nothing is pinned, as in the document. The floor of the \
+                native pairs is the same pairs as plain processes around a router that is no node.",
+        headlines: &["rtt_avg_us", "node_pss_bytes", "start_ms"],
+        headlines_loaded: &[],
+        columns: &[
+            "start_ms",
+            "first_call_ms",
+            "all_calls_per_s",
+            "node_cpu_percent",
+            "node_cpu_us_per_call",
+            "node_pss_bytes",
+            "node_rss_bytes",
+            "node_threads",
+            "hosted_pss_bytes",
+            "idle_percent",
+            "end_ms",
+            "rtt_avg_us",
+            "calls_per_s",
+            "own_clock_calls_per_s",
+        ],
+    },
+    Instrument {
         bench: "footprint",
         title: "Footprint",
         about: "What the router costs before it routes anything.",

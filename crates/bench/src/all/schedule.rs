@@ -127,6 +127,11 @@ const STEPS: &[(&str, Timed, Timed)] = &[
                  "--case uds-rawsocket-msgpack --case tcp-websocket-json"), 240),
     ),
     (
+        "node",
+        ("node --native --seconds 1 --warm-up 0.5 --runs 3", 15),
+        ("node", 200),
+    ),
+    (
         "footprint",
         ("footprint --sessions 200,1000 --starts 5", 6),
         ("footprint", 30),
@@ -135,7 +140,7 @@ const STEPS: &[(&str, Timed, Timed)] = &[
 
 /// The benches that can start each peer.
 const BENCHES: [(&str, &[&str]); 3] = [
-    ("crossbar", &["rpc", "pubsub"]),
+    ("crossbar", &["rpc", "pubsub", "node"]),
     ("autobahn", &["handshake", "echo"]),
     ("netserver", &["stream"]),
 ];
@@ -181,12 +186,12 @@ mod tests {
                 .sum::<u64>()
         };
         assert!(
-            (150..=330).contains(&total(Length::Short)),
+            (150..=345).contains(&total(Length::Short)),
             "{}",
             total(Length::Short)
         );
         assert!(
-            (1_700..=2_400).contains(&total(Length::Full)),
+            (1_700..=2_600).contains(&total(Length::Full)),
             "{}",
             total(Length::Full)
         );

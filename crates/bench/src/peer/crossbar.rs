@@ -140,7 +140,8 @@ fn last_words(log: &Path) -> String {
     lines[lines.len().saturating_sub(3)..].join(" / ")
 }
 
-fn find_on_path(program: &str) -> Option<PathBuf> {
+/// The program of that name that a shell would run.
+pub fn find_on_path(program: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?)
         .map(|directory| directory.join(program))
         .find(|path| {
@@ -150,7 +151,7 @@ fn find_on_path(program: &str) -> Option<PathBuf> {
 }
 
 /// What it says of itself; empty where it says nothing.
-fn version(crossbar: &Path) -> String {
+pub fn version(crossbar: &Path) -> String {
     let output = Command::new(crossbar).arg("version").output();
     let text = output.map(|output| output.stdout).unwrap_or_default();
     parse_version(&String::from_utf8_lossy(&text))

@@ -1,7 +1,7 @@
 //! Live peers: other routers that are started, measured exactly as ours is, and stopped.
 
 pub mod autobahn;
-mod crossbar;
+pub mod crossbar;
 
 use std::fmt;
 use std::path::Path;

@@ -89,10 +89,10 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
             Ok(())
         }
         Role::Callee(order) => {
-            let callee = Callee::register(&order)?;
+            let mut callee = Callee::register(&order)?;
             at_the_end_of_input(callee.leaver()?);
             say(&Report::Ready { endpoint: None });
-            say(&Report::Served(callee.serve()?));
+            say(&Report::Served(callee.serve()?.traffic));
             Ok(())
         }
         Role::FloorCaller(order, load) => {

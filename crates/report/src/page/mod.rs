@@ -3,6 +3,7 @@
 mod drawings;
 mod method;
 mod overview;
+mod processes;
 mod provenance;
 mod section;
 mod table;

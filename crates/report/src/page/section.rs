@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{Part, Shown, drawings, table, words};
+use super::{Part, Shown, drawings, processes, table, words};
 use crate::chart::Roles;
 use crate::document::document;
 use crate::instrument::{columns, instrument};
@@ -46,6 +46,7 @@ fn run(shown: &Shown<'_>, titled: bool, roles: &Roles) -> Markup {
             }
             (drawings::drawings(run, roles))
             (table::results(run, &chosen, roles))
+            (processes::pictures(run, roles))
             @if !rest.is_empty() {
                 details.rest {
                     summary { "Everything else that was recorded" }

@@ -68,6 +68,8 @@ pub(crate) struct Subject {
     pub(crate) figures: BTreeMap<String, Spread>,
     /// Figures that are lists of objects, such as memory by number of sessions.
     pub(crate) lists: BTreeMap<String, Vec<BTreeMap<String, f64>>>,
+    /// What each process of the subject used, where a bench takes such a picture.
+    pub(crate) processes: Vec<Process>,
     /// What the source document has in place of these figures.
     pub(crate) documented: BTreeMap<String, Spread>,
     /// What is a word and no number, such as what limited a rate.
@@ -79,6 +81,37 @@ pub(crate) struct Subject {
 
 pub(crate) const OWN: &str = "crosstie";
 pub(crate) const FLOOR: &str = "floor";
+
+/// What a row has its processes under.
+const PROCESSES: &str = "processes";
+
+/// One process in a picture of a system's load.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Process {
+    pub(crate) role: String,
+    pub(crate) figures: BTreeMap<String, f64>,
+}
+
+impl Process {
+    /// Those of a list that have a role, the busiest first.
+    fn all(picture: Value) -> Vec<Self> {
+        let Value::Array(items) = picture else {
+            return Vec::new();
+        };
+        let one = |item: &Value| {
+            let figures = item.as_object()?.iter();
+            let figures = figures.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
+            Some(Self {
+                role: item.get("role")?.as_str()?.to_owned(),
+                figures: figures.collect(),
+            })
+        };
+        let mut processes: Vec<Self> = items.iter().filter_map(one).collect();
+        let cpu = |process: &Self| process.figures.get("cpu_percent").copied().unwrap_or(0.0);
+        processes.sort_by(|a, b| cpu(b).total_cmp(&cpu(a)));
+        processes
+    }
+}
 
 /// How benches say that something else than the subject limited a rate.
 const DRIVER_BOUND: &str = "driver_bound";
@@ -221,6 +254,7 @@ impl Subject {
             name: name.to_owned(),
             figures: BTreeMap::new(),
             lists: BTreeMap::new(),
+            processes: Vec::new(),
             documented: BTreeMap::new(),
             words: BTreeMap::new(),
             valid: true,
@@ -229,7 +263,9 @@ impl Subject {
         }
     }
 
-    fn add(&mut self, row: Row) {
+    fn add(&mut self, mut row: Row) {
+        // A picture is no curve: it is taken out of what is told by lists.
+        let picture = row.metrics.remove(PROCESSES);
         let flat = Flat::of(&row.metrics);
         if let Some(round) = row.round {
             if row.valid {
@@ -254,6 +290,8 @@ impl Subject {
                 }
             }
             self.lists.extend(flat.lists);
+            self.processes
+                .extend(picture.map(Process::all).unwrap_or_default());
             self.words.extend(flat.words);
         }
         if !row.valid {
@@ -354,6 +392,22 @@ mod tests {
         assert_eq!(own.figures["calls"], Spread::exactly(20.0));
         let ratio = own.over(floor, "rtt_p50_us").unwrap();
         assert!((ratio.median - 1.1).abs() < 1e-9 && (ratio.max - 1.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_picture_of_processes_is_no_figure() {
+        let mut whole = row("crosstie", None, 1.0);
+        whole["metrics"]["processes"] = json!([
+            { "role": "guest", "pid": 7, "cpu_percent": 3.5 },
+            { "role": "controller", "pid": 6, "cpu_percent": 90.0 },
+            { "pid": 8 }, 9
+        ]);
+        let run = run("f", 1, &json!({}), &json!([whole]));
+        let subject = &run.groups[0].subjects[0];
+        assert!(subject.lists.is_empty());
+        let roles: Vec<&str> = subject.processes.iter().map(|p| p.role.as_str()).collect();
+        assert_eq!(roles, ["controller", "guest"]);
+        assert_eq!(subject.processes[1].figures["pid"], 7.0);
     }
 
     #[test]

@@ -1,0 +1,92 @@
+//! Pictures of a system's load: what each process used while a run's window was open.
+
+use maud::{Markup, PreEscaped, html};
+
+use super::{drawings, words};
+use crate::chart::{Roles, legend_mark};
+use crate::metric::{Metric, Unit, bare, number, symbol, thousands};
+use crate::run::{Process, Run};
+
+/// What is shown of a process, as far as the run has it.
+const COLUMNS: &[&str] = &[
+    "cpu_percent",
+    "pss_bytes",
+    "rss_bytes",
+    "threads",
+    "voluntary_switches_per_s",
+    "involuntary_switches_per_s",
+    "pid",
+];
+
+/// A table for each case that has a picture, with all its subjects.
+pub(super) fn pictures(run: &Run, roles: &Roles) -> Markup {
+    html! {
+        @for group in &run.groups {
+            @let pictured: Vec<_> = group
+                .subjects
+                .iter()
+                .filter(|subject| !subject.processes.is_empty())
+                .collect();
+            @if !pictured.is_empty() {
+                div.wide {
+                    table.results {
+                        thead { tr {
+                            th scope="col" { "System load: " (words::group(group)) }
+                            @for name in COLUMNS { (heading(name)) }
+                        } }
+                        @for subject in pictured {
+                            tbody {
+                                tr.group { th colspan=(COLUMNS.len() + 1) scope="rowgroup" {
+                                    (PreEscaped(legend_mark(roles.role(&subject.name))))
+                                    (subject.name)
+                                } }
+                                @for process in &subject.processes { (row(process)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn heading(name: &str) -> Markup {
+    let metric = Metric::of(name);
+    let symbol = symbol(metric.unit);
+    let label = match name {
+        "pid" => "PID".to_owned(),
+        _ => drawings::sentence(&metric.label),
+    };
+    html! {
+        th scope="col" .number {
+            (label)
+            @if !symbol.is_empty() { br; span.unit { (symbol) } }
+        }
+    }
+}
+
+fn row(process: &Process) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (process.role) }
+            @for name in COLUMNS {
+                td.number {
+                    @match process.figures.get(*name) {
+                        None => span.none { "–" },
+                        Some(value) => (form(name, *value)),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An id is no quantity, and a switch more or less is none.
+fn form(name: &str, value: f64) -> String {
+    match (name, Metric::of(name).unit) {
+        ("pid", _) => format!("{value:.0}"),
+        (_, Unit::PerSecond) => thousands(value),
+        (_, Unit::Percent) => number(value),
+        (_, unit) => bare(value, unit),
+    }
+}
