@@ -57,9 +57,11 @@ def assert_echoes(peer: Plain, octets: bytes = b"hello") -> None:
 # The configuration.
 
 
-@pytest.mark.parametrize("example", sorted(path.name for path in EXAMPLES.iterdir()))
+@pytest.mark.parametrize(
+    "example", sorted(str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("config.json"))
+)
 def test_an_example_is_valid_as_it_stands(example):
-    file = EXAMPLES / example / "config.json"
+    file = EXAMPLES / example
     done = subprocess.run(
         [binary(), "check", "--config", file], capture_output=True, text=True, check=False
     )
@@ -77,7 +79,7 @@ def test_the_documents_configuration_starts(tmp_path):
     router = Router(tmp_path, "--config", str(file))
     try:
         assert any('"version" is missing' in line.text for line in router.log)
-        _, port = router.address("transport001")
+        _, port = router.address("transport1")
         with Plain.tcp(("127.0.0.1", port)) as peer:
             assert_echoes(peer)
             peer.finish()

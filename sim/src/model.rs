@@ -139,6 +139,14 @@ impl Model {
                 self.pass();
                 false
             }
+            Operation::StopRole { authrole } => {
+                self.leave_all(|member| member.authrole == *authrole);
+                false
+            }
+            Operation::End => {
+                self.leave_all(|_| true);
+                false
+            }
         };
         while let Some(name) = self.doomed.pop() {
             self.leave(name);
@@ -272,6 +280,17 @@ impl Model {
         self.subscribers.retain(|entry| entry.member != name);
         self.callees.retain(|entry| entry.member != name);
         self.members.retain(|member| member.name != name);
+    }
+
+    /// Those who leave together are told nothing of one another.
+    fn leave_all(&mut self, leaves: impl Fn(&Member) -> bool) {
+        let leaving = self.members.iter_mut().filter(|member| leaves(member));
+        let close = |member: &mut Member| {
+            member.closed = true;
+            member.name
+        };
+        let names: Vec<_> = leaving.map(close).collect();
+        names.into_iter().for_each(|name| self.leave(name));
     }
 
     /// Whether the request id may be used.

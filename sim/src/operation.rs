@@ -34,6 +34,12 @@ pub enum Operation {
     Pass {
         milliseconds: u64,
     },
+    /// A role is stopped, and started again.
+    StopRole {
+        authrole: String,
+    },
+    /// The realm is stopped.
+    End,
 }
 
 /// How a session refuses.

@@ -168,11 +168,36 @@ impl Simulation {
                     self.realm.handle_timeout(self.now, &mut self.out);
                 }
             }
+            Operation::StopRole { authrole } => {
+                let roles = &self.realm.config().roles;
+                let role = roles.iter().find(|role| role.name == *authrole);
+                let role = role.ok_or("no such role")?.clone();
+                let ended = self.realm.stop_role(self.now, authrole, &mut self.out);
+                self.ended(ended.ok_or("the role was stopped already")?)?;
+                if !self.realm.start_role(&role) {
+                    return Err("a stopped role is still there".to_owned());
+                }
+            }
+            Operation::End => {
+                let ended = self.realm.end(self.now, &mut self.out);
+                self.ended(ended)?;
+            }
         }
         match self.out.complaint.take() {
             Some(complaint) => Err(complaint),
             None => Ok(violation),
         }
+    }
+
+    /// The realm gave these back: it knows nothing of them any more.
+    fn ended(&mut self, names: Vec<Name>) -> Result<(), String> {
+        for name in names {
+            let key = self.keys.remove(&name).ok_or("it was closed already")?;
+            if self.realm.has(key) {
+                return Err(format!("{name} is still in the realm"));
+            }
+        }
+        Ok(())
     }
 
     /// The realm had a session closed: nothing that its owner still does with it has effect.

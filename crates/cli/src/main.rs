@@ -4,6 +4,7 @@
     reason = "this crate is the one that talks to a terminal"
 )]
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -12,15 +13,23 @@ mod analyze;
 mod bench;
 mod call;
 mod check;
+mod convert;
+mod exec_child;
+mod init;
+mod keys;
 mod link;
 mod logging;
 mod publish;
 mod register;
 mod report;
+mod roundtrip;
 mod signals;
 mod start;
+mod status;
+mod stop;
 mod subscribe;
 mod testee;
+mod version;
 mod wamp_arguments;
 
 /// A message router for WAMP, and the instruments that measure it.
@@ -33,7 +42,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start the router: on its embedded default, or with a configuration file.
+    /// Start a node: on its embedded default, or with its directory's configuration.
     Start(start::StartArguments),
     /// Check a configuration file without starting anything.
     Check(check::CheckArguments),
@@ -52,6 +61,20 @@ enum Command {
     Testee(testee::Arguments),
     /// Relay a stream with a delay, as a longer line would.
     Link(link::Arguments),
+    /// Make a node directory from a template.
+    Init(init::Arguments),
+    /// Rewrite a configuration file from JSON to YAML, or the other way.
+    Convert(convert::Arguments),
+    /// Stop the node of a node directory.
+    Stop(stop::Arguments),
+    /// Say whether the node of a node directory runs.
+    Status(status::Arguments),
+    /// Show a node directory's key.
+    Keys(keys::Arguments),
+    /// Say what version this is, and what it runs on.
+    Version(version::Arguments),
+    /// Call or be called one call after the other: the source document's pair of components.
+    Roundtrip(roundtrip::Arguments),
     /// A process of a bench; started by it, of no use by hand.
     #[command(hide = true, name = crosstie_bench::worker::SUBCOMMAND)]
     BenchWorker {
@@ -80,8 +103,24 @@ fn wait_for(outcome: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::
     runtime.block_on(outcome)
 }
 
+/// Crossbar.io's words for which of its programs is meant, before the command itself.
+const PERSONALITIES: [&str; 2] = ["standalone", "edge"];
+
+/// The command line as it is meant: `crosstie edge start` is `crosstie start`.
+fn command_line(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    let is_personality = |argument: &OsString| PERSONALITIES.iter().any(|word| argument == word);
+    arguments
+        .enumerate()
+        .filter(move |(index, argument)| *index != 1 || !is_personality(argument))
+        .map(|(_, argument)| argument)
+}
+
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    if let Some(exit_code) = exec_child::run() {
+        return exit_code;
+    }
+    let arguments = Arguments::parse_from(command_line(std::env::args_os()));
+    let outcome = match arguments.command {
         Command::Start(arguments) => start::run(&arguments),
         Command::Check(arguments) => Ok(check::run(&arguments)),
         Command::Call(arguments) => wait_for(call::run(arguments)),
@@ -93,6 +132,13 @@ fn main() -> ExitCode {
         Command::Analyze(arguments) => analyze::run(arguments),
         Command::Testee(arguments) => testee::run(arguments),
         Command::Link(arguments) => link::run(arguments),
+        Command::Init(arguments) => init::run(arguments),
+        Command::Convert(arguments) => convert::run(arguments),
+        Command::Stop(arguments) => stop::run(arguments),
+        Command::Status(arguments) => status::run(arguments),
+        Command::Keys(arguments) => keys::run(arguments),
+        Command::Roundtrip(arguments) => roundtrip::run(arguments),
+        Command::Version(arguments) => version::run(arguments),
         Command::BenchWorker { arguments } => return crosstie_bench::worker::main(&arguments),
     };
     outcome.unwrap_or_else(|e| {

@@ -1,4 +1,4 @@
-//! `crosstie start`: the router, until it is told to stop.
+//! `crosstie start`: a node, until it is told to stop.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -6,25 +6,33 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use crosstie_config::{self as config, Config, Endpoint, Worker};
-use crosstie_node::{Node, NodeOptions, Started};
+use crosstie_config::{self as config, Config, Endpoint, Loaded, Worker};
+use crosstie_controller::directory::{NodeDirectory, NodeKey, Occupied, RunDirectory, TakeError};
+use crosstie_controller::{Node, Options, Outcome};
 use tracing::{info, warn};
 
 use crate::logging::{self, LogFormat, LogLevel};
 use crate::signals::Signals;
 
-/// Without options: realm `realm1` for everybody on this machine, at 127.0.0.1:8080 and at the
-/// Unix socket `crosstie.sock`.
+/// Start a node: its routers, containers and guests.
+///
+/// Without options and without a node directory: realm `realm1` for everybody on this machine, at
+/// 127.0.0.1:8080 and at the Unix socket `crosstie.sock`.
 #[derive(clap::Args)]
 pub(crate) struct StartArguments {
-    /// Node configuration, Crossbar.io's version 2, JSON or YAML.
+    /// The node's directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current
+    /// one if there is a node's configuration in it.
+    #[arg(long, value_name = "DIRECTORY")]
+    cbdir: Option<PathBuf>,
+    /// Node configuration, Crossbar.io's version 2, JSON or YAML; by default `config.json`,
+    /// `config.yaml` or `config.yml` in the node's directory.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Address of the embedded default's TCP listener.
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "config")]
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["config", "cbdir"])]
     listen: Option<SocketAddr>,
     /// Path of the embedded default's Unix socket.
-    #[arg(long, value_name = "PATH", conflicts_with = "config")]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["config", "cbdir"])]
     socket: Option<PathBuf>,
     /// Threads of each router worker; by default one per core that the process may use.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -37,70 +45,169 @@ pub(crate) struct StartArguments {
     loglevel: LogLevel,
     #[arg(long, value_enum, default_value = "standard")]
     logformat: LogFormat,
+    /// Log to `node.log` there too; relative to the node's directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    logdir: Option<PathBuf>,
+    /// Log to `node.log` in the node's directory too.
+    #[arg(long)]
+    logtofile: bool,
+    /// End after so many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    shutdownafter: Option<f64>,
+    /// Taken for the sake of Crossbar.io's users; the log has no colours.
+    #[arg(long, value_name = "WHETHER", hide = true)]
+    color: Option<String>,
+}
+
+/// What belongs to a node that has a directory, for as long as it runs.
+struct Home {
+    /// None where the directory cannot be written to.
+    occupied: Option<Occupied>,
+    private: RunDirectory,
+    public_key: String,
 }
 
 pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
-    logging::set_up(arguments.loglevel, arguments.logformat);
-    let (config, directory) = configuration(arguments)?;
+    let current = std::env::current_dir().context("no current directory")?;
+    let found = find(arguments, &current)?;
+    let directory = found
+        .as_ref()
+        .map_or(current.as_path(), |found| found.path.as_path());
+    let log_directory = match &arguments.logdir {
+        Some(path) => Some(directory.join(path)),
+        None => arguments.logtofile.then(|| directory.to_owned()),
+    };
+    let shutdown_after = arguments.shutdownafter.map(seconds).transpose()?;
+    let (level, format) = (arguments.loglevel, arguments.logformat);
+    match log_directory {
+        Some(directory) => logging::set_up_with_file(level, format, &directory)?,
+        None => logging::set_up(level, format),
+    }
     // Before anything listens: a signal that comes early must not kill the process outright.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let signals = {
+    let mut signals = {
         let _context = runtime.enter();
         Signals::catch()?
     };
-    banner(&config, &directory);
-    let busy_poll = Duration::from_micros(arguments.busy_poll.unwrap_or(50));
-    let options = NodeOptions {
-        directory,
-        busy_poll,
-    };
-    let node = Node::start(&config, &options, report_started)?;
-    info!(
-        "Ready; to stop: SIGINT or SIGTERM to process {}",
-        std::process::id()
-    );
-    let exit_code = runtime.block_on(async {
-        let mut signals = signals;
-        // Not inside the macro: what is not logged is not evaluated.
-        let signal = signals.next().await;
-        info!("Received {signal}: saying GOODBYE to every session");
-        tokio::select! {
-            _ = tokio::task::spawn_blocking(|| node.stop()) => {
-                info!("Node ended");
-                ExitCode::SUCCESS
-            }
-            Ok(signal) = second_signal() => {
-                warn!("Received {signal} again: ending at once");
-                // What still says goodbye is not waited for.
-                std::process::exit(1)
-            }
+    let loaded = found
+        .as_ref()
+        .map(|found| load(&found.config))
+        .transpose()?;
+    let home = found.as_ref().map(|found| open(&found.path)).transpose()?;
+    banner(home.as_ref(), directory);
+    report_unused(arguments);
+    let mut node_config = match (loaded, &found) {
+        (Some(loaded), Some(found)) => {
+            report_loaded(&loaded, found);
+            loaded.config
         }
-    });
-    Ok(exit_code)
+        _ => Config::embedded_default(),
+    };
+    adapt(&mut node_config, arguments)?;
+    if let Some(title) = &node_config.controller.title {
+        info!("{title}");
+    }
+    let options = Options {
+        directory: directory.to_owned(),
+        private: home.as_ref().map(|home| home.private.path().to_owned()),
+        executable: std::env::current_exe().context("cannot tell where this program is")?,
+        version: env!("CARGO_PKG_VERSION"),
+        public_key: home.as_ref().map(|home| home.public_key.clone()),
+        loglevel: arguments.loglevel.name(),
+        busy_poll: Duration::from_micros(arguments.busy_poll.unwrap_or(50)),
+        shutdown_after,
+    };
+    let outcome = runtime.block_on(async {
+        let node = Node::start(node_config, options).await?;
+        tell_others(home.as_ref(), node.management_url().as_deref());
+        anyhow::Ok(node.run(async || signals.next().await).await)
+    })?;
+    if outcome == Outcome::AtOnce {
+        // Its destructors tidy the directory up; what still says goodbye is not waited for.
+        drop(home);
+        std::process::exit(1);
+    }
+    info!("Node ended");
+    Ok(match outcome {
+        Outcome::Orderly => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
 }
 
-/// A signal that is meant: one that reaches a whole group of processes may come several times.
-async fn second_signal() -> anyhow::Result<&'static str> {
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    Ok(Signals::catch()?.next().await)
+/// The node's directory; none for the embedded default.
+fn find(arguments: &StartArguments, current: &Path) -> anyhow::Result<Option<NodeDirectory>> {
+    if arguments.listen.is_some() || arguments.socket.is_some() {
+        return Ok(None);
+    }
+    let variable = |name: &str| std::env::var_os(name);
+    let (cbdir, config) = (arguments.cbdir.as_deref(), arguments.config.as_deref());
+    Ok(NodeDirectory::find(cbdir, config, current, &variable)?)
 }
 
-fn configuration(arguments: &StartArguments) -> anyhow::Result<(Config, PathBuf)> {
-    let (mut config, directory) = match &arguments.config {
-        Some(path) => {
-            let path = std::path::absolute(path).context("no current directory")?;
-            (
-                load(&path)?,
-                path.parent().map(Path::to_owned).unwrap_or_default(),
-            )
+fn seconds(seconds: f64) -> anyhow::Result<Duration> {
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|error| anyhow!("--shutdownafter {seconds}: expected seconds: {error}"))
+}
+
+fn load(path: &Path) -> anyhow::Result<Loaded> {
+    config::load(path, &|name| std::env::var(name).ok()).map_err(|e| anyhow!("{e}"))
+}
+
+/// Makes the directory this node's. One that cannot be written to keeps no node from running.
+fn open(directory: &Path) -> anyhow::Result<Home> {
+    let occupied = match Occupied::take(directory) {
+        Ok(occupied) => Some(occupied),
+        Err(error @ TakeError::Running { .. }) => return Err(error.into()),
+        Err(error) => {
+            warn!("{error}");
+            None
         }
-        None => (
-            Config::embedded_default(),
-            std::env::current_dir().context("no current directory")?,
-        ),
     };
+    let loaded = NodeKey::load_or_make(directory)?;
+    for warning in &loaded.warnings {
+        warn!("{warning}");
+    }
+    let preferred = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    Ok(Home {
+        occupied,
+        private: RunDirectory::make(preferred.as_deref())?,
+        public_key: loaded.key.public_hexadecimal(),
+    })
+}
+
+fn banner(home: Option<&Home>, directory: &Path) {
+    info!("Crosstie Version: {}", env!("CARGO_PKG_VERSION"));
+    if let Some(home) = home {
+        info!("Node Public Key: {}", home.public_key);
+    }
+    info!("Running from node directory '{}'", directory.display());
+    info!("Controller process starting (tokio-epoll) ..");
+}
+
+/// Words of Crossbar.io's that mean nothing here.
+fn report_unused(arguments: &StartArguments) {
+    if arguments.color.is_some() {
+        warn!("--color is of no effect: the log has no colours");
+    }
+    if matches!(arguments.logformat, LogFormat::Syslogd | LogFormat::None) {
+        warn!("--logformat syslogd and none are not known here: logging in the standard form");
+    }
+}
+
+fn report_loaded(loaded: &Loaded, found: &NodeDirectory) {
+    let file = found.config.strip_prefix(&found.path);
+    let file = file.unwrap_or(&found.config).display();
+    info!("Node configuration loaded from '{file}'");
+    for problem in &loaded.warnings {
+        let problem = std::slice::from_ref(problem);
+        warn!("{}", config::render(problem, &loaded.source));
+    }
+}
+
+/// What the command line says goes before what the configuration says.
+fn adapt(config: &mut Config, arguments: &StartArguments) -> anyhow::Result<()> {
     for worker in &mut config.workers {
         let Worker::Router(router) = worker else {
             continue;
@@ -122,54 +229,13 @@ fn configuration(arguments: &StartArguments) -> anyhow::Result<(Config, PathBuf)
             }
         }
     }
-    Ok((config, directory))
+    Ok(())
 }
 
-fn load(path: &Path) -> anyhow::Result<Config> {
-    let loaded =
-        config::load(path, &|name| std::env::var(name).ok()).map_err(|e| anyhow!("{e}"))?;
-    for problem in &loaded.warnings {
-        warn!(
-            "{}",
-            config::render(std::slice::from_ref(problem), &loaded.source)
-        );
-    }
-    Ok(loaded.config)
-}
-
-fn banner(config: &Config, directory: &Path) {
-    info!("Crosstie Version: {}", env!("CARGO_PKG_VERSION"));
-    if let Some(title) = &config.controller.title {
-        info!("{title}");
-    }
-    info!("Running from node directory '{}'", directory.display());
-    match &config.controller.id {
-        Some(id) => info!("Node ID '{id}' set from configuration"),
-        None => {
-            let uname = rustix::system::uname();
-            info!(
-                "Node ID '{}' set from hostname",
-                uname.nodename().to_string_lossy()
-            );
-        }
-    }
-    info!("Node process {} starting ..", std::process::id());
-}
-
-fn report_started(started: Started) {
-    match started {
-        Started::Realm { worker, realm } => info!("Router '{worker}': realm '{realm}' started"),
-        Started::Transport {
-            worker,
-            transport,
-            urls,
-        } => {
-            info!(
-                "Router '{worker}': transport '{transport}' started at {}",
-                urls.join(" ")
-            );
-        }
-        Started::Admin { urls } => info!("Admin pages started at {}", urls.join(" ")),
-        other => info!("{other:?}"),
+/// Says in the node's directory where its management realm is.
+fn tell_others(home: Option<&Home>, management: Option<&str>) {
+    let occupied = home.and_then(|home| home.occupied.as_ref());
+    if let Some(Err(error)) = occupied.map(|occupied| occupied.write(management)) {
+        warn!("Cannot write the node's process id file: {error}");
     }
 }

@@ -122,7 +122,8 @@ impl Conversation {
         is_excess: bool,
     ) -> Self {
         let watch = &listening.router.watch;
-        let watch = watch.add(Arc::clone(&connection), listening.handshake_timeout);
+        let within = listening.handshake_timeout;
+        let watch = watch.add(Arc::clone(&connection), listening.number, within);
         Self {
             listening,
             connection,
@@ -284,7 +285,7 @@ impl Conversation {
             connection: Arc::clone(&self.connection),
             wire,
         };
-        let session = Session::new(Arc::clone(&self.listening.router), Arc::clone(auth), peer);
+        let session = Session::new(Arc::clone(&self.listening), Arc::clone(auth), peer);
         let manners = Arc::clone(manners);
         let mut open = Open {
             frames,

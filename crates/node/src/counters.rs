@@ -130,17 +130,37 @@ pub(crate) enum Direction {
 
 static THREADS: Mutex<Vec<&'static Counters>> = Mutex::new(Vec::new());
 
+/// Of threads that have ended; the next to start go on with them.
+static FREE: Mutex<Vec<&'static Counters>> = Mutex::new(Vec::new());
+
 thread_local! {
     static OWN: Cell<Option<&'static Counters>> = const { Cell::new(None) };
+    /// Apart from `OWN`, which so needs no look at whether it was destroyed.
+    static LENT: Cell<Option<Lent>> = const { Cell::new(None) };
+}
+
+/// Counters, for as long as the thread that counts with them runs.
+struct Lent(&'static Counters);
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        FREE.lock().push(self.0);
+    }
 }
 
 /// This thread's counters.
 pub(crate) fn counters() -> &'static Counters {
     OWN.get().unwrap_or_else(|| {
-        // There are as many threads as a node starts, and their counts outlive them.
-        let own: &'static Counters = Box::leak(Box::new(Counters::new()));
-        THREADS.lock().push(own);
+        // Counts outlive their threads. There are as many sets of them as there were threads at
+        // a time, however often routers are started and stopped.
+        let free = FREE.lock().pop();
+        let own = free.unwrap_or_else(|| {
+            let new: &'static Counters = Box::leak(Box::new(Counters::new()));
+            THREADS.lock().push(new);
+            new
+        });
         OWN.set(Some(own));
+        LENT.set(Some(Lent(own)));
         own
     })
 }

@@ -7,13 +7,17 @@
 //!           session (HELLO … GOODBYE) ─▶ realm (one lock) ─▶ outbox ─▶ peers' queues
 //! ```
 //!
-//! Everything below is pure or knows only octets; this crate is where a message meets a socket.
+//! A [`Router`] is one of them with its threads; realms, roles and transports come and go while
+//! it runs. Everything below is pure or knows only octets; this crate is where a message meets a
+//! socket.
 
+mod admin;
 mod compress;
 mod conversation;
 mod counters;
+mod error;
+mod hub;
 mod listen;
-mod node;
 mod outbox;
 mod pages;
 mod peer;
@@ -22,7 +26,12 @@ mod report;
 mod router;
 mod session;
 mod testee;
+mod transports;
 mod upgrade;
+mod urls;
 mod watch;
 
-pub use node::{Node, NodeOptions, StartError, Started};
+pub use admin::{Admin, start_admin};
+pub use error::{StartError, StartFault, StopError};
+pub use router::{RealmStatus, RoleStatus, Router, RouterOptions};
+pub use transports::TransportStatus;

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crosstie_config::{self as model, Auth, Page, RawSocket, TransportKind, WebSocket};
@@ -13,26 +13,35 @@ use crosstie_transport::{
     Connection, ConnectionStream, Ended, Endpoint, Listener, Socket, Stage, TcpOptions, Workers,
     pump,
 };
+use crosstie_wamp::codec;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::conversation::{Conversation, Manners};
 use crate::counters::{Counter, counters};
-use crate::router::Router;
+use crate::hub::Hub;
 use crate::{pages, report};
 
 /// What all connections of one listener share.
 pub(crate) struct Listening {
-    pub(crate) router: Arc<Router>,
+    pub(crate) router: Arc<Hub>,
+    /// The transport's number in the router.
+    pub(crate) number: u32,
+    pub(crate) decoding: codec::Limits,
     pub(crate) rawsocket: Option<RawSocketEndpoint>,
     pub(crate) websockets: Vec<WebSocketEndpoint>,
     pub(crate) pages: Vec<Page>,
     /// What the pages tell of; an operators' listener tells of every router.
-    pub(crate) routers: Vec<Arc<Router>>,
+    pub(crate) routers: Mutex<Vec<Arc<Hub>>>,
     /// How long a connection may take to become a session.
     pub(crate) handshake_timeout: Duration,
     tls: Option<Arc<tls::ServerConfig>>,
     connections: AtomicUsize,
     connections_max: usize,
+    stopping: AtomicBool,
+    /// It stops; its last connection has ended.
+    stopped: Notify,
+    emptied: Notify,
 }
 
 /// RawSocket on a listener.
@@ -55,7 +64,7 @@ const TURNED_AWAY_MAX: usize = 256;
 
 impl Listening {
     pub(crate) fn new(
-        router: Arc<Router>,
+        router: Arc<Hub>,
         transport: &model::Transport,
         directory: &Path,
     ) -> io::Result<Self> {
@@ -94,7 +103,9 @@ impl Listening {
             .filter_map(|w| w.options.options.open_handshake_timeout);
         Ok(Self {
             handshake_timeout: timeouts.max().unwrap_or(router.handshake_timeout),
-            routers: vec![Arc::clone(&router)],
+            routers: Mutex::new(vec![Arc::clone(&router)]),
+            number: router.next_number(),
+            decoding: router.decoding,
             router,
             rawsocket,
             websockets,
@@ -102,28 +113,33 @@ impl Listening {
             tls: tls_of(&transport.endpoint, directory)?,
             connections: AtomicUsize::new(0),
             connections_max: transport.connections_max.unwrap_or(usize::MAX),
+            stopping: AtomicBool::new(false),
+            stopped: Notify::new(),
+            emptied: Notify::new(),
         })
     }
 
-    /// A listener for operators: pages about all `routers`, and nothing else.
+    /// A listener for operators: pages, and nothing else.
     pub(crate) fn of_pages(
-        routers: Vec<Arc<Router>>,
+        router: Arc<Hub>,
         admin: &model::Admin,
         directory: &Path,
     ) -> io::Result<Self> {
-        let Some(router) = routers.first().map(Arc::clone) else {
-            return Err(io::Error::other("there is no router to tell of"));
-        };
         Ok(Self {
             handshake_timeout: router.handshake_timeout,
+            number: router.next_number(),
+            decoding: router.decoding,
             router,
             rawsocket: None,
             websockets: Vec::new(),
             pages: admin.pages.clone(),
-            routers,
+            routers: Mutex::default(),
             tls: tls_of(&admin.endpoint, directory)?,
             connections: AtomicUsize::new(0),
             connections_max: usize::MAX,
+            stopping: AtomicBool::new(false),
+            stopped: Notify::new(),
+            emptied: Notify::new(),
         })
     }
 
@@ -132,6 +148,36 @@ impl Listening {
         self.websockets
             .iter()
             .all(|endpoint| endpoint.options.options.tcp_nodelay)
+    }
+
+    /// Connections at the moment.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// From now on no session is let in, and a GOODBYE ends its connection.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.stopped.notify_waiters();
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Ends when the listener is stopped.
+    pub(crate) async fn until_stopped(&self) {
+        let stopped = self.stopped.notified();
+        if !self.is_stopping() {
+            stopped.await;
+        }
+    }
+
+    /// Ends when there is no connection. One task may wait, once no more are accepted.
+    pub(crate) async fn until_empty(&self) {
+        while self.connections() > 0 {
+            self.emptied.notified().await;
+        }
     }
 
     /// Counts a connection in, if only to tell it that there are too many.
@@ -166,7 +212,9 @@ struct Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        self.listening.connections.fetch_sub(1, Ordering::Relaxed);
+        if self.listening.connections.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.listening.emptied.notify_one();
+        }
         self.listening.router.count_out();
         counters().count(Counter::ConnectionsClosed);
     }
@@ -196,6 +244,7 @@ pub(crate) fn tls_of(
 pub(crate) fn bind(
     endpoint: &model::Endpoint,
     nodelay: bool,
+    mode: Option<u32>,
     directory: &Path,
 ) -> io::Result<Listener> {
     Listener::bind(match endpoint {
@@ -212,6 +261,7 @@ pub(crate) fn bind(
         model::Endpoint::Unix { path, backlog } => Endpoint::Unix {
             path: directory.join(path),
             backlog: *backlog as i32,
+            mode,
         },
         other => {
             return Err(io::Error::other(format!(
@@ -219,15 +269,6 @@ pub(crate) fn bind(
             )));
         }
     })
-}
-
-/// An endpoint, for people.
-pub(crate) fn described(endpoint: &model::Endpoint, directory: &Path) -> String {
-    match endpoint {
-        model::Endpoint::Tcp(tcp) => SocketAddr::new(tcp.interface, tcp.port).to_string(),
-        other => unix_path(other, directory)
-            .map_or_else(|| format!("{other:?}"), |path| path.display().to_string()),
-    }
 }
 
 /// The path of a Unix endpoint.
@@ -238,47 +279,35 @@ pub(crate) fn unix_path(endpoint: &model::Endpoint, directory: &Path) -> Option<
     }
 }
 
-/// Accepts connections for ever and deals those that `admit` takes out to the threads in turn.
-pub(crate) async fn accept<Served>(
-    listener: Listener,
-    workers: Arc<Workers>,
-    admit: impl Fn(Socket) -> Option<Served>,
-) where
-    Served: Future<Output = ()> + Send + 'static,
-{
+/// The next connection; waits as long as none can be accepted.
+pub(crate) async fn accept(listener: &Listener, workers: &Workers) -> Socket {
     loop {
         match listener.accept().await {
-            Ok(socket) => {
-                if let Some(served) = admit(socket) {
-                    workers.spawn(served);
-                }
-            }
+            Ok(socket) => return socket,
             Err(e) => {
                 // Mostly a lack of descriptors, which passes when a connection ends.
                 tracing::error!("cannot accept a connection: {e}");
                 let pause = async { tokio::time::sleep(Duration::from_millis(100)).await };
-                // Only a node that stops cancels it.
+                // Only a router that stops cancels it.
                 let _ = workers.spawn_keeper(pause).await;
             }
         }
     }
 }
 
-/// Accepts conversations for ever.
+/// Accepts conversations for ever, and deals them out to the threads in turn.
 pub(crate) async fn serve_all(
     listening: Arc<Listening>,
     listener: Listener,
     workers: Arc<Workers>,
 ) {
-    let threads = Arc::clone(&workers);
-    let admit = |socket| {
-        let Some(admitted) = listening.admit() else {
-            counters().count(Counter::ConnectionsRefused);
-            return None;
-        };
-        Some(serve(admitted, socket, Arc::clone(&threads)))
-    };
-    accept(listener, workers, admit).await;
+    loop {
+        let socket = accept(&listener, &workers).await;
+        match listening.admit() {
+            Some(admitted) => workers.spawn(serve(admitted, socket, Arc::clone(&workers))),
+            None => counters().count(Counter::ConnectionsRefused),
+        }
+    }
 }
 
 /// One connection, from its first octet to its end.

@@ -24,9 +24,9 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::counters::{self, Counter, Direction};
+use crate::hub::Hub;
 use crate::listen::Listening;
 use crate::realm::SharedRealm;
-use crate::router::Router;
 
 /// A connection that asks for nothing is closed after so long.
 const IDLE_MAX: Duration = Duration::from_secs(30);
@@ -43,7 +43,7 @@ pub(crate) async fn serve(listening: Arc<Listening>, stream: ConnectionStream) {
         .serve_connection(TokioIo::new(stream), answer);
     let served = tokio::select! {
         served = serving => served,
-        () = listening.router.until_stopped() => return,
+        () = listening.until_stopped() => return,
     };
     if let Err(e) = served {
         tracing::debug!("HTTP connection ended: {e}");
@@ -76,14 +76,17 @@ fn respond(listening: &Listening, request: &Request<Incoming>) -> Response<Full<
             "expected GET or HEAD\n".to_owned(),
         );
     }
-    let router = &listening.router;
     match page {
-        Page::Health if router.is_stopping() => text(
+        Page::Health if listening.router.is_stopping() => text(
             StatusCode::SERVICE_UNAVAILABLE,
             "shutting down\n".to_owned(),
         ),
         Page::Health => text(StatusCode::OK, "ok\n".to_owned()),
-        Page::Metrics => typed(StatusCode::OK, OPENMETRICS, metrics(&listening.routers)),
+        Page::Metrics => typed(
+            StatusCode::OK,
+            OPENMETRICS,
+            metrics(&listening.routers.lock()),
+        ),
         Page::Status => typed(
             StatusCode::OK,
             "text/html; charset=utf-8",
@@ -115,7 +118,7 @@ fn typed(status: StatusCode, kind: &'static str, body: String) -> Response<Full<
 /// What Prometheus asks for first; every version of it understands the text form.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-fn metrics(routers: &[Arc<Router>]) -> String {
+fn metrics(routers: &[Arc<Hub>]) -> String {
     let mut registry = Registry::with_prefix("crosstie");
     registry.register(
         "build",
@@ -172,7 +175,7 @@ fn register_totals(registry: &mut Registry) {
     }
 }
 
-fn register_realms(registry: &mut Registry, routers: &[Arc<Router>]) {
+fn register_realms(registry: &mut Registry, routers: &[Arc<Hub>]) {
     // Routers are isolated from one another: two may have a realm of the same name.
     type ByRealm = Family<[(&'static str, String); 2], Gauge>;
     let (sessions, subscriptions) = (ByRealm::default(), ByRealm::default());
@@ -209,7 +212,7 @@ fn register_realms(registry: &mut Registry, routers: &[Arc<Router>]) {
     );
 }
 
-fn register_testees(registry: &mut Registry, routers: &[Arc<Router>]) {
+fn register_testees(registry: &mut Registry, routers: &[Arc<Hub>]) {
     type Labels = [(&'static str, String); 2];
     let connections: Family<Labels, Gauge> = Family::default();
     let counted: [(&str, &str, Family<Labels, Count>); 5] = [
@@ -247,15 +250,17 @@ fn register_testees(registry: &mut Registry, routers: &[Arc<Router>]) {
     }
 }
 
-fn realms(routers: &[Arc<Router>]) -> impl Iterator<Item = (&Router, &Arc<SharedRealm>)> {
+fn realms(routers: &[Arc<Hub>]) -> impl Iterator<Item = (&Hub, Arc<SharedRealm>)> {
+    let of_router = |router: &Hub| router.realms().into_iter();
     routers
         .iter()
-        .flat_map(|router| router.realms().map(move |realm| (&**router, realm)))
+        .flat_map(move |router| of_router(router).map(move |realm| (&**router, realm)))
 }
 
 fn status(listening: &Listening) -> String {
     let mut rows = String::new();
-    for (router, realm) in realms(&listening.routers) {
+    let routers = listening.routers.lock();
+    for (router, realm) in realms(&routers) {
         let counts = realm.counts();
         let _ = write!(
             rows,
@@ -276,8 +281,7 @@ fn status(listening: &Listening) -> String {
          <table><tr><th>router<th>realm<th>sessions<th>subscriptions<th>registrations<th>open calls{rows}</table>\
          <p><a href=/health>health</a> · <a href=/metrics>metrics</a></html>\n",
         env!("CARGO_PKG_VERSION"),
-        listening
-            .routers
+        routers
             .iter()
             .map(|router| router.connections())
             .sum::<usize>(),

@@ -1,11 +1,11 @@
 //! A realm with its lock and its clock.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 use crosstie_routing::{
-    ClientFeatures, Identity, JoinError, Realm, RealmConfig, RealmCounts, SessionKey, Time,
+    ClientFeatures, Identity, JoinError, Realm, RealmConfig, RealmCounts, Role, SessionKey, Time,
     Violation,
 };
 use crosstie_wamp::{Message, Payload, Serializer, SessionId};
@@ -16,6 +16,7 @@ use crate::counters::{Counter, counters};
 use crate::outbox::{Forms, RealmOutbox};
 use crate::peer::Peer;
 use crate::report;
+use crate::session::{Farewell, say_goodbye};
 
 /// One realm, which any thread may enter for one short call.
 ///
@@ -23,11 +24,33 @@ use crate::report;
 /// ordering guarantees over all threads. System calls and large transcodings happen outside it.
 pub(crate) struct SharedRealm {
     name: String,
+    /// Later ones have higher numbers.
+    pub(crate) number: u32,
+    /// When it was started.
+    pub(crate) started: SystemTime,
+    roles: Mutex<Vec<StartedRole>>,
     realm: Mutex<Realm<Peer>>,
+    /// Nobody joins any more. Written under the lock of `realm`, and read there by whoever lets
+    /// somebody in.
+    stopped: AtomicBool,
     start: Instant,
     /// When the timer's task will look next, in the realm's time; `u64::MAX` for never.
     timer_at: AtomicU64,
     timer_earlier: Notify,
+}
+
+/// A role that sessions may have.
+#[derive(Clone)]
+pub(crate) struct StartedRole {
+    pub(crate) role: Role,
+    pub(crate) started: SystemTime,
+}
+
+/// Why a session was not let in.
+pub(crate) enum NotJoined {
+    /// The realm was stopped while the session was on its way.
+    Stopped,
+    Refused(JoinError),
 }
 
 /// A payload of so many octets is transcoded before the lock is taken; a shorter one under it,
@@ -35,9 +58,15 @@ pub(crate) struct SharedRealm {
 const TRANSCODE_OUTSIDE_BYTES_MIN: usize = 512;
 
 impl SharedRealm {
-    pub(crate) fn new(config: RealmConfig, seed: u64) -> Self {
+    pub(crate) fn new(config: RealmConfig, seed: u64, number: u32) -> Self {
+        let started = SystemTime::now();
+        let roles = config.roles.iter().cloned();
         Self {
             name: config.name.clone(),
+            number,
+            started,
+            roles: Mutex::new(roles.map(|role| StartedRole { role, started }).collect()),
+            stopped: AtomicBool::new(false),
             realm: Mutex::new(Realm::new(config, seed)),
             start: Instant::now(),
             timer_at: AtomicU64::new(u64::MAX),
@@ -58,10 +87,14 @@ impl SharedRealm {
         identity: Identity,
         features: ClientFeatures,
         welcome: impl FnOnce(SessionId),
-    ) -> Result<SessionKey, JoinError> {
+    ) -> Result<SessionKey, NotJoined> {
         let now = self.now();
         let mut realm = self.realm.lock();
-        let (key, id) = realm.join(now, peer, identity, features)?;
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(NotJoined::Stopped);
+        }
+        let joined = realm.join(now, peer, identity, features);
+        let (key, id) = joined.map_err(NotJoined::Refused)?;
         welcome(id);
         counters().count(Counter::SessionsJoined);
         Ok(key)
@@ -85,14 +118,71 @@ impl SharedRealm {
         })
     }
 
-    /// Takes a session out, whatever it left open.
-    pub(crate) fn leave(&self, session: SessionKey) {
+    /// Takes a session out, whatever it left open; whether it had not been taken out before.
+    pub(crate) fn leave(&self, session: SessionKey) -> bool {
+        let now = self.now();
+        let mut forms = Forms::new(Payload::EMPTY);
+        let was_in = self.enter(&mut forms, |realm, outbox| {
+            let was_in = realm.has(session);
+            realm.leave(now, session, outbox);
+            was_in
+        });
+        counters().add(Counter::SessionsLeft, was_in.into());
+        was_in
+    }
+
+    /// Whether a session has not been taken out.
+    pub(crate) fn has(&self, session: SessionKey) -> bool {
+        self.realm.lock().has(session)
+    }
+
+    /// Lets nobody in any more, and takes everybody out with a GOODBYE.
+    pub(crate) fn stop(&self) -> Vec<Peer> {
         let now = self.now();
         let mut forms = Forms::new(Payload::EMPTY);
         self.enter(&mut forms, |realm, outbox| {
-            realm.leave(now, session, outbox)
-        });
-        counters().count(Counter::SessionsLeft);
+            self.stopped.store(true, Ordering::Relaxed);
+            let ended = realm.end(now, outbox);
+            say_goodbye_to(&ended, &Farewell::CLOSE_REALM);
+            self.timer_earlier.notify_one();
+            ended
+        })
+    }
+
+    /// Adds a role; whether there was none of that name.
+    pub(crate) fn start_role(&self, role: &Role) -> bool {
+        let mut roles = self.roles.lock();
+        let is_new = self.realm.lock().start_role(role);
+        if is_new {
+            roles.push(StartedRole {
+                role: role.clone(),
+                started: SystemTime::now(),
+            });
+        }
+        is_new
+    }
+
+    /// Removes a role, and takes everybody who has it out with a GOODBYE; `None` if there is no
+    /// such role.
+    pub(crate) fn stop_role(&self, name: &str) -> Option<Vec<Peer>> {
+        let now = self.now();
+        let mut roles = self.roles.lock();
+        roles.retain(|started| started.role.name != name);
+        let mut forms = Forms::new(Payload::EMPTY);
+        self.enter(&mut forms, |realm, outbox| {
+            let ended = realm.stop_role(now, name, outbox)?;
+            say_goodbye_to(&ended, &Farewell::STOP_ROLE);
+            Some(ended)
+        })
+    }
+
+    /// The roles, each with how many sessions have it.
+    pub(crate) fn roles(&self) -> Vec<(StartedRole, usize)> {
+        let roles = self.roles.lock();
+        let realm = self.realm.lock();
+        let sessions = |started: &StartedRole| realm.role_sessions(&started.role.name);
+        let counted = roles.iter().map(|s| (s.clone(), sessions(s).unwrap_or(0)));
+        counted.collect()
     }
 
     /// Every session's peer.
@@ -104,9 +194,9 @@ impl SharedRealm {
         self.realm.lock().counts()
     }
 
-    /// Ends calls whose time is up, for as long as the realm exists. One task runs this.
+    /// Ends calls whose time is up, until the realm is stopped. One task runs this.
     pub(crate) async fn keep_time(self: Arc<Self>) {
-        loop {
+        while !self.stopped.load(Ordering::Relaxed) {
             let at = self.timer_at.load(Ordering::Relaxed);
             if at == u64::MAX {
                 self.timer_earlier.notified().await;
@@ -184,4 +274,10 @@ impl SharedRealm {
         let micros = at.saturating_duration_since(self.start).as_micros();
         Time(u64::try_from(micros).unwrap_or(u64::MAX))
     }
+}
+
+/// Says GOODBYE to sessions that were taken out.
+fn say_goodbye_to(peers: &[Peer], farewell: &Farewell) {
+    peers.iter().for_each(|peer| say_goodbye(peer, farewell));
+    counters().add(Counter::SessionsLeft, peers.len() as u64);
 }

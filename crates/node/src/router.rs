@@ -1,156 +1,312 @@
-//! One router: its realms, and what all its connections share.
+//! One router worker, running: its threads, and what is started and stopped on them.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak, mpsc};
+use std::time::{Duration, Instant, SystemTime};
 
-use crosstie_config as model;
-use crosstie_routing::{Limits, RealmConfig};
-use crosstie_transport::{ConnectionLimits, QueueBudget};
-use crosstie_wamp::codec;
-use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Notify;
+use crosstie_config::{self as model, Role};
+use crosstie_transport::{Connection, Cores, WorkerOptions, Workers};
+use parking_lot::Mutex;
 
-use crate::realm::SharedRealm;
-use crate::testee::TesteeTransport;
-use crate::watch::Watch;
+use crate::error::{StartError, StartFault, StopError};
+use crate::hub::Hub;
+use crate::listen::Listening;
+use crate::peer::Peer;
+use crate::report;
+use crate::session::{self, Farewell};
+use crate::transports::RunningTransport;
+use crate::watch::Connections;
 
-/// What a router worker is made of, apart from its threads and listeners.
-pub(crate) struct Router {
-    /// The worker's id.
-    pub(crate) id: String,
-    realms: HashMap<String, Arc<SharedRealm>>,
-    pub(crate) limits: Arc<ConnectionLimits>,
-    pub(crate) decoding: codec::Limits,
-    pub(crate) watch: Watch,
-    pub(crate) handshake_timeout: Duration,
-    pub(crate) shutdown_timeout: Duration,
-    pub(crate) connections_max: usize,
-    conversations: AtomicUsize,
-    testees: Mutex<Vec<Arc<TesteeTransport>>>,
-    stopping: AtomicBool,
-    stopped: Notify,
+/// What a router needs to know beside its configuration.
+#[derive(Clone, Debug)]
+pub struct RouterOptions {
+    /// Relative paths of the configuration are relative to this directory.
+    pub directory: PathBuf,
+    /// How long the first thread polls before it sleeps, where the configuration asks for it.
+    pub busy_poll: Duration,
+}
+
+/// A running router. It knows nothing of other routers.
+///
+/// Realms, roles and transports may be started and stopped in any order, by any thread that is
+/// not one of the router's own. What is stopped is told so, and may be started again at once.
+pub struct Router {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) workers: Arc<Workers>,
+    pub(crate) options: RouterOptions,
+    /// In the order in which they were started.
+    pub(crate) transports: Mutex<Vec<RunningTransport>>,
+    /// Operators' listeners that this router's threads serve.
+    pub(crate) pages: Mutex<Vec<Weak<Listening>>>,
+}
+
+/// A realm that runs.
+#[derive(Clone, Debug)]
+pub struct RealmStatus {
+    pub name: String,
+    pub started: SystemTime,
+    pub sessions: usize,
+    pub subscriptions: usize,
+    pub registrations: usize,
+    /// Calls that wait for their last answer.
+    pub calls: usize,
+    /// The names of its roles, in the order in which they were started.
+    pub roles: Vec<String>,
+}
+
+/// A role that sessions may have.
+#[derive(Clone, Debug)]
+pub struct RoleStatus {
+    pub role: Role,
+    pub started: SystemTime,
+    pub sessions: usize,
 }
 
 impl Router {
-    pub(crate) fn new(worker: &model::RouterWorker, limits: &model::Limits) -> Self {
-        let realms = worker.realms.iter().map(|realm| {
-            let config = realm_config(realm, limits);
-            (
-                realm.name.clone(),
-                Arc::new(SharedRealm::new(config, seed())),
-            )
+    /// Starts the threads of `worker`; none of its realms or transports yet.
+    pub fn start(
+        worker: &model::RouterWorker,
+        limits: &model::Limits,
+        options: &RouterOptions,
+    ) -> Result<Self, StartError> {
+        let workers = threads(worker, options).map_err(|error| StartError {
+            what: format!("the threads of worker {}", worker.id),
+            fault: StartFault::Io(error),
+        })?;
+        let hub = Arc::new(Hub::new(worker, limits));
+        let watched = Arc::clone(&hub);
+        workers.spawn_keeper(async move { watched.watch.run().await });
+        Ok(Self {
+            hub,
+            workers: Arc::new(workers),
+            options: options.clone(),
+            transports: Mutex::default(),
+            pages: Mutex::default(),
+        })
+    }
+
+    /// Starts a realm with the roles that it names.
+    pub fn start_realm(&self, realm: &model::Realm) -> Result<(), StartError> {
+        let what = || self.of_worker("realm", &realm.name);
+        self.check_runs(what)?;
+        let Some(started) = self.hub.add_realm(realm) else {
+            return Err(StartError {
+                what: what(),
+                fault: StartFault::AlreadyRunning,
+            });
+        };
+        self.workers.spawn_keeper(started.keep_time());
+        Ok(())
+    }
+
+    /// Stops a realm. Its sessions are told GOODBYE `wamp.close.close_realm`, and are out of it
+    /// when this returns; their connections may open other sessions.
+    pub fn stop_realm(&self, name: &str) -> Result<(), StopError> {
+        let Some(realm) = self.hub.remove_realm(name) else {
+            return Err(StopError {
+                what: self.of_worker("realm", name),
+            });
+        };
+        self.end_sessions(move || Some(realm.stop()));
+        Ok(())
+    }
+
+    /// Starts a role in a realm that runs.
+    pub fn start_role(&self, realm: &str, role: &Role) -> Result<(), StartError> {
+        let failed = |fault| StartError {
+            what: self.of_realm(realm, &role.name),
+            fault,
+        };
+        let found = self.hub.realm(realm);
+        let Some(found) = found else {
+            return Err(failed(StartFault::NoSuch(format!("realm {realm}"))));
+        };
+        match found.start_role(role) {
+            true => Ok(()),
+            false => Err(failed(StartFault::AlreadyRunning)),
+        }
+    }
+
+    /// Stops a role. Its sessions are told GOODBYE `wamp.close.killed`, as those of a stopped
+    /// realm are told.
+    pub fn stop_role(&self, realm: &str, role: &str) -> Result<(), StopError> {
+        let stopped = self.hub.realm(realm).is_some_and(|found| {
+            let name = role.to_owned();
+            self.end_sessions(move || found.stop_role(&name))
         });
-        Self {
-            id: worker.id.clone(),
-            realms: realms.collect(),
-            limits: Arc::new(ConnectionLimits {
-                queue_bytes_max: limits.queue_bytes_max,
-                stall_max: limits.queue_stall_timeout,
-                budget: Arc::new(QueueBudget::new(limits.queue_bytes_total_max)),
+        match stopped {
+            true => Ok(()),
+            false => Err(StopError {
+                what: self.of_realm(realm, role),
             }),
-            decoding: codec::Limits {
-                depth_max: limits.depth_max,
-            },
-            watch: Watch::default(),
-            handshake_timeout: limits.handshake_timeout,
-            shutdown_timeout: limits.shutdown_timeout,
-            connections_max: limits.sessions_max,
-            conversations: AtomicUsize::new(0),
-            testees: Mutex::default(),
-            stopping: AtomicBool::new(false),
-            stopped: Notify::new(),
         }
     }
 
-    /// The realm of that name.
-    pub(crate) fn realm(&self, name: &str) -> Option<&Arc<SharedRealm>> {
-        self.realms.get(name)
+    /// The worker's id.
+    pub fn id(&self) -> &str {
+        &self.hub.id
     }
 
-    pub(crate) fn realms(&self) -> impl Iterator<Item = &Arc<SharedRealm>> {
-        self.realms.values()
+    /// The realms, in the order in which they were started.
+    pub fn realms(&self) -> Vec<RealmStatus> {
+        let realms = self.hub.realms();
+        let status = realms.iter().map(|realm| {
+            let counts = realm.counts();
+            RealmStatus {
+                name: realm.name().to_owned(),
+                started: realm.started,
+                sessions: counts.sessions,
+                subscriptions: counts.subscriptions,
+                registrations: counts.registrations,
+                calls: counts.calls,
+                roles: realm.roles().into_iter().map(|r| r.0.role.name).collect(),
+            }
+        });
+        status.collect()
     }
 
-    /// Counts a conversation in; returns how many connections there were before.
-    pub(crate) fn count_in(&self) -> usize {
-        self.conversations.fetch_add(1, Ordering::Relaxed)
+    /// The roles of a realm, in the order in which they were started; `None` if there is no such
+    /// realm.
+    pub fn roles(&self, realm: &str) -> Option<Vec<RoleStatus>> {
+        let roles = self.hub.realm(realm)?.roles().into_iter();
+        let status = roles.map(|(started, sessions)| RoleStatus {
+            role: started.role,
+            started: started.started,
+            sessions,
+        });
+        Some(status.collect())
     }
 
-    /// Counts a conversation out.
-    pub(crate) fn count_out(&self) {
-        self.conversations.fetch_sub(1, Ordering::Relaxed);
+    /// Connections at the moment, of all transports.
+    pub fn connections(&self) -> usize {
+        self.hub.connections()
     }
 
-    /// Connections that a stop waits for: somebody there may have to say goodbye.
-    pub(crate) fn conversations(&self) -> usize {
-        self.conversations.load(Ordering::Relaxed)
+    /// How many threads serve connections; the router has one more.
+    pub fn threads(&self) -> usize {
+        self.workers.count()
     }
 
-    /// All connections.
-    pub(crate) fn connections(&self) -> usize {
-        self.conversations() + self.echoes()
+    /// Says GOODBYE to every session, and lets none in any more. Several routers that are to stop
+    /// are told so first, and waited for afterwards.
+    pub fn begin_stop(&self) {
+        self.hub.stop();
+        let hub = Arc::clone(&self.hub);
+        let transports = self.conversing();
+        for listening in &transports {
+            listening.stop();
+        }
+        for listening in self.pages.lock().iter().filter_map(Weak::upgrade) {
+            listening.stop();
+        }
+        self.workers.spawn_first(async move {
+            for realm in hub.realms() {
+                let peers = realm.peers();
+                let farewell = &Farewell::SHUTDOWN;
+                peers.iter().for_each(|p| session::say_goodbye(p, farewell));
+            }
+            for listening in &transports {
+                hub.watch.finish_openings(listening.number);
+            }
+            crosstie_transport::uncork();
+        });
     }
 
-    /// Connections of testees.
-    fn echoes(&self) -> usize {
-        self.testees().iter().map(|t| t.connections()).sum()
-    }
-
-    pub(crate) fn add_testee(&self, testee: Arc<TesteeTransport>) {
-        self.testees.lock().push(testee);
-    }
-
-    pub(crate) fn testees(&self) -> MutexGuard<'_, Vec<Arc<TesteeTransport>>> {
-        self.testees.lock()
-    }
-
-    /// From now on no session is let in, and a GOODBYE ends its connection.
-    pub(crate) fn stop(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
-        self.stopped.notify_waiters();
-    }
-
-    /// Ends when the router is stopped.
-    pub(crate) async fn until_stopped(&self) {
-        let stopped = self.stopped.notified();
-        if !self.is_stopping() {
-            stopped.await;
+    /// Says GOODBYE to every session, waits a bounded time for them to go, and stops.
+    pub fn stop(self) {
+        if !self.hub.is_stopping() {
+            self.begin_stop();
+        }
+        let deadline = Instant::now() + self.hub.shutdown_timeout;
+        while self.hub.conversations() > 0 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        for listening in self.conversing() {
+            self.hub.watch.close_all(listening.number);
         }
     }
 
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
+    /// Has the keeper take sessions out, and waits until they are; whether there was something
+    /// to take them out of. What they are told leaves by that thread.
+    fn end_sessions(&self, end: impl FnOnce() -> Option<Vec<Peer>> + Send + 'static) -> bool {
+        let hub = Arc::clone(&self.hub);
+        let ended = self.run(async move {
+            let ended = end();
+            crosstie_transport::uncork();
+            // Not kept open for the sake of being closed later.
+            let told = ended.as_deref().unwrap_or_default().iter();
+            let told: Vec<_> = told.map(|p| Arc::downgrade(&p.connection)).collect();
+            if !told.is_empty() {
+                tokio::spawn(close_silent(hub, told));
+            }
+            ended.is_some()
+        });
+        ended.unwrap_or(false)
+    }
+
+    /// Runs `future` on the keeper, and waits for it.
+    pub(crate) fn run<R: Send + 'static>(
+        &self,
+        future: impl Future<Output = R> + Send + 'static,
+    ) -> Option<R> {
+        let (done, result) = mpsc::sync_channel(1);
+        self.workers.spawn_keeper(async move {
+            let _ = done.send(future.await);
+        });
+        result.recv().ok()
+    }
+
+    pub(crate) fn check_runs(&self, what: impl FnOnce() -> String) -> Result<(), StartError> {
+        match self.hub.is_stopping() {
+            false => Ok(()),
+            true => Err(StartError {
+                what: what(),
+                fault: StartFault::Stopping,
+            }),
+        }
+    }
+
+    pub(crate) fn of_worker(&self, what: &str, name: &str) -> String {
+        format!("{what} {name} of worker {}", self.id())
+    }
+
+    fn of_realm(&self, realm: &str, role: &str) -> String {
+        format!("role {role} of realm {realm} of worker {}", self.id())
     }
 }
 
-fn realm_config(realm: &model::Realm, limits: &model::Limits) -> RealmConfig {
-    let mut realm_limits = Limits::default();
-    realm_limits.sessions_max = limits.sessions_max;
-    realm_limits.subscriptions_max = limits.subscriptions_max;
-    realm_limits.registrations_max = limits.registrations_max;
-    realm_limits.calls_max = limits.calls_pending_max;
-    realm_limits.uri_bytes_max = limits.uri_bytes_max;
-    // 0 is what a realm understands as no bound; a bound below a millisecond is one of 1.
-    let timeout_ms = limits.call_timeout_max.map(|max| max.as_millis().max(1));
-    realm_limits.call_timeout_ms_max =
-        timeout_ms.map_or(0, |ms| u64::try_from(ms).unwrap_or(u64::MAX));
-    RealmConfig {
-        name: realm.name.clone(),
-        uri_check: realm.uri_check,
-        request_id_check: realm.request_id_check,
-        disclose_me: realm.disclose_me,
-        roles: realm.roles.clone(),
-        limits: realm_limits,
+impl Drop for Router {
+    fn drop(&mut self) {
+        // Its own tasks hold the threads, which would live on.
+        self.workers.stop();
     }
 }
 
-/// What a realm's random ids follow from. Ids need to be unlikely to meet, not to be secret, so
-/// that a system without randomness at start is served with the time instead.
-fn seed() -> u64 {
-    getrandom::u64().unwrap_or_else(|_| {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        now.map_or(0, |since| since.as_nanos() as u64)
-    })
+/// Ends the connections whose sessions were told GOODBYE, and that have been nobody's since: they
+/// have had as long as a new one has to become a session.
+async fn close_silent(hub: Arc<Hub>, told: Vec<Weak<Connection>>) {
+    tokio::time::sleep(hub.handshake_timeout).await;
+    let realms = hub.realms();
+    let joined: Vec<_> = realms.iter().flat_map(|realm| realm.peers()).collect();
+    let joined: Connections = joined.iter().map(|peer| &peer.connection).collect();
+    for connection in told.iter().filter_map(Weak::upgrade) {
+        if !joined.has(&connection) && !connection.is_closed() {
+            report::peer_fault(&connection, "timeout", "no answer to GOODBYE in time");
+            connection.close();
+        }
+    }
+}
+
+fn threads(worker: &model::RouterWorker, options: &RouterOptions) -> std::io::Result<Workers> {
+    let mut worker_options = WorkerOptions::default();
+    if !worker.cpu_affinity.is_empty() {
+        let cores = Cores::new(&worker.cpu_affinity)?;
+        worker_options.threads = cores.count();
+        worker_options.cores = Some(cores);
+    }
+    worker_options.threads = worker.threads.unwrap_or(worker_options.threads);
+    if worker.busy_poll {
+        worker_options.busy_poll = options.busy_poll;
+    }
+    Workers::start(worker_options)
 }

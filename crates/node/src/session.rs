@@ -14,15 +14,15 @@ use crosstie_wamp::framing::{Framing, FramingError, batched, rawsocket};
 use crosstie_wamp::{Dict, Message, Payload, Value};
 
 use crate::counters::{Counter, Direction, counters};
+use crate::listen::Listening;
 use crate::outbox::Forms;
 use crate::peer::Peer;
-use crate::realm::SharedRealm;
+use crate::realm::{NotJoined, SharedRealm};
 use crate::report;
-use crate::router::Router;
 
 /// The state of a session. WAMP basic profile, "Session Establishment" and "Session Closing".
 pub(crate) struct Session {
-    router: Arc<Router>,
+    listening: Arc<Listening>,
     auth: Arc<Auth>,
     pub(crate) peer: Peer,
     state: State,
@@ -46,9 +46,9 @@ pub(crate) enum Flow {
 }
 
 impl Session {
-    pub(crate) fn new(router: Arc<Router>, auth: Arc<Auth>, peer: Peer) -> Self {
+    pub(crate) fn new(listening: Arc<Listening>, auth: Arc<Auth>, peer: Peer) -> Self {
         Self {
-            router,
+            listening,
             auth,
             peer,
             state: State::Closed,
@@ -57,8 +57,8 @@ impl Session {
 
     /// Handles the octets of one message, received at `now`.
     pub(crate) fn handle_message(&mut self, octets: &[u8], now: Instant) -> Flow {
-        let message = match codec::decode(self.peer.wire.serializer, octets, &self.router.decoding)
-        {
+        let serializer = self.peer.wire.serializer;
+        let message = match codec::decode(serializer, octets, &self.listening.decoding) {
             Ok(message) => message,
             Err(e) => return self.message_fault(octets, &e),
         };
@@ -72,6 +72,15 @@ impl Session {
                     report::peer_aborted(&self.peer.connection, &reason);
                     self.say_close(1000, "")
                 }
+                // A peer whose realm was stopped, and who opens another session instead of an
+                // answer. Its other messages crossed the GOODBYE, and the realm ignores them.
+                Message::Hello {
+                    realm: name,
+                    details,
+                } if !realm.has(*key) => {
+                    self.state = State::Closed;
+                    self.handle_hello(name, details)
+                }
                 _ => match realm.handle(now, *key, &message) {
                     Ok(()) => Flow::Continue,
                     Err(Violation { uri, message }) => self.abort(uri, &message),
@@ -80,7 +89,7 @@ impl Session {
             State::Closed => match &message {
                 Message::Hello { realm, details } => self.handle_hello(realm, details),
                 // The answer to our own GOODBYE may cross a session that left before.
-                Message::Goodbye { .. } if self.router.is_stopping() => self.say_close(1001, ""),
+                Message::Goodbye { .. } if self.listening.is_stopping() => self.say_close(1001, ""),
                 Message::Abort { .. } => self.say_close(1000, ""),
                 other => {
                     let text = format!("expected HELLO, got {}", other.kind().name());
@@ -159,10 +168,12 @@ impl Session {
         }
     }
 
-    /// Takes the session out of its realm; to be called once the connection is gone.
-    pub(crate) fn leave(&mut self) {
-        if let State::Joined { realm, key } = std::mem::replace(&mut self.state, State::Closed) {
-            realm.leave(key);
+    /// Takes the session out of its realm; to be called once the connection is gone. Whether it
+    /// was in one until now.
+    pub(crate) fn leave(&mut self) -> bool {
+        match std::mem::replace(&mut self.state, State::Closed) {
+            State::Joined { realm, key } => realm.leave(key),
+            State::Closed => false,
         }
     }
 
@@ -178,12 +189,12 @@ impl Session {
     }
 
     fn handle_hello(&mut self, realm_name: &str, details: &Dict) -> Flow {
-        if self.router.is_stopping() {
-            return self.refuse("wamp.close.system_shutdown", "the router is shutting down");
+        if self.listening.is_stopping() {
+            let Farewell { reason, text } = Farewell::SHUTDOWN;
+            return self.refuse(reason, text);
         }
-        let Some(realm) = self.router.realm(realm_name).map(Arc::clone) else {
-            let text = format!("no realm {realm_name:?} exists on this router");
-            return self.refuse("wamp.error.no_such_realm", &text);
+        let Some(realm) = self.listening.router.realm(realm_name) else {
+            return self.refuse_realm(realm_name);
         };
         let features = match ClientFeatures::from_hello(details) {
             Ok(features) => features,
@@ -205,12 +216,13 @@ impl Session {
                 let realm = Arc::clone(&realm);
                 self.state = State::Joined { realm, key };
             }
-            Err(e) => return self.refuse(e.uri(), &e.to_string()),
+            Err(NotJoined::Stopped) => return self.refuse_realm(realm_name),
+            Err(NotJoined::Refused(e)) => return self.refuse(e.uri(), &e.to_string()),
         }
         match welcomed {
-            Ok(()) if self.router.is_stopping() => {
+            Ok(()) if self.listening.is_stopping() => {
                 // It came in while everybody was told to leave.
-                say_goodbye(&self.peer);
+                say_goodbye(&self.peer, &Farewell::SHUTDOWN);
                 Flow::Continue
             }
             Ok(()) => Flow::Continue,
@@ -273,10 +285,14 @@ impl Session {
     }
 
     fn handle_goodbye(&mut self) -> Flow {
-        self.leave();
-        if self.router.is_stopping() {
+        let was_in = self.leave();
+        if self.listening.is_stopping() {
             // The peer answered ours, or said its own at the same moment: no answer is due.
             return self.say_close(1001, "");
+        }
+        if !was_in {
+            // Likewise, when only its realm or its role was stopped: another session may follow.
+            return Flow::Continue;
         }
         let reason = Cow::Borrowed("wamp.close.goodbye_and_out");
         self.send(&Message::Goodbye {
@@ -284,6 +300,11 @@ impl Session {
             reason,
         });
         Flow::Continue
+    }
+
+    fn refuse_realm(&mut self, name: &str) -> Flow {
+        let text = format!("no realm {name:?} exists on this router");
+        self.refuse("wamp.error.no_such_realm", &text)
     }
 
     /// Ends a session that must not be: ABORT, a counted line in the log, the end.
@@ -333,13 +354,35 @@ fn send(peer: &Peer, message: &Message<'_>) -> Result<(), Refused> {
     sent
 }
 
-/// Queues GOODBYE for a session whose router shuts down.
-pub(crate) fn say_goodbye(peer: &Peer) {
-    let details = vec![(
-        "message".to_owned(),
-        Value::from("the router is shutting down"),
-    )];
-    let reason = Cow::Borrowed("wamp.close.system_shutdown");
+/// Why the router ends sessions that did nothing wrong.
+pub(crate) struct Farewell {
+    reason: &'static str,
+    text: &'static str,
+}
+
+impl Farewell {
+    pub(crate) const SHUTDOWN: Self = Self {
+        reason: "wamp.close.system_shutdown",
+        text: "the router is shutting down",
+    };
+    pub(crate) const STOP_TRANSPORT: Self = Self {
+        reason: Self::SHUTDOWN.reason,
+        text: "this transport of the router is shutting down",
+    };
+    pub(crate) const CLOSE_REALM: Self = Self {
+        reason: "wamp.close.close_realm",
+        text: "the realm was stopped",
+    };
+    pub(crate) const STOP_ROLE: Self = Self {
+        reason: "wamp.close.killed",
+        text: "the session's role was stopped",
+    };
+}
+
+/// Queues GOODBYE for a session that ends by no doing of its own.
+pub(crate) fn say_goodbye(peer: &Peer, farewell: &Farewell) {
+    let details = vec![("message".to_owned(), Value::from(farewell.text))];
+    let reason = Cow::Borrowed(farewell.reason);
     // Whoever cannot be told any more finds its connection closed.
     let _ = send(peer, &Message::Goodbye { details, reason });
 }

@@ -10,8 +10,8 @@ use crosstie_testee::{Mode, Serving, Statistics, Testee, WebSocketOptions};
 use crosstie_transport::{PeerAddress, Socket, Workers};
 
 use crate::counters::{Counter, counters};
+use crate::hub::Hub;
 use crate::listen;
-use crate::router::Router;
 use crate::upgrade::deflate_config;
 
 /// One such transport.
@@ -76,7 +76,7 @@ impl TesteeTransport {
     }
 
     /// Counts a connection in, unless there are as many as may be.
-    pub(crate) fn admit(self: &Arc<Self>, router: &Router) -> Option<Admitted> {
+    pub(crate) fn admit(self: &Arc<Self>, router: &Hub) -> Option<Admitted> {
         // Counted apart from the sessions' connections: an echo keeps nobody out of a realm.
         let fits = self.connections() < self.connections_max.min(router.connections_max);
         if !fits {

@@ -3,6 +3,8 @@
 //! A timer per connection would cost each idle session more memory than its session state; a
 //! sweep costs a load per connection and second.
 
+use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +25,8 @@ pub(crate) struct Watch {
 
 struct Watched {
     connection: Arc<Connection>,
+    /// The transport that it came by.
+    transport: u32,
     since_s: u32,
     phase: Phase,
 }
@@ -34,8 +38,9 @@ enum Phase {
     Open {
         framing: Framing,
         ping: PingTimes,
-        /// A ping waits for its answer.
-        pinged_at_s: Option<u32>,
+        /// A ping waits for its answer. Never in the first second, so that no connection needs
+        /// four octets more for the transport that it came by.
+        pinged_at_s: Option<NonZeroU32>,
     },
     /// The last octets are on their way; the peer is to close its side.
     Closing { within_s: u32 },
@@ -55,12 +60,18 @@ pub(crate) type WatchKey = usize;
 
 impl Watch {
     /// Watches a new connection: it must have become a session in time.
-    pub(crate) fn add(&self, connection: Arc<Connection>, within: Duration) -> WatchKey {
+    pub(crate) fn add(
+        &self,
+        connection: Arc<Connection>,
+        transport: u32,
+        within: Duration,
+    ) -> WatchKey {
         let phase = Phase::Opening {
             within_s: whole_seconds(within),
         };
         self.entries.lock().insert(Watched {
             connection,
+            transport,
             since_s: now_s(),
             phase,
         })
@@ -114,20 +125,32 @@ impl Watch {
         self.entries.lock().try_remove(key);
     }
 
-    /// Ends the connections that never became a session: nobody there could say goodbye.
-    pub(crate) fn finish_openings(&self) {
+    /// The connections that came by `transport`.
+    pub(crate) fn of(&self, transport: u32) -> Connections {
+        let entries = self.entries.lock();
+        let of_it = entries.iter().filter(|(_, w)| w.transport == transport);
+        of_it.map(|(_, watched)| &watched.connection).collect()
+    }
+
+    /// Ends the connections by `transport` that never became a session: nobody there could say
+    /// goodbye.
+    pub(crate) fn finish_openings(&self, transport: u32) {
         for (_, watched) in self.entries.lock().iter() {
-            if let Phase::Opening { .. } = watched.phase {
+            if watched.transport == transport
+                && let Phase::Opening { .. } = watched.phase
+            {
                 watched.connection.finish();
                 watched.connection.close();
             }
         }
     }
 
-    /// Closes every connection that is left.
-    pub(crate) fn close_all(&self) {
+    /// Closes every connection by `transport` that is left.
+    pub(crate) fn close_all(&self, transport: u32) {
         for (_, watched) in self.entries.lock().iter() {
-            watched.connection.close();
+            if watched.transport == transport {
+                watched.connection.close();
+            }
         }
     }
 
@@ -181,6 +204,26 @@ impl Watch {
     }
 }
 
+/// A set of connections. It keeps them, so that no other takes the address of one of them.
+pub(crate) struct Connections(HashMap<usize, Arc<Connection>>);
+
+impl Connections {
+    pub(crate) fn has(&self, connection: &Arc<Connection>) -> bool {
+        self.0.contains_key(&address(connection))
+    }
+}
+
+impl<'c> FromIterator<&'c Arc<Connection>> for Connections {
+    fn from_iter<I: IntoIterator<Item = &'c Arc<Connection>>>(connections: I) -> Self {
+        let kept = connections.into_iter().map(Arc::clone);
+        Self(kept.map(|c| (address(&c), c)).collect())
+    }
+}
+
+fn address(connection: &Arc<Connection>) -> usize {
+    Arc::as_ptr(connection).addr()
+}
+
 /// Connections looked at under one lock.
 const SWEEP_MAX: usize = 1024;
 
@@ -215,12 +258,12 @@ impl Watched {
                     false => self.since_s,
                 };
                 match *pinged_at_s {
-                    Some(at_s) if heard_s >= at_s => *pinged_at_s = None,
-                    Some(at_s) if now_s.saturating_sub(at_s) > ping.timeout_s => {
+                    Some(at_s) if heard_s >= at_s.get() => *pinged_at_s = None,
+                    Some(at_s) if now_s.saturating_sub(at_s.get()) > ping.timeout_s => {
                         return Some((Counter::ConnectionsClosedForSilence, "no answer to a ping"));
                     }
                     None if now_s.saturating_sub(heard_s) >= ping.interval_s => {
-                        *pinged_at_s = Some(now_s);
+                        *pinged_at_s = NonZeroU32::new(now_s);
                         send_ping(connection, *framing, ping.payload_bytes);
                     }
                     Some(_) | None => {}
@@ -246,4 +289,14 @@ fn whole_seconds(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis().div_ceil(1000))
         .unwrap_or(u32::MAX)
         .max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_costs_little() {
+        assert_eq!(size_of::<Watched>(), 40);
+    }
 }

@@ -5,6 +5,7 @@
 //! the longest prefix. What none matches is forbidden.
 
 use crosstie_wamp::MatchPolicy;
+use slab::Slab;
 
 use crate::overlap::{common_beginning, overlap};
 use crate::pattern::PatternMap;
@@ -95,13 +96,14 @@ impl Action {
     }
 }
 
-/// The role of a session, by its place in the configuration.
+/// The role of a session, by its place among the roles. The place of a role that ended is taken
+/// by another one only when no session has it any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RoleIndex(u32);
 
 /// All roles of a realm, made ready for questions.
 #[derive(Debug)]
-pub(crate) struct Roles(Vec<Rules>);
+pub(crate) struct Roles(Slab<Rules>);
 
 #[derive(Debug)]
 struct Rules {
@@ -123,11 +125,24 @@ struct Grant {
 
 impl Roles {
     pub(crate) fn new(roles: &[Role], random: &mut Random) -> Self {
-        Self(roles.iter().map(|role| Rules::new(role, random)).collect())
+        let mut rules = Slab::with_capacity(roles.len());
+        for role in roles {
+            rules.insert(Rules::new(role, random));
+        }
+        Self(rules)
+    }
+
+    pub(crate) fn insert(&mut self, role: &Role, random: &mut Random) {
+        self.0.insert(Rules::new(role, random));
+    }
+
+    /// Forgets a role that no session has any more.
+    pub(crate) fn remove(&mut self, role: RoleIndex) {
+        self.0.remove(role.0 as usize);
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<RoleIndex> {
-        let index = self.0.iter().position(|rules| &*rules.name == name)?;
+        let (index, _) = self.0.iter().find(|(_, rules)| &*rules.name == name)?;
         Some(RoleIndex(index as u32))
     }
 

@@ -15,7 +15,9 @@ pub struct RealmConfig {
     pub request_id_check: RequestIdCheck,
     /// What is done with `disclose_me`.
     pub disclose_me: DiscloseMe,
-    /// The roles that sessions can have; a session of another role cannot join.
+    /// What the number in a CALL's `timeout` counts.
+    pub call_timeout_unit: CallTimeoutUnit,
+    /// The roles that sessions can have at first; a session of another role cannot join.
     pub roles: Vec<Role>,
     pub limits: Limits,
 }
@@ -28,6 +30,7 @@ impl RealmConfig {
             uri_check: UriCheck::default(),
             request_id_check: RequestIdCheck::default(),
             disclose_me: DiscloseMe::default(),
+            call_timeout_unit: CallTimeoutUnit::default(),
             roles: vec![Role::everything("anonymous")],
             limits: Limits::default(),
         }
@@ -56,4 +59,27 @@ pub enum DiscloseMe {
     Allow,
     /// `wamp.error.option_disallowed.disclose_me`, unless a permission discloses the sender anyway.
     Refuse,
+}
+
+/// What the number in a CALL's `timeout` counts.
+///
+/// A timeout that the callee is left to keep is forwarded as the caller wrote it: clients of a
+/// router that counts seconds expect seconds on both sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallTimeoutUnit {
+    /// As the specification has it.
+    #[default]
+    Milliseconds,
+    /// As Crossbar.io has it.
+    Seconds,
+}
+
+impl CallTimeoutUnit {
+    /// That many of the unit in milliseconds; a time too long to be counted is the longest.
+    pub(crate) fn milliseconds(self, timeout: u64) -> u64 {
+        match self {
+            Self::Milliseconds => timeout,
+            Self::Seconds => timeout.saturating_mul(1_000),
+        }
+    }
 }

@@ -8,6 +8,9 @@
 //!    ABORT that session and leave.
 //! 3. [`Realm::leave`] when it is gone, for whatever reason.
 //! 4. [`Realm::handle_timeout`] when [`Realm::next_timeout`] has come.
+//! 5. [`Realm::start_role`], [`Realm::stop_role`] and [`Realm::end`] when whoever runs the realm
+//!    wants it; the last two return the handles of sessions that are out of it, for their owner
+//!    to say GOODBYE.
 //!
 //! Each of them writes to an [`Outbox`] what other sessions are to be sent, before it returns.
 //! An outbox may refuse; the realm then does what WAMP's guarantees ask for (an event is
@@ -41,7 +44,7 @@ mod time;
 mod wildcard;
 
 pub use authz::{Action, Allow, Disclose, Permission, Role};
-pub use config::{DiscloseMe, RealmConfig, RequestIdCheck};
+pub use config::{CallTimeoutUnit, DiscloseMe, RealmConfig, RequestIdCheck};
 pub use fault::{Violation, error};
 pub use features::{ClientFeatures, RolesMissing, welcome_details};
 pub use limits::Limits;

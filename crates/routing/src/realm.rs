@@ -10,8 +10,8 @@ use crate::context::Context;
 use crate::dealer::Dealer;
 use crate::fault::error;
 use crate::random::Random;
-use crate::session::{SessionIndex, Sessions};
-use crate::{ClientFeatures, Identity, Outbox, RealmConfig, SessionKey, Time, Violation};
+use crate::session::{Session, SessionIndex, Sessions};
+use crate::{ClientFeatures, Identity, Outbox, RealmConfig, Role, SessionKey, Time, Violation};
 
 /// One realm. `H` is how its owner names a session to its [`Outbox`].
 #[derive(Debug)]
@@ -93,6 +93,41 @@ impl<H> Realm<H> {
         let (_, dealer, mut context) = self.split(now, out);
         dealer.handle_timeout(&mut context);
         self.remove_closed(now, out);
+    }
+
+    /// Adds a role; whether there was none of that name.
+    pub fn start_role(&mut self, role: &Role) -> bool {
+        let is_new = self.roles.find(&role.name).is_none();
+        if is_new {
+            self.roles.insert(role, &mut self.random);
+        }
+        is_new
+    }
+
+    /// Removes a role and every session that has it, none of which is sent anything more; `None`
+    /// if there is no such role.
+    pub fn stop_role(&mut self, now: Time, name: &str, out: &mut dyn Outbox<H>) -> Option<Vec<H>> {
+        let role = self.roles.find(name)?;
+        let ended = self.remove_all(now, |session| session.role == role, out);
+        self.roles.remove(role);
+        Some(ended)
+    }
+
+    /// Removes every session, none of which is sent anything more.
+    pub fn end(&mut self, now: Time, out: &mut dyn Outbox<H>) -> Vec<H> {
+        self.remove_all(now, |_| true, out)
+    }
+
+    /// Whether the session that `key` names is in the realm.
+    pub fn has(&self, key: SessionKey) -> bool {
+        self.sessions.find(key).is_some()
+    }
+
+    /// How many sessions have the role of that name; `None` if there is no such role.
+    pub fn role_sessions(&self, name: &str) -> Option<usize> {
+        let role = self.roles.find(name)?;
+        let of_role = |session: &Session<H>| session.role == role;
+        Some(self.sessions.iter().filter(|(_, s)| of_role(s)).count())
     }
 
     /// When [`Realm::handle_timeout`] is to be called, if ever.
@@ -228,13 +263,33 @@ impl<H> Realm<H> {
         }
     }
 
-    fn remove(&mut self, now: Time, index: SessionIndex, out: &mut dyn Outbox<H>) {
+    /// Removes the sessions of one kind at once: what one of them leaves open is told to those
+    /// who stay, and to none who goes as well.
+    fn remove_all(
+        &mut self,
+        now: Time,
+        is_meant: impl Fn(&Session<H>) -> bool,
+        out: &mut dyn Outbox<H>,
+    ) -> Vec<H> {
+        let of_kind = self.sessions.iter().filter(|(_, s)| is_meant(s));
+        let meant: Vec<_> = of_kind.map(|(index, _)| index).collect();
+        for index in &meant {
+            self.sessions[*index].closing = true;
+        }
+        let removed = meant.into_iter().map(|index| self.remove(now, index, out));
+        let handles = removed.collect();
+        self.remove_closed(now, out);
+        handles
+    }
+
+    fn remove(&mut self, now: Time, index: SessionIndex, out: &mut dyn Outbox<H>) -> H {
         self.sessions[index].closing = true;
         let (_, dealer, mut context) = self.split(now, out);
         dealer.leave(&mut context, index);
         let mut session = self.sessions.remove(index);
         self.broker.leave(index, &mut session);
         self.dealer.forget(index, &mut session);
+        session.handle
     }
 
     fn split<'r>(

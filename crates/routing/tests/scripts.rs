@@ -19,6 +19,9 @@
 //! tick 100ms
 //! due in 50ms                                      or: due never
 //! A: leave
+//! start guest                                      a role that may do everything
+//! stop guest                                       it, and its sessions: A< ENDED
+//! end                                              all sessions
 //! holds sessions=1 subscriptions=0 registrations=0 calls=0
 //! ```
 //!

@@ -63,6 +63,7 @@ impl Sockets {
                 let listener = Listener::bind(Endpoint::Unix {
                     path: path.clone(),
                     backlog: BACKLOG,
+                    mode: None,
                 })?;
                 let sockets = (0..count).map(|_| listener.duplicate());
                 Ok(Self {

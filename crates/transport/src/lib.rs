@@ -12,6 +12,7 @@
 
 mod clock;
 mod connection;
+mod cores;
 mod cork;
 mod flush;
 mod listener;
@@ -28,6 +29,7 @@ mod workers;
 
 pub use clock::now_s;
 pub use connection::Connection;
+pub use cores::Cores;
 pub use cork::{relieve, uncork};
 pub use listener::{Endpoint, Listener, TcpOptions, bind_group};
 pub use meter::Meter;

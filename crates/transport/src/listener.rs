@@ -1,11 +1,11 @@
 //! Listening sockets, TCP and Unix.
 
 use std::fmt;
+use std::fs::Permissions;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::UnixListener as StdUnixListener;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,6 +26,8 @@ pub enum Endpoint {
     Unix {
         path: PathBuf,
         backlog: i32,
+        /// Who may connect, as a file's permissions; the process's umask decides where not said.
+        mode: Option<u32>,
     },
 }
 
@@ -87,8 +89,12 @@ impl Listener {
                 let fd = bind_tcp(address, &options).map_err(|e| at(&address, &e))?;
                 (fd, Bound::Tcp)
             }
-            Endpoint::Unix { path, backlog } => {
-                let fd = bind_unix(&path, backlog).map_err(|e| at(&path.display(), &e))?;
+            Endpoint::Unix {
+                path,
+                backlog,
+                mode,
+            } => {
+                let fd = bind_unix(&path, backlog, mode).map_err(|e| at(&path.display(), &e))?;
                 let file = FileId::of(&path)?;
                 let file = Some((path, file));
                 (fd, Bound::Unix { file })
@@ -260,18 +266,51 @@ fn set_options(fd: &OwnedFd, options: &TcpOptions) -> io::Result<()> {
 const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
 const KEEPALIVE_MAX: Duration = Duration::from_secs(32_767);
 
-fn bind_unix(path: &Path, backlog: i32) -> io::Result<OwnedFd> {
-    remove_stale(path)?;
-    let listener = StdUnixListener::bind(path)?;
-    listener.set_nonblocking(true)?;
-    // The standard library chose a backlog of its own.
-    rustix::net::listen(&listener, backlog)?;
-    Ok(listener.into())
+fn bind_unix(path: &Path, backlog: i32, mode: Option<u32>) -> io::Result<OwnedFd> {
+    let address = unix_address(path)?;
+    remove_stale(path, &address)?;
+    let fd = unix_socket()?;
+    rustix::net::bind(&fd, &address)?;
+    let listen = || {
+        // Nobody can connect before the socket listens.
+        if let Some(mode) = mode {
+            std::fs::set_permissions(path, Permissions::from_mode(mode))?;
+        }
+        Ok(rustix::net::listen(&fd, backlog)?)
+    };
+    if let Err(e) = listen() {
+        let _ = std::fs::remove_file(path);
+        return Err(e);
+    }
+    Ok(fd)
+}
+
+fn unix_socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    Ok(rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        flags,
+        None,
+    )?)
+}
+
+/// The kernel takes one more, which most clients do not: they end the path with a zero octet.
+const PATH_BYTES_MAX: usize = 107;
+
+fn unix_address(path: &Path) -> io::Result<SocketAddrUnix> {
+    let octets = path.as_os_str().len();
+    if octets > PATH_BYTES_MAX {
+        let text =
+            format!("the path of a Unix socket may have {PATH_BYTES_MAX} octets, not {octets}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    Ok(SocketAddrUnix::new(path)?)
 }
 
 /// Removes the socket that a killed process left behind; never one that somebody serves, and
 /// never a file of another kind.
-fn remove_stale(path: &Path) -> io::Result<()> {
+fn remove_stale(path: &Path, address: &SocketAddrUnix) -> io::Result<()> {
     let Ok(metadata) = std::fs::symlink_metadata(path) else {
         return Ok(());
     };
@@ -280,9 +319,8 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
     }
     // Without waiting: somebody who is too busy to accept serves the path nevertheless.
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let probe = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    match rustix::net::connect(&probe, &SocketAddrUnix::new(path)?) {
+    let probe = unix_socket()?;
+    match rustix::net::connect(&probe, address) {
         Err(Errno::CONNREFUSED) => std::fs::remove_file(path),
         Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => {
             let what = "another process serves this socket";

@@ -15,15 +15,17 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Notify, oneshot};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
-use crate::clock;
+use crate::{Cores, clock};
 
 /// How many threads, and how they wait.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerOptions {
     /// Threads; by default one per core that the process may use.
     pub threads: usize,
+    /// The cores that all the threads run on, the keeper too; any where not said.
+    pub cores: Option<Cores>,
     /// How long the first thread polls its sockets after an input before it sleeps. One thread
     /// at most polls: two that share a core are slower than none.
     pub busy_poll: Duration,
@@ -38,6 +40,7 @@ impl Default for WorkerOptions {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         Self {
             threads,
+            cores: None,
             busy_poll: Duration::ZERO,
             inputs_per_look: 2,
         }
@@ -67,6 +70,23 @@ struct RunningWorker {
 impl Workers {
     /// Starts the threads.
     pub fn start(options: WorkerOptions) -> io::Result<Self> {
+        let Some(cores) = options.cores else {
+            return Self::start_here(options);
+        };
+        // A thread begins on the cores of the one that started it: whoever binds itself first
+        // learns whether it may, and has every thread bound from its first instruction.
+        let bound = || {
+            cores.bind()?;
+            Self::start_here(options)
+        };
+        thread::scope(|scope| {
+            let starting = thread::Builder::new().spawn_scoped(scope, bound)?;
+            let panicked = |_| Err(io::Error::other("the starting thread panicked"));
+            starting.join().unwrap_or_else(panicked)
+        })
+    }
+
+    fn start_here(options: WorkerOptions) -> io::Result<Self> {
         let worker = |index| {
             let busy_poll = if index == 0 {
                 options.busy_poll
@@ -94,13 +114,21 @@ impl Workers {
 
     /// Runs `future` on the next thread in turn.
     pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
-        let index = self.next.fetch_add(1, Ordering::Relaxed) % self.workers.len();
-        self.workers[index].handle.spawn(future);
+        self.next_handle().spawn(future);
+    }
+
+    /// Runs `future` on the next thread in turn, for no longer than `tasks` exist.
+    pub fn spawn_in(
+        &self,
+        tasks: &mut JoinSet<()>,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) {
+        tasks.spawn_on(future, self.next_handle());
     }
 
     /// Runs `future` on the first thread.
-    pub fn spawn_first(&self, future: impl Future<Output = ()> + Send + 'static) {
-        self.workers[0].handle.spawn(future);
+    pub fn spawn_first(&self, future: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        self.workers[0].handle.spawn(future)
     }
 
     /// Runs `future` where there are timers, and where it disturbs no connection.
@@ -127,6 +155,11 @@ impl Workers {
     /// How many threads there are.
     pub fn count(&self) -> usize {
         self.workers.len()
+    }
+
+    fn next_handle(&self) -> &Handle {
+        let index = self.next.fetch_add(1, Ordering::Relaxed) % self.workers.len();
+        &self.workers[index].handle
     }
 }
 

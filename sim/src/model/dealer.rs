@@ -1,6 +1,6 @@
 //! Registrations and calls, naively.
 
-use crosstie_routing::{Action, Refused, error};
+use crosstie_routing::{Action, CallTimeoutUnit, Refused, error};
 use crosstie_wamp::{CallOptions, CancelMode, InvocationPolicy, MatchPolicy, RegisterOptions};
 
 use super::matching::{matches, wildcard_rank};
@@ -282,7 +282,15 @@ impl Model {
         let features = callee.features;
         let forwarded = chosen.forward_timeout && features.callee_call_timeout;
         let bound_ms = self.config.limits.call_timeout_ms_max;
-        let asked_ms = if forwarded { 0 } else { options.timeout_ms };
+        let unit_ms = match self.config.call_timeout_unit {
+            CallTimeoutUnit::Milliseconds => 1,
+            CallTimeoutUnit::Seconds => 1_000,
+        };
+        let asked_ms = if forwarded {
+            0
+        } else {
+            options.timeout_ms * unit_ms
+        };
         let given = [asked_ms, bound_ms];
         let timeout_ms = given.into_iter().filter(|ms| *ms > 0).min().unwrap_or(0);
         let invocation = callee.invocation_last + 1;

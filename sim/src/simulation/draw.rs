@@ -1,8 +1,8 @@
 //! What is done next: mostly what a client could mean, and some of what it should not.
 
 use crosstie_routing::{
-    Allow, ClientFeatures, Disclose, DiscloseMe, Limits, Permission, RealmConfig, RequestIdCheck,
-    Role,
+    Allow, CallTimeoutUnit, ClientFeatures, Disclose, DiscloseMe, Limits, Permission, RealmConfig,
+    RequestIdCheck, Role,
 };
 use crosstie_wamp::{
     CallOptions, CancelMode, ID_MAX, InvocationPolicy, MatchPolicy, PublishOptions, Receivers,
@@ -45,6 +45,10 @@ impl Simulation {
                 from: name,
                 request: Request::Nonsense,
             },
+            15 if self.chance.one_in(20) => Operation::StopRole {
+                authrole: self.chance.pick(&["anonymous", "staff"]).to_owned(),
+            },
+            15 if self.chance.one_in(60) => Operation::End,
             _ => Operation::Send {
                 from: name,
                 request: self.draw_request(name),
@@ -338,6 +342,10 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
     let mut config = RealmConfig::open("simulated");
     config.request_id_check = chance.pick(&[RequestIdCheck::Loose, RequestIdCheck::Strict]);
     config.disclose_me = chance.pick(&[DiscloseMe::Allow, DiscloseMe::Refuse]);
+    config.call_timeout_unit = match chance.one_in(4) {
+        true => CallTimeoutUnit::Seconds,
+        false => CallTimeoutUnit::Milliseconds,
+    };
     config.limits = Limits::default();
     config.limits.subscriptions_max = chance.pick(&[3, 1_000]);
     config.limits.registrations_max = chance.pick(&[3, 1_000]);

@@ -11,7 +11,7 @@ use super::counts;
 /// makes a report of the results files. Goes on when a bench fails, and says so at the end.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Some four minutes: whether everything works, and where figures lie [default].
+    /// Some five minutes: whether everything works, and where figures lie [default].
     #[arg(long, conflicts_with = "full")]
     short: bool,
     /// Some forty minutes: what is worth publishing.

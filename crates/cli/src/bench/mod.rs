@@ -14,6 +14,7 @@ mod echo;
 mod footprint;
 mod handshake;
 mod network;
+mod node;
 mod pubsub;
 mod rpc;
 mod stop;
@@ -33,6 +34,8 @@ pub(crate) enum Bench {
     Stream(Box<stream::Arguments>),
     /// Connections opened in batches and held.
     Accept(Box<accept::Arguments>),
+    /// A whole node: its start, its callers' averages, what each of its processes uses.
+    Node(Box<node::Arguments>),
     /// Start-up time, idle memory, memory per idle session, size of the binary.
     Footprint(footprint::Arguments),
     /// Every bench on a schedule, then the report.
@@ -47,6 +50,7 @@ pub(crate) fn run(bench: Bench) -> anyhow::Result<ExitCode> {
         Bench::Echo(arguments) => echo::run(*arguments),
         Bench::Stream(arguments) => stream::run(*arguments),
         Bench::Accept(arguments) => accept::run(*arguments),
+        Bench::Node(arguments) => node::run(*arguments),
         Bench::Footprint(arguments) => footprint::run(arguments),
         Bench::All(arguments) => all::run(arguments),
     }

@@ -1,1 +1,36 @@
-//! Child processes: started, listened to, ended with all that they started.
+//! Child processes: started so that none outlives its node, watched, and ended in good order.
+//!
+//! ```text
+//!  node ──spawn──▶ `crosstie exec-child` ──exec──▶ the program, leader of a group of its own
+//!   │                 asks for SIGTERM should the node die; takes its cores
+//!   └──pipe──▶ `crosstie child-guard`: the pipe's end is the node's end, however that came;
+//!                 what groups are left then get SIGTERM, and SIGKILL 2 s later
+//! ```
+//!
+//! The two small programs in between are there because what has to be done between fork and exec is
+//! unsafe code in Rust, and because a process that is killed with SIGKILL cannot tidy up itself.
+//!
+//! Use: [`Children::spawn`] with a [`Command`]; the closure gets the child's output, [`Child::wait`]
+//! says how it ended. Spawn from a thread that lives as long as the node: the kernel takes the end of
+//! that thread for the parent's death.
+
+mod children;
+mod command;
+mod ended;
+mod exec_child;
+mod guard;
+mod lines;
+mod program;
+mod restart;
+mod supervise;
+mod watch;
+
+pub use self::children::{Child, Children};
+pub use self::command::{Command, Output, Stdin};
+pub use self::ended::{Ended, signal_name};
+pub use self::exec_child::{EXEC_CHILD, exec_child};
+pub use self::guard::{CHILD_GUARD, child_guard};
+pub use self::lines::{LINE_BYTES_MAX, LINES_PER_SECOND_MAX, Level, Line};
+pub use self::program::find_program;
+pub use self::restart::Backoff;
+pub use self::watch::Watch;

@@ -145,10 +145,11 @@ impl Dealer {
         // of `receive_progress`; the most used JavaScript client does not, and serves it well.
         let receive_progress = options.receive_progress && features.callee_progressive_call_results;
         let forwards_timeout = callee.forward_timeout && features.callee_call_timeout;
-        let (timeout_ms, forwarded_ms) = if forwards_timeout {
+        let unit = context.config.call_timeout_unit;
+        let (timeout_ms, forwarded) = if forwards_timeout {
             (0, options.timeout_ms)
         } else {
-            (options.timeout_ms, 0)
+            (unit.milliseconds(options.timeout_ms), 0)
         };
         let invocation = RequestId(session.invocation_last + 1);
         let message = Message::Invocation {
@@ -159,7 +160,7 @@ impl Dealer {
                 caller: new
                     .disclosed
                     .then(|| context.sessions[new.from].disclosed()),
-                timeout_ms: forwarded_ms,
+                timeout_ms: forwarded,
                 receive_progress,
                 progress: options.progress,
                 passthru: options.passthru.clone(),
@@ -179,7 +180,7 @@ impl Dealer {
                 registration: registration.id,
                 procedure: is_pattern.then(|| new.procedure.into()),
                 disclosed: new.disclosed,
-                timeout_ms: forwarded_ms,
+                timeout_ms: forwarded,
                 receive_progress,
                 passthru: options.passthru.clone(),
             }));

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
 use crosstie_routing::{
-    Allow, ClientFeatures, CloseReason, Disclose, DiscloseMe, Identity, Outbox, Permission, Realm,
-    RealmConfig, Refused, RequestIdCheck, Role, SessionKey, Time,
+    Allow, CallTimeoutUnit, ClientFeatures, CloseReason, Disclose, DiscloseMe, Identity, Outbox,
+    Permission, Realm, RealmConfig, Refused, RequestIdCheck, Role, SessionKey, Time,
 };
 use crosstie_wamp::Message;
 use crosstie_wamp::uri::UriCheck;
@@ -143,6 +143,14 @@ impl Player {
             ("tick", _) => self.tick(rest),
             ("due", _) => self.expect_due(rest),
             ("holds", _) => self.expect_counts(rest),
+            ("start", _) => self.start_role(rest),
+            ("stop", _) => self.stop_role(rest),
+            ("end", _) => {
+                let now = self.now;
+                let ended = self.with_realm(|realm, out| realm.end(now, out));
+                self.ended(ended);
+                Ok(())
+            }
             (_, ":") => match rest.split_once(' ').unwrap_or((rest, "")) {
                 ("join", attributes) => self.join(who, attributes),
                 ("leave", _) => self.leave(who),
@@ -199,6 +207,9 @@ impl Player {
                 ("uri_check", "strict") => config.uri_check = UriCheck::Strict,
                 ("request_id_check", "strict") => config.request_id_check = RequestIdCheck::Strict,
                 ("disclose_me", "refuse") => config.disclose_me = DiscloseMe::Refuse,
+                ("call_timeout_unit", "seconds") => {
+                    config.call_timeout_unit = CallTimeoutUnit::Seconds;
+                }
                 ("sessions_max", _) => config.limits.sessions_max = limit?,
                 ("subscriptions_max", _) => config.limits.subscriptions_max = limit?,
                 ("registrations_max", _) => config.limits.registrations_max = limit?,
@@ -311,6 +322,33 @@ impl Player {
             self.leave(who)?;
         }
         Ok(())
+    }
+
+    /// `start NAME`: a role that may do everything.
+    fn start_role(&mut self, name: &str) -> Result<(), String> {
+        match self.realm().start_role(&Role::everything(name)) {
+            true => Ok(()),
+            false => Err(format!("there is a role {name}")),
+        }
+    }
+
+    fn stop_role(&mut self, name: &str) -> Result<(), String> {
+        let now = self.now;
+        let ended = self.with_realm(|realm, out| realm.stop_role(now, name, out));
+        self.ended(ended.ok_or_else(|| format!("there is no role {name}"))?);
+        Ok(())
+    }
+
+    /// Sessions that the realm gave back.
+    fn ended(&mut self, ended: Vec<char>) {
+        for who in ended {
+            self.sessions.remove(&who);
+            let mut outputs = self.out.outputs.borrow_mut();
+            outputs
+                .entry(who)
+                .or_default()
+                .push_back("ENDED".to_owned());
+        }
     }
 
     fn tick(&mut self, duration: &str) -> Result<(), String> {

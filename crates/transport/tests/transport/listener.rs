@@ -1,9 +1,10 @@
 //! Listening: whose path or port it is, and what accepted sockets are like.
 
 use std::cell::Cell;
+use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::rc::Rc;
@@ -20,6 +21,7 @@ fn unix(path: &Path) -> Endpoint {
     Endpoint::Unix {
         path: path.to_owned(),
         backlog: 16,
+        mode: None,
     }
 }
 
@@ -86,7 +88,7 @@ fn a_path_may_not_be_somebodys() {
         (
             "is not a socket",
             |path| {
-                std::fs::write(path, "precious").expect("written");
+                fs::write(path, "precious").expect("written");
                 Box::new(())
             },
             io::ErrorKind::AlreadyExists,
@@ -94,7 +96,7 @@ fn a_path_may_not_be_somebodys() {
         (
             "is not a socket",
             |path| {
-                std::fs::create_dir(path).expect("made");
+                fs::create_dir(path).expect("made");
                 Box::new(())
             },
             io::ErrorKind::AlreadyExists,
@@ -123,12 +125,10 @@ fn a_path_that_another_has_taken_over_is_left() {
         let path = directory.path().join("socket");
         let listener = Listener::bind(unix(&path)).expect("bound");
         // Renamed, so that the new file cannot be given the same number.
-        std::fs::rename(&path, directory.path().join("old")).expect("renamed");
+        fs::rename(&path, directory.path().join("old")).expect("renamed");
         let other = UnixListener::bind(&path).expect("bound");
         drop(listener);
-        let kind = std::fs::metadata(&path)
-            .expect("is still there")
-            .file_type();
+        let kind = fs::metadata(&path).expect("is still there").file_type();
         assert!(kind.is_socket());
         drop(other);
     });
@@ -260,6 +260,34 @@ fn accepted_sockets_have_the_listeners_options() {
             }
         });
     }
+}
+
+#[test]
+fn a_path_has_the_mode_that_was_asked_for() {
+    for mode in [0o600, 0o660, 0o777] {
+        run(async {
+            let directory = TempDir::new().expect("a directory");
+            let path = directory.path().join("socket");
+            let endpoint = Endpoint::Unix {
+                path: path.clone(),
+                backlog: 16,
+                mode: Some(mode),
+            };
+            let _listener = Listener::bind(endpoint).expect("bound");
+            let permissions = fs::metadata(&path).expect("a file").permissions();
+            assert_eq!(permissions.mode() & 0o777, mode);
+        });
+    }
+}
+
+#[test]
+fn a_path_that_is_too_long_is_said_to_be() {
+    run(async {
+        let path = Path::new("/").join("x".repeat(107));
+        let error = Listener::bind(unix(&path)).expect_err("too long");
+        let text = "the path of a Unix socket may have 107 octets, not 108";
+        assert_eq!(error.to_string(), format!("{}: {text}", path.display()));
+    });
 }
 
 #[test]

@@ -8,8 +8,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use crosstie_transport::{
-    Connection, Endpoint, Listener, Outcome, Protocol, WorkerOptions, Workers, pump,
+    Connection, Cores, Endpoint, Listener, Outcome, Protocol, WorkerOptions, Workers, pump,
 };
+use rustix::thread::{CpuSet, sched_getaffinity};
 use tempfile::TempDir;
 
 use crate::rig::{append, generous};
@@ -94,6 +95,7 @@ fn a_stop_ends_everything() {
     let endpoint = Endpoint::Unix {
         path: path.clone(),
         backlog: 16,
+        mode: None,
     };
     let listener = workers
         .enter_first(|| Listener::bind(endpoint))
@@ -163,6 +165,7 @@ fn a_thread_that_polls_still_serves() {
     let endpoint = Endpoint::Unix {
         path: path.clone(),
         backlog: 16,
+        mode: None,
     };
     let listener = workers
         .enter_first(|| Listener::bind(endpoint))
@@ -176,4 +179,51 @@ fn a_thread_that_polls_still_serves() {
         assert_eq!(echoed, [number]);
     }
     workers.stop();
+}
+
+#[test]
+fn threads_stay_on_their_cores() {
+    let usable = sched_getaffinity(None).expect("runs somewhere");
+    let last = usable_core();
+    let cores = Cores::new(&[last, last]).expect("can be numbered");
+    assert_eq!(cores.count(), 1);
+    let options = WorkerOptions {
+        threads: 2,
+        cores: Some(cores),
+        ..WorkerOptions::default()
+    };
+    let workers = Workers::start(options).expect("may be used");
+    let (tell, told) = mpsc::channel();
+    let look = |tell: mpsc::Sender<CpuSet>| async move {
+        let own = sched_getaffinity(None).expect("runs somewhere");
+        tell.send(own).expect("is waited for");
+    };
+    workers.spawn(look(tell.clone()));
+    workers.spawn(look(tell.clone()));
+    workers.spawn_keeper(look(tell));
+    for own in told {
+        assert_eq!((own.count(), own.is_set(last)), (1, true));
+    }
+    assert_eq!(sched_getaffinity(None), Ok(usable), "this one stays");
+}
+
+#[test]
+fn cores_that_may_not_be_used_are_named() {
+    let beyond = Cores::new(&[0, 4_000, 5_000]).expect_err("too many");
+    let text = "cores 4000, 5000 do not exist or may not be used; this process uses ";
+    assert!(beyond.to_string().starts_with(text), "{beyond}");
+    let cores = Cores::new(&[usable_core(), 1_022, 1_023]).expect("can be numbered");
+    let options = WorkerOptions {
+        cores: Some(cores),
+        ..WorkerOptions::default()
+    };
+    let refused = Workers::start(options).expect_err("do not exist");
+    let text = "cores 1022, 1023 do not exist or may not be used; this process uses ";
+    assert!(refused.to_string().starts_with(text), "{refused}");
+}
+
+fn usable_core() -> usize {
+    let usable = sched_getaffinity(None).expect("runs somewhere");
+    let last = (0..CpuSet::MAX_CPU).rfind(|core| usable.is_set(*core));
+    last.expect("runs somewhere")
 }

@@ -1,0 +1,164 @@
+"""`check`, `convert` and `init`, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from rig.node import Node
+from rig.router import ROOT, binary
+
+GOOD = {"version": 2, "workers": [{"type": "guest", "executable": "sleep", "arguments": ["1"]}]}
+CASES = ROOT / "crates/config/tests/cases"
+TEMPLATES = ("default", "python", "guest")
+
+
+def crosstie(*arguments: object, cwd: Path):
+    """Run a command to its end, in an environment that names no node directory."""
+    command = [str(binary()), *map(str, arguments)]
+    environment = {"PATH": "/usr/bin:/bin", "PORT": "8080"}
+    return subprocess.run(
+        command, cwd=cwd, env=environment, text=True, capture_output=True, timeout=60
+    )
+
+
+def write(path: Path, value: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, indent=4))
+    return path
+
+
+def test_check_finds_the_configuration_where_start_does(tmp_path):
+    nothing = crosstie("check", cwd=tmp_path)
+    assert nothing.returncode == 2
+    assert "no node's configuration in" in nothing.stderr
+
+    write(tmp_path / ".crossbar/config.json", GOOD)
+    found = crosstie("check", cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout == ".crossbar/config.json: a valid node configuration\n"
+    found = crosstie("check", "--cbdir", tmp_path / ".crossbar", cwd=Path("/"))
+    assert found.returncode == 0, found.stderr
+
+    write(tmp_path / ".crossbar/other.json", {**GOOD, "wokers": []})
+    wrong = crosstie("check", "--cbdir", ".crossbar", "--config", "other.json", cwd=tmp_path)
+    assert wrong.returncode == 1
+    assert wrong.stderr.startswith(
+        '.crossbar/other.json:12:5: unknown key "wokers" in a configuration;'
+        ' did you mean "workers"?\n'
+    )
+
+
+def test_check_shows_warnings_and_is_content(tmp_path):
+    path = write(tmp_path / "node.json", {"workers": GOOD["workers"]})
+    checked = crosstie("check", "--config", path.name, cwd=tmp_path)
+    assert checked.returncode == 0
+    assert checked.stderr.startswith('node.json:1:1: warning: "version" is missing')
+    assert checked.stdout == "node.json: a valid node configuration\n"
+
+
+def test_convert_writes_beside_the_file_and_over_nothing(tmp_path):
+    path = write(tmp_path / "config.json", GOOD)
+    converted = crosstie("convert", path.name, cwd=tmp_path)
+    assert converted.returncode == 0, converted.stderr
+    text = (tmp_path / "config.yaml").read_text()
+    assert text.splitlines() == [
+        "version: 2",
+        "workers:",
+        "  - type: guest",
+        "    executable: sleep",
+        '    arguments: ["1"]',
+    ]
+
+    again = crosstie("convert", path.name, cwd=tmp_path)
+    assert again.returncode == 2
+    assert "config.yaml is there already; --force overwrites it" in again.stderr
+    (tmp_path / "config.yaml").write_text("# mine\n" + text)
+    back = crosstie("convert", "config.yaml", "--force", cwd=tmp_path)
+    assert back.returncode == 0, back.stderr
+    assert back.stderr == "warning: the comments of config.yaml are lost\n"
+    assert json.loads(path.read_text()) == GOOD
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["config.json", "config.yaml"]
+
+
+@pytest.mark.parametrize("name", ["full.yaml", "node.yaml", "roundtrip.json", "template.json"])
+def test_convert_there_and_back_says_the_same(tmp_path, name):
+    there = crosstie("convert", CASES / name, "--output", "-", cwd=tmp_path)
+    assert there.returncode == 0, there.stderr
+    first, second = ("there.json", "back.yaml") if name.endswith("yaml") else ("t.yaml", "b.json")
+    (tmp_path / first).write_text(there.stdout)
+    back = crosstie("convert", first, "--output", second, cwd=tmp_path)
+    assert back.returncode == 0, back.stderr
+    again = crosstie("convert", second, "--output", "-", cwd=tmp_path)
+    assert again.stdout == there.stdout
+
+
+def test_convert_names_what_it_cannot_do(tmp_path):
+    (tmp_path / "config.json").write_text('{"a": 1, "a": 2}')
+    for arguments, code, said in [
+        (["config.json"], 1, 'config.json:1:10: the key "a" is given twice'),
+        (["node.toml"], 1, "its name must end in .json, .yaml or .yml"),
+        (["nowhere.json"], 1, "cannot read nowhere.json"),
+        (["config.json", "--output", "node.toml"], 2, "cannot tell what to write into node.toml"),
+        ([], 2, "no node's configuration"),
+    ]:
+        tried = crosstie("convert", *arguments, cwd=tmp_path)
+        assert tried.returncode == code, arguments
+        assert said in tried.stderr, arguments
+    assert [entry.name for entry in tmp_path.iterdir()] == ["config.json"]
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_is_a_node_directory(tmp_path, name):
+    made = crosstie("init", "--template", name, "--appdir", "node", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    checked = crosstie("check", cwd=tmp_path / "node")
+    assert checked.returncode == 0, checked.stderr
+    assert checked.stderr == ""
+    for path in (tmp_path / "node").rglob("*.py"):
+        compile(path.read_text(), str(path), "exec")
+
+    again = crosstie("init", "--template", name, "--appdir", "node", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "node/.crossbar/config.json is there already; it is not overwritten" in again.stderr
+
+
+def test_init_lists_its_templates(tmp_path):
+    listed = crosstie("init", "--list", cwd=tmp_path).stdout
+    assert [line.split()[0] for line in listed.splitlines()] == list(TEMPLATES)
+    unknown = crosstie("init", "--template", "crossbar", cwd=tmp_path)
+    assert unknown.returncode == 2
+    assert 'there is no template "crossbar"; there are default, python, guest' in unknown.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("default", "transport 'transport1' started"),
+        ("python", "Registered com.example.hello"),
+        ("guest", "registered com.example.time"),
+    ],
+)
+def test_the_node_of_a_template_does_what_its_readme_says(tmp_path, name, said):
+    made = crosstie("init", "--template", name, "--appdir", tmp_path, cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    path = tmp_path / ".crossbar/config.json"
+    configuration = json.loads(path.read_text())
+    router, *others = configuration["workers"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    # Its own port may be taken on this machine.
+    assert router["transports"][0]["endpoint"]["port"] == 8080
+    router["transports"][0]["endpoint"]["port"] = port
+    for guest in (other for other in others if other["type"] == "guest"):
+        guest["arguments"] += ["--url", f"ws://127.0.0.1:{port}/ws"]
+    running = Node(path.parent, configuration)
+    try:
+        running.says(said)
+    finally:
+        running.close()

@@ -1,0 +1,127 @@
+//! `crosstie convert`: a configuration file from JSON to YAML, or the other way.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use crosstie_config::{self as config, Failure, Format};
+use crosstie_controller::directory::CONFIG_NAMES;
+
+use crate::check::Place;
+
+/// Write a configuration file anew in the other language, beside it; the keys stay in their order.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The file; by default the configuration of the node's directory.
+    #[arg(value_name = "FILE", conflicts_with_all = ["cbdir", "config"])]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
+    /// Where to write, in the language that the name ends with; `-` is standard output.
+    #[arg(long, value_name = "FILE|-")]
+    output: Option<PathBuf>,
+    /// Overwrite what is there.
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let path = match arguments.file {
+        Some(file) => file,
+        None => arguments.place.config()?,
+    };
+    let (source, from) = match config::read_source(&path) {
+        Ok(read) => read,
+        Err(failure) => return told(&failure),
+    };
+    let (output, to) = target(&path, from, arguments.output)?;
+    let text = match config::convert(&source, from, to) {
+        Ok(text) => text,
+        Err(problems) => return told(&Failure::Invalid { source, problems }),
+    };
+    if from == Format::Yaml && source.text.contains('#') {
+        eprintln!("warning: the comments of {} are lost", path.display());
+    }
+    let Some(output) = output else {
+        io::stdout().write_all(text.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    write(&output, &text, arguments.force)?;
+    println!(
+        "{} is now {} too: {}",
+        path.display(),
+        to.name(),
+        output.display()
+    );
+    if is_taken_first(&path, &output) {
+        println!(
+            "A node goes on taking {} while it is there.",
+            path.display()
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a node that is told nothing takes the first of the two.
+fn is_taken_first(path: &Path, output: &Path) -> bool {
+    let rank = |path: &Path| {
+        let name = path.file_name()?;
+        CONFIG_NAMES.iter().position(|known| name == *known)
+    };
+    let ranks = rank(path).zip(rank(output));
+    path.parent() == output.parent() && ranks.is_some_and(|(path, output)| path < output)
+}
+
+fn told(failure: &Failure) -> anyhow::Result<ExitCode> {
+    eprintln!("{failure}");
+    Ok(ExitCode::FAILURE)
+}
+
+/// The file to write, or none for standard output, and its language.
+fn target(
+    path: &Path,
+    from: Format,
+    output: Option<PathBuf>,
+) -> anyhow::Result<(Option<PathBuf>, Format)> {
+    let (other, extension) = match from {
+        Format::Json => (Format::Yaml, "yaml"),
+        Format::Yaml => (Format::Json, "json"),
+    };
+    match output {
+        None => Ok((Some(path.with_extension(extension)), other)),
+        Some(output) if output == Path::new("-") => Ok((None, other)),
+        Some(output) => match Format::of(&output) {
+            Some(format) => Ok((Some(output), format)),
+            None => bail!(
+                "cannot tell what to write into {}: its name must end in .json, .yaml or .yml",
+                output.display()
+            ),
+        },
+    }
+}
+
+/// Whole or not at all, and over nothing that is there unless that is wanted.
+fn write(path: &Path, text: &str, force: bool) -> anyhow::Result<()> {
+    let mut new_name = OsString::from(".");
+    new_name.push(path.file_name().unwrap_or_default());
+    new_name.push(format!(".{}.new", std::process::id()));
+    let beside = path.with_file_name(new_name);
+    let new = if force { &beside } else { path };
+    let mut file = match File::create_new(new) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            bail!("{} is there already; --force overwrites it", new.display())
+        }
+        created => created.with_context(|| format!("cannot write {}", path.display()))?,
+    };
+    let mut put = || {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        if force { fs::rename(new, path) } else { Ok(()) }
+    };
+    put()
+        .inspect_err(|_| drop(fs::remove_file(new)))
+        .with_context(|| format!("cannot write {}", path.display()))
+}

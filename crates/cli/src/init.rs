@@ -1,0 +1,150 @@
+//! `crosstie init`: a node directory from a template.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::bail;
+
+/// Make a directory with a node in it, from a template. Nothing that is there is overwritten.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The template; --list shows them.
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    template: String,
+    /// The directory to put it into, which is made if it is not there.
+    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
+    appdir: PathBuf,
+    /// List the templates.
+    #[arg(long)]
+    list: bool,
+}
+
+struct Template {
+    name: &'static str,
+    about: &'static str,
+    /// By their paths in the directory.
+    files: &'static [(&'static str, &'static str)],
+}
+
+macro_rules! files {
+    ($template:literal: $($path:literal),+) => {
+        &[$(($path, include_str!(concat!("../templates/", $template, "/", $path)))),+]
+    };
+}
+
+const TEMPLATES: &[Template] = &[
+    Template {
+        name: "default",
+        about: "a router, with WebSocket and RawSocket on port 8080",
+        files: files!("default": ".crossbar/config.json", "README.md"),
+    },
+    Template {
+        name: "python",
+        about: "a router, and a container with a component in Python",
+        files: files!(
+            "python": ".crossbar/config.json", "README.md", "hello/__init__.py", "hello/component.py"
+        ),
+    },
+    Template {
+        name: "guest",
+        about: "a router, and a guest: any program",
+        files: files!("guest": ".crossbar/config.json", "README.md", "guest/time.sh"),
+    },
+];
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.list {
+        for template in TEMPLATES {
+            println!("{:<10}{}", template.name, template.about);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let known = TEMPLATES
+        .iter()
+        .find(|known| known.name == arguments.template);
+    let Some(template) = known else {
+        let names: Vec<&str> = TEMPLATES.iter().map(|known| known.name).collect();
+        bail!(
+            "there is no template {:?}; there are {}",
+            arguments.template,
+            names.join(", ")
+        );
+    };
+    write(template, &arguments.appdir)?;
+    let directory = arguments.appdir.display();
+    println!(
+        "A node from the template {} is in {directory}:",
+        template.name
+    );
+    for (path, _) in template.files {
+        println!("    {path}");
+    }
+    println!("`crosstie start` starts it there; README.md says what it does.");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(template: &Template, directory: &Path) -> anyhow::Result<()> {
+    // All are looked for before the first is written, so that nothing is left half done.
+    let here = directory == Path::new(".");
+    let place = |path: &str| {
+        if here {
+            PathBuf::from(path)
+        } else {
+            directory.join(path)
+        }
+    };
+    for (path, _) in template.files {
+        let path = place(path);
+        if path.symlink_metadata().is_ok() {
+            bail!("{} is there already; it is not overwritten", path.display());
+        }
+    }
+    for (path, text) in template.files {
+        let path = place(path);
+        put(&path, text).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => {
+                anyhow::anyhow!("{} is there already; it is not overwritten", path.display())
+            }
+            _ => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
+        })?;
+    }
+    Ok(())
+}
+
+fn put(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    File::create_new(path)?.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_template_can_be_started_and_overwrites_nothing() {
+        for template in TEMPLATES {
+            let directory = tempfile::tempdir().expect("a directory can be made");
+            let directory = directory.path().join("new/node");
+            write(template, &directory).expect("the template can be written");
+            let config = directory.join(".crossbar/config.json");
+            let loaded = crosstie_config::load(&config, &|_| None);
+            let loaded = loaded.unwrap_or_else(|failure| panic!("{}: {failure}", template.name));
+            assert_eq!(loaded.warnings, [], "{}", template.name);
+
+            let mine = directory.join("README.md");
+            fs::write(&mine, "mine").expect("a file can be written");
+            fs::remove_file(&config).expect("a file can be removed");
+            let error = write(template, &directory).expect_err("a file is there");
+            assert!(
+                error.to_string().contains("README.md is there already"),
+                "{error}"
+            );
+            assert_eq!(fs::read_to_string(&mine).expect("it is there"), "mine");
+            assert!(!config.exists(), "nothing is written");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `crosstie roundtrip`: the two ends of the document's measurement, for a node's guests.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::thread;
+
+use crosstie_bench::document;
+use crosstie_bench::roundtrip::{CallerOptions, EndOptions, Leave, callee, caller};
+use crosstie_bench::target::Url;
+use crosstie_wamp::Serializer;
+
+use crate::signals::Signals;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    end: End,
+}
+
+#[derive(clap::Subcommand)]
+enum End {
+    /// Registers a procedure that answers with what it was called with.
+    Callee(EndArguments),
+    /// Calls it one call after the other, checks each result, and prints the average of each batch.
+    Caller(CallerArguments),
+}
+
+#[derive(clap::Args)]
+struct EndArguments {
+    /// The router: rs+unix:crossbar.sock, ws://127.0.0.1:9000/, rs://…, ws+unix:…
+    #[arg(long)]
+    url: Url,
+    #[arg(long, default_value = "realm1")]
+    realm: String,
+    #[arg(long, value_name = "URI")]
+    procedure: String,
+    /// json, msgpack or cbor [default: msgpack over RawSocket, json over WebSocket].
+    #[arg(long, value_parser = serializer)]
+    serializer: Option<Serializer>,
+}
+
+#[derive(clap::Args)]
+struct CallerArguments {
+    #[command(flatten)]
+    end: EndArguments,
+    /// What stands in brackets before each average.
+    #[arg(long, value_name = "NAME")]
+    name: String,
+    /// Calls between two lines.
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    batch: u64,
+    /// Lines after which the caller leaves [default: it goes on until it is told to].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    batches: Option<u64>,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let leave = leave_at_a_signal()?;
+    match arguments.end {
+        End::Callee(end) => callee(&end.options(leave), || {
+            say("Ready!");
+        })?,
+        End::Caller(arguments) => {
+            let options = CallerOptions {
+                end: arguments.end.options(leave),
+                batch: arguments.batch,
+                batches: arguments.batches,
+            };
+            let name = arguments.name;
+            caller(&options, |average_ms| {
+                say(&document::line(&name, average_ms))
+            })?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl EndArguments {
+    fn options(self, leave: Leave) -> EndOptions {
+        EndOptions {
+            url: self.url,
+            realm: self.realm,
+            procedure: self.procedure,
+            serializer: self.serializer,
+            leave,
+        }
+    }
+}
+
+/// One line; false where nobody reads any more.
+fn say(line: &str) -> bool {
+    writeln!(io::stdout(), "{line}").is_ok()
+}
+
+/// As shells have it for what a signal ended.
+const INTERRUPTED: u8 = 130;
+
+/// The first signal ends the calling in good order, a second one at once.
+fn leave_at_a_signal() -> anyhow::Result<Leave> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mut signals = {
+        let _context = runtime.enter();
+        Signals::catch()?
+    };
+    let leave = Leave::default();
+    let heard = leave.clone();
+    thread::spawn(move || {
+        runtime.block_on(async {
+            signals.next().await;
+            heard.wish();
+            signals.next().await;
+            std::process::exit(INTERRUPTED.into());
+        });
+    });
+    Ok(leave)
+}
+
+fn serializer(name: &str) -> Result<Serializer, String> {
+    Serializer::from_name(name).ok_or_else(|| "expected json, msgpack or cbor".to_owned())
+}

@@ -1,0 +1,70 @@
+//! `crosstie stop`: ends the node of a node directory, and waits for its end.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use crosstie_controller::directory::{NodeDirectory, is_held_by, occupant};
+use rustix::process::{Pid, Signal, kill_process};
+
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(20);
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The node's directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current
+    /// one.
+    #[arg(long, value_name = "DIRECTORY")]
+    cbdir: Option<PathBuf>,
+    /// How long the node may take to end.
+    #[arg(long, value_name = "SECONDS", default_value = "30")]
+    timeout: u32,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let directory = locate(arguments.cbdir)?;
+    let place = directory.display();
+    let Some(found) = occupant(&directory)? else {
+        println!("No node runs in '{place}'");
+        return Ok(ExitCode::from(1));
+    };
+    let pid = found
+        .pid
+        .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+        .with_context(|| format!("the node in '{place}' could not write its process id"))?;
+    if let Some(number) = found
+        .pid
+        .filter(|&pid| !found.is_crossbar && !is_held_by(&directory, pid))
+    {
+        bail!(
+            "the node in '{place}' calls itself process {number}, and that is another one here: it is \
+             somebody else's, or runs in a container"
+        );
+    }
+    kill_process(pid, Signal::TERM)
+        .with_context(|| format!("cannot send SIGTERM to the node in '{place}', process {pid}"))?;
+    let patience = Instant::now() + Duration::from_secs(arguments.timeout.into());
+    // Another process's id there is another node's, started meanwhile.
+    while occupant(&directory)?.is_some_and(|now| now.pid == found.pid) {
+        if Instant::now() >= patience {
+            bail!(
+                "the node in '{place}', process {pid}, was sent SIGTERM and still runs after {} s",
+                arguments.timeout
+            );
+        }
+        std::thread::sleep(LOOK_AGAIN_AFTER);
+    }
+    println!("Stopped the node in '{place}', process {pid}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The directory that is asked about.
+pub(crate) fn locate(cbdir: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    let current = std::env::current_dir().context("no current directory")?;
+    let variable = |name: &str| std::env::var_os(name);
+    Ok(NodeDirectory::locate(
+        cbdir.as_deref(),
+        &current,
+        &variable,
+    )?)
+}

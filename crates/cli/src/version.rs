@@ -1,0 +1,39 @@
+//! `crosstie version`: what runs here, for whoever reports that it does not.
+
+use std::process::ExitCode;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {}
+
+pub(crate) fn run(_: Arguments) -> anyhow::Result<ExitCode> {
+    let libc = if cfg!(target_env = "musl") {
+        "musl"
+    } else {
+        "glibc"
+    };
+    let system = rustix::system::uname();
+    let rows = [
+        ("Crosstie", env!("CARGO_PKG_VERSION").to_owned()),
+        ("Commit", env!("CROSSTIE_COMMIT").to_owned()),
+        (
+            "Built for",
+            format!(
+                "{} {} ({libc})",
+                std::env::consts::ARCH,
+                std::env::consts::OS
+            ),
+        ),
+        (
+            "Running on",
+            format!(
+                "{} {}",
+                system.sysname().to_string_lossy(),
+                system.release().to_string_lossy()
+            ),
+        ),
+    ];
+    for (what, value) in rows {
+        println!("{what:<10} : {value}");
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,305 @@
+//! The node's identity: an Ed25519 key pair in its directory.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use ring::rand::{SecureRandom, SystemRandom};
+use ring::signature::{Ed25519KeyPair, KeyPair};
+
+use super::key_file::{
+    CREATED_AT, CREATOR, MACHINE_ID, NODE_AUTHID, OCTETS_MAX, PRIVATE_KEY, PUBLIC_KEY, Tags,
+    hexadecimal, key_octets, parse, write,
+};
+use super::replace;
+
+pub(super) const PRIVATE_FILE: &str = "key.priv";
+const PUBLIC_FILE: &str = "key.pub";
+const PRIVATE_HEAD: &str = "Crosstie node private key - KEEP THIS SAFE!";
+const PUBLIC_HEAD: &str = "Crosstie node public key";
+
+/// An Ed25519 key pair.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NodeKey {
+    seed: [u8; 32],
+    public: [u8; 32],
+}
+
+/// A key, where it comes from, and what a person should know about its files.
+#[derive(Debug)]
+pub struct LoadedKey {
+    pub key: NodeKey,
+    pub origin: KeyOrigin,
+    /// What was put right, or could not be.
+    pub warnings: Vec<String>,
+}
+
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum KeyOrigin {
+    /// It was there.
+    Kept,
+    /// It was made and written.
+    Made,
+    /// It was made and could not be written: the next start makes another one.
+    NotWritten,
+}
+
+/// Why a directory's key is no good.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    #[error("no key in '{}': a node's start makes one", .directory.display())]
+    None { directory: PathBuf },
+    #[error("cannot read key file '{}': {error}", .path.display())]
+    Unreadable { path: PathBuf, error: io::Error },
+    #[error("key file '{}' is corrupt: {what}", .path.display())]
+    Corrupt { path: PathBuf, what: String },
+    #[error("key file '{}' does not belong with '{}': its {PUBLIC_KEY} is another key's; expected {expected}", .path.display(), .private.display())]
+    NotAPair {
+        path: PathBuf,
+        private: PathBuf,
+        expected: String,
+    },
+    #[error("half a key pair: '{}' is there, '{}' is not; put it back, or remove the other to have a new pair made", .there.display(), .missing.display())]
+    Half { there: PathBuf, missing: PathBuf },
+    #[error("key file '{}' can be read by others (mode {mode:04o}, owner {owner}): expected mode 0600, and it cannot be set: {error}", .path.display())]
+    Exposed {
+        path: PathBuf,
+        mode: u32,
+        owner: u32,
+        error: io::Error,
+    },
+    #[error("the system gives no random octets, which a new key needs")]
+    NoRandomness,
+}
+
+impl NodeKey {
+    /// The key of a directory; a new one where it has none. Only the node that occupies the directory
+    /// may ask.
+    ///
+    /// A directory that cannot be written to does not keep a node from running.
+    pub fn load_or_make(directory: &Path) -> Result<LoadedKey, KeyError> {
+        match Self::load(directory) {
+            Err(KeyError::None { .. }) => {}
+            loaded => return loaded,
+        }
+        let key = Self::generate()?;
+        let mut loaded = LoadedKey {
+            key,
+            origin: KeyOrigin::Made,
+            warnings: Vec::new(),
+        };
+        if let Err(e) = loaded.key.write(directory) {
+            loaded.origin = KeyOrigin::NotWritten;
+            loaded.warnings.push(format!(
+                "The node's key cannot be kept in '{}', so the next start makes another one: {e}",
+                directory.display()
+            ));
+        }
+        Ok(loaded)
+    }
+
+    /// The key that a directory has.
+    pub fn load(directory: &Path) -> Result<LoadedKey, KeyError> {
+        let private = directory.join(PRIVATE_FILE);
+        let public = directory.join(PUBLIC_FILE);
+        let mut warnings = Vec::new();
+        let Some(tags) = read(&private)? else {
+            return Err(if public.exists() {
+                KeyError::Half {
+                    there: public,
+                    missing: private,
+                }
+            } else {
+                KeyError::None {
+                    directory: directory.to_owned(),
+                }
+            });
+        };
+        warnings.extend(hide(&private)?);
+        let corrupt = |path: &Path| {
+            let path = path.to_owned();
+            move |what| KeyError::Corrupt { path, what }
+        };
+        let seed = key_octets(&tags, PRIVATE_KEY).map_err(corrupt(&private))?;
+        let key = Self::from_seed(seed).map_err(corrupt(&private))?;
+        let check = |tags: &Tags, path: &Path| {
+            if key_octets(tags, PUBLIC_KEY).map_err(corrupt(path))? == key.public {
+                return Ok(());
+            }
+            Err(KeyError::NotAPair {
+                path: path.to_owned(),
+                private: private.clone(),
+                expected: key.public_hexadecimal(),
+            })
+        };
+        check(&tags, &private)?;
+        match read(&public)? {
+            Some(tags) => check(&tags, &public)?,
+            // The private file has all of it.
+            None => warnings.push(match key.write_public(&public, &tags) {
+                Ok(()) => format!("'{}' was missing and is made anew", public.display()),
+                Err(e) => format!(
+                    "'{}' is missing, and cannot be written: {e}",
+                    public.display()
+                ),
+            }),
+        }
+        Ok(LoadedKey {
+            key,
+            origin: KeyOrigin::Kept,
+            warnings,
+        })
+    }
+
+    /// A new key, kept nowhere.
+    pub fn generate() -> Result<Self, KeyError> {
+        let mut seed = [0; 32];
+        SystemRandom::new()
+            .fill(&mut seed)
+            .map_err(|_| KeyError::NoRandomness)?;
+        Self::from_seed(seed).map_err(|_| KeyError::NoRandomness)
+    }
+
+    fn from_seed(seed: [u8; 32]) -> Result<Self, String> {
+        let pair = Ed25519KeyPair::from_seed_unchecked(&seed)
+            .map_err(|e| format!("no Ed25519 key: {e}"))?;
+        let public = pair.public_key().as_ref().try_into();
+        let public =
+            public.map_err(|_| "no Ed25519 key: its public half is not 32 octets".to_owned())?;
+        Ok(Self { seed, public })
+    }
+
+    /// 64 digits.
+    pub fn public_hexadecimal(&self) -> String {
+        hexadecimal(&self.public)
+    }
+
+    /// 64 digits, which are the key: whoever has them is this node.
+    pub fn private_hexadecimal(&self) -> String {
+        hexadecimal(&self.seed)
+    }
+
+    /// The private file first: the public one can be made from it.
+    fn write(&self, directory: &Path) -> io::Result<()> {
+        let tags: Tags = [
+            (CREATOR, creator()),
+            (CREATED_AT, created_at()),
+            (MACHINE_ID, machine_id()),
+            (NODE_AUTHID, host()),
+            (PUBLIC_KEY, self.public_hexadecimal()),
+            (PRIVATE_KEY, self.private_hexadecimal()),
+        ]
+        .map(|(tag, value)| (tag.to_owned(), value))
+        .into();
+        let private = self.file(PRIVATE_HEAD, &tags, &[PRIVATE_KEY]);
+        replace::write(&directory.join(PRIVATE_FILE), &private, 0o600)?;
+        self.write_public(&directory.join(PUBLIC_FILE), &tags)
+    }
+
+    fn write_public(&self, path: &Path, tags: &Tags) -> io::Result<()> {
+        replace::write(path, &self.file(PUBLIC_HEAD, tags, &[]), 0o644)
+    }
+
+    fn file(&self, head: &str, tags: &Tags, more: &[&str]) -> String {
+        let order = [CREATOR, CREATED_AT, MACHINE_ID, NODE_AUTHID, PUBLIC_KEY];
+        let lines: Vec<_> = order
+            .iter()
+            .chain(more)
+            .filter_map(|&tag| Some((tag, tags.get(tag)?.as_str())))
+            .collect();
+        write(head, &lines)
+    }
+}
+
+/// Never the private half, whatever is printed.
+impl std::fmt::Debug for NodeKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "NodeKey({})", self.public_hexadecimal())
+    }
+}
+
+/// A file's tags, if there is one.
+fn read(path: &Path) -> Result<Option<Tags>, KeyError> {
+    let unreadable = |error| KeyError::Unreadable {
+        path: path.to_owned(),
+        error,
+    };
+    let corrupt = |what| KeyError::Corrupt {
+        path: path.to_owned(),
+        what,
+    };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(unreadable(e)),
+    };
+    let mut octets = Vec::new();
+    file.take(OCTETS_MAX + 1)
+        .read_to_end(&mut octets)
+        .map_err(unreadable)?;
+    if octets.len() as u64 > OCTETS_MAX {
+        return Err(corrupt(format!("expected at most {OCTETS_MAX} octets")));
+    }
+    let text = String::from_utf8(octets).map_err(|_| corrupt("expected UTF-8".to_owned()))?;
+    parse(&text).map(Some).map_err(corrupt)
+}
+
+/// Takes a private key out of others' sight. The warning, if there was something to do.
+fn hide(path: &Path) -> Result<Option<String>, KeyError> {
+    let unreadable = |error| KeyError::Unreadable {
+        path: path.to_owned(),
+        error,
+    };
+    let found = fs::metadata(path).map_err(unreadable)?;
+    let mode = found.mode() & 0o7777;
+    if mode & 0o077 == 0 {
+        return Ok(None);
+    }
+    let place = path.display();
+    match fs::set_permissions(path, Permissions::from_mode(0o600)) {
+        Ok(()) => Ok(Some(format!(
+            "'{place}' could be read by others (mode {mode:04o}); it has mode 0600 now"
+        ))),
+        // As secrets are mounted into containers; whoever did that decided it.
+        Err(e) if e.kind() == io::ErrorKind::ReadOnlyFilesystem => Ok(Some(format!(
+            "'{place}' can be read by others (mode {mode:04o}), and its file system is read-only"
+        ))),
+        Err(error) => Err(KeyError::Exposed {
+            path: path.to_owned(),
+            mode,
+            owner: found.uid(),
+            error,
+        }),
+    }
+}
+
+fn host() -> String {
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn creator() -> String {
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    let user = user.unwrap_or_else(|_| rustix::process::geteuid().to_string());
+    format!("{}@{}", user.replace(['\n', '\r'], " "), host())
+}
+
+fn created_at() -> String {
+    chrono::Utc::now()
+        .format("%Y-%m-%dT%H:%M:%S%.3fZ")
+        .to_string()
+}
+
+fn machine_id() -> String {
+    let file = fs::read_to_string("/etc/machine-id")
+        .or_else(|_| fs::read_to_string("/var/lib/dbus/machine-id"));
+    let id = file
+        .ok()
+        .and_then(|text| text.lines().next().map(|id| id.trim().to_owned()));
+    id.filter(|id| !id.is_empty()).unwrap_or_else(host)
+}

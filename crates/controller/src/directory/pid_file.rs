@@ -1,0 +1,273 @@
+//! `node.pid`: that a node runs in a directory, and where to reach it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock, major, minor};
+use rustix::io::Errno;
+use serde_json::{Value, json};
+
+/// In the node's directory.
+pub const PID_FILE: &str = "node.pid";
+const OCTETS_MAX: u64 = 1 << 20;
+/// Somebody who only looks holds the lock for a moment too.
+const TRIES: u32 = 20;
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+
+/// The directory is this node's until this is dropped or the process ends.
+#[derive(Debug)]
+pub struct Occupied {
+    directory: PathBuf,
+    file: File,
+    started: String,
+}
+
+/// Why a node may not, or cannot, occupy a directory.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TakeError {
+    /// The only one that has to keep a node from running.
+    #[error("a node runs in '{}' already: {occupant}; `crosstie stop` ends it", .directory.display())]
+    Running {
+        directory: PathBuf,
+        occupant: Occupant,
+    },
+    /// A directory that is read-only, or a file system without locks.
+    #[error("no process id file '{}', so a second node would not be noticed: {error}", .path.display())]
+    NotWritten { path: PathBuf, error: io::Error },
+}
+
+/// What a running node wrote about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Occupant {
+    /// Not known where the disk was full when it was to be written, and the kernel does not tell.
+    pub pid: Option<u32>,
+    /// In UTC, as it was written.
+    pub started: Option<String>,
+    /// The URL of its management realm.
+    pub management: Option<String>,
+    /// It holds no lock, as Crossbar.io's nodes do not.
+    pub is_crossbar: bool,
+}
+
+impl std::fmt::Display for Occupant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.is_crossbar {
+            "Crossbar.io, "
+        } else {
+            ""
+        })?;
+        match self.pid {
+            Some(pid) => write!(f, "process {pid}")?,
+            None => f.write_str("a process that could not write its id")?,
+        }
+        match &self.started {
+            Some(started) => write!(f, ", since {started}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Occupied {
+    /// Takes a directory for this process. What a killed node left is overwritten.
+    pub fn take(directory: &Path) -> Result<Self, TakeError> {
+        let path = directory.join(PID_FILE);
+        let not_written = |error| TakeError::NotWritten {
+            path: path.clone(),
+            error,
+        };
+        let running = |occupant| TakeError::Running {
+            directory: directory.to_owned(),
+            occupant,
+        };
+        let mut tries = 0;
+        let file = loop {
+            let (file, is_writable) = open(&path).map_err(not_written)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                // What is locked may have been removed since it was opened.
+                Ok(()) if !is_at(&file, &path) => continue,
+                Ok(()) if !is_writable => {
+                    let error = io::ErrorKind::PermissionDenied.into();
+                    return Err(not_written(error));
+                }
+                Ok(()) => break file,
+                Err(Errno::WOULDBLOCK) if tries < TRIES => {
+                    tries += 1;
+                    std::thread::sleep(BETWEEN_TRIES);
+                }
+                Err(Errno::WOULDBLOCK) => return Err(running(holding(&file))),
+                Err(e) => return Err(not_written(e.into())),
+            }
+        };
+        let last = read(&file);
+        if last.pid.is_some_and(is_crossbar) {
+            let is_crossbar = true;
+            return Err(running(Occupant {
+                is_crossbar,
+                ..last
+            }));
+        }
+        // What was told of another node is not true of this one, even where the disk is full.
+        file.set_len(0).map_err(not_written)?;
+        let occupied = Self {
+            directory: directory.to_owned(),
+            file,
+            started: chrono::Utc::now()
+                .format("%Y-%m-%dT%H:%M:%S%.3fZ")
+                .to_string(),
+        };
+        // The lock is what counts; what does not work now is said when it is written again.
+        let _ = occupied.write(None);
+        Ok(occupied)
+    }
+
+    /// Tells who the node is, and the URL of its management realm once that can be reached.
+    pub fn write(&self, management: Option<&str>) -> io::Result<()> {
+        let arguments: Vec<_> = std::env::args_os()
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .collect();
+        let mut text = json!({
+            "pid": std::process::id(),
+            "argv": arguments,
+            "options": {"cbdir": self.directory.to_string_lossy()},
+            "started": self.started,
+            "management": management,
+        })
+        .to_string();
+        text.push('\n');
+        // In place, because the lock is on this file; in one write, so that nobody reads a half.
+        self.file.write_all_at(text.as_bytes(), 0)?;
+        self.file.set_len(text.len() as u64)
+    }
+}
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        // While it is locked: the next node's file is another one.
+        let _ = fs::remove_file(self.directory.join(PID_FILE));
+    }
+}
+
+/// The node that runs in a directory, if one does.
+pub fn occupant(directory: &Path) -> io::Result<Option<Occupant>> {
+    let path = directory.join(PID_FILE);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => {
+            let text = format!("cannot read '{}': {e}", path.display());
+            return Err(io::Error::new(e.kind(), text));
+        }
+    };
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Err(Errno::WOULDBLOCK) => Ok(Some(holding(&file))),
+        // Nobody holds it, or nobody can.
+        _ => {
+            let told = read(&file);
+            let is_crossbar = told.pid.is_some_and(is_crossbar);
+            Ok(is_crossbar.then_some(Occupant {
+                is_crossbar,
+                ..told
+            }))
+        }
+    }
+}
+
+/// Whether a process id means, to this process, the node that holds a directory: a node in a container
+/// writes the id that it has there.
+pub fn is_held_by(directory: &Path, pid: u32) -> bool {
+    let Ok(file) = File::open(directory.join(PID_FILE)) else {
+        return false;
+    };
+    let held = fs::read_dir(format!("/proc/{pid}/fd"));
+    held.into_iter()
+        .flatten()
+        .flatten()
+        .any(|descriptor| is_at(&file, &descriptor.path()))
+}
+
+/// The node that holds a file's lock.
+fn holding(file: &File) -> Occupant {
+    let told = read(file);
+    Occupant {
+        pid: told.pid.or_else(|| holder(file)),
+        ..told
+    }
+}
+
+/// Who holds a file's lock, as the kernel lists it: where the disk was full, nobody else knows.
+fn holder(file: &File) -> Option<u32> {
+    let metadata = file.metadata().ok()?;
+    let (major, minor) = (major(metadata.dev()), minor(metadata.dev()));
+    let place = format!("{major:02x}:{minor:02x}:{}", metadata.ino());
+    // `1: FLOCK  ADVISORY  WRITE 4242 00:2a:17 0 EOF`
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let is_lock = words.next()? == "FLOCK";
+        let pid = words.nth(2)?.parse().ok().filter(|&pid| pid > 0);
+        pid.filter(|_| is_lock && words.next() == Some(place.as_str()))
+    })
+}
+
+/// The file, made if need be; and whether it can be written to. Another user's file can be looked at.
+fn open(path: &Path) -> io::Result<(File, bool)> {
+    let made = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path);
+    match made {
+        Ok(file) => Ok((file, true)),
+        Err(e) => File::open(path).map(|file| (file, false)).map_err(|_| e),
+    }
+}
+
+/// Whether a path still leads to an open file.
+fn is_at(file: &File, path: &Path) -> bool {
+    let both = file
+        .metadata()
+        .and_then(|open| Ok((open, fs::metadata(path)?)));
+    both.is_ok_and(|(open, named)| (open.dev(), open.ino()) == (named.dev(), named.ino()))
+}
+
+/// What a file tells, as far as it can be read.
+fn read(file: &File) -> Occupant {
+    let mut text = String::new();
+    let read = file.take(OCTETS_MAX).read_to_string(&mut text);
+    let told: Value = read
+        .ok()
+        .and_then(|_| serde_json::from_str(&text).ok())
+        .unwrap_or_default();
+    let word = |name: &str| told.get(name).and_then(Value::as_str).map(str::to_owned);
+    let pid = told.get("pid").and_then(Value::as_u64);
+    Occupant {
+        // 0 would be everybody.
+        pid: pid
+            .and_then(|pid| u32::try_from(pid).ok())
+            .filter(|&pid| pid > 0),
+        started: word("started"),
+        management: word("management"),
+        is_crossbar: false,
+    }
+}
+
+/// Whether a process is a node of Crossbar.io's: by its program, not by its arguments, which may well
+/// speak of a folder `.crossbar`.
+fn is_crossbar(pid: u32) -> bool {
+    let Ok(line) = fs::read(format!("/proc/{pid}/cmdline")) else {
+        return false;
+    };
+    // The interpreter, or the script that it runs.
+    line.split(|&octet| octet == 0).take(2).any(|argument| {
+        let name = argument
+            .rsplit(|&octet| octet == b'/')
+            .next()
+            .unwrap_or_default();
+        name == b"crossbar" || name == b"crossbarfx"
+    })
+}

@@ -1,0 +1,43 @@
+//! The errors of the management procedures, by the URIs that Crossbar.io has for them.
+
+use crosstie_client::{ApplicationError, args};
+
+/// Why a procedure does not do what it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) uri: &'static str,
+    pub(crate) text: String,
+}
+
+macro_rules! refusals {
+    ($($name:ident $uri:literal)*) => {$(
+        pub(crate) fn $name(text: &str) -> Refusal {
+            Refusal {
+                uri: $uri,
+                text: text.to_owned(),
+            }
+        }
+    )*};
+}
+
+refusals! {
+    already_running "crossbar.error.already_running"
+    cannot_start "crossbar.error.cannot_start"
+    invalid_argument "wamp.error.invalid_argument"
+    invalid_configuration "crossbar.error.invalid_configuration"
+    no_such_object "crossbar.error.no_such_object"
+    no_such_worker "crossbar.error.no_such_worker"
+    not_running "crossbar.error.not_running"
+    worker_already_running "crossbar.error.worker_already_running"
+}
+
+/// The node is on its way down and starts nothing any more.
+pub(crate) fn ending() -> Refusal {
+    not_running("the node is shutting down")
+}
+
+impl From<Refusal> for ApplicationError {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(refusal.uri, args![refusal.text])
+    }
+}

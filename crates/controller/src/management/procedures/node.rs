@@ -1,0 +1,60 @@
+//! Procedures of the node as a whole.
+
+use std::collections::BTreeMap;
+
+use crosstie_config::Json;
+use serde_json::json;
+use tracing::info;
+
+use super::{Procedure, date, now, seconds_since};
+use crate::management::errors;
+use crate::management::request::{Answer, Call};
+use crate::node::{Node, Outcome};
+use crate::workers::host_monitor::host_stats;
+
+pub(super) static PROCEDURES: [Procedure; 4] = [
+    now("crossbar.get_status", status),
+    now("crossbar.get_public_key", public_key),
+    now("crossbar.get_system_stats", system_stats),
+    now("crossbar.shutdown", shutdown),
+];
+
+fn status(node: &mut Node, _: &Call) -> Answer {
+    let mut by_type: BTreeMap<&str, usize> = BTreeMap::new();
+    for worker in &node.workers {
+        *by_type.entry(worker.kind()).or_default() += 1;
+    }
+    Ok(json!({
+        "type": "node",
+        "id": node.id,
+        "title": node.title,
+        "version": node.version,
+        "pid": std::process::id(),
+        "directory": node.place.directory,
+        "public_key": node.public_key,
+        "started": date(node.since),
+        "uptime": seconds_since(node.since),
+        "shutdown_requested": node.is_ending(),
+        "workers_by_type": by_type,
+    }))
+}
+
+fn public_key(node: &mut Node, _: &Call) -> Answer {
+    let key = node.public_key.as_ref();
+    key.map(|key| Json::from(key.as_str()))
+        .ok_or_else(|| errors::no_such_object("the node has no key"))
+}
+
+fn system_stats(_: &mut Node, _: &Call) -> Answer {
+    Ok(host_stats())
+}
+
+fn shutdown(node: &mut Node, _: &Call) -> Answer {
+    if node.is_ending() {
+        return Err(errors::ending());
+    }
+    info!("Shutdown requested in the management realm, shutting down.");
+    // The answer is on its way before the realm ends with the last router.
+    node.begin_end(Outcome::Orderly);
+    Ok(json!({"id": node.id, "pid": std::process::id()}))
+}

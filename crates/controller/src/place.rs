@@ -1,0 +1,25 @@
+//! Where a node is: its directory, its private files, its own program.
+
+use std::path::PathBuf;
+
+/// What workers need to know of the node they belong to.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// Relative paths of the configuration are relative to this directory.
+    pub(crate) directory: PathBuf,
+    /// For sockets that nobody else may find; none without a node directory.
+    pub(crate) private: Option<PathBuf>,
+    /// The node's own program, which children are started through.
+    pub(crate) executable: PathBuf,
+    /// How much children of the project's own kind log.
+    pub(crate) loglevel: String,
+}
+
+impl Place {
+    /// The socket of the management realm.
+    pub(crate) fn management_socket(&self) -> Option<PathBuf> {
+        self.private
+            .as_ref()
+            .map(|private| private.join("management.sock"))
+    }
+}

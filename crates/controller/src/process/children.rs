@@ -1,0 +1,211 @@
+//! A node's children: how one is started, and what can be done with it.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
+use rustix::thread::CpuSet;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use super::command::{Command, Output, Stdin};
+use super::ended::Ended;
+use super::exec_child;
+use super::guard::Guard;
+use super::lines::Line;
+use super::program::find_program;
+use super::supervise::Supervised;
+
+/// The children of one node. They share a guard, which is started with the first of them and ends
+/// with the last owner of this.
+pub struct Children {
+    executable: PathBuf,
+    guard: Arc<Guard>,
+}
+
+impl Children {
+    /// `executable` is the node's own program, which has the two hidden subcommands.
+    pub fn new(executable: PathBuf) -> Self {
+        let guard = Arc::new(Guard::new(executable.clone()));
+        Self { executable, guard }
+    }
+
+    /// Starts a child; `lines` is called, on the runtime that this is called on, for each line of
+    /// its output. It must not wait.
+    pub fn spawn(
+        &self,
+        command: &Command,
+        lines: impl FnMut(Line) + Send + 'static,
+    ) -> io::Result<Child> {
+        let (program, mut process) = self.prepare(command)?;
+        self.guard.start()?;
+        let ends = signal(SignalKind::child())?;
+        let started = process.spawn().map_err(|e| {
+            let text = format!(
+                "cannot start '{}' by way of '{} {}': {e}",
+                program.display(),
+                self.executable.display(),
+                exec_child::EXEC_CHILD
+            );
+            io::Error::new(e.kind(), text)
+        })?;
+        // From here on what fails ends the child.
+        let mut supervised = Supervised::new(started, ends, Arc::clone(&self.guard));
+        let process = supervised.process();
+        self.guard.add(process.id)?;
+        let (input, outputs) = supervised.pipes(&command.stdin)?;
+        let (says_ended, ended) = watch::channel(None);
+        tokio::spawn(async move {
+            says_ended.send_replace(Some(supervised.run(input, outputs, lines).await));
+        });
+        Ok(Child { process, ended })
+    }
+
+    fn prepare(&self, command: &Command) -> io::Result<(PathBuf, std::process::Command)> {
+        let directory = &command.directory;
+        if !directory.is_dir() {
+            let text = format!("working directory '{}' is not there", directory.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        }
+        let cpus = &command.cpu_affinity;
+        if let Some(cpu) = cpus.iter().find(|&&cpu| cpu >= CpuSet::MAX_CPU) {
+            let text = format!("no core {cpu}: expected less than {}", CpuSet::MAX_CPU);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let own_directory = self.executable.parent().unwrap_or_else(|| Path::new("/"));
+        let variables = command.variables(std::env::vars_os(), own_directory);
+        let path = variables.get(OsStr::new("PATH")).map(AsRef::as_ref);
+        let program = find_program(&command.program, directory, path)?;
+
+        let mut process = std::process::Command::new(&self.executable);
+        process
+            .args(exec_child::arguments(cpus))
+            .arg(&program)
+            .args(&command.arguments)
+            .current_dir(directory)
+            .env_clear()
+            .envs(variables)
+            .process_group(0)
+            .stdin(match command.stdin {
+                Stdin::Null => Stdio::null(),
+                Stdin::Text { .. } => Stdio::piped(),
+            })
+            .stdout(stdio(command.stdout))
+            .stderr(stdio(command.stderr));
+        Ok((program, process))
+    }
+}
+
+fn stdio(output: Output) -> Stdio {
+    match output {
+        Output::Lines => Stdio::piped(),
+        Output::Null | Output::Drop => Stdio::null(),
+    }
+}
+
+/// A child process. Dropped, it is killed.
+pub struct Child {
+    process: Arc<Process>,
+    ended: watch::Receiver<Option<Ended>>,
+}
+
+impl Child {
+    /// How it ended, once it has, its group is killed and what it wrote was handed over. Ask as often
+    /// as you like; to stop waiting costs nothing.
+    pub async fn wait(&mut self) -> Ended {
+        let ended = self.ended.wait_for(Option::is_some).await;
+        // Nobody is left to say it only when the runtime ends, or `lines` panicked.
+        ended.ok().and_then(|ended| *ended).unwrap_or_else(|| {
+            self.process.kill_group();
+            Ended::UNKNOWN
+        })
+    }
+
+    /// The process's id, and its group's.
+    pub fn id(&self) -> u32 {
+        self.process.id.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// SIGTERM to the process; its group is killed when it has ended.
+    pub fn terminate(&self) {
+        self.process.terminate();
+    }
+
+    /// SIGKILL to its whole group.
+    pub fn kill(&self) {
+        self.process.kill_group();
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.process.kill_group();
+    }
+}
+
+/// What signals go to, as long as its number means it.
+pub(super) struct Process {
+    pub(super) id: Pid,
+    /// From then on the number may be another's.
+    is_reaped: Mutex<bool>,
+}
+
+impl Process {
+    pub(super) fn of(started: &std::process::Child) -> Self {
+        Self {
+            id: Pid::from_child(started),
+            is_reaped: Mutex::new(false),
+        }
+    }
+
+    fn terminate(&self) {
+        let is_reaped = self
+            .is_reaped
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !*is_reaped {
+            let _ = kill_process(self.id, Signal::TERM);
+        }
+    }
+
+    pub(super) fn kill_group(&self) {
+        let is_reaped = self
+            .is_reaped
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !*is_reaped {
+            let _ = kill_process_group(self.id, Signal::KILL);
+            // It may have gone into another group.
+            let _ = kill_process(self.id, Signal::KILL);
+        }
+    }
+
+    /// Whether it has ended, and waits to be let go.
+    pub(super) fn has_ended(&self) -> bool {
+        let what = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        // An error says that somebody else has let it go: then it has ended.
+        !matches!(waitid(WaitId::Pid(self.id), what), Ok(None))
+    }
+
+    /// Ends what is left of the group of a process that has ended, then lets the process go: in this
+    /// order, because until then nobody else can have its number.
+    pub(super) fn reap(&self, started: &mut std::process::Child) -> Ended {
+        let mut is_reaped = self
+            .is_reaped
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !*is_reaped {
+            let _ = kill_process_group(self.id, Signal::KILL);
+        }
+        // Of one that is let go already the library knows how it ended.
+        let status = started.wait();
+        *is_reaped = true;
+        status.map_or(Ended::UNKNOWN, Ended::from)
+    }
+}

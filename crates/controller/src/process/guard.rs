@@ -1,0 +1,262 @@
+//! What ends a node's children when the node itself no longer can.
+
+use std::collections::HashSet;
+use std::io::{self, BufRead, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{ChildStdin, Command, ExitCode, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// The hidden subcommand that has to lead to [`child_guard`].
+pub const CHILD_GUARD: &str = "child-guard";
+
+/// A guard that ends so often cannot live here; the next child's start says why, or tries again.
+const RENEWALS_MAX: u32 = 10;
+/// Between SIGTERM and SIGKILL, in steps.
+const STEPS: u32 = 40;
+const STEP: Duration = Duration::from_millis(50);
+
+/// The node's side: tells the guard which process groups there are.
+///
+/// A guard that was killed is replaced.
+pub(super) struct Guard {
+    executable: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    process: Option<Process>,
+    renewals: u32,
+    groups: HashSet<Pid>,
+}
+
+struct Process {
+    process: std::process::Child,
+    line: ChildStdin,
+}
+
+impl Guard {
+    pub(super) fn new(executable: PathBuf) -> Self {
+        Self {
+            executable,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Has one running, so that a child's start fails before it rather than after.
+    pub(super) fn start(&self) -> io::Result<()> {
+        let mut state = self.state();
+        if state.process.is_none() {
+            state.process = Some(self.spawn(&state.groups)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn add(&self, group: Pid) -> io::Result<()> {
+        let mut state = self.state();
+        state.groups.insert(group);
+        self.tell(&mut state, &line('+', group))
+    }
+
+    pub(super) fn remove(&self, group: Pid) -> io::Result<()> {
+        let mut state = self.state();
+        state.groups.remove(&group);
+        self.tell(&mut state, &line('-', group))
+    }
+
+    /// Replaces a guard that has ended, once it is known that some child has.
+    pub(super) fn renew(&self) {
+        let mut state = self.state();
+        let Some(guard) = &mut state.process else {
+            return;
+        };
+        if matches!(guard.process.try_wait(), Ok(None)) {
+            return;
+        }
+        state.process = None;
+        if state.groups.is_empty() || state.renewals >= RENEWALS_MAX {
+            return;
+        }
+        state.renewals += 1;
+        tracing::warn!("The guard of child processes was killed; starting another");
+        match self.spawn(&state.groups) {
+            Ok(guard) => state.process = Some(guard),
+            Err(e) => tracing::warn!("{e}"),
+        }
+    }
+
+    /// A line is shorter than what a pipe takes whole or not at all.
+    fn tell(&self, state: &mut State, line: &str) -> io::Result<()> {
+        if let Some(guard) = &mut state.process {
+            if guard.line.write_all(line.as_bytes()).is_ok() {
+                return Ok(());
+            }
+            // Dead, or stopped for so long that the pipe is full. It must not see the pipe's end.
+            let _ = guard.process.kill();
+            let _ = guard.process.wait();
+            state.process = None;
+        }
+        if !state.groups.is_empty() {
+            state.process = Some(self.spawn(&state.groups)?);
+        }
+        Ok(())
+    }
+
+    fn spawn(&self, groups: &HashSet<Pid>) -> io::Result<Process> {
+        let mut process = Command::new(&self.executable)
+            .arg(CHILD_GUARD)
+            // It keeps no file system busy, and hears nothing that is typed for the node.
+            .current_dir("/")
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|e| {
+                let text = format!(
+                    "cannot start '{} {CHILD_GUARD}', the guard of child processes: {e}",
+                    self.executable.display()
+                );
+                io::Error::new(e.kind(), text)
+            })?;
+        let Some(mut line_to) = process.stdin.take() else {
+            return Err(io::Error::other("a guard without a pipe"));
+        };
+        fcntl_setfl(&line_to, fcntl_getfl(&line_to)? | OFlags::NONBLOCK)?;
+        for &group in groups {
+            line_to.write_all(line('+', group).as_bytes())?;
+        }
+        Ok(Process {
+            process,
+            line: line_to,
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change is one step, so a panic elsewhere leaves nothing half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Process { mut process, line }) = state.process.take() {
+            drop(line);
+            if state.groups.is_empty() {
+                // Ends at once, and leaves no zombie behind.
+                let _ = process.wait();
+            }
+        }
+    }
+}
+
+fn line(sign: char, group: Pid) -> String {
+    format!("{sign}{}\n", Pid::as_raw_pid(group))
+}
+
+/// Reads `+GROUP` and `-GROUP`, a line each, until its node is gone; then ends what groups are left.
+pub fn child_guard() -> ExitCode {
+    // Signals for everything that belongs to the node are the node's to act on.
+    if let Err(why) = outlive_signals() {
+        tracing::warn!("The guard of child processes can be ended by signals: {why}");
+    }
+    let mut groups = HashSet::new();
+    let mut input = io::stdin().lock();
+    let mut line = String::new();
+    // Its node's end is an end without a newline at most.
+    while input
+        .read_line(&mut line)
+        .is_ok_and(|_| line.ends_with('\n'))
+    {
+        handle_line(line.trim_end(), &mut groups);
+        line.clear();
+    }
+    end(groups);
+    ExitCode::SUCCESS
+}
+
+fn handle_line(line: &str, groups: &mut HashSet<Pid>) {
+    let Some((sign, number)) = line.split_at_checked(1) else {
+        return;
+    };
+    // 1 and less mean more than one group to kill(2).
+    let number = number.parse().ok().filter(|&number: &i32| number > 1);
+    let Some(group) = number.and_then(Pid::from_raw) else {
+        return;
+    };
+    match sign {
+        "+" => groups.insert(group),
+        "-" => groups.remove(&group),
+        _ => false,
+    };
+}
+
+fn end(mut groups: HashSet<Pid>) {
+    for &group in &groups {
+        let _ = kill_process_group(group, Signal::TERM);
+    }
+    for _ in 0..STEPS {
+        groups.retain(|&group| test_kill_process_group(group).is_ok());
+        if groups.is_empty() {
+            return;
+        }
+        std::thread::sleep(STEP);
+    }
+    for group in groups {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// A handler once installed stays, even when nobody listens to it any more.
+fn outlive_signals() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let _context = runtime.enter();
+    for kind in [
+        SignalKind::hangup(),
+        SignalKind::interrupt(),
+        SignalKind::quit(),
+        SignalKind::terminate(),
+    ] {
+        drop(signal(kind)?);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_groups_that_kill_takes_for_one() {
+        let mut groups = HashSet::new();
+        for line in [
+            "+7",
+            "+9",
+            "-7",
+            "+0",
+            "+1",
+            "+-1",
+            "+x",
+            "",
+            "+",
+            "*5",
+            "é7",
+            "+99999999999",
+        ] {
+            handle_line(line, &mut groups);
+        }
+        assert_eq!(
+            groups.into_iter().map(Pid::as_raw_pid).collect::<Vec<_>>(),
+            [9]
+        );
+    }
+}

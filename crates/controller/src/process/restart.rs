@@ -1,0 +1,55 @@
+//! When a process that ended is started again.
+
+use std::time::Duration;
+
+const FIRST: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_secs(30);
+/// A process that ran for so long was well, and what ended it is news.
+const WELL: Duration = Duration::from_secs(60);
+
+/// How long to wait before each start of one process: twice as long each time, from 200 ms to 30 s.
+///
+/// Drive it: [`Backoff::next_delay`] once for each end, with the time that the process was up.
+#[derive(Clone, Debug)]
+pub struct Backoff {
+    next: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { next: FIRST }
+    }
+}
+
+impl Backoff {
+    pub fn next_delay(&mut self, was_up: Duration) -> Duration {
+        if was_up >= WELL {
+            self.next = FIRST;
+        }
+        let delay = self.next;
+        self.next = (delay * 2).min(LONGEST);
+        delay
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubles_to_a_bound_and_starts_anew_after_a_good_run() {
+        let mut backoff = Backoff::default();
+        let mut delays = |ups: &[u64]| -> Vec<u128> {
+            ups.iter()
+                .map(|&up| backoff.next_delay(Duration::from_secs(up)).as_millis())
+                .collect()
+        };
+        assert_eq!(
+            delays(&[0; 10]),
+            [
+                200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000
+            ]
+        );
+        assert_eq!(delays(&[59, 60, 0, 3_600]), [30_000, 200, 400, 200]);
+    }
+}

@@ -1,0 +1,243 @@
+//! One task per child: everything that can happen to it, in one loop.
+
+use std::future::pending;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::Child;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::net::unix::pipe;
+use tokio::signal::unix::Signal;
+use tokio::time::sleep_until;
+
+use super::children::Process;
+use super::command::Stdin;
+use super::ended::Ended;
+use super::guard::Guard;
+use super::lines::{Line, Rate, Splitter};
+
+/// Of one child. One that writes more waits in its writing until the second is over: a flood costs
+/// the node little time and no memory.
+const OCTETS_PER_SECOND_MAX: usize = 4 << 20;
+const READ_OCTETS_MAX: usize = 16 << 10;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A process that is somebody's to end and to let go; dropped, it is killed.
+pub(super) struct Supervised {
+    process: Arc<Process>,
+    started: Child,
+    /// Some child has ended.
+    ends: Signal,
+    guard: Arc<Guard>,
+    is_reaped: bool,
+}
+
+/// What the child is still to be given.
+pub(super) struct Input {
+    pipe: pipe::Sender,
+    octets: Vec<u8>,
+    close: bool,
+}
+
+type Outputs = [Option<pipe::Receiver>; 2];
+
+impl Supervised {
+    /// `ends` has listened for SIGCHLD since before the process was started.
+    pub(super) fn new(started: Child, ends: Signal, guard: Arc<Guard>) -> Self {
+        Self {
+            process: Arc::new(Process::of(&started)),
+            started,
+            ends,
+            guard,
+            is_reaped: false,
+        }
+    }
+
+    pub(super) fn process(&self) -> Arc<Process> {
+        Arc::clone(&self.process)
+    }
+
+    /// Our ends of its pipes.
+    pub(super) fn pipes(&mut self, stdin: &Stdin) -> io::Result<(Option<Input>, Outputs)> {
+        let input = match (stdin, self.started.stdin.take()) {
+            (Stdin::Text { octets, close }, Some(pipe)) => Some(Input {
+                pipe: pipe::Sender::from_owned_fd(pipe.into())?,
+                octets: octets.clone(),
+                close: *close,
+            }),
+            _ => None,
+        };
+        let stdout = self.started.stdout.take().map(OwnedFd::from);
+        let stderr = self.started.stderr.take().map(OwnedFd::from);
+        let outputs = [
+            stdout.map(pipe::Receiver::from_owned_fd).transpose()?,
+            stderr.map(pipe::Receiver::from_owned_fd).transpose()?,
+        ];
+        Ok((input, outputs))
+    }
+
+    pub(super) async fn run(
+        mut self,
+        mut input: Option<Input>,
+        outputs: Outputs,
+        mut lines: impl FnMut(Line),
+    ) -> Ended {
+        let [mut stdout, mut stderr] = outputs.map(Stream::new);
+        let mut flow = Flow::default();
+        let mut buffer = vec![0; READ_OCTETS_MAX];
+        let mut ended = None;
+        // What a process left in its pipes is read; somebody who left its group may hold them open.
+        let mut patience = None;
+        while ended.is_none() || stdout.pipe.is_some() || stderr.pipe.is_some() {
+            let is_flowing = flow.paused_until(Instant::now()).is_none();
+            tokio::select! {
+                _ = self.ends.recv(), if ended.is_none() => {
+                    self.guard.renew();
+                    if self.process.has_ended() {
+                        ended = Some(self.reap());
+                        patience = Some(Instant::now() + SECOND);
+                    }
+                }
+                () = at(patience) => break,
+                () = stdout.readable(), if is_flowing => {
+                    stdout.relay(&mut buffer, &mut flow, &mut lines);
+                }
+                () = stderr.readable(), if is_flowing => {
+                    stderr.relay(&mut buffer, &mut flow, &mut lines);
+                }
+                () = writable(input.as_ref()) => input = input.and_then(Input::write),
+                () = at(flow.paused_until(Instant::now())) => {}
+                () = at(flow.rate.report_due()) => flow.rate.next_report().into_iter().for_each(&mut lines),
+            }
+        }
+        for stream in [&mut stdout, &mut stderr] {
+            stream.finish(&mut flow, &mut lines);
+        }
+        flow.rate.next_report().into_iter().for_each(&mut lines);
+        // The loop does not end without.
+        ended.unwrap_or(Ended::UNKNOWN)
+    }
+
+    fn reap(&mut self) -> Ended {
+        let ended = self.process.reap(&mut self.started);
+        self.is_reaped = true;
+        // A guard that cannot be told now is started anew, and told, by the next who has a word for it.
+        let _ = self.guard.remove(self.process.id);
+        ended
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        if !self.is_reaped {
+            self.process.kill_group();
+            self.reap();
+        }
+    }
+}
+
+/// A child's standard output or error.
+struct Stream {
+    pipe: Option<pipe::Receiver>,
+    splitter: Splitter,
+}
+
+impl Stream {
+    fn new(pipe: Option<pipe::Receiver>) -> Self {
+        Self {
+            pipe,
+            splitter: Splitter::default(),
+        }
+    }
+
+    /// One read's worth of lines.
+    fn relay(&mut self, buffer: &mut [u8], flow: &mut Flow, lines: &mut impl FnMut(Line)) {
+        let read = self
+            .pipe
+            .as_ref()
+            .map_or(Ok(0), |pipe| pipe.try_read(buffer));
+        match read {
+            Ok(0) => self.pipe = None,
+            Ok(octets) => {
+                let now = Instant::now();
+                flow.count(octets, now);
+                self.splitter.handle(&buffer[..octets], |line| {
+                    if flow.rate.admit(now) {
+                        lines(line.read());
+                    }
+                });
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => self.pipe = None,
+        }
+    }
+
+    fn finish(&mut self, flow: &mut Flow, lines: &mut impl FnMut(Line)) {
+        self.splitter.finish(|line| {
+            if flow.rate.admit(Instant::now()) {
+                lines(line.read());
+            }
+        });
+    }
+
+    async fn readable(&self) {
+        match &self.pipe {
+            // A pipe that cannot be waited for shows it when it is read.
+            Some(pipe) => drop(pipe.readable().await),
+            None => pending().await,
+        }
+    }
+}
+
+impl Input {
+    /// Gives what the pipe takes; what is left to do after that.
+    fn write(mut self) -> Option<Self> {
+        match self.pipe.try_write(&self.octets) {
+            Ok(written) => drop(self.octets.drain(..written)),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            // It does not want to know: so be it.
+            Err(_) => return None,
+        }
+        (!self.octets.is_empty() || !self.close).then_some(self)
+    }
+}
+
+async fn writable(input: Option<&Input>) {
+    match input {
+        Some(input) if !input.octets.is_empty() || input.close => {
+            drop(input.pipe.writable().await);
+        }
+        _ => pending().await,
+    }
+}
+
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time.into()).await,
+        None => pending().await,
+    }
+}
+
+/// How much came lately, of both streams together.
+#[derive(Default)]
+struct Flow {
+    rate: Rate,
+    octets: usize,
+    window_ends: Option<Instant>,
+}
+
+impl Flow {
+    fn count(&mut self, octets: usize, now: Instant) {
+        if self.window_ends.is_none_or(|end| now >= end) {
+            self.window_ends = Some(now + SECOND);
+            self.octets = 0;
+        }
+        self.octets += octets;
+    }
+
+    fn paused_until(&self, now: Instant) -> Option<Instant> {
+        self.window_ends
+            .filter(|&end| self.octets >= OCTETS_PER_SECOND_MAX && now < end)
+    }
+}

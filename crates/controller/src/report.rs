@@ -1,0 +1,46 @@
+//! The node's lines in the log, in one place and in the words that Crossbar.io has for them.
+
+use tracing::{error, info, warn};
+
+use crate::process::{Level, Line};
+
+/// The target of children's lines: their events have the fields `role` and `pid`, which take the
+/// place of the node's own in the log.
+pub const CHILD_LINES: &str = "crosstie_controller::child";
+
+/// What a child process said.
+pub(crate) fn child_line(role: &'static str, pid: u32, line: &Line) {
+    let text = line.text.as_str();
+    match line.level {
+        Level::Error => error!(target: CHILD_LINES, role, pid, "{text}"),
+        Level::Warn => warn!(target: CHILD_LINES, role, pid, "{text}"),
+        Level::Info => info!(target: CHILD_LINES, role, pid, "{text}"),
+        Level::Debug => tracing::debug!(target: CHILD_LINES, role, pid, "{text}"),
+    }
+}
+
+/// What a kind of worker is called in the log.
+pub(crate) fn title(kind: &str) -> &'static str {
+    match kind {
+        "router" => "Router",
+        "container" => "Container",
+        "guest" => "Guest",
+        "websocket-testee" => "WebSocketTestee",
+        "hostmonitor" => "HostMonitor",
+        _ => "Worker",
+    }
+}
+
+pub(crate) fn starting(kind: &str, id: &str) {
+    info!("Starting {} with ID '{id}'...", title(kind));
+}
+
+pub(crate) fn started(kind: &str, id: &str, pid: u32) {
+    info!("{} with ID '{id}' and PID {pid} started", title(kind));
+}
+
+/// Names in the form of the language that Crossbar.io is written in.
+pub(crate) fn list(names: &[&str]) -> String {
+    let quoted: Vec<_> = names.iter().map(|name| format!("'{name}'")).collect();
+    format!("[{}]", quoted.join(", "))
+}

@@ -1,0 +1,18 @@
+//! A task that ends with whoever has it.
+
+use tokio::task::JoinHandle;
+
+/// Dropped, it is cancelled.
+pub(crate) struct Task(JoinHandle<()>);
+
+impl Task {
+    pub(crate) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(future))
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

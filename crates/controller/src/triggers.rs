@@ -1,0 +1,73 @@
+//! What ends the node beside a signal: judged each time one of its workers has ended.
+
+use crosstie_config::ShutdownTrigger;
+
+/// How a worker ended that will not be started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Success,
+    Error,
+    /// Somebody asked for it: that ends a node only by leaving it without workers.
+    Requested,
+}
+
+/// The first of the node's triggers that this end sets off.
+pub(crate) fn fired(
+    triggers: &[ShutdownTrigger],
+    exit: Exit,
+    workers_left: usize,
+) -> Option<ShutdownTrigger> {
+    let fires = |trigger: &ShutdownTrigger| match trigger {
+        ShutdownTrigger::WorkerExit => exit != Exit::Requested,
+        ShutdownTrigger::WorkerExitWithError => exit == Exit::Error,
+        ShutdownTrigger::LastWorkerExit => workers_left == 0,
+        // That one waits for the procedure.
+        _ => false,
+    };
+    triggers.iter().copied().find(fires)
+}
+
+/// The word for it in a configuration.
+pub(crate) fn name(trigger: ShutdownTrigger) -> &'static str {
+    match trigger {
+        ShutdownTrigger::ShutdownRequested => "shutdown_on_shutdown_requested",
+        ShutdownTrigger::WorkerExit => "shutdown_on_worker_exit",
+        ShutdownTrigger::WorkerExitWithError => "shutdown_on_worker_exit_with_error",
+        ShutdownTrigger::LastWorkerExit => "shutdown_on_last_worker_exit",
+        _ => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn triggers_fire_on_what_they_are_named_after() {
+        use Exit::{Error, Requested, Success};
+        use ShutdownTrigger::{LastWorkerExit, ShutdownRequested, WorkerExit, WorkerExitWithError};
+        let check = |triggers: &[ShutdownTrigger], exit, left, expected| {
+            assert_eq!(
+                fired(triggers, exit, left),
+                expected,
+                "{triggers:?} {exit:?}"
+            );
+        };
+        check(&[WorkerExit], Success, 3, Some(WorkerExit));
+        check(&[WorkerExit], Error, 0, Some(WorkerExit));
+        check(&[WorkerExit], Requested, 0, None);
+        check(&[WorkerExitWithError], Success, 0, None);
+        check(&[WorkerExitWithError], Error, 3, Some(WorkerExitWithError));
+        check(&[LastWorkerExit], Error, 1, None);
+        check(&[LastWorkerExit], Success, 0, Some(LastWorkerExit));
+        check(&[LastWorkerExit], Requested, 0, Some(LastWorkerExit));
+        check(&[ShutdownRequested], Error, 0, None);
+        check(
+            &[LastWorkerExit, WorkerExitWithError],
+            Error,
+            2,
+            Some(WorkerExitWithError),
+        );
+        check(&[], Error, 0, None);
+    }
+}

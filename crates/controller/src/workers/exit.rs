@@ -1,0 +1,175 @@
+//! Ends of workers' processes: reported, and judged by what was asked for, by the restart policy
+//! and by the node's triggers, in this order.
+
+use std::path::Path;
+
+use serde_json::json;
+use tracing::{error, info, warn};
+
+use super::process::Verdict;
+use super::{Wanted, Worker, container};
+use crate::event::{End, Event, Run};
+use crate::node::Node;
+use crate::triggers::Exit;
+
+impl Node {
+    /// A run of a worker's process has ended.
+    pub(crate) fn handle_ended(&mut self, run: &Run, end: &End) {
+        let is_ending = self.is_ending();
+        let id = run.worker.as_str();
+        let Some(worker) = self.worker_mut(id).filter(|worker| worker.is_in(run)) else {
+            return;
+        };
+        let is_router = worker.router.is_some();
+        let Some(process) = &mut worker.process else {
+            return;
+        };
+        let verdict = process.handle_ended(end);
+        let next = process.next_start(&verdict);
+        worker.report_end(&verdict);
+        let components_were_under_way = worker.components.iter().any(|c| c.is_under_way());
+        worker.lose_host(&verdict.text);
+        // Who asked for a worker that could not even begin is told so, and that is all.
+        let was_in_vain = matches!(end, End::NotStarted(_)) && !worker.starting.is_empty();
+        for reply in worker.starting.drain(..) {
+            let text = format!("its process ended: {}", verdict.text);
+            let _ = reply.send(Err(crate::management::errors::cannot_start(&text)));
+        }
+        let wanted = worker.wanted;
+        if is_ending {
+            self.forget_process(id, exit_of(&verdict), is_router);
+        } else if (wanted == Wanted::Stop || was_in_vain) && !is_router {
+            self.forget_process(id, Exit::Requested, is_router);
+        } else if wanted == Wanted::Restart {
+            if let Some(worker) = self.worker_mut(id) {
+                worker.starting.append(&mut worker.restarting);
+            }
+            self.start_process(id);
+            self.settle(id);
+        } else if let Some(delay) = next.filter(|_| wanted == Wanted::Running) {
+            let whose = if is_router {
+                "Host of components of router"
+            } else {
+                "Worker"
+            };
+            info!("{whose} {id} is started again in {} ms", delay.as_millis());
+            if let Some(process) = self
+                .worker_mut(id)
+                .and_then(|worker| worker.process.as_mut())
+            {
+                process.is_waiting = true;
+            }
+            self.send_after(delay, Event::RestartDue(run.clone()));
+            self.settled(id);
+        } else if is_router {
+            // The router itself is there as before.
+            if components_were_under_way {
+                self.settled(id);
+            }
+        } else {
+            self.forget_process(id, exit_of(&verdict), is_router);
+        }
+    }
+
+    /// The pause before a worker's next run is over.
+    pub(crate) fn handle_restart_due(&mut self, run: &Run) {
+        let is_due = self.worker(&run.worker).is_some_and(|worker| {
+            let process = worker.process.as_ref();
+            worker.is_in(run) && process.is_some_and(|process| process.is_waiting)
+        });
+        if is_due && !self.is_ending() {
+            self.start_process(&run.worker);
+        }
+    }
+
+    /// Something changed where a guest's files are.
+    pub(crate) fn handle_files_changed(&mut self, id: &str, first: &Path) {
+        if self.is_ending() {
+            return;
+        }
+        let Some(worker) = self.worker_mut(id) else {
+            return;
+        };
+        let Some(process) = worker.process.as_mut() else {
+            return;
+        };
+        info!("'{}' changed: restarting worker {id}", first.display());
+        if process.terminate() {
+            worker.wanted = Wanted::Restart;
+            self.kill_later(id);
+        } else if worker.wanted == Wanted::Running {
+            self.start_process(id);
+        }
+    }
+
+    /// A worker is gone for good.
+    fn forget_process(&mut self, id: &str, exit: Exit, is_router: bool) {
+        if is_router {
+            // What ended was the host of its components; the router ends later.
+            if let Some(worker) = self.worker_mut(id) {
+                worker.process = None;
+            }
+            self.end_when_alone();
+            return;
+        }
+        let Some(at) = self.workers.iter().position(|worker| worker.id() == id) else {
+            return;
+        };
+        let worker = self.workers.remove(at);
+        self.settled(id);
+        self.handle_exit(worker, exit);
+    }
+
+    /// Tells everybody that a worker is gone, and pulls the triggers.
+    pub(crate) fn handle_exit(&mut self, mut worker: Worker, exit: Exit) {
+        self.tell_about_worker("stopped", &worker);
+        let about = json!({"id": worker.id(), "type": worker.kind()});
+        for reply in worker.stopping.drain(..) {
+            // Whoever asked may have gone.
+            let _ = reply.send(Ok(about.clone()));
+        }
+        self.pull_triggers(exit);
+    }
+}
+
+impl Worker {
+    fn report_end(&self, verdict: &Verdict) {
+        let id = self.id();
+        let is_host = !self.kind().eq("guest");
+        let who = match self.router {
+            Some(_) => format!("Host of components of router {id}"),
+            None => format!("Node worker {id}"),
+        };
+        if verdict.is_success {
+            if is_host {
+                info!("Native worker connection closed cleanly.");
+            }
+            info!("{who} ended successfully");
+            return;
+        }
+        if is_host && verdict.was_ready {
+            warn!("Native worker connection closed uncleanly.");
+        }
+        error!("{who} ended with error: {}", verdict.text);
+        let process = self
+            .process
+            .as_ref()
+            .filter(|_| is_host && !verdict.was_ready);
+        let Some((process, program)) = process.and_then(|own| Some((own, own.program()?))) else {
+            return;
+        };
+        let log = process.log.lock();
+        let last = log.last(container::REASON_LINES);
+        let lines: Vec<_> = last.map(|line| line.text.clone()).collect();
+        if let Some(advice) = container::advice(program, &lines) {
+            error!("Worker {id}: {advice}");
+        }
+    }
+}
+
+fn exit_of(verdict: &Verdict) -> Exit {
+    match verdict.is_success {
+        true => Exit::Success,
+        false => Exit::Error,
+    }
+}

@@ -1,0 +1,313 @@
+//! One worker's child process through all its runs: started, listened to, asked to end, and when
+//! to start it again.
+//!
+//! The task of a run owns the child. It is told what to do through its orders, and tells the
+//! node's loop how the run ended.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use crosstie_config::Restart;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use super::log::WorkerLog;
+use crate::event::{End, Event, Events, Run};
+use crate::process::{Backoff, Child, Children, Command, Ended, Line};
+use crate::report;
+
+/// A worker's process, whether it runs or not.
+pub(crate) struct Process {
+    /// Who speaks, in the log.
+    title: &'static str,
+    /// What the last run was started with.
+    command: Option<Command>,
+    restart: Restart,
+    backoff: Backoff,
+    /// Of the present run, or the last one.
+    number: u64,
+    running: Option<Running>,
+    /// It is to be started again when its time has come.
+    pub(crate) is_waiting: bool,
+    pub(crate) log: Arc<Mutex<WorkerLog>>,
+}
+
+struct Running {
+    pid: u32,
+    since: Instant,
+    since_date: SystemTime,
+    orders: mpsc::UnboundedSender<Order>,
+    is_ready: bool,
+    was_told_to_end: bool,
+    was_killed: bool,
+}
+
+enum Order {
+    Terminate,
+    Kill,
+}
+
+/// What a worker's process is up to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Starting,
+    Started,
+    Stopping,
+    /// Between two runs.
+    Restarting,
+    Stopped,
+}
+
+/// How a run ended, by what it was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) is_success: bool,
+    pub(crate) was_ready: bool,
+    pub(crate) ran_for: Duration,
+    /// For people: `exit code 1`.
+    pub(crate) text: String,
+}
+
+impl Process {
+    pub(crate) fn new(title: &'static str, restart: Restart) -> Self {
+        Self {
+            title,
+            command: None,
+            restart,
+            backoff: Backoff::default(),
+            number: 0,
+            running: None,
+            is_waiting: false,
+            log: Arc::default(),
+        }
+    }
+
+    /// Begins a run. That it cannot begin is an end that comes as an event, as any other.
+    pub(crate) fn start(
+        &mut self,
+        worker: &str,
+        command: Result<Command, String>,
+        children: &Children,
+        events: &Events,
+    ) {
+        self.number = next_number();
+        self.is_waiting = false;
+        let run = self.run(worker);
+        let events = events.clone();
+        let spawned = command.and_then(|command| {
+            let child = self.spawn(&command, children);
+            self.command = Some(command);
+            child
+        });
+        match spawned {
+            Ok(child) => {
+                let (orders, orders_in) = mpsc::unbounded_channel();
+                self.running = Some(Running {
+                    pid: child.id(),
+                    since: Instant::now(),
+                    since_date: SystemTime::now(),
+                    orders,
+                    is_ready: false,
+                    was_told_to_end: false,
+                    was_killed: false,
+                });
+                tokio::spawn(async move {
+                    let end = End::Ended(attend(child, orders_in).await);
+                    // Only a node that is gone does not listen.
+                    let _ = events.send(Event::Ended { run, end });
+                });
+            }
+            Err(error) => {
+                let end = End::NotStarted(error);
+                let _ = events.send(Event::Ended { run, end });
+            }
+        }
+    }
+
+    /// Asks it to end; `false` when it does not run.
+    pub(crate) fn terminate(&mut self) -> bool {
+        let Some(running) = &mut self.running else {
+            return false;
+        };
+        running.was_told_to_end = true;
+        // Nobody listens when the child has ended just now.
+        let _ = running.orders.send(Order::Terminate);
+        true
+    }
+
+    /// Ends it, with all that it started.
+    pub(crate) fn kill(&mut self) -> bool {
+        let Some(running) = &mut self.running else {
+            return false;
+        };
+        running.was_told_to_end = true;
+        running.was_killed = true;
+        let _ = running.orders.send(Order::Kill);
+        true
+    }
+
+    /// Takes note that it does what it is for.
+    pub(crate) fn handle_ready(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.is_ready = true;
+        }
+    }
+
+    /// Takes note of a run's end.
+    pub(crate) fn handle_ended(&mut self, end: &End) -> Verdict {
+        let running = self.running.take();
+        let (was_told, was_killed) = running.as_ref().map_or((false, false), |running| {
+            (running.was_told_to_end, running.was_killed)
+        });
+        match end {
+            End::NotStarted(error) => Verdict {
+                is_success: false,
+                was_ready: false,
+                ran_for: Duration::ZERO,
+                text: error.clone(),
+            },
+            End::Ended(ended) => Verdict {
+                is_success: is_success(ended, was_told, was_killed),
+                was_ready: running.as_ref().is_some_and(|running| running.is_ready),
+                ran_for: running.map_or(Duration::ZERO, |running| running.since.elapsed()),
+                text: ended.to_string(),
+            },
+        }
+    }
+
+    /// When to start it again by its own policy, after a run that ended so.
+    pub(crate) fn next_start(&mut self, verdict: &Verdict) -> Option<Duration> {
+        let again = match self.restart {
+            Restart::Always => true,
+            Restart::OnFailed => !verdict.is_success,
+            _ => false,
+        };
+        again.then(|| self.backoff.next_delay(verdict.ran_for))
+    }
+
+    /// The program of the last run.
+    pub(crate) fn program(&self) -> Option<&Path> {
+        self.command
+            .as_ref()
+            .map(|command| command.program.as_path())
+    }
+
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.running.as_ref().map(|running| running.pid)
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    pub(crate) fn started_at(&self) -> Option<SystemTime> {
+        self.running.as_ref().map(|running| running.since_date)
+    }
+
+    /// The present run, or the last one.
+    pub(crate) fn run(&self, worker: &str) -> Run {
+        Run {
+            worker: worker.to_owned(),
+            number: self.number,
+        }
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        match &self.running {
+            Some(running) if running.was_told_to_end => Phase::Stopping,
+            Some(running) if running.is_ready => Phase::Started,
+            Some(_) => Phase::Starting,
+            None if self.is_waiting => Phase::Restarting,
+            None => Phase::Stopped,
+        }
+    }
+
+    fn spawn(&self, command: &Command, children: &Children) -> Result<Child, String> {
+        let (title, log) = (self.title, Arc::clone(&self.log));
+        // Lines come when this thread is free to listen: the child has its number by then.
+        let pid = Arc::new(OnceLock::new());
+        let pid_of_lines = Arc::clone(&pid);
+        let line = move |line: Line| {
+            let pid = pid_of_lines.get().copied().unwrap_or_default();
+            report::child_line(title, pid, &line);
+            log.lock().push(line);
+        };
+        let child = children
+            .spawn(command, line)
+            .map_err(|error| error.to_string())?;
+        // Set here and nowhere else.
+        let _ = pid.set(child.id());
+        Ok(child)
+    }
+}
+
+/// A run's number is never another's, not even of a worker that has the same id later.
+fn next_number() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// Whether a child ended as it should: by itself and well, or as what is asked by TERM does.
+fn is_success(ended: &Ended, was_told: bool, was_killed: bool) -> bool {
+    const TERM: i32 = 15;
+    let is_obedient = ended.signal == Some(TERM) || ended.code == Some(128 + TERM);
+    ended.is_success() || (was_told && !was_killed && is_obedient)
+}
+
+/// How long a child may take from TERM to its end, once nobody is there to give orders.
+const ALONE_MAX: Duration = Duration::from_secs(10);
+
+/// Waits for a child's end, and does what is asked meanwhile.
+async fn attend(mut child: Child, mut orders: mpsc::UnboundedReceiver<Order>) -> Ended {
+    loop {
+        let order = tokio::select! {
+            ended = child.wait() => return ended,
+            order = orders.recv() => order,
+        };
+        match order {
+            Some(Order::Terminate) => child.terminate(),
+            Some(Order::Kill) => child.kill(),
+            // Its worker was taken out.
+            None => {
+                child.terminate();
+                let ended = tokio::time::timeout(ALONE_MAX, child.wait()).await;
+                if let Ok(ended) = ended {
+                    return ended;
+                }
+                child.kill();
+                return child.wait().await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_are_judged_by_what_was_asked() {
+        let check = |code, signal, was_told, was_killed, expected| {
+            let ended = Ended { code, signal };
+            let told = (was_told, was_killed);
+            assert_eq!(
+                is_success(&ended, told.0, told.1),
+                expected,
+                "{ended} {told:?}"
+            );
+        };
+        check(Some(0), None, false, false, true);
+        check(Some(0), None, true, true, true);
+        check(Some(1), None, false, false, false);
+        check(Some(1), None, true, false, false);
+        check(Some(143), None, true, false, true);
+        check(Some(143), None, false, false, false);
+        check(None, Some(15), true, false, true);
+        check(None, Some(15), false, false, false);
+        check(None, Some(9), true, true, false);
+        check(None, Some(9), false, false, false);
+        check(None, None, true, false, false);
+    }
+}

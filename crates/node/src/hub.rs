@@ -1,0 +1,180 @@
+//! What all connections of one router share: its realms, its bounds, who is connected.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crosstie_config as model;
+use crosstie_routing::{CallTimeoutUnit, Limits, RealmConfig};
+use crosstie_transport::{ConnectionLimits, QueueBudget};
+use crosstie_wamp::codec;
+use parking_lot::{Mutex, MutexGuard, RwLock};
+
+use crate::realm::SharedRealm;
+use crate::testee::TesteeTransport;
+use crate::watch::Watch;
+
+/// A router, as its connections see it. Its threads and listeners are [`crate::Router`]'s.
+pub(crate) struct Hub {
+    /// The worker's id.
+    pub(crate) id: String,
+    /// Looked at when a session opens, never for a message.
+    realms: RwLock<HashMap<String, Arc<SharedRealm>>>,
+    realm_limits: Limits,
+    pub(crate) limits: Arc<ConnectionLimits>,
+    pub(crate) decoding: codec::Limits,
+    pub(crate) watch: Watch,
+    pub(crate) handshake_timeout: Duration,
+    pub(crate) shutdown_timeout: Duration,
+    pub(crate) connections_max: usize,
+    conversations: AtomicUsize,
+    testees: Mutex<Vec<Arc<TesteeTransport>>>,
+    number_last: AtomicU32,
+    stopping: AtomicBool,
+}
+
+impl Hub {
+    pub(crate) fn new(worker: &model::RouterWorker, limits: &model::Limits) -> Self {
+        Self {
+            id: worker.id.clone(),
+            realms: RwLock::default(),
+            realm_limits: realm_limits(limits),
+            limits: Arc::new(ConnectionLimits {
+                queue_bytes_max: limits.queue_bytes_max,
+                stall_max: limits.queue_stall_timeout,
+                budget: Arc::new(QueueBudget::new(limits.queue_bytes_total_max)),
+            }),
+            decoding: codec::Limits {
+                depth_max: limits.depth_max,
+            },
+            watch: Watch::default(),
+            handshake_timeout: limits.handshake_timeout,
+            shutdown_timeout: limits.shutdown_timeout,
+            connections_max: limits.sessions_max,
+            conversations: AtomicUsize::new(0),
+            testees: Mutex::default(),
+            number_last: AtomicU32::new(0),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// The realm of that name.
+    pub(crate) fn realm(&self, name: &str) -> Option<Arc<SharedRealm>> {
+        self.realms.read().get(name).map(Arc::clone)
+    }
+
+    /// All realms, in the order in which they were started.
+    pub(crate) fn realms(&self) -> Vec<Arc<SharedRealm>> {
+        let mut realms: Vec<_> = self.realms.read().values().map(Arc::clone).collect();
+        realms.sort_by_key(|realm| realm.number);
+        realms
+    }
+
+    /// Lets sessions into a new realm; `None` if there is one of that name.
+    pub(crate) fn add_realm(&self, realm: &model::Realm) -> Option<Arc<SharedRealm>> {
+        let mut realms = self.realms.write();
+        if realms.contains_key(&realm.name) {
+            return None;
+        }
+        let number = self.next_number();
+        let config = realm_config(realm, &self.realm_limits);
+        let added = Arc::new(SharedRealm::new(config, seed(), number));
+        realms.insert(realm.name.clone(), Arc::clone(&added));
+        Some(added)
+    }
+
+    /// Nobody finds the realm any more; whoever is in it still is.
+    pub(crate) fn remove_realm(&self, name: &str) -> Option<Arc<SharedRealm>> {
+        self.realms.write().remove(name)
+    }
+
+    /// A number that no realm or transport of this router has had.
+    pub(crate) fn next_number(&self) -> u32 {
+        self.number_last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Counts a conversation in; returns how many connections there were before.
+    pub(crate) fn count_in(&self) -> usize {
+        self.conversations.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Counts a conversation out.
+    pub(crate) fn count_out(&self) {
+        self.conversations.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Connections that a stop waits for: somebody there may have to say goodbye.
+    pub(crate) fn conversations(&self) -> usize {
+        self.conversations.load(Ordering::Relaxed)
+    }
+
+    /// All connections.
+    pub(crate) fn connections(&self) -> usize {
+        self.conversations() + self.echoes()
+    }
+
+    /// Connections of testees.
+    fn echoes(&self) -> usize {
+        self.testees().iter().map(|t| t.connections()).sum()
+    }
+
+    pub(crate) fn add_testee(&self, testee: Arc<TesteeTransport>) {
+        self.testees.lock().push(testee);
+    }
+
+    pub(crate) fn remove_testee(&self, testee: &Arc<TesteeTransport>) {
+        self.testees.lock().retain(|t| !Arc::ptr_eq(t, testee));
+    }
+
+    pub(crate) fn testees(&self) -> MutexGuard<'_, Vec<Arc<TesteeTransport>>> {
+        self.testees.lock()
+    }
+
+    /// From now on it says that it is shutting down.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+}
+
+fn realm_limits(limits: &model::Limits) -> Limits {
+    let mut realm_limits = Limits::default();
+    realm_limits.sessions_max = limits.sessions_max;
+    realm_limits.subscriptions_max = limits.subscriptions_max;
+    realm_limits.registrations_max = limits.registrations_max;
+    realm_limits.calls_max = limits.calls_pending_max;
+    realm_limits.uri_bytes_max = limits.uri_bytes_max;
+    // 0 is what a realm understands as no bound; a bound below a millisecond is one of 1.
+    let timeout_ms = limits.call_timeout_max.map(|max| max.as_millis().max(1));
+    realm_limits.call_timeout_ms_max =
+        timeout_ms.map_or(0, |ms| u64::try_from(ms).unwrap_or(u64::MAX));
+    realm_limits
+}
+
+fn realm_config(realm: &model::Realm, limits: &Limits) -> RealmConfig {
+    RealmConfig {
+        name: realm.name.clone(),
+        uri_check: realm.uri_check,
+        request_id_check: realm.request_id_check,
+        disclose_me: realm.disclose_me,
+        call_timeout_unit: match realm.call_timeout_unit {
+            model::CallTimeoutUnit::Milliseconds => CallTimeoutUnit::Milliseconds,
+            model::CallTimeoutUnit::Seconds => CallTimeoutUnit::Seconds,
+        },
+        roles: realm.roles.clone(),
+        limits: limits.clone(),
+    }
+}
+
+/// What a realm's random ids follow from. Ids need to be unlikely to meet, not to be secret, so
+/// that a system without randomness at start is served with the time instead.
+fn seed() -> u64 {
+    getrandom::u64().unwrap_or_else(|_| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.map_or(0, |since| since.as_nanos() as u64)
+    })
+}

@@ -1,0 +1,101 @@
+//! The URLs that clients reach a listener by.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use crosstie_config::{self as model, TesteeKind, TransportKind};
+use crosstie_transport::Listener;
+
+use crate::listen;
+
+fn is_secure(endpoint: &model::Endpoint) -> bool {
+    matches!(endpoint, model::Endpoint::Tcp(tcp) if tcp.tls.is_some())
+}
+
+/// The URLs that people reach an operators' listener by.
+pub(crate) fn of_pages(
+    endpoint: &model::Endpoint,
+    listener: &Listener,
+    directory: &Path,
+) -> Vec<String> {
+    let secure = if is_secure(endpoint) { "s" } else { "" };
+    let place = place(endpoint, listener, directory);
+    let url = place.map(|place| place.url(&format!("http{secure}"), "/"));
+    url.into_iter().collect()
+}
+
+/// Where a listener was bound.
+fn place(endpoint: &model::Endpoint, listener: &Listener, directory: &Path) -> Option<Place> {
+    match (
+        listen::unix_path(endpoint, directory),
+        listener.local_address(),
+    ) {
+        (Some(path), _) => Some(Place::Unix(path)),
+        (None, Ok(Some(address))) => Some(Place::Tcp(address.ip(), address.port())),
+        _ => None,
+    }
+}
+
+/// The URLs that clients reach a transport by, in the form that the client library takes.
+pub(crate) fn of_transport(
+    transport: &model::Transport,
+    listener: &Listener,
+    directory: &Path,
+) -> Vec<String> {
+    let secure = if is_secure(&transport.endpoint) {
+        "s"
+    } else {
+        ""
+    };
+    let Some(place) = place(&transport.endpoint, listener, directory) else {
+        return Vec::new();
+    };
+    let rawsocket = || place.url(&format!("rs{secure}"), "");
+    let websocket = |path: &str| place.url(&format!("ws{secure}"), path);
+    match &transport.kind {
+        TransportKind::RawSocket(_) => vec![rawsocket()],
+        TransportKind::WebSocket(options) => {
+            vec![options.url.clone().unwrap_or_else(|| websocket("/"))]
+        }
+        TransportKind::Universal {
+            rawsocket: raw,
+            websocket: by_path,
+        } => {
+            let mut urls: Vec<_> = by_path.iter().map(|(path, _)| websocket(path)).collect();
+            urls.extend(raw.as_ref().map(|_| rawsocket()));
+            urls
+        }
+        TransportKind::Testee(testee) => vec![match &testee.kind {
+            TesteeKind::WebSocket(options) => options.url.clone().unwrap_or_else(|| websocket("/")),
+            _ => place.stream_url(is_secure(&transport.endpoint)),
+        }],
+        _ => Vec::new(),
+    }
+}
+
+enum Place {
+    Tcp(IpAddr, u16),
+    Unix(PathBuf),
+}
+
+impl Place {
+    /// Of plain octets.
+    fn stream_url(&self, secure: bool) -> String {
+        match self {
+            Self::Tcp(..) if secure => self.url("tls", ""),
+            Self::Tcp(..) => self.url("tcp", ""),
+            Self::Unix(socket) => format!("unix://{}", socket.display()),
+        }
+    }
+
+    fn url(&self, scheme: &str, path: &str) -> String {
+        match self {
+            Self::Tcp(IpAddr::V6(ip), port) => format!("{scheme}://[{ip}]:{port}{path}"),
+            Self::Tcp(ip, port) => format!("{scheme}://{ip}:{port}{path}"),
+            Self::Unix(socket) if matches!(path, "" | "/") => {
+                format!("{scheme}+unix://{}", socket.display())
+            }
+            Self::Unix(socket) => format!("{scheme}+unix://{}:{path}", socket.display()),
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Routers that run, seen from their sockets: what is started, stopped and listed meanwhile.
+
+mod admin;
+mod churn;
+mod realms;
+mod rig;
+mod testees;
+mod transports;
