@@ -60,7 +60,7 @@ def pytest(*arguments: str) -> list[str]:
 def suites() -> list[Suite]:
     """Return every suite, the quickest to fail first."""
     cargo = [needs.compiler]
-    sources = ["conformance", "scripts"]
+    sources = ["conformance", "scripts", "python", "examples"]
     ruff = [str(needs.PYTHON), "-m", "ruff"]
     configured = ["--config", "conformance/pyproject.toml"]
     return [
@@ -110,9 +110,27 @@ def suites() -> list[Suite]:
                     "conformance",
                     "--ignore=conformance/test_cli.py",
                     "--ignore=conformance/test_report.py",
+                    "--ignore=conformance/test_container_host.py",
+                    "--ignore=conformance/test_container.py",
+                    "--ignore=conformance/test_wheel.py",
                 ),
             ],
             [*cargo, needs.python, needs.namespaces],
+        ),
+        Suite(
+            "containers",
+            "Python components: their host alone, and nodes that have some",
+            [
+                ["cargo", "build", "-p", "crosstie"],
+                pytest("conformance/test_container_host.py", "conformance/test_container.py"),
+            ],
+            [*cargo, needs.python],
+        ),
+        Suite(
+            "wheel",
+            "the Python package, installed where nothing else is",
+            [["cargo", "build", "-p", "crosstie"], pytest("conformance/test_wheel.py")],
+            [*cargo, needs.python],
         ),
         Suite(
             "command-line",

@@ -1,0 +1,1 @@
+"""Components that the tests have hosted; a folder to name in `pythonpath`."""

@@ -1,0 +1,844 @@
+"""The host of Python components, with the test in the controller's place."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from rig import config
+from rig.container import Container, RefusedError
+from rig.plain import Plain
+from rig.rawsocket import PING, PONG, RawSocket
+from rig.router import Router
+from rig.waiting import await_true
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory, certificate_directory: Path) -> Iterator[Router]:
+    """A router with the management realm beside the one of the components."""
+    realms = [
+        {"name": name, "roles": [config.role("anonymous"), config.role("red")]}
+        for name in ("crossbar", "realm1")
+    ]
+    red = config.universal("red", config.unix("red.sock"))
+    red["rawsocket"]["auth"] = config.static("red")
+    cbor = config.universal("cbor", config.tcp())
+    cbor["websocket"]["ws"] = {"serializers": ["cbor"]}
+    everything = [
+        config.universal("unix", config.unix()),
+        config.universal("tcp", config.tcp()),
+        config.universal("tls", config.tls(certificate_directory)),
+        red,
+        cbor,
+    ]
+    running = Router(tmp_path_factory.mktemp("hub"), config=config.node(realms, everything))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def start_container(hub: Router, tmp_path: Path) -> Iterator[Callable[..., Container]]:
+    """Start hosts; they end with the test."""
+    running: list[Container] = []
+
+    def start(*arguments: str, **more: object) -> Container:
+        started = Container(tmp_path, hub.directory / "router.sock", *arguments, **more)
+        running.append(started)
+        started.ready()
+        return started
+
+    yield start
+    for each in running:
+        each.close()
+        assert not any("Unhandled" in line.text for line in each.log), each.log
+
+
+@pytest.fixture
+def container(start_container) -> Container:
+    """A host that goes on when it has no components."""
+    return start_container("--shutdown", "manual")
+
+
+@pytest.fixture
+def over(hub: Router, certificate_directory: Path) -> Callable[[str], dict]:
+    """Name a transport that a component may take."""
+    host, port = hub.address("tcp")
+    tcp = {"type": "tcp", "host": host, "port": port}
+    unix = {"type": "unix", "path": str(hub.directory / "router.sock")}
+    websocket = {"type": "websocket", "url": f"ws://{host}:{port}/ws", "endpoint": tcp}
+    _, tls_port = hub.address("tls")
+    authority = {"ca_certificates": [str(certificate_directory / "ca.pem")]}
+    tls = {"type": "tcp", "host": "localhost", "port": tls_port, "version": 4, "tls": authority}
+    ways = {
+        "rs-tls-msgpack": {"type": "rawsocket", "endpoint": tls, "serializer": "msgpack"},
+        "ws-tls-json": {
+            **websocket,
+            "url": f"wss://localhost:{tls_port}/ws",
+            "endpoint": tls,
+            "serializers": ["json"],
+        },
+        "rs-unix-msgpack": {"type": "rawsocket", "endpoint": unix, "serializer": "msgpack"},
+        "rs-unix-cbor": {"type": "rawsocket", "endpoint": unix, "serializers": ["cbor", "json"]},
+        "rs-tcp-json": {"type": "rawsocket", "endpoint": tcp, "serializer": "json"},
+        "ws-tcp-json": {**websocket, "serializers": ["json"]},
+        "ws-tcp-msgpack": {**websocket, "serializers": ["msgpack"]},
+        "ws-tcp-cbor": {**websocket, "serializers": ["cbor"]},
+        "ws-tcp-json.batched": {**websocket, "serializers": ["json.batched"]},
+        "ws-tcp-cbor.batched": {**websocket, "serializers": ["cbor.batched", "cbor"]},
+        "ws-tcp-url": {"type": "websocket", "url": f"ws://{host}:{port}/ws"},
+        "ws-unix-json": {**websocket, "endpoint": unix, "serializers": ["json"]},
+        "ws-tcp-deflate": {
+            **websocket,
+            "serializers": ["json"],
+            "options": {"compression": {"deflate": {}}, "auto_ping_interval": 20000},
+        },
+    }
+    return lambda name: ways[name]
+
+
+@pytest.fixture
+def unix(over) -> dict:
+    """The transport of tests that do not care which."""
+    return over("rs-unix-msgpack")
+
+
+def of_class(name: str, transport: dict, **more: object) -> dict:
+    """Return the definition of a class component."""
+    return {
+        "type": "class",
+        "classname": name if "." in name or ":" in name else f"parts.{name}",
+        "realm": "realm1",
+        "transport": transport,
+        **more,
+    }
+
+
+def test_says_what_it_is(start_container):
+    container = start_container("--title", "my components")
+    said = container.says("Worker process starting")
+    assert Path(f"/proc/{container.process.pid}/comm").read_text() == "my components\n"
+    assert said.level == 6
+    assert said.text == "Worker process starting (CPython-EPollReactor) .."
+    assert container.call("get_components") == []
+    info = container.call("get_process_info")
+    assert info["pid"] == container.process.pid
+    assert info["resident"] > 1 << 20
+    assert any(each["type"] == "unix" for each in info["sockets"])
+
+
+JSON_WAYS = (
+    "rs-tcp-json",
+    "ws-tcp-json",
+    "ws-unix-json",
+    "ws-tcp-deflate",
+    "ws-tls-json",
+    "ws-tcp-json.batched",
+)
+VALUES = [
+    [],
+    [1, -1, 2**53, 0.5, "text", None, True],
+    ["ä€🎂", "\\u0000", '"', "\n"],
+    ["\x00text"],
+    [{"a": [1, {"b": []}]}, [[]]],
+    ["x" * 125, "y" * 126, "z" * 70000],
+]
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "rs-unix-msgpack",
+        "rs-unix-cbor",
+        "rs-tcp-json",
+        "ws-tcp-json",
+        "ws-tcp-msgpack",
+        "ws-tcp-cbor",
+        "ws-tcp-url",
+        "ws-unix-json",
+        "ws-tcp-deflate",
+        "rs-tls-msgpack",
+        "ws-tls-json",
+        "ws-tcp-json.batched",
+        "ws-tcp-cbor.batched",
+    ],
+)
+def test_every_way(container, over, way):
+    container.run(of_class("Echo", over(way)))
+    serializer, framing, role = container.node.call("com.hosted.way")
+    expected = {"serializers": None, "serializer": None, **over(way)}
+    named = expected["serializer"] or (expected["serializers"] or ["cbor"])[0]
+    # As Autobahn numbers them.
+    assert (serializer, framing) == (named, {"ws": 2, "rs": 3}[way[:2]])
+    assert role == "anonymous"
+    for values in VALUES:
+        if way in JSON_WAYS and "\x00text" in values:
+            # In JSON that is how octets are written.
+            continue
+        given = container.node.call("com.hosted.echo", *values, key=values)
+        assert given == {"args": values, "kwargs": {"key": values}}
+    octets = container.node.call("com.hosted.echo", b"\x00\xff")
+    assert octets["args"] == [b"\x00\xff"]
+    assert [line for line in container.log if line.level != 6] == []
+
+
+@pytest.mark.parametrize("way", ["rs-unix-msgpack", "ws-tcp-json"])
+def test_bursts_keep_their_order(container, over, way):
+    container.run(of_class("Echo", over(way)))
+    node = container.node
+    node.listen("com.hosted.event")
+    for count, size in ((1, 10), (500, 10), (300, 2000), (3, 200_000)):
+        node.call("com.hosted.burst", count, size)
+        for number in range(count):
+            assert node.await_event("com.hosted.event") == [number, "x" * size]
+
+
+@pytest.mark.parametrize("way", ["rs-unix-msgpack", "ws-tcp-json", "ws-tcp-msgpack"])
+def test_big_messages(container, over, way):
+    container.run(of_class("Echo", over(way)))
+    big = "b" * 3_000_000
+    assert container.node.call("com.hosted.echo", big)["args"] == [big]
+
+
+def test_the_preferred_serializer_is_no_demand(container, hub):
+    host, port = hub.address("cbor")
+    container.run(
+        of_class(
+            "Echo",
+            {
+                "type": "websocket",
+                "url": f"ws://{host}:{port}/ws",
+                "endpoint": {"type": "tcp", "host": host, "port": port},
+                "serializers": ["json"],
+            },
+        )
+    )
+    assert container.node.call("com.hosted.way")[0] == "cbor"
+
+
+def test_relative_paths_and_working_directory(container, hub, unix):
+    own = container.directory / "here.sock"
+    own.symlink_to(hub.directory / "router.sock")
+    transport = {**unix, "endpoint": {"type": "unix", "path": "here.sock"}}
+    container.run(of_class("Echo", transport, extra={"one": 1}))
+    places = container.node.call("com.hosted.places")
+    assert places[0] == str(container.directory)
+    assert places[1].endswith("conformance/hosted")
+    assert container.node.call("com.hosted.extra") == {
+        "one": 1,
+        "cbdir": str(container.directory),
+    }
+
+
+def test_the_role_of_its_transport(container, hub, unix):
+    red = {**unix, "endpoint": {"type": "unix", "path": str(hub.directory / "red.sock")}}
+    container.run(of_class("Echo", red))
+    assert container.node.call("com.hosted.way")[2] == "red"
+
+
+@pytest.mark.parametrize(
+    ("name", "procedure", "answer"),
+    [
+        ("Modern", "modern", "modern"),
+        ("parts:Modern", "modern", "modern"),
+        ("parts:component", "decorated", "decorated"),
+        ("parts.component", "decorated", "decorated"),
+    ],
+)
+def test_kinds_of_classes(container, unix, name, procedure, answer):
+    container.run(of_class(name, unix))
+    assert container.node.call(f"com.hosted.{procedure}") == answer
+
+
+def test_function_components(container, unix):
+    callbacks = {"join": "parts.joined", "leave": "parts.left"}
+    definition = {
+        "type": "function",
+        "realm": "realm1",
+        "transport": unix,
+        "callbacks": callbacks,
+    }
+    container.run(definition)
+    assert container.node.call("com.hosted.function") == "function"
+    assert container.says("joined by function").level == 6
+    container.call("stop_component", "component1")
+    container.says("left by function: wamp.close")
+
+
+def test_a_main_that_ends_ends_its_component(container, unix):
+    container.node.listen("com.hosted.main")
+    container.start(of_class("parts:once", unix))
+    assert container.node.await_event("com.hosted.main") == ["ran"]
+    container.event("on_component_stopped")
+    assert container.call("get_components") == []
+
+
+def test_start_stop_restart(container, unix):
+    container.run(of_class("Echo", unix))
+    (described,) = container.call("get_components")
+    assert described == container.call("get_component", "component1")
+    assert (described["id"], described["state"]) == ("component1", "ready")
+    with pytest.raises(RefusedError) as refused:
+        container.start(of_class("Echo", unix))
+    assert refused.value.uri == "crossbar.error.already_running"
+    restarted = container.call("restart_component", "component1")
+    assert restarted["started"]["id"] == "component1"
+    container.event("on_component_ready")
+    assert container.node.call("com.hosted.echo", 1)["args"] == [1]
+    assert container.call("stop_component", "component1")["id"] == "component1"
+    container.event("on_component_stopped")
+    with pytest.raises(RefusedError) as refused:
+        container.node.call("com.hosted.echo", 1)
+    assert refused.value.uri == "wamp.error.no_such_procedure"
+    for procedure in ("stop_component", "restart_component", "get_component"):
+        with pytest.raises(RefusedError) as refused:
+            container.call(procedure, "component1")
+        assert refused.value.uri == "crossbar.error.no_such_object"
+
+
+def test_restart_reads_changed_modules_when_asked_to(container, unix):
+    own = container.directory / "changing.py"
+    text = (Path(__file__).parent / "hosted/parts.py").read_text()
+    own.write_text(text)
+    container.run(of_class("changing.Version", unix))
+    assert container.node.call("com.hosted.version") == 1
+    own.write_text(text.replace("VERSION = 1", "VERSION = 22"))
+    container.call("restart_component", "component1")
+    container.event("on_component_ready")
+    assert container.node.call("com.hosted.version") == 1
+    container.call("restart_component", "component1", reload_modules=True)
+    container.event("on_component_ready")
+    assert container.node.call("com.hosted.version") == 22
+
+
+def test_an_endless_on_join_blocks_nobody(container, unix):
+    container.node.listen("com.hosted.tick")
+    container.start(of_class("Endless", unix), "endless")
+    container.start(of_class("Looping", unix), "looping")
+    container.run(of_class("Echo", unix), "echo")
+    container.node.await_event("com.hosted.tick")
+    assert container.node.call("com.hosted.endless") == "here"
+    states = {each["id"]: each["state"] for each in container.call("get_components")}
+    assert states == {"endless": "joined", "looping": "joined", "echo": "ready"}
+    assert container.terminate() == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "says"),
+    [
+        (
+            {"classname": "nowhere.Class"},
+            "class_import_failed",
+            ["'nowhere.Class'", "ModuleNotFoundError", "conformance/hosted"],
+        ),
+        (
+            {"classname": "parts.Missing"},
+            "class_import_failed",
+            ["'parts.Missing'", "AttributeError"],
+        ),
+        (
+            {"classname": "broken.Class"},
+            "class_import_failed",
+            ["RuntimeError: broken on purpose", "broken.py, line 3"],
+        ),
+        ({"classname": "parts.not_a_component"}, "class_import_failed", ["42", "ApplicationSess"]),
+        (
+            {"classname": "autobahn.asyncio.wamp.ApplicationSession"},
+            "class_import_failed",
+            ["asyncio"],
+        ),
+        (
+            {"classname": "parts.Unmakeable"},
+            "class_import_failed",
+            ["parts.Unmakeable", "RuntimeError: cannot be made"],
+        ),
+        ({"classname": "noname"}, "invalid_configuration", ["module.Name", "'noname'"]),
+        ({"classname": 7}, "invalid_configuration", ["7"]),
+        ({"type": "wamplet"}, "invalid_configuration", ["'wamplet'"]),
+        ({"realm": None}, "invalid_configuration", ["'realm'"]),
+        ({"transport": None}, "invalid_configuration", ["'transport'"]),
+        ({"transport": {"type": "web"}}, "invalid_configuration", ["'web'"]),
+        ({"transport": {"type": "websocket"}}, "invalid_configuration", ["'url'"]),
+        (
+            {"transport": {"type": "websocket", "url": "http://x"}},
+            "invalid_configuration",
+            ["its transport"],
+        ),
+        (
+            {"transport": {"type": "rawsocket", "serializer": "json"}},
+            "invalid_configuration",
+            ["'endpoint'"],
+        ),
+        (
+            {"transport": {"type": "rawsocket", "serializer": "xml", "endpoint": {}}},
+            "invalid_configuration",
+            ["'xml'", "cbor"],
+        ),
+        (
+            {"type": "function", "callbacks": {"join": "parts.nothing"}},
+            "class_import_failed",
+            ["'parts.nothing'"],
+        ),
+        (
+            {"type": "function", "callbacks": {"arrive": "parts.joined"}},
+            "invalid_configuration",
+            ["'arrive'", "join"],
+        ),
+        (
+            {"type": "function", "auth": {"magic": {}}},
+            "class_import_failed",
+            ["magic"],
+        ),
+    ],
+)
+def test_what_cannot_start_says_why(container, unix, changes, error, says):
+    with pytest.raises(RefusedError) as refused:
+        container.start({**of_class("Echo", unix), **changes})
+    assert refused.value.uri == f"crossbar.error.{error}"
+    for words in says:
+        assert words in refused.value.text
+    assert refused.value.text in container.event("on_component_failed")["reason"]
+    assert container.says("cannot start").level == 3
+    container.run(of_class("Echo", unix))
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("Raising", "onJoin: ValueError: not today"),
+        ("RaisingLate", "onJoin: ValueError: not tomorrow either"),
+        ("Beyond", "onJoin: ImportError: no 'crossbar.router'"),
+    ],
+)
+def test_raising_in_on_join(container, unix, name, says):
+    container.start(of_class(name, unix))
+    assert says in container.event("on_component_failed")["reason"]
+    assert container.says(f"Component 'component1' failed in {says.split(':')[0]}").level in (2, 3)
+    assert container.says(r'File ".*hosted/parts.py"').level in (2, 3)
+    assert container.call("get_components") == []
+
+
+def test_raising_listeners(container, unix):
+    definition = {"type": "function", "realm": "realm1", "transport": unix}
+    container.start({**definition, "callbacks": {"join": "parts.raising"}})
+    assert "no listener" in container.event("on_component_failed")["reason"]
+    container.run({**definition, "callbacks": {"leave": "parts.raising"}})
+    container.call("stop_component", "component1")
+    container.event("on_component_stopped")
+    container.says("no listener")
+
+
+def test_the_log(container, unix):
+    container.run(of_class("Echo", unix))
+    container.node.call("com.hosted.speak")
+    container.says("surrogate")
+    said = [(line.level, line.text) for line in container.log]
+    expected = [
+        (6, "by self.log"),
+        (3, "two"),
+        (3, "lines"),
+        (6, "by print"),
+        (6, "without an end!"),
+        (4, "by logging"),
+        (4, "by standard error"),
+    ]
+    at = said.index(expected[0])
+    assert said[at : at + len(expected)] == expected
+    assert not any("never seen" in text for _, text in said)
+
+
+def test_a_flood_stops_nobody(container, unix):
+    container.start(of_class("Flooding", unix))
+    container.says("flood")
+    container.run(of_class("Echo", unix), "echo")
+    assert container.node.call("com.hosted.echo", 1)["args"] == [1]
+    assert container.terminate() == 0
+
+
+def test_the_end_by_signal(start_container, unix):
+    container = start_container()
+    container.run(of_class("Echo", unix))
+    assert container.terminate() == 0
+    container.says("closed cleanly")
+    said = [line.text for line in container.log]
+    expected = [
+        "Native worker received SIGTERM - shutting down ..",
+        "Shutdown of worker requested!",
+        "Connection to node controller closed cleanly",
+    ]
+    assert [text for text in said if text in expected] == expected
+    with pytest.raises(RefusedError):
+        container.node.call("com.hosted.echo", 1)
+
+
+@pytest.mark.parametrize("name", ["Blocking", "Clinging"])
+def test_the_end_of_those_who_would_not(container, unix, name):
+    container.start(of_class(name, unix))
+    if name == "Blocking":
+        container.says("blocking now")
+    else:
+        container.event("on_component_ready")
+    assert container.terminate() == 0
+    container.says("cut off")
+
+
+def test_the_end_by_a_component(container, unix):
+    container.run(of_class("Echo", unix))
+    container.start(of_class("Stopping", unix), "stopping")
+    assert container.exit_code() == 0
+    container.says("Connection to node controller closed cleanly")
+
+
+def test_the_end_before_it_has_begun(hub, tmp_path):
+    container = Container(tmp_path, hub.directory / "router.sock")
+    # Its handler of the signal is its first act; the interpreter's own start has none.
+    await_true("it handles the signal", lambda: handles(container.process.pid, signal.SIGTERM))
+    assert container.terminate() == 0
+    container.close()
+
+
+def handles(pid: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler for a signal."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = re.search(r"SigCgt:\s*([0-9a-f]+)", status)
+    return bool(caught and int(caught[1], 16) >> (number - 1) & 1)
+
+
+def test_the_end_by_request(container):
+    assert container.call("shutdown") is None
+    assert container.exit_code() == 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "component", "code"),
+    [
+        ("last-component-stopped", "Leaving", 0),
+        ("any-component-stopped", "Leaving", 0),
+        ("any-component-failed", "Raising", 1),
+        ("any-component-stopped", "Raising", 1),
+        ("last-component-stopped", "Raising", 1),
+        ("any-component-failed", "nowhere.Class", 1),
+    ],
+)
+def test_policies(start_container, unix, policy, component, code):
+    container = start_container("--shutdown", policy)
+    if policy != "last-component-stopped":
+        container.run(of_class("Echo", unix), "other")
+    if component == "nowhere.Class":
+        with pytest.raises(RefusedError):
+            container.start(of_class(component, unix))
+    else:
+        container.start(of_class(component, unix))
+    assert container.exit_code() == code
+    container.says("shutting down.")
+
+
+def test_policies_that_do_not_fire(start_container, unix):
+    container = start_container("--shutdown", "last-component-stopped")
+    container.run(of_class("Echo", unix), "other")
+    container.start(of_class("Raising", unix))
+    container.event("on_component_failed")
+    container.call("restart_component", "other")
+    container.event("on_component_ready", "other")
+    assert container.node.call("com.hosted.echo", 1)["args"] == [1]
+    container.call("stop_component", "other")
+    assert container.exit_code() == 0
+    container.says("Container is hosting no more components: shutting down.")
+
+
+def test_the_node_is_gone(start_router, tmp_path):
+    realms = [
+        {"name": name, "roles": [config.role("anonymous")]} for name in ("crossbar", "realm1")
+    ]
+    router = start_router(config.node(realms, [config.universal("unix", config.unix())]))
+    (tmp_path / "own").mkdir()
+    container = Container(tmp_path / "own", router.directory / "router.sock")
+    container.ready()
+    router.stop()
+    assert container.exit_code() == 1
+    container.close()
+
+
+def test_no_node_at_all(tmp_path, hub):
+    container = Container(tmp_path, hub.directory / "router.sock", "--management", "unix:none.sock")
+    assert container.exit_code() == 1
+    container.says("the node is gone")
+    container.close()
+
+
+def test_connections_are_tried_again(container, start_router, unix):
+    realm = {"name": "realm1", "roles": [config.role("anonymous")]}
+    settled = config.node([realm], [config.universal("unix", config.unix("late.sock"))])
+    path = container.directory / "node0/late.sock"
+    transport = {**unix, "endpoint": {"type": "unix", "path": str(path)}}
+    container.start(of_class("Echo", transport))
+    container.says("No such file.*trying again")
+    container.start(of_class("Endless", transport), "endless")
+    router = start_router(settled)
+    container.event("on_component_ready", "component1")
+    router.stop()
+    container.says("trying again", since=len(container.log) - 1)
+    again = Router(router.directory, config=settled)
+    try:
+        container.event("on_component_ready", "component1")
+        container.says("connected again")
+    finally:
+        again.stop()
+    assert container.terminate() == 0
+
+
+def test_stopped_while_it_waits(container, unix):
+    transport = {**unix, "endpoint": {"type": "unix", "path": "none.sock"}}
+    container.start(of_class("Echo", transport))
+    container.says("trying again")
+    container.call("stop_component", "component1")
+    container.event("on_component_stopped")
+    assert container.terminate() == 0
+
+
+def test_a_realm_that_is_not_there(container, unix):
+    container.start({**of_class("Echo", unix), "realm": "nowhere"})
+    container.says("wamp.error.no_such_realm.*trying again")
+    assert container.call("get_component", "component1")["state"] in ("waiting", "connecting")
+
+
+def test_what_components_import_from_crossbar(container, unix):
+    container.run(of_class("Shimmed", unix))
+    process = container.node.call("com.hosted.process")
+    assert process["hl"] == "text"
+    stats = process["stats"]
+    assert stats["pid"] == container.process.pid
+    for field in ("user", "system", "mem_percent", "voluntary", "time", "resident", "virtual"):
+        assert stats[field] >= 0, field
+    assert stats["status"] in ("running", "sleeping")
+    assert process["info"]["threads"] >= 1
+
+
+def test_what_the_worker_was_given(start_container, unix):
+    container = start_container("--extra", json.dumps({"a": 1}))
+    container.run(of_class("asking:make", unix))
+    assert container.node.call("com.hosted.shared") == {"a": 1}
+
+
+class Router16:
+    """A RawSocket router by hand: for frames that a real one would not send."""
+
+    def __init__(self, path: Path):
+        self.listening = socket.socket(socket.AF_UNIX)
+        self.listening.bind(str(path))
+        self.listening.listen()
+
+    def accept(self) -> RawSocket:
+        """Take the component's connection, and its HELLO."""
+        peer = RawSocket(self.listening.accept()[0])
+        peer.serializer = "msgpack"
+        assert peer.receive(4) == bytes([0x7F, 0xF2, 0, 0])
+        peer.send(bytes([0x7F, 0xF2, 0, 0]))
+        assert peer.hear(1)[1] == "realm1"
+        return peer
+
+
+@pytest.fixture
+def router_by_hand(container, unix) -> Iterator[RawSocket]:
+    """A component's connection, seen from the router's side."""
+    own = Router16(container.directory / "hand.sock")
+    endpoint = {"type": "unix", "path": "hand.sock"}
+    container.start(of_class("Modern", {**unix, "endpoint": endpoint}))
+    with own.accept() as peer:
+        yield peer
+    own.listening.close()
+
+
+def test_rawsocket_pings_and_pieces(container, router_by_hand):
+    peer = router_by_hand
+    peer.send_frame(b"hello", PING)
+    assert peer.receive_frame() == (PONG, b"hello")
+    peer.send_frame(b"unasked for", PONG)
+    welcome = b"\x93\x02\x07\x81\xa5roles\x82\xa6broker\x80\xa6dealer\x80"
+    frame = struct.pack("!I", len(welcome)) + welcome
+    for octet in struct.pack("!I", PING << 24 | 2) + b"ab" + frame:
+        peer.send(bytes([octet]))
+    assert peer.receive_frame() == (PONG, b"ab")
+    assert peer.hear(64)[3] == "com.hosted.modern"
+    peer.send_frame(b"p" * 300_000, PING)
+    assert peer.receive_frame() == (PONG, b"p" * 300_000)
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [b"\x07\0\0\0", b"\xff\0\0\1x", b"\0\0\0\1\xc1", b"\0\0\0\2\x91\x00", b"\0\0\0\1\x07"],
+)
+def test_rawsocket_nonsense_ends_the_connection(container, router_by_hand, octets):
+    router_by_hand.send(octets)
+    router_by_hand.receive_all()
+    container.says("it sent")
+    container.says("trying again")
+
+
+class WebSocketByHand(Plain):
+    """The router's end of a WebSocket, octet by octet."""
+
+    def accept(self) -> WebSocketByHand:
+        """Take the handshake, and the component's HELLO."""
+        request = self.receive_until(b"\r\n\r\n").decode()
+        key = re.search(r"(?i)sec-websocket-key: (\S+)", request)[1]
+        guid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        accept = base64.b64encode(hashlib.sha1((key + guid).encode()).digest()).decode()
+        self.send(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Accept: {accept}\r\n"
+            "Sec-WebSocket-Protocol: wamp.2.json\r\n\r\n".encode()
+        )
+        assert json.loads(self.frame()[1])[:2] == [1, "realm1"]
+        return self
+
+    def frame(self) -> tuple[int, bytes]:
+        """Return the next frame's first octet and content; it must be masked."""
+        first, second = self.receive(2)
+        assert second & 0x80
+        length = second & 0x7F
+        if length == 126:
+            length = int.from_bytes(self.receive(2), "big")
+        elif length == 127:
+            length = int.from_bytes(self.receive(8), "big")
+        mask = self.receive(4)
+        masked = self.receive(length)
+        return first, bytes(octet ^ mask[at % 4] for at, octet in enumerate(masked))
+
+
+def of_frame(first: int, payload: bytes) -> bytes:
+    """Return a server's frame."""
+    length = len(payload)
+    if length <= 125:
+        return bytes((first, length)) + payload
+    if length <= 0xFFFF:
+        return bytes((first, 126)) + length.to_bytes(2, "big") + payload
+    return bytes((first, 127)) + length.to_bytes(8, "big") + payload
+
+
+WELCOME = json.dumps([2, 7, {"roles": {"broker": {}, "dealer": {}}, "ä": "x" * 200}]).encode()
+WELCOME_AS_UTF8 = WELCOME.replace(b"\\u00e4", "ä".encode())
+
+
+@pytest.fixture
+def websocket_by_hand(container) -> Iterator[WebSocketByHand]:
+    """A component's WebSocket, seen from the router's side."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        host, port = listening.getsockname()
+        transport = {
+            "type": "websocket",
+            "url": f"ws://{host}:{port}/ws",
+            "serializers": ["json"],
+            "options": {"max_message_size": 100_000, "fail_by_drop": False},
+        }
+        container.start(of_class("Modern", transport))
+        with WebSocketByHand(listening.accept()[0]) as peer:
+            yield peer.accept()
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        of_frame(0x81, WELCOME),
+        of_frame(0x81, WELCOME_AS_UTF8),
+        of_frame(0x01, WELCOME_AS_UTF8[:50]) + of_frame(0x80, WELCOME_AS_UTF8[50:]),
+        b"".join(
+            [
+                of_frame(0x89, b"one"),
+                of_frame(0x01, b""),
+                of_frame(0x8A, b"unasked for"),
+                *(of_frame(0x00, WELCOME_AS_UTF8[at : at + 7]) for at in range(0, 500, 7)),
+                of_frame(0x89, b"two"),
+                of_frame(0x80, b""),
+            ]
+        ),
+    ],
+    ids=["whole", "beyond-ascii", "two-fragments", "many-fragments-and-pings"],
+)
+@pytest.mark.parametrize("piece", [1, 3, 1000])
+def test_websocket_frames(container, websocket_by_hand, octets, piece):
+    peer = websocket_by_hand
+    for at in range(0, len(octets), piece):
+        peer.send(octets[at : at + piece])
+    if octets[0] == 0x89:
+        assert peer.frame() == (0x8A, b"one")
+        assert peer.frame() == (0x8A, b"two")
+    first, register = peer.frame()
+    assert first == 0x81
+    assert json.loads(register)[3] == "com.hosted.modern"
+    registered = json.dumps([65, json.loads(register)[1], 9]).encode()
+    invocation = json.dumps([68, 1, 9, {}]).encode()
+    last = json.dumps([68, 2, 9, {}]).encode()
+    # Several messages in one read, and a control frame and a piece of a message after them.
+    peer.send(
+        of_frame(0x81, registered)
+        + of_frame(0x81, invocation)
+        + of_frame(0x89, b"between")
+        + of_frame(0x81, last)[:-3]
+    )
+    assert json.loads(peer.frame()[1]) == [70, 1, {}, ["modern"]]
+    assert peer.frame() == (0x8A, b"between")
+    peer.send(of_frame(0x81, last)[-3:])
+    assert json.loads(peer.frame()[1]) == [70, 2, {}, ["modern"]]
+
+
+@pytest.mark.parametrize(
+    ("octets", "code"),
+    [
+        (of_frame(0x81, b"\xff\xfe"), 1007),
+        (of_frame(0x81, WELCOME_AS_UTF8[:-3] + b"\xc3"), 1007),
+        (of_frame(0x81, b"[2"), 1002),
+        (of_frame(0x81, b"{}"), 1002),
+        (of_frame(0x82, WELCOME), 1002),
+        (of_frame(0xC1, WELCOME), 1002),
+        (of_frame(0x80, WELCOME), 1002),
+        (of_frame(0x83, WELCOME), 1002),
+        (bytes((0x81, 0x82, 1, 2, 3, 4, 0, 0)), 1002),
+        (bytes((0x81, 126, 0, 5)) + b"12345", 1002),
+        (of_frame(0x81, b"[" + b" " * 100_000 + b"]"), 1009),
+        (of_frame(0x88, (1001).to_bytes(2, "big")), 1000),
+    ],
+)
+def test_websocket_nonsense_ends_the_connection(container, websocket_by_hand, octets, code):
+    websocket_by_hand.send(octets)
+    first, reason = websocket_by_hand.frame()
+    assert first == 0x88
+    assert int.from_bytes(reason[:2], "big") == code
+    websocket_by_hand.close()
+    container.says("trying again")
+
+
+def test_many_at_once(start_container, unix):
+    container = start_container()
+    for number in range(20):
+        extra = {"prefix": f"com.hosted{number}"}
+        container.start(of_class("Echo", unix, extra=extra), f"component{number}")
+    for number in range(20):
+        container.event("on_component_ready", f"component{number}")
+    for number in range(20):
+        assert container.node.call(f"com.hosted{number}.echo", number)["args"] == [number]
+    assert container.terminate() == 0
+
+
+def test_without_autobahn(tmp_path):
+    root = Path(__file__).parents[1]
+    done = subprocess.run(
+        [
+            *["python3", "-S", "-m", "crosstie.container", "--worker", "w"],
+            *["--management", "unix:x", "--directory", str(tmp_path)],
+        ],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(root / "python")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("<3>Autobahn|Python cannot be imported by ")

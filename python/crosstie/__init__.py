@@ -1,0 +1,1 @@
+"""Crosstie: the `crosstie` program as a Python package, and the host of its Python components."""

@@ -1,0 +1,36 @@
+"""What a session may still say once it has said goodbye: nothing.
+
+Autobahn goes on sending what a component asks for until the router's answer is there, and a router
+takes that for a violation of the protocol. WAMP, section "Session Closing".
+"""
+
+from __future__ import annotations
+
+from autobahn.wamp.exception import TransportLost
+from autobahn.wamp.message import Error, EventReceived, Goodbye, Hello, Yield
+
+# Nobody waits for these of one who has left; whoever makes a request is told.
+ANSWERS = (Yield, Error, EventReceived)
+
+
+class Farewell:
+    """Watches what one connection's session sends."""
+
+    __slots__ = ("_is_said",)
+
+    def __init__(self):
+        self._is_said = False
+
+    def allows(self, message) -> bool:
+        """Whether the message may be sent; TransportLost for a request that may not."""
+        kind = type(message)
+        if kind is Goodbye:
+            self._is_said = True
+        elif self._is_said:
+            if kind in ANSWERS:
+                return False
+            if kind is not Hello:
+                raise TransportLost()
+            # Joined again, on the same connection.
+            self._is_said = False
+        return True

@@ -1,0 +1,363 @@
+"""The host: a session in the node's management realm that starts and stops components.
+
+Inputs: its procedures, a signal, the components' ends. Outputs: events, log lines, and at last an
+exit code. Procedures and events are `crossbar.worker.<id>.…`, named as Crossbar.io's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import platform
+import sys
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import txaio
+from autobahn.twisted.wamp import ApplicationSession
+from autobahn.wamp.exception import ApplicationError
+from autobahn.wamp.types import ComponentConfig, PublishOptions
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.error import ReactorNotRunning
+
+from crosstie.container.component import Component, Listener, cancel
+from crosstie.container.loading import LoadError, Modules, load
+from crosstie.container.processinfo import ProcessInfo
+from crosstie.container.transport import way
+
+REALM = "crossbar"
+# What a worker does when its components end.
+MANUAL = "manual"
+LAST_STOPPED = "last-component-stopped"
+ANY_STOPPED = "any-component-stopped"
+ANY_FAILED = "any-component-failed"
+POLICIES = (MANUAL, LAST_STOPPED, ANY_STOPPED, ANY_FAILED)
+# Beyond this the process ends, whatever its components are still doing.
+SHUTDOWN_MOST_S = 4.5
+# Garbage is looked for so rarely because what a component keeps from call to call is little, and
+# each look at all of it stops everything; what was made by starting up is not looked at again.
+COLLECT_AFTER_OBJECTS = (50_000, 20, 20)
+
+
+@dataclass
+class Options:
+    """What the controller said when it started this process."""
+
+    worker: str
+    directory: Path
+    shutdown: str
+
+
+class Host:
+    """The components of this process, and what becomes of it."""
+
+    log = txaio.make_logger()
+
+    def __init__(self, options: Options, reactor):
+        self.exit_code = 0
+        self._options = options
+        self._reactor = reactor
+        self._components: dict[str, Component] = {}
+        self._restarting: set[str] = set()
+        # Those that have joined once.
+        self._settled: set[str] = set()
+        self._modules = Modules()
+        self._process = ProcessInfo()
+        self._management: ApplicationSession | None = None
+        self._is_shutting_down = False
+        self._done = Deferred()
+
+    # What the controller calls.
+
+    def start_component(self, name: str, definition: dict) -> dict:
+        """Load a component and begin to connect it."""
+        if self._is_shutting_down:
+            raise ApplicationError("crossbar.error.invalid_state", "the worker is shutting down")
+        if name in self._components:
+            raise ApplicationError(
+                "crossbar.error.already_running",
+                f"component '{name}' is already running in worker '{self._options.worker}'",
+            )
+        self._publish("on_component_starting", {"id": name})
+        try:
+            component = self._new_component(name, definition)
+        except ApplicationError as error:
+            reason = str(error.args[0])
+            self.log.error("Component '{name}' cannot start: {reason}", name=name, reason=reason)
+            self._publish("on_component_failed", {"id": name, "reason": reason})
+            self._apply_policy(name, reason, is_last=False)
+            raise
+        self._components[name] = component
+        component.start()
+        started = {"id": name, "started": now()}
+        self._publish("on_component_started", started)
+        return started
+
+    async def stop_component(self, name: str) -> dict:
+        """Let a component leave."""
+        component = self._find(name)
+        await component.stop()
+        return {"id": name, "stopped": now()}
+
+    async def restart_component(self, name: str, reload_modules: bool = False) -> dict:
+        """Stop a component and start it again; with `reload_modules` its files are read anew."""
+        component = self._find(name)
+        self._restarting.add(name)
+        try:
+            stopped = await self.stop_component(name)
+        finally:
+            self._restarting.discard(name)
+        if reload_modules:
+            self._modules.forget()
+        return {
+            "id": name,
+            "stopped": stopped,
+            "started": self.start_component(name, component.definition),
+        }
+
+    def get_component(self, name: str) -> dict:
+        """Describe one component."""
+        return self._find(name).describe()
+
+    def get_components(self) -> list[dict]:
+        """Describe all components, in the order of their start."""
+        return [component.describe() for component in self._components.values()]
+
+    def get_process_info(self) -> dict:
+        """Describe the process."""
+        return {**self._process.get_stats(), **self._process.get_info()}
+
+    def request_shutdown(self) -> None:
+        """End orderly, once the one who asks has the answer."""
+        self._reactor.callLater(0, self.shutdown)
+
+    # What happens to the process.
+
+    def attach(self, session: ApplicationSession) -> None:
+        """Take the session in the management realm."""
+        self._management = session
+
+    def handle_management_lost(self) -> None:
+        """The node is gone: nobody is there to be told, or to be served."""
+        self._management = None
+        if not self._is_shutting_down:
+            self.log.error("Connection to node controller lost: the node is gone")
+            self._exit(1)
+
+    def handle_signal(self) -> None:
+        """Take a signal to end, which comes at any time; a component may be blocking the thread."""
+        end_in_time(0)
+        self._reactor.callFromThread(self._terminate)
+
+    def _terminate(self) -> None:
+        if self._is_shutting_down:
+            return
+        self.log.info("Native worker received SIGTERM - shutting down ..")
+        self.shutdown()
+
+    def shutdown(self, exit_code: int = 0) -> Deferred:
+        """Let all components leave, then the management realm; then end the process."""
+        if self._is_shutting_down:
+            return self._done
+        self._is_shutting_down = True
+        self.exit_code = exit_code
+        self.log.info("Shutdown of worker requested!")
+        end_in_time(exit_code)
+        self._publish("on_shutdown_requested", {"id": self._options.worker})
+        leaving = [component.stop() for component in list(self._components.values())]
+        DeferredList(leaving).addCallback(lambda _: self._leave_node())
+        return self._done
+
+    def _leave_node(self):
+        session = self._management
+        if session is None or not session.is_attached():
+            self._exit(self.exit_code)
+            return
+        closed = session.leave()
+        impatient = self._reactor.callLater(1, self._exit, self.exit_code)
+        closed.addCallback(lambda _: cancel(impatient))
+        closed.addCallback(lambda _: self.log.info("Connection to node controller closed cleanly"))
+        closed.addCallback(lambda _: self._exit(self.exit_code))
+
+    def _exit(self, code: int):
+        self._is_shutting_down = True
+        self.exit_code = code
+        if not self._done.called:
+            self._done.callback(None)
+        # A component may have stopped it.
+        with contextlib.suppress(ReactorNotRunning):
+            self._reactor.stop()
+
+    # What components do.
+
+    def _new_component(self, name: str, definition: dict) -> Component:
+        if not isinstance(definition, dict):
+            raise invalid(name, "a component's definition is an object")
+        realm = definition.get("realm")
+        if not isinstance(realm, str):
+            raise invalid(name, "a component has a 'realm', which is a string")
+        extra = definition.get("extra", {})
+        if isinstance(extra, dict):
+            # As Crossbar.io has it.
+            extra = {**extra, "cbdir": str(self._options.directory)}
+        try:
+            found = way(definition.get("transport"), self._options.directory, self._reactor)
+        except (ValueError, KeyError, TypeError, AttributeError, AssertionError, OSError) as error:
+            missing = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise invalid(name, f"its transport: {missing}") from error
+        try:
+            loaded = load(definition)
+        except LoadError as error:
+            raise ApplicationError(error.error, f"component '{name}': {error}") from error
+        config = ComponentConfig(realm=realm, extra=extra)
+        listener = Listener(self._handle_joined, self._handle_ready, self._handle_ended)
+        try:
+            return Component(name, definition, loaded, found, config, listener, self._reactor)
+        except Exception as error:
+            raise ApplicationError(
+                "crossbar.error.class_import_failed",
+                f"component '{name}': making '{definition.get('classname', 'its session')}' raised"
+                f" {type(error).__name__}: {error}",
+            ) from error
+
+    def _find(self, name: str) -> Component:
+        if name not in self._components:
+            raise ApplicationError(
+                "crossbar.error.no_such_object",
+                f"no component '{name}' in worker '{self._options.worker}'",
+            )
+        return self._components[name]
+
+    def _handle_joined(self, component: Component):
+        self.log.debug("Component '{name}' joined", name=component.name)
+        if component.name not in self._settled:
+            self._settled.add(component.name)
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(*COLLECT_AFTER_OBJECTS)
+
+    def _handle_ready(self, component: Component):
+        self._publish("on_component_ready", {"id": component.name, "ready": now()})
+
+    def _handle_ended(self, component: Component, reason: str | None):
+        name = component.name
+        self._components.pop(name, None)
+        if reason is None:
+            self.log.info("Component '{name}' stopped", name=name)
+            self._publish("on_component_stopped", {"id": name, "stopped": now()})
+        else:
+            self._publish("on_component_failed", {"id": name, "reason": reason})
+        if name not in self._restarting:
+            self._apply_policy(name, reason, is_last=not self._components)
+
+    def _apply_policy(self, name: str, reason: str | None, is_last: bool):
+        """End the process if its policy says so now that a component has ended or failed."""
+        if self._is_shutting_down:
+            return
+        policy = self._options.shutdown
+        if is_last and policy == LAST_STOPPED:
+            self.log.info("Container is hosting no more components: shutting down.")
+        elif reason is not None and policy in (ANY_FAILED, ANY_STOPPED):
+            self.log.info("Component '{name}' failed: shutting down.", name=name)
+        elif policy == ANY_STOPPED:
+            self.log.info("Component '{name}' stopped: shutting down.", name=name)
+        else:
+            return
+        code = 0 if reason is None else 1
+        # Not from within what a component calls, nor before the controller has its answer.
+        self._reactor.callLater(0, self.shutdown, code)
+
+    def _publish(self, event: str, details: dict):
+        session = self._management
+        if session is not None and session.is_attached():
+            session.publish(f"crossbar.worker.{self._options.worker}.{event}", details)
+
+
+class Management(ApplicationSession):
+    """The host's session in the management realm."""
+
+    def __init__(self, host: Host, options: Options):
+        super().__init__(ComponentConfig(realm=REALM))
+        self._host = host
+        self._options = options
+
+    async def onJoin(self, details):
+        """Offer the procedures, then say that the worker is ready."""
+        host, prefix = self._host, f"crossbar.worker.{self._options.worker}"
+        procedures = {
+            "start_component": host.start_component,
+            "stop_component": host.stop_component,
+            "restart_component": host.restart_component,
+            "get_component": host.get_component,
+            "get_components": host.get_components,
+            "get_process_info": host.get_process_info,
+            "shutdown": host.request_shutdown,
+        }
+        for name, function in procedures.items():
+            await self.register(function, f"{prefix}.{name}")
+        host.attach(self)
+        ready = {
+            "id": self._options.worker,
+            "pid": os.getpid(),
+            "python": platform.python_version(),
+            "implementation": platform.python_implementation(),
+            "reactor": reactor_name(self._host._reactor),
+            "version": package_version(),
+        }
+        await self.publish(
+            f"{prefix}.on_worker_ready", ready, options=PublishOptions(acknowledge=True)
+        )
+
+    def onLeave(self, details):
+        """Close the connection."""
+        self.disconnect()
+
+    def onUserError(self, fail, msg):
+        """Refusals are answers, and were logged where they were decided."""
+        if not isinstance(fail.value, ApplicationError):
+            super().onUserError(fail, msg)
+
+
+def reactor_name(reactor) -> str:
+    """Return the reactor's name, such as EPollReactor."""
+    return type(reactor).__name__
+
+
+def package_version() -> str | None:
+    """Return the version of this package, or None where it runs uninstalled."""
+    try:
+        return version("crosstie")
+    except PackageNotFoundError:
+        return None
+
+
+def invalid(name: str, text: str) -> ApplicationError:
+    """Return the error of a definition that says something wrong."""
+    return ApplicationError("crossbar.error.invalid_configuration", f"component '{name}': {text}")
+
+
+def now() -> str:
+    """Return the time as Crossbar.io writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+_ENDING = threading.Event()
+
+
+def end_in_time(exit_code: int) -> None:
+    """End the process from another thread if this one does not in time, for a component's sake."""
+    if _ENDING.is_set():
+        return
+    _ENDING.set()
+
+    def end():
+        print("A component does not let the worker end: cut off", file=sys.stderr)
+        os._exit(exit_code)
+
+    timer = threading.Timer(SHUTDOWN_MOST_S, end)
+    timer.daemon = True
+    timer.start()
