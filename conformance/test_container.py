@@ -230,6 +230,17 @@ def test_the_last_component_ends_the_node(start_node):
         started.says(text)
 
 
+@pytest.mark.parametrize("second", [None, "Leaving"])
+def test_the_last_component_that_cannot_start_ends_the_node(start_node, second):
+    components = [component("x", classname="nowhere.Class")]
+    components += [component(second)] if second else []
+    worker = container(*components, options={"shutdown": "shutdown-on-last-component-stopped"})
+    started = start_node(node(worker, shutdown="shutdown_on_worker_exit"))
+    assert started.exit_code() != 0
+    started.says("Container is hosting no more components: shutting down.")
+    started.says("Node worker worker2 ended with error: exit code 1")
+
+
 def free_port() -> int:
     """Return a port that nobody listens at."""
     with socket.socket() as probe:
@@ -283,6 +294,7 @@ def test_the_example(start_node, tmp_path):
         r"Native worker received SIGTERM - shutting down \.\.",
         "Shutdown of worker requested!",
         "Connection to node controller closed cleanly",
+        r"Container is hosting no more components: shutting down\.",
     ):
         assert sum(bool(re.search(pattern, line.text)) for line in started.log) >= 2, pattern
     wrong = [line for line in started.log if re.search("WARN|rror|Traceback", line.text)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -11,6 +12,7 @@ import signal
 import socket
 import struct
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,7 +22,11 @@ from rig.container import Container, RefusedError
 from rig.plain import Plain
 from rig.rawsocket import PING, PONG, RawSocket
 from rig.router import Router
+from rig.session import CALL, ERROR
 from rig.waiting import await_true
+
+# No longer message goes over the transport `narrow`.
+BOUND = 65_536
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +40,16 @@ def hub(tmp_path_factory, certificate_directory: Path) -> Iterator[Router]:
     red["rawsocket"]["auth"] = config.static("red")
     cbor = config.universal("cbor", config.tcp())
     cbor["websocket"]["ws"] = {"serializers": ["cbor"]}
+    narrow = config.universal("narrow", config.unix("narrow.sock"))
+    bounded = {"options": {"max_message_size": BOUND}}
+    narrow |= {"rawsocket": bounded, "websocket": {"ws": bounded}}
     everything = [
         config.universal("unix", config.unix()),
         config.universal("tcp", config.tcp()),
         config.universal("tls", config.tls(certificate_directory)),
         red,
         cbor,
+        narrow,
     ]
     running = Router(tmp_path_factory.mktemp("hub"), config=config.node(realms, everything))
     yield running
@@ -209,6 +219,43 @@ def test_big_messages(container, over, way):
     assert container.node.call("com.hosted.echo", big)["args"] == [big]
 
 
+@pytest.mark.parametrize("way", ["rs-unix-msgpack", "ws-tcp-json", "ws-tcp-deflate"])
+def test_too_long_messages_are_told(container, hub, over, way):
+    transport = over(way)
+    if way == "rs-unix-msgpack":
+        transport["endpoint"] = {"type": "unix", "path": str(hub.directory / "narrow.sock")}
+    else:
+        transport["options"] = {**transport.get("options", {}), "max_message_size": BOUND}
+    container.run(of_class("TooLong", transport))
+    for what in ("result", "error"):
+        with pytest.raises(RefusedError) as refused:
+            container.node.call("com.hosted.long", what, BOUND + 1)
+        assert refused.value.uri == "wamp.error.payload_size_exceeded", what
+        assert len(refused.value.text) < 500
+    container.node.ask(CALL, {"receive_progress": True}, "com.hosted.long", ["progress", BOUND + 1])
+    assert "(YIELD)" in container.node.hear(ERROR)[5][0]
+    for what in ("publish", "call"):
+        told = container.node.call("com.hosted.long", what, BOUND + 1)
+        assert re.search(rf"a message of \d+ octets \({what.upper()}\)", told)
+    container.says(r"Not sent to .* \(CALL\)")
+    warnings = [line for line in container.log if line.text.startswith("Not sent to ")]
+    assert [line.level for line in warnings] == [4] * 5
+    assert "YIELD" in warnings[0].text
+    # The connection goes on, what is compressed too.
+    assert container.node.call("com.hosted.long", "result", 1000) == "x" * 1000
+
+
+def test_why_the_router_aborts(container, hub, over):
+    transport = over("ws-unix-json")
+    transport["endpoint"] = {"type": "unix", "path": str(hub.directory / "narrow.sock")}
+    container.run(of_class("TooLong", transport))
+    with pytest.raises(RefusedError):
+        container.node.call("com.hosted.long", "publish", BOUND + 1)
+    container.says(rf"connection ended: wamp\.error\.\w+: .*{BOUND}.*; trying again")
+    container.event("on_component_ready")
+    assert not any("cannot be handled" in line.text for line in container.log)
+
+
 def test_the_preferred_serializer_is_no_demand(container, hub):
     host, port = hub.address("cbor")
     container.run(
@@ -291,8 +338,11 @@ def test_start_stop_restart(container, unix):
         container.start(of_class("Echo", unix))
     assert refused.value.uri == "crossbar.error.already_running"
     restarted = container.call("restart_component", "component1")
-    assert restarted["started"]["id"] == "component1"
     container.event("on_component_ready")
+    assert set(restarted) == {"id", "stopped", "started"}
+    assert described["started"] <= restarted["stopped"] <= restarted["started"]
+    (described,) = container.call("get_components")
+    assert described["started"] == restarted["started"]
     assert container.node.call("com.hosted.echo", 1)["args"] == [1]
     assert container.call("stop_component", "component1")["id"] == "component1"
     container.event("on_component_stopped")
@@ -361,6 +411,11 @@ def test_an_endless_on_join_blocks_nobody(container, unix):
             "class_import_failed",
             ["parts.Unmakeable", "RuntimeError: cannot be made"],
         ),
+        (
+            {"classname": "elsewhere.Elsewhere"},
+            "class_import_failed",
+            ["for asyncio", "on Twisted", "elsewhere.py, line 3"],
+        ),
         ({"classname": "noname"}, "invalid_configuration", ["module.Name", "'noname'"]),
         ({"classname": 7}, "invalid_configuration", ["7"]),
         ({"type": "wamplet"}, "invalid_configuration", ["'wamplet'"]),
@@ -398,17 +453,71 @@ def test_an_endless_on_join_blocks_nobody(container, unix):
             "class_import_failed",
             ["magic"],
         ),
+        (
+            {"extraa": 1, "transport": {"type": "rawsocket", "endpont": {}}},
+            "invalid_configuration",
+            [
+                "no key 'extraa' in a class component (did you mean 'extra'?); there are type,",
+                "no key 'endpont' in its rawsocket transport (did you mean 'endpoint'?)",
+            ],
+        ),
+        (
+            {"type": "function", "main": "parts.main"},
+            "invalid_configuration",
+            ["no key 'main' in a function component; there are", "callbacks"],
+        ),
+        (
+            {"transport": {"type": "rawsocket", "options": {"max_size": 1}}},
+            "invalid_configuration",
+            ["'max_size'", "max_message_size"],
+        ),
+        (
+            {
+                "transport": {
+                    "type": "websocket",
+                    "endpoint": {"type": "tcp", "hots": "localhost", "tls": {"hostnam": "x"}},
+                    "options": {"compression": {"deflate": {"level": 3}, "brotli": {}}},
+                }
+            },
+            "invalid_configuration",
+            ["'hots'", "'hostnam'", "'level'", "'brotli'", "did you mean 'host'"],
+        ),
     ],
 )
 def test_what_cannot_start_says_why(container, unix, changes, error, says):
+    definition = {**of_class("Echo", unix), **changes}
+    if definition["type"] == "function":
+        del definition["classname"]
     with pytest.raises(RefusedError) as refused:
-        container.start({**of_class("Echo", unix), **changes})
+        container.start(definition)
     assert refused.value.uri == f"crossbar.error.{error}"
     for words in says:
         assert words in refused.value.text
     assert refused.value.text in container.event("on_component_failed")["reason"]
     assert container.says("cannot start").level == 3
     container.run(of_class("Echo", unix))
+
+
+@pytest.mark.parametrize(
+    ("procedure", "args", "kwargs", "says"),
+    [
+        ("stop_component", [], {}, "missing a required argument: 'component_id'"),
+        ("get_component", [["a"]], {}, "'component_id' is a string, not a list"),
+        ("restart_component", ["a", 1], {}, "'reload_modules' is a boolean, not an integer"),
+        ("start_component", ["a"], {}, "the arguments are component_id, definition"),
+        ("start_component", ["a", "b"], {}, "'definition' is an object, not a string"),
+        ("get_components", [1], {}, "the arguments are none"),
+        ("restart_component", ["a"], {"now": True}, "component_id, [reload_modules]"),
+    ],
+)
+def test_wrong_arguments_are_the_callers(container, procedure, args, kwargs, says):
+    with pytest.raises(RefusedError) as refused:
+        container.call(procedure, *args, **kwargs)
+    assert refused.value.uri == "wamp.error.invalid_argument"
+    assert says in refused.value.text
+    assert container.terminate() == 0
+    container.says("closed cleanly")
+    assert not any(line.level < 6 for line in container.log)
 
 
 @pytest.mark.parametrize(
@@ -425,6 +534,8 @@ def test_raising_in_on_join(container, unix, name, says):
     assert container.says(f"Component 'component1' failed in {says.split(':')[0]}").level in (2, 3)
     assert container.says(r'File ".*hosted/parts.py"').level in (2, 3)
     assert container.call("get_components") == []
+    # It said goodbye.
+    assert not any("session closed with reason" in line.text for line in container.log)
 
 
 def test_raising_listeners(container, unix):
@@ -527,6 +638,7 @@ def test_the_end_by_request(container):
         ("any-component-stopped", "Raising", 1),
         ("last-component-stopped", "Raising", 1),
         ("any-component-failed", "nowhere.Class", 1),
+        ("last-component-stopped", "nowhere.Class", 1),
     ],
 )
 def test_policies(start_container, unix, policy, component, code):
@@ -542,6 +654,23 @@ def test_policies(start_container, unix, policy, component, code):
     container.says("shutting down.")
 
 
+@pytest.mark.parametrize("first", ["nowhere.Class", "Leaving", "Raising"])
+def test_the_first_that_ends_is_not_the_last(start_container, unix, first):
+    container = start_container("--shutdown", "last-component-stopped")
+    if first == "nowhere.Class":
+        with pytest.raises(RefusedError):
+            container.start(of_class(first, unix), "first")
+    else:
+        container.start(of_class(first, unix), "first")
+        container.event(f"on_component_{'stopped' if first == 'Leaving' else 'failed'}")
+    # The controller asks for the next as soon as it has its answer.
+    container.run(of_class("Echo", unix))
+    assert container.node.call("com.hosted.echo", 1)["args"] == [1]
+    container.call("stop_component", "component1")
+    assert container.exit_code() == (0 if first == "Leaving" else 1)
+    container.says("Container is hosting no more components: shutting down.")
+
+
 def test_policies_that_do_not_fire(start_container, unix):
     container = start_container("--shutdown", "last-component-stopped")
     container.run(of_class("Echo", unix), "other")
@@ -551,7 +680,8 @@ def test_policies_that_do_not_fire(start_container, unix):
     container.event("on_component_ready", "other")
     assert container.node.call("com.hosted.echo", 1)["args"] == [1]
     container.call("stop_component", "other")
-    assert container.exit_code() == 0
+    # One of them failed.
+    assert container.exit_code() == 1
     container.says("Container is hosting no more components: shutting down.")
 
 
@@ -565,6 +695,24 @@ def test_the_node_is_gone(start_router, tmp_path):
     container.ready()
     router.stop()
     assert container.exit_code() == 1
+    container.close()
+
+
+def test_a_node_that_does_not_answer(start_router, tmp_path):
+    realms = [
+        {"name": name, "roles": [config.role("anonymous")]} for name in ("crossbar", "realm1")
+    ]
+    router = start_router(config.node(realms, [config.universal("unix", config.unix())]))
+    (tmp_path / "own").mkdir()
+    container = Container(tmp_path / "own", router.directory / "router.sock")
+    container.ready()
+    router.process.send_signal(signal.SIGSTOP)
+    try:
+        assert container.terminate() == 0
+    finally:
+        router.process.send_signal(signal.SIGCONT)
+    container.says("Connection to node controller closed uncleanly")
+    assert not any("closed cleanly" in line.text for line in container.log)
     container.close()
 
 
@@ -594,6 +742,17 @@ def test_connections_are_tried_again(container, start_router, unix):
     finally:
         again.stop()
     assert container.terminate() == 0
+
+
+def test_lost_sessions_leave_the_memory(container, unix):
+    container.run(of_class("Dropping", unix))
+    for _ in range(5):
+        # Whether the answer is still sent is not told.
+        with contextlib.suppress(RefusedError):
+            container.node.call("com.hosted.drop")
+        container.event("on_component_ready")
+    # One may still be held by what was its last act.
+    await_true("they are gone", lambda: container.node.call("com.hosted.alive") <= 2)
 
 
 def test_stopped_while_it_waits(container, unix):
@@ -671,6 +830,27 @@ def test_rawsocket_pings_and_pieces(container, router_by_hand):
     assert peer.hear(64)[3] == "com.hosted.modern"
     peer.send_frame(b"p" * 300_000, PING)
     assert peer.receive_frame() == (PONG, b"p" * 300_000)
+
+
+def test_waits_grow_while_no_session_lasts(container, unix):
+    rounds = 8
+    own = Router16(container.directory / "hand.sock")
+    container.start(of_class("Modern", {**unix, "endpoint": {"type": "unix", "path": "hand.sock"}}))
+    began = None
+    for _ in range(rounds + 1):
+        with own.accept() as peer:
+            began = began or time.monotonic()
+            peer.say(2, 7, {"roles": {"broker": {}, "dealer": {}}})
+            assert peer.hear(64)[3] == "com.hosted.modern"
+            peer.say(3, {"message": "go away"}, "com.example.enough")
+            # Nothing more: no goodbye, no complaint.
+            assert peer.receive_all() == b""
+    # That is the sum of the waits at the least; the same wait each time would make 0.4 s.
+    assert time.monotonic() - began > 0.9 * sum(0.05 * 1.5**number for number in range(rounds))
+    own.listening.close()
+    line = container.says("com.example.enough")
+    assert "trying again" in container.says("connection ended: com.example.enough: go away").text
+    assert line.level == 4
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,20 @@ import logging
 import os
 import sys
 import time
+import weakref
 
+from autobahn.exception import PayloadExceededError
 from autobahn.twisted.component import Component
 from autobahn.twisted.util import sleep
 from autobahn.twisted.wamp import ApplicationSession, Session
+from autobahn.wamp.exception import ApplicationError
 from autobahn.wamp.types import RegisterOptions
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 VERSION = 1
+# Sessions of `Dropping`.
+ALIVE = weakref.WeakSet()
 
 
 class Echo(ApplicationSession):
@@ -57,6 +62,43 @@ class Echo(ApplicationSession):
         logging.getLogger("hosted").warning("by logging")
         print("by standard error", file=sys.stderr)
         sys.stdout.write("surrogate \udcff\n")
+
+
+class TooLong(ApplicationSession):
+    """Sends messages of any length on request."""
+
+    async def onJoin(self, details):
+        """Register."""
+        await self.register(
+            self.long, "com.hosted.long", options=RegisterOptions(details_arg="details")
+        )
+
+    async def long(self, what, octets, details=None):
+        """Put so many octets into a message; return what that raised."""
+        text = "x" * octets
+        if what == "result":
+            return text
+        if what == "error":
+            raise ApplicationError("com.hosted.error", text)
+        if what == "progress":
+            details.progress(text)
+        try:
+            if what == "publish":
+                self.publish("com.hosted.event", text)
+            else:
+                await self.call("com.hosted.nothing", text)
+        except PayloadExceededError as error:
+            return str(error)
+
+
+class Dropping(ApplicationSession):
+    """Drops its connection on request, and counts its sessions in memory."""
+
+    async def onJoin(self, details):
+        """Register."""
+        ALIVE.add(self)
+        await self.register(lambda: len(ALIVE), "com.hosted.alive")
+        await self.register(lambda: self._transport.abort(), "com.hosted.drop")
 
 
 class Endless(ApplicationSession):

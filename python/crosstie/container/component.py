@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import contextlib
 import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import txaio
 from autobahn.wamp.types import CloseDetails, ComponentConfig
@@ -30,6 +30,8 @@ from crosstie.container.transport import Way
 
 # The first wait is short because a router that is just starting is there in milliseconds.
 WAIT_LEAST_S, WAIT_MOST_S, WAIT_GROWTH = 0.05, 10.0, 1.5
+# A session that ended sooner was none: the wait before the next goes on growing.
+LASTED_S = 10.0
 # How long a router may take to welcome a session, authentication included.
 WELCOME_TIMEOUT_S = 60.0
 # How long a session may take to say goodbye.
@@ -46,6 +48,8 @@ class Listener:
 
     joined: Callable[[Component], None]
     ready: Callable[[Component], None]
+    # The connection, and a session with it that will not be used again; another is to come.
+    lost: Callable[[Component], None]
     # With the reason of a failure, or None where it was stopped or left by itself.
     ended: Callable[[Component, str | None], None]
 
@@ -68,7 +72,7 @@ class Component:
         self.name = name
         self.definition = definition
         self.state = "connecting"
-        self.started_s = time.time()
+        self.started = now()
         self._loaded = loaded
         self._way = way
         self._config = config
@@ -82,6 +86,9 @@ class Component:
         self._again = None
         self._welcome = None
         self._stopping: Deferred | None = None
+        # Set once a goodbye is under way, to be had for so long.
+        self._leaving = None
+        self._joined_s: float | None = None
         self._has_left = False
         # Why the router ended the session, if it did.
         self._sent_away = ""
@@ -129,7 +136,7 @@ class Component:
             "realm": self._config.realm,
             "transport": self._way.text,
             "state": self.state,
-            "started": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(self.started_s)),
+            "started": self.started,
             "session": session.session_id if session and session.is_attached() else None,
         }
 
@@ -194,7 +201,7 @@ class Component:
     def _handle_joined(self, session):
         self.state = "joined"
         cancel(self._welcome)
-        self._wait_s = WAIT_LEAST_S
+        self._joined_s = self._reactor.seconds()
         if self._complaint:
             self.log.info("Component '{name}' is connected again", name=self.name)
             self._complaint = ""
@@ -246,7 +253,7 @@ class Component:
                 what=what,
             )
         if self._protocol is not None:
-            self._protocol.transport.loseConnection()
+            self._say_goodbye()
         elif self._connecting is None:
             self._end()
 
@@ -255,6 +262,9 @@ class Component:
         protocol, self._protocol, self._session = self._protocol, None, None
         if self._welcome is not None:
             cancel(self._welcome)
+        if self._has_lasted():
+            self._wait_s = WAIT_LEAST_S
+        self._joined_s = None
         if self._has_ended:
             return
         if self._stopping is not None or self._has_left or self._failure is not None:
@@ -263,7 +273,12 @@ class Component:
             unclean = getattr(protocol, "wasNotCleanReason", None)
             text = self._sent_away or unclean or reason.getErrorMessage()
             self._sent_away = ""
+            self._listener.lost(self)
             self._try_again(f"connection ended: {text}")
+
+    def _has_lasted(self) -> bool:
+        joined_s = self._joined_s
+        return joined_s is not None and self._reactor.seconds() - joined_s >= LASTED_S
 
     def _try_again(self, complaint):
         self.state = "waiting"
@@ -281,16 +296,10 @@ class Component:
         self._again = self._reactor.callLater(wait_s, self.start)
 
     def _say_goodbye(self):
+        if self._leaving is not None:
+            return
         session, protocol = self._session, self._protocol
-
-        def drop():
-            if not self._has_ended:
-                self.log.warn("Component '{name}' does not leave: cut off", name=self.name)
-                protocol.transport.abortConnection()
-                self._end()
-
-        timeout = self._reactor.callLater(LEAVE_TIMEOUT_S, drop)
-        self._stopping.addCallback(lambda _: cancel(timeout))
+        self._leaving = self._reactor.callLater(LEAVE_TIMEOUT_S, self._cut_off, protocol)
         try:
             if session is not None and session.is_attached():
                 session.leave()
@@ -300,14 +309,26 @@ class Component:
             self.log.failure("Component '{name}' raised when leaving", name=self.name)
             protocol.transport.loseConnection()
 
+    def _cut_off(self, protocol):
+        self.log.warn("Component '{name}' does not leave: cut off", name=self.name)
+        protocol.transport.abortConnection()
+        self._end()
+
     def _end(self):
         if self._has_ended:
             return
         self._has_ended = True
+        if self._leaving is not None:
+            cancel(self._leaving)
         self.state = "stopped" if self._failure is None else "failed"
         self._listener.ended(self, self._failure)
         if self._stopping is not None:
             self._stopping.callback(None)
+
+
+def now() -> str:
+    """Return the time as Crossbar.io writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
 def cancel(call) -> None:

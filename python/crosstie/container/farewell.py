@@ -2,12 +2,15 @@
 
 Autobahn goes on sending what a component asks for until the router's answer is there, and a router
 takes that for a violation of the protocol. WAMP, section "Session Closing".
+
+A router that aborts a session has had the last word: Autobahn's sessions expect that only before
+they have joined.
 """
 
 from __future__ import annotations
 
 from autobahn.wamp.exception import TransportLost
-from autobahn.wamp.message import Error, EventReceived, Goodbye, Hello, Yield
+from autobahn.wamp.message import Abort, Error, EventReceived, Goodbye, Hello, Yield
 
 # Nobody waits for these of one who has left; whoever makes a request is told.
 ANSWERS = (Yield, Error, EventReceived)
@@ -34,3 +37,12 @@ class Farewell:
             # Joined again, on the same connection.
             self._is_said = False
         return True
+
+    def heard(self, message, session):
+        """Return what the session takes for a message of the router's."""
+        if type(message) is not Abort or not session.is_attached():
+            return message
+        # A goodbye with a reason, which wants no answer.
+        self._is_said = True
+        session._goodbye_sent = True
+        return Goodbye(message.reason, message.message)

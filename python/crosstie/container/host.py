@@ -13,18 +13,19 @@ import platform
 import sys
 import threading
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import txaio
 from autobahn.twisted.wamp import ApplicationSession
 from autobahn.wamp.exception import ApplicationError
-from autobahn.wamp.types import ComponentConfig, PublishOptions
+from autobahn.wamp.types import CloseDetails, ComponentConfig, PublishOptions
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.error import ReactorNotRunning
 
-from crosstie.container.component import Component, Listener, cancel
+from crosstie.container.arguments import checked
+from crosstie.container.component import Component, Listener, cancel, now
+from crosstie.container.keys import refuse_unknown
 from crosstie.container.loading import LoadError, Modules, load
 from crosstie.container.processinfo import ProcessInfo
 from crosstie.container.transport import way
@@ -35,12 +36,21 @@ MANUAL = "manual"
 LAST_STOPPED = "last-component-stopped"
 ANY_STOPPED = "any-component-stopped"
 ANY_FAILED = "any-component-failed"
+LAST_WORDS = "Container is hosting no more components: shutting down."
 POLICIES = (MANUAL, LAST_STOPPED, ANY_STOPPED, ANY_FAILED)
 # Beyond this the process ends, whatever its components are still doing.
 SHUTDOWN_MOST_S = 4.5
+# How long the node may take to say goodbye.
+GOODBYE_MOST_S = 1.0
+# The controller asks for one component after the other, the next as soon as it has an answer: once
+# it has asked for none for so long, those that there were are all.
+START_FOLLOWS_S = 1.0
 # Garbage is looked for so rarely because what a component keeps from call to call is little, and
 # each look at all of it stops everything; what was made by starting up is not looked at again.
 COLLECT_AFTER_OBJECTS = (50_000, 20, 20)
+# But for sessions that were lost, with all that a component keeps in them: so long after the first
+# of several.
+LOST_COLLECTED_S = 1.0
 
 
 @dataclass
@@ -65,16 +75,22 @@ class Host:
         self._restarting: set[str] = set()
         # Those that have joined once.
         self._settled: set[str] = set()
+        # Those whose last end was a failure.
+        self._failed: set[str] = set()
+        self._last_start_s = 0.0
+        self._looking = None
+        self._is_collecting = False
         self._modules = Modules()
         self._process = ProcessInfo()
-        self._management: ApplicationSession | None = None
+        self._management: Management | None = None
         self._is_shutting_down = False
         self._done = Deferred()
 
     # What the controller calls.
 
-    def start_component(self, name: str, definition: dict) -> dict:
+    def start_component(self, component_id: str, definition: dict) -> dict:
         """Load a component and begin to connect it."""
+        name = component_id
         if self._is_shutting_down:
             raise ApplicationError("crossbar.error.invalid_state", "the worker is shutting down")
         if name in self._components:
@@ -86,42 +102,41 @@ class Host:
         try:
             component = self._new_component(name, definition)
         except ApplicationError as error:
+            self._last_start_s = self._reactor.seconds()
             reason = str(error.args[0])
             self.log.error("Component '{name}' cannot start: {reason}", name=name, reason=reason)
             self._publish("on_component_failed", {"id": name, "reason": reason})
-            self._apply_policy(name, reason, is_last=False)
+            self._failed.add(name)
+            self._apply_policy(name, reason)
             raise
+        self._last_start_s = self._reactor.seconds()
+        self._failed.discard(name)
         self._components[name] = component
         component.start()
-        started = {"id": name, "started": now()}
+        started = {"id": name, "started": component.started}
         self._publish("on_component_started", started)
         return started
 
-    async def stop_component(self, name: str) -> dict:
+    async def stop_component(self, component_id: str) -> dict:
         """Let a component leave."""
-        component = self._find(name)
-        await component.stop()
-        return {"id": name, "stopped": now()}
+        await self._find(component_id).stop()
+        return {"id": component_id, "stopped": now()}
 
-    async def restart_component(self, name: str, reload_modules: bool = False) -> dict:
+    async def restart_component(self, component_id: str, reload_modules: bool = False) -> dict:
         """Stop a component and start it again; with `reload_modules` its files are read anew."""
-        component = self._find(name)
-        self._restarting.add(name)
+        component = self._find(component_id)
+        self._restarting.add(component_id)
         try:
-            stopped = await self.stop_component(name)
+            stopped = await self.stop_component(component_id)
         finally:
-            self._restarting.discard(name)
+            self._restarting.discard(component_id)
         if reload_modules:
             self._modules.forget()
-        return {
-            "id": name,
-            "stopped": stopped,
-            "started": self.start_component(name, component.definition),
-        }
+        return {**stopped, **self.start_component(component_id, component.definition)}
 
-    def get_component(self, name: str) -> dict:
+    def get_component(self, component_id: str) -> dict:
         """Describe one component."""
-        return self._find(name).describe()
+        return self._find(component_id).describe()
 
     def get_components(self) -> list[dict]:
         """Describe all components, in the order of their start."""
@@ -137,7 +152,7 @@ class Host:
 
     # What happens to the process.
 
-    def attach(self, session: ApplicationSession) -> None:
+    def attach(self, session: Management) -> None:
         """Take the session in the management realm."""
         self._management = session
 
@@ -178,10 +193,16 @@ class Host:
             self._exit(self.exit_code)
             return
         closed = session.leave()
-        impatient = self._reactor.callLater(1, self._exit, self.exit_code)
-        closed.addCallback(lambda _: cancel(impatient))
-        closed.addCallback(lambda _: self.log.info("Connection to node controller closed cleanly"))
-        closed.addCallback(lambda _: self._exit(self.exit_code))
+
+        def end():
+            cancel(impatient)
+            if not self._done.called:
+                how = "cleanly" if session.has_left else "uncleanly"
+                self.log.info("Connection to node controller closed {how}", how=how)
+                self._exit(self.exit_code)
+
+        impatient = self._reactor.callLater(GOODBYE_MOST_S, end)
+        closed.addCallback(lambda _: end())
 
     def _exit(self, code: int):
         self._is_shutting_down = True
@@ -197,6 +218,10 @@ class Host:
     def _new_component(self, name: str, definition: dict) -> Component:
         if not isinstance(definition, dict):
             raise invalid(name, "a component's definition is an object")
+        try:
+            refuse_unknown(definition)
+        except ValueError as error:
+            raise invalid(name, str(error)) from error
         realm = definition.get("realm")
         if not isinstance(realm, str):
             raise invalid(name, "a component has a 'realm', which is a string")
@@ -214,7 +239,9 @@ class Host:
         except LoadError as error:
             raise ApplicationError(error.error, f"component '{name}': {error}") from error
         config = ComponentConfig(realm=realm, extra=extra)
-        listener = Listener(self._handle_joined, self._handle_ready, self._handle_ended)
+        listener = Listener(
+            self._handle_joined, self._handle_ready, self._handle_lost, self._handle_ended
+        )
         try:
             return Component(name, definition, loaded, found, config, listener, self._reactor)
         except Exception as error:
@@ -243,6 +270,15 @@ class Host:
     def _handle_ready(self, component: Component):
         self._publish("on_component_ready", {"id": component.name, "ready": now()})
 
+    def _handle_lost(self, _component: Component):
+        if not self._is_collecting:
+            self._is_collecting = True
+            self._reactor.callLater(LOST_COLLECTED_S, self._collect)
+
+    def _collect(self):
+        self._is_collecting = False
+        gc.collect()
+
     def _handle_ended(self, component: Component, reason: str | None):
         name = component.name
         self._components.pop(name, None)
@@ -250,18 +286,20 @@ class Host:
             self.log.info("Component '{name}' stopped", name=name)
             self._publish("on_component_stopped", {"id": name, "stopped": now()})
         else:
+            self._failed.add(name)
             self._publish("on_component_failed", {"id": name, "reason": reason})
         if name not in self._restarting:
-            self._apply_policy(name, reason, is_last=not self._components)
+            self._apply_policy(name, reason)
 
-    def _apply_policy(self, name: str, reason: str | None, is_last: bool):
+    def _apply_policy(self, name: str, reason: str | None):
         """End the process if its policy says so now that a component has ended or failed."""
+        policy = self._options.shutdown
+        if policy == LAST_STOPPED:
+            self._look_for_last()
+            return
         if self._is_shutting_down:
             return
-        policy = self._options.shutdown
-        if is_last and policy == LAST_STOPPED:
-            self.log.info("Container is hosting no more components: shutting down.")
-        elif reason is not None and policy in (ANY_FAILED, ANY_STOPPED):
+        if reason is not None and policy in (ANY_FAILED, ANY_STOPPED):
             self.log.info("Component '{name}' failed: shutting down.", name=name)
         elif policy == ANY_STOPPED:
             self.log.info("Component '{name}' stopped: shutting down.", name=name)
@@ -270,6 +308,23 @@ class Host:
         code = 0 if reason is None else 1
         # Not from within what a component calls, nor before the controller has its answer.
         self._reactor.callLater(0, self.shutdown, code)
+
+    def _look_for_last(self):
+        """End the process if that was the last component, and no start of another is to come."""
+        if self._components or self._restarting:
+            return
+        if self._is_shutting_down:
+            self.log.info(LAST_WORDS)
+            return
+        if self._looking is not None:
+            cancel(self._looking)
+        quiet_s = self._last_start_s + START_FOLLOWS_S - self._reactor.seconds()
+        self._looking = self._reactor.callLater(max(quiet_s, 0), self._end_if_empty)
+
+    def _end_if_empty(self):
+        if not self._components and not self._restarting and not self._is_shutting_down:
+            self.log.info(LAST_WORDS)
+            self.shutdown(1 if self._failed else 0)
 
     def _publish(self, event: str, details: dict):
         session = self._management
@@ -284,6 +339,8 @@ class Management(ApplicationSession):
         super().__init__(ComponentConfig(realm=REALM))
         self._host = host
         self._options = options
+        # Whether the node said goodbye too.
+        self.has_left = False
 
     async def onJoin(self, details):
         """Offer the procedures, then say that the worker is ready."""
@@ -298,7 +355,7 @@ class Management(ApplicationSession):
             "shutdown": host.request_shutdown,
         }
         for name, function in procedures.items():
-            await self.register(function, f"{prefix}.{name}")
+            await self.register(checked(function), f"{prefix}.{name}")
         host.attach(self)
         ready = {
             "id": self._options.worker,
@@ -314,6 +371,7 @@ class Management(ApplicationSession):
 
     def onLeave(self, details):
         """Close the connection."""
+        self.has_left = details.reason != CloseDetails.REASON_TRANSPORT_LOST
         self.disconnect()
 
     def onUserError(self, fail, msg):
@@ -340,11 +398,6 @@ def invalid(name: str, text: str) -> ApplicationError:
     return ApplicationError("crossbar.error.invalid_configuration", f"component '{name}': {text}")
 
 
-def now() -> str:
-    """Return the time as Crossbar.io writes it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
-
-
 _ENDING = threading.Event()
 
 
@@ -355,7 +408,11 @@ def end_in_time(exit_code: int) -> None:
     _ENDING.set()
 
     def end():
-        print("A component does not let the worker end: cut off", file=sys.stderr)
+        print(
+            "A component does not let the worker end: cut off,"
+            " the connection to the node controller too",
+            file=sys.stderr,
+        )
         os._exit(exit_code)
 
     timer = threading.Timer(SHUTDOWN_MOST_S, end)

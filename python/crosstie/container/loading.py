@@ -6,6 +6,7 @@ Inputs: a `class` or `function` definition. Output: `Loaded`. What cannot be loa
 
 from __future__ import annotations
 
+import functools
 import importlib
 import site
 import sys
@@ -20,6 +21,10 @@ from autobahn.wamp.auth import create_authenticator
 from autobahn.wamp.component import Component as AutobahnComponent
 from autobahn.wamp.protocol import ApplicationSession
 
+NOT_ASYNCIO = (
+    "what is made for asyncio does not run here: components run on Twisted, derived from"
+    " autobahn.twisted.wamp.ApplicationSession"
+)
 # What a session tells; a function component has callbacks for some of them.
 EVENTS = ("connect", "join", "ready", "leave", "disconnect")
 
@@ -67,8 +72,7 @@ def load_class(definition: dict) -> Loaded:
         if any(base.__module__.startswith("autobahn.asyncio") for base in found.__mro__):
             raise LoadError(
                 "crossbar.error.class_import_failed",
-                f"'{name}' is a session for asyncio; components here run on Twisted: derive it"
-                " from autobahn.twisted.wamp.ApplicationSession",
+                f"'{name}' is a session for asyncio; {NOT_ASYNCIO}",
             )
         return Loaded(found)
     if callable(found) and not isinstance(found, type):
@@ -133,32 +137,46 @@ def explain(name: str, error: BaseException) -> str:
         for frame in traceback.extract_tb(error.__traceback__)
         if "importlib" not in frame.filename and frame.filename != __file__
     ]
+    # What a library raises is explained by where the component's own files use it.
+    own = [frame for frame in frames if not is_installed(Path(frame.filename))]
     if frames:
-        text += f" (in {frames[-1].filename}, line {frames[-1].lineno})"
+        last = (own or frames)[-1]
+        text += f" (in {last.filename}, line {last.lineno})"
+    if any("asyncio" in Path(frame.filename).parts for frame in frames):
+        text += f"; {NOT_ASYNCIO}"
     if isinstance(error, (ImportError, AttributeError)):
         text += f"; looked in {':'.join(path or '.' for path in sys.path)}"
     return text
+
+
+@functools.cache
+def installed() -> list[Path]:
+    """Return the folders of what is installed rather than a component's own."""
+    folders = {*site.getsitepackages(), site.getusersitepackages()}
+    folders |= {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib")}
+    return [Path(folder).resolve() for folder in folders]
+
+
+def is_installed(file: Path) -> bool:
+    """Whether a file belongs to what is installed."""
+    path = file.resolve()
+    return any(path.is_relative_to(folder) for folder in installed())
 
 
 class Modules:
     """Knows which modules components brought along, to import them anew."""
 
     def __init__(self):
-        installed = {*site.getsitepackages(), site.getusersitepackages()}
-        installed |= {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib")}
-        self._installed = [Path(folder).resolve() for folder in installed]
         self._before = set(sys.modules)
 
     def forget(self) -> list[str]:
         """Forget the modules of components, so that their next import reads the files again."""
-        own = [name for name in sys.modules if name not in self._before and self._is_own(name)]
+        new = [name for name in sys.modules if name not in self._before]
+        own = [name for name in new if self._is_own(name)]
         for name in own:
             del sys.modules[name]
         return own
 
     def _is_own(self, name: str) -> bool:
         file = getattr(sys.modules[name], "__file__", None)
-        if file is None:
-            return False
-        path = Path(file).resolve()
-        return not any(path.is_relative_to(folder) for folder in self._installed)
+        return file is not None and not is_installed(Path(file))

@@ -6,11 +6,11 @@ it takes a ping for a broken message. The handshake, the session and the closing
 
 from __future__ import annotations
 
-from autobahn.exception import PayloadExceededError
 from autobahn.twisted.rawsocket import WampRawSocketClientFactory, WampRawSocketClientProtocol
 from autobahn.wamp.exception import SerializationError, TransportLost
 
 from crosstie.container.farewell import Farewell
+from crosstie.container.oversize import replacement
 from crosstie.container.writing import writer
 
 HEADER_OCTETS = 4
@@ -80,9 +80,8 @@ class RawSocketProtocol(WampRawSocketClientProtocol):
             raise SerializationError(f"unable to serialize the payload ({error})") from error
         length = len(payload)
         if length > self._max_len_send:
-            raise PayloadExceededError(
-                f"a message of {length} octets, where the router takes {self._max_len_send}"
-            )
+            self.send(replacement(message, length, self._max_len_send, self.peer))
+            return
         self._writer.write(header(MESSAGE, length) + payload)
 
     def connectionLost(self, reason):
@@ -110,7 +109,7 @@ class RawSocketProtocol(WampRawSocketClientProtocol):
         """Take one message, or several where the serializer batches."""
         try:
             for message in self._serializer.unserialize(payload):
-                self._session.onMessage(message)
+                self._session.onMessage(self._farewell.heard(message, self._session))
         except Exception as error:
             self._refuse(f"a message that cannot be handled: {error}")
 

@@ -13,6 +13,7 @@ from autobahn.twisted.websocket import WampWebSocketClientFactory, WampWebSocket
 from autobahn.wamp.exception import SerializationError, TransportLost
 
 from crosstie.container.farewell import Farewell
+from crosstie.container.oversize import replacement
 from crosstie.container.writing import writer
 
 # The first octet of a frame that is a whole message.
@@ -75,7 +76,7 @@ class WebSocketProtocol(WampWebSocketClientProtocol):
         """Take one message, or several where the serializer batches."""
         try:
             for message in self._serializer.unserialize(payload, isBinary):
-                self._session.onMessage(message)
+                self._session.onMessage(self._farewell.heard(message, self._session))
         except Exception as error:
             self.log.warn(
                 "Closing the connection to {peer}: it sent a message that cannot be handled:"
@@ -96,6 +97,10 @@ class WebSocketProtocol(WampWebSocketClientProtocol):
         except Exception as error:
             raise SerializationError(f"unable to serialize the payload ({error})") from error
         length = len(payload)
+        # Before it is compressed: a message that was, but is not sent, spoils those after it.
+        if 0 < self.maxMessagePayloadSize < length:
+            self.send(replacement(message, length, self.maxMessagePayloadSize, self.peer))
+            return
         if (
             length > 0xFFFF
             or self.state != self.STATE_OPEN
@@ -103,7 +108,6 @@ class WebSocketProtocol(WampWebSocketClientProtocol):
             or self.send_queue
             or self.autoFragmentSize
             or not (self.maskClientFrames and self.applyMask)
-            or 0 < self.maxMessagePayloadSize < length
         ):
             self.sendMessage(payload, is_binary)
             return
