@@ -8,14 +8,17 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from rig import config
+from rig.container import RefusedError
 from rig.node import Node, is_alive, node
 from rig.rawsocket import RawSocket
 from rig.router import binary
+from rig.session import CALL, RESULT
 from rig.waiting import DEADLINE_S, await_true
 from rig.websocket import TEXT, WebSocket
 
@@ -73,6 +76,18 @@ def error(started: Node, procedure: str, *arguments: object) -> str:
     done = ask(started, procedure, *arguments)
     assert done.returncode == 1, (done.stdout, done.stderr)
     return done.stderr
+
+
+def replies(session, *requests: int) -> dict[int, str]:
+    """Wait for the answers to calls; each is empty, or an error's URI and text."""
+    said: dict[int, str] = {}
+    while len(said) < len(requests):
+        message = session._next()
+        if message[0] == RESULT:
+            said[message[1]] = ""
+        else:
+            said[message[2]] = f"{message[4]} {message[5][0]}"
+    return said
 
 
 def pid_of(line) -> int:
@@ -263,6 +278,48 @@ def test_a_change_of_its_files_restarts_a_guest(start_node, tmp_path):
     assert pid_of(started.says("^Guest with ID 'worker2'", since=since)) != first
 
 
+def test_a_change_does_not_undo_a_stop(start_node, tmp_path):
+    """Nor ask a guest twice that writes its state when it is asked to end."""
+    (tmp_path / "watched").mkdir()
+    watch = {"directories": ["watched"]}
+    goodbye = "echo asked; echo state > watched/state; until test -e go; do sleep 0.05; done; exit"
+    script = f"trap '{goodbye}' TERM; echo set; while :; do sleep 0.05; done"
+    started = start_node(node(shell(script, watch=watch), shell("sleep 1000", watch=watch)))
+    started.says("^set$", role="Guest")
+    started.says("^Ready")
+    with started.management() as session:
+        stop = session.ask(CALL, {}, "crossbar.stop_worker", ["worker2"], {})
+        started.says("state' changed: restarting worker worker3")
+        (tmp_path / "go").touch()
+        assert replies(session, stop) == {stop: ""}
+    assert answer(started, "crossbar.get_workers") == ["worker1", "worker3"]
+    assert not [line for line in started.log if "restarting worker worker2" in line.text]
+    assert len([line for line in started.log if line.text == "asked"]) == 1
+
+
+def test_a_guest_that_changes_its_own_files_waits_longer_and_longer(start_node, tmp_path):
+    (tmp_path / "watched").mkdir()
+    script = "while :; do date > watched/file; sleep 0.3; done"
+    started = start_node(node(shell(script, watch={"directories": ["watched"]})))
+    for delay_ms in (300, 400, 800):
+        started.says(f"Worker worker2 is started again in {delay_ms} ms")
+    assert started.stop() == 0
+
+
+def test_a_guest_is_told_when_its_directory_is_there_again(start_node, tmp_path):
+    (tmp_path / "watched").mkdir()
+    (tmp_path / "watched/version").write_text("1")
+    script = "echo version $(cat watched/version); exec sleep 1000"
+    started = start_node(node(shell(script, watch={"directories": ["watched"]})))
+    started.says("^version 1$", role="Guest")
+    (tmp_path / "watched").rename(tmp_path / "old")
+    started.says("WARNING: .*cannot watch '.*/watched'")
+    (tmp_path / "next").mkdir()
+    (tmp_path / "next/version").write_text("2")
+    (tmp_path / "next").rename(tmp_path / "watched")
+    started.says("^version 2$", role="Guest")
+
+
 def test_a_testee_is_a_worker_of_its_own(start_node):
     transport = {"type": "websocket", "endpoint": config.tcp()}
     started = start_node(node({"type": "websocket-testee", "transport": transport}))
@@ -307,6 +364,42 @@ def test_a_container_that_ends_pulls_the_trigger(start_node):
     started = start_node(node(container("false"), shutdown="shutdown_on_worker_exit_with_error"))
     started.says("Node worker worker2 ended with error: exit code 1")
     assert started.exit_code() == 1
+
+
+def test_a_container_that_was_never_ready_is_no_success(start_node):
+    started = start_node(node(container("true"), shutdown="shutdown_on_worker_exit_with_error"))
+    started.says("Node worker worker2 ended with error: exit code 0, before it was ready")
+    assert started.exit_code() == 1
+
+
+def test_an_interpreter_behind_a_script(start_node, tmp_path):
+    """The host is not the child itself; it ends in good order all the same."""
+    python = tmp_path / "python-within"
+    python.write_text(f'#!/bin/sh\n{sys.executable} "$@"\n')
+    python.chmod(0o755)
+    started = start_node(node(container(str(python))))
+    started.says("^Container with ID 'worker2' and PID")
+    started.says("^Ready")
+    assert started.stop() == 0
+    started.says("Shutdown of worker requested!", role="Container")
+    started.says("Node worker worker2 ended successfully")
+
+
+def test_a_stranger_is_not_taken_for_a_container(start_node, tmp_path):
+    python = tmp_path / "python-that-sleeps"
+    python.write_text("#!/bin/sh\nexec sleep 1000\n")
+    python.chmod(0o755)
+    started = start_node(node(container(str(python))))
+    started.says("Starting Container")
+    topic = "crossbar.worker.worker2.on_worker_ready"
+
+    def url() -> str | None:
+        return json.loads((started.directory / "node.pid").read_text())["management"]
+
+    await_true("it can be reached", lambda: url() is not None)
+    where = ("--url", url(), "--realm", "crossbar", "--acknowledge")
+    assert crosstie("publish", topic, '{"pid": 1}', *where).returncode == 0
+    started.says("WARNING: Process 1 says that it is the host of components of worker 'worker2'")
 
 
 # The end.
@@ -545,6 +638,71 @@ def test_workers_are_started_and_stopped(start_node):
     assert started.stop() == 0
 
 
+def test_each_of_those_who_ask_at_once_is_answered(start_node, tmp_path):
+    goodbye = "until test -e go; do sleep 0.05; done; exit"
+    script = f"trap '{goodbye}' TERM; echo set; while :; do sleep 0.05; done"
+    started = start_node(node(shell(script)))
+    started.says("^set$", role="Guest")
+    with started.management() as session:
+
+        def send(procedure: str) -> int:
+            return session.ask(CALL, {}, procedure, ["worker2"], {})
+
+        restart = send("crossbar.restart_worker")
+        await_true(
+            "it is asked to end",
+            lambda: answer(started, "crossbar.get_worker", "worker2")["status"] == "stopping",
+        )
+        stop = send("crossbar.stop_worker")
+        too_late = send("crossbar.restart_worker")
+        refused = "crossbar.error.not_running worker 'worker2' is being stopped"
+        assert replies(session, too_late) == {too_late: refused}
+        again = send("crossbar.stop_worker")
+        (tmp_path / "go").touch()
+        assert replies(session, restart, stop, again) == {
+            restart: "crossbar.error.not_running worker 'worker2' was stopped",
+            stop: "",
+            again: "",
+        }
+    assert answer(started, "crossbar.get_workers") == ["worker1"]
+
+
+def test_events_tell_of_each_run(start_node):
+    started = start_node(node(guest("sleep", "1000")))
+    first = pid_of(started.says("^Guest with ID 'worker2'"))
+    started.says("^Ready")
+    name = answer(started, "crossbar.get_status")["id"]
+    with started.management() as session:
+        session.listen("crossbar.node.", match="prefix")
+
+        def next_event(what: str) -> tuple[str, object]:
+            [about] = session.await_event(f"crossbar.node.{name}.on_worker_{what}")
+            return about["id"], about["pid"]
+
+        second = session.call("crossbar.restart_worker", "worker2")["pid"]
+        assert next_event("stopped") == ("worker2", first)
+        assert next_event("starting") == ("worker2", None)
+        assert next_event("started") == ("worker2", second)
+        session.call("crossbar.stop_worker", "worker2")
+        assert next_event("stopped") == ("worker2", second)
+        transport = {"type": "rawsocket", "endpoint": config.unix("no/such/directory")}
+        with pytest.raises(RefusedError, match="cannot_start"):
+            session.call("crossbar.start_worker", "vain", "router", {"transports": [transport]})
+        assert next_event("starting") == ("vain", None)
+        assert next_event("stopped") == ("vain", started.process.pid)
+        assert session.events == []
+
+
+def test_a_limit_is_not_negative(start_node):
+    started = start_node(node())
+    started.says("^Ready")
+    with (
+        started.management() as session,
+        pytest.raises(RefusedError, match="'limit': expected 0 to 1000, got -1"),
+    ):
+        session.call("crossbar.get_worker_log", "worker1", -1)
+
+
 def test_a_deaf_worker_can_be_killed(start_node):
     started = start_node(node(shell("trap '' TERM; echo deaf; while :; do sleep 0.1; done")))
     started.says("^deaf$", role="Guest")
@@ -575,6 +733,16 @@ def test_a_deaf_worker_can_be_killed(start_node):
         ("worker.worker1.start_router_realm", ["a", {"name": "realm1"}], "already_running"),
         ("worker.worker1.get_monitoring", [], "no host monitor"),
         ("worker.worker1.stop_router_component", ["none"], "crossbar.error.no_such_object"),
+        (
+            "worker.worker1.start_router_component",
+            ["new", {"type": "class", "classname": "a.B", "realm": "realm9", "role": "red"}],
+            "there is no realm named 'realm9'",
+        ),
+        (
+            "worker.worker1.start_router_component",
+            ["new", {"type": "class", "classname": "a.B", "realm": "realm1", "role": "nobody"}],
+            "there is no role named 'nobody' in realm 'realm1'",
+        ),
     ],
 )
 def test_wrong_calls_have_clear_errors(shared_node, procedure, arguments, wanted):
@@ -611,6 +779,7 @@ def test_realms_roles_and_transports_come_and_go(start_node):
     about = answer(started, of + "get_router_realm", "extra")
     assert (about["name"], about["roles"]) == ("second", ["all"])
     assert answer(started, of + "get_router_realm_role", "extra", "all")["name"] == "anonymous"
+    assert answer(started, of + "get_router_realm_role", "extra", "anonymous")["id"] == "all"
     assert answer(started, of + "get_router_transport", "more")["type"] == "rawsocket"
 
     answer(started, of + "stop_router_transport", "more")

@@ -6,6 +6,7 @@ use tokio::sync::mpsc;
 
 use crate::management::Request;
 use crate::process::Ended;
+use crate::workers::components::NotStarted;
 
 /// What happened.
 pub(crate) enum Event {
@@ -23,7 +24,7 @@ pub(crate) enum Event {
     ComponentStarted {
         run: Run,
         component: String,
-        outcome: Result<(), String>,
+        outcome: Result<(), NotStarted>,
     },
     /// A host of components says that one of them is there no more; with the reason if it failed.
     ComponentEnded {

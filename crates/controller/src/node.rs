@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use crosstie_config::{CallTimeoutUnit, Config, Limits, ShutdownTrigger, Worker as Definition};
+use crosstie_config::{Config, Limits, ShutdownTrigger, Worker as Definition};
 use crosstie_node::{Admin, Router, RouterOptions};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -136,6 +136,7 @@ impl Node {
             node.management = Some(started.map_err(StartError::Management)?);
             info!("Joined realm 'crossbar' on node management router");
         }
+        node.report_call_timeouts(&config);
         node.start_workers(&config)?;
         if let Some(after) = options.shutdown_after {
             node.send_after(after, Event::TimeIsUp);
@@ -225,7 +226,6 @@ impl Node {
 
     fn start_each(&mut self, definitions: &[&Definition]) -> Result<(), StartError> {
         for definition in definitions {
-            self.report_call_timeouts(definition);
             let started = self.start_worker((*definition).clone());
             started.map_err(|error| StartError::Worker {
                 worker: definition.id().to_owned(),
@@ -290,27 +290,26 @@ impl Node {
     }
 
     /// What the number in a call's timeout counts is where Crossbar.io and the specification
-    /// differ: whoever brings a directory of Crossbar.io's is told once for each realm.
-    fn report_call_timeouts(&self, definition: &Definition) {
-        let is_crossbars = self
-            .place
-            .directory
-            .file_name()
-            .is_some_and(|name| name == ".crossbar");
-        let Definition::Router(router) = definition else {
+    /// differ: whoever brings a directory of Crossbar.io's and has not decided it is told, once.
+    fn report_call_timeouts(&self, config: &Config) {
+        if self.place.directory.file_name() != Some(".crossbar".as_ref()) {
             return;
-        };
-        for realm in router.realms.iter().filter(|_| is_crossbars) {
-            let name = &realm.name;
-            match realm.call_timeout_unit {
-                CallTimeoutUnit::Milliseconds => info!(
-                    "Realm '{name}': timeouts of calls count milliseconds, as WAMP has it; for \
-                     Crossbar.io's seconds set the realm's option 'call_timeout_unit'"
-                ),
-                CallTimeoutUnit::Seconds => {
-                    info!("Realm '{name}': timeouts of calls count seconds, as Crossbar.io has it");
-                }
-            }
+        }
+        let routers = config.workers.iter().filter_map(|worker| match worker {
+            Definition::Router(router) => Some(router),
+            _ => None,
+        });
+        let undecided: Vec<_> = routers
+            .flat_map(|router| &router.realms)
+            .filter(|realm| !realm.is_call_timeout_unit_given)
+            .map(|realm| realm.name.as_str())
+            .collect();
+        if !undecided.is_empty() {
+            info!(
+                "Realms {}: timeouts of calls count milliseconds, as WAMP has it; for Crossbar.io's \
+                 seconds set the realm's option 'call_timeout_unit'",
+                report::list(&undecided)
+            );
         }
     }
 }

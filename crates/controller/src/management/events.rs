@@ -37,12 +37,12 @@ impl Node {
     }
 
     /// `crossbar.node.<node>.on_worker_<what>`
-    pub(crate) fn tell_about_worker(&self, what: &str, worker: &Worker) {
+    pub(crate) fn tell_about_worker(&self, what: &str, worker: &Worker, pid: Option<u32>) {
         let topic = format!("crossbar.node.{}.on_worker_{what}", self.id);
         let details = json!({
             "id": worker.id(),
             "type": worker.kind(),
-            "pid": worker.pid(),
+            "pid": pid,
         });
         self.tell(&topic, details);
     }

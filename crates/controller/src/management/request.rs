@@ -1,6 +1,6 @@
 //! One call of a management procedure: from whoever calls, through the node's loop, and back.
 
-use crosstie_client::{ApplicationError, Arguments, FromValue, Invocation, args};
+use crosstie_client::{ApplicationError, ArgumentError, Arguments, FromValue, Invocation, args};
 use crosstie_config::Json;
 use tokio::sync::oneshot;
 
@@ -95,8 +95,19 @@ impl Call {
         index: usize,
         name: &str,
     ) -> Result<Option<T>, Refusal> {
-        let invalid = |error: crosstie_client::ArgumentError| {
-            errors::invalid_argument(&format!("argument {index}, '{name}': {error}"))
+        let invalid = |error: ArgumentError| {
+            let what = match error {
+                ArgumentError::Kind {
+                    expected, found, ..
+                } if expected == found => {
+                    format!("expected {expected} that is neither too small nor too large")
+                }
+                ArgumentError::Kind {
+                    expected, found, ..
+                } => format!("expected {expected}, got {found}"),
+                error => error.to_string(),
+            };
+            errors::invalid_argument(&format!("argument {index}, '{name}': {what}"))
         };
         let count = self.arguments.args().map_err(invalid)?.len();
         if index < count {

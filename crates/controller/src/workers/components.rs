@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crosstie_client::{CallError, CallOptions, Client, args};
-use crosstie_config::{Component, Json};
-use tracing::{error, info};
+use crosstie_config::{Component, Json, Worker as Definition};
+use tracing::{error, info, warn};
 
 use super::Worker;
 use crate::event::{Event, Events, Run};
@@ -38,6 +38,16 @@ pub(crate) enum HostedState {
     /// It left by itself.
     Stopped,
     Failed(String),
+    /// Its host ended, by which it failed too: the next one starts it again.
+    Lost(String),
+}
+
+/// Why a component does not run.
+#[derive(Clone, Debug)]
+pub(crate) struct NotStarted {
+    text: String,
+    /// Nothing is known about the component itself.
+    is_lost: bool,
 }
 
 impl Hosted {
@@ -62,16 +72,21 @@ impl Hosted {
         self.is_under_way() || self.state == HostedState::Started
     }
 
+    /// Whether a new host is to start it.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.is_there() || matches!(self.state, HostedState::Lost(_))
+    }
+
     /// There is a new host, which knows nothing of it.
     pub(crate) fn await_host(&mut self) {
         self.state = HostedState::Waiting;
     }
 
-    pub(crate) fn handle_started(&mut self, worker: &str, outcome: Result<(), String>) {
+    pub(crate) fn handle_started(&mut self, worker: &str, outcome: Result<(), NotStarted>) {
         let id = &self.component.id;
         let answer = match &outcome {
             Ok(()) => Ok(serde_json::json!({"id": id, "worker": worker})),
-            Err(text) => Err(errors::cannot_start(text)),
+            Err(why) => Err(errors::cannot_start(&why.text)),
         };
         for reply in self.starting.drain(..) {
             // Whoever asked may have gone.
@@ -79,8 +94,25 @@ impl Hosted {
         }
         self.state = match outcome {
             Ok(()) => HostedState::Started,
-            Err(text) => HostedState::Failed(text),
+            Err(why) if why.is_lost => HostedState::Lost(why.text),
+            Err(why) => HostedState::Failed(why.text),
         };
+    }
+}
+
+impl NotStarted {
+    pub(crate) fn new(text: String) -> Self {
+        Self {
+            text,
+            is_lost: false,
+        }
+    }
+
+    fn lost(text: String) -> Self {
+        Self {
+            text,
+            is_lost: true,
+        }
     }
 }
 
@@ -88,12 +120,10 @@ impl Worker {
     /// Its components have nobody to start them any more.
     pub(crate) fn lose_host(&mut self, why: &str) {
         let id = self.id().to_owned();
-        for hosted in self
-            .components
-            .iter_mut()
-            .filter(|hosted| hosted.is_under_way())
-        {
-            hosted.handle_started(&id, Err(format!("its host ended: {why}")));
+        let there = self.components.iter_mut().filter(|own| own.is_there());
+        for hosted in there {
+            let why = NotStarted::lost(format!("its host ended: {why}"));
+            hosted.handle_started(&id, Err(why));
         }
     }
 }
@@ -104,11 +134,21 @@ impl Node {
         let Some(worker) = self.worker_mut(id) else {
             return;
         };
-        // Its own process only: anybody in the realm could say so.
-        let Some(process) = worker.process.as_mut().filter(|own| own.pid() == Some(pid)) else {
+        let is_guest = matches!(worker.definition, Definition::Guest(_));
+        let Some(process) = worker.process.as_mut().filter(|_| !is_guest) else {
             return;
         };
-        process.handle_ready();
+        // Its own process, or what that started: anybody in the realm could say so.
+        let Some(expected) = process.pid() else {
+            return;
+        };
+        if !process.handle_ready_of(pid) {
+            warn!(
+                "Process {pid} says that it is the host of components of worker '{id}', whose \
+                 process is {expected}: it is not listened to"
+            );
+            return;
+        }
         let is_container = worker.router.is_none();
         if is_container {
             report::started(worker.kind(), id, pid);
@@ -116,10 +156,11 @@ impl Node {
             info!("Router '{id}': host of its components with PID {pid} started");
         }
         if let Some(worker) = self.worker(id).filter(|_| is_container) {
-            self.tell_about_worker("started", worker);
+            self.tell_about_worker("started", worker, worker.pid());
         }
         self.start_waiting_components(id);
         self.settle(id);
+        self.start_queued();
     }
 
     /// Has a ready host start what waits for it, one component after the other.
@@ -157,7 +198,7 @@ impl Node {
         &mut self,
         run: &Run,
         component: &str,
-        outcome: Result<(), String>,
+        outcome: Result<(), NotStarted>,
     ) {
         let Some(worker) = self
             .worker_mut(&run.worker)
@@ -172,7 +213,9 @@ impl Node {
         };
         match &outcome {
             Ok(()) => info!("{title} '{id}': component '{component}' started"),
-            Err(text) => error!("{title} '{id}': component '{component}' failed to start: {text}"),
+            Err(NotStarted { text, .. }) => {
+                error!("{title} '{id}': component '{component}' failed to start: {text}");
+            }
         }
         hosted.handle_started(id, outcome);
         self.settle(id);
@@ -234,7 +277,7 @@ async fn ask_host(
                 let answer = client.call_with(&procedure, arguments, options).await;
                 answer.map(drop).map_err(|error| described(&error))
             }
-            Err(error) => Err(error),
+            Err(text) => Err(NotStarted::new(text)),
         };
         let run = run.clone();
         let told = events.send(Event::ComponentStarted {
@@ -250,12 +293,56 @@ async fn ask_host(
 }
 
 /// What the host says is for people; the URI is for those who look for it.
-fn described(error: &CallError) -> String {
+fn described(error: &CallError) -> NotStarted {
+    /// What the router answers when the host is gone.
+    const HOST_IS_GONE: [&str; 2] = ["wamp.error.canceled", "wamp.error.no_such_procedure"];
     let CallError::Application(error) = error else {
-        return error.to_string();
+        return NotStarted::new(error.to_string());
     };
-    match error.arguments.argument::<String>(0) {
+    let text = match error.arguments.argument::<String>(0) {
         Ok(text) => format!("{text} ({})", error.uri),
         Err(_) => error.to_string(),
+    };
+    match HOST_IS_GONE.contains(&error.uri.as_str()) {
+        true => NotStarted::lost(text),
+        false => NotStarted::new(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_host_starts_what_was_there_when_the_last_one_ended() {
+        let definition =
+            serde_json::json!({"type": "class", "classname": "a.B", "realm": "r", "role": "x"});
+        let component = crosstie_config::component_from_json(&definition, true).expect("one");
+        let check = |state: HostedState, expected| {
+            let mut hosted = Hosted::new(component.clone());
+            hosted.state = state.clone();
+            if hosted.is_there() {
+                let why = NotStarted::lost("its host ended".to_owned());
+                hosted.handle_started("worker1", Err(why));
+                assert!(!hosted.is_there(), "{state:?}");
+            }
+            assert_eq!(hosted.is_wanted(), expected, "{state:?}");
+        };
+        check(HostedState::Waiting, true);
+        check(HostedState::Starting, true);
+        check(HostedState::Started, true);
+        check(HostedState::Stopped, false);
+        check(HostedState::Failed("import".to_owned()), false);
+    }
+
+    #[test]
+    fn a_call_that_its_host_did_not_live_to_answer_says_nothing_about_a_component() {
+        let check = |uri: &str, expected| {
+            let error = crosstie_client::ApplicationError::new(uri, args!["why"]);
+            assert_eq!(described(&CallError::Application(error)).is_lost, expected);
+        };
+        check("wamp.error.canceled", true);
+        check("wamp.error.no_such_procedure", true);
+        check("crossbar.error.class_import_failed", false);
     }
 }

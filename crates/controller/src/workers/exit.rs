@@ -2,13 +2,15 @@
 //! and by the node's triggers, in this order.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::json;
 use tracing::{error, info, warn};
 
-use super::process::Verdict;
+use super::process::{Phase, Verdict};
 use super::{Wanted, Worker, container};
 use crate::event::{End, Event, Run};
+use crate::management::errors;
 use crate::node::Node;
 use crate::triggers::Exit;
 
@@ -25,19 +27,20 @@ impl Node {
             return;
         };
         let verdict = process.handle_ended(end);
-        let next = process.next_start(&verdict);
         worker.report_end(&verdict);
         let components_were_under_way = worker.components.iter().any(|c| c.is_under_way());
         worker.lose_host(&verdict.text);
         // Who asked for a worker that could not even begin is told so, and that is all.
         let was_in_vain = matches!(end, End::NotStarted(_)) && !worker.starting.is_empty();
-        for reply in worker.starting.drain(..) {
-            let text = format!("its process ended: {}", verdict.text);
-            let _ = reply.send(Err(crate::management::errors::cannot_start(&text)));
-        }
         let wanted = worker.wanted;
+        worker.answer_start(&verdict);
+        if !is_router && let Some(worker) = self.worker(id) {
+            self.tell_about_worker("stopped", worker, worker.last_pid());
+        }
         if is_ending {
             self.forget_process(id, exit_of(&verdict), is_router);
+        } else if wanted == Wanted::Stop && is_router {
+            self.remove_worker(id);
         } else if (wanted == Wanted::Stop || was_in_vain) && !is_router {
             self.forget_process(id, Exit::Requested, is_router);
         } else if wanted == Wanted::Restart {
@@ -46,7 +49,7 @@ impl Node {
             }
             self.start_process(id);
             self.settle(id);
-        } else if let Some(delay) = next.filter(|_| wanted == Wanted::Running) {
+        } else if let Some(delay) = self.pause_before_next(id, &verdict) {
             let whose = if is_router {
                 "Host of components of router"
             } else {
@@ -68,6 +71,17 @@ impl Node {
             }
         } else {
             self.forget_process(id, exit_of(&verdict), is_router);
+        }
+        self.start_queued();
+    }
+
+    /// How long to wait before a worker's next run, if it is to have one without being asked for.
+    fn pause_before_next(&mut self, id: &str, verdict: &Verdict) -> Option<Duration> {
+        let worker = self.worker_mut(id)?;
+        match worker.wanted {
+            Wanted::Running => worker.process.as_mut()?.next_start(verdict),
+            Wanted::Reload => Some(worker.reload.next_delay(verdict.ran_for)),
+            _ => None,
         }
     }
 
@@ -93,12 +107,27 @@ impl Node {
         let Some(process) = worker.process.as_mut() else {
             return;
         };
-        info!("'{}' changed: restarting worker {id}", first.display());
-        if process.terminate() {
-            worker.wanted = Wanted::Restart;
-            self.kill_later(id);
-        } else if worker.wanted == Wanted::Running {
-            self.start_process(id);
+        // One that is about to be started again sees the change then; one that is about to end is
+        // not asked again.
+        if worker.wanted != Wanted::Running {
+            return;
+        }
+        let say = || info!("'{}' changed: restarting worker {id}", first.display());
+        match process.phase() {
+            Phase::Starting | Phase::Started => {
+                say();
+                process.terminate();
+                worker.wanted = Wanted::Reload;
+                self.kill_later(id);
+            }
+            // What made it end may be mended by the change.
+            Phase::Restarting => {
+                say();
+                worker.wanted = Wanted::Reload;
+                let (run, delay) = (process.run(id), worker.reload.next_delay(Duration::ZERO));
+                self.send_after(delay, Event::RestartDue(run));
+            }
+            Phase::Stopping | Phase::Stopped => {}
         }
     }
 
@@ -122,7 +151,18 @@ impl Node {
 
     /// Tells everybody that a worker is gone, and pulls the triggers.
     pub(crate) fn handle_exit(&mut self, mut worker: Worker, exit: Exit) {
-        self.tell_about_worker("stopped", &worker);
+        // Of a process that is told with each of its runs.
+        if !worker.is_process() {
+            self.tell_about_worker("stopped", &worker, worker.last_pid());
+        }
+        worker.lose_host("the worker was stopped");
+        let refusal = match self.is_ending() {
+            true => errors::ending(),
+            false => errors::not_running(&format!("worker '{}' was stopped", worker.id())),
+        };
+        for reply in worker.starting.drain(..).chain(worker.restarting.drain(..)) {
+            let _ = reply.send(Err(refusal.clone()));
+        }
         let about = json!({"id": worker.id(), "type": worker.kind()});
         for reply in worker.stopping.drain(..) {
             // Whoever asked may have gone.
@@ -133,6 +173,19 @@ impl Node {
 }
 
 impl Worker {
+    /// Tells who waits for its start that the run has ended, unless there is about to be another
+    /// one, or somebody wanted it to end.
+    fn answer_start(&mut self, verdict: &Verdict) {
+        if self.wanted != Wanted::Running {
+            return;
+        }
+        let text = format!("its process ended: {}", verdict.text);
+        for reply in self.starting.drain(..) {
+            // Whoever asked may have gone.
+            let _ = reply.send(Err(errors::cannot_start(&text)));
+        }
+    }
+
     fn report_end(&self, verdict: &Verdict) {
         let id = self.id();
         let is_host = !self.kind().eq("guest");

@@ -1,13 +1,20 @@
 //! Guests: any executable as a child process.
 
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crosstie_config::{GuestInput, GuestOutput, GuestWorker};
+use tracing::warn;
 
 use crate::event::{Event, Events};
 use crate::place::Place;
 use crate::process::{Command, Output, Stdin, Watch};
+
+/// Between two tries to watch directories: twice as long each time.
+const BETWEEN_TRIES_FIRST: Duration = Duration::from_millis(250);
+const BETWEEN_TRIES_MISSING_MAX: Duration = Duration::from_secs(2);
+const BETWEEN_TRIES_MAX: Duration = Duration::from_secs(60);
 
 /// The command that a guest is.
 pub(crate) fn command(guest: &GuestWorker, place: &Place) -> Command {
@@ -38,36 +45,67 @@ pub(crate) fn watched(guest: &GuestWorker, place: &Place) -> Vec<PathBuf> {
 
 /// Tells the node's loop of each change, for ever.
 pub(crate) async fn tell_changes(worker: String, directories: Vec<PathBuf>, events: Events) {
+    let tell = |first: PathBuf| {
+        let worker = worker.clone();
+        events.send(Event::FilesChanged { worker, first }).is_ok()
+    };
+    let (mut watch, mut missed) = begin_watch(&worker, &directories).await;
     loop {
-        // After each change anew: a directory may have been put in another's place.
-        let mut watch = watch(&worker, &directories).await;
-        match watch.changed().await {
-            Ok(paths) => {
-                let first = paths.into_iter().next().unwrap_or_default();
-                let worker = worker.clone();
-                if events.send(Event::FilesChanged { worker, first }).is_err() {
-                    return;
-                }
+        // What came to be while it could not be watched is a change.
+        if missed.take().is_some_and(|directory| !tell(directory)) {
+            return;
+        }
+        let paths = match watch.changed().await {
+            Ok(paths) => paths,
+            Err(error) => {
+                warn!("Guest '{worker}': watching its directories: {error}");
+                tokio::time::sleep(BETWEEN_TRIES_MAX).await;
+                Vec::new()
             }
-            Err(error) => tracing::warn!("Guest '{worker}': watching its directories: {error}"),
+        };
+        // The next watch is there before this change is told of: no change is between the two.
+        if is_to_be_renewed(&paths, &directories) {
+            (watch, _) = begin_watch(&worker, &directories).await;
+        }
+        let first = paths.into_iter().next();
+        if !tell(first.unwrap_or_else(|| directories[0].clone())) {
+            return;
         }
     }
 }
 
-/// Begins to watch, as soon as the directories are there.
-async fn watch(worker: &str, directories: &[PathBuf]) -> Watch {
-    const BETWEEN_TRIES: Duration = Duration::from_secs(1);
-    let mut is_said = false;
+/// Whether one of the directories themselves went, or may have: another may be in its place.
+fn is_to_be_renewed(changed: &[PathBuf], directories: &[PathBuf]) -> bool {
+    /// Far fewer than a watch tells of at once: then these are all that changed.
+    const CERTAINLY_ALL: usize = 8;
+    changed.is_empty()
+        || changed.len() > CERTAINLY_ALL
+        || changed.iter().any(|path| directories.contains(path))
+}
+
+/// Begins to watch, as soon as the directories are there; with one of them if that took more than
+/// one try. To walk through them may take a while, and is no work for the node's one thread.
+async fn begin_watch(worker: &str, directories: &[PathBuf]) -> (Watch, Option<PathBuf>) {
+    let mut pause = BETWEEN_TRIES_FIRST;
+    let mut missed = None;
     loop {
-        match Watch::new(directories) {
-            Ok(watch) => return watch,
-            Err(error) if !is_said => {
-                tracing::warn!("Guest '{worker}': {error}; trying again each second");
-                is_said = true;
-            }
-            Err(_) => {}
+        let tried = directories.to_vec();
+        let watch = tokio::task::spawn_blocking(move || Watch::new(&tried)).await;
+        let error = match watch.unwrap_or_else(|error| Err(io::Error::other(error))) {
+            Ok(watch) => return (watch, missed),
+            Err(error) => error,
+        };
+        if missed.is_none() {
+            warn!("Guest '{worker}': {error}; trying again until it can be watched");
+            missed = directories.first().cloned();
         }
-        tokio::time::sleep(BETWEEN_TRIES).await;
+        tokio::time::sleep(pause).await;
+        // To see that there is none costs next to nothing.
+        let longest = match error.kind() {
+            io::ErrorKind::NotFound => BETWEEN_TRIES_MISSING_MAX,
+            _ => BETWEEN_TRIES_MAX,
+        };
+        pause = (pause * 2).min(longest);
     }
 }
 

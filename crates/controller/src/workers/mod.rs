@@ -11,6 +11,7 @@ pub(crate) mod guest;
 pub(crate) mod host_monitor;
 pub(crate) mod log;
 pub(crate) mod process;
+pub(crate) mod reload;
 pub(crate) mod router;
 
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ use serde_json::json;
 use self::components::Hosted;
 use self::host_monitor::HostMonitor;
 use self::process::{Phase, Process};
+use self::reload::Reload;
 use self::router::RunningRouter;
 use crate::event::{Event, Run};
 use crate::management::Reply;
@@ -45,6 +47,7 @@ pub(crate) struct Worker {
     pub(crate) monitor: Option<HostMonitor>,
     pub(crate) components: Vec<Hosted>,
     pub(crate) wanted: Wanted,
+    pub(crate) reload: Reload,
     /// Who waits for the start to come to an end.
     pub(crate) starting: Vec<Reply>,
     /// Who waits for the end of one run and the start of the next.
@@ -59,7 +62,10 @@ pub(crate) struct Worker {
 pub(crate) enum Wanted {
     /// What its restart policy says.
     Running,
+    /// Somebody asked for it to be started again.
     Restart,
+    /// Its files have changed.
+    Reload,
     Stop,
 }
 
@@ -78,6 +84,7 @@ impl Worker {
             monitor: None,
             components: Vec::new(),
             wanted: Wanted::Running,
+            reload: Reload::default(),
             starting: Vec::new(),
             restarting: Vec::new(),
             stopping: Vec::new(),
@@ -98,19 +105,33 @@ impl Worker {
         report::title(self.kind())
     }
 
+    /// Whether it is a process, and not threads of the node's.
+    pub(crate) fn is_process(&self) -> bool {
+        matches!(
+            self.definition,
+            Definition::Container(_) | Definition::Guest(_)
+        )
+    }
+
     /// The process that the worker runs in, or the node's own.
     pub(crate) fn pid(&self) -> Option<u32> {
-        match (&self.router, &self.monitor, &self.process) {
-            (None, None, Some(process)) => process.pid(),
-            _ => Some(std::process::id()),
+        match self.is_process() {
+            true => self.process.as_ref().and_then(Process::pid),
+            false => Some(std::process::id()),
+        }
+    }
+
+    /// The process that the worker runs in, or ran in last.
+    pub(crate) fn last_pid(&self) -> Option<u32> {
+        match self.is_process() {
+            true => self.process.as_ref().and_then(Process::last_pid),
+            false => Some(std::process::id()),
         }
     }
 
     pub(crate) fn status(&self) -> &'static str {
-        let phase = match (&self.router, &self.monitor, &self.process) {
-            (None, None, Some(process)) => process.phase(),
-            _ => Phase::Started,
-        };
+        let process = self.process.as_ref().filter(|_| self.is_process());
+        let phase = process.map_or(Phase::Started, Process::phase);
         match phase {
             Phase::Starting => "starting",
             Phase::Started => "started",
@@ -158,9 +179,29 @@ impl Node {
     /// Starts a worker: a router is there when this returns; processes have begun.
     pub(crate) fn start_worker(&mut self, definition: Definition) -> Result<(), StartWorkerError> {
         let mut worker = Worker::new(definition);
+        let id = worker.id().to_owned();
+        report::starting(worker.kind(), &id);
+        // Of a process that is told with each of its runs.
+        if !worker.is_process() {
+            self.tell_about_worker("starting", &worker, None);
+        }
+        if let Err(error) = self.open(&mut worker) {
+            self.tell_about_worker("stopped", &worker, worker.last_pid());
+            return Err(error);
+        }
+        if !worker.is_process() {
+            self.tell_about_worker("started", &worker, worker.pid());
+        }
+        self.workers.push(worker);
+        self.unsettled.insert(id.clone());
+        self.start_process(&id);
+        self.settle(&id);
+        Ok(())
+    }
+
+    /// Starts all of a worker that is in the node's own process.
+    fn open(&self, worker: &mut Worker) -> Result<(), StartWorkerError> {
         let (kind, id) = (worker.kind(), worker.id().to_owned());
-        report::starting(kind, &id);
-        self.tell_about_worker("starting", &worker);
         match &worker.definition {
             Definition::Router(router) => {
                 worker.router = Some(self.open_router(router, kind)?);
@@ -182,21 +223,16 @@ impl Node {
             }
             _ => return Err(format!("workers of type '{kind}' are not known here").into()),
         }
-        if worker.router.is_some() || worker.monitor.is_some() {
-            self.tell_about_worker("started", &worker);
-        }
-        self.workers.push(worker);
-        self.unsettled.insert(id.clone());
-        self.start_process(&id);
-        self.settle(&id);
         Ok(())
     }
 
-    /// Begins a run of a worker's process, if it is one to have any.
+    /// Begins a run of a worker's process, if it is one to have any, as soon as there is room for
+    /// one more that starts.
     pub(crate) fn start_process(&mut self, id: &str) {
         let Some(at) = self.workers.iter().position(|worker| worker.id() == id) else {
             return;
         };
+        let has_room = self.hosts_starting() < hosts_starting_max();
         let worker = &mut self.workers[at];
         worker.wanted = Wanted::Running;
         let Some(command) = worker.command(&self.place) else {
@@ -213,21 +249,63 @@ impl Node {
         let process = worker
             .process
             .get_or_insert_with(|| Process::new(title, restart));
+        if !is_guest && !has_room {
+            process.is_waiting = false;
+            process.is_queued = true;
+            return;
+        }
         process.start(id, command, &self.children, &self.events);
-        let Some(pid) = process.pid() else {
+        let is_process = worker.is_process();
+        if is_process {
+            self.tell_about_worker("starting", &self.workers[at], None);
+        }
+        let worker = &mut self.workers[at];
+        let Some((process, pid)) = worker
+            .process
+            .as_mut()
+            .and_then(|process| process.pid().map(|pid| (process, pid)))
+        else {
             return;
         };
         if is_guest {
             process.handle_ready();
             report::started(worker.kind(), id, pid);
-            self.tell_about_worker("started", &self.workers[at]);
+            self.tell_about_worker("started", &self.workers[at], Some(pid));
             return;
         }
-        for component in &mut worker.components {
-            component.await_host();
-        }
+        // A container is started again with all that the configuration has; beside a router, what
+        // had left or failed by itself stays away.
+        let mut components = worker.components.iter_mut();
+        components
+            .by_ref()
+            .filter(|component| is_process || component.is_wanted())
+            .for_each(Hosted::await_host);
         let overdue = Event::ReadyOverdue(process.run(id));
         self.send_after(components::READY_WITHIN, overdue);
+    }
+
+    /// Begins the runs for which there was no room before.
+    pub(crate) fn start_queued(&mut self) {
+        let is_queued = |worker: &&Worker| {
+            let process = worker.process.as_ref();
+            process.is_some_and(|process| process.is_queued)
+        };
+        while !self.is_ending() && self.hosts_starting() < hosts_starting_max() {
+            let Some(worker) = self.workers.iter().find(is_queued) else {
+                return;
+            };
+            let id = worker.id().to_owned();
+            self.start_process(&id);
+            self.settle(&id);
+        }
+    }
+
+    /// Hosts of components that run and are not ready yet.
+    fn hosts_starting(&self) -> usize {
+        let processes = self.workers.iter().filter_map(|own| own.process.as_ref());
+        processes
+            .filter(|process| process.is_running() && process.phase() == Phase::Starting)
+            .count()
     }
 
     /// Looks whether a worker's start has come to an end, and tells who waits for that.
@@ -282,6 +360,12 @@ impl Node {
         let watching = guest::tell_changes(id.to_owned(), directories, self.events.clone());
         Some(Task::spawn(watching))
     }
+}
+
+/// Hosts of components that start at once: more would only keep each other from being ready in
+/// time.
+fn hosts_starting_max() -> usize {
+    2 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// A testee is a router with nothing in it but the echo.

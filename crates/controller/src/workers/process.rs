@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crosstie_config::Restart;
 use parking_lot::Mutex;
+use rustix::process::{Pid, Signal};
 use tokio::sync::mpsc;
 
 use super::log::WorkerLog;
@@ -31,11 +32,17 @@ pub(crate) struct Process {
     running: Option<Running>,
     /// It is to be started again when its time has come.
     pub(crate) is_waiting: bool,
+    /// It is to be started when others that start have.
+    pub(crate) is_queued: bool,
+    /// Of the present run, or the last one that began.
+    last_pid: Option<u32>,
     pub(crate) log: Arc<Mutex<WorkerLog>>,
 }
 
 struct Running {
     pid: u32,
+    /// The process that does the work, if the child started one for it.
+    worker_pid: Option<u32>,
     since: Instant,
     since_date: SystemTime,
     orders: mpsc::UnboundedSender<Order>,
@@ -80,6 +87,8 @@ impl Process {
             number: 0,
             running: None,
             is_waiting: false,
+            is_queued: false,
+            last_pid: None,
             log: Arc::default(),
         }
     }
@@ -94,6 +103,7 @@ impl Process {
     ) {
         self.number = next_number();
         self.is_waiting = false;
+        self.is_queued = false;
         let run = self.run(worker);
         let events = events.clone();
         let spawned = command.and_then(|command| {
@@ -104,8 +114,10 @@ impl Process {
         match spawned {
             Ok(child) => {
                 let (orders, orders_in) = mpsc::unbounded_channel();
+                self.last_pid = Some(child.id());
                 self.running = Some(Running {
                     pid: child.id(),
+                    worker_pid: None,
                     since: Instant::now(),
                     since_date: SystemTime::now(),
                     orders,
@@ -120,6 +132,7 @@ impl Process {
                 });
             }
             Err(error) => {
+                self.last_pid = None;
                 let end = End::NotStarted(error);
                 let _ = events.send(Event::Ended { run, end });
             }
@@ -132,9 +145,23 @@ impl Process {
             return false;
         };
         running.was_told_to_end = true;
+        // A shell that waits for it would end at once and leave it no time to.
+        let worker = running.worker_pid.filter(|&pid| is_below(pid, running.pid));
+        if worker.is_some_and(terminate_process) {
+            return true;
+        }
         // Nobody listens when the child has ended just now.
         let _ = running.orders.send(Order::Terminate);
         true
+    }
+
+    /// Has it end, at once or in good order; one that is about to end is not asked again.
+    pub(crate) fn ask_to_end(&mut self, kill: bool) {
+        if kill {
+            self.kill();
+        } else if self.phase() != Phase::Stopping {
+            self.terminate();
+        }
     }
 
     /// Ends it, with all that it started.
@@ -155,6 +182,19 @@ impl Process {
         }
     }
 
+    /// Takes note of the process that says so, if it is the child or was started by it.
+    pub(crate) fn handle_ready_of(&mut self, pid: u32) -> bool {
+        let Some(running) = &mut self.running else {
+            return false;
+        };
+        if pid != running.pid && !is_below(pid, running.pid) {
+            return false;
+        }
+        running.worker_pid = Some(pid).filter(|&pid| pid != running.pid);
+        running.is_ready = true;
+        true
+    }
+
     /// Takes note of a run's end.
     pub(crate) fn handle_ended(&mut self, end: &End) -> Verdict {
         let running = self.running.take();
@@ -168,12 +208,20 @@ impl Process {
                 ran_for: Duration::ZERO,
                 text: error.clone(),
             },
-            End::Ended(ended) => Verdict {
-                is_success: is_success(ended, was_told, was_killed),
-                was_ready: running.as_ref().is_some_and(|running| running.is_ready),
-                ran_for: running.map_or(Duration::ZERO, |running| running.since.elapsed()),
-                text: ended.to_string(),
-            },
+            End::Ended(ended) => {
+                let was_ready = running.as_ref().is_some_and(|running| running.is_ready);
+                // One that never came to do what it is for did not do it well.
+                let was_early = !was_ready && !was_told;
+                Verdict {
+                    is_success: !was_early && is_success(ended, was_told, was_killed),
+                    was_ready,
+                    ran_for: running.map_or(Duration::ZERO, |running| running.since.elapsed()),
+                    text: match was_early {
+                        true => format!("{ended}, before it was ready"),
+                        false => ended.to_string(),
+                    },
+                }
+            }
         }
     }
 
@@ -198,6 +246,11 @@ impl Process {
         self.running.as_ref().map(|running| running.pid)
     }
 
+    /// Of the present run, or the last one.
+    pub(crate) fn last_pid(&self) -> Option<u32> {
+        self.last_pid
+    }
+
     pub(crate) fn is_running(&self) -> bool {
         self.running.is_some()
     }
@@ -219,6 +272,7 @@ impl Process {
             Some(running) if running.was_told_to_end => Phase::Stopping,
             Some(running) if running.is_ready => Phase::Started,
             Some(_) => Phase::Starting,
+            None if self.is_queued => Phase::Starting,
             None if self.is_waiting => Phase::Restarting,
             None => Phase::Stopped,
         }
@@ -256,6 +310,33 @@ fn is_success(ended: &Ended, was_told: bool, was_killed: bool) -> bool {
     ended.is_success() || (was_told && !was_killed && is_obedient)
 }
 
+/// Whether a process is in the group that a child leads, or was started by it at whatever remove.
+fn is_below(pid: u32, child: u32) -> bool {
+    /// No program is started through so many others.
+    const REMOVES_MAX: usize = 64;
+    if parent_and_group(pid).is_some_and(|(_, group)| group == child) {
+        return true;
+    }
+    let parent = |&pid: &u32| parent_and_group(pid).map(|(parent, _)| parent);
+    let line = std::iter::successors(Some(pid), parent);
+    line.take(REMOVES_MAX).any(|pid| pid == child)
+}
+
+/// proc_pid_stat(5): the fourth and fifth field, after a name that may have anything in it. Of a
+/// group that was made outside of this PID namespace the number is 0.
+fn parent_and_group(pid: u32) -> Option<(u32, u32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_whitespace().skip(1);
+    let mut number = || fields.next()?.parse().ok();
+    Some((number()?, number()?))
+}
+
+fn terminate_process(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::kill_process(pid, Signal::TERM).is_ok())
+}
+
 /// How long a child may take from TERM to its end, once nobody is there to give orders.
 const ALONE_MAX: Duration = Duration::from_secs(10);
 
@@ -285,7 +366,61 @@ async fn attend(mut child: Child, mut orders: mpsc::UnboundedReceiver<Order>) ->
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt;
+
     use super::*;
+
+    fn running(is_ready: bool, was_told_to_end: bool) -> Process {
+        let (orders, _) = mpsc::unbounded_channel();
+        let mut process = Process::new("Container", Restart::OnFailed);
+        process.running = Some(Running {
+            pid: std::process::id(),
+            worker_pid: None,
+            since: Instant::now(),
+            since_date: SystemTime::now(),
+            orders,
+            is_ready,
+            was_told_to_end,
+            was_killed: false,
+        });
+        process
+    }
+
+    #[test]
+    fn what_ends_before_it_was_ready_is_no_success() {
+        let check = |is_ready, was_told, expected| {
+            let mut process = running(is_ready, was_told);
+            let ended = Ended {
+                code: Some(0),
+                signal: None,
+            };
+            let verdict = process.handle_ended(&End::Ended(ended));
+            assert_eq!(verdict.is_success, expected, "{is_ready} {was_told}");
+            assert_eq!(process.next_start(&verdict).is_none(), expected);
+        };
+        check(false, false, false);
+        check(false, true, true);
+        check(true, false, true);
+        check(true, true, true);
+    }
+
+    #[test]
+    fn only_the_child_and_what_it_started_may_say_that_it_is_ready() {
+        let mut process = running(false, false);
+        assert!(!process.handle_ready_of(1));
+        assert!(!process.handle_ready_of(u32::MAX));
+        assert_eq!(process.phase(), Phase::Starting);
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .expect("cat");
+        assert!(process.handle_ready_of(child.id()));
+        assert_eq!(process.phase(), Phase::Started);
+        drop(child.stdin.take());
+        child.wait().expect("its end");
+        assert!(running(false, false).handle_ready_of(std::process::id()));
+    }
 
     #[test]
     fn ends_are_judged_by_what_was_asked() {

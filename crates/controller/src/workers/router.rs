@@ -35,6 +35,9 @@ pub(crate) struct RunningRole {
 /// Ids of the transports that components beside a router use begin so.
 const PRIVATE: &str = "components:";
 
+/// The role of a component that is given none.
+pub(crate) const DEFAULT_ROLE: &str = "anonymous";
+
 impl RunningRouter {
     /// Its threads; nothing is in it yet.
     pub(crate) fn start(
@@ -116,7 +119,6 @@ impl RunningRouter {
         component: &Component,
         directory: &Path,
     ) -> Result<Json, String> {
-        const DEFAULT_ROLE: &str = "anonymous";
         let role = component.role.as_deref().unwrap_or(DEFAULT_ROLE);
         let socket = self.private_socket(role, directory)?;
         let mut definition = component.definition.clone();

@@ -2,7 +2,7 @@
 //! offers `start_component` and so on itself.
 
 use crosstie_client::args;
-use crosstie_config::Json;
+use crosstie_config::{Component, Json};
 use serde_json::json;
 use tracing::info;
 
@@ -11,8 +11,10 @@ use super::{Deferred, Procedure, later, now};
 use crate::management::errors::{self, Refusal};
 use crate::management::request::{Answer, Call, Reply};
 use crate::node::Node;
-use crate::workers::components::{Hosted, HostedState};
+use crate::workers::Wanted;
+use crate::workers::components::{Hosted, HostedState, NotStarted};
 use crate::workers::process::Phase;
+use crate::workers::router::DEFAULT_ROLE;
 
 pub(super) static PROCEDURES: [Procedure; 4] = [
     now("crossbar.worker..get_router_components", components),
@@ -35,7 +37,7 @@ fn component(node: &mut Node, call: &Call) -> Answer {
         HostedState::Waiting | HostedState::Starting => ("starting", None),
         HostedState::Started => ("started", None),
         HostedState::Stopped => ("stopped", None),
-        HostedState::Failed(text) => ("failed", Some(text)),
+        HostedState::Failed(text) | HostedState::Lost(text) => ("failed", Some(text)),
     };
     Ok(json!({
         "id": id,
@@ -62,6 +64,7 @@ fn start_component(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
         let mut component = crosstie_config::component_from_json(&definition, true)
             .map_err(|problems| errors::invalid_configuration(&problems))?;
         component.id = id;
+        check_place(node, call, &component)?;
         Ok(component)
     };
     let component = match component() {
@@ -72,6 +75,10 @@ fn start_component(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
     let Some(running) = node.worker_mut(worker) else {
         return Err((reply, super::workers::no_such_worker(worker)));
     };
+    if running.wanted == Wanted::Stop {
+        let text = format!("worker '{worker}' is being stopped");
+        return Err((reply, errors::not_running(&text)));
+    }
     // One that has failed or left makes room.
     running
         .components
@@ -81,8 +88,8 @@ fn start_component(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
     running.components.push(hosted);
     match running.process.as_ref().map(|process| process.phase()) {
         Some(Phase::Started) => node.start_waiting_components(worker),
-        // It is asked for when the host is ready.
-        Some(Phase::Starting | Phase::Restarting) => {}
+        // It is asked for when the host is ready, or told that it ended.
+        Some(Phase::Starting | Phase::Restarting | Phase::Stopping) => {}
         _ => node.start_process(worker),
     }
     Ok(())
@@ -107,7 +114,7 @@ fn stop_component(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
     };
     let mut hosted = running.components.remove(at);
     let was_there = hosted.state == HostedState::Started;
-    hosted.handle_started(&worker, Err("it was stopped".to_owned()));
+    hosted.handle_started(&worker, Err(NotStarted::new("it was stopped".to_owned())));
     let details = json!({"id": id});
     node.tell_of_router(&worker, "component_stopped", details.clone());
     tokio::spawn(async move {
@@ -123,6 +130,22 @@ fn stop_component(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
             }
         };
     });
+    Ok(())
+}
+
+/// Whether the router has what the component joins: it would be turned away for ever.
+fn check_place(node: &Node, call: &Call, component: &Component) -> Result<(), Refusal> {
+    let router = router(node, call)?;
+    let name = component.realm.as_str();
+    let Some(realm) = router.realms.iter().find(|realm| realm.name == name) else {
+        let text = format!("there is no realm named '{name}' for the component to join");
+        return Err(errors::no_such_object(&text));
+    };
+    let role = component.role.as_deref().unwrap_or(DEFAULT_ROLE);
+    if !realm.roles.iter().any(|own| own.name == role) {
+        let text = format!("there is no role named '{role}' in realm '{name}' for the component");
+        return Err(errors::no_such_object(&text));
+    }
     Ok(())
 }
 

@@ -88,12 +88,13 @@ fn role(node: &mut Node, call: &Call) -> Answer {
     let router = router(node, call)?;
     let realm = named_realm(router, call)?;
     let id: String = call.required(1, "role_id")?;
-    let role = realm.roles.iter().find(|role| role.id == id);
+    let mut roles = realm.roles.iter();
+    let role = roles.find(|role| role.id == id || role.name == id);
     let role = role.ok_or_else(|| no_such_role(&id, &realm.id))?;
     let status = router.router.roles(&realm.name).unwrap_or_default();
     let status = status.iter().find(|status| status.role.name == role.name);
     let status = status.ok_or_else(|| no_such_role(&id, &realm.id))?;
-    Ok(about_role(&id, status))
+    Ok(about_role(&role.id, status))
 }
 
 fn start_role(node: &mut Node, call: &Call) -> Answer {
@@ -128,16 +129,17 @@ fn stop_role(node: &mut Node, call: &Call) -> Answer {
         .realm(&realm_id)
         .ok_or_else(|| no_such_realm(&realm_id))?;
     let realm = &mut router.realms[at];
-    let role = realm.roles.iter().position(|role| role.id == id);
+    let mut roles = realm.roles.iter();
+    let role = roles.position(|role| role.id == id || role.name == id);
     let role = role.ok_or_else(|| no_such_role(&id, &realm_id))?;
     let role = realm.roles.remove(role);
     let stopped = router.router.stop_role(&realm.name, &role.name);
     stopped.map_err(|error| errors::no_such_object(&error.to_string()))?;
     info!(
-        "Router '{worker}': role '{id}' (named '{}') stopped on realm '{realm_id}'",
-        role.name
+        "Router '{worker}': role '{}' (named '{}') stopped on realm '{realm_id}'",
+        role.id, role.name
     );
-    let details = json!({"id": id, "name": role.name, "realm": realm_id});
+    let details = json!({"id": role.id, "name": role.name, "realm": realm_id});
     node.tell_of_router(worker, "role_stopped", details.clone());
     Ok(details)
 }

@@ -50,8 +50,12 @@ fn worker(node: &mut Node, call: &Call) -> Answer {
 
 fn worker_log(node: &mut Node, call: &Call) -> Answer {
     let worker = named(node, call)?;
-    let limit: Option<u64> = call.optional(1, "limit")?;
-    let limit = limit.map_or(100, |limit| usize::try_from(limit).unwrap_or(LINES_MAX));
+    let limit: Option<i64> = call.optional(1, "limit")?;
+    let limit = limit.unwrap_or(100);
+    let Ok(limit) = usize::try_from(limit) else {
+        let text = format!("argument 1, 'limit': expected 0 to {LINES_MAX}, got {limit}");
+        return Err(errors::invalid_argument(&text));
+    };
     let Some(process) = &worker.process else {
         return Ok(json!([]));
     };
@@ -105,7 +109,6 @@ fn stop_worker(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
     };
     worker.stopping.push(reply);
     worker.wanted = Wanted::Stop;
-    let is_router = worker.router.is_some();
     let Some(process) = worker
         .process
         .as_mut()
@@ -114,14 +117,8 @@ fn stop_worker(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
         node.remove_worker(&id);
         return Ok(());
     };
-    match kill {
-        true => process.kill(),
-        false => process.terminate(),
-    };
+    process.ask_to_end(kill);
     node.kill_later(&id);
-    if is_router {
-        node.remove_worker(&id);
-    }
     Ok(())
 }
 
@@ -133,6 +130,10 @@ fn restart_worker(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
     let Some(worker) = node.worker_mut(&id) else {
         return Err((reply, no_such_worker(&id)));
     };
+    if worker.wanted == Wanted::Stop {
+        let text = format!("worker '{id}' is being stopped");
+        return Err((reply, errors::not_running(&text)));
+    }
     let Some(process) = worker.process.as_mut().filter(|_| worker.router.is_none()) else {
         let text = format!(
             "worker '{id}' is of type '{}', which has no process of its own to be started again",
@@ -146,10 +147,7 @@ fn restart_worker(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
         node.settle(&id);
         return Ok(());
     }
-    match kill {
-        true => process.kill(),
-        false => process.terminate(),
-    };
+    process.ask_to_end(kill);
     worker.wanted = Wanted::Restart;
     worker.restarting.push(reply);
     node.kill_later(&id);
@@ -212,7 +210,7 @@ fn whole_definition(kind: &str, options: Option<Json>) -> Result<Json, Refusal> 
 
 impl Node {
     /// Takes out a worker that has no process: a router says goodbye on a thread that may wait.
-    fn remove_worker(&mut self, id: &str) {
+    pub(crate) fn remove_worker(&mut self, id: &str) {
         let Some(at) = self.workers.iter().position(|worker| worker.id() == id) else {
             return;
         };
