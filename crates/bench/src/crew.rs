@@ -105,10 +105,16 @@ impl<R: Said> Crew<R> {
     }
 }
 
-impl Drop for Worker {
+impl<R> Drop for Crew<R> {
     fn drop(&mut self) {
-        // One that has finished is only collected by this.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // All before any is waited for: while the others keep a core busy, the kernel may take as long
+        // as they do to let one go (seen with a caller that went on calling for its whole window).
+        for worker in &mut self.workers {
+            // One that has finished is only collected by this.
+            let _ = worker.child.kill();
+        }
+        for worker in &mut self.workers {
+            let _ = worker.child.wait();
+        }
     }
 }
