@@ -384,6 +384,15 @@ def test_subscribe_to_a_pattern(running, url):
     assert subscriber.interrupt() == 0
 
 
+def test_events_of_a_pattern_say_their_topic(running, url):
+    subscriber = running("subscribe", "com.cli.topic.", "--match", "prefix", "--url", url)
+    subscriber.await_stderr("subscribed")
+    crosstie("publish", "com.cli.topic.a", "1", "--url", url)
+    expected = {"topic": "com.cli.topic.a", "args": [1], "kwargs": {}}
+    assert json.loads(subscriber.line()) == expected
+    assert subscriber.interrupt() == 0
+
+
 def test_publish_to_some_only(running, router):
     path = router.urls("tcp")[0].rsplit("/", 1)[0]
     red = running("subscribe", "com.cli.some", "--url", f"{path}/red", "--count", "1")
@@ -503,3 +512,77 @@ def test_a_terminal_gets_what_it_can_show(running, tmp_path):
     os.close(slave)
     assert b"Usage:" in os.read(master, 65536)
     os.close(master)
+
+
+PRINTING = [
+    ["version"],
+    ["status", "--cbdir", "."],
+    ["keys", "--cbdir", "."],
+    ["check", "--config", "config.json"],
+    ["convert", "config.json", "--output", "-"],
+    ["init", "--list"],
+    ["stop", "--cbdir", "."],
+]
+
+
+@pytest.mark.parametrize("arguments", PRINTING, ids=lambda arguments: arguments[0])
+def test_a_standard_output_that_takes_nothing(tmp_path, arguments):
+    (tmp_path / "config.json").write_text(json.dumps(config.plain()))
+    assert crosstie("start", "--cbdir", ".", "--shutdownafter", "0", cwd=tmp_path).returncode == 0
+    command = [str(binary()), *arguments]
+    usual = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60)
+    assert usual.stdout, usual.stderr
+
+    with open("/dev/full", "w") as full:
+        failed = subprocess.run(
+            command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("crosstie: cannot write to standard output: No space left")
+
+    gone, pipe = os.pipe()
+    os.close(gone)
+    try:
+        quiet = subprocess.run(
+            command, cwd=tmp_path, stdout=pipe, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    finally:
+        os.close(pipe)
+    assert (quiet.returncode, quiet.stderr) == (usual.returncode, usual.stderr.decode())
+
+
+def test_a_warning_of_the_configuration_is_one_line_of_the_log(tmp_path):
+    configuration = config.plain()
+    del configuration["version"]
+    (tmp_path / "config.json").write_text(json.dumps(configuration))
+    done = crosstie("start", "--cbdir", ".", "--shutdownafter", "0", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    (warning,) = [line for line in lines if "config.json:1:1:" in line]
+    assert "WARNING: " in warning
+    assert "warning:" not in warning
+    assert all(re.match(r"\d{4}-", line) for line in lines), lines
+
+
+@pytest.mark.parametrize("options", [["--logtofile"], ["--logformat", "json"]])
+def test_the_log_says_why_a_node_did_not_start(tmp_path, options):
+    configuration = config.plain()
+    configuration["wokers"] = configuration.pop("workers")
+    (tmp_path / "config.json").write_text(json.dumps(configuration))
+    done = crosstie("start", "--cbdir", ".", *options, cwd=tmp_path)
+    assert done.returncode == 2
+    log = tmp_path / "node.log"
+    text = log.read_text() if log.exists() else done.stderr
+    first = text.splitlines()[0]
+    assert "ERROR" in first
+    assert "config.json:1:" in first
+    assert "wokers" in first
+
+
+@pytest.mark.parametrize("command", ["status", "stop", "keys"])
+def test_a_directory_above_the_nodes_is_not_taken_for_one(tmp_path, command):
+    assert crosstie("init", cwd=tmp_path).returncode == 0
+    done = crosstie(command, "--cbdir", ".", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "is no node's directory" in done.stderr
+    assert ".crossbar" in done.stderr

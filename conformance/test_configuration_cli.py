@@ -162,3 +162,18 @@ def test_the_node_of_a_template_does_what_its_readme_says(tmp_path, name, said):
         running.says(said)
     finally:
         running.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("config.json", "A node goes on taking config.json while it is there."),
+        ("config.yml", "A node takes config.json from now on, and no longer config.yml."),
+        ("other.json", ""),
+    ],
+)
+def test_convert_says_which_file_a_node_takes(tmp_path, name, said):
+    (tmp_path / name).write_text('{"version": 2, "workers": []}')
+    done = crosstie("convert", name, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if "A node" in line] == [said][: bool(said)]

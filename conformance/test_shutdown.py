@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import signal
+import subprocess
+import time
 
 import pytest
 from rig import config
 from rig.links import CLIENTS, Link
+from rig.node import node
 from rig.rawsocket import RawSocket
-from rig.router import Router
+from rig.router import Router, binary
 from rig.session import GOODBYE
-from rig.waiting import await_true
+from rig.waiting import DEADLINE_S, await_true
 from rig.websocket import WebSocket
 
 SHUTDOWN = "wamp.close.system_shutdown"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+ORDERLY = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT]
+
+
+@pytest.mark.parametrize("number", ORDERLY)
 def test_everybody_is_told(start_router, number):
     router = start_router(config.plain())
     raw = RawSocket.tcp(router.address("tcp")).shake_hands().join()
@@ -31,6 +40,77 @@ def test_everybody_is_told(start_router, number):
     raw.close()
     web.close()
     assert router.exit_code() == 0
+
+
+def test_a_closed_terminal_says_so_more_than_once(start_router):
+    router = start_router(config.plain(limits={"shutdown_timeout_ms": 5_000}))
+    peer = RawSocket.tcp(router.address("tcp")).shake_hands().join()
+    router.signal(signal.SIGHUP)
+    assert peer.hear(GOODBYE)[2] == SHUTDOWN
+    # Two in the time in which a second one is the same in any case, and one after it.
+    for pause_s in (0, 0, 1.5):
+        time.sleep(pause_s)
+        router.signal(signal.SIGHUP)
+    peer.say(GOODBYE, {}, "wamp.close.goodbye_and_out")
+    assert router.exit_code() == 0
+    peer.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT])
+def test_what_it_was_told_to_ignore_it_ignores(tmp_path, number):
+    """As `nohup` does."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        router = Router(tmp_path, config=config.plain())
+    finally:
+        signal.signal(number, before)
+    try:
+        router.signal(number)
+        with RawSocket.tcp(router.address("tcp")).shake_hands().join() as peer:
+            peer.round_trip()
+    finally:
+        router.stop()
+    assert not any("shutting down" in line.text for line in router.log if number.name in line.text)
+
+
+def test_a_log_that_nobody_reads_stops_nothing(tmp_path):
+    flood = "i=0; while :; do i=$((i+1)); printf '%s %01000d\\n' $i 0; done"
+    guest = {"type": "guest", "executable": "sh", "arguments": ["-c", flood]}
+    (tmp_path / "config.json").write_text(json.dumps(node(guest)))
+    # Nobody reads this pipe; it holds a hundred of these lines.
+    unread, stderr = os.pipe()
+    command = [str(binary()), "start", "--cbdir", str(tmp_path), "--logtofile"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
+    os.close(stderr)
+    log = tmp_path / "node.log"
+    try:
+        # More than the pipe holds and the node keeps for it.
+        await_true("much is logged", lambda: log.is_file() and log.stat().st_size > 4 << 20)
+        asked = subprocess.run(
+            [str(binary()), "status", "--cbdir", str(tmp_path)],
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+        )
+        assert asked.stdout.startswith("running"), asked
+        url = re.search("management: (.*)", asked.stdout)
+        assert url, asked
+        call = [str(binary()), "call", "--url", url[1], "--realm", "crossbar"]
+        asked = subprocess.run([*call, "crossbar.get_status"], timeout=DEADLINE_S)
+        assert asked.returncode == 0
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_S) == 0
+        # The file has all of it, and in its order.
+        text = log.read_text()
+        assert "Received SIGTERM, shutting down." in text
+        assert text.rstrip().endswith("Node ended")
+        assert "standard error took none" not in text
+        numbers = [int(number) for number in re.findall(r"(?m)\] (\d+) 0000", text)]
+        assert numbers == sorted(numbers)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(unread)
 
 
 def test_who_does_not_answer_is_not_waited_for_long(start_router):

@@ -1,10 +1,11 @@
 //! `crosstie analyze`: the source document's table of one or several handshake logs.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crosstie_bench::handshake::{Analysis, Log};
+
+use crate::output::print;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -16,6 +17,6 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let logs: Result<Vec<Log>, _> = arguments.files.iter().map(|file| Log::read(file)).collect();
-    write!(io::stdout(), "{}", Analysis::of(&logs?))?;
+    print(&Analysis::of(&logs?).to_string())?;
     Ok(ExitCode::SUCCESS)
 }

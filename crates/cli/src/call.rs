@@ -6,9 +6,8 @@ use std::time::Duration;
 use anyhow::bail;
 use crosstie_client::{CallError, CallOptions, CallReply};
 
-use crate::wamp_arguments::{
-    Connection, Given, duration, print_error, print_line, to_object, to_value,
-};
+use crate::output::print_line;
+use crate::wamp_arguments::{Connection, Given, duration, print_error, to_object, to_value};
 
 /// Call a procedure and print its result as JSON.
 ///
@@ -74,7 +73,7 @@ pub(crate) async fn run(arguments: CallArguments) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::FAILURE)
         }
         Some(CallError::TimedOut) => {
-            eprintln!("crosstie: no result of {procedure} within {timeout:?}");
+            complain!("crosstie: no result of {procedure} within {timeout:?}");
             Ok(ExitCode::FAILURE)
         }
         Some(error) => bail!(error),

@@ -45,25 +45,19 @@ impl Place {
     }
 }
 
-pub(crate) fn run(arguments: &CheckArguments) -> ExitCode {
-    let path = match arguments.place.config() {
-        Ok(path) => path,
-        Err(error) => {
-            eprintln!("crosstie: {error}");
-            return ExitCode::from(2);
-        }
-    };
+pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
+    let path = arguments.place.config()?;
     match config::load(&path, &|name| std::env::var(name).ok()) {
         Ok(loaded) => {
             if !loaded.warnings.is_empty() {
-                eprintln!("{}", config::render(&loaded.warnings, &loaded.source));
+                complain!("{}", config::render(&loaded.warnings, &loaded.source));
             }
-            println!("{}: a valid node configuration", path.display());
-            ExitCode::SUCCESS
+            say!("{}: a valid node configuration", path.display())?;
+            Ok(ExitCode::SUCCESS)
         }
         Err(failure) => {
-            eprintln!("{failure}");
-            ExitCode::FAILURE
+            complain!("{failure}");
+            Ok(ExitCode::FAILURE)
         }
     }
 }

@@ -11,6 +11,7 @@ use crosstie_config::{self as config, Failure, Format};
 use crosstie_controller::directory::CONFIG_NAMES;
 
 use crate::check::Place;
+use crate::output::print;
 
 /// Write a configuration file anew in the other language, beside it; the keys stay in their order.
 #[derive(clap::Args)]
@@ -43,40 +44,46 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Err(problems) => return told(&Failure::Invalid { source, problems }),
     };
     if from == Format::Yaml && source.text.contains('#') {
-        eprintln!("warning: the comments of {} are lost", path.display());
+        complain!("warning: the comments of {} are lost", path.display());
     }
     let Some(output) = output else {
-        io::stdout().write_all(text.as_bytes())?;
+        print(&text)?;
         return Ok(ExitCode::SUCCESS);
     };
     write(&output, &text, arguments.force)?;
-    println!(
+    say!(
         "{} is now {} too: {}",
         path.display(),
         to.name(),
         output.display()
-    );
-    if is_taken_first(&path, &output) {
-        println!(
+    )?;
+    if is_taken_first(&output, &path) {
+        say!(
+            "A node takes {} from now on, and no longer {}.",
+            output.display(),
+            path.display()
+        )?;
+    } else if is_taken_first(&path, &output) {
+        say!(
             "A node goes on taking {} while it is there.",
             path.display()
-        );
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Whether a node that is told nothing takes the first of the two.
-fn is_taken_first(path: &Path, output: &Path) -> bool {
+fn is_taken_first(path: &Path, other: &Path) -> bool {
     let rank = |path: &Path| {
         let name = path.file_name()?;
         CONFIG_NAMES.iter().position(|known| name == *known)
     };
-    let ranks = rank(path).zip(rank(output));
-    path.parent() == output.parent() && ranks.is_some_and(|(path, output)| path < output)
+    let ranks = rank(path).zip(rank(other));
+    path.parent() == other.parent() && ranks.is_some_and(|(path, other)| path < other)
 }
 
 fn told(failure: &Failure) -> anyhow::Result<ExitCode> {
-    eprintln!("{failure}");
+    complain!("{failure}");
     Ok(ExitCode::FAILURE)
 }
 

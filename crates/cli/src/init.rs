@@ -57,7 +57,7 @@ const TEMPLATES: &[Template] = &[
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if arguments.list {
         for template in TEMPLATES {
-            println!("{:<10}{}", template.name, template.about);
+            say!("{:<10}{}", template.name, template.about)?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -74,14 +74,14 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     };
     write(template, &arguments.appdir)?;
     let directory = arguments.appdir.display();
-    println!(
+    say!(
         "A node from the template {} is in {directory}:",
         template.name
-    );
+    )?;
     for (path, _) in template.files {
-        println!("    {path}");
+        say!("    {path}")?;
     }
-    println!("`crosstie start` starts it there; README.md says what it does.");
+    say!("`crosstie start` starts it there; README.md says what it does.")?;
     Ok(ExitCode::SUCCESS)
 }
 

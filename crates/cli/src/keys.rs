@@ -21,11 +21,11 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let loaded = NodeKey::load(&locate(arguments.cbdir)?)?;
     for warning in loaded.warnings {
-        eprintln!("crosstie: {warning}");
+        complain!("crosstie: {warning}");
     }
-    println!("public-key-ed25519: {}", loaded.key.public_hexadecimal());
+    say!("public-key-ed25519: {}", loaded.key.public_hexadecimal())?;
     if arguments.private {
-        println!("private-key-ed25519: {}", loaded.key.private_hexadecimal());
+        say!("private-key-ed25519: {}", loaded.key.private_hexadecimal())?;
     }
     Ok(ExitCode::SUCCESS)
 }

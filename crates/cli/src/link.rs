@@ -95,13 +95,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let link = Link::bind(&listen, &connect, &options)
         .with_context(|| format!("cannot listen at {}", written(&listen)))?;
     let stop = at_a_signal()?;
-    eprintln!(
+    complain!(
         "crosstie link: {} → {}, {options}",
         written(link.endpoint()),
         written(&connect)
     );
-    let statistics = link.run(stop, &mut |notice| eprintln!("crosstie link: {notice}"))?;
-    eprintln!("crosstie link: {statistics}");
+    let statistics = link.run(stop, &mut |notice| complain!("crosstie link: {notice}"))?;
+    complain!("crosstie link: {statistics}");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,22 +4,27 @@ use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use chrono::Local;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Level, Subscriber};
+use tracing::{Event, Level, Subscriber, warn};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use crate::log_sink::{self, Sink};
+
 /// How much is logged.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum LogLevel {
     None,
     Error,
+    /// Also `warning`, as lines of the log have it.
+    #[value(alias = "warning")]
     Warn,
     Info,
     Debug,
@@ -55,24 +60,20 @@ impl LogLevel {
 }
 
 /// The file in a log directory.
-pub(crate) const FILE_NAME: &str = "node.log";
+const FILE_NAME: &str = "node.log";
 
-/// Sets the process's log up; to be called once.
-pub(crate) fn set_up(level: LogLevel, format: LogFormat) {
-    begin(level, format, None);
-}
+/// How long what was logged may take to be written when the process ends.
+const END_WITHIN: Duration = Duration::from_secs(1);
 
-/// As [`set_up`]; all goes to a file in that directory too.
-pub(crate) fn set_up_with_file(
+static SINKS: OnceLock<Sinks> = OnceLock::new();
+
+/// Sets the process's log up; to be called once. All goes to a file in a directory too, if one is
+/// named.
+pub(crate) fn set_up(
     level: LogLevel,
     format: LogFormat,
-    directory: &Path,
+    directory: Option<&Path>,
 ) -> anyhow::Result<()> {
-    begin(level, format, Some(open(directory)?));
-    Ok(())
-}
-
-fn begin(level: LogLevel, format: LogFormat, file: Option<File>) {
     let level = match level {
         LogLevel::None => LevelFilter::OFF,
         LogLevel::Error => LevelFilter::ERROR,
@@ -81,10 +82,9 @@ fn begin(level: LogLevel, format: LogFormat, file: Option<File>) {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let sinks: &'static Sinks = Box::leak(Box::new(Sinks {
-        file,
-        has_failed: AtomicBool::new(false),
-    }));
+    let file = directory.map(open).transpose()?;
+    let started = Sinks::start(file).context("cannot start the log's thread")?;
+    let sinks = SINKS.get_or_init(|| started);
     let builder = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(move || sinks);
@@ -96,6 +96,19 @@ fn begin(level: LogLevel, format: LogFormat, file: Option<File>) {
             .init(),
         _ => builder.event_format(Lines::new()).init(),
     }
+    Ok(())
+}
+
+/// Waits a moment for what was logged to be written. Whether standard error has taken all of it: if
+/// not, whoever writes there would wait.
+pub(crate) fn finish() -> bool {
+    SINKS.get().is_none_or(|sinks| {
+        let until = Instant::now() + END_WITHIN;
+        if let Some(file) = &sinks.file {
+            file.drain(until);
+        }
+        sinks.standard_error.drain(until)
+    })
 }
 
 fn open(directory: &Path) -> anyhow::Result<File> {
@@ -105,31 +118,55 @@ fn open(directory: &Path) -> anyhow::Result<File> {
         .with_context(|| format!("cannot log to {}", path.display()))
 }
 
-/// Where lines go: one write for each.
+/// Where lines go.
 struct Sinks {
-    file: Option<File>,
-    /// It was said that the file takes no more.
-    has_failed: AtomicBool,
+    standard_error: Sink,
+    file: Option<Sink>,
+}
+
+impl Sinks {
+    fn start(file: Option<File>) -> io::Result<Self> {
+        let standard_error = Sink::start(
+            // A node whose standard error was closed goes on.
+            |lines| drop(log_sink::write_all(io::stderr(), lines)),
+            |n| warn!("{n} lines of the log are left out here: standard error took none"),
+        )?;
+        let file = file.map(|mut file| {
+            let mut has_failed = false;
+            Sink::start(
+                move |lines| match log_sink::write_all(&mut file, lines) {
+                    Ok(()) => has_failed = false,
+                    Err(_) if has_failed => {}
+                    Err(error) => {
+                        has_failed = true;
+                        complain(&format!(
+                            "crosstie: {FILE_NAME} takes no more lines: {error}; going on without it\n"
+                        ));
+                    }
+                },
+                |n| warn!("{n} lines of the log are left out here: {FILE_NAME} took none"),
+            )
+        });
+        Ok(Self {
+            standard_error,
+            file: file.transpose()?,
+        })
+    }
+}
+
+/// Nothing is left to say it to, where this fails as well.
+fn complain(line: &str) {
+    if let Some(sinks) = SINKS.get() {
+        sinks.standard_error.push(line.as_bytes());
+    }
 }
 
 impl Write for &Sinks {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if let Some(mut file) = self.file.as_ref() {
-            let written = file.write_all(line);
-            match written {
-                Ok(()) => self.has_failed.store(false, Ordering::Relaxed),
-                Err(error) if !self.has_failed.swap(true, Ordering::Relaxed) => {
-                    // Nothing is left to say it to, where this fails as well.
-                    let _ = writeln!(
-                        io::stderr(),
-                        "crosstie: {FILE_NAME} takes no more lines: {error}; going on without it"
-                    );
-                }
-                Err(_) => {}
-            }
+        if let Some(file) = &self.file {
+            file.push(line);
         }
-        // A node whose standard error was closed goes on.
-        let _ = io::stderr().write_all(line);
+        self.standard_error.push(line);
         Ok(line.len())
     }
 

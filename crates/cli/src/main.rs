@@ -1,13 +1,24 @@
 //! `crosstie`: the router and its instruments, by command line.
-#![expect(
-    clippy::print_stdout,
-    reason = "this crate is the one that talks to a terminal"
-)]
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+/// Prints a line, or has the error that it could not be. Who reads no more misses it, and that is all.
+macro_rules! say {
+    ($($text:tt)*) => {
+        crate::output::print_line(&format!($($text)*))
+    };
+}
+
+/// Says something on standard error, if that can be written to; the standard library's panics if not.
+macro_rules! complain {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
 
 mod analyze;
 mod bench;
@@ -18,7 +29,9 @@ mod exec_child;
 mod init;
 mod keys;
 mod link;
+mod log_sink;
 mod logging;
+mod output;
 mod publish;
 mod register;
 mod report;
@@ -31,6 +44,8 @@ mod subscribe;
 mod testee;
 mod version;
 mod wamp_arguments;
+
+use self::output::NotPrinted;
 
 /// A message router for WAMP, and the instruments that measure it.
 #[derive(Parser)]
@@ -83,6 +98,9 @@ enum Command {
     },
 }
 
+/// The exit code of what could not do its work at all.
+const CANNOT_RUN: u8 = 2;
+
 /// An error and its causes in one line, without those that the line has told already.
 fn chain(e: &anyhow::Error) -> String {
     let mut line = String::new();
@@ -122,7 +140,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse_from(command_line(std::env::args_os()));
     let outcome = match arguments.command {
         Command::Start(arguments) => start::run(&arguments),
-        Command::Check(arguments) => Ok(check::run(&arguments)),
+        Command::Check(arguments) => check::run(&arguments),
         Command::Call(arguments) => wait_for(call::run(arguments)),
         Command::Register(arguments) => wait_for(register::run(arguments)),
         Command::Publish(arguments) => wait_for(publish::run(arguments)),
@@ -141,8 +159,12 @@ fn main() -> ExitCode {
         Command::Version(arguments) => version::run(arguments),
         Command::BenchWorker { arguments } => return crosstie_bench::worker::main(&arguments),
     };
+    // The log before the error that ends it; and where standard error takes no more, not even that.
+    let is_heard = logging::finish();
     outcome.unwrap_or_else(|e| {
-        eprintln!("crosstie: {}", chain(&e));
-        ExitCode::from(2)
+        if is_heard {
+            complain!("crosstie: {}", chain(&e));
+        }
+        ExitCode::from(if e.is::<NotPrinted>() { 1 } else { CANNOT_RUN })
     })
 }

@@ -5,12 +5,14 @@ use std::process::ExitCode;
 use anyhow::bail;
 use crosstie_client::{PublishError, PublishOptions, Receivers, SessionId};
 
+use crate::output::print_line;
 use crate::wamp_arguments::{Connection, Given, print_error, session};
 
 /// Publish to a topic.
 ///
-/// With --acknowledge the publication's id is printed, and a refusal has exit code 1; without, the
-/// router does not say whether it refused. When it cannot be reached the exit code is 2.
+/// With --acknowledge the id that the router gave the publication is printed, a bare number on
+/// standard output, and a refusal has exit code 1; without, nothing is printed, and the router does
+/// not say whether it refused. When it cannot be reached the exit code is 2.
 #[derive(clap::Args)]
 pub(crate) struct PublishArguments {
     /// URI of the topic.
@@ -19,7 +21,7 @@ pub(crate) struct PublishArguments {
     given: Given,
     #[command(flatten)]
     connection: Connection,
-    /// Wait for the router's answer and print the publication's id.
+    /// Wait for the router's answer and print the id that it gave the publication.
     #[arg(long)]
     acknowledge: bool,
     /// Let the subscribers know who publishes.
@@ -68,7 +70,7 @@ pub(crate) async fn run(arguments: PublishArguments) -> anyhow::Result<ExitCode>
     match published {
         Ok(None) => Ok(ExitCode::SUCCESS),
         Ok(Some(publication)) => {
-            crate::wamp_arguments::print_line(&publication.to_string())?;
+            print_line(&publication.to_string())?;
             Ok(ExitCode::SUCCESS)
         }
         Err(PublishError::Refused(error)) => {

@@ -117,7 +117,7 @@ pub(crate) async fn run(arguments: RegisterArguments) -> anyhow::Result<ExitCode
         }
         Err(error) => bail!(error),
     };
-    eprintln!("crosstie: registered {procedure}");
+    complain!("crosstie: registered {procedure}");
     tokio::select! {
         () = calls.wait() => {}
         _ = signals.next() => {}

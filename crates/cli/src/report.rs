@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Err(error) => Err(report.add_damaged(&file, error.to_string())),
         };
         if let Err(damage) = taken {
-            eprintln!("crosstie: {}: {}", damage.file, damage.why);
+            complain!("crosstie: {}: {}", damage.file, damage.why);
             damaged += 1;
         }
     }
@@ -37,10 +37,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     let output = arguments.output.display();
     fs::write(&arguments.output, report.page()).with_context(|| format!("{output}"))?;
-    println!("{output}");
+    say!("{output}")?;
     if damaged > 0 {
         let (all, what) = (arguments.files.len(), "damaged; the report says which");
-        eprintln!("crosstie: {damaged} of {all} files {what}");
+        complain!("crosstie: {damaged} of {all} files {what}");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)

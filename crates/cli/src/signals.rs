@@ -1,12 +1,19 @@
-//! SIGINT and SIGTERM, as what ends a command in good order.
+//! SIGINT, SIGTERM, SIGHUP and SIGQUIT, as what ends a command in good order.
+
+use std::fs;
+use std::future::pending;
 
 use anyhow::Context;
+use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// From its making on a signal does not kill the process; it waits to be asked for.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    quit: Option<Signal>,
+    /// None where nobody is to hear of it, or no longer.
+    hangup: Option<Signal>,
 }
 
 impl Signals {
@@ -14,9 +21,18 @@ impl Signals {
     pub(crate) fn catch() -> anyhow::Result<Self> {
         let interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
         let terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
+        // What nohup, or whoever else started the process, has it ignore stays ignored.
+        let ignored = ignored();
+        let unless_ignored = |kind: SignalKind, number: Number| {
+            let is_ignored = ignored >> (number.as_raw() - 1) & 1 == 1;
+            let caught = (!is_ignored).then(|| signal(kind)).transpose();
+            caught.with_context(|| format!("cannot catch signal {}", number.as_raw()))
+        };
         Ok(Self {
             interrupt,
             terminate,
+            quit: unless_ignored(SignalKind::quit(), Number::QUIT)?,
+            hangup: unless_ignored(SignalKind::hangup(), Number::HUP)?,
         })
     }
 
@@ -25,6 +41,31 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
+            () = next_of(&mut self.quit) => "SIGQUIT",
+            () = next_of(&mut self.hangup) => {
+                // A terminal that is closed says so more than once; nobody insists by it. The
+                // handler stays.
+                self.hangup = None;
+                "SIGHUP"
+            }
         }
     }
+}
+
+async fn next_of(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => pending().await,
+    }
+}
+
+/// The signals that this process ignores, a bit for each; none where the system does not tell.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .map(str::trim);
+    mask.and_then(|mask| u64::from_str_radix(mask, 16).ok())
+        .unwrap_or_default()
 }

@@ -9,10 +9,11 @@ use anyhow::{Context, anyhow};
 use crosstie_config::{self as config, Config, Endpoint, Loaded, Worker};
 use crosstie_controller::directory::{NodeDirectory, NodeKey, Occupied, RunDirectory, TakeError};
 use crosstie_controller::{Node, Options, Outcome};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::logging::{self, LogFormat, LogLevel};
 use crate::signals::Signals;
+use crate::{CANNOT_RUN, chain};
 
 /// Start a node: its routers, containers and guests.
 ///
@@ -41,6 +42,8 @@ pub(crate) struct StartArguments {
     /// latency for a busy core.
     #[arg(long, value_name = "MICROSECONDS", num_args = 0..=1, default_missing_value = "50")]
     busy_poll: Option<u64>,
+    /// How much is logged, to standard error. Where that takes no more lines the node goes on without;
+    /// the log says how many are left out.
     #[arg(long, value_enum, default_value = "info")]
     loglevel: LogLevel,
     #[arg(long, value_enum, default_value = "standard")]
@@ -78,11 +81,31 @@ pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
         None => arguments.logtofile.then(|| directory.to_owned()),
     };
     let shutdown_after = arguments.shutdownafter.map(seconds).transpose()?;
-    let (level, format) = (arguments.loglevel, arguments.logformat);
-    match log_directory {
-        Some(directory) => logging::set_up_with_file(level, format, &directory)?,
-        None => logging::set_up(level, format),
+    logging::set_up(
+        arguments.loglevel,
+        arguments.logformat,
+        log_directory.as_deref(),
+    )?;
+    let outcome = run_node(arguments, found.as_ref(), directory, shutdown_after);
+    // Whoever collects the log is to find there why the node did not start.
+    let is_collected = log_directory.is_some() || arguments.logformat == LogFormat::Json;
+    match outcome {
+        Err(error) if is_collected && arguments.loglevel != LogLevel::None => {
+            for line in chain(&error).lines() {
+                error!("{line}");
+            }
+            Ok(ExitCode::from(CANNOT_RUN))
+        }
+        outcome => outcome,
     }
+}
+
+fn run_node(
+    arguments: &StartArguments,
+    found: Option<&NodeDirectory>,
+    directory: &Path,
+    shutdown_after: Option<Duration>,
+) -> anyhow::Result<ExitCode> {
     // Before anything listens: a signal that comes early must not kill the process outright.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -91,14 +114,11 @@ pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
         let _context = runtime.enter();
         Signals::catch()?
     };
-    let loaded = found
-        .as_ref()
-        .map(|found| load(&found.config))
-        .transpose()?;
-    let home = found.as_ref().map(|found| open(&found.path)).transpose()?;
+    let loaded = found.map(|found| load(&found.config)).transpose()?;
+    let home = found.map(|found| open(&found.path)).transpose()?;
     banner(home.as_ref(), directory);
     report_unused(arguments);
-    let mut node_config = match (loaded, &found) {
+    let mut node_config = match (loaded, found) {
         (Some(loaded), Some(found)) => {
             report_loaded(&loaded, found);
             loaded.config
@@ -127,6 +147,7 @@ pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
     if outcome == Outcome::AtOnce {
         // Its destructors tidy the directory up; what still says goodbye is not waited for.
         drop(home);
+        logging::finish();
         std::process::exit(1);
     }
     info!("Node ended");
@@ -201,8 +222,7 @@ fn report_loaded(loaded: &Loaded, found: &NodeDirectory) {
     let file = file.unwrap_or(&found.config).display();
     info!("Node configuration loaded from '{file}'");
     for problem in &loaded.warnings {
-        let problem = std::slice::from_ref(problem);
-        warn!("{}", config::render(problem, &loaded.source));
+        warn!("{}", problem.line(&loaded.source));
     }
 }
 

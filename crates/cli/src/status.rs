@@ -31,15 +31,15 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(_) => State::Running,
         None => State::Stopped,
     };
-    println!(
+    say!(
         "{}",
         if state == State::Running {
             "running"
         } else {
             "stopped"
         }
-    );
-    println!("directory: {}", directory.display());
+    )?;
+    say!("directory: {}", directory.display())?;
     if let Some(found) = found {
         let pid = found.pid.map(|pid| pid.to_string());
         let program = found.is_crossbar.then(|| "Crossbar.io".to_owned());
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         ];
         for (what, value) in rows {
             if let Some(value) = value {
-                println!("{what}: {value}");
+                say!("{what}: {value}")?;
             }
         }
     }

@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let directory = locate(arguments.cbdir)?;
     let place = directory.display();
     let Some(found) = occupant(&directory)? else {
-        println!("No node runs in '{place}'");
+        say!("No node runs in '{place}'")?;
         return Ok(ExitCode::from(1));
     };
     let pid = found
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         std::thread::sleep(LOOK_AGAIN_AFTER);
     }
-    println!("Stopped the node in '{place}', process {pid}");
+    say!("Stopped the node in '{place}', process {pid}")?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,10 +5,12 @@ use std::process::ExitCode;
 use anyhow::bail;
 use crosstie_client::{Event, SubscribeError, SubscribeOptions, Subscription, Value};
 
+use crate::output::print_line;
 use crate::signals::Signals;
-use crate::wamp_arguments::{Connection, Match, in_json, print_error, print_line, text, to_object};
+use crate::wamp_arguments::{Connection, Match, in_json, print_error, text, to_object};
 
-/// Subscribe to a topic and print each event as a line of JSON: {"args": […], "kwargs": {…}}.
+/// Subscribe to a topic and print each event as a line of JSON: {"args": […], "kwargs": {…}}; with
+/// the "topic" before them where the subscription is to a pattern.
 ///
 /// It ends with an interrupt (Ctrl-C), and connects again when the connection is lost. A refusal
 /// has exit code 1; when the router cannot be reached the exit code is 2.
@@ -44,9 +46,15 @@ pub(crate) async fn run(arguments: SubscribeArguments) -> anyhow::Result<ExitCod
         }
         Err(error) => bail!(error),
     };
-    eprintln!("crosstie: subscribed to {}", arguments.topic);
+    complain!("crosstie: subscribed to {}", arguments.topic);
+    let show = match arguments.match_policy {
+        _ if arguments.details => with_details,
+        Match::Exact => |event: &Event| to_object(&event.arguments),
+        // Whatever matches comes here: which it was is part of the event.
+        Match::Prefix | Match::Wildcard => with_topic,
+    };
     let ended = tokio::select! {
-        ended = print_events(&mut subscription, arguments.count, arguments.details) => ended?,
+        ended = print_events(&mut subscription, arguments.count, show) => ended?,
         _ = signals.next() => Ended::Wanted,
     };
     if let Ended::Lost = ended {
@@ -67,7 +75,7 @@ enum Ended {
 async fn print_events(
     subscription: &mut Subscription,
     count: Option<u64>,
-    details: bool,
+    show: fn(&Event) -> anyhow::Result<String>,
 ) -> anyhow::Result<Ended> {
     let mut missed_before = 0;
     let mut printed = 0;
@@ -75,22 +83,26 @@ async fn print_events(
         let Some(event) = subscription.next().await else {
             return Ok(Ended::Lost);
         };
-        let line = match details {
-            true => with_details(&event)?,
-            false => to_object(&event.arguments)?,
-        };
-        if !print_line(&line)? {
+        if !print_line(&show(&event)?)? {
             break;
         }
         printed += 1;
         let missed = subscription.missed();
         if missed > missed_before {
             let more = missed - missed_before;
-            eprintln!("crosstie: {more} events came faster than they were printed and are lost");
+            complain!("crosstie: {more} events came faster than they were printed and are lost");
             missed_before = missed;
         }
     }
     Ok(Ended::Wanted)
+}
+
+fn with_topic(event: &Event) -> anyhow::Result<String> {
+    let topic = text(&Value::from(event.topic.as_str()))?;
+    let (args, kwargs) = in_json(&event.arguments)?;
+    Ok(format!(
+        r#"{{"topic":{topic},"args":{args},"kwargs":{kwargs}}}"#
+    ))
 }
 
 fn with_details(event: &Event) -> anyhow::Result<String> {

@@ -127,7 +127,7 @@ struct Work {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    logging::set_up(LogLevel::Info, LogFormat::Standard);
+    logging::set_up(LogLevel::Info, LogFormat::Standard, None)?;
     let (work, scheme, place) = match arguments.testee {
         Subject::Websocket(arguments) => {
             let options = WebSocketOptions {
@@ -309,7 +309,7 @@ async fn lead(
     let count = usize::from(work.workers.workers);
     let mut bound = Sockets::bind(place, count).context("cannot listen")?;
     let announce = |bound: &Sockets| {
-        eprintln!("crosstie testee: listening on {scheme}://{}", bound.place);
+        complain!("crosstie testee: listening on {scheme}://{}", bound.place);
     };
     let sockets = std::mem::take(&mut bound.sockets);
     if count == 1 {

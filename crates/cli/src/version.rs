@@ -33,7 +33,7 @@ pub(crate) fn run(_: Arguments) -> anyhow::Result<ExitCode> {
         ),
     ];
     for (what, value) in rows {
-        println!("{what:<10} : {value}");
+        say!("{what:<10} : {value}")?;
     }
     Ok(ExitCode::SUCCESS)
 }

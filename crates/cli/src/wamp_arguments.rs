@@ -1,7 +1,6 @@
 //! What `call`, `register`, `publish` and `subscribe` have in common: how to reach the router, and
 //! arguments in JSON.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -129,11 +128,11 @@ async fn report(mut states: tokio::sync::watch::Receiver<State>) {
         match &*states.borrow_and_update() {
             State::Reconnecting { attempt: 1, cause } => {
                 lost = true;
-                eprintln!("crosstie: {cause}; connecting again");
+                complain!("crosstie: {cause}; connecting again");
             }
             State::Joined(welcome) if lost => {
                 lost = false;
-                eprintln!("crosstie: joined again as session {}", welcome.session);
+                complain!("crosstie: joined again as session {}", welcome.session);
             }
             _ => {}
         }
@@ -166,13 +165,17 @@ impl From<Given> for Arguments {
 }
 
 /// A value as the user writes it: JSON, or text that cannot be mistaken for JSON.
-pub(crate) fn value(text: &str) -> anyhow::Result<Value> {
-    match json(text) {
+pub(crate) fn value(given: &str) -> anyhow::Result<Value> {
+    match json(given) {
         Ok(value) => Ok(value),
-        Err(error) if text.trim_start().starts_with(['{', '[', '"']) => {
-            bail!("begins like JSON but is none: {error}; text that begins so is written '\"…\"'")
+        Err(error) if given.trim_start().starts_with(['{', '[', '"']) => {
+            bail!(
+                "begins with {{, [ or \", so it must be JSON, and it is not: {error}; to give it as \
+                 text, write it as a JSON string, in quotes: '{}'",
+                text(&Value::from(given))?
+            )
         }
-        Err(_) => Ok(Value::from(text)),
+        Err(_) => Ok(Value::from(given)),
     }
 }
 
@@ -240,20 +243,9 @@ pub(crate) fn text(value: &Value) -> anyhow::Result<String> {
     Ok(String::from_utf8(octets)?)
 }
 
-/// Prints one line at once, also into a pipe. `false`: whoever read it has gone.
-pub(crate) fn print_line(line: &str) -> io::Result<bool> {
-    let mut out = io::stdout().lock();
-    let written = writeln!(out, "{line}").and_then(|()| out.flush());
-    match written {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
 /// Prints an ERROR's URI and arguments where errors go.
 pub(crate) fn print_error(error: &ApplicationError) {
-    eprintln!("crosstie: {error}");
+    complain!("crosstie: {error}");
 }
 
 #[cfg(test)]
@@ -280,9 +272,9 @@ mod tests {
         check("5 apples", "\"5 apples\"");
         check("True", "\"True\"");
         check(" [1, {\"a\": null}] ", "[1,{\"a\":null}]");
-        check("[1", "begins like JSON but is none");
-        check("{a: 1}", "begins like JSON but is none");
-        check("\"a", "begins like JSON but is none");
+        check("[1", "it must be JSON, and it is not");
+        check("{a: 1}", "it must be JSON, and it is not");
+        check("\"a", "it must be JSON, and it is not");
     }
 
     #[test]

@@ -46,6 +46,17 @@ impl Problem {
         }
     }
 
+    /// All of it in one line, for a log: without the excerpt, and without its severity.
+    pub fn line(&self, source: &Source) -> String {
+        let (line, column) = source.position(self.span);
+        let notes = self.notes.iter().map(|(note, at)| match at {
+            Some(at) => format!("; {note} (line {})", source.position(*at).0),
+            None => format!("; {note}"),
+        });
+        let notes: String = notes.collect();
+        format!("{}:{line}:{column}: {}{notes}", source.name, self.message)
+    }
+
     pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push((note.into(), None));
         self

@@ -571,3 +571,25 @@ fn a_place_that_is_too_deep_for_sockets() {
     assert!(occupant(&deep).expect("readable").is_some());
     drop(taken);
 }
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
+    let folder = folder();
+    let pipe = |name: &str| {
+        let path = folder.path().join(name);
+        let made = Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("mkfifo").success());
+    };
+    pipe("key.priv");
+    let error = NodeKey::load_or_make(folder.path()).expect_err("no key");
+    let text = error.to_string();
+    assert!(text.contains("key.priv"), "{text}");
+    assert!(text.contains("expected a regular file"), "{text}");
+
+    pipe(PID_FILE);
+    let error = Occupied::take(folder.path()).expect_err("no file");
+    assert!(matches!(error, TakeError::NotWritten { .. }), "{error}");
+    let error = occupant(folder.path()).expect_err("no file");
+    assert!(error.to_string().contains("regular file"), "{error}");
+    assert!(!is_held_by(folder.path(), std::process::id()));
+}

@@ -45,7 +45,9 @@ tests![
     a_line_without_end_is_bounded,
     sigterm_can_be_refused_and_sigkill_cannot,
     what_a_child_leaves_is_killed,
-    who_left_the_group_keeps_nobody_waiting,
+    who_left_the_group_ends_with_the_child,
+    who_left_without_its_environment_ends_with_the_node,
+    what_was_left_and_ended_is_let_go,
     a_dropped_child_is_killed,
     a_child_that_cannot_be_started,
     a_program_that_cannot_be_run,
@@ -254,13 +256,44 @@ async fn what_a_child_leaves_is_killed() {
     until(|| is_over(left)).await;
 }
 
-async fn who_left_the_group_keeps_nobody_waiting() {
-    // It holds the pipe open for longer than anybody would wait.
-    let (lines, ended) = run(&sh("setsid sleep 1000 & echo $!; sleep 0.2")).await;
-    assert!(ended.is_success(), "{ended}");
-    let left = process_id(&lines[0].text);
-    assert!(!is_over(left), "it is meant to go on");
-    kill_process(left, Signal::KILL).expect("it is there");
+async fn who_left_the_group_ends_with_the_child() {
+    // The first holds the pipe open; the others come free only when those above them are killed.
+    let script = "setsid sleep 1000 & echo $!; \
+                  setsid sh -c 'sleep 1001 & echo $!; setsid sleep 1002 & echo $!; wait' & \
+                  (setsid sleep 1003 & echo $!); \
+                  sleep 0.5; exit 3";
+    let children = children();
+    let (other, mut others) = start(&children, &sh("(setsid sleep 1004 & echo $!); sleep 1000"));
+    let kept = process_id(&next_text(&mut others).await);
+    let (mut child, mut lines) = start(&children, &sh(script));
+    assert_eq!(child.wait().await.code, Some(3));
+    for _ in 0..4 {
+        let left = process_id(&next_text(&mut lines).await);
+        until(|| is_over(left)).await;
+    }
+    assert!(!is_over(kept), "it is another child's");
+    other.kill();
+    until(|| is_over(kept)).await;
+}
+
+async fn who_left_without_its_environment_ends_with_the_node() {
+    let children = children();
+    let script = "(setsid env -i sleep 1000 & echo $!); sleep 0.2";
+    let (mut child, mut lines) = start(&children, &sh(script));
+    let left = process_id(&next_text(&mut lines).await);
+    child.wait().await;
+    assert!(!is_over(left), "whose it is cannot be told");
+    drop(children);
+    until(|| is_over(left)).await;
+}
+
+async fn what_was_left_and_ended_is_let_go() {
+    let children = children();
+    let script = "(setsid true & echo $!); sleep 1; (setsid true &); echo second; sleep 1000";
+    let (_child, mut lines) = start(&children, &sh(script));
+    let left = process_id(&next_text(&mut lines).await);
+    assert_eq!(next_text(&mut lines).await, "second");
+    until(|| !Path::new(&format!("/proc/{left}")).exists()).await;
 }
 
 async fn a_dropped_child_is_killed() {

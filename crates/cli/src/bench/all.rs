@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     };
     if arguments.list {
         for command in list(&options)? {
-            println!("{command}");
+            say!("{command}")?;
         }
         return Ok(ExitCode::SUCCESS);
     }

@@ -24,7 +24,7 @@ pub(super) fn stop_at_a_signal() -> anyhow::Result<Stop> {
     thread::spawn(move || {
         runtime.block_on(async {
             let name = signals.next().await;
-            eprintln!("crosstie: {name}: ending with what was found until now");
+            complain!("crosstie: {name}: ending with what was found until now");
             heard.wish();
             signals.next().await;
             std::process::exit(INTERRUPTED.into());

@@ -255,7 +255,11 @@ fn what_goes_wrong() {
     check(&["call", "a", "--url", nobody], 2, "`crosstie start`");
     check(&["subscribe", "a", "--url", nobody], 2, "cannot reach");
     check(&["publish", "a", "--url", "http://x/"], 2, "ws://");
-    check(&["call", "a", "{x", "--url", &url], 2, "begins like JSON");
+    check(
+        &["call", "a", "{x", "--url", &url],
+        2,
+        "it must be JSON, and it is not",
+    );
     check(
         &["call", "a", "--kwargs", "[]", "--url", &url],
         2,

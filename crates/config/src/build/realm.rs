@@ -41,6 +41,7 @@ impl Builder<'_> {
                 Some("seconds") => CallTimeoutUnit::Seconds,
                 _ => CallTimeoutUnit::Milliseconds,
             },
+            is_call_timeout_unit_given: options.given("call_timeout_unit").is_some(),
             roles: self.roles(realm),
         }
     }

@@ -61,6 +61,8 @@ pub struct Realm {
     pub request_id_check: RequestIdCheck,
     pub disclose_me: DiscloseMe,
     pub call_timeout_unit: CallTimeoutUnit,
+    /// Whether the file says so, or it is the default.
+    pub is_call_timeout_unit_given: bool,
     pub roles: Vec<Role>,
 }
 

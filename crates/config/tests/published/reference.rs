@@ -107,7 +107,8 @@ fn value(kind: &Kind) -> String {
             let numbers: Vec<String> = numbers.iter().map(|n| format!("`{n}`")).collect();
             numbers.join(" or ")
         }
-        Kind::Text(_) => "text".into(),
+        Kind::Text(Rule::Any | Rule::NotEmpty | Rule::NoNul) => "text".into(),
+        Kind::Text(rule) => rule.words().into(),
         Kind::OneOf(words) => {
             let words: Vec<String> = words.words.iter().map(|w| format!("`{w}`")).collect();
             words.join(", ")

@@ -29,6 +29,8 @@ pub enum FindError {
         path: PathBuf,
         variable: Option<String>,
     },
+    #[error("'{}' is no node's directory, but has one in it: name '{}'", .path.display(), .within.display())]
+    OneAbove { path: PathBuf, within: PathBuf },
     #[error("no configuration in node directory '{}': looked for {}", .path.display(), CONFIG_NAMES.join(", "))]
     NoConfig { path: PathBuf },
     #[error("no configuration '{}': looked for {}", .name.display(), listed(.looked_for))]
@@ -102,21 +104,31 @@ impl NodeDirectory {
         variable: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<PathBuf, FindError> {
         if let Some(path) = said(directory, current, variable)? {
-            return Ok(path);
+            // Not taken instead of what was named; but to say that no node runs there would mislead.
+            let within = path.join(DOT_DIRECTORY);
+            return if within.is_dir() && !is_one(&path) {
+                Err(FindError::OneAbove { path, within })
+            } else {
+                Ok(path)
+            };
         }
         let dot_directory = current.join(DOT_DIRECTORY);
         if dot_directory.is_dir() {
             return Ok(dot_directory);
         }
-        let is_one = current.join(super::PID_FILE).exists()
-            || current.join(super::key::PRIVATE_FILE).exists()
-            || default_config(current).is_some_and(|config| speaks_of_workers(&config));
-        is_one
+        is_one(current)
             .then(|| current.to_owned())
             .ok_or_else(|| FindError::Nowhere {
                 current: current.to_owned(),
             })
     }
+}
+
+/// Whether there is anything of a node's in a directory.
+fn is_one(directory: &Path) -> bool {
+    directory.join(super::PID_FILE).exists()
+        || directory.join(super::key::PRIVATE_FILE).exists()
+        || default_config(directory).is_some_and(|config| speaks_of_workers(&config))
 }
 
 /// The directory that the command line or the environment names.

@@ -1,6 +1,6 @@
 //! The node's identity: an Ed25519 key pair in its directory.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::key_file::{
     CREATED_AT, CREATOR, MACHINE_ID, NODE_AUTHID, OCTETS_MAX, PRIVATE_KEY, PUBLIC_KEY, Tags,
     hexadecimal, key_octets, parse, write,
 };
-use super::replace;
+use super::{regular, replace};
 
 pub(super) const PRIVATE_FILE: &str = "key.priv";
 const PUBLIC_FILE: &str = "key.pub";
@@ -231,7 +231,7 @@ fn read(path: &Path) -> Result<Option<Tags>, KeyError> {
         path: path.to_owned(),
         what,
     };
-    let file = match File::open(path) {
+    let file = match regular::open(path) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(unreadable(e)),

@@ -9,6 +9,7 @@ mod find;
 mod key;
 mod key_file;
 mod pid_file;
+mod regular;
 mod replace;
 mod run;
 

@@ -10,6 +10,8 @@ use rustix::fs::{FlockOperation, flock, major, minor};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
+use super::regular;
+
 /// In the node's directory.
 pub const PID_FILE: &str = "node.pid";
 const OCTETS_MAX: u64 = 1 << 20;
@@ -154,7 +156,7 @@ impl Drop for Occupied {
 /// The node that runs in a directory, if one does.
 pub fn occupant(directory: &Path) -> io::Result<Option<Occupant>> {
     let path = directory.join(PID_FILE);
-    let file = match File::open(&path) {
+    let file = match regular::open(&path) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => {
@@ -179,7 +181,7 @@ pub fn occupant(directory: &Path) -> io::Result<Option<Occupant>> {
 /// Whether a process id means, to this process, the node that holds a directory: a node in a container
 /// writes the id that it has there.
 pub fn is_held_by(directory: &Path, pid: u32) -> bool {
-    let Ok(file) = File::open(directory.join(PID_FILE)) else {
+    let Ok(file) = regular::open(&directory.join(PID_FILE)) else {
         return false;
     };
     let held = fs::read_dir(format!("/proc/{pid}/fd"));
@@ -215,15 +217,11 @@ fn holder(file: &File) -> Option<u32> {
 
 /// The file, made if need be; and whether it can be written to. Another user's file can be looked at.
 fn open(path: &Path) -> io::Result<(File, bool)> {
-    let made = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path);
-    match made {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    match regular::open_with(&mut options, path) {
         Ok(file) => Ok((file, true)),
-        Err(e) => File::open(path).map(|file| (file, false)).map_err(|_| e),
+        Err(e) => regular::open(path).map(|file| (file, false)).map_err(|_| e),
     }
 }
 

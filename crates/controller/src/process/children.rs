@@ -19,6 +19,7 @@ use super::ended::Ended;
 use super::exec_child;
 use super::guard::Guard;
 use super::lines::Line;
+use super::orphans;
 use super::program::find_program;
 use super::supervise::Supervised;
 
@@ -44,9 +45,11 @@ impl Children {
         lines: impl FnMut(Line) + Send + 'static,
     ) -> io::Result<Child> {
         let (program, mut process) = self.prepare(command)?;
+        let mark = orphans::new_mark();
+        process.env(orphans::VARIABLE, &mark);
         self.guard.start()?;
         let ends = signal(SignalKind::child())?;
-        let started = process.spawn().map_err(|e| {
+        let started = orphans::start(&mut process).map_err(|e| {
             let text = format!(
                 "cannot start '{}' by way of '{} {}': {e}",
                 program.display(),
@@ -56,7 +59,7 @@ impl Children {
             io::Error::new(e.kind(), text)
         })?;
         // From here on what fails ends the child.
-        let mut supervised = Supervised::new(started, ends, Arc::clone(&self.guard));
+        let mut supervised = Supervised::new(started, mark, ends, Arc::clone(&self.guard));
         let process = supervised.process();
         self.guard.add(process.id)?;
         let (input, outputs) = supervised.pipes(&command.stdin)?;
@@ -99,6 +102,12 @@ impl Children {
             .stdout(stdio(command.stdout))
             .stderr(stdio(command.stderr));
         Ok((program, process))
+    }
+}
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        orphans::end_all();
     }
 }
 
@@ -204,7 +213,7 @@ impl Process {
             let _ = kill_process_group(self.id, Signal::KILL);
         }
         // Of one that is let go already the library knows how it ended.
-        let status = started.wait();
+        let status = orphans::let_go(self.id, || started.wait());
         *is_reaped = true;
         status.map_or(Ended::UNKNOWN, Ended::from)
     }

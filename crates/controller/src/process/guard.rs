@@ -6,17 +6,23 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{ChildStdin, Command, ExitCode, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
+};
 use tokio::signal::unix::{SignalKind, signal};
+
+use super::orphans;
 
 /// The hidden subcommand that has to lead to [`child_guard`].
 pub const CHILD_GUARD: &str = "child-guard";
 
-/// A guard that ends so often cannot live here; the next child's start says why, or tries again.
-const RENEWALS_MAX: u32 = 10;
+/// A guard that ends so often within so long cannot live here; the next child's start says why, or
+/// tries again.
+const RENEWALS_MAX: usize = 10;
+const RENEWALS_WITHIN: Duration = Duration::from_secs(60);
 /// Between SIGTERM and SIGKILL, in steps.
 const STEPS: u32 = 40;
 const STEP: Duration = Duration::from_millis(50);
@@ -32,13 +38,27 @@ pub(super) struct Guard {
 #[derive(Default)]
 struct State {
     process: Option<Process>,
-    renewals: u32,
+    /// When, lately.
+    renewals: Vec<Instant>,
     groups: HashSet<Pid>,
 }
 
 struct Process {
     process: std::process::Child,
     line: ChildStdin,
+}
+
+impl Process {
+    fn has_ended(&self) -> bool {
+        let id = Pid::from_child(&self.process);
+        let what = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(waitid(WaitId::Pid(id), what), Ok(None))
+    }
+
+    fn let_go(&mut self) {
+        let id = Pid::from_child(&self.process);
+        orphans::let_go(id, || drop(self.process.wait()));
+    }
 }
 
 impl Guard {
@@ -76,14 +96,27 @@ impl Guard {
         let Some(guard) = &mut state.process else {
             return;
         };
-        if matches!(guard.process.try_wait(), Ok(None)) {
+        if !guard.has_ended() {
             return;
         }
+        guard.let_go();
         state.process = None;
-        if state.groups.is_empty() || state.renewals >= RENEWALS_MAX {
+        if state.groups.is_empty() {
             return;
         }
-        state.renewals += 1;
+        state
+            .renewals
+            .retain(|then| then.elapsed() < RENEWALS_WITHIN);
+        if state.renewals.len() >= RENEWALS_MAX {
+            tracing::warn!(
+                "The guard of child processes was killed {} times within {} s; until the next child is \
+                 started there is none, and children may outlive a node that is killed",
+                RENEWALS_MAX + 1,
+                RENEWALS_WITHIN.as_secs()
+            );
+            return;
+        }
+        state.renewals.push(Instant::now());
         tracing::warn!("The guard of child processes was killed; starting another");
         match self.spawn(&state.groups) {
             Ok(guard) => state.process = Some(guard),
@@ -99,7 +132,7 @@ impl Guard {
             }
             // Dead, or stopped for so long that the pipe is full. It must not see the pipe's end.
             let _ = guard.process.kill();
-            let _ = guard.process.wait();
+            guard.let_go();
             state.process = None;
         }
         if !state.groups.is_empty() {
@@ -109,22 +142,22 @@ impl Guard {
     }
 
     fn spawn(&self, groups: &HashSet<Pid>) -> io::Result<Process> {
-        let mut process = Command::new(&self.executable)
+        let mut command = Command::new(&self.executable);
+        command
             .arg(CHILD_GUARD)
             // It keeps no file system busy, and hears nothing that is typed for the node.
             .current_dir("/")
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|e| {
-                let text = format!(
-                    "cannot start '{} {CHILD_GUARD}', the guard of child processes: {e}",
-                    self.executable.display()
-                );
-                io::Error::new(e.kind(), text)
-            })?;
+            .stderr(Stdio::null());
+        let mut process = orphans::start(&mut command).map_err(|e| {
+            let text = format!(
+                "cannot start '{} {CHILD_GUARD}', the guard of child processes: {e}",
+                self.executable.display()
+            );
+            io::Error::new(e.kind(), text)
+        })?;
         let Some(mut line_to) = process.stdin.take() else {
             return Err(io::Error::other("a guard without a pipe"));
         };
@@ -151,7 +184,7 @@ impl Drop for Guard {
             drop(line);
             if state.groups.is_empty() {
                 // Ends at once, and leaves no zombie behind.
-                let _ = process.wait();
+                orphans::let_go(Pid::from_child(&process), || drop(process.wait()));
             }
         }
     }

@@ -7,6 +7,9 @@
 //!                 what groups are left then get SIGTERM, and SIGKILL 2 s later
 //! ```
 //!
+//! A process that leaves its group (`setsid`, daemons) falls to the node when its parent ends, and is
+//! killed with the child that it comes from. The guard cannot do that: it is nobody's ancestor.
+//!
 //! The two small programs in between are there because what has to be done between fork and exec is
 //! unsafe code in Rust, and because a process that is killed with SIGKILL cannot tidy up itself.
 //!
@@ -20,6 +23,7 @@ mod ended;
 mod exec_child;
 mod guard;
 mod lines;
+mod orphans;
 mod program;
 mod restart;
 mod supervise;

@@ -16,6 +16,7 @@ use super::command::Stdin;
 use super::ended::Ended;
 use super::guard::Guard;
 use super::lines::{Line, Rate, Splitter};
+use super::orphans;
 
 /// Of one child. One that writes more waits in its writing until the second is over: a flood costs
 /// the node little time and no memory.
@@ -27,6 +28,8 @@ const SECOND: Duration = Duration::from_secs(1);
 pub(super) struct Supervised {
     process: Arc<Process>,
     started: Child,
+    /// What it hands down to whatever it starts.
+    mark: String,
     /// Some child has ended.
     ends: Signal,
     guard: Arc<Guard>,
@@ -44,10 +47,11 @@ type Outputs = [Option<pipe::Receiver>; 2];
 
 impl Supervised {
     /// `ends` has listened for SIGCHLD since before the process was started.
-    pub(super) fn new(started: Child, ends: Signal, guard: Arc<Guard>) -> Self {
+    pub(super) fn new(started: Child, mark: String, ends: Signal, guard: Arc<Guard>) -> Self {
         Self {
             process: Arc::new(Process::of(&started)),
             started,
+            mark,
             ends,
             guard,
             is_reaped: false,
@@ -87,15 +91,17 @@ impl Supervised {
         let mut flow = Flow::default();
         let mut buffer = vec![0; READ_OCTETS_MAX];
         let mut ended = None;
-        // What a process left in its pipes is read; somebody who left its group may hold them open.
+        // What a process left in its pipes is read; somebody may hold them open.
         let mut patience = None;
         while ended.is_none() || stdout.pipe.is_some() || stderr.pipe.is_some() {
             let is_flowing = flow.paused_until(Instant::now()).is_none();
             tokio::select! {
                 _ = self.ends.recv(), if ended.is_none() => {
                     self.guard.renew();
+                    orphans::reap();
                     if self.process.has_ended() {
                         ended = Some(self.reap());
+                        orphans::end(self.process.id, &self.mark).await;
                         patience = Some(Instant::now() + SECOND);
                     }
                 }

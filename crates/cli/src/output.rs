@@ -1,0 +1,32 @@
+//! Standard output, which may be a pipe that somebody has left or a disk that is full.
+
+use std::fmt;
+use std::io::{self, ErrorKind, Write};
+
+/// What was to be printed could not be.
+#[derive(Debug)]
+pub(crate) struct NotPrinted(io::Error);
+
+impl fmt::Display for NotPrinted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot write to standard output: {}", self.0)
+    }
+}
+
+impl std::error::Error for NotPrinted {}
+
+/// Prints one line at once. `false`: whoever read it has gone.
+pub(crate) fn print_line(line: &str) -> Result<bool, NotPrinted> {
+    print(&format!("{line}\n"))
+}
+
+/// Prints a text at once. `false`: whoever read it has gone.
+pub(crate) fn print(text: &str) -> Result<bool, NotPrinted> {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match written {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(NotPrinted(error)),
+    }
+}
