@@ -58,6 +58,17 @@ def joined(started: Node, realm: str = "realm1"):
     return started.join(realm=realm)
 
 
+def test_a_workers_own_extra_is_seen_by_its_components_and_by_nobody_else(start_node):
+    # Longer than an argument of a program may be.
+    extra = {"secret": "x" * 200_000}
+    asking = {**component("any"), "classname": "asking.make"}
+    started = start_node(node(container(asking, options={"extra": extra})))
+    assert wait_for(joined(started), "com.hosted.shared") == extra
+    line = started.says(r"Container with ID 'worker2' and PID (\d+) started")
+    pid = int(re.search(r"PID (\d+)", line.text)[1])
+    assert b"xxx" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
 def test_a_container_starts_serves_and_ends(start_node):
     started = start_node(node(container(component("Echo", extra={"one": [1, None]}))))
     session = joined(started)

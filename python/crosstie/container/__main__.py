@@ -20,7 +20,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--title", help="what the process is called in process lists")
     parser.add_argument("--pythonpath", action="append", default=[], help="more to import from")
     parser.add_argument("--loglevel", default="info")
-    parser.add_argument("--extra", type=json.loads, help="for components that ask for it")
+    parser.add_argument("--extra", help="for components: JSON, or - for it on standard input")
     return parser.parse_args()
 
 
@@ -58,6 +58,13 @@ def main() -> int:
         logging.finish()
 
 
+def extra(text: str | None):
+    """Return what the worker's configuration has for its components."""
+    if text is None:
+        return None
+    return json.load(sys.stdin) if text == "-" else json.loads(text)
+
+
 def run(said, directory: Path, host) -> int:
     """Connect to the node and serve."""
     from twisted.internet import reactor
@@ -70,7 +77,7 @@ def run(said, directory: Path, host) -> int:
     from crosstie.container.transport import shortest
 
     shim.install()
-    container.extra = said.extra
+    container.extra = extra(said.extra)
     options = host.Options(said.worker, directory, said.shutdown)
     hosted = host.Host(options, reactor)
     hosted.log.info(

@@ -42,8 +42,9 @@ pub(crate) fn command(
             place.directory.join(path).display().to_string(),
         );
     }
-    if options.extra != Json::Null {
-        option("extra", options.extra.to_string());
+    let has_extra = options.extra != Json::Null;
+    if has_extra {
+        option("extra", "-".to_owned());
     }
     Ok(Command {
         program,
@@ -52,7 +53,14 @@ pub(crate) fn command(
         environment: options.environment.clone(),
         more_variables: Vec::new(),
         cpu_affinity: options.cpu_affinity.clone(),
-        stdin: Stdin::Null,
+        // Not an argument: those have a bound, and everybody on the machine can read them.
+        stdin: match has_extra {
+            true => Stdin::Text {
+                octets: options.extra.to_string().into_bytes(),
+                close: true,
+            },
+            false => Stdin::Null,
+        },
         stdout: Output::Lines,
         stderr: Output::Lines,
     })
@@ -71,13 +79,14 @@ pub(crate) fn advice(program: &Path, lines: &[String]) -> Option<String> {
     if missing("crosstie") {
         return Some(format!(
             "the interpreter {program} has no package 'crosstie': get it with `{program} -m pip \
-             install crosstie`, or name another interpreter in the worker's option 'python'"
+             install ./python` in Crosstie's source, or name another interpreter in the worker's \
+             option 'python'"
         ));
     }
     missing("autobahn").then(|| {
         format!(
             "the interpreter {program} has no package 'autobahn': get it with `{program} -m pip \
-             install crosstie`, which brings it"
+             install 'autobahn[twisted]'`"
         )
     })
 }
@@ -123,7 +132,7 @@ mod tests {
                 None => assert_eq!(advice, None, "{line}"),
             }
         };
-        let install = "`/opt/bin/python3 -m pip install crosstie`";
+        let install = "`/opt/bin/python3 -m pip install ./python`";
         check(
             "/opt/bin/python3: Error while finding module specification for \
              'crosstie.container' (ModuleNotFoundError: No module named 'crosstie')",
