@@ -252,7 +252,8 @@ pub static VALUES: &[Place] = &[
             later("mqtt", "MQTT is not spoken"),
             later(
                 "web",
-                "there are no web services; a universal or websocket transport has `pages`",
+                "there are no web services; where it only carried WAMP, a universal transport \
+                 with \"websocket\": {\"ws\": {}} takes its place, and `pages` has status pages",
             ),
         ],
     ),
