@@ -27,7 +27,6 @@ const EDGES: &[(&str, &[&str])] = &[
             "client",
             "config",
             "controller",
-            "node",
             "report",
             "testee",
             "wamp",
