@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,12 @@ from rig.waiting import await_true
 
 DISCLOSED = "com.disclosed"
 FORBIDDEN = "com.forbidden"
+
+
+def pytest_sessionstart() -> None:
+    """Let what is started here hear every signal, also where the tests run under `nohup`."""
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -109,10 +109,7 @@ def test_streams_come_back_whole(start_router, certificate_directory):
         Plain.tls(router.address("tls"), certificate_directory / "ca.pem"),
     ]:
         with peer:
-            sender = threading.Thread(target=peer.send, args=[octets])
-            sender.start()
-            assert peer.receive(len(octets)) == octets
-            sender.join()
+            assert peer.echoed(octets) == octets
 
 
 def test_several_nodes_share_a_port(start_router):

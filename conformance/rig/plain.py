@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import ssl
 import struct
@@ -72,6 +73,31 @@ class Plain:
             self._kept += more
         octets, self._kept = self._kept[:count], self._kept[count:]
         return octets
+
+    def echoed(self, octets: bytes) -> bytes:
+        """Send octets and return as many, both at once, as an echo asks for.
+
+        In one thread, because TLS in Python is not made for two.
+        """
+        waits = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+        unsent = memoryview(octets)
+        self.socket.setblocking(False)
+        while len(self._kept) < len(octets):
+            with contextlib.suppress(*waits):
+                if unsent:
+                    unsent = unsent[self.socket.send(unsent[:65536]) :]
+            try:
+                more = self._receive_some()
+            except waits:
+                writing = [self.socket] if unsent else []
+                if select.select([self.socket], writing, [], DEADLINE_S) == ([], [], []):
+                    raise TimeoutError(f"{len(self._kept)} octets came back") from None
+                continue
+            if not more:
+                raise ClosedError(self._kept)
+            self._kept += more
+        self.socket.settimeout(DEADLINE_S)
+        return self.receive(len(octets))
 
     def receive_until(self, end: bytes) -> bytes:
         """Return the octets up to and with `end`."""
