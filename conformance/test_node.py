@@ -354,7 +354,7 @@ def test_an_interpreter_without_the_package(start_node, tmp_path):
     python.write_text('#!/bin/sh\nexec python3 -I -S "$@"\n')
     python.chmod(0o755)
     started = start_node(node(container(str(python), restart="restart-on-failed")))
-    started.says(f"Worker worker2: .*`{python} -m pip install crosstie`")
+    started.says(f"Worker worker2: .*`{python} -m pip install ./python`")
     started.says("Worker worker2 is started again in 400 ms")
     assert answer(started, "crossbar.get_worker", "worker2")["type"] == "container"
     assert started.stop() == 0

@@ -2,14 +2,13 @@
 
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::thread;
 
 use crosstie_bench::document;
 use crosstie_bench::roundtrip::{CallerOptions, EndOptions, Leave, callee, caller};
 use crosstie_bench::target::Url;
 use crosstie_wamp::Serializer;
 
-use crate::signals::Signals;
+use crate::signals::end_in_good_order;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -92,28 +91,11 @@ fn say(line: &str) -> bool {
     writeln!(io::stdout(), "{line}").is_ok()
 }
 
-/// As shells have it for what a signal ended.
-const INTERRUPTED: u8 = 130;
-
 /// The first signal ends the calling in good order, a second one at once.
 fn leave_at_a_signal() -> anyhow::Result<Leave> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let mut signals = {
-        let _context = runtime.enter();
-        Signals::catch()?
-    };
     let leave = Leave::default();
     let heard = leave.clone();
-    thread::spawn(move || {
-        runtime.block_on(async {
-            signals.next().await;
-            heard.wish();
-            signals.next().await;
-            std::process::exit(INTERRUPTED.into());
-        });
-    });
+    end_in_good_order(move |_| heard.wish())?;
     Ok(leave)
 }
 

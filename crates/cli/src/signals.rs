@@ -2,10 +2,35 @@
 
 use std::fs;
 use std::future::pending;
+use std::thread;
 
 use anyhow::Context;
 use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// As shells have it for what SIGINT ended.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Has the first signal, told to `first`, end a command in good order, and a second one at once.
+pub(crate) fn end_in_good_order(
+    first: impl FnOnce(&'static str) + Send + 'static,
+) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mut signals = {
+        let _context = runtime.enter();
+        Signals::catch()?
+    };
+    thread::spawn(move || {
+        runtime.block_on(async {
+            first(signals.next().await);
+            signals.next().await;
+            std::process::exit(INTERRUPTED.into());
+        });
+    });
+    Ok(())
+}
 
 /// From its making on a signal does not kill the process; it waits to be asked for.
 pub(crate) struct Signals {
