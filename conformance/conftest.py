@@ -15,6 +15,8 @@ from rig.rawsocket import RawSocket
 from rig.router import Line, Router
 from rig.waiting import await_true
 
+pytest_plugins = ["rig.hosting"]
+
 DISCLOSED = "com.disclosed"
 FORBIDDEN = "com.forbidden"
 

@@ -63,6 +63,7 @@ def suites() -> list[Suite]:
     sources = ["conformance", "scripts", "python", "examples"]
     ruff = [str(needs.PYTHON), "-m", "ruff"]
     configured = ["--config", "conformance/pyproject.toml"]
+    containers = [f"conformance/test_container{which}.py" for which in ("_host", "_wire", "")]
     return [
         Suite(
             "format",
@@ -110,8 +111,7 @@ def suites() -> list[Suite]:
                     "conformance",
                     "--ignore=conformance/test_cli.py",
                     "--ignore=conformance/test_report.py",
-                    "--ignore=conformance/test_container_host.py",
-                    "--ignore=conformance/test_container.py",
+                    *[f"--ignore={file}" for file in containers],
                     "--ignore=conformance/test_wheel.py",
                 ),
             ],
@@ -122,7 +122,7 @@ def suites() -> list[Suite]:
             "Python components: their host alone, and nodes that have some",
             [
                 ["cargo", "build", "-p", "crosstie"],
-                pytest("conformance/test_container_host.py", "conformance/test_container.py"),
+                pytest(*containers),
             ],
             [*cargo, needs.python],
         ),
