@@ -3,6 +3,7 @@
 //!
 //! A body panics where an invariant does not hold; it is told in the body's documentation.
 
+pub mod amqp;
 pub mod codec;
 pub mod framing;
 pub mod mutation;

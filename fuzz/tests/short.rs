@@ -5,7 +5,7 @@
 use std::panic;
 
 use crosstie_fuzz::mutation::{Random, mutated};
-use crosstie_fuzz::{codec, framing};
+use crosstie_fuzz::{amqp, codec, framing};
 use crosstie_wamp::Serializer;
 
 const RUNS: u64 = 100_000;
@@ -135,4 +135,27 @@ fn framing_batch() {
         vec![],
     ];
     check("framing_batch", &seeds, framing::batch);
+}
+
+#[test]
+fn decode_amqp_frame() {
+    let frames = amqp::frame_seeds();
+    let with_limit = |frame: &Vec<u8>| [&[1, 0], frame.as_slice(), frame].concat();
+    let seeds: Vec<_> = frames.iter().map(with_limit).collect();
+    check("decode_amqp_frame", &seeds, amqp::frames);
+}
+
+#[test]
+fn decode_amqp_method() {
+    check("decode_amqp_method", &amqp::payload_seeds(1), amqp::method);
+}
+
+#[test]
+fn amqp_properties() {
+    check("amqp_properties", &amqp::payload_seeds(2), amqp::properties);
+}
+
+#[test]
+fn amqp_table() {
+    check("amqp_table", &amqp::table_seeds(), amqp::table);
 }

@@ -5,10 +5,13 @@
 //! the first one's code. [`Simulation`] draws operations, gives each to both, and compares what
 //! every session was sent. Time is a number that it advances. A failure names its seed, and the
 //! same seed plays the same operations again.
+//!
+//! [`queues`] does the same with an AMQP vhost and a store that forgets.
 
 mod chance;
 mod model;
 mod operation;
+pub mod queues;
 mod sent;
 mod simulation;
 

@@ -7,18 +7,33 @@ use crosstie_tidy::{manifest, members, sources};
 /// Every edge that there may be. A new one is a change of the design: it belongs into
 /// ARCHITECTURE.md in the same commit.
 const EDGES: &[(&str, &[&str])] = &[
+    ("amqp", &[]),
     ("wamp", &[]),
+    ("auth", &["amqp"]),
+    ("queues", &["amqp", "auth"]),
     ("routing", &["wamp"]),
-    ("config", &["routing", "wamp"]),
+    ("config", &["auth", "routing", "wamp"]),
+    ("store", &["amqp", "queues"]),
     ("transport", &[]),
     ("testee", &["transport", "wamp"]),
     ("client", &["wamp"]),
     (
         "node",
-        &["config", "routing", "testee", "transport", "wamp"],
+        &[
+            "amqp",
+            "auth",
+            "config",
+            "queues",
+            "routing",
+            "store",
+            "testee",
+            "transport",
+            "wamp",
+        ],
     ),
     ("controller", &["client", "config", "node"]),
-    ("bench", &["client", "wamp"]),
+    ("oslo", &["amqp"]),
+    ("bench", &["amqp", "client", "oslo", "wamp"]),
     ("report", &[]),
     (
         "cli",
@@ -27,17 +42,21 @@ const EDGES: &[(&str, &[&str])] = &[
             "client",
             "config",
             "controller",
+            "oslo",
             "report",
             "testee",
             "wamp",
         ],
     ),
     ("tidy", &[]),
-    ("sim", &["routing", "wamp"]),
+    ("sim", &["amqp", "auth", "queues", "routing", "wamp"]),
 ];
 
 /// Crates without IO, clock, threads or chance, and the few files that are let out of it.
 const PURE: &[(&str, &[&str])] = &[
+    ("amqp", &[]),
+    ("auth", &[]),
+    ("queues", &[]),
     ("wamp", &[]),
     ("routing", &[]),
     ("config", &["crates/config/src/lib.rs"]),

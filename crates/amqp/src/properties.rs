@@ -1,0 +1,281 @@
+//! A message's content header (section 4.2.6.1) and its properties.
+
+use std::{fmt, str};
+
+use crate::method::BASIC_CLASS;
+use crate::reader::{ReadError, Reader};
+use crate::table::Table;
+use crate::writer::Writer;
+
+/// What announces a body.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ContentHeader<'a> {
+    pub body_bytes: u64,
+    pub properties: Properties<'a>,
+}
+
+/// Properties as the octets they came in, flags and values, checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Properties<'a> {
+    octets: &'a [u8],
+}
+
+/// The properties of class `basic`, by name. A text that is not UTF-8 is passed on with the
+/// message, as RabbitMQ does; here it is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BasicProperties<'a> {
+    pub content_type: Option<&'a str>,
+    pub content_encoding: Option<&'a str>,
+    pub headers: Option<Table<'a>>,
+    pub delivery_mode: Option<u8>,
+    pub priority: Option<u8>,
+    pub correlation_id: Option<&'a str>,
+    pub reply_to: Option<&'a str>,
+    /// Milliseconds, in digits.
+    pub expiration: Option<&'a str>,
+    pub message_id: Option<&'a str>,
+    /// Seconds since 1970.
+    pub timestamp: Option<u64>,
+    pub kind: Option<&'a str>,
+    pub user_id: Option<&'a str>,
+    pub app_id: Option<&'a str>,
+    pub cluster_id: Option<&'a str>,
+}
+
+/// The property `delivery-mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryMode {
+    Transient = 1,
+    Persistent = 2,
+}
+
+/// Why the payload of a header frame is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PropertiesError {
+    /// Of another class than the method before it: 505 `UNEXPECTED_FRAME`.
+    Class { class_id: u16 },
+    /// There are flags for properties that class `basic` does not have: 502 `SYNTAX_ERROR`.
+    Flags { flags: u16 },
+    /// 502 `SYNTAX_ERROR`.
+    Read(ReadError),
+}
+
+const CONTENT_TYPE: u16 = 1 << 15;
+const CONTENT_ENCODING: u16 = 1 << 14;
+const HEADERS: u16 = 1 << 13;
+const DELIVERY_MODE: u16 = 1 << 12;
+const PRIORITY: u16 = 1 << 11;
+const CORRELATION_ID: u16 = 1 << 10;
+const REPLY_TO: u16 = 1 << 9;
+const EXPIRATION: u16 = 1 << 8;
+const MESSAGE_ID: u16 = 1 << 7;
+const TIMESTAMP: u16 = 1 << 6;
+const KIND: u16 = 1 << 5;
+const USER_ID: u16 = 1 << 4;
+const APP_ID: u16 = 1 << 3;
+const CLUSTER_ID: u16 = 1 << 2;
+const NO_PROPERTY: u16 = 0b11;
+const FOR_BROKER: u16 = HEADERS | DELIVERY_MODE | REPLY_TO | EXPIRATION | USER_ID;
+
+impl<'a> ContentHeader<'a> {
+    /// Reads a header frame's payload.
+    pub fn decode(payload: &'a [u8]) -> Result<Self, PropertiesError> {
+        let mut reader = Reader::new(payload);
+        let class_id = reader.short()?;
+        if class_id != BASIC_CLASS {
+            return Err(PropertiesError::Class { class_id });
+        }
+        let _weight = reader.short()?;
+        Ok(Self {
+            body_bytes: reader.longlong()?,
+            properties: Properties::from_octets(reader.rest())?,
+        })
+    }
+}
+
+impl<'a> Properties<'a> {
+    /// None at all.
+    pub const EMPTY: Properties<'static> = Properties { octets: &[0, 0] };
+
+    /// Checks flags and values.
+    pub fn from_octets(octets: &'a [u8]) -> Result<Self, PropertiesError> {
+        BasicProperties::read(octets)?;
+        Ok(Self { octets })
+    }
+
+    /// For octets that [`Self::from_octets`] has checked or [`BasicProperties::write`] has written
+    /// before: a message is checked when it comes in, not each time it is taken out of a queue.
+    /// Octets that are no properties would be sent on as they are; read they are none.
+    pub fn from_checked_octets(octets: &'a [u8]) -> Self {
+        Self { octets }
+    }
+
+    pub fn octets(self) -> &'a [u8] {
+        self.octets
+    }
+
+    /// By name.
+    pub fn parse(self) -> BasicProperties<'a> {
+        // Checked when this was made.
+        BasicProperties::read(self.octets).unwrap_or_default()
+    }
+
+    /// Those that say what a broker does with a message: headers, delivery mode, reply-to,
+    /// expiration and user-id. The others are passed over, and are missing.
+    pub fn parse_for_broker(self) -> BasicProperties<'a> {
+        match self.flags() & FOR_BROKER {
+            0 => BasicProperties::default(),
+            _ => BasicProperties::skim(self.octets).unwrap_or_default(),
+        }
+    }
+
+    fn flags(self) -> u16 {
+        self.octets
+            .first_chunk()
+            .map_or(0, |flags| u16::from_be_bytes(*flags))
+    }
+}
+
+impl<'a> BasicProperties<'a> {
+    fn read(octets: &'a [u8]) -> Result<Self, PropertiesError> {
+        let mut reader = Reader::new(octets);
+        let flags = reader.short()?;
+        if flags & NO_PROPERTY != 0 {
+            return Err(PropertiesError::Flags { flags });
+        }
+        let mut properties = Self::default();
+        macro_rules! read {
+            ($flag:ident, $field:ident, $read:expr) => {
+                if flags & $flag != 0 {
+                    properties.$field = Some($read(&mut reader)?);
+                }
+            };
+        }
+        macro_rules! read_text {
+            ($flag:ident, $field:ident) => {
+                if flags & $flag != 0 {
+                    properties.$field = str::from_utf8(reader.shortstr_octets()?).ok();
+                }
+            };
+        }
+        read_text!(CONTENT_TYPE, content_type);
+        read_text!(CONTENT_ENCODING, content_encoding);
+        read!(HEADERS, headers, Table::read);
+        read!(DELIVERY_MODE, delivery_mode, Reader::octet);
+        read!(PRIORITY, priority, Reader::octet);
+        read_text!(CORRELATION_ID, correlation_id);
+        read_text!(REPLY_TO, reply_to);
+        read_text!(EXPIRATION, expiration);
+        read_text!(MESSAGE_ID, message_id);
+        read!(TIMESTAMP, timestamp, Reader::longlong);
+        read_text!(KIND, kind);
+        read_text!(USER_ID, user_id);
+        read_text!(APP_ID, app_id);
+        read_text!(CLUSTER_ID, cluster_id);
+        reader.end()?;
+        Ok(properties)
+    }
+
+    /// What a broker looks at, of octets that were checked; ends behind the last of it.
+    fn skim(octets: &'a [u8]) -> Result<Self, PropertiesError> {
+        let mut reader = Reader::new(octets);
+        let flags = reader.short()?;
+        let mut properties = Self::default();
+        let has = |flag: u16| flags & flag != 0;
+        if has(CONTENT_TYPE) {
+            reader.shortstr_octets()?;
+        }
+        if has(CONTENT_ENCODING) {
+            reader.shortstr_octets()?;
+        }
+        if has(HEADERS) {
+            properties.headers = Some(Table::read(&mut reader)?);
+        }
+        if has(DELIVERY_MODE) {
+            properties.delivery_mode = Some(reader.octet()?);
+        }
+        if !has(REPLY_TO | EXPIRATION | USER_ID) {
+            return Ok(properties);
+        }
+        if has(PRIORITY) {
+            reader.octet()?;
+        }
+        if has(CORRELATION_ID) {
+            reader.shortstr_octets()?;
+        }
+        if has(REPLY_TO) {
+            properties.reply_to = str::from_utf8(reader.shortstr_octets()?).ok();
+        }
+        if has(EXPIRATION) {
+            properties.expiration = str::from_utf8(reader.shortstr_octets()?).ok();
+        }
+        if !has(USER_ID) {
+            return Ok(properties);
+        }
+        if has(MESSAGE_ID) {
+            reader.shortstr_octets()?;
+        }
+        if has(TIMESTAMP) {
+            reader.longlong()?;
+        }
+        if has(KIND) {
+            reader.shortstr_octets()?;
+        }
+        properties.user_id = str::from_utf8(reader.shortstr_octets()?).ok();
+        Ok(properties)
+    }
+
+    /// Appends flags and values.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        let mut writer = Writer::new(out);
+        writer.short(0);
+        let mut flags = 0;
+        macro_rules! write {
+            ($flag:ident, $field:ident, $write:ident) => {
+                if let Some(value) = self.$field {
+                    flags |= $flag;
+                    writer.$write(value);
+                }
+            };
+        }
+        write!(CONTENT_TYPE, content_type, shortstr);
+        write!(CONTENT_ENCODING, content_encoding, shortstr);
+        write!(HEADERS, headers, table);
+        write!(DELIVERY_MODE, delivery_mode, octet);
+        write!(PRIORITY, priority, octet);
+        write!(CORRELATION_ID, correlation_id, shortstr);
+        write!(REPLY_TO, reply_to, shortstr);
+        write!(EXPIRATION, expiration, shortstr);
+        write!(MESSAGE_ID, message_id, shortstr);
+        write!(TIMESTAMP, timestamp, longlong);
+        write!(KIND, kind, shortstr);
+        write!(USER_ID, user_id, shortstr);
+        write!(APP_ID, app_id, shortstr);
+        write!(CLUSTER_ID, cluster_id, shortstr);
+        out[start..start + 2].copy_from_slice(&flags.to_be_bytes());
+    }
+}
+
+impl From<ReadError> for PropertiesError {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl fmt::Display for PropertiesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Class { class_id } => {
+                write!(
+                    f,
+                    "a content header of class {class_id}, expected 60 (basic)"
+                )
+            }
+            Self::Flags { flags } => write!(f, "unknown property flags {flags:#06x}"),
+            Self::Read(error) => write!(f, "in a content header: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for PropertiesError {}

@@ -1,0 +1,17 @@
+//! Who somebody is, and what they may do: users, password hashes, permissions, SASL mechanisms.
+//!
+//! ```text
+//! a mechanism and a response ─▶ Credentials ─▶ Users::authenticate ─▶ User
+//! User, vhost ─▶ Permissions ─▶ may(Access::Write, "a queue's or an exchange's name")
+//! ```
+//!
+//! Never: IO, a clock, randomness of its own (a salt is an argument).
+
+mod password;
+mod permissions;
+pub mod sasl;
+mod users;
+
+pub use password::{PasswordHash, PasswordHashError};
+pub use permissions::{Access, PatternError, Permissions};
+pub use users::{Refused, User, Users};

@@ -1,0 +1,118 @@
+//! SASL as `connection.start-ok` carries it: a mechanism's name and its one response.
+
+use std::fmt;
+
+use crosstie_amqp::{ReadError, Table, Value};
+
+/// How a client proves who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mechanism {
+    /// RFC 4616.
+    Plain,
+    /// The protocol's older form: a table without its length.
+    AmqPlain,
+    /// By what the transport has proven: a certificate.
+    External,
+}
+
+/// What a response says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Response<'a> {
+    Password { name: &'a str, password: &'a [u8] },
+    External,
+}
+
+/// Why a response is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResponseError {
+    NotPlain,
+    NameNotUtf8,
+    Table(ReadError),
+    NoField { name: &'static str },
+}
+
+impl Mechanism {
+    const ALL: [Self; 3] = [Self::Plain, Self::AmqPlain, Self::External];
+
+    /// By its name on the wire.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|found| found.name() == name)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "PLAIN",
+            Self::AmqPlain => "AMQPLAIN",
+            Self::External => "EXTERNAL",
+        }
+    }
+
+    /// Reads a response. What `EXTERNAL` says is not looked at: the certificate decides.
+    pub fn read(self, response: &[u8]) -> Result<Response<'_>, ResponseError> {
+        match self {
+            Self::Plain => plain(response),
+            Self::AmqPlain => amqplain(response),
+            Self::External => Ok(Response::External),
+        }
+    }
+}
+
+/// `[identity] NUL name NUL password`. Nobody acts for somebody else here, so that the identity
+/// is read over, as RabbitMQ does.
+fn plain(response: &[u8]) -> Result<Response<'_>, ResponseError> {
+    let mut parts = response.splitn(3, |octet| *octet == 0);
+    let (Some(_), Some(name), Some(password)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(ResponseError::NotPlain);
+    };
+    if password.contains(&0) {
+        return Err(ResponseError::NotPlain);
+    }
+    Ok(Response::Password {
+        name: utf8(name)?,
+        password,
+    })
+}
+
+fn amqplain(response: &[u8]) -> Result<Response<'_>, ResponseError> {
+    let table = Table::from_octets(response).map_err(ResponseError::Table)?;
+    let field = |name| match table.find(name) {
+        Some(Value::LongString(octets)) => Ok(octets),
+        _ => Err(ResponseError::NoField { name }),
+    };
+    Ok(Response::Password {
+        name: utf8(field("LOGIN")?)?,
+        password: field("PASSWORD")?,
+    })
+}
+
+fn utf8(name: &[u8]) -> Result<&str, ResponseError> {
+    str::from_utf8(name).map_err(|_| ResponseError::NameNotUtf8)
+}
+
+/// Without the password.
+impl fmt::Debug for Response<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Password { name, .. } => write!(f, "Password {{ name: {name:?}, … }}"),
+            Self::External => f.write_str("External"),
+        }
+    }
+}
+
+impl fmt::Display for ResponseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotPlain => f.write_str(
+                "a response that is not PLAIN's: an identity, a name and a password with NULs between",
+            ),
+            Self::NameNotUtf8 => f.write_str("a user's name that is not UTF-8"),
+            Self::Table(error) => write!(f, "a response that is not AMQPLAIN's table: {error}"),
+            Self::NoField { name } => {
+                write!(f, "an AMQPLAIN response without a long string {name}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ResponseError {}

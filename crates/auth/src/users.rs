@@ -1,0 +1,143 @@
+//! The users of a broker, and what each may do in which vhost.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::{PasswordHash, Permissions};
+
+/// Somebody with a name and perhaps a password.
+#[derive(Clone, Debug)]
+pub struct User {
+    pub name: Arc<str>,
+    /// `None`: no password lets the user in; a certificate does.
+    pub password: Option<PasswordHash>,
+    /// RabbitMQ's `administrator`, `monitoring`, …
+    pub tags: Vec<String>,
+    /// May come from other machines. RabbitMQ's `guest` may not.
+    pub is_remote_allowed: bool,
+}
+
+/// All users, and their permissions.
+#[derive(Clone, Debug, Default)]
+pub struct Users {
+    by_name: BTreeMap<Arc<str>, Known>,
+}
+
+/// Why somebody is not let in: for the log. A client is told the same whichever it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    LoopbackOnly { name: String },
+    NoPassword { name: String },
+    Unknown { name: String },
+    WrongPassword { name: String },
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    user: Arc<User>,
+    permissions: BTreeMap<Arc<str>, Arc<Permissions>>,
+}
+
+impl Users {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A user more, or another in the place of the one of that name; permissions stay.
+    pub fn insert(&mut self, user: User) {
+        let user = Arc::new(user);
+        match self.by_name.get_mut(&user.name) {
+            Some(known) => known.user = user,
+            None => {
+                let name = user.name.clone();
+                let permissions = BTreeMap::new();
+                self.by_name.insert(name, Known { user, permissions });
+            }
+        }
+    }
+
+    /// Sets what a user may do in a vhost. Returns whether there is such a user.
+    pub fn grant(&mut self, user: &str, vhost: &str, permissions: Permissions) -> bool {
+        let known = self.by_name.get_mut(user);
+        known.is_some_and(|known| {
+            known.permissions.insert(vhost.into(), permissions.into());
+            true
+        })
+    }
+
+    /// Who that is, by a password.
+    pub fn authenticate(
+        &self,
+        name: &str,
+        password: &[u8],
+        is_loopback: bool,
+    ) -> Result<Arc<User>, Refused> {
+        let Some(known) = self.by_name.get(name) else {
+            return Err(Refused::Unknown { name: name.into() });
+        };
+        let Some(hash) = &known.user.password else {
+            return Err(Refused::NoPassword { name: name.into() });
+        };
+        // RabbitMQ takes no empty password, whatever the hash.
+        if password.is_empty() || !hash.verify(password) {
+            return Err(Refused::WrongPassword { name: name.into() });
+        }
+        known.admit(is_loopback)
+    }
+
+    /// Who that is, by a name that something else has proven: a certificate.
+    pub fn authenticate_external(
+        &self,
+        name: &str,
+        is_loopback: bool,
+    ) -> Result<Arc<User>, Refused> {
+        match self.by_name.get(name) {
+            Some(known) => known.admit(is_loopback),
+            None => Err(Refused::Unknown { name: name.into() }),
+        }
+    }
+
+    pub fn find(&self, name: &str) -> Option<&Arc<User>> {
+        self.by_name.get(name).map(|known| &known.user)
+    }
+
+    /// What a user may do in a vhost. `None`: not even open it.
+    pub fn permissions(&self, user: &str, vhost: &str) -> Option<&Arc<Permissions>> {
+        self.by_name.get(user)?.permissions.get(vhost)
+    }
+
+    /// By name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<User>> {
+        self.by_name.values().map(|known| &known.user)
+    }
+}
+
+impl Known {
+    fn admit(&self, is_loopback: bool) -> Result<Arc<User>, Refused> {
+        if is_loopback || self.user.is_remote_allowed {
+            return Ok(self.user.clone());
+        }
+        Err(Refused::LoopbackOnly {
+            name: self.user.name.as_ref().into(),
+        })
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LoopbackOnly { name } => {
+                write!(f, "user '{name}' can only connect via localhost")
+            }
+            Self::NoPassword { name } => {
+                write!(f, "user '{name}' has no password to log in with")
+            }
+            Self::Unknown { name } => write!(f, "there is no user '{name}'"),
+            Self::WrongPassword { name } => write!(f, "user '{name}' - invalid credentials"),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}

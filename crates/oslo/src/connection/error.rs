@@ -1,0 +1,155 @@
+//! Why a connection could not be had, or cannot be used any more.
+
+use std::time::Duration;
+use std::{fmt, io};
+
+use crosstie_amqp::{FrameError, MethodError, PropertiesError};
+
+/// What went wrong on a connection. All of it but `ChannelClosed` and `Timeout` ends it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConnectionError {
+    /// Nobody listens, at any of the hosts that were tried.
+    Unreachable(Vec<(String, io::Error)>),
+    /// The socket failed.
+    Socket(io::Error),
+    /// The broker closed the socket without a word.
+    EndOfStream,
+    /// The broker closed the connection, and said why.
+    Closed {
+        code: u16,
+        text: String,
+        class_id: u16,
+        method_id: u16,
+    },
+    /// The broker closed a channel, and said why.
+    ChannelClosed {
+        channel: u16,
+        code: u16,
+        text: String,
+        class_id: u16,
+        method_id: u16,
+    },
+    /// Nothing came in time; and the broker's reason, if it takes no messages at present.
+    Timeout {
+        waited: Duration,
+        awaited: &'static str,
+        blocked: Option<String>,
+    },
+    /// Not even a heartbeat came in twice its interval.
+    HeartbeatMissed {
+        interval: Duration,
+    },
+    /// The broker offers no way to log in that is known here.
+    Mechanisms {
+        offered: String,
+    },
+    /// The broker speaks another version of the protocol, or none.
+    Protocol {
+        octets: Vec<u8>,
+    },
+    /// A method where another one belongs.
+    Unexpected {
+        found: &'static str,
+        expected: &'static str,
+    },
+    /// A content that is cut by something else on its channel or another.
+    Interleaved,
+    /// A content longer than what is taken in.
+    TooLong {
+        bytes: u64,
+        bytes_max: u64,
+    },
+    Frame(FrameError),
+    Method(MethodError),
+    Properties(PropertiesError),
+}
+
+impl fmt::Display for ConnectionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(tried) => {
+                f.write_str("cannot connect")?;
+                let mut separator = ": ";
+                for (host, error) in tried {
+                    write!(f, "{separator}{host}: {error}")?;
+                    separator = "; ";
+                }
+                Ok(())
+            }
+            Self::Socket(error) => write!(f, "the connection to the broker failed: {error}"),
+            Self::EndOfStream => f.write_str("the broker closed the socket without saying why"),
+            Self::Closed { code, text, .. } => {
+                write!(f, "the broker closed the connection: {code} {text}")
+            }
+            Self::ChannelClosed {
+                channel,
+                code,
+                text,
+                ..
+            } => write!(f, "the broker closed channel {channel}: {code} {text}"),
+            Self::Timeout {
+                waited,
+                awaited,
+                blocked,
+            } => {
+                write!(f, "no {awaited} within {} s", waited.as_secs_f64())?;
+                match blocked {
+                    Some(reason) => write!(f, "; the broker takes no messages: {reason}"),
+                    None => Ok(()),
+                }
+            }
+            Self::HeartbeatMissed { interval } => write!(
+                f,
+                "the broker has been silent for twice the heartbeat of {} s",
+                interval.as_secs()
+            ),
+            Self::Mechanisms { offered } => write!(
+                f,
+                "the broker offers the mechanisms {offered:?}, expected AMQPLAIN or PLAIN"
+            ),
+            Self::Protocol { octets } => write!(
+                f,
+                "expected AMQP 0-9-1, the peer says \"{}\"",
+                octets.escape_ascii()
+            ),
+            Self::Unexpected { found, expected } => {
+                write!(f, "the broker sent {found}, expected {expected}")
+            }
+            Self::Interleaved => f.write_str("the broker sent another frame within a content"),
+            Self::TooLong { bytes, bytes_max } => write!(
+                f,
+                "the broker announced a content of {bytes} octets, where {bytes_max} are the most"
+            ),
+            Self::Frame(error) => write!(f, "the broker sent {error}"),
+            Self::Method(error) => write!(f, "the broker sent a method that is none: {error}"),
+            Self::Properties(error) => write!(f, "the broker sent a content that is none: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectionError {}
+
+impl From<io::Error> for ConnectionError {
+    fn from(error: io::Error) -> Self {
+        Self::Socket(error)
+    }
+}
+
+impl From<FrameError> for ConnectionError {
+    fn from(error: FrameError) -> Self {
+        Self::Frame(error)
+    }
+}
+
+impl From<MethodError> for ConnectionError {
+    fn from(error: MethodError) -> Self {
+        Self::Method(error)
+    }
+}
+
+impl From<PropertiesError> for ConnectionError {
+    fn from(error: PropertiesError) -> Self {
+        Self::Properties(error)
+    }
+}

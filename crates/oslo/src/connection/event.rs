@@ -1,0 +1,154 @@
+//! What a broker says: a method, and the content behind it. Found whole in the octets that came, and
+//! borrowed from them.
+
+use std::borrow::Cow;
+
+use crosstie_amqp::frame::{self, Decoded};
+use crosstie_amqp::{ContentHeader, Frame, FrameKind, Method, MethodError, Properties};
+
+use super::ConnectionError;
+
+/// The longest content that is taken in, as RabbitMQ's longest message.
+const CONTENT_BYTES_MAX: u64 = 128 << 20;
+
+/// A method of the broker's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event<'a> {
+    pub channel: u16,
+    pub method: Method<'a>,
+    /// Of basic.deliver, basic.return and basic.get-ok.
+    pub content: Option<Content<'a>>,
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Content<'a> {
+    pub properties: Properties<'a>,
+    /// Borrowed, unless it came in several frames.
+    pub body: Cow<'a, [u8]>,
+}
+
+/// What is at the front of the octets that came.
+pub(super) enum Scan {
+    /// More octets are needed, so many in all as far as is known.
+    Incomplete {
+        wanted: usize,
+    },
+    Heartbeat {
+        bytes: usize,
+    },
+    /// A method with all of its content.
+    Event {
+        channel: u16,
+        ids: (u16, u16),
+        bytes: usize,
+    },
+}
+
+/// Looks for the end of what is at the front of `octets`, without reading more of it than that takes.
+pub(super) fn scan(octets: &[u8], frame_bytes_max: u32) -> Result<Scan, ConnectionError> {
+    let (method, mut bytes) = match next(octets, 0, frame_bytes_max)? {
+        Next::Incomplete { wanted } => return Ok(Scan::Incomplete { wanted }),
+        Next::Frame(frame, end) => (frame, end),
+    };
+    match method.kind {
+        FrameKind::Method => {}
+        FrameKind::Heartbeat => return Ok(Scan::Heartbeat { bytes }),
+        FrameKind::Header | FrameKind::Body => return Err(ConnectionError::Interleaved),
+    }
+    let ids = ids(method.payload)?;
+    if has_content(ids) {
+        let mut left = None;
+        while left != Some(0) {
+            let (frame, end) = match next(octets, bytes, frame_bytes_max)? {
+                Next::Incomplete { wanted } => return Ok(Scan::Incomplete { wanted }),
+                Next::Frame(frame, end) => (frame, end),
+            };
+            bytes = end;
+            left = Some(match (frame.kind, left) {
+                (FrameKind::Header, None) if frame.channel == method.channel => {
+                    let body_bytes = ContentHeader::decode(frame.payload)?.body_bytes;
+                    if body_bytes > CONTENT_BYTES_MAX {
+                        return Err(ConnectionError::TooLong {
+                            bytes: body_bytes,
+                            bytes_max: CONTENT_BYTES_MAX,
+                        });
+                    }
+                    body_bytes
+                }
+                (FrameKind::Body, Some(left)) if frame.channel == method.channel => left
+                    .checked_sub(frame.payload.len() as u64)
+                    .ok_or(ConnectionError::Interleaved)?,
+                _ => return Err(ConnectionError::Interleaved),
+            });
+        }
+    }
+    Ok(Scan::Event {
+        channel: method.channel,
+        ids,
+        bytes,
+    })
+}
+
+/// Reads what [`scan`] has found.
+pub(super) fn decode(octets: &[u8]) -> Result<Event<'_>, ConnectionError> {
+    let mut at = 0;
+    let mut frame = || match next(octets, at, 0)? {
+        Next::Frame(frame, end) => {
+            at = end;
+            Ok(frame)
+        }
+        Next::Incomplete { .. } => Err(ConnectionError::Interleaved),
+    };
+    let first = frame()?;
+    let method = Method::decode(first.payload)?;
+    let mut content = None;
+    if method.has_content() {
+        let header = ContentHeader::decode(frame()?.payload)?;
+        let body_bytes = header.body_bytes as usize;
+        let mut body = Cow::Borrowed(match body_bytes {
+            0 => [].as_slice(),
+            _ => frame()?.payload,
+        });
+        while body.len() < body_bytes {
+            let part = frame()?.payload;
+            let body = body.to_mut();
+            body.reserve(body_bytes - body.len());
+            body.extend_from_slice(part);
+        }
+        content = Some(Content {
+            properties: header.properties,
+            body,
+        });
+    }
+    Ok(Event {
+        channel: first.channel,
+        method,
+        content,
+    })
+}
+
+enum Next<'a> {
+    Frame(Frame<'a>, usize),
+    Incomplete { wanted: usize },
+}
+
+/// The frame at `at`, and where it ends.
+fn next(octets: &[u8], at: usize, frame_bytes_max: u32) -> Result<Next<'_>, ConnectionError> {
+    Ok(match frame::decode(&octets[at..], frame_bytes_max)? {
+        Decoded::Frame { frame, consumed } => Next::Frame(frame, at + consumed),
+        Decoded::Incomplete { wanted } => Next::Incomplete {
+            wanted: at + wanted,
+        },
+    })
+}
+
+fn ids(payload: &[u8]) -> Result<(u16, u16), MethodError> {
+    let (&[c, l, m, d], _) = payload.split_first_chunk().ok_or(MethodError::NoMethod)?;
+    Ok((u16::from_be_bytes([c, l]), u16::from_be_bytes([m, d])))
+}
+
+/// Return, deliver and get-ok of class basic; a client sends publish only.
+fn has_content(ids: (u16, u16)) -> bool {
+    matches!(ids, (60, 50 | 60 | 71))
+}

@@ -1,0 +1,470 @@
+//! A blocking AMQP 0-9-1 connection.
+//!
+//! How to drive it: [`Connection::open`], [`Connection::open_channel`]; what is said by
+//! [`Connection::send`] and [`Connection::publish`] waits in the connection until [`Connection::flush`]
+//! or until something is waited for, by [`Connection::next_event`] or [`Connection::call`]. So a
+//! request and what belongs to it leave in one write, and everything that has come is handed out
+//! before the socket is read again. Heartbeats are answered and sent whenever something is waited for;
+//! who waits for nothing during half of the interval calls [`Connection::keep_alive`].
+
+mod error;
+mod event;
+mod input;
+mod negotiation;
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use crosstie_amqp::frame::{self, HEARTBEAT};
+use crosstie_amqp::method::{BasicPublish, ChannelCloseOk, ChannelFlowOk, ChannelOpen};
+use crosstie_amqp::method::{ChannelClose, ConnectionClose, ConnectionCloseOk};
+use crosstie_amqp::{Arguments, Method, TableBuf};
+use rustix::net::{RecvFlags, recv};
+
+use self::event::Scan;
+use self::input::Input;
+use crate::url::{Host, TransportUrl};
+
+pub use self::error::ConnectionError;
+pub use self::event::{Content, Event};
+
+/// How a connection is opened and kept.
+#[derive(Clone, Debug)]
+pub struct ConnectionOptions {
+    /// How long each address is tried.
+    pub connect_timeout: Duration,
+    /// How long the broker may take to answer, or to take what is written.
+    pub reply_timeout: Duration,
+    /// Seconds; the broker's wish if that is less, and 0 for none at all.
+    pub heartbeat_s: u16,
+    /// Octets; the broker's wish if that is less.
+    pub frame_bytes_max: u32,
+    /// How to log in; the first that the broker offers if it is not said: AMQPLAIN, as oslo.messaging
+    /// does, or PLAIN.
+    pub mechanism: Option<Mechanism>,
+    /// Shown to the broker's operators.
+    pub name: String,
+}
+
+/// How to log in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    AmqPlain,
+    Plain,
+}
+
+/// A connection to a broker.
+pub struct Connection {
+    stream: TcpStream,
+    host: Host,
+    input: Input,
+    output: Vec<u8>,
+    /// What came while something else was waited for.
+    aside: VecDeque<Vec<u8>>,
+    /// What was handed out of it last.
+    handed_out: Vec<u8>,
+    frame_bytes_max: u32,
+    channel_max: u16,
+    heartbeat: Option<Duration>,
+    read_at: Instant,
+    written_at: Instant,
+    /// As the socket has it, so that it is told only what is new.
+    read_timeout: Option<Duration>,
+    reply_timeout: Duration,
+    blocked: Option<String>,
+    server_properties: TableBuf,
+}
+
+impl Default for ConnectionOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(15),
+            reply_timeout: Duration::from_secs(60),
+            heartbeat_s: 60,
+            frame_bytes_max: 131_072,
+            mechanism: None,
+            name: "crosstie".to_owned(),
+        }
+    }
+}
+
+impl Connection {
+    /// Connects to the first of the hosts that answers, logs in there, opens the vhost.
+    pub fn open(url: &TransportUrl, options: &ConnectionOptions) -> Result<Self, ConnectionError> {
+        let mut tried = Vec::new();
+        for host in &url.hosts {
+            match connect(host, options) {
+                Ok(stream) => return Self::negotiate(stream, host, &url.virtual_host, options),
+                Err(error) => tried.push((host.to_string(), error)),
+            }
+        }
+        Err(ConnectionError::Unreachable(tried))
+    }
+
+    pub fn open_channel(&mut self, channel: u16) -> Result<(), ConnectionError> {
+        self.call(channel, &ChannelOpen::default()).map(drop)
+    }
+
+    /// Says something. It leaves with the next flush, or with the next wait.
+    pub fn send(&mut self, channel: u16, method: &impl Arguments) {
+        frame::write_method(channel, method, &mut self.output);
+    }
+
+    /// Publishes a message, with the octets of its properties. It leaves as what [`Self::send`] says.
+    pub fn publish(
+        &mut self,
+        channel: u16,
+        method: &BasicPublish<'_>,
+        properties: &[u8],
+        body: &[u8],
+    ) {
+        frame::write_method(channel, method, &mut self.output);
+        let bytes_max = self.frame_bytes_max;
+        frame::write_content(channel, properties, body, bytes_max, &mut self.output);
+    }
+
+    /// Writes what has been said.
+    pub fn flush(&mut self) -> Result<(), ConnectionError> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        self.written_at = Instant::now();
+        let written = self.stream.write_all(&self.output);
+        self.output.clear();
+        match written {
+            Ok(()) => Ok(()),
+            Err(error) if is_timeout(&error) => Err(self.timed_out("room for a message")),
+            // What the broker said before it closed is the better reason.
+            Err(error) => Err(self.last_words().unwrap_or_else(|| error.into())),
+        }
+    }
+
+    /// What the broker says next; none when nothing came in time. Writes what has been said before it
+    /// waits.
+    pub fn next_event(
+        &mut self,
+        timeout: Option<Duration>,
+    ) -> Result<Option<Event<'_>>, ConnectionError> {
+        if let Some(octets) = self.aside.pop_front() {
+            self.handed_out = octets;
+            return event::decode(&self.handed_out).map(Some);
+        }
+        match self.receive(timeout)? {
+            Some(found) => event::decode(self.input.take(found.bytes)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Says something that is answered, and waits for the answer. What else comes is kept for
+    /// [`Self::next_event`].
+    pub fn call<A: Arguments>(
+        &mut self,
+        channel: u16,
+        method: &A,
+    ) -> Result<Method<'_>, ConnectionError> {
+        let reply = match (A::CLASS_ID, A::METHOD_ID) {
+            (40, 40) => (40, 51),
+            (class_id, method_id) => (class_id, method_id + 1),
+        };
+        self.send(channel, method);
+        self.await_method(channel, reply, A::NAME)
+    }
+
+    /// Sends a heartbeat if one is due, and looks at what has come, without waiting.
+    pub fn keep_alive(&mut self) -> Result<(), ConnectionError> {
+        if let Some(found) = self.receive(Some(Duration::ZERO))? {
+            let octets = self.input.take(found.bytes).to_vec();
+            self.aside.push_back(octets);
+        }
+        Ok(())
+    }
+
+    /// Closes in good order.
+    pub fn close(mut self) -> Result<(), ConnectionError> {
+        let close = ConnectionClose {
+            reply_code: 200,
+            reply_text: "OK",
+            ..ConnectionClose::default()
+        };
+        self.call(0, &close).map(drop)
+    }
+
+    /// Closes a channel in good order.
+    pub fn close_channel(&mut self, channel: u16) -> Result<(), ConnectionError> {
+        let close = ChannelClose {
+            reply_code: 200,
+            reply_text: "OK",
+            ..ChannelClose::default()
+        };
+        self.call(channel, &close).map(drop)
+    }
+
+    /// Why the broker takes no messages at present, if it does not.
+    pub fn blocked(&self) -> Option<&str> {
+        self.blocked.as_deref()
+    }
+
+    /// What the broker says of itself.
+    pub fn server_properties(&self) -> &TableBuf {
+        &self.server_properties
+    }
+
+    /// The host that answered.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The highest channel that may be opened.
+    pub fn channel_max(&self) -> u16 {
+        self.channel_max
+    }
+
+    /// The agreed longest frame, in octets.
+    pub fn frame_bytes_max(&self) -> u32 {
+        self.frame_bytes_max
+    }
+
+    /// How often [`Self::keep_alive`] is to be called by who waits for nothing.
+    pub fn keep_alive_interval(&self) -> Option<Duration> {
+        self.heartbeat.map(|interval| interval / 2)
+    }
+
+    /// Waits for a method, and keeps what else comes.
+    fn await_method(
+        &mut self,
+        channel: u16,
+        awaited: (u16, u16),
+        name: &'static str,
+    ) -> Result<Method<'_>, ConnectionError> {
+        let timeout = self.reply_timeout;
+        loop {
+            let Some(found) = self.receive(Some(timeout))? else {
+                return Err(self.timed_out(name));
+            };
+            if (found.channel, found.ids) == (channel, awaited) {
+                let octets = self.input.take(found.bytes);
+                return event::decode(octets).map(|event| event.method);
+            }
+            let octets = self.input.take(found.bytes).to_vec();
+            self.aside.push_back(octets);
+        }
+    }
+
+    /// Reads until an event for the owner is whole at the front of the input.
+    fn receive(&mut self, timeout: Option<Duration>) -> Result<Option<Found>, ConnectionError> {
+        self.flush()?;
+        let mut deadline = None;
+        loop {
+            let wanted = match event::scan(self.input.octets(), self.frame_bytes_max)? {
+                Scan::Event {
+                    channel,
+                    ids,
+                    bytes,
+                } => {
+                    let found = Found {
+                        channel,
+                        ids,
+                        bytes,
+                    };
+                    if self.is_for_owner(&found)? {
+                        return Ok(Some(found));
+                    }
+                    continue;
+                }
+                Scan::Heartbeat { bytes } => {
+                    self.input.take(bytes);
+                    continue;
+                }
+                Scan::Incomplete { wanted } => wanted,
+            };
+            let now = Instant::now();
+            let is_first = deadline.is_none();
+            let until = *deadline.get_or_insert_with(|| timeout.map(|timeout| now + timeout));
+            let left = until.map(|until| until.saturating_duration_since(now));
+            if left == Some(Duration::ZERO) && !is_first {
+                return Ok(None);
+            }
+            if !self.read(wanted, left)? {
+                self.beat()?;
+            }
+        }
+    }
+
+    /// One read; false when nothing came.
+    fn read(&mut self, wanted: usize, wait: Option<Duration>) -> Result<bool, ConnectionError> {
+        let is_poll = wait == Some(Duration::ZERO);
+        if !is_poll {
+            let tick = self.heartbeat.map(|interval| interval / 2);
+            let wait = match (wait, tick) {
+                (Some(wait), Some(tick)) => Some(wait.min(tick)),
+                (wait, tick) => wait.or(tick),
+            };
+            // The socket counts in units that are coarser, and takes no time at all for ever.
+            let wait = wait.map(|wait| wait.max(Duration::from_millis(1)));
+            if wait != self.read_timeout {
+                self.stream.set_read_timeout(wait)?;
+                self.read_timeout = wait;
+            }
+        }
+        let room = self.input.room(wanted);
+        let read = match is_poll {
+            true => recv(&self.stream, room, RecvFlags::DONTWAIT)
+                .map(|(_, bytes)| bytes)
+                .map_err(Into::into),
+            false => self.stream.read(room),
+        };
+        match read {
+            Ok(0) => Err(ConnectionError::EndOfStream),
+            Ok(bytes) => {
+                self.input.has_come(bytes);
+                self.read_at = Instant::now();
+                // Who only receives is to be heard of as well.
+                if self.is_heartbeat_due() {
+                    self.beat()?;
+                }
+                Ok(true)
+            }
+            Err(error) if is_timeout(&error) => Ok(false),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn is_heartbeat_due(&self) -> bool {
+        self.heartbeat.is_some_and(|interval| {
+            self.read_at.saturating_duration_since(self.written_at) >= interval / 2
+        })
+    }
+
+    /// Says that this side is alive if it has not said anything for a while, and asks the same of the
+    /// other.
+    fn beat(&mut self) -> Result<(), ConnectionError> {
+        let Some(interval) = self.heartbeat else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        if now.saturating_duration_since(self.read_at) > interval * 2 {
+            return Err(ConnectionError::HeartbeatMissed { interval });
+        }
+        if now.saturating_duration_since(self.written_at) >= interval / 2 {
+            self.output.extend_from_slice(&HEARTBEAT);
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Deals with what concerns the connection itself. What it has dealt with is taken.
+    fn is_for_owner(&mut self, found: &Found) -> Result<bool, ConnectionError> {
+        match found.ids {
+            (10, 50 | 60 | 61) | (20, 20 | 40) => {}
+            _ => return Ok(true),
+        }
+        let event = event::decode(self.input.take(found.bytes))?;
+        match event.method {
+            Method::ConnectionClose(close) => {
+                let error = ConnectionError::Closed {
+                    code: close.reply_code,
+                    text: close.reply_text.to_owned(),
+                    class_id: close.class_id,
+                    method_id: close.method_id,
+                };
+                frame::write_method(0, &ConnectionCloseOk {}, &mut self.output);
+                // That the broker hears of it is a courtesy.
+                let _ = self.stream.write_all(&self.output);
+                self.output.clear();
+                return Err(error);
+            }
+            Method::ConnectionBlocked(blocked) => self.blocked = Some(blocked.reason.to_owned()),
+            Method::ConnectionUnblocked(_) => self.blocked = None,
+            Method::ChannelFlow(flow) => {
+                let ok = ChannelFlowOk {
+                    active: flow.active,
+                };
+                frame::write_method(found.channel, &ok, &mut self.output);
+                self.flush()?;
+            }
+            Method::ChannelClose(close) => {
+                let error = ConnectionError::ChannelClosed {
+                    channel: found.channel,
+                    code: close.reply_code,
+                    text: close.reply_text.to_owned(),
+                    class_id: close.class_id,
+                    method_id: close.method_id,
+                };
+                frame::write_method(found.channel, &ChannelCloseOk {}, &mut self.output);
+                self.flush()?;
+                return Err(error);
+            }
+            _ => {}
+        }
+        Ok(false)
+    }
+
+    /// The connection.close that may have come before the socket failed.
+    fn last_words(&mut self) -> Option<ConnectionError> {
+        loop {
+            match event::scan(self.input.octets(), self.frame_bytes_max).ok()? {
+                Scan::Event {
+                    channel,
+                    ids,
+                    bytes,
+                } => {
+                    let found = Found {
+                        channel,
+                        ids,
+                        bytes,
+                    };
+                    match ids {
+                        (10, 50) => return self.is_for_owner(&found).err(),
+                        _ => drop(self.input.take(bytes)),
+                    }
+                }
+                Scan::Heartbeat { bytes } => drop(self.input.take(bytes)),
+                Scan::Incomplete { wanted } => {
+                    self.stream.set_nonblocking(true).ok()?;
+                    match self.stream.read(self.input.room(wanted)) {
+                        Ok(bytes) if bytes > 0 => self.input.has_come(bytes),
+                        _ => return None,
+                    }
+                }
+            }
+        }
+    }
+
+    fn timed_out(&self, awaited: &'static str) -> ConnectionError {
+        ConnectionError::Timeout {
+            waited: self.reply_timeout,
+            awaited,
+            blocked: self.blocked.clone(),
+        }
+    }
+}
+
+/// An event at the front of the input.
+struct Found {
+    channel: u16,
+    ids: (u16, u16),
+    bytes: usize,
+}
+
+/// By the first of the host's addresses that answers.
+fn connect(host: &Host, options: &ConnectionOptions) -> std::io::Result<TcpStream> {
+    let mut last = std::io::Error::new(ErrorKind::NotFound, "the name has no address");
+    for address in (host.name.as_str(), host.port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, options.connect_timeout) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                stream.set_write_timeout(Some(options.reply_timeout))?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}

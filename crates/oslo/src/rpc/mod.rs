@@ -1,0 +1,98 @@
+//! Calls and casts through a broker, as oslo.messaging has them.
+//!
+//! A server has three queues: one for its topic that it shares with others, one of its own, and one
+//! for what goes to everybody. A caller has one for replies. What a caller sends goes to the topic's
+//! exchange; a reply goes to the caller's queue through the default exchange.
+
+mod client;
+mod endpoint;
+mod reply_sender;
+mod sender;
+mod server;
+
+pub use self::client::{CallError, RpcClient, SendOptions};
+pub use self::endpoint::{Endpoint, Incoming, Outcome, TestEndpoint};
+pub use self::server::{RpcServer, ServerError, Stop};
+
+use crosstie_amqp::method::ExchangeDeclare;
+use crosstie_amqp::{BasicProperties, Table, TableBuf, Value};
+
+/// The only channel of each connection.
+pub(crate) const CHANNEL: u16 = 1;
+
+/// How long a queue that nobody consumes from stays, as oslo.messaging has it.
+const QUEUE_EXPIRES_MS: i32 = 1_800_000;
+
+/// Who is to do something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub exchange: String,
+    pub topic: String,
+    /// One server of the topic's, by its name; for a server, its own name.
+    pub server: Option<String>,
+    /// Every server of the topic's.
+    pub fanout: bool,
+    pub namespace: Option<String>,
+    pub version: Option<String>,
+}
+
+impl Default for Target {
+    /// As the original programs have it.
+    fn default() -> Self {
+        Self {
+            exchange: "my-exchange".to_owned(),
+            topic: "my-topic".to_owned(),
+            server: None,
+            fanout: false,
+            namespace: None,
+            version: None,
+        }
+    }
+}
+
+impl Target {
+    /// The exchange that everybody on the topic is told through.
+    fn fanout_exchange(&self) -> String {
+        format!("{}_fanout", self.topic)
+    }
+
+    /// Where a message to it goes.
+    fn route(&self) -> (String, String) {
+        match &self.server {
+            _ if self.fanout => (self.fanout_exchange(), String::new()),
+            Some(server) => (self.exchange.clone(), format!("{}.{server}", self.topic)),
+            None => (self.exchange.clone(), self.topic.clone()),
+        }
+    }
+
+    /// The exchange that a message to it goes to, as everybody declares it.
+    fn exchange_declare<'a>(&self, name: &'a str) -> ExchangeDeclare<'a> {
+        ExchangeDeclare {
+            exchange: name,
+            kind: if self.fanout { "fanout" } else { "topic" },
+            auto_delete: self.fanout,
+            ..ExchangeDeclare::default()
+        }
+    }
+}
+
+/// A message's properties, as octets.
+fn properties(expiration: Option<&str>) -> Vec<u8> {
+    let mut octets = Vec::new();
+    let properties = BasicProperties {
+        content_type: Some("application/json"),
+        content_encoding: Some("utf-8"),
+        headers: Some(Table::default()),
+        delivery_mode: Some(2),
+        priority: Some(0),
+        expiration,
+        ..BasicProperties::default()
+    };
+    properties.write(&mut octets);
+    octets
+}
+
+/// The arguments of a queue that goes when its consumer does not come back.
+fn expiring() -> TableBuf {
+    TableBuf::new().with("x-expires", Value::I32(QUEUE_EXPIRES_MS))
+}

@@ -1,0 +1,196 @@
+//! Where a broker is: `rabbit://user:password@host:port,user:password@host:port/vhost`, as
+//! oslo.messaging and kombu read it.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// AMQP's port without TLS.
+const PORT: u16 = 5672;
+
+/// One broker, or several to be tried in turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransportUrl {
+    pub hosts: Vec<Host>,
+    pub virtual_host: String,
+}
+
+/// Where one broker listens, and as whom to log in there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    pub name: String,
+    pub port: u16,
+    pub user: String,
+    pub password: String,
+}
+
+/// Why a text is no such URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UrlError {
+    reason: String,
+}
+
+impl FromStr for TransportUrl {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        let wrong = |reason: String| UrlError { reason };
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| {
+            wrong(format!(
+                "{text:?} has no scheme, expected rabbit://user:password@host:port/vhost"
+            ))
+        })?;
+        if !["rabbit", "kombu+rabbit", "amqp"].contains(&scheme) {
+            return Err(wrong(format!(
+                "cannot speak {scheme}://, expected rabbit:// (without TLS)"
+            )));
+        }
+        let (rest, query) = match rest.split_once('?') {
+            Some((rest, query)) => (rest, query),
+            None => (rest, ""),
+        };
+        if let Some(setting) = query.split('&').find(|setting| !setting.is_empty()) {
+            return Err(wrong(format!("cannot do what ?{setting} asks for")));
+        }
+        let (hosts, path) = match rest.split_once('/') {
+            Some((hosts, path)) => (hosts, path),
+            None => (rest, ""),
+        };
+        let virtual_host = match unescape(path)? {
+            // As kombu has it: no path is the default vhost.
+            path if path.is_empty() => "/".to_owned(),
+            path => path,
+        };
+        Ok(Self {
+            hosts: hosts.split(',').map(host).collect::<Result<_, _>>()?,
+            virtual_host,
+        })
+    }
+}
+
+fn host(text: &str) -> Result<Host, UrlError> {
+    let (login, place) = match text.rsplit_once('@') {
+        Some((login, place)) => (login, place),
+        None => ("", text),
+    };
+    let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    let wrong_port = |port: &str| UrlError {
+        reason: format!("{port:?} in {place:?} is no port, expected 1 to 65535"),
+    };
+    let (name, port) = match place.strip_prefix('[').and_then(|v6| v6.split_once(']')) {
+        Some((name, port)) => (name, port.strip_prefix(':')),
+        None => match place.rsplit_once(':') {
+            Some((name, port)) => (name, Some(port)),
+            None => (place, None),
+        },
+    };
+    let port = match port {
+        None | Some("") => PORT,
+        Some(port) => match port.parse() {
+            Ok(0) | Err(_) => return Err(wrong_port(port)),
+            Ok(port) => port,
+        },
+    };
+    let or = |text: String, default: &str| match text.is_empty() {
+        true => default.to_owned(),
+        false => text,
+    };
+    Ok(Host {
+        name: or(unescape(name)?, "localhost"),
+        port,
+        // Nobody in particular is guest, whose password is guest.
+        user: or(unescape(user)?, "guest"),
+        password: or(unescape(password)?, "guest"),
+    })
+}
+
+/// `%2F` and its like as what they stand for.
+fn unescape(text: &str) -> Result<String, UrlError> {
+    let mut octets = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&octet, after)) = rest.split_first() {
+        let escaped = (octet == b'%')
+            .then(|| after.split_first_chunk::<2>())
+            .flatten()
+            .and_then(|(digits, after)| {
+                let digit = |at: usize| char::from(digits[at]).to_digit(16);
+                Some(((digit(0)? * 16 + digit(1)?) as u8, after))
+            });
+        // What is no escape stands for itself, as Python's unquote has it.
+        let (octet, after) = escaped.unwrap_or((octet, after));
+        octets.push(octet);
+        rest = after;
+    }
+    String::from_utf8(octets).map_err(|_| UrlError {
+        reason: format!("{text:?} is no UTF-8 behind its escapes"),
+    })
+}
+
+impl fmt::Display for Host {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name.contains(':') {
+            true => write!(f, "[{}]:{}", self.name, self.port),
+            false => write!(f, "{}:{}", self.name, self.port),
+        }
+    }
+}
+
+impl fmt::Display for UrlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for UrlError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read() {
+        let check = |text: &str, expected: &str| {
+            let found = match text.parse::<TransportUrl>() {
+                Ok(url) => {
+                    let hosts = url
+                        .hosts
+                        .iter()
+                        .map(|host| format!("{} as {}:{}", host, host.user, host.password));
+                    let hosts: Vec<_> = hosts.collect();
+                    format!("{} on {}", hosts.join(", "), url.virtual_host)
+                }
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(found, expected, "{text}");
+        };
+        check("rabbit://", "localhost:5672 as guest:guest on /");
+        check("rabbit://h", "h:5672 as guest:guest on /");
+        check("rabbit://h:1/", "h:1 as guest:guest on /");
+        check("rabbit://h:1//", "h:1 as guest:guest on /");
+        check("rabbit://h:1/%2F", "h:1 as guest:guest on /");
+        check("rabbit://h:1/a%20b", "h:1 as guest:guest on a b");
+        check("rabbit://u:p@h/v", "h:5672 as u:p on v");
+        check("kombu+rabbit://u%40x:p%3A%2f@h/v", "h:5672 as u@x:p:/ on v");
+        check("amqp://u:100%@[::1]:5673/", "[::1]:5673 as u:100% on /");
+        check("rabbit://u:p:q@h", "h:5672 as u:p:q on /");
+        check("rabbit://a:b@c:1,d:e@f:2/v", "c:1 as a:b, f:2 as d:e on v");
+        check(
+            "h:1",
+            r#""h:1" has no scheme, expected rabbit://user:password@host:port/vhost"#,
+        );
+        check(
+            "amqps://h",
+            "cannot speak amqps://, expected rabbit:// (without TLS)",
+        );
+        check("rabbit://h/?ssl=1", "cannot do what ?ssl=1 asks for");
+        check(
+            "rabbit://h:x/",
+            r#""x" in "h:x" is no port, expected 1 to 65535"#,
+        );
+        check(
+            "rabbit://h:0/",
+            r#""0" in "h:0" is no port, expected 1 to 65535"#,
+        );
+        check("rabbit://h/%ff", r#""%ff" is no UTF-8 behind its escapes"#);
+    }
+}

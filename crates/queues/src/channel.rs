@@ -1,0 +1,123 @@
+//! Who is there: connections, their channels, the channels' consumers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crosstie_auth::Permissions;
+
+use crate::keys::ConsumerKey;
+use crate::unacked::Unacked;
+use crate::{ChannelKey, ConnectionKey, QueueKey};
+
+/// Who has connected.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub user: Arc<str>,
+    pub permissions: Arc<Permissions>,
+    /// The capability `consumer_cancel_notify`: it wants to be told when a queue goes.
+    pub consumer_cancel_notify: bool,
+    /// May publish with any `user-id` (RabbitMQ's tag `impersonator`).
+    pub is_impersonator: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection<H> {
+    pub(crate) handle: H,
+    pub(crate) client: Client,
+    /// It did not take a message; no more are offered until it resumes.
+    pub(crate) is_full: bool,
+    pub(crate) channels: Vec<ChannelKey>,
+    /// The exclusive queues that go with it.
+    pub(crate) queues: Vec<QueueKey>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Channel {
+    pub(crate) connection: ConnectionKey,
+    pub(crate) number: u16,
+    /// The last delivery tag given.
+    pub(crate) last_tag: u64,
+    pub(crate) unacked: Unacked,
+    /// How many of them count against a limit of all consumers together: those that consumers
+    /// were sent, and those that `basic.get` was given before the limit was set.
+    pub(crate) prefetched: usize,
+    /// For consumers to come; 0: without limit.
+    pub(crate) prefetch_count: u16,
+    /// For all consumers together; 0: without limit.
+    pub(crate) prefetch_count_global: u16,
+    pub(crate) consumers: BTreeMap<Arc<str>, ConsumerKey>,
+    /// What an empty queue name means.
+    pub(crate) last_queue: Option<Arc<str>>,
+    pub(crate) confirms: Option<Confirms>,
+    pub(crate) reply_consumer: Option<ReplyConsumer>,
+    /// A timer looks at the oldest delivery.
+    pub(crate) has_timer: bool,
+}
+
+/// What a channel in confirm mode has been promised.
+#[derive(Debug, Default)]
+pub(crate) struct Confirms {
+    /// The last publication's number.
+    pub(crate) last: u64,
+    /// How many wait for a store.
+    pub(crate) waiting: usize,
+    /// From and to: confirmed, not told yet.
+    pub(crate) ready: Option<(u64, u64)>,
+}
+
+/// A consumer of `amq.rabbitmq.reply-to`.
+#[derive(Debug)]
+pub(crate) struct ReplyConsumer {
+    pub(crate) tag: Arc<str>,
+    /// The routing key that leads to it, and that its requests carry as `reply-to`.
+    pub(crate) address: Arc<str>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Consumer {
+    pub(crate) channel: ChannelKey,
+    pub(crate) queue: QueueKey,
+    pub(crate) tag: Arc<str>,
+    pub(crate) no_ack: bool,
+    pub(crate) is_exclusive: bool,
+    /// 0: without limit.
+    pub(crate) prefetch_count: u16,
+    pub(crate) unacked: usize,
+    pub(crate) turn: Turn,
+}
+
+/// Whether a consumer is in its queue's line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    InLine,
+    /// At a limit, or its connection is full.
+    Blocked,
+    /// Another one is the single active consumer.
+    Inactive,
+}
+
+impl Channel {
+    pub(crate) fn next_tag(&mut self) -> u64 {
+        self.last_tag += 1;
+        self.last_tag
+    }
+
+    pub(crate) fn has_consumer(&self, tag: &str) -> bool {
+        self.consumers.contains_key(tag)
+            || self
+                .reply_consumer
+                .as_ref()
+                .is_some_and(|reply| *reply.tag == *tag)
+    }
+}
+
+impl<H> Connection<H> {
+    /// Whether nothing can be sent to that consumer now.
+    pub(crate) fn blocks(&self, channel: &Channel, consumer: &Consumer) -> bool {
+        let is_at = |count: usize, max: u16| max != 0 && count >= max.into();
+        self.is_full
+            || (!consumer.no_ack
+                && (is_at(consumer.unacked, consumer.prefetch_count)
+                    || is_at(channel.prefetched, channel.prefetch_count_global)))
+    }
+}

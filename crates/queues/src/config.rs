@@ -1,0 +1,54 @@
+//! How a vhost is set up.
+
+use std::sync::Arc;
+
+/// A vhost's name and bounds.
+#[derive(Clone, Debug)]
+pub struct VhostConfig {
+    pub name: Arc<str>,
+    pub limits: VhostLimits,
+    /// A delivery that is not acknowledged for so long closes its channel with 406. `None`: never.
+    pub consumer_timeout_ms: Option<u64>,
+}
+
+/// How much there may be. Whoever asks for more has the channel closed with 406, and keeps what it
+/// had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VhostLimits {
+    pub queues_max: usize,
+    pub exchanges_max: usize,
+    pub bindings_max: usize,
+    /// Of one channel.
+    pub consumers_max: usize,
+    /// Of one connection; its `channel-max` is at most this.
+    pub channels_max: usize,
+    /// A message's body; RabbitMQ's `max_message_size`.
+    pub message_bytes_max: usize,
+}
+
+impl VhostConfig {
+    /// With the defaults.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            limits: VhostLimits::default(),
+            consumer_timeout_ms: Some(CONSUMER_TIMEOUT_MS),
+        }
+    }
+}
+
+/// Half an hour, as RabbitMQ has it.
+const CONSUMER_TIMEOUT_MS: u64 = 1_800_000;
+
+impl Default for VhostLimits {
+    fn default() -> Self {
+        Self {
+            queues_max: 100_000,
+            exchanges_max: 100_000,
+            bindings_max: 1_000_000,
+            consumers_max: 10_000,
+            channels_max: 2_047,
+            message_bytes_max: 128 << 20,
+        }
+    }
+}

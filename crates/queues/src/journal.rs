@@ -1,0 +1,99 @@
+//! What must survive, in the order in which it happened.
+
+use std::sync::Arc;
+
+use crosstie_amqp::TableBuf;
+
+use crate::{MessageContent, Time};
+
+/// A durable queue's number: never given twice in a vhost, so that a queue declared again under
+/// a name has none of the old one's messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueueId(pub u64);
+
+/// How much of a journal: everything up to a record, counted from the vhost's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position(pub u64);
+
+/// One thing that happened to what survives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    ExchangeDeclared {
+        name: Arc<str>,
+        kind: Arc<str>,
+        auto_delete: bool,
+        internal: bool,
+        arguments: TableBuf,
+    },
+    ExchangeDeleted {
+        name: Arc<str>,
+    },
+    QueueDeclared {
+        id: QueueId,
+        name: Arc<str>,
+        auto_delete: bool,
+        arguments: TableBuf,
+    },
+    /// With its messages.
+    QueueDeleted {
+        id: QueueId,
+    },
+    Bound {
+        source: Arc<str>,
+        destination: Destination,
+        routing_key: Arc<str>,
+        arguments: TableBuf,
+    },
+    Unbound {
+        source: Arc<str>,
+        destination: Destination,
+        routing_key: Arc<str>,
+        arguments: TableBuf,
+    },
+    Enqueued {
+        queue: QueueId,
+        /// Messages of a queue are in the order of this; a requeued one keeps its place.
+        place: i64,
+        message: StoredMessage,
+    },
+    Dequeued {
+        queue: QueueId,
+        place: i64,
+    },
+    /// A kept message came back from a consumer, for that many times by now; only of queues that
+    /// count (`x-queue-type` quorum).
+    Returned {
+        queue: QueueId,
+        place: i64,
+        deliveries: u32,
+    },
+    /// All of its messages are gone.
+    Purged {
+        queue: QueueId,
+    },
+}
+
+/// What a binding leads to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Destination {
+    Exchange(Arc<str>),
+    Queue(Arc<str>),
+}
+
+/// A message as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredMessage {
+    /// Where it was published to, its properties' octets, its body: shared with the queue.
+    pub content: Arc<MessageContent>,
+    pub expires_at: Option<Time>,
+    /// How often it was delivered in vain (`x-delivery-limit`).
+    pub deliveries: u32,
+}
+
+/// Records that no store has taken yet.
+#[derive(Debug, Default)]
+pub struct Journal {
+    pub records: Vec<Record>,
+    /// Up to and with the last of them.
+    pub position: Position,
+}

@@ -1,0 +1,18 @@
+//! What a vhost and its owner call things by.
+
+use crate::slab::Key;
+
+/// Markers: what a key is of.
+#[derive(Debug)]
+pub enum OfConnection {}
+#[derive(Debug)]
+pub enum OfChannel {}
+#[derive(Debug)]
+pub enum OfQueue {}
+#[derive(Debug)]
+pub(crate) enum OfConsumer {}
+
+pub type ConnectionKey = Key<OfConnection>;
+pub type ChannelKey = Key<OfChannel>;
+pub type QueueKey = Key<OfQueue>;
+pub(crate) type ConsumerKey = Key<OfConsumer>;

@@ -1,0 +1,43 @@
+//! One AMQP vhost as a pure state machine: exchanges, bindings, queues, consumers, confirms.
+//!
+//! ```text
+//! open_connection ─▶ open_channel ─▶ handle (a method) / publish (a message) ─▶ Outbox
+//!                                          │
+//!                                          └▶ Journal ─▶ (a store) ─▶ handle_committed
+//! ```
+//!
+//! `(now, channel, method) → methods and messages into an Outbox, records into a Journal`. Time
+//! is a number that the owner passes in; what is random follows from a seed.
+//!
+//! Never: a socket, a clock, a thread, a file.
+
+mod channel;
+mod config;
+mod fault;
+mod journal;
+mod keys;
+mod message;
+mod outbox;
+mod queue;
+mod random;
+mod shrink;
+mod slab;
+mod status;
+mod time;
+mod timers;
+mod topology;
+mod unacked;
+mod vhost;
+
+pub use channel::Client;
+pub use config::{VhostConfig, VhostLimits};
+pub use fault::Fault;
+pub use journal::{Destination, Journal, Position, QueueId, Record, StoredMessage};
+pub use keys::{ChannelKey, ConnectionKey, QueueKey};
+pub use message::MessageContent;
+pub use outbox::{Outbox, Refused};
+pub use status::{
+    BindingStatus, ChannelStatus, ConsumerStatus, Counts, ExchangeStatus, QueueStatus,
+};
+pub use time::Time;
+pub use vhost::{OperatorError, Vhost};

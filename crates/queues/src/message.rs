@@ -1,0 +1,130 @@
+//! A message's octets, shared by all queues that hold it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crosstie_amqp::Properties;
+
+/// Where a message was published to, its properties and its body, as one run of octets: a message
+/// costs two allocations, however many queues hold it.
+pub struct MessageContent {
+    octets: Box<[u8]>,
+    exchange_bytes: u8,
+    routing_key_bytes: u8,
+    properties_bytes: u32,
+    /// How many entries of queues and of channels hold it: what a store still holds beside them
+    /// is not counted as memory of the queues. Changed under the vhost's owner's lock only.
+    holders: AtomicU32,
+}
+
+impl MessageContent {
+    /// Copies everything. Names longer than 255 octets are cut, as the wire cannot carry them.
+    /// Octets that are no properties become none.
+    pub fn new(exchange: &str, routing_key: &str, properties: &[u8], body: &[u8]) -> Self {
+        let properties = Properties::from_octets(properties).unwrap_or(Properties::EMPTY);
+        Self::of(exchange, routing_key, properties, body)
+    }
+
+    /// The same, with properties that have been checked.
+    pub(crate) fn of(
+        exchange: &str,
+        routing_key: &str,
+        properties: Properties<'_>,
+        body: &[u8],
+    ) -> Self {
+        let properties = properties.octets();
+        let exchange = &exchange[..exchange.floor_char_boundary(255)];
+        let routing_key = &routing_key[..routing_key.floor_char_boundary(255)];
+        let mut octets =
+            Vec::with_capacity(exchange.len() + routing_key.len() + properties.len() + body.len());
+        octets.extend_from_slice(exchange.as_bytes());
+        octets.extend_from_slice(routing_key.as_bytes());
+        octets.extend_from_slice(properties);
+        octets.extend_from_slice(body);
+        Self {
+            octets: octets.into_boxed_slice(),
+            exchange_bytes: exchange.len() as u8,
+            routing_key_bytes: routing_key.len() as u8,
+            properties_bytes: properties.len() as u32,
+            holders: AtomicU32::new(0),
+        }
+    }
+
+    pub fn exchange(&self) -> &str {
+        self.text(0, self.exchange_bytes.into())
+    }
+
+    pub fn routing_key(&self) -> &str {
+        let start = usize::from(self.exchange_bytes);
+        self.text(start, start + usize::from(self.routing_key_bytes))
+    }
+
+    /// The properties' octets.
+    pub fn property_octets(&self) -> &[u8] {
+        let start = self.head_bytes();
+        &self.octets[start..start + self.properties_bytes as usize]
+    }
+
+    pub fn properties(&self) -> Properties<'_> {
+        Properties::from_checked_octets(self.property_octets())
+    }
+
+    pub fn body(&self) -> &[u8] {
+        &self.octets[self.head_bytes() + self.properties_bytes as usize..]
+    }
+
+    /// What it takes in memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.octets.len() + size_of::<Self>() + ALLOCATION_BYTES
+    }
+
+    /// Another entry holds it. Returns whether it is the first.
+    pub(crate) fn hold(&self) -> bool {
+        let holders = self.holders.load(Ordering::Relaxed);
+        self.holders
+            .store(holders.saturating_add(1), Ordering::Relaxed);
+        holders == 0
+    }
+
+    /// An entry lets go of it. Returns whether it was the last.
+    pub(crate) fn release(&self) -> bool {
+        let holders = self.holders.load(Ordering::Relaxed);
+        self.holders
+            .store(holders.saturating_sub(1), Ordering::Relaxed);
+        holders == 1
+    }
+
+    fn head_bytes(&self) -> usize {
+        usize::from(self.exchange_bytes) + usize::from(self.routing_key_bytes)
+    }
+
+    fn text(&self, start: usize, end: usize) -> &str {
+        // They were texts when they were copied.
+        str::from_utf8(&self.octets[start..end]).unwrap_or_default()
+    }
+}
+
+/// Counts of the shared pointer, and what an allocator adds to two allocations.
+const ALLOCATION_BYTES: usize = 48;
+
+impl PartialEq for MessageContent {
+    fn eq(&self, other: &Self) -> bool {
+        self.octets == other.octets
+            && self.exchange_bytes == other.exchange_bytes
+            && self.routing_key_bytes == other.routing_key_bytes
+            && self.properties_bytes == other.properties_bytes
+    }
+}
+
+impl Eq for MessageContent {}
+
+impl fmt::Debug for MessageContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageContent")
+            .field("exchange", &self.exchange())
+            .field("routing_key", &self.routing_key())
+            .field("properties", &self.properties())
+            .field("body_bytes", &self.body().len())
+            .finish()
+    }
+}

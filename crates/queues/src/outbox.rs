@@ -1,0 +1,36 @@
+//! What a vhost sends.
+
+use crosstie_amqp::{Method, Properties};
+
+use crate::Fault;
+
+/// Where a vhost's methods and messages go. `H` names a connection to it.
+pub trait Outbox<H> {
+    /// Sends a method without content. It is never refused: who cannot be answered is closed by
+    /// the owner.
+    fn send(&mut self, to: &H, channel: u16, method: &Method<'_>);
+
+    /// Sends a method with its content: `basic.deliver`, `basic.get-ok`, `basic.return`.
+    /// A refused delivery stays in its queue, and its connection is left alone until
+    /// [`crate::Vhost::resume`] says that its socket takes octets again.
+    fn send_content(
+        &mut self,
+        to: &H,
+        channel: u16,
+        method: &Method<'_>,
+        properties: Properties<'_>,
+        body: &[u8],
+    ) -> Result<(), Refused>;
+
+    /// The vhost has closed a channel by itself; the owner says so, and waits for `close-ok`.
+    fn close_channel(&mut self, to: &H, channel: u16, fault: &Fault);
+}
+
+/// A message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The peer does not read; later perhaps.
+    Full,
+    /// The connection is gone.
+    Gone,
+}

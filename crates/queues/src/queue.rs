@@ -1,0 +1,166 @@
+//! A queue: its messages in order, who consumes them, what bounds them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crosstie_amqp::TableBuf;
+
+use crate::keys::ConsumerKey;
+use crate::shrink::shrink;
+use crate::topology::{Overflow, QueueArguments, QueueFlags, QueueKind};
+use crate::{ConnectionKey, MessageContent, QueueId, Record, StoredMessage, Time};
+
+/// A message's place in one queue; it moves to a channel while it waits for an acknowledgement.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) content: Arc<MessageContent>,
+    /// A requeued message goes back to where it was.
+    pub(crate) place: i64,
+    pub(crate) expires_at: Option<Time>,
+    /// How often it came back; only quorum queues count.
+    pub(crate) deliveries: u32,
+    pub(crate) is_redelivered: bool,
+    /// A store knows of it.
+    pub(crate) is_stored: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Queue {
+    pub(crate) name: Arc<str>,
+    /// What a store calls it; queues that do not survive have none.
+    pub(crate) id: Option<QueueId>,
+    pub(crate) flags: QueueFlags,
+    pub(crate) arguments: TableBuf,
+    pub(crate) settings: QueueArguments,
+    /// The connection that an exclusive queue belongs to.
+    pub(crate) owner: Option<ConnectionKey>,
+    /// Ready, in the order of their places.
+    pub(crate) messages: VecDeque<Entry>,
+    /// Of the ready messages' bodies: what `x-max-length-bytes` bounds.
+    pub(crate) body_bytes: u64,
+    pub(crate) next_place: i64,
+    /// How many messages channels hold.
+    pub(crate) unacknowledged: usize,
+    /// In the order in which they came.
+    pub(crate) consumers: Vec<ConsumerKey>,
+    /// Whose turn it is: those that nothing is known against. Who turns out to be at its limit
+    /// leaves, and is put back at the end by what changes that.
+    pub(crate) ready: VecDeque<ConsumerKey>,
+    pub(crate) exclusive_consumer: Option<ConsumerKey>,
+    /// Of a queue with `x-single-active-consumer`.
+    pub(crate) active_consumer: Option<ConsumerKey>,
+    pub(crate) had_consumer: bool,
+    /// Since when nobody has used it (`x-expires`).
+    pub(crate) used_at: Time,
+    /// A timer looks at that.
+    pub(crate) has_unused_timer: bool,
+    /// For when a timer looks at its first message.
+    pub(crate) head_timer: Option<Time>,
+}
+
+impl Entry {
+    /// What it takes in memory beside its content.
+    pub(crate) const MEMORY_BYTES: usize = size_of::<Self>();
+
+    pub(crate) fn is_expired(&self, now: Time) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
+    }
+
+    pub(crate) fn record(&self, queue: QueueId) -> Record {
+        Record::Enqueued {
+            queue,
+            place: self.place,
+            message: StoredMessage {
+                content: Arc::clone(&self.content),
+                expires_at: self.expires_at,
+                deliveries: self.deliveries,
+            },
+        }
+    }
+}
+
+impl Queue {
+    pub(crate) fn is_quorum(&self) -> bool {
+        matches!(self.settings.kind, QueueKind::Quorum)
+    }
+
+    /// A place behind all others.
+    pub(crate) fn take_place(&mut self) -> i64 {
+        let place = self.next_place;
+        self.next_place = place.saturating_add(1);
+        place
+    }
+
+    /// Behind all others.
+    pub(crate) fn push(&mut self, entry: Entry) {
+        self.body_bytes += entry.content.body().len() as u64;
+        self.messages.push_back(entry);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Entry> {
+        let entry = self.messages.pop_front()?;
+        shrink(&mut self.messages);
+        self.body_bytes -= entry.content.body().len() as u64;
+        Some(entry)
+    }
+
+    /// Back to their places. Mostly they are all before the first that is there, or one is.
+    pub(crate) fn put_back(&mut self, mut entries: Vec<Entry>) {
+        for entry in &entries {
+            self.body_bytes += entry.content.body().len() as u64;
+        }
+        entries.sort_by_key(|entry| entry.place);
+        let first_place = self.messages.front().map_or(i64::MAX, |entry| entry.place);
+        if entries.last().is_some_and(|last| last.place < first_place) {
+            for entry in entries.into_iter().rev() {
+                self.messages.push_front(entry);
+            }
+        } else if let [_] = entries[..] {
+            for entry in entries {
+                let at = self.messages.partition_point(|e| e.place < entry.place);
+                self.messages.insert(at, entry);
+            }
+        } else {
+            let mut merged = VecDeque::with_capacity(self.messages.len() + entries.len());
+            for entry in entries {
+                while self.messages.front().is_some_and(|e| e.place < entry.place) {
+                    merged.extend(self.messages.pop_front());
+                }
+                merged.push_back(entry);
+            }
+            merged.append(&mut self.messages);
+            self.messages = merged;
+        }
+    }
+
+    /// Takes out the ready message of that place.
+    pub(crate) fn take(&mut self, place: i64) -> Option<Entry> {
+        let at = self.messages.partition_point(|entry| entry.place < place);
+        if self.messages.get(at)?.place != place {
+            return None;
+        }
+        let entry = self.messages.remove(at)?;
+        self.body_bytes -= entry.content.body().len() as u64;
+        Some(entry)
+    }
+
+    /// Whether a publication is refused, and not an older message dropped for it.
+    pub(crate) fn rejects(&self, body_bytes: usize) -> bool {
+        !matches!(self.settings.overflow, Overflow::DropHead)
+            && self.is_over(
+                self.messages.len() as u64 + 1,
+                self.body_bytes + body_bytes as u64,
+            )
+    }
+
+    /// Whether the first message has to go.
+    pub(crate) fn overflows(&self) -> bool {
+        matches!(self.settings.overflow, Overflow::DropHead)
+            && self.is_over(self.messages.len() as u64, self.body_bytes)
+    }
+
+    fn is_over(&self, messages: u64, body_bytes: u64) -> bool {
+        self.settings.length_max.is_some_and(|max| messages > max)
+            || self.settings.bytes_max.is_some_and(|max| body_bytes > max)
+    }
+}

@@ -1,0 +1,32 @@
+//! What was long once gives back its memory.
+
+use std::collections::VecDeque;
+
+/// After something was taken out: halves the room when three quarters of it are empty, so that a
+/// line that grows and shrinks is not moved all the time.
+pub(crate) fn shrink<T>(deque: &mut VecDeque<T>) {
+    let capacity = deque.capacity();
+    if capacity > ROOM_MIN && deque.len() < capacity / 4 {
+        deque.shrink_to(capacity / 2);
+    }
+}
+
+/// Room for so many is not worth a move.
+const ROOM_MIN: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_follows_the_length() {
+        let mut deque: VecDeque<u32> = (0..100_000).collect();
+        while let Some(number) = deque.pop_front() {
+            shrink(&mut deque);
+            let next = deque.front().copied();
+            assert!(next.is_none_or(|next| next == number + 1));
+            assert!(deque.capacity() <= ROOM_MIN.max(deque.len() * 4 + 4));
+        }
+        assert!(deque.capacity() <= ROOM_MIN);
+    }
+}

@@ -1,0 +1,148 @@
+//! Places with generations: a key of something that is gone finds nothing, not its successor.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+/// A place in a [`Slab`], typed by what its slab holds. `K` is a marker only.
+pub struct Key<K> {
+    index: u32,
+    generation: u32,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// Values by key.
+#[derive(Debug)]
+pub(crate) struct Slab<K, T> {
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+    kind: PhantomData<fn() -> K>,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+impl<K, T> Slab<K, T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            kind: PhantomData,
+        }
+    }
+
+    pub(crate) fn insert(&mut self, value: T) -> Key<K> {
+        if let Some(index) = self.free.pop()
+            && let Some(slot) = self.slots.get_mut(index as usize)
+        {
+            slot.value = Some(value);
+            return Key::new(index, slot.generation);
+        }
+        let index = self.slots.len() as u32;
+        self.slots.push(Slot {
+            generation: 0,
+            value: Some(value),
+        });
+        Key::new(index, 0)
+    }
+
+    pub(crate) fn remove(&mut self, key: Key<K>) -> Option<T> {
+        let slot = self.slots.get_mut(key.index as usize)?;
+        if slot.generation != key.generation {
+            return None;
+        }
+        let value = slot.value.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(key.index);
+        Some(value)
+    }
+
+    pub(crate) fn find_mut(&mut self, key: Key<K>) -> Option<&mut T> {
+        let slot = self.slots.get_mut(key.index as usize)?;
+        if slot.generation != key.generation {
+            return None;
+        }
+        slot.value.as_mut()
+    }
+
+    pub(crate) fn find(&self, key: Key<K>) -> Option<&T> {
+        let slot = self.slots.get(key.index as usize)?;
+        if slot.generation != key.generation {
+            return None;
+        }
+        slot.value.as_ref()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key<K>, &T)> {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| {
+            let value = slot.value.as_ref()?;
+            Some((Key::new(index as u32, slot.generation), value))
+        })
+    }
+}
+
+impl<K> Key<K> {
+    fn new(index: u32, generation: u32) -> Self {
+        Self {
+            index,
+            generation,
+            kind: PhantomData,
+        }
+    }
+
+    /// Its place and generation as one number, which no other key of its slab has while it lives.
+    pub fn number(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    pub(crate) fn from_number(number: u64) -> Self {
+        Self::new(number as u32, (number >> 32) as u32)
+    }
+}
+
+// By hand: the derives would ask the same of the marker.
+impl<K> Clone for Key<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Key<K> {}
+
+impl<K> PartialEq for Key<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.number() == other.number()
+    }
+}
+
+impl<K> Eq for Key<K> {}
+
+impl<K> PartialOrd for Key<K> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<K> Ord for Key<K> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.number().cmp(&other.number())
+    }
+}
+
+impl<K> std::hash::Hash for Key<K> {
+    fn hash<S: std::hash::Hasher>(&self, state: &mut S) {
+        self.number().hash(state);
+    }
+}
+
+impl<K> fmt::Debug for Key<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.index, self.generation)
+    }
+}

@@ -1,0 +1,445 @@
+//! Arguments of `queue.declare`: which there are, what each may say, and what they come to.
+
+use std::sync::Arc;
+
+use crosstie_amqp::{ReplyCode, Table, Value};
+use crosstie_auth::Access;
+
+use super::{Caller, Resource, equivalence, term};
+use crate::Fault;
+
+/// What a queue is declared as. An exclusive queue is never durable, whatever its declaration
+/// says: it does not outlive its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueueFlags {
+    pub(crate) durable: bool,
+    pub(crate) exclusive: bool,
+    pub(crate) auto_delete: bool,
+}
+
+/// What a queue's arguments come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct QueueArguments {
+    pub(crate) kind: QueueKind,
+    /// Unused for so long, it is deleted.
+    pub(crate) expires_ms: Option<u64>,
+    pub(crate) message_ttl_ms: Option<u64>,
+    pub(crate) length_max: Option<u64>,
+    /// Of bodies.
+    pub(crate) bytes_max: Option<u64>,
+    pub(crate) overflow: Overflow,
+    pub(crate) dead_letter_exchange: Option<Arc<str>>,
+    pub(crate) dead_letter_routing_key: Option<Arc<str>>,
+    pub(crate) delivery_limit: Option<u64>,
+    pub(crate) is_single_active_consumer: bool,
+}
+
+/// `x-queue-type`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum QueueKind {
+    #[default]
+    Classic,
+    Quorum,
+}
+
+/// `x-overflow`: what gives way in a full queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Overflow {
+    #[default]
+    DropHead,
+    RejectPublish,
+    RejectPublishDeadLetter,
+}
+
+impl QueueArguments {
+    /// Of a queue that is not there yet: that its arguments can be, and that the user may have
+    /// its dead letters published.
+    pub(crate) fn parse(
+        caller: &Caller<'_>,
+        queue: Resource<'_>,
+        flags: QueueFlags,
+        arguments: Table<'_>,
+    ) -> Result<Self, Fault> {
+        let mut parsed = Self::default();
+        if let Some(value) = arguments.find(DEAD_LETTER_EXCHANGE) {
+            let Value::LongString(octets) = value else {
+                return Err(caller.precondition_failed(format!(
+                    "invalid type '{}' for arg '{DEAD_LETTER_EXCHANGE}' in {queue}",
+                    term::kind(value)
+                )));
+            };
+            let name = String::from_utf8_lossy(octets);
+            caller.check(Access::Read, queue)?;
+            caller.check(Access::Write, Resource::exchange(&name, queue.vhost))?;
+            parsed.dead_letter_exchange = Some((&*name).into());
+        }
+        let invalid = |name: &str, reason: &str| {
+            caller.precondition_failed(format!("invalid arg '{name}' for {queue}: {reason}"))
+        };
+        parsed.kind = match arguments.find(QUEUE_TYPE) {
+            None => QueueKind::Classic,
+            Some(value) => match string(value).map_err(|reason| invalid(QUEUE_TYPE, &reason))? {
+                "classic" => QueueKind::Classic,
+                "quorum" => QueueKind::Quorum,
+                "stream" => return Err(not_supported(caller, queue, "streams (x-queue-type)")),
+                other => {
+                    let reason = format!("\"unsupported queue type '{other}'\"");
+                    return Err(invalid(QUEUE_TYPE, &reason));
+                }
+            },
+        };
+        let kind = parsed.kind;
+        for argument in ARGUMENTS.iter().filter(|a| a.is_of(kind)) {
+            if let Some(value) = arguments.find(argument.name) {
+                (argument.read)(&mut parsed, value)
+                    .map_err(|reason| invalid(argument.name, &reason))?;
+            }
+        }
+        for argument in ARGUMENTS.iter().filter(|a| !a.is_of(kind)) {
+            if arguments.find(argument.name).is_some() {
+                return Err(caller.precondition_failed(format!(
+                    "invalid arg '{}' for {queue} of queue type {}",
+                    argument.name,
+                    kind.module()
+                )));
+            }
+        }
+        if priority_max(arguments) > 0 {
+            return Err(not_supported(caller, queue, "priorities (x-max-priority)"));
+        }
+        parsed.check_flags(caller, queue, flags)?;
+        Ok(parsed)
+    }
+
+    fn check_flags(
+        &self,
+        caller: &Caller<'_>,
+        queue: Resource<'_>,
+        flags: QueueFlags,
+    ) -> Result<(), Fault> {
+        if self.kind == QueueKind::Classic {
+            return Ok(());
+        }
+        let refused = [
+            ("auto-delete", flags.auto_delete),
+            ("exclusive-owner", flags.exclusive),
+            ("non-durable", !flags.durable),
+        ];
+        match refused.into_iter().find(|(_, is_so)| *is_so) {
+            None => Ok(()),
+            Some((name, _)) => {
+                Err(caller.precondition_failed(format!("invalid property '{name}' for {queue}")))
+            }
+        }
+    }
+}
+
+/// That a declaration of a queue that is there says what the first one said. Exclusive access is
+/// for the vhost to check, before.
+pub(crate) fn check_queue_equivalent(
+    caller: &Caller<'_>,
+    queue: Resource<'_>,
+    current: (QueueFlags, Table<'_>),
+    received: (QueueFlags, Table<'_>),
+) -> Result<(), Fault> {
+    let flags = [
+        ("durable", current.0.durable, received.0.durable),
+        ("auto_delete", current.0.auto_delete, received.0.auto_delete),
+    ];
+    equivalence::check_flags(caller, queue, &flags)?;
+    let (current, received) = (current.1, received.1);
+    // Not to say it is to say `classic`.
+    let kinds = [current, received].map(|arguments| arguments.find(QUEUE_TYPE));
+    let is_classic = kinds.map(|kind| kind.is_none_or(|k| k == Value::LongString(b"classic")));
+    let kind = match is_classic {
+        [true, _] => QueueKind::Classic,
+        [false, _] => QueueKind::Quorum,
+    };
+    let names = ARGUMENTS.iter().filter(|a| a.is_of(kind)).map(|a| a.name);
+    let names = names.filter(|name| *name != QUEUE_TYPE || is_classic != [true, true]);
+    equivalence::check_arguments(caller, queue, names, current, received)
+}
+
+/// That a queue with these arguments may be named by the broker.
+pub(crate) fn check_server_named(caller: &Caller<'_>, arguments: Table<'_>) -> Result<(), Fault> {
+    let module = match arguments.find(QUEUE_TYPE) {
+        Some(Value::LongString(b"quorum")) => QueueKind::Quorum.module(),
+        Some(Value::LongString(b"stream")) => "rabbit_stream_queue",
+        _ => return Ok(()),
+    };
+    let text = format!("Cannot declare a server-named queue for type {module}");
+    Err(caller.precondition_failed(text))
+}
+
+const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
+const QUEUE_TYPE: &str = "x-queue-type";
+const PRIORITY_MAX: &str = "x-max-priority";
+
+/// Of a timer: ten years, as RabbitMQ has it.
+const TIME_MAX_MS: u64 = 315_360_000_000;
+
+struct Argument {
+    name: &'static str,
+    kinds: &'static [QueueKind],
+    read: fn(&mut QueueArguments, Value<'_>) -> Result<(), String>,
+}
+
+const CLASSIC: &[QueueKind] = &[QueueKind::Classic];
+const QUORUM: &[QueueKind] = &[QueueKind::Quorum];
+const BOTH: &[QueueKind] = &[QueueKind::Classic, QueueKind::Quorum];
+const NEITHER: &[QueueKind] = &[];
+
+/// Every argument that RabbitMQ knows, in the order in which it looks at them. Whatever else
+/// begins with `x-` is taken and means nothing. What only says where or how a queue is kept is
+/// checked, and means nothing here.
+const ARGUMENTS: &[Argument] = &[
+    Argument {
+        name: "x-expires",
+        kinds: BOTH,
+        read: |queue, value| {
+            queue.expires_ms = Some(match time(value)? {
+                0 => return Err("{value_zero,0}".to_owned()),
+                milliseconds => milliseconds,
+            });
+            Ok(())
+        },
+    },
+    Argument {
+        name: "x-message-ttl",
+        kinds: BOTH,
+        read: |queue, value| {
+            queue.message_ttl_ms = Some(time(value)?);
+            Ok(())
+        },
+    },
+    Argument {
+        name: DEAD_LETTER_EXCHANGE,
+        kinds: BOTH,
+        // Read before all others.
+        read: |_, _| Ok(()),
+    },
+    Argument {
+        name: "x-dead-letter-routing-key",
+        kinds: BOTH,
+        read: |queue, value| {
+            let key = string(value)?;
+            if queue.dead_letter_exchange.is_none() {
+                return Err("routing_key_but_no_dlx_defined".to_owned());
+            }
+            queue.dead_letter_routing_key = Some(key.into());
+            Ok(())
+        },
+    },
+    Argument {
+        name: "x-dead-letter-strategy",
+        kinds: QUORUM,
+        read: |_, value| {
+            one_of(
+                value,
+                &["at-most-once", "at-least-once"],
+                "invalid_dlx_strategy",
+            )
+        },
+    },
+    Argument {
+        name: "x-max-length",
+        kinds: BOTH,
+        read: |queue, value| {
+            queue.length_max = Some(natural(value)?);
+            Ok(())
+        },
+    },
+    Argument {
+        name: "x-max-length-bytes",
+        kinds: BOTH,
+        read: |queue, value| {
+            queue.bytes_max = Some(natural(value)?);
+            Ok(())
+        },
+    },
+    Argument {
+        name: "x-max-in-memory-length",
+        kinds: QUORUM,
+        read: |_, value| natural(value).map(drop),
+    },
+    Argument {
+        name: "x-max-in-memory-bytes",
+        kinds: QUORUM,
+        read: |_, value| natural(value).map(drop),
+    },
+    Argument {
+        name: PRIORITY_MAX,
+        kinds: CLASSIC,
+        read: |_, value| match natural(value)? {
+            priority @ 256.. => Err(format!("{{max_value_exceeded,{priority}}}")),
+            _ => Ok(()),
+        },
+    },
+    Argument {
+        name: "x-overflow",
+        kinds: BOTH,
+        read: |queue, value| {
+            queue.overflow = match string(value)? {
+                "drop-head" => Overflow::DropHead,
+                "reject-publish" => Overflow::RejectPublish,
+                "reject-publish-dlx" => Overflow::RejectPublishDeadLetter,
+                _ => return Err("invalid_overflow".to_owned()),
+            };
+            Ok(())
+        },
+    },
+    Argument {
+        name: "x-queue-mode",
+        kinds: CLASSIC,
+        read: |_, value| match string(value)? {
+            "default" | "lazy" => Ok(()),
+            other => Err(format!("\"unsupported queue mode '{other}'\"")),
+        },
+    },
+    Argument {
+        name: "x-queue-version",
+        kinds: CLASSIC,
+        read: |_, value| match integer(value)? {
+            1 | 2 => Ok(()),
+            other => Err(format!("\"unsupported queue version '{other}'\"")),
+        },
+    },
+    Argument {
+        name: "x-single-active-consumer",
+        kinds: BOTH,
+        read: |queue, value| match value {
+            Value::Bool(is_so) => {
+                queue.is_single_active_consumer = is_so;
+                Ok(())
+            }
+            other => Err(unacceptable(other)),
+        },
+    },
+    Argument {
+        name: QUEUE_TYPE,
+        kinds: BOTH,
+        // Read before all others.
+        read: |_, _| Ok(()),
+    },
+    Argument {
+        name: "x-queue-master-locator",
+        kinds: CLASSIC,
+        read: |_, value| {
+            let known = ["min-masters", "client-local", "random"];
+            one_of(value, &known, "invalid_queue_locator_arg")
+        },
+    },
+    Argument {
+        name: "x-quorum-initial-group-size",
+        kinds: QUORUM,
+        read: |_, value| match natural(value)? {
+            0 => Err("{value_zero,0}".to_owned()),
+            _ => Ok(()),
+        },
+    },
+    Argument {
+        name: "x-queue-leader-locator",
+        kinds: QUORUM,
+        read: |_, value| {
+            let known = ["client-local", "random", "least-leaders", "balanced"];
+            one_of(value, &known, "invalid_queue_locator_arg")
+        },
+    },
+    Argument {
+        name: "x-delivery-limit",
+        kinds: QUORUM,
+        // RabbitMQ takes anything here, and counts up to a number.
+        read: |queue, value| {
+            queue.delivery_limit = value.as_i64().and_then(|limit| limit.try_into().ok());
+            Ok(())
+        },
+    },
+    Argument {
+        name: "x-max-age",
+        kinds: NEITHER,
+        read: |_, _| Ok(()),
+    },
+    Argument {
+        name: "x-initial-cluster-size",
+        kinds: NEITHER,
+        read: |_, _| Ok(()),
+    },
+    Argument {
+        name: "x-stream-max-segment-size-bytes",
+        kinds: NEITHER,
+        read: |_, _| Ok(()),
+    },
+];
+
+impl Argument {
+    fn is_of(&self, kind: QueueKind) -> bool {
+        self.kinds.contains(&kind)
+    }
+}
+
+impl QueueKind {
+    /// As it is called in arguments.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Classic => "classic",
+            Self::Quorum => "quorum",
+        }
+    }
+
+    /// As RabbitMQ's texts call it.
+    pub(crate) fn module(self) -> &'static str {
+        match self {
+            Self::Classic => "rabbit_classic_queue",
+            Self::Quorum => "rabbit_quorum_queue",
+        }
+    }
+}
+
+/// Beyond 0, which says that there are none.
+fn priority_max(arguments: Table<'_>) -> i64 {
+    arguments
+        .find(PRIORITY_MAX)
+        .and_then(Value::as_i64)
+        .unwrap_or(0)
+}
+
+fn not_supported(caller: &Caller<'_>, queue: Resource<'_>, what: &str) -> Fault {
+    let text = format!("{what} are not supported; asked for by {queue}");
+    caller.fault(ReplyCode::NotImplemented, text)
+}
+
+fn time(value: Value<'_>) -> Result<u64, String> {
+    match natural(value)? {
+        milliseconds @ ..=TIME_MAX_MS => Ok(milliseconds),
+        milliseconds => Err(format!("{{value_too_large,{milliseconds}}}")),
+    }
+}
+
+fn natural(value: Value<'_>) -> Result<u64, String> {
+    let integer = integer(value)?;
+    integer
+        .try_into()
+        .map_err(|_| format!("{{value_negative,{integer}}}"))
+}
+
+fn integer(value: Value<'_>) -> Result<i64, String> {
+    value
+        .as_i64()
+        .ok_or_else(|| format!("\"expected integer, got {}\"", term::kind(value)))
+}
+
+fn string(value: Value<'_>) -> Result<&str, String> {
+    // RabbitMQ takes other octets too; nothing that they could name is there.
+    value.as_str().ok_or_else(|| unacceptable(value))
+}
+
+fn one_of(value: Value<'_>, known: &[&str], reason: &str) -> Result<(), String> {
+    match known.contains(&string(value)?) {
+        true => Ok(()),
+        false => Err(reason.to_owned()),
+    }
+}
+
+fn unacceptable(value: Value<'_>) -> String {
+    format!("{{unacceptable_type,{}}}", term::kind(value))
+}

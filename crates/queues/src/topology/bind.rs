@@ -1,0 +1,315 @@
+//! Bindings come and go.
+
+use std::sync::Arc;
+
+use crosstie_amqp::Table;
+use crosstie_amqp::method::{ExchangeBind, ExchangeUnbind, QueueBind, QueueUnbind};
+use crosstie_auth::Access;
+
+use super::bindings::{Binding, BindingKey};
+use super::destinations::Target;
+use super::exchange::ExchangeKind;
+use super::headers::HeadersPattern;
+use super::resource::ResourceKind;
+use super::{Caller, ExchangeKey, Resource, Topology, record, strip_line_ends};
+use crate::{Destination, Fault, Journal, QueueKey, Record};
+
+impl Topology {
+    /// `queue.bind`, the queue's name filled in where the client left it out (and then, where the
+    /// routing key is left out too, that name in its place). `check`: that this connection may use
+    /// the queue.
+    pub(crate) fn bind_queue(
+        &mut self,
+        caller: &Caller<'_>,
+        method: &QueueBind<'_>,
+        check: impl FnOnce(QueueKey) -> Result<(), Fault>,
+        journal: &mut Journal,
+    ) -> Result<(), Fault> {
+        let asked = Asked {
+            source: method.exchange,
+            destination: (ResourceKind::Queue, method.queue),
+            routing_key: method.routing_key,
+            arguments: method.arguments,
+        };
+        self.bind(caller, &asked, check, journal)
+    }
+
+    /// `exchange.bind`.
+    pub(crate) fn bind_exchange(
+        &mut self,
+        caller: &Caller<'_>,
+        method: &ExchangeBind<'_>,
+        journal: &mut Journal,
+    ) -> Result<(), Fault> {
+        let asked = Asked {
+            source: method.source,
+            destination: (ResourceKind::Exchange, method.destination),
+            routing_key: method.routing_key,
+            arguments: method.arguments,
+        };
+        self.bind(caller, &asked, |_| Ok(()), journal)
+    }
+
+    /// `queue.unbind`, the names filled in as for [`Self::bind_queue`].
+    pub(crate) fn unbind_queue(
+        &mut self,
+        caller: &Caller<'_>,
+        method: &QueueUnbind<'_>,
+        check: impl FnOnce(QueueKey) -> Result<(), Fault>,
+        journal: &mut Journal,
+    ) -> Result<(), Fault> {
+        let asked = Asked {
+            source: method.exchange,
+            destination: (ResourceKind::Queue, method.queue),
+            routing_key: method.routing_key,
+            arguments: method.arguments,
+        };
+        self.unbind(caller, &asked, check, journal)
+    }
+
+    /// `exchange.unbind`.
+    pub(crate) fn unbind_exchange(
+        &mut self,
+        caller: &Caller<'_>,
+        method: &ExchangeUnbind<'_>,
+        journal: &mut Journal,
+    ) -> Result<(), Fault> {
+        let asked = Asked {
+            source: method.source,
+            destination: (ResourceKind::Exchange, method.destination),
+            routing_key: method.routing_key,
+            arguments: method.arguments,
+        };
+        self.unbind(caller, &asked, |_| Ok(()), journal)
+    }
+
+    /// Removes bindings, and then the auto-delete exchanges that had no others.
+    pub(super) fn remove_bindings(
+        &mut self,
+        bindings: impl IntoIterator<Item = BindingKey>,
+        journal: &mut Journal,
+    ) {
+        let mut deserted: Vec<ExchangeKey> = Vec::new();
+        for key in bindings {
+            deserted.extend(self.remove_binding(key, journal));
+        }
+        self.remove_exchanges(deserted, journal);
+    }
+
+    /// What a target is called.
+    pub(super) fn destination(&self, target: Target) -> Option<Destination> {
+        Some(match target {
+            Target::Exchange(key) => Destination::Exchange(self.exchanges.find(key)?.name.clone()),
+            Target::Queue(key) => Destination::Queue(self.queues.find(key)?.name.clone()),
+        })
+    }
+
+    /// Adds a binding if it is not there, with its record if it is one that survives.
+    pub(super) fn add_binding(
+        &mut self,
+        binding: Binding,
+        pattern: Option<HeadersPattern>,
+        journal: &mut Journal,
+    ) {
+        let binding = Arc::new(binding);
+        let Some(key) = self.bindings.insert(&binding) else {
+            return;
+        };
+        self.octets.held += binding.bytes();
+        if let Some(source) = self.exchanges.find_mut(binding.source) {
+            source.insert(key, &binding.routing_key, pattern, binding.target);
+        }
+        match binding.target {
+            Target::Exchange(exchange) => {
+                if let Some(exchange) = self.exchanges.find_mut(exchange) {
+                    exchange.incoming.insert(key);
+                }
+            }
+            Target::Queue(queue) => {
+                if let Some(queue) = self.queues.find_mut(queue) {
+                    queue.incoming.insert(key);
+                }
+            }
+        }
+        if let Some((source, destination)) = self.ends_if_durable(&binding) {
+            record(
+                journal,
+                Record::Bound {
+                    source,
+                    destination,
+                    routing_key: binding.routing_key.clone(),
+                    arguments: binding.arguments.clone(),
+                },
+            );
+        }
+    }
+
+    pub(super) fn target(&self, destination: (ResourceKind, &str)) -> Option<Target> {
+        match destination {
+            (ResourceKind::Exchange, name) => self.exchange(name).map(Target::Exchange),
+            (ResourceKind::Queue, name) => self.queue(name).map(Target::Queue),
+        }
+    }
+
+    /// What the arguments of a binding from there come to.
+    pub(super) fn pattern(&self, binding: &Binding) -> Result<Option<HeadersPattern>, String> {
+        let source = self.exchanges.find(binding.source);
+        match source.map(|exchange| exchange.kind) {
+            Some(ExchangeKind::Headers) => HeadersPattern::parse(&binding.arguments).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn bind(
+        &mut self,
+        caller: &Caller<'_>,
+        asked: &Asked<'_>,
+        check: impl FnOnce(QueueKey) -> Result<(), Fault>,
+        journal: &mut Journal,
+    ) -> Result<(), Fault> {
+        let vhost = self.vhost.clone();
+        let names = asked.names();
+        let (source, destination) = asked.check(caller, &names, &vhost)?;
+        let Some(source_key) = self.exchange(source.name) else {
+            return Err(caller.not_found(source));
+        };
+        let Some(target) = self.target((destination.kind, destination.name)) else {
+            return Err(caller.not_found(destination));
+        };
+        if let Target::Queue(queue) = target {
+            check(queue)?;
+        }
+        let binding = Binding::new(source_key, target, asked.routing_key, asked.arguments);
+        let pattern = self.pattern(&binding);
+        let pattern = pattern.map_err(|text| caller.precondition_failed(text))?;
+        if self.bindings.find(&binding).is_some() {
+            return Ok(());
+        }
+        if self.bindings.len() >= self.bindings_max {
+            return Err(caller.precondition_failed(format!(
+                "cannot bind {destination}: binding limit in vhost '{vhost}' ({}) is reached",
+                self.bindings_max
+            )));
+        }
+        self.check_room(caller, binding.bytes(), || format!("bind {destination}"))?;
+        self.add_binding(binding, pattern, journal);
+        Ok(())
+    }
+
+    /// Removing what is not there succeeds, as in RabbitMQ.
+    fn unbind(
+        &mut self,
+        caller: &Caller<'_>,
+        asked: &Asked<'_>,
+        check: impl FnOnce(QueueKey) -> Result<(), Fault>,
+        journal: &mut Journal,
+    ) -> Result<(), Fault> {
+        let vhost = self.vhost.clone();
+        let names = asked.names();
+        let (source, destination) = asked.check(caller, &names, &vhost)?;
+        let (Some(source), Some(target)) = (
+            self.exchange(source.name),
+            self.target((destination.kind, destination.name)),
+        ) else {
+            return Ok(());
+        };
+        let binding = Binding::new(source, target, asked.routing_key, asked.arguments);
+        let Some(binding) = self.bindings.find(&binding) else {
+            return Ok(());
+        };
+        if let Target::Queue(queue) = target {
+            check(queue)?;
+        }
+        self.remove_bindings([binding], journal);
+        Ok(())
+    }
+
+    /// Returns its source if that is to be deleted now.
+    pub(super) fn remove_binding(
+        &mut self,
+        key: BindingKey,
+        journal: &mut Journal,
+    ) -> Option<ExchangeKey> {
+        let binding = self.bindings.remove(key)?;
+        self.octets.held -= binding.bytes();
+        if let Some((source, destination)) = self.ends_if_durable(&binding) {
+            record(
+                journal,
+                Record::Unbound {
+                    source,
+                    destination,
+                    routing_key: binding.routing_key.clone(),
+                    arguments: binding.arguments.clone(),
+                },
+            );
+        }
+        match binding.target {
+            Target::Exchange(exchange) => {
+                if let Some(exchange) = self.exchanges.find_mut(exchange) {
+                    exchange.incoming.swap_remove(&key);
+                }
+            }
+            Target::Queue(queue) => {
+                if let Some(queue) = self.queues.find_mut(queue) {
+                    queue.incoming.swap_remove(&key);
+                }
+            }
+        }
+        let source = self.exchanges.find_mut(binding.source)?;
+        source.remove(key, &binding.routing_key, binding.target);
+        let is_deserted = source.auto_delete && source.outgoing.is_empty();
+        is_deserted.then_some(binding.source)
+    }
+
+    /// The names of a binding's ends, where both survive.
+    fn ends_if_durable(&self, binding: &Binding) -> Option<(Arc<str>, Destination)> {
+        let source = self.exchanges.find(binding.source)?;
+        let is_durable = match binding.target {
+            Target::Exchange(key) => self.exchanges.find(key)?.durable,
+            Target::Queue(key) => self.queues.find(key)?.is_durable,
+        };
+        if source.durable && is_durable {
+            let destination = self.destination(binding.target)?;
+            Some((source.name.clone(), destination))
+        } else {
+            None
+        }
+    }
+}
+
+/// A binding as a client asks for it.
+struct Asked<'a> {
+    source: &'a str,
+    destination: (ResourceKind, &'a str),
+    routing_key: &'a str,
+    arguments: Table<'a>,
+}
+
+/// Source and destination without line ends.
+type Names<'a> = [std::borrow::Cow<'a, str>; 2];
+
+impl Asked<'_> {
+    fn names(&self) -> Names<'_> {
+        [self.source, self.destination.1].map(strip_line_ends)
+    }
+
+    /// What it takes to add or remove it: to write to the destination and to read the source, and
+    /// that neither is the default exchange.
+    fn check<'n>(
+        &self,
+        caller: &Caller<'_>,
+        names: &'n Names<'_>,
+        vhost: &'n str,
+    ) -> Result<(Resource<'n>, Resource<'n>), Fault> {
+        let source = Resource::exchange(&names[0], vhost);
+        let destination = Resource {
+            kind: self.destination.0,
+            name: &names[1],
+            vhost,
+        };
+        caller.check(Access::Write, destination)?;
+        caller.check_not_default_of(&[destination, source])?;
+        caller.check(Access::Read, source)?;
+        Ok((source, destination))
+    }
+}

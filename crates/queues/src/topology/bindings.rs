@@ -1,0 +1,106 @@
+//! All bindings of a vhost, each once.
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use ahash::RandomState;
+use crosstie_amqp::{Table, TableBuf};
+
+use super::ExchangeKey;
+use super::destinations::Target;
+use crate::slab::{Key, Slab};
+
+#[derive(Debug)]
+pub(super) enum OfBinding {}
+pub(super) type BindingKey = Key<OfBinding>;
+
+/// What makes a binding that one and no other.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Binding {
+    pub(super) source: ExchangeKey,
+    pub(super) target: Target,
+    pub(super) routing_key: Arc<str>,
+    /// By name: in which order they were sent makes no other binding.
+    pub(super) arguments: TableBuf,
+}
+
+#[derive(Debug)]
+pub(super) struct Bindings {
+    by_key: Slab<OfBinding, Arc<Binding>>,
+    keys: HashMap<Arc<Binding>, BindingKey, RandomState>,
+}
+
+impl Bindings {
+    pub(super) fn new(hasher: &RandomState) -> Self {
+        Self {
+            by_key: Slab::new(),
+            keys: HashMap::with_hasher(hasher.clone()),
+        }
+    }
+
+    /// `None`: it is there already.
+    pub(super) fn insert(&mut self, binding: &Arc<Binding>) -> Option<BindingKey> {
+        if self.keys.contains_key(binding) {
+            return None;
+        }
+        let key = self.by_key.insert(binding.clone());
+        self.keys.insert(binding.clone(), key);
+        Some(key)
+    }
+
+    pub(super) fn remove(&mut self, key: BindingKey) -> Option<Arc<Binding>> {
+        let binding = self.by_key.remove(key)?;
+        self.keys.remove(&binding);
+        Some(binding)
+    }
+
+    pub(super) fn find(&self, binding: &Binding) -> Option<BindingKey> {
+        self.keys.get(binding).copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Binding> {
+        self.by_key.iter().map(|(_, binding)| &**binding)
+    }
+}
+
+impl Binding {
+    /// Of its definition, without its ends' names.
+    pub(super) fn bytes(&self) -> usize {
+        self.routing_key.len() + self.arguments.as_table().octets().len()
+    }
+
+    pub(super) fn new(
+        source: ExchangeKey,
+        target: Target,
+        routing_key: &str,
+        arguments: Table<'_>,
+    ) -> Self {
+        let mut fields: Vec<_> = arguments.iter().collect();
+        fields.sort_by_key(|(name, _)| *name);
+        let arguments = fields.into_iter().fold(TableBuf::new(), |sorted, field| {
+            let (name, value) = field;
+            sorted.with(name, value)
+        });
+        Self {
+            source,
+            target,
+            routing_key: routing_key.into(),
+            arguments,
+        }
+    }
+}
+
+/// By hand: a table has no hash of its own, its octets have.
+impl Hash for Binding {
+    fn hash<S: Hasher>(&self, state: &mut S) {
+        self.source.hash(state);
+        self.target.hash(state);
+        self.routing_key.hash(state);
+        self.arguments.as_table().octets().hash(state);
+    }
+}

@@ -1,0 +1,233 @@
+//! Exchanges come and go.
+
+use crosstie_amqp::method::{ExchangeDeclare, ExchangeDelete};
+use crosstie_amqp::{ReplyCode, Table, TableBuf, Value};
+use crosstie_auth::Access;
+
+use super::exchange::{Exchange, ExchangeKind};
+use super::{Caller, ExchangeKey, Resource, Topology, equivalence, record, strip_line_ends, term};
+use crate::{Fault, Journal, Record};
+
+/// An exchange as it is asked for.
+pub(super) struct Declaration<'a> {
+    pub(super) name: &'a str,
+    pub(super) kind: ExchangeKind,
+    pub(super) durable: bool,
+    pub(super) auto_delete: bool,
+    pub(super) internal: bool,
+    pub(super) arguments: Table<'a>,
+}
+
+const ALTERNATE_EXCHANGE: &str = "alternate-exchange";
+
+impl Topology {
+    /// `exchange.declare`.
+    pub(crate) fn declare_exchange(
+        &mut self,
+        caller: &Caller<'_>,
+        method: &ExchangeDeclare<'_>,
+        journal: &mut Journal,
+    ) -> Result<(), Fault> {
+        let name = &*strip_line_ends(method.exchange);
+        let vhost = self.vhost.clone();
+        let resource = Resource::exchange(name, &vhost);
+        if method.passive {
+            caller.check_not_default(resource)?;
+            let found = self.exchange(name).map(drop);
+            return found.ok_or_else(|| caller.not_found(resource));
+        }
+        let Some(kind) = ExchangeKind::find(method.kind) else {
+            let text = format!("unknown exchange type '{}'", method.kind);
+            return Err(caller.fault(ReplyCode::CommandInvalid, text));
+        };
+        caller.check_not_default(resource)?;
+        caller.check(Access::Configure, resource)?;
+        let declaration = Declaration {
+            name,
+            kind,
+            durable: method.durable,
+            auto_delete: method.auto_delete,
+            internal: method.internal,
+            arguments: method.arguments,
+        };
+        if let Some(key) = self.exchange(name)
+            && let Some(exchange) = self.exchanges.find(key)
+        {
+            return check_equivalent(caller, resource, exchange, &declaration);
+        }
+        caller.check_not_reserved(resource)?;
+        match method.arguments.find(ALTERNATE_EXCHANGE) {
+            None => {}
+            Some(Value::LongString(octets)) => {
+                let alternate = String::from_utf8_lossy(octets);
+                caller.check(Access::Read, resource)?;
+                caller.check(Access::Write, Resource::exchange(&alternate, &vhost))?;
+            }
+            Some(value) => {
+                return Err(caller.precondition_failed(format!(
+                    "invalid type '{}' for arg '{ALTERNATE_EXCHANGE}' in {resource}",
+                    term::kind(value)
+                )));
+            }
+        }
+        if self.exchanges.len() >= self.exchanges_max {
+            return Err(caller.precondition_failed(format!(
+                "cannot declare {resource}: exchange limit in vhost '{vhost}' ({}) is reached",
+                self.exchanges_max
+            )));
+        }
+        let bytes = definition_bytes(name, method.arguments);
+        self.check_room(caller, bytes, || format!("declare {resource}"))?;
+        self.add_exchange(&declaration, journal);
+        Ok(())
+    }
+
+    /// `exchange.delete`. Deleting what is not there succeeds, as in RabbitMQ.
+    pub(crate) fn delete_exchange(
+        &mut self,
+        caller: &Caller<'_>,
+        method: &ExchangeDelete<'_>,
+        journal: &mut Journal,
+    ) -> Result<(), Fault> {
+        let name = &*strip_line_ends(method.exchange);
+        let vhost = self.vhost.clone();
+        let resource = Resource::exchange(name, &vhost);
+        caller.check_not_default(resource)?;
+        if name.starts_with(RESERVED_PREFIX) {
+            let text = format!("deletion of system {resource} not allowed");
+            return Err(caller.fault(ReplyCode::AccessRefused, text));
+        }
+        caller.check(Access::Configure, resource)?;
+        let Some(key) = self.exchange(name) else {
+            return Ok(());
+        };
+        let exchange = self.exchanges.find(key);
+        if method.if_unused && exchange.is_some_and(|exchange| !exchange.outgoing.is_empty()) {
+            return Err(caller.precondition_failed(format!("{resource} in use")));
+        }
+        self.remove_exchanges(vec![key], journal);
+        Ok(())
+    }
+
+    /// Adds an exchange whose name is free.
+    pub(super) fn add_exchange(&mut self, declaration: &Declaration<'_>, journal: &mut Journal) {
+        let mut exchange = Exchange::new(declaration.name.into(), declaration.kind, &self.hasher);
+        exchange.durable = declaration.durable;
+        exchange.auto_delete = declaration.auto_delete;
+        exchange.internal = declaration.internal;
+        exchange.arguments = declaration.arguments.into();
+        exchange.alternate = declaration
+            .arguments
+            .find(ALTERNATE_EXCHANGE)
+            .and_then(Value::as_str)
+            .map(Into::into);
+        let name = exchange.name.clone();
+        if declaration.durable {
+            record(
+                journal,
+                Record::ExchangeDeclared {
+                    name: name.clone(),
+                    kind: declaration.kind.name().into(),
+                    auto_delete: declaration.auto_delete,
+                    internal: declaration.internal,
+                    arguments: TableBuf::from(declaration.arguments),
+                },
+            );
+        }
+        self.octets.held += definition_bytes(&name, declaration.arguments);
+        let key = self.exchanges.insert(exchange);
+        self.exchange_keys.insert(name, key);
+    }
+
+    /// Exchanges go, with all bindings from them and to them, and then the auto-delete exchanges
+    /// that had no others.
+    pub(super) fn remove_exchanges(&mut self, mut keys: Vec<ExchangeKey>, journal: &mut Journal) {
+        while let Some(key) = keys.pop() {
+            self.remove_exchange(key, journal, &mut keys);
+        }
+    }
+
+    /// An exchange goes, with its bindings; exchanges that are to go with it are appended.
+    pub(super) fn remove_exchange(
+        &mut self,
+        key: ExchangeKey,
+        journal: &mut Journal,
+        deserted: &mut Vec<ExchangeKey>,
+    ) {
+        let Some(exchange) = self.exchanges.find(key) else {
+            return;
+        };
+        let bindings = exchange.outgoing.iter().chain(&exchange.incoming).copied();
+        let bindings: Vec<_> = bindings.collect();
+        for binding in bindings {
+            deserted.extend(self.remove_binding(binding, journal));
+        }
+        let Some(exchange) = self.exchanges.remove(key) else {
+            return;
+        };
+        self.exchange_keys.remove(&exchange.name);
+        self.octets.held -= definition_bytes(&exchange.name, exchange.arguments.as_table());
+        if exchange.durable {
+            let name = exchange.name;
+            record(journal, Record::ExchangeDeleted { name });
+        }
+    }
+}
+
+/// What begins with it is the broker's.
+const RESERVED_PREFIX: &str = "amq.";
+
+impl Caller<'_> {
+    fn check_not_default(&self, resource: Resource<'_>) -> Result<(), Fault> {
+        self.check_not_default_of(&[resource])
+    }
+
+    pub(super) fn check_not_default_of(&self, resources: &[Resource<'_>]) -> Result<(), Fault> {
+        if !resources.iter().any(Resource::is_default_exchange) {
+            return Ok(());
+        }
+        let text = "operation not permitted on the default exchange";
+        Err(self.fault(ReplyCode::AccessRefused, text))
+    }
+
+    /// That the name of a queue or an exchange to be made is not one of the broker's.
+    pub(crate) fn check_not_reserved(&self, resource: Resource<'_>) -> Result<(), Fault> {
+        if !resource.name.starts_with(RESERVED_PREFIX) {
+            return Ok(());
+        }
+        let text = format!(
+            "{} name '{}' contains reserved prefix '{RESERVED_PREFIX}*'",
+            resource.kind.name(),
+            resource.name
+        );
+        Err(self.fault(ReplyCode::AccessRefused, text))
+    }
+}
+
+fn definition_bytes(name: &str, arguments: Table<'_>) -> usize {
+    name.len() + arguments.octets().len()
+}
+
+fn check_equivalent(
+    caller: &Caller<'_>,
+    resource: Resource<'_>,
+    current: &Exchange,
+    received: &Declaration<'_>,
+) -> Result<(), Fault> {
+    let (kind, received_kind) = (current.kind.name(), received.kind.name());
+    equivalence::check_text(caller, resource, "type", kind, received_kind)?;
+    let flags = [
+        ("durable", current.durable, received.durable),
+        ("auto_delete", current.auto_delete, received.auto_delete),
+        ("internal", current.internal, received.internal),
+    ];
+    equivalence::check_flags(caller, resource, &flags)?;
+    let arguments = current.arguments.as_table();
+    equivalence::check_arguments(
+        caller,
+        resource,
+        [ALTERNATE_EXCHANGE],
+        arguments,
+        received.arguments,
+    )
+}

@@ -1,0 +1,116 @@
+//! Declaring what is there already: it must be the same thing.
+
+use crosstie_amqp::{Table, Value};
+
+use super::term;
+use super::{Caller, Resource};
+use crate::Fault;
+
+/// That the flags are the same, by the names that RabbitMQ has for them.
+pub(super) fn check_flags(
+    caller: &Caller<'_>,
+    resource: Resource<'_>,
+    flags: &[(&str, bool, bool)],
+) -> Result<(), Fault> {
+    for (name, current, received) in flags {
+        if current != received {
+            return Err(inequivalent(
+                caller,
+                resource,
+                name,
+                &format!("'{received}'"),
+                &format!("'{current}'"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// That one is what the other is, by name.
+pub(super) fn check_text(
+    caller: &Caller<'_>,
+    resource: Resource<'_>,
+    name: &str,
+    current: &str,
+    received: &str,
+) -> Result<(), Fault> {
+    if current == received {
+        return Ok(());
+    }
+    let (received, current) = (format!("'{received}'"), format!("'{current}'"));
+    Err(inequivalent(caller, resource, name, &received, &current))
+}
+
+/// That arguments of those names have the same values; others do not matter.
+pub(super) fn check_arguments(
+    caller: &Caller<'_>,
+    resource: Resource<'_>,
+    names: impl IntoIterator<Item = &'static str>,
+    current: Table<'_>,
+    received: Table<'_>,
+) -> Result<(), Fault> {
+    for name in names {
+        check_argument(
+            caller,
+            resource,
+            name,
+            current.find(name),
+            received.find(name),
+        )?;
+    }
+    Ok(())
+}
+
+pub(super) fn check_argument(
+    caller: &Caller<'_>,
+    resource: Resource<'_>,
+    name: &str,
+    current: Option<Value<'_>>,
+    received: Option<Value<'_>>,
+) -> Result<(), Fault> {
+    let texts = match (current, received) {
+        (None, None) => return Ok(()),
+        (Some(current), Some(received)) if is_same(current, received) => return Ok(()),
+        (Some(current), Some(received)) => (value_text(received), value_text(current)),
+        (current, received) => (typed_text(received), typed_text(current)),
+    };
+    Err(inequivalent(caller, resource, name, &texts.0, &texts.1))
+}
+
+/// Integers are the same whatever their widths.
+fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
+    match (one.as_i64(), other.as_i64()) {
+        (Some(one), Some(other)) => one == other,
+        _ => one == other,
+    }
+}
+
+fn value_text(value: Value<'_>) -> String {
+    match value {
+        Value::Void => "none".to_owned(),
+        value => format!("'{}'", term::text(value)),
+    }
+}
+
+fn typed_text(value: Option<Value<'_>>) -> String {
+    match value {
+        None => "none".to_owned(),
+        Some(value) => format!(
+            "the value '{}' of type '{}'",
+            term::text(value),
+            term::kind(value)
+        ),
+    }
+}
+
+fn inequivalent(
+    caller: &Caller<'_>,
+    resource: Resource<'_>,
+    name: &str,
+    received: &str,
+    current: &str,
+) -> Fault {
+    caller.precondition_failed(format!(
+        "inequivalent arg '{name}' for {resource}: received {received} but current is {current}"
+    ))
+}

@@ -1,0 +1,176 @@
+//! Exchanges and bindings: where a message goes.
+//!
+//! ```text
+//! declare_exchange, bind_queue, …  (methods, with the permissions they ask for) ─▶ Journal
+//! add_queue, remove_queue          (the vhost says which queues there are)      ─▶ Journal
+//! exchange_to_publish ─▶ route     (an exchange, a key, headers)                ─▶ queues
+//! restore                          (what a store has kept, in order, before anything else)
+//! ```
+//!
+//! A queue is a name and a key here; what is in it, the vhost knows. The texts of faults, and the
+//! order in which things are checked, are RabbitMQ 3.10's, found by asking it.
+
+mod arguments;
+mod bind;
+mod bindings;
+mod caller;
+mod declare;
+mod destinations;
+mod equivalence;
+mod exchange;
+mod headers;
+mod octets;
+mod queues;
+mod resource;
+mod restore;
+mod route;
+mod term;
+#[cfg(test)]
+mod tests;
+mod topic;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ahash::RandomState;
+
+pub(crate) use arguments::{
+    Overflow, QueueArguments, QueueFlags, QueueKind, check_queue_equivalent, check_server_named,
+};
+pub(crate) use caller::Caller;
+pub(crate) use resource::{Resource, strip_line_ends};
+pub(crate) use term::kind;
+
+use bindings::Bindings;
+use exchange::{Exchange, ExchangeKind};
+use octets::DefinitionOctets;
+use queues::Queues;
+
+use crate::slab::{Key, Slab};
+use crate::status::{BindingStatus, ExchangeStatus};
+use crate::{Journal, Record};
+
+#[derive(Debug)]
+pub(crate) enum OfExchange {}
+
+/// Finds nothing once its exchange is deleted.
+pub(crate) type ExchangeKey = Key<OfExchange>;
+
+/// A vhost's exchanges and bindings, and the names of its queues.
+#[derive(Debug)]
+pub(crate) struct Topology {
+    vhost: Arc<str>,
+    exchanges_max: usize,
+    bindings_max: usize,
+    octets: DefinitionOctets,
+    hasher: RandomState,
+    exchanges: Slab<OfExchange, Exchange>,
+    exchange_keys: HashMap<Arc<str>, ExchangeKey, RandomState>,
+    default_exchange: ExchangeKey,
+    queues: Queues,
+    bindings: Bindings,
+    /// Messages routed: what they have come by is marked with this.
+    visit: u64,
+    /// Exchanges that a message has still to go through; empty between messages.
+    ahead: Vec<ExchangeKey>,
+}
+
+/// Exchanges that every vhost has: name, kind, internal.
+const PREDECLARED: [(&str, ExchangeKind, bool); 7] = [
+    ("", ExchangeKind::Direct, false),
+    ("amq.direct", ExchangeKind::Direct, false),
+    ("amq.fanout", ExchangeKind::Fanout, false),
+    ("amq.headers", ExchangeKind::Headers, false),
+    ("amq.match", ExchangeKind::Headers, false),
+    ("amq.rabbitmq.trace", ExchangeKind::Topic, true),
+    ("amq.topic", ExchangeKind::Topic, false),
+];
+
+impl Topology {
+    /// `exchanges_max` counts those that every vhost has, too.
+    pub(crate) fn new(
+        vhost: Arc<str>,
+        exchanges_max: usize,
+        bindings_max: usize,
+        seed: u64,
+    ) -> Self {
+        // The words are π's: nothing up the sleeve, and different from each other.
+        let hasher = RandomState::with_seeds(
+            seed,
+            seed.rotate_left(32) ^ 0x243f_6a88_85a3_08d3,
+            0x1319_8a2e_0370_7344,
+            0xa409_3822_299f_31d0,
+        );
+        let mut exchanges = Slab::new();
+        let mut exchange_keys = HashMap::with_hasher(hasher.clone());
+        let keys = PREDECLARED.map(|(name, kind, internal)| {
+            let name: Arc<str> = name.into();
+            let mut exchange = Exchange::new(name.clone(), kind, &hasher);
+            exchange.internal = internal;
+            let key = exchanges.insert(exchange);
+            exchange_keys.insert(name, key);
+            key
+        });
+        Self {
+            vhost,
+            exchanges_max,
+            bindings_max,
+            octets: DefinitionOctets::default(),
+            exchanges,
+            exchange_keys,
+            default_exchange: keys[0],
+            queues: Queues::new(&hasher),
+            bindings: Bindings::new(&hasher),
+            hasher,
+            visit: 0,
+            ahead: Vec::new(),
+        }
+    }
+
+    /// The exchange of that name, whoever asks.
+    pub(crate) fn exchange(&self, name: &str) -> Option<ExchangeKey> {
+        match name {
+            "" => Some(self.default_exchange),
+            name => self.exchange_keys.get(name).copied(),
+        }
+    }
+
+    pub(crate) fn exchange_count(&self) -> usize {
+        self.exchanges.len()
+    }
+
+    /// Those that the default exchange has by nature are not counted.
+    pub(crate) fn binding_count(&self) -> usize {
+        self.bindings.len()
+    }
+
+    pub(crate) fn exchanges(&self) -> impl Iterator<Item = ExchangeStatus> {
+        self.exchanges.iter().map(|(_, exchange)| exchange.status())
+    }
+
+    /// The default exchange's first: one to each queue, by its name.
+    pub(crate) fn bindings(&self) -> impl Iterator<Item = BindingStatus> {
+        let default = self.queues.names().map(|name| BindingStatus {
+            source: "".into(),
+            destination: crate::Destination::Queue(name.clone()),
+            routing_key: name.clone(),
+            arguments: crosstie_amqp::TableBuf::new(),
+        });
+        let others = self.bindings.iter().filter_map(|binding| {
+            let source = self.exchanges.find(binding.source)?;
+            Some(BindingStatus {
+                source: source.name.clone(),
+                destination: self.destination(binding.target)?,
+                routing_key: binding.routing_key.clone(),
+                arguments: binding.arguments.clone(),
+            })
+        });
+        default.chain(others)
+    }
+}
+
+/// A record more.
+fn record(journal: &mut Journal, record: Record) {
+    journal.records.push(record);
+    journal.position.0 += 1;
+}

@@ -1,0 +1,112 @@
+//! The names of queues, and the bindings that lead to each.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ahash::RandomState;
+
+use super::Topology;
+use super::exchange::BindingKeys;
+use crate::{Journal, QueueKey};
+
+/// Queues by name, and by the place in their key.
+#[derive(Debug)]
+pub(super) struct Queues {
+    keys: HashMap<Arc<str>, QueueKey, RandomState>,
+    places: Vec<Option<QueueEntry>>,
+}
+
+#[derive(Debug)]
+pub(super) struct QueueEntry {
+    key: QueueKey,
+    pub(super) name: Arc<str>,
+    pub(super) is_durable: bool,
+    /// Of its definition.
+    bytes: usize,
+    pub(super) incoming: BindingKeys,
+    /// The last message that came by.
+    visit: u64,
+}
+
+impl Topology {
+    pub(crate) fn queue(&self, name: &str) -> Option<QueueKey> {
+        self.queues.keys.get(name).copied()
+    }
+
+    pub(crate) fn queue_count(&self) -> usize {
+        self.queues.keys.len()
+    }
+
+    /// There is a queue more, with so many octets of arguments. Its name is one that no other has.
+    pub(crate) fn add_queue(
+        &mut self,
+        name: Arc<str>,
+        key: QueueKey,
+        is_durable: bool,
+        argument_bytes: usize,
+    ) {
+        let bytes = name.len() + argument_bytes;
+        self.octets.held += bytes;
+        let place = place(key);
+        let places = &mut self.queues.places;
+        if places.len() <= place {
+            places.resize_with(place + 1, || None);
+        }
+        places[place] = Some(QueueEntry {
+            key,
+            name: name.clone(),
+            is_durable,
+            bytes,
+            incoming: BindingKeys::default(),
+            visit: 0,
+        });
+        self.queues.keys.insert(name, key);
+    }
+
+    /// A queue is gone: so are its bindings, and the auto-delete exchanges that had no others.
+    pub(crate) fn remove_queue(&mut self, key: QueueKey, journal: &mut Journal) {
+        let Some(entry) = self.queues.find_mut(key) else {
+            return;
+        };
+        let incoming = std::mem::take(&mut entry.incoming);
+        self.remove_bindings(incoming, journal);
+        if let Some(entry) = self.queues.places[place(key)].take() {
+            self.queues.keys.remove(&entry.name);
+            self.octets.held -= entry.bytes;
+        }
+    }
+}
+
+impl Queues {
+    pub(super) fn new(hasher: &RandomState) -> Self {
+        Self {
+            keys: HashMap::with_hasher(hasher.clone()),
+            places: Vec::new(),
+        }
+    }
+
+    pub(super) fn find(&self, key: QueueKey) -> Option<&QueueEntry> {
+        let entry = self.places.get(place(key))?.as_ref();
+        entry.filter(|entry| entry.key == key)
+    }
+
+    pub(super) fn find_mut(&mut self, key: QueueKey) -> Option<&mut QueueEntry> {
+        let entry = self.places.get_mut(place(key))?.as_mut();
+        entry.filter(|entry| entry.key == key)
+    }
+
+    /// Whether a message comes to a queue for the first time.
+    pub(super) fn visit(&mut self, key: QueueKey, visit: u64) -> bool {
+        self.find_mut(key)
+            .is_some_and(|entry| std::mem::replace(&mut entry.visit, visit) != visit)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.places.iter().flatten().map(|entry| &entry.name)
+    }
+}
+
+/// The low half of a key's number: no two queues that are there share it.
+fn place(key: QueueKey) -> usize {
+    key.number() as u32 as usize
+}

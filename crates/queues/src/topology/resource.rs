@@ -1,0 +1,58 @@
+//! What faults call queues and exchanges.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// A queue or an exchange, displayed in RabbitMQ's words: `queue 'q' in vhost '/'`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Resource<'a> {
+    pub(crate) kind: ResourceKind,
+    pub(crate) name: &'a str,
+    pub(crate) vhost: &'a str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResourceKind {
+    Exchange,
+    Queue,
+}
+
+impl<'a> Resource<'a> {
+    pub(crate) fn exchange(name: &'a str, vhost: &'a str) -> Self {
+        let kind = ResourceKind::Exchange;
+        Self { kind, name, vhost }
+    }
+
+    pub(crate) fn queue(name: &'a str, vhost: &'a str) -> Self {
+        let kind = ResourceKind::Queue;
+        Self { kind, name, vhost }
+    }
+
+    pub(super) fn is_default_exchange(&self) -> bool {
+        self.kind == ResourceKind::Exchange && self.name.is_empty()
+    }
+}
+
+impl ResourceKind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Exchange => "exchange",
+            Self::Queue => "queue",
+        }
+    }
+}
+
+impl fmt::Display for Resource<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.kind.name();
+        write!(f, "{kind} '{}' in vhost '{}'", self.name, self.vhost)
+    }
+}
+
+/// RabbitMQ takes line ends out of names that are declared, deleted or bound.
+pub(crate) fn strip_line_ends(name: &str) -> Cow<'_, str> {
+    match name.contains(['\r', '\n']) {
+        true => name.replace(['\r', '\n'], "").into(),
+        false => name.into(),
+    }
+}

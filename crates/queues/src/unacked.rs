@@ -1,0 +1,102 @@
+//! What a channel has been sent and has not acknowledged.
+
+use std::collections::VecDeque;
+
+use crate::keys::ConsumerKey;
+use crate::queue::Entry;
+use crate::shrink::shrink;
+use crate::{QueueKey, Time};
+
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    pub(crate) queue: QueueKey,
+    /// None: it was asked for by `basic.get`.
+    pub(crate) consumer: Option<ConsumerKey>,
+    /// It counts against its channel's limit.
+    pub(crate) is_prefetched: bool,
+    pub(crate) delivered_at: Time,
+    pub(crate) entry: Entry,
+}
+
+/// Deliveries by tag. Acknowledgements come from the front, mostly; one from within leaves a gap,
+/// and gaps go when they are the half.
+#[derive(Debug, Default)]
+pub(crate) struct Unacked {
+    /// In the order of their tags.
+    deliveries: VecDeque<(u64, Option<Delivery>)>,
+    count: usize,
+}
+
+impl Unacked {
+    pub(crate) fn push(&mut self, tag: u64, delivery: Delivery) {
+        self.deliveries.push_back((tag, Some(delivery)));
+        self.count += 1;
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) fn oldest(&self) -> Option<&Delivery> {
+        // The front is no gap.
+        self.deliveries.front()?.1.as_ref()
+    }
+
+    pub(crate) fn contains(&self, tag: u64) -> bool {
+        self.find(tag)
+            .is_some_and(|at| self.deliveries[at].1.is_some())
+    }
+
+    pub(crate) fn take(&mut self, tag: u64) -> Option<Delivery> {
+        let at = self.find(tag)?;
+        let delivery = self.deliveries.get_mut(at)?.1.take()?;
+        self.count -= 1;
+        self.drop_gaps();
+        Some(delivery)
+    }
+
+    /// Takes the first, if its tag is not above that.
+    pub(crate) fn take_up_to(&mut self, tag: u64) -> Option<Delivery> {
+        if self.deliveries.front()?.0 > tag {
+            return None;
+        }
+        let (_, delivery) = self.deliveries.pop_front()?;
+        self.count -= 1;
+        self.drop_gaps();
+        delivery
+    }
+
+    /// From now on all that is there counts against the channel's limit. Returns how many did not
+    /// before.
+    pub(crate) fn count_all(&mut self) -> usize {
+        let deliveries = self.deliveries.iter_mut().filter_map(|(_, d)| d.as_mut());
+        deliveries
+            .map(|delivery| usize::from(!std::mem::replace(&mut delivery.is_prefetched, true)))
+            .sum()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Delivery> {
+        self.deliveries.iter().filter_map(|(_, d)| d.as_ref())
+    }
+
+    fn find(&self, tag: u64) -> Option<usize> {
+        match self.deliveries.front() {
+            Some((first, _)) if *first == tag => Some(0),
+            _ => self.deliveries.binary_search_by_key(&tag, |d| d.0).ok(),
+        }
+    }
+
+    fn drop_gaps(&mut self) {
+        while let Some((_, None)) = self.deliveries.front() {
+            self.deliveries.pop_front();
+        }
+        if self.deliveries.len() > 2 * self.count + GAPS_MIN {
+            self.deliveries.retain(|(_, delivery)| delivery.is_some());
+        }
+        shrink(&mut self.deliveries);
+    }
+}
+
+/// Fewer gaps are not worth a walk.
+const GAPS_MIN: usize = 32;

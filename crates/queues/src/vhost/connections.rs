@@ -1,0 +1,156 @@
+//! Connections and channels come and go.
+
+use std::sync::Arc;
+
+use crosstie_amqp::ReplyCode;
+use crosstie_amqp::method::ChannelOpen;
+use crosstie_auth::Permissions;
+
+use super::Vhost;
+use crate::channel::{Channel, Connection, Turn};
+use crate::unacked::Unacked;
+use crate::{ChannelKey, Client, ConnectionKey, Fault, Outbox, Time};
+
+impl<H> Vhost<H> {
+    pub fn open_connection(&mut self, handle: H, client: Client) -> ConnectionKey {
+        self.connections.insert(Connection {
+            handle,
+            client,
+            is_full: false,
+            channels: Vec::new(),
+            queues: Vec::new(),
+        })
+    }
+
+    /// Its user may do other things from now on.
+    pub fn set_permissions(&mut self, connection: ConnectionKey, permissions: Arc<Permissions>) {
+        if let Some(connection) = self.connections.find_mut(connection) {
+            connection.client.permissions = permissions;
+        }
+    }
+
+    /// Its exclusive queues go; what it has not acknowledged is ready again.
+    pub fn close_connection(
+        &mut self,
+        now: Time,
+        connection: ConnectionKey,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let Some(closing) = self.connections.find_mut(connection) else {
+            return;
+        };
+        // Nothing is sent to it any more: not what is requeued, nor that a queue of its own goes.
+        closing.is_full = true;
+        closing.client.consumer_cancel_notify = false;
+        let channels = std::mem::take(&mut closing.channels);
+        let queues = std::mem::take(&mut closing.queues);
+        for channel in channels {
+            self.close_channel(now, channel, out);
+        }
+        for queue in queues {
+            self.remove_queue(queue, out);
+        }
+        self.connections.remove(connection);
+        self.bury(now, out);
+    }
+
+    /// Number 0 is the connection itself, and is no channel's.
+    pub fn open_channel(
+        &mut self,
+        connection: ConnectionKey,
+        number: u16,
+    ) -> Result<ChannelKey, Fault> {
+        let fault = |code, text: &str| Err(Fault::of::<ChannelOpen<'_>>(code, text));
+        let Some(opening) = self.connections.find_mut(connection) else {
+            return fault(ReplyCode::ChannelError, "the connection is closed");
+        };
+        if opening.channels.len() >= self.config.limits.channels_max {
+            let text = format!(
+                "number of channels opened ({}) has reached the negotiated channel_max ({})",
+                opening.channels.len(),
+                self.config.limits.channels_max
+            );
+            return fault(ReplyCode::NotAllowed, &text);
+        }
+        let key = self.channels.insert(Channel {
+            connection,
+            number,
+            last_tag: 0,
+            unacked: Unacked::default(),
+            prefetched: 0,
+            prefetch_count: 0,
+            prefetch_count_global: 0,
+            consumers: Default::default(),
+            last_queue: None,
+            confirms: None,
+            reply_consumer: None,
+            has_timer: false,
+        });
+        opening.channels.push(key);
+        Ok(key)
+    }
+
+    /// Its consumers go; what it has not acknowledged is ready again, at its place. Confirms that
+    /// it waits for are told to nobody. Of a channel that the vhost has closed by itself
+    /// ([`Outbox::close_channel`]) nothing is left to be closed.
+    pub fn close_channel(&mut self, now: Time, channel: ChannelKey, out: &mut dyn Outbox<H>) {
+        self.flush_channel(channel, out);
+        let Some(closing) = self.channels.find_mut(channel) else {
+            return;
+        };
+        let consumers = std::mem::take(&mut closing.consumers);
+        let mut queues = Vec::new();
+        for consumer in consumers.into_values() {
+            queues.extend(self.remove_consumer(now, consumer));
+        }
+        self.requeue_everything(now, channel, out);
+        queues.dedup();
+        for queue in queues {
+            self.remove_if_unused(queue, out);
+            self.deliver(now, queue, out);
+        }
+        if let Some(closed) = self.channels.remove(channel)
+            && let Some(connection) = self.connections.find_mut(closed.connection)
+        {
+            connection.channels.retain(|key| *key != channel);
+        }
+        self.bury(now, out);
+    }
+
+    /// The connection takes messages again, after it had refused one as [`crate::Refused::Full`].
+    pub fn resume(&mut self, now: Time, connection: ConnectionKey, out: &mut dyn Outbox<H>) {
+        let Some(resuming) = self.connections.find_mut(connection) else {
+            return;
+        };
+        resuming.is_full = false;
+        for channel in resuming.channels.clone() {
+            self.unblock_all(now, channel, out);
+        }
+        self.bury(now, out);
+    }
+
+    /// Every consumer of the channel that was blocked may try again.
+    pub(super) fn unblock_all(&mut self, now: Time, channel: ChannelKey, out: &mut dyn Outbox<H>) {
+        let Some(unblocking) = self.channels.find(channel) else {
+            return;
+        };
+        let mut queues = Vec::new();
+        for key in unblocking.consumers.values() {
+            let Some(consumer) = self.consumers.find_mut(*key) else {
+                continue;
+            };
+            if consumer.turn != Turn::Blocked {
+                continue;
+            }
+            if let Some(queue) = self.queues.find_mut(consumer.queue) {
+                consumer.turn = Turn::InLine;
+                queue.ready.push_back(*key);
+                queues.push(consumer.queue);
+            }
+        }
+        queues.dedup();
+        for queue in queues {
+            self.deliver(now, queue, out);
+        }
+    }
+}

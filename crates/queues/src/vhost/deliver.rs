@@ -1,0 +1,246 @@
+//! From a queue to whoever's turn it is.
+
+use crosstie_amqp::method::BasicDeliver;
+use crosstie_amqp::{Properties, TableBuf, Value};
+
+use super::Vhost;
+use crate::channel::Turn;
+use crate::keys::ConsumerKey;
+use crate::queue::Entry;
+use crate::timers::Timer;
+use crate::unacked::Delivery;
+use crate::{Outbox, QueueKey, Record, Refused, Time};
+
+/// What is written to a consumer, borrowed from wherever it is.
+pub(super) struct Sending<'a> {
+    pub(super) exchange: &'a str,
+    pub(super) routing_key: &'a str,
+    pub(super) properties: Properties<'a>,
+    pub(super) body: &'a [u8],
+    pub(super) is_redelivered: bool,
+}
+
+impl<'a> Sending<'a> {
+    pub(super) fn of(entry: &'a Entry) -> Self {
+        Self {
+            exchange: entry.content.exchange(),
+            routing_key: entry.content.routing_key(),
+            properties: entry.content.properties(),
+            body: entry.content.body(),
+            is_redelivered: entry.is_redelivered,
+        }
+    }
+}
+
+impl<H> Vhost<H> {
+    /// Sends what is ready to whoever is, drops what has expired, and sets the timer for what will.
+    pub(super) fn deliver(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) {
+        self.drop_expired(now, key);
+        while let Some(queue) = self.queues.find_mut(key) {
+            if queue.messages.is_empty() {
+                break;
+            }
+            let Some(consumer) = self.next_consumer(key) else {
+                break;
+            };
+            let Some(queue) = self.queues.find_mut(key) else {
+                break;
+            };
+            let is_quorum = queue.is_quorum();
+            let Some(entry) = queue.pop() else {
+                break;
+            };
+            let mut counted = Vec::new();
+            let mut sending = Sending::of(&entry);
+            if is_quorum && entry.deliveries > 0 {
+                sending.properties =
+                    with_delivery_count(sending.properties, entry.deliveries, &mut counted);
+            }
+            match self.send(consumer, &sending, out) {
+                Ok(Some(tag)) => self.hold(now, key, Some(consumer), tag, entry),
+                Ok(None) => self.forget(key, entry),
+                Err(_) => {
+                    if let Some(queue) = self.queues.find_mut(key) {
+                        queue.put_back(vec![entry]);
+                    }
+                }
+            }
+            self.drop_expired(now, key);
+        }
+        self.set_head_timer(key);
+    }
+
+    /// Whose turn it is; out of the line until [`Self::send`] puts it back.
+    pub(super) fn next_consumer(&mut self, key: QueueKey) -> Option<ConsumerKey> {
+        let queue = self.queues.find_mut(key)?;
+        while let Some(key) = queue.ready.pop_front() {
+            let Some(consumer) = self.consumers.find_mut(key) else {
+                continue;
+            };
+            let Some(channel) = self.channels.find(consumer.channel) else {
+                continue;
+            };
+            let Some(connection) = self.connections.find(channel.connection) else {
+                continue;
+            };
+            if !connection.blocks(channel, consumer) {
+                return Some(key);
+            }
+            consumer.turn = Turn::Blocked;
+        }
+        None
+    }
+
+    /// Sends to a consumer that has left the line for it, and puts it at the line's end. Returns
+    /// the delivery tag of a message that has to be acknowledged. Who refuses is blocked.
+    pub(super) fn send(
+        &mut self,
+        key: ConsumerKey,
+        sending: &Sending<'_>,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<Option<u64>, Refused> {
+        let consumer = self.consumers.find_mut(key).ok_or(Refused::Gone)?;
+        let channel = self.channels.find_mut(consumer.channel);
+        let channel = channel.ok_or(Refused::Gone)?;
+        let connection = self.connections.find_mut(channel.connection);
+        let connection = connection.ok_or(Refused::Gone)?;
+        let method = BasicDeliver {
+            consumer_tag: &consumer.tag,
+            delivery_tag: channel.last_tag + 1,
+            redelivered: sending.is_redelivered,
+            exchange: sending.exchange,
+            routing_key: sending.routing_key,
+        };
+        let sent = out.send_content(
+            &connection.handle,
+            channel.number,
+            &method.into(),
+            sending.properties,
+            sending.body,
+        );
+        if let Err(refused) = sent {
+            connection.is_full = true;
+            consumer.turn = Turn::Blocked;
+            return Err(refused);
+        }
+        self.counts.delivered += 1;
+        let tag = channel.next_tag();
+        let needs_ack = !consumer.no_ack;
+        if needs_ack {
+            consumer.unacked += 1;
+            channel.prefetched += 1;
+        }
+        if let Some(queue) = self.queues.find_mut(consumer.queue) {
+            queue.ready.push_back(key);
+        }
+        Ok(needs_ack.then_some(tag))
+    }
+
+    /// A message waits for its acknowledgement.
+    pub(super) fn hold(
+        &mut self,
+        now: Time,
+        queue: QueueKey,
+        consumer: Option<ConsumerKey>,
+        tag: u64,
+        entry: Entry,
+    ) {
+        let channel_key = match consumer {
+            Some(consumer) => self.consumers.find(consumer).map(|c| c.channel),
+            None => None,
+        };
+        if let Some(channel) = channel_key {
+            self.hold_in(now, queue, (channel, consumer), tag, entry);
+        }
+    }
+
+    /// The same in a given channel, for a `basic.get`.
+    pub(super) fn hold_in(
+        &mut self,
+        now: Time,
+        queue: QueueKey,
+        (key, consumer): (crate::ChannelKey, Option<ConsumerKey>),
+        tag: u64,
+        entry: Entry,
+    ) {
+        let Some(channel) = self.channels.find_mut(key) else {
+            return;
+        };
+        if let Some(queue) = self.queues.find_mut(queue) {
+            queue.unacknowledged += 1;
+        }
+        channel.unacked.push(
+            tag,
+            Delivery {
+                queue,
+                consumer,
+                is_prefetched: consumer.is_some(),
+                delivered_at: now,
+                entry,
+            },
+        );
+        if let Some(timeout_ms) = self.config.consumer_timeout_ms
+            && !channel.has_timer
+        {
+            channel.has_timer = true;
+            let due = Time(now.0.saturating_add(timeout_ms));
+            self.set_timer(due, Timer::Unacked(key));
+        }
+    }
+
+    /// A message is done with: for this queue it does not exist any more.
+    pub(super) fn forget(&mut self, queue: QueueKey, entry: Entry) {
+        if entry.is_stored
+            && let Some(id) = self.queues.find(queue).and_then(|queue| queue.id)
+        {
+            self.record(Record::Dequeued {
+                queue: id,
+                place: entry.place,
+            });
+        }
+        self.release(&entry);
+    }
+
+    /// An entry more in memory.
+    pub(super) fn account(&mut self, entry: &Entry) {
+        self.memory_bytes += Entry::MEMORY_BYTES;
+        if entry.content.hold() {
+            self.memory_bytes += entry.content.memory_bytes();
+        }
+    }
+
+    /// An entry less.
+    pub(super) fn release(&mut self, entry: &Entry) {
+        self.memory_bytes = self.memory_bytes.saturating_sub(Entry::MEMORY_BYTES);
+        if entry.content.release() {
+            let bytes = entry.content.memory_bytes();
+            self.memory_bytes = self.memory_bytes.saturating_sub(bytes);
+        }
+    }
+
+    pub(super) fn record(&mut self, record: Record) {
+        self.journal.position.0 += 1;
+        self.journal.records.push(record);
+    }
+}
+
+/// What a quorum queue says of itself: how often it tried in vain. Consumers are not told of a
+/// first try, `basic.get` is.
+pub(super) fn with_delivery_count<'a>(
+    properties: Properties<'a>,
+    deliveries: u32,
+    octets: &'a mut Vec<u8>,
+) -> Properties<'a> {
+    const HEADER: &str = "x-delivery-count";
+    let mut named = properties.parse();
+    let mut headers = TableBuf::new();
+    for (name, value) in named.headers.iter().flat_map(|headers| headers.iter()) {
+        if name != HEADER {
+            headers = headers.with(name, value);
+        }
+    }
+    headers = headers.with(HEADER, Value::I64(deliveries.into()));
+    named.headers = Some(headers.as_table());
+    named.write(octets);
+    Properties::from_checked_octets(octets)
+}

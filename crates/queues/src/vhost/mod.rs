@@ -1,0 +1,127 @@
+//! The vhost: everything in one place, and the way to drive it.
+
+mod acknowledge;
+mod confirms;
+mod connections;
+mod consume;
+mod dead_letters;
+mod deliver;
+mod enqueue;
+#[cfg(test)]
+mod invariants;
+mod methods;
+mod operators;
+mod publish;
+mod queues;
+mod replies;
+mod restore;
+mod timeouts;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::channel::{Channel, Connection, Consumer};
+use crate::keys::{OfChannel, OfConnection, OfConsumer, OfQueue};
+use crate::queue::Queue;
+use crate::random::Random;
+use crate::slab::Slab;
+use crate::timers::Timers;
+use crate::topology::Topology;
+use crate::{Counts, Journal, QueueId, QueueKey, VhostConfig};
+
+pub use operators::OperatorError;
+
+use confirms::Waiting;
+use dead_letters::DeadLetter;
+
+/// One vhost. `H` is how its owner names a connection to the [`crate::Outbox`].
+///
+/// Inputs, each under the owner's lock: [`Self::open_connection`], [`Self::open_channel`], then
+/// [`Self::handle`] for every method of a channel and [`Self::publish`] for every message. After
+/// what one read brought, [`Self::flush_confirms`]. After a fault the owner closes what
+/// `fault.code.is_hard()` says, and calls [`Self::close_channel`] or [`Self::close_connection`].
+/// A key of something that has gone does nothing.
+///
+/// After each input the owner takes what [`Self::journal`] holds and hands it to a store, which
+/// answers by [`Self::handle_committed`] in the order of positions; who has no store calls it at
+/// once. [`Self::handle_timeout`] is due at [`Self::next_timeout`], which any input may change.
+#[derive(Debug)]
+pub struct Vhost<H> {
+    config: VhostConfig,
+    random: Random,
+    topology: Topology,
+    connections: Slab<OfConnection, Connection<H>>,
+    channels: Slab<OfChannel, Channel>,
+    consumers: Slab<OfConsumer, Consumer>,
+    queues: Slab<OfQueue, Queue>,
+    timers: Timers,
+    journal: Journal,
+    next_queue_id: QueueId,
+    /// Confirms that a store keeps waiting, in the order of its positions.
+    waiting: VecDeque<Waiting>,
+    /// Channels with confirms to be told.
+    to_flush: Vec<crate::ChannelKey>,
+    /// Messages that died and have not gone where they are to go yet. Empty between inputs.
+    dead: VecDeque<DeadLetter>,
+    /// Queues by what a store calls them; only until it has given back what it kept.
+    restoring: BTreeMap<QueueId, QueueKey>,
+    /// Where a message goes: emptied, and used again.
+    targets: Vec<QueueKey>,
+    memory_bytes: usize,
+    /// The sums; how many there are is counted when asked for.
+    counts: Counts,
+}
+
+impl<H> Vhost<H> {
+    /// An empty one with the exchanges that every vhost has. What is random in it follows from
+    /// the seed, which must not be known to peers.
+    pub fn new(config: VhostConfig, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let topology = Topology::new(
+            config.name.clone(),
+            config.limits.exchanges_max,
+            config.limits.bindings_max,
+            random.next(),
+        );
+        Self {
+            config,
+            random,
+            topology,
+            connections: Slab::new(),
+            channels: Slab::new(),
+            consumers: Slab::new(),
+            queues: Slab::new(),
+            timers: Timers::default(),
+            journal: Journal::default(),
+            next_queue_id: QueueId(1),
+            waiting: VecDeque::new(),
+            to_flush: Vec::new(),
+            dead: VecDeque::new(),
+            restoring: BTreeMap::new(),
+            targets: Vec::new(),
+            memory_bytes: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// How many octets the names, keys and arguments of all queues, exchanges and bindings may come
+    /// to together; 64 MiB otherwise. Whoever asks for more has the channel closed with 406. What
+    /// is there stays.
+    pub fn set_definition_bytes_max(&mut self, bytes_max: usize) {
+        self.topology.set_definition_bytes_max(bytes_max);
+    }
+
+    /// What a store is to keep. The owner takes `records` after each input (`mem::take`) and hands
+    /// them on together with `position`.
+    pub fn journal(&mut self) -> &mut Journal {
+        &mut self.journal
+    }
+
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// Octets of messages, with what holds them.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+}

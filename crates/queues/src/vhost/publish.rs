@@ -1,0 +1,266 @@
+//! A message comes in.
+
+use crosstie_amqp::method::{BasicPublish, BasicReturn};
+use crosstie_amqp::{Arguments, DeliveryMode, Properties, ReplyCode, Table, TableBuf, Value};
+
+use super::Vhost;
+use super::enqueue::{Enqueued, Incoming};
+use super::replies::REPLY_QUEUE;
+use crate::channel::Connection;
+use crate::topology::{Caller, kind};
+use crate::{ChannelKey, Fault, Outbox, Position, Time};
+
+/// What of a message's properties is the broker's business.
+#[derive(Default)]
+struct Facets<'a> {
+    headers: Table<'a>,
+    is_persistent: bool,
+    ttl_ms: Option<u64>,
+    /// Somebody waits for an answer on its own channel.
+    wants_reply: bool,
+    /// There are keys that receivers must not see.
+    has_blind_copies: bool,
+}
+
+impl<H> Vhost<H> {
+    /// Handles `basic.publish` with its content. What confirms it must is sent by
+    /// [`Self::flush_confirms`] or later.
+    pub fn publish(
+        &mut self,
+        now: Time,
+        channel: ChannelKey,
+        publish: &BasicPublish<'_>,
+        properties: Properties<'_>,
+        body: &[u8],
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        let result = self.take_message(now, channel, publish, properties, body, out);
+        if !self.dead.is_empty() {
+            self.bury(now, out);
+        }
+        if result.is_err() {
+            // Nothing may follow the channel's end.
+            self.flush_channel(channel, out);
+        }
+        result
+    }
+
+    fn take_message(
+        &mut self,
+        now: Time,
+        key: ChannelKey,
+        publish: &BasicPublish<'_>,
+        properties: Properties<'_>,
+        body: &[u8],
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        let Some(channel) = self.channels.find_mut(key) else {
+            return Ok(());
+        };
+        let Some(connection) = self.connections.find(channel.connection) else {
+            return Ok(());
+        };
+        let caller = Caller {
+            user: &connection.client.user,
+            permissions: &connection.client.permissions,
+            method: (BasicPublish::CLASS_ID, BasicPublish::METHOD_ID),
+        };
+        if publish.immediate {
+            return Err(caller.fault(ReplyCode::NotImplemented, "immediate=true"));
+        }
+        let message_bytes_max = self.config.limits.message_bytes_max;
+        if body.len() > message_bytes_max {
+            return Err(caller.precondition_failed(format!(
+                "message size {} is larger than configured max size {message_bytes_max}",
+                body.len()
+            )));
+        }
+        let exchange = self
+            .topology
+            .exchange_to_publish(&caller, publish.exchange)?;
+        let facets = Facets::of(&caller, connection, properties)?;
+        let mut rewritten = Vec::new();
+        let mut properties = properties;
+        if facets.wants_reply {
+            let Some(reply) = &channel.reply_consumer else {
+                return Err(caller.precondition_failed("fast reply consumer does not exist"));
+            };
+            let mut named = properties.parse();
+            named.reply_to = Some(&reply.address);
+            let headers = without_blind_copies(facets.headers);
+            if facets.has_blind_copies {
+                named.headers = Some(headers.as_table());
+            }
+            named.write(&mut rewritten);
+        } else if facets.has_blind_copies {
+            let mut named = properties.parse();
+            let headers = without_blind_copies(facets.headers);
+            named.headers = Some(headers.as_table());
+            named.write(&mut rewritten);
+        }
+        if !rewritten.is_empty() {
+            properties = Properties::from_checked_octets(&rewritten);
+        }
+        let tag = channel.confirms.as_mut().map(|confirms| {
+            confirms.last += 1;
+            confirms.last
+        });
+        self.counts.published += 1;
+
+        let mut targets = std::mem::take(&mut self.targets);
+        targets.clear();
+        self.topology
+            .route(exchange, publish.routing_key, facets.headers, &mut targets);
+        let mut incoming = Incoming {
+            exchange: publish.exchange,
+            routing_key: publish.routing_key,
+            properties,
+            body,
+            is_persistent: facets.is_persistent,
+            ttl_ms: facets.ttl_ms,
+            content: None,
+        };
+        let mut is_rejected = false;
+        let mut position: Option<Position> = None;
+        for target in &targets {
+            match self.enqueue(now, *target, &mut incoming, out) {
+                Enqueued::Taken => {}
+                Enqueued::Stored(stored) => position = position.max(Some(stored)),
+                Enqueued::Rejected => is_rejected = true,
+            }
+        }
+        if targets.is_empty() && !self.reply(publish, properties, body, out) {
+            self.counts.unroutable += 1;
+            if publish.mandatory {
+                self.return_message(key, publish, properties, body, out);
+            }
+        }
+        self.targets = targets;
+        match tag {
+            Some(tag) if is_rejected => self.refuse(key, tag, out),
+            Some(tag) => self.confirm(key, tag, position, out),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn return_message(
+        &mut self,
+        key: ChannelKey,
+        publish: &BasicPublish<'_>,
+        properties: Properties<'_>,
+        body: &[u8],
+        out: &mut dyn Outbox<H>,
+    ) {
+        let Some(channel) = self.channels.find(key) else {
+            return;
+        };
+        let Some(connection) = self.connections.find(channel.connection) else {
+            return;
+        };
+        let method = BasicReturn {
+            reply_code: ReplyCode::NoRoute.code(),
+            reply_text: ReplyCode::NoRoute.name(),
+            exchange: publish.exchange,
+            routing_key: publish.routing_key,
+        };
+        let (to, number) = (&connection.handle, channel.number);
+        // Who does not read what it is sent is not told that nobody else does.
+        if out
+            .send_content(to, number, &method.into(), properties, body)
+            .is_ok()
+        {
+            self.counts.returned += 1;
+        }
+    }
+}
+
+impl<'a> Facets<'a> {
+    fn of<H>(
+        caller: &Caller<'_>,
+        connection: &Connection<H>,
+        properties: Properties<'a>,
+    ) -> Result<Self, Fault> {
+        let named = properties.parse_for_broker();
+        if let Some(user) = named.user_id
+            && user != caller.user
+            && !connection.client.is_impersonator
+        {
+            return Err(caller.precondition_failed(format!(
+                "user_id property set to '{user}' but authenticated user was '{}'",
+                caller.user
+            )));
+        }
+        let ttl_ms = match named.expiration {
+            None => None,
+            Some(text) => Some(expiration_ms(text).map_err(|reason| {
+                caller.precondition_failed(format!("invalid expiration '{text}': {reason}"))
+            })?),
+        };
+        let is_persistent = match named.delivery_mode {
+            None => false,
+            Some(mode) if mode == DeliveryMode::Transient as u8 => false,
+            Some(mode) if mode == DeliveryMode::Persistent as u8 => true,
+            Some(mode) => {
+                let text = format!("invalid message: {{delivery_mode_unknown,{mode}}}");
+                return Err(caller.precondition_failed(text));
+            }
+        };
+        let headers = named.headers.unwrap_or_default();
+        let mut has_blind_copies = false;
+        if !headers.is_empty() {
+            for name in ["CC", "BCC"] {
+                match headers.find(name) {
+                    None => {}
+                    Some(Value::Array(_)) => has_blind_copies |= name == "BCC",
+                    Some(value) => {
+                        return Err(caller.precondition_failed(format!(
+                            "invalid message: {{unacceptable_type_in_header,\"{name}\",{}}}",
+                            kind(value)
+                        )));
+                    }
+                }
+            }
+        }
+        Ok(Self {
+            headers,
+            is_persistent,
+            ttl_ms,
+            wants_reply: named.reply_to == Some(REPLY_QUEUE),
+            has_blind_copies,
+        })
+    }
+}
+
+fn without_blind_copies(headers: Table<'_>) -> TableBuf {
+    let mut kept = TableBuf::new();
+    for (name, value) in headers.iter().filter(|(name, _)| *name != "BCC") {
+        kept = kept.with(name, value);
+    }
+    kept
+}
+
+/// The longest time RabbitMQ's timers take: ten years.
+const EXPIRATION_MS_MAX: i128 = 10 * 365 * 24 * 60 * 60 * 1000;
+
+/// Digits, perhaps with a sign; the reason in RabbitMQ's words, which are Erlang's terms.
+fn expiration_ms(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let end = digits
+        .find(|character: char| !character.is_ascii_digit())
+        .unwrap_or(digits.len());
+    let (number, rest) = digits.split_at(end);
+    if number.is_empty() {
+        return Err("no_integer".to_owned());
+    }
+    if !rest.is_empty() {
+        return Err(format!("{{leftover_string,{rest:?}}}"));
+    }
+    // At most 255 digits come; beyond what is counted here all are too many.
+    let number: i128 = number.parse().unwrap_or(i128::MAX);
+    match text.starts_with('-') {
+        true if number != 0 => Err(format!("{{value_negative,-{number}}}")),
+        _ if number > EXPIRATION_MS_MAX => Err(format!("{{value_too_large,{number}}}")),
+        _ => Ok(number as u64),
+    }
+}

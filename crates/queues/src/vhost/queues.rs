@@ -1,0 +1,379 @@
+//! Queues come and go.
+
+use std::sync::Arc;
+
+use crosstie_amqp::method::{
+    BasicCancel, QueueBind, QueueBindOk, QueueDeclare, QueueDeclareOk, QueueDelete, QueueDeleteOk,
+    QueuePurge, QueuePurgeOk, QueueUnbind, QueueUnbindOk,
+};
+use crosstie_amqp::{ReplyCode, Table, TableBuf};
+use crosstie_auth::Access;
+
+use super::Vhost;
+use super::methods::Context;
+use crate::queue::Queue;
+use crate::topology::{
+    Caller, QueueArguments, QueueFlags, Resource, check_queue_equivalent, check_server_named,
+    strip_line_ends,
+};
+use crate::{ChannelKey, ConnectionKey, Fault, Outbox, QueueId, QueueKey, Record, Time};
+
+impl<H> Vhost<H> {
+    pub(super) fn handle_declare(
+        &mut self,
+        now: Time,
+        context: &Context,
+        method: &QueueDeclare<'_>,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        let caller = context.caller();
+        let name = strip_line_ends(method.queue);
+        if let Some(found) = self.find_reply_queue(context, &name) {
+            found?;
+            let ok = QueueDeclareOk {
+                queue: &name,
+                message_count: 0,
+                consumer_count: 1,
+            };
+            return self.answer(context.channel, method.no_wait, ok, out);
+        }
+        let key = if method.passive {
+            self.find_queue(context, &name)?
+        } else {
+            let owner = method.exclusive.then_some(context.connection);
+            self.declare(now, &caller, &name, method, owner)?
+        };
+        self.touch(now, key);
+        self.drop_expired(now, key);
+        let Some(queue) = self.queues.find(key) else {
+            return Ok(());
+        };
+        if let Some(channel) = self.channels.find_mut(context.channel) {
+            channel.last_queue = Some(queue.name.clone());
+        }
+        let ok = QueueDeclareOk {
+            queue: &queue.name,
+            message_count: queue.messages.len() as u32,
+            consumer_count: queue.consumers.len() as u32,
+        };
+        self.answer(context.channel, method.no_wait, ok, out)
+    }
+
+    /// The queue of that name and kind, made where there is none.
+    pub(super) fn declare(
+        &mut self,
+        now: Time,
+        caller: &Caller<'_>,
+        name: &str,
+        method: &QueueDeclare<'_>,
+        owner: Option<ConnectionKey>,
+    ) -> Result<QueueKey, Fault> {
+        let vhost = self.config.name.clone();
+        let name = match name {
+            "" => {
+                check_server_named(caller, method.arguments)?;
+                self.random.name("amq.gen-")
+            }
+            name => {
+                caller.check_not_reserved(Resource::queue(name, &vhost))?;
+                name.into()
+            }
+        };
+        let resource = Resource::queue(&name, &vhost);
+        caller.check(Access::Configure, resource)?;
+        let flags = QueueFlags {
+            durable: method.durable && !method.exclusive,
+            exclusive: method.exclusive,
+            auto_delete: method.auto_delete,
+        };
+        if let Some(key) = self.topology.queue(&name)
+            && let Some(queue) = self.queues.find(key)
+        {
+            if queue.owner != owner {
+                return Err(locked(caller, resource));
+            }
+            let current = (queue.flags, queue.arguments.as_table());
+            check_queue_equivalent(caller, resource, current, (flags, method.arguments))?;
+            return Ok(key);
+        }
+        let settings = QueueArguments::parse(caller, resource, flags, method.arguments)?;
+        if self.queues.len() >= self.config.limits.queues_max {
+            return Err(caller.precondition_failed(format!(
+                "cannot declare {resource}: queue limit in vhost '{vhost}' ({}) is reached",
+                self.config.limits.queues_max
+            )));
+        }
+        let bytes = name.len() + method.arguments.octets().len();
+        self.topology
+            .check_room(caller, bytes, || format!("declare {resource}"))?;
+        let id = flags.durable.then(|| {
+            let id = self.next_queue_id;
+            self.next_queue_id.0 += 1;
+            id
+        });
+        if let Some(id) = id {
+            self.record(Record::QueueDeclared {
+                id,
+                name: name.clone(),
+                auto_delete: flags.auto_delete,
+                arguments: method.arguments.into(),
+            });
+        }
+        let key = self.add_queue(now, name, id, (flags, settings), method.arguments, owner);
+        if let Some(owner) = owner
+            && let Some(connection) = self.connections.find_mut(owner)
+        {
+            connection.queues.push(key);
+        }
+        Ok(key)
+    }
+
+    pub(super) fn add_queue(
+        &mut self,
+        now: Time,
+        name: Arc<str>,
+        id: Option<QueueId>,
+        (flags, settings): (QueueFlags, QueueArguments),
+        arguments: Table<'_>,
+        owner: Option<ConnectionKey>,
+    ) -> QueueKey {
+        let key = self.queues.insert(Queue {
+            name: name.clone(),
+            id,
+            flags,
+            arguments: TableBuf::from(arguments),
+            settings,
+            owner,
+            messages: Default::default(),
+            body_bytes: 0,
+            next_place: 0,
+            unacknowledged: 0,
+            consumers: Vec::new(),
+            ready: Default::default(),
+            exclusive_consumer: None,
+            active_consumer: None,
+            had_consumer: false,
+            used_at: now,
+            has_unused_timer: false,
+            head_timer: None,
+        });
+        let argument_bytes = arguments.octets().len();
+        self.topology
+            .add_queue(name, key, id.is_some(), argument_bytes);
+        key
+    }
+
+    pub(super) fn handle_bind(
+        &mut self,
+        context: &Context,
+        method: &QueueBind<'_>,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        let queue = self.queue_name(context, method.queue)?;
+        // Both left out: the last queue, by its name.
+        let routing_key = match (method.queue, method.routing_key) {
+            ("", "") => &*queue,
+            (_, routing_key) => routing_key,
+        };
+        let filled = QueueBind {
+            queue: &queue,
+            routing_key,
+            ..*method
+        };
+        let queues = &self.queues;
+        let vhost = &self.config.name;
+        self.topology.bind_queue(
+            &context.caller(),
+            &filled,
+            |key| check_owner(context, queues.find(key), vhost),
+            &mut self.journal,
+        )?;
+        self.answer(context.channel, method.no_wait, QueueBindOk {}, out)
+    }
+
+    pub(super) fn handle_unbind(
+        &mut self,
+        context: &Context,
+        method: &QueueUnbind<'_>,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        let queue = self.queue_name(context, method.queue)?;
+        let routing_key = match (method.queue, method.routing_key) {
+            ("", "") => &*queue,
+            (_, routing_key) => routing_key,
+        };
+        let filled = QueueUnbind {
+            queue: &queue,
+            routing_key,
+            ..*method
+        };
+        let queues = &self.queues;
+        let vhost = &self.config.name;
+        self.topology.unbind_queue(
+            &context.caller(),
+            &filled,
+            |key| check_owner(context, queues.find(key), vhost),
+            &mut self.journal,
+        )?;
+        self.answer(context.channel, false, QueueUnbindOk {}, out)
+    }
+
+    pub(super) fn handle_purge(
+        &mut self,
+        now: Time,
+        context: &Context,
+        method: &QueuePurge<'_>,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        let name = self.queue_name(context, method.queue)?;
+        let resource = Resource::queue(&name, &self.config.name);
+        context.caller().check(Access::Read, resource)?;
+        let key = self.find_queue(context, &name)?;
+        let message_count = self.purge(now, key) as u32;
+        let ok = QueuePurgeOk { message_count };
+        self.answer(context.channel, method.no_wait, ok, out)
+    }
+
+    /// Ready messages go, and nowhere. Returns how many.
+    pub(super) fn purge(&mut self, now: Time, key: QueueKey) -> usize {
+        self.drop_expired(now, key);
+        let Some(queue) = self.queues.find_mut(key) else {
+            return 0;
+        };
+        queue.body_bytes = 0;
+        let entries = std::mem::take(&mut queue.messages);
+        let is_all = queue.unacknowledged == 0;
+        if let Some(id) = queue.id {
+            if !is_all {
+                for entry in entries.iter().filter(|entry| entry.is_stored) {
+                    let place = entry.place;
+                    self.record(Record::Dequeued { queue: id, place });
+                }
+            } else if !entries.is_empty() {
+                self.record(Record::Purged { queue: id });
+            }
+        }
+        for entry in &entries {
+            self.release(entry);
+        }
+        entries.len()
+    }
+
+    pub(super) fn handle_delete(
+        &mut self,
+        context: &Context,
+        method: &QueueDelete<'_>,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        let stripped = strip_line_ends(method.queue);
+        let name = self.queue_name(context, &stripped)?;
+        let caller = context.caller();
+        let vhost = self.config.name.clone();
+        let resource = Resource::queue(&name, &vhost);
+        caller.check(Access::Configure, resource)?;
+        // One that is not there is deleted already.
+        let key = match self.topology.queue(&name) {
+            Some(_) => Some(self.find_queue(context, &name)?),
+            None => None,
+        };
+        let mut message_count = 0;
+        if let Some(queue) = key.and_then(|key| self.queues.find(key)) {
+            if method.if_unused && !queue.consumers.is_empty() {
+                return Err(caller.precondition_failed(format!("{resource} in use")));
+            }
+            if method.if_empty && !queue.messages.is_empty() {
+                return Err(caller.precondition_failed(format!("{resource} not empty")));
+            }
+            message_count = queue.messages.len() as u32;
+        }
+        // The answer first: a consumer on the same channel is told of the end behind it.
+        let ok = QueueDeleteOk { message_count };
+        self.answer(context.channel, method.no_wait, ok, out)?;
+        if let Some(key) = key {
+            self.remove_queue(key, out);
+        }
+        Ok(())
+    }
+
+    /// A queue goes, with its messages, its bindings and its consumers, who are told if they like.
+    pub(super) fn remove_queue(&mut self, key: QueueKey, out: &mut dyn Outbox<H>) {
+        self.topology.remove_queue(key, &mut self.journal);
+        let Some(queue) = self.queues.remove(key) else {
+            return;
+        };
+        if let Some(id) = queue.id {
+            self.record(Record::QueueDeleted { id });
+        }
+        for entry in &queue.messages {
+            self.release(entry);
+        }
+        for consumer in queue.consumers {
+            let Some(consumer) = self.consumers.remove(consumer) else {
+                continue;
+            };
+            let Some(channel) = self.channels.find_mut(consumer.channel) else {
+                continue;
+            };
+            channel.consumers.remove(&consumer.tag);
+            let Some(connection) = self.connections.find(channel.connection) else {
+                continue;
+            };
+            if connection.client.consumer_cancel_notify {
+                let cancel = BasicCancel {
+                    consumer_tag: &consumer.tag,
+                    no_wait: true,
+                };
+                out.send(&connection.handle, channel.number, &cancel.into());
+            }
+        }
+        if let Some(owner) = queue.owner
+            && let Some(connection) = self.connections.find_mut(owner)
+        {
+            connection.queues.retain(|owned| *owned != key);
+        }
+    }
+
+    /// What a queue's name in a method means: none is the last one that was declared.
+    pub(super) fn queue_name(&self, context: &Context, name: &str) -> Result<Arc<str>, Fault> {
+        if !name.is_empty() {
+            return Ok(name.into());
+        }
+        let last = self.last_queue(context.channel);
+        last.ok_or_else(|| {
+            let text = "no previously declared queue";
+            context.caller().fault(ReplyCode::NotFound, text)
+        })
+    }
+
+    fn last_queue(&self, channel: ChannelKey) -> Option<Arc<str>> {
+        self.channels.find(channel)?.last_queue.clone()
+    }
+
+    /// The queue of that name, if it is not another connection's own.
+    pub(super) fn find_queue(&self, context: &Context, name: &str) -> Result<QueueKey, Fault> {
+        let resource = Resource::queue(name, &self.config.name);
+        let key = self.topology.queue(name);
+        let key = key.ok_or_else(|| context.caller().not_found(resource))?;
+        check_owner(context, self.queues.find(key), &self.config.name)?;
+        Ok(key)
+    }
+}
+
+fn check_owner(context: &Context, queue: Option<&Queue>, vhost: &str) -> Result<(), Fault> {
+    match queue {
+        Some(queue) if queue.owner.is_some_and(|owner| owner != context.connection) => Err(locked(
+            &context.caller(),
+            Resource::queue(&queue.name, vhost),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn locked(caller: &Caller<'_>, resource: Resource<'_>) -> Fault {
+    let text = format!(
+        "cannot obtain exclusive access to locked {resource}. It could be originally declared on \
+         another connection or the exclusive property value does not match that of the original \
+         declaration."
+    );
+    caller.fault(ReplyCode::ResourceLocked, text)
+}

@@ -1,0 +1,122 @@
+//! Direct reply-to: `amq.rabbitmq.reply-to` is a queue that is not there. Who consumes it gets an
+//! address in its requests' `reply-to`, and what is published to that goes straight to its channel.
+
+use std::sync::Arc;
+
+use crosstie_amqp::Properties;
+use crosstie_amqp::method::{BasicConsume, BasicConsumeOk, BasicDeliver, BasicPublish};
+
+use super::Vhost;
+use super::methods::Context;
+use crate::channel::ReplyConsumer;
+use crate::topology::Resource;
+use crate::{ChannelKey, Fault, Outbox};
+
+pub(super) const REPLY_QUEUE: &str = "amq.rabbitmq.reply-to";
+
+impl<H> Vhost<H> {
+    /// Returns whether it was about a reply consumer.
+    pub(super) fn handle_reply_consume(
+        &mut self,
+        context: &Context,
+        method: &BasicConsume<'_>,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<bool, Fault> {
+        if method.queue != REPLY_QUEUE {
+            return Ok(false);
+        }
+        let caller = context.caller();
+        let Some(channel) = self.channels.find_mut(context.channel) else {
+            return Ok(true);
+        };
+        if channel.reply_consumer.is_some() {
+            return Err(caller.precondition_failed("reply consumer already set"));
+        }
+        if !method.no_ack {
+            return Err(caller.precondition_failed("reply consumer cannot acknowledge"));
+        }
+        if channel.has_consumer(method.consumer_tag) {
+            let text = format!("attempt to reuse consumer tag '{}'", method.consumer_tag);
+            return Err(caller.fault(crosstie_amqp::ReplyCode::NotAllowed, text));
+        }
+        let tag: Arc<str> = match method.consumer_tag {
+            "" => self.random.name("amq.ctag-"),
+            tag => tag.into(),
+        };
+        // The channel, to find it; and what nobody guesses.
+        let number = context.channel.number();
+        let address = self.random.name(&format!("{REPLY_QUEUE}.{number:x}."));
+        channel.reply_consumer = Some(ReplyConsumer {
+            tag: tag.clone(),
+            address,
+        });
+        let ok = BasicConsumeOk { consumer_tag: &tag };
+        self.answer(context.channel, method.no_wait, ok, out)?;
+        Ok(true)
+    }
+
+    /// Whether that name is a reply address, and then whether somebody listens there.
+    pub(super) fn find_reply_queue(
+        &self,
+        context: &Context,
+        name: &str,
+    ) -> Option<Result<(), Fault>> {
+        let address = name.strip_prefix(REPLY_QUEUE)?;
+        if address.is_empty() || self.reply_channel(name).is_some() {
+            return Some(Ok(()));
+        }
+        let resource = Resource::queue(name, &self.config.name);
+        Some(Err(context.caller().not_found(resource)))
+    }
+
+    /// Sends a message that was published to a reply address. Returns whether there is one; who
+    /// does not take its reply will not have it.
+    pub(super) fn reply(
+        &mut self,
+        publish: &BasicPublish<'_>,
+        properties: Properties<'_>,
+        body: &[u8],
+        out: &mut dyn Outbox<H>,
+    ) -> bool {
+        if !publish.exchange.is_empty() || !publish.routing_key.starts_with(REPLY_QUEUE) {
+            return false;
+        }
+        let Some(key) = self.reply_channel(publish.routing_key) else {
+            return false;
+        };
+        let Some(channel) = self.channels.find(key) else {
+            return false;
+        };
+        let Some(connection) = self.connections.find_mut(channel.connection) else {
+            return false;
+        };
+        let Some(consumer) = &channel.reply_consumer else {
+            return false;
+        };
+        let method = BasicDeliver {
+            consumer_tag: &consumer.tag,
+            // There is nothing to be acknowledged: it uses up no tag.
+            delivery_tag: channel.last_tag + 1,
+            redelivered: false,
+            exchange: publish.exchange,
+            routing_key: publish.routing_key,
+        };
+        let (to, number) = (&connection.handle, channel.number);
+        match out.send_content(to, number, &method.into(), properties, body) {
+            Ok(()) => self.counts.delivered += 1,
+            Err(_) => {
+                connection.is_full = true;
+                self.counts.dropped += 1;
+            }
+        }
+        true
+    }
+
+    fn reply_channel(&self, address: &str) -> Option<ChannelKey> {
+        let rest = address.strip_prefix(REPLY_QUEUE)?.strip_prefix('.')?;
+        let (number, _) = rest.split_once('.')?;
+        let key = ChannelKey::from_number(u64::from_str_radix(number, 16).ok()?);
+        let consumer = self.channels.find(key)?.reply_consumer.as_ref()?;
+        (*consumer.address == *address).then_some(key)
+    }
+}

@@ -1,0 +1,466 @@
+//! The interpreter of the scripts: one case, line by line.
+
+mod input;
+mod output;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crosstie_amqp::Method;
+use crosstie_auth::Permissions;
+use crosstie_queues::{ChannelKey, Client, ConnectionKey, Fault, Record, Time, Vhost, VhostConfig};
+
+use output::Recorder;
+
+pub(super) struct Case<'t> {
+    pub(super) name: &'t str,
+    /// Line number in the file, and text.
+    lines: Vec<(usize, &'t str)>,
+}
+
+pub(super) struct Failure {
+    pub(super) line: usize,
+    pub(super) text: String,
+}
+
+pub(super) fn cases(text: &str) -> Vec<Case<'_>> {
+    let mut cases: Vec<Case<'_>> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if let Some(name) = line.strip_prefix("== ") {
+            cases.push(Case {
+                name,
+                lines: Vec::new(),
+            });
+        } else if !line.is_empty() && !line.starts_with("//") {
+            let case = cases.last_mut().expect("a script begins with a case");
+            case.lines.push((index + 1, line));
+        }
+    }
+    cases
+}
+
+pub(super) fn run(case: &Case<'_>) -> Result<(), Failure> {
+    let mut player = Player::new();
+    let mut last = 0;
+    for &(line, text) in &case.lines {
+        last = line;
+        player.play(text).map_err(|text| Failure { line, text })?;
+    }
+    player.finish().map_err(|text| Failure { line: last, text })
+}
+
+/// Channel 2 of connection A is `A2`, its first is `A`.
+type Name = String;
+
+struct Player {
+    config: VhostConfig,
+    vhost: Option<Vhost<char>>,
+    out: Recorder,
+    connections: BTreeMap<char, ConnectionKey>,
+    channels: BTreeMap<Name, ChannelKey>,
+    labels: HashMap<String, String>,
+    now: Time,
+    faults: Vec<(Name, String)>,
+    is_store_manual: bool,
+    /// What the store has, and what it has been given only.
+    committed: Vec<Record>,
+    uncommitted: Vec<Record>,
+}
+
+impl Player {
+    fn new() -> Self {
+        Self {
+            config: VhostConfig::named("/"),
+            vhost: None,
+            out: Recorder::default(),
+            connections: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            labels: HashMap::new(),
+            now: Time(1_000_000),
+            faults: Vec::new(),
+            is_store_manual: false,
+            committed: Vec::new(),
+            uncommitted: Vec::new(),
+        }
+    }
+
+    fn play(&mut self, line: &str) -> Result<(), String> {
+        let (head, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if let Some(who) = head.strip_suffix('<') {
+            return self.expect(who, rest);
+        }
+        if let Some(who) = head.strip_suffix('!') {
+            return self.expect_fault(who, rest);
+        }
+        self.expect_nothing_more()?;
+        if let Some(who) = head.strip_suffix(">>") {
+            self.send(who, rest)?;
+            return self.out.take_answer(who);
+        }
+        if let Some(who) = head.strip_suffix('>') {
+            return self.send(who, rest);
+        }
+        if let Some(who) = head.strip_suffix(':') {
+            return self.come_or_go(who, rest);
+        }
+        match (head, rest) {
+            ("vhost", _) => self.configure(rest),
+            ("tick", _) => self.tick(rest),
+            ("due", _) => self.expect_due(rest),
+            ("holds", _) => self.expect_counts(rest),
+            ("store", "manual") => {
+                self.is_store_manual = true;
+                Ok(())
+            }
+            ("commit", "fails") => {
+                let records = self.take_records();
+                self.uncommitted.extend(records);
+                let position = self.vhost().journal().position;
+                self.with_vhost(|vhost, _, out| vhost.handle_not_committed(position, out));
+                Ok(())
+            }
+            ("commit", "") => {
+                self.commit();
+                Ok(())
+            }
+            ("restart", "") => {
+                self.restart();
+                Ok(())
+            }
+            ("purge" | "delete", _) => self.operate(head, rest),
+            (who, "full") => {
+                self.out.full.extend(who.chars().next());
+                Ok(())
+            }
+            (who, "takes") => {
+                let who = who.chars().next().unwrap_or(' ');
+                self.out.full.retain(|full| *full != who);
+                let key = *self.connections.get(&who).ok_or("is not connected")?;
+                self.with_vhost(|vhost, now, out| vhost.resume(now, key, out));
+                Ok(())
+            }
+            _ => Err(format!("no such line: {line}")),
+        }
+    }
+
+    fn finish(mut self) -> Result<(), String> {
+        self.expect_nothing_more()?;
+        for key in std::mem::take(&mut self.connections).into_values() {
+            self.with_vhost(|vhost, now, out| vhost.close_connection(now, key, out));
+        }
+        self.out.outputs.clear();
+        let names: Vec<_> = self.vhost().queues().map(|queue| queue.name).collect();
+        for name in names {
+            self.with_vhost(|vhost, now, out| {
+                // One that is another's dead letters' end may have gone with it.
+                let _ = vhost.delete_queue(now, &name, out);
+            });
+        }
+        let counts = self.vhost().counts();
+        if counts.memory_bytes != 0 || counts.connections + counts.channels != 0 {
+            return Err(format!("when all had left, the vhost held {counts:?}"));
+        }
+        Ok(())
+    }
+
+    fn vhost(&mut self) -> &mut Vhost<char> {
+        self.vhost
+            .get_or_insert_with(|| Vhost::new(self.config.clone(), 42))
+    }
+
+    /// An input, and what its owner does after each.
+    fn with_vhost<T>(
+        &mut self,
+        input: impl FnOnce(&mut Vhost<char>, Time, &mut Recorder) -> T,
+    ) -> T {
+        let mut vhost = self
+            .vhost
+            .take()
+            .unwrap_or_else(|| Vhost::new(self.config.clone(), 42));
+        let result = input(&mut vhost, self.now, &mut self.out);
+        vhost.flush_confirms(&mut self.out);
+        self.vhost = Some(vhost);
+        if !self.is_store_manual {
+            self.commit();
+        }
+        result
+    }
+
+    fn take_records(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.vhost().journal().records)
+    }
+
+    fn commit(&mut self) {
+        let records = self.take_records();
+        self.committed.append(&mut self.uncommitted);
+        self.committed.extend(records);
+        let mut vhost = self.vhost.take();
+        if let Some(vhost) = &mut vhost {
+            let position = vhost.journal().position;
+            vhost.handle_committed(position, &mut self.out);
+        }
+        self.vhost = vhost;
+    }
+
+    fn restart(&mut self) {
+        self.connections.clear();
+        self.channels.clear();
+        self.uncommitted.clear();
+        let mut vhost = Vhost::new(self.config.clone(), 43);
+        for record in &self.committed {
+            vhost.restore(self.now, record.clone());
+        }
+        vhost.restored(self.now, &mut self.out);
+        self.vhost = Some(vhost);
+    }
+
+    fn configure(&mut self, attributes: &str) -> Result<(), String> {
+        for (key, value) in input::pairs(attributes) {
+            let number = || value.parse().map_err(|_| format!("{key} needs a number"));
+            let limits = &mut self.config.limits;
+            match key {
+                "queues_max" => limits.queues_max = number()?,
+                "exchanges_max" => limits.exchanges_max = number()?,
+                "bindings_max" => limits.bindings_max = number()?,
+                "consumers_max" => limits.consumers_max = number()?,
+                "channels_max" => limits.channels_max = number()?,
+                "message_bytes_max" => limits.message_bytes_max = number()?,
+                "consumer_timeout" => {
+                    self.config.consumer_timeout_ms = Some(input::milliseconds(value)?);
+                }
+                "definition_bytes_max" => {
+                    let bytes_max = number()?;
+                    self.with_vhost(|vhost, _, _| vhost.set_definition_bytes_max(bytes_max));
+                }
+                _ => return Err(format!("no such setting: {key}={value}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn come_or_go(&mut self, who: &str, rest: &str) -> Result<(), String> {
+        let letter = who.chars().next().ok_or("somebody")?;
+        match rest.split_once(' ').unwrap_or((rest, "")) {
+            ("connect", attributes) => {
+                let client = client(attributes)?;
+                let key = self.with_vhost(|vhost, _, _| vhost.open_connection(letter, client));
+                self.connections.insert(letter, key);
+                self.open(who, key, 1);
+                Ok(())
+            }
+            ("open", _) => {
+                let key = *self.connections.get(&letter).ok_or("is not connected")?;
+                let number = who[1..].parse().unwrap_or(1);
+                self.open(who, key, number);
+                Ok(())
+            }
+            ("close", _) if who.len() > 1 => {
+                let key = self.channels.remove(who).ok_or("is not open")?;
+                self.with_vhost(|vhost, now, out| vhost.close_channel(now, key, out));
+                Ok(())
+            }
+            ("close", _) => self.close(letter),
+            _ => Err(format!("{who} can connect, open and close, not {rest}")),
+        }
+    }
+
+    fn open(&mut self, who: &str, connection: ConnectionKey, number: u16) {
+        match self.with_vhost(|vhost, _, _| vhost.open_channel(connection, number)) {
+            Ok(key) => {
+                self.channels.insert(who.to_owned(), key);
+            }
+            Err(fault) => self.faults.push((who.to_owned(), fault.text)),
+        }
+    }
+
+    fn close(&mut self, who: char) -> Result<(), String> {
+        let key = self.connections.remove(&who).ok_or("is not connected")?;
+        self.channels.retain(|name, _| !name.starts_with(who));
+        self.with_vhost(|vhost, now, out| vhost.close_connection(now, key, out));
+        Ok(())
+    }
+
+    fn send(&mut self, who: &str, text: &str) -> Result<(), String> {
+        let key = *self
+            .channels
+            .get(who)
+            .ok_or_else(|| format!("{who} is not open"))?;
+        let text = self.resolve(text)?;
+        let request = input::read(&text)?;
+        let result = self.with_vhost(|vhost, now, out| match &request.method() {
+            Method::BasicPublish(publish) => {
+                let octets = request.properties();
+                let properties = crosstie_amqp::Properties::from_octets(&octets)
+                    .map_err(|error| error.to_string())?;
+                let body = request.body.as_bytes();
+                Ok(vhost.publish(now, key, publish, properties, body, out))
+            }
+            method => Ok::<_, String>(vhost.handle(now, key, method, out)),
+        })?;
+        match result {
+            Ok(()) => Ok(()),
+            Err(fault) => self.faulted(who, key, fault),
+        }
+    }
+
+    fn faulted(&mut self, who: &str, key: ChannelKey, fault: Fault) -> Result<(), String> {
+        self.faults.push((who.to_owned(), fault.text));
+        if fault.code.is_hard() {
+            return self.close(who.chars().next().unwrap_or(' '));
+        }
+        self.channels.remove(who);
+        self.with_vhost(|vhost, now, out| vhost.close_channel(now, key, out));
+        Ok(())
+    }
+
+    fn tick(&mut self, duration: &str) -> Result<(), String> {
+        self.now.0 += input::milliseconds(duration)?;
+        self.with_vhost(|vhost, now, out| {
+            if vhost.next_timeout().is_some_and(|due| due <= now) {
+                vhost.handle_timeout(now, out);
+            }
+        });
+        Ok(())
+    }
+
+    fn operate(&mut self, verb: &str, rest: &str) -> Result<(), String> {
+        let (name, count) = rest.split_once(' ').ok_or("a queue, and how many")?;
+        let went = self.with_vhost(|vhost, now, out| match verb {
+            "purge" => vhost.purge_queue(now, name, out),
+            _ => vhost.delete_queue(now, name, out),
+        });
+        match went {
+            Ok(went) if went.to_string() == count => Ok(()),
+            other => Err(format!("it said {other:?}")),
+        }
+    }
+
+    fn expect_due(&mut self, rest: &str) -> Result<(), String> {
+        let expected = match rest.strip_prefix("in ") {
+            Some(duration) => Some(Time(self.now.0 + input::milliseconds(duration)?)),
+            None => None,
+        };
+        let due = self.vhost().next_timeout();
+        match due == expected {
+            true => Ok(()),
+            false => Err(format!("next timeout is {due:?}, now is {:?}", self.now)),
+        }
+    }
+
+    fn expect_counts(&mut self, rest: &str) -> Result<(), String> {
+        let counts = self.vhost().counts();
+        for (key, value) in input::pairs(rest) {
+            let held = match key {
+                "ready" => counts.messages_ready,
+                "unacked" => counts.messages_unacknowledged,
+                "queues" => counts.queues,
+                "exchanges" => counts.exchanges,
+                "bindings" => counts.bindings,
+                "consumers" => counts.consumers,
+                "channels" => counts.channels,
+                "memory" => counts.memory_bytes,
+                "expired" => counts.expired as usize,
+                "definitions" => counts.definition_bytes,
+                "dropped" => counts.dropped as usize,
+                "dead" => counts.dead_lettered as usize,
+                "records" => self.committed.len(),
+                _ => return Err(format!("no such count: {key}")),
+            };
+            if held.to_string() != value {
+                return Err(format!("expected {key}={value}, the vhost has {held}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn expect(&mut self, who: &str, expected: &str) -> Result<(), String> {
+        let came = self.out.next(who);
+        let came = came.ok_or_else(|| format!("nothing came to {who}"))?;
+        self.compare(&came, expected)
+    }
+
+    fn expect_fault(&mut self, who: &str, expected: &str) -> Result<(), String> {
+        if self.faults.is_empty() {
+            return Err(format!("{who} was at no fault"));
+        }
+        let (by, text) = self.faults.remove(0);
+        if by != who {
+            return Err(format!("{by} was at fault: {text}"));
+        }
+        self.compare(&text, expected)
+    }
+
+    fn expect_nothing_more(&self) -> Result<(), String> {
+        if let Some((who, text)) = self.faults.first() {
+            return Err(format!("{who} was at fault: {text}"));
+        }
+        match self.out.any() {
+            Some((who, text)) => Err(format!("this came to {who} too: {text}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Word by word.
+    fn compare(&mut self, came: &str, expected: &str) -> Result<(), String> {
+        let differs = || Err(format!("expected {expected}, there came {came}"));
+        let mut words = came.split(' ');
+        for expected in expected.split(' ') {
+            if expected == "…" {
+                return Ok(());
+            }
+            let Some(word) = words.next() else {
+                return differs();
+            };
+            if let Some(label) = expected.strip_prefix('#') {
+                let bound = self.labels.entry(label.to_owned());
+                if bound.or_insert_with(|| word.to_owned()) != word {
+                    return differs();
+                }
+            } else if expected != "*" && expected != word {
+                return differs();
+            }
+        }
+        match words.next() {
+            None => Ok(()),
+            Some(_) => differs(),
+        }
+    }
+
+    /// Names that were bound, in place of their labels.
+    fn resolve(&self, text: &str) -> Result<String, String> {
+        let words = text.split(' ').map(|word| match word.strip_prefix('#') {
+            None => Ok(word),
+            Some(label) => self.labels.get(label).map(String::as_str).ok_or(label),
+        });
+        let words: Result<Vec<_>, _> = words.collect();
+        words
+            .map(|words| words.join(" "))
+            .map_err(|label| format!("nothing is called {label}"))
+    }
+}
+
+fn client(attributes: &str) -> Result<Client, String> {
+    let mut client = Client {
+        user: "guest".into(),
+        permissions: Arc::new(Permissions::all()),
+        consumer_cancel_notify: true,
+        is_impersonator: false,
+    };
+    let mut patterns = [".*", ".*", ".*"];
+    for (key, value) in input::pairs(attributes) {
+        match key {
+            "user" => client.user = value.into(),
+            "cancel_notify" => client.consumer_cancel_notify = value != "no",
+            "impersonator" => client.is_impersonator = value != "no",
+            "configure" => patterns[0] = value,
+            "write" => patterns[1] = value,
+            "read" => patterns[2] = value,
+            _ => return Err(format!("no such attribute: {key}")),
+        }
+    }
+    let [configure, write, read] = patterns;
+    let permissions = Permissions::parse(configure, write, read);
+    client.permissions = Arc::new(permissions.map_err(|error| error.to_string())?);
+    Ok(client)
+}

@@ -1,0 +1,188 @@
+//! Records that are committed together.
+
+use std::collections::{HashMap, HashSet};
+use std::mem;
+use std::sync::Arc;
+
+use crosstie_queues::{Position, QueueId, Record};
+
+/// Records in the order in which they happened, and how far they bring each vhost's journal.
+#[derive(Debug, Default)]
+pub struct Batch {
+    parts: Vec<Part>,
+    positions: Vec<(Arc<str>, Position)>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Part {
+    vhost: Arc<str>,
+    records: Vec<Record>,
+    position: Position,
+    bytes: usize,
+}
+
+/// What a record costs beside its message's octets, roughly.
+const RECORD_BYTES: usize = 160;
+
+impl Batch {
+    /// Adds a vhost's records, up to and with `position`, after all that are there.
+    pub fn push(&mut self, vhost: &Arc<str>, records: Vec<Record>, position: Position) {
+        self.reach(vhost, position);
+        if records.is_empty() {
+            return;
+        }
+        let bytes = records.iter().map(record_bytes).sum();
+        self.bytes += bytes;
+        self.parts.push(Part {
+            vhost: Arc::clone(vhost),
+            records,
+            position,
+            bytes,
+        });
+    }
+
+    /// Adds what came after this batch.
+    pub fn append(&mut self, after: Self) {
+        for (vhost, position) in &after.positions {
+            self.reach(vhost, *position);
+        }
+        self.bytes += after.bytes;
+        self.parts.extend(after.parts);
+    }
+
+    /// Takes the front: about `bytes_max` octets of it, and at least what was pushed at once.
+    pub(crate) fn take_front(&mut self, bytes_max: usize) -> Self {
+        if self.bytes <= bytes_max {
+            return mem::take(self);
+        }
+        let mut front = Self::default();
+        let mut count = 0;
+        for part in &self.parts {
+            if count > 0 && front.bytes + part.bytes > bytes_max {
+                break;
+            }
+            front.bytes += part.bytes;
+            front.reach(&part.vhost, part.position);
+            count += 1;
+        }
+        if count == self.parts.len() {
+            return mem::take(self);
+        }
+        let rest = self.parts.split_off(count);
+        front.parts = mem::replace(&mut self.parts, rest);
+        self.bytes -= front.bytes;
+        front
+    }
+
+    /// Takes out what the batch itself undoes: a message that came and went costs no write.
+    pub fn cancel(&mut self) {
+        let undoes = |record: &Record| {
+            matches!(
+                record,
+                Record::Dequeued { .. } | Record::Purged { .. } | Record::QueueDeleted { .. }
+            )
+        };
+        if !self
+            .parts
+            .iter()
+            .any(|part| part.records.iter().any(undoes))
+        {
+            return;
+        }
+        let kept = self.find_lasting();
+        let mut kept = kept.iter();
+        for part in &mut self.parts {
+            // As many marks as records.
+            part.records.retain(|_| *kept.next().unwrap_or(&true));
+            part.bytes = part.records.iter().map(record_bytes).sum();
+        }
+        self.parts.retain(|part| !part.records.is_empty());
+        self.bytes = self.parts.iter().map(|part| part.bytes).sum();
+    }
+
+    /// The highest position of each vhost.
+    pub fn positions(&self) -> &[(Arc<str>, Position)] {
+        &self.positions
+    }
+
+    pub fn records(&self) -> impl Iterator<Item = (&Arc<str>, &Record)> {
+        let parts = self.parts.iter();
+        parts.flat_map(|part| part.records.iter().map(|record| (&part.vhost, record)))
+    }
+
+    /// There is neither anything to be written nor anybody to be told.
+    pub(crate) fn is_done(&self) -> bool {
+        self.parts.is_empty() && self.positions.is_empty()
+    }
+
+    /// Nothing is to be written.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// What it holds in memory, roughly.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn reach(&mut self, vhost: &Arc<str>, position: Position) {
+        match self.positions.iter_mut().find(|(known, _)| known == vhost) {
+            Some((_, reached)) => *reached = position.max(*reached),
+            None => self.positions.push((Arc::clone(vhost), position)),
+        }
+    }
+
+    /// For each record, from the first, whether it is still to be written.
+    fn find_lasting(&self) -> Vec<bool> {
+        let count = self.parts.iter().map(|part| part.records.len()).sum();
+        let mut lasting = vec![true; count];
+        // What the records behind the one that is looked at undo.
+        let mut cleared: HashSet<(&str, QueueId)> = HashSet::new();
+        let mut dequeued: HashMap<(&str, QueueId, i64), usize> = HashMap::new();
+        let mut index = count;
+        for part in self.parts.iter().rev() {
+            let vhost = &*part.vhost;
+            for record in part.records.iter().rev() {
+                index -= 1;
+                match record {
+                    Record::Purged { queue } | Record::QueueDeleted { id: queue } => {
+                        cleared.insert((vhost, *queue));
+                    }
+                    Record::Dequeued { queue, .. } if cleared.contains(&(vhost, *queue)) => {
+                        lasting[index] = false;
+                    }
+                    Record::Dequeued { queue, place } => {
+                        dequeued.insert((vhost, *queue, *place), index);
+                    }
+                    Record::Enqueued { queue, .. } if cleared.contains(&(vhost, *queue)) => {
+                        lasting[index] = false;
+                    }
+                    Record::Enqueued { queue, place, .. } => {
+                        if let Some(undone_at) = dequeued.remove(&(vhost, *queue, *place)) {
+                            lasting[index] = false;
+                            lasting[undone_at] = false;
+                        }
+                    }
+                    Record::Returned { queue, place, .. } => {
+                        lasting[index] = !cleared.contains(&(vhost, *queue))
+                            && !dequeued.contains_key(&(vhost, *queue, *place));
+                    }
+                    Record::ExchangeDeclared { .. }
+                    | Record::ExchangeDeleted { .. }
+                    | Record::QueueDeclared { .. }
+                    | Record::Bound { .. }
+                    | Record::Unbound { .. } => {}
+                }
+            }
+        }
+        lasting
+    }
+}
+
+fn record_bytes(record: &Record) -> usize {
+    match record {
+        Record::Enqueued { message, .. } => RECORD_BYTES + message.content.memory_bytes(),
+        _ => RECORD_BYTES,
+    }
+}

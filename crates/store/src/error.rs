@@ -1,0 +1,111 @@
+//! Why a store cannot be opened or written.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What is wrong with which file, and what to do about it.
+#[derive(Debug)]
+pub struct StoreError {
+    pub path: PathBuf,
+    pub kind: StoreErrorKind,
+}
+
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StoreErrorKind {
+    /// It is a file of something else.
+    Foreign { what: String },
+    /// It is a store that cannot be read as it is.
+    Damaged { what: String },
+    /// Another process, or another router of this one, has it.
+    InUse,
+    /// The disk, or the bound on the file, is full.
+    Full,
+    /// It is of another version of this program.
+    Version { found: i64, expected: i64 },
+    /// The system refused something.
+    Io {
+        doing: &'static str,
+        error: io::Error,
+    },
+    /// SQLite did.
+    Sqlite {
+        doing: &'static str,
+        error: rusqlite::Error,
+    },
+}
+
+impl StoreError {
+    pub(crate) fn new(path: &Path, kind: StoreErrorKind) -> Self {
+        Self {
+            path: path.to_owned(),
+            kind,
+        }
+    }
+
+    pub(crate) fn io(path: &Path, doing: &'static str, error: io::Error) -> Self {
+        let kind = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreErrorKind::Full,
+            _ => StoreErrorKind::Io { doing, error },
+        };
+        Self::new(path, kind)
+    }
+
+    pub(crate) fn sqlite(path: &Path, doing: &'static str, error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode;
+        let kind = match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreErrorKind::InUse,
+            Some(ErrorCode::DiskFull) => StoreErrorKind::Full,
+            Some(ErrorCode::NotADatabase) => StoreErrorKind::Foreign {
+                what: "it is no SQLite file".to_owned(),
+            },
+            Some(ErrorCode::DatabaseCorrupt) => StoreErrorKind::Damaged {
+                what: error.to_string(),
+            },
+            _ => StoreErrorKind::Sqlite { doing, error },
+        };
+        Self::new(path, kind)
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.kind {
+            StoreErrorKind::Foreign { what } => write!(
+                f,
+                "{path} is not a store of Crosstie ({what}); it is left as it is: \
+                 name another file for the store, or move this one away"
+            ),
+            StoreErrorKind::Damaged { what } => write!(
+                f,
+                "{path} is damaged ({what}); it is left as it is: put a backup in its place, or \
+                 move it and {path}-wal away to begin without messages"
+            ),
+            StoreErrorKind::InUse => write!(
+                f,
+                "{path} is in use by another process or another router; each needs a store of its \
+                 own"
+            ),
+            StoreErrorKind::Full => write!(f, "{path}: no space left for it"),
+            StoreErrorKind::Version { found, expected } => write!(
+                f,
+                "{path} is a store of version {found}, this program reads version {expected}: \
+                 name another file for the store, or use the program that wrote it"
+            ),
+            StoreErrorKind::Io { doing, error } => write!(f, "{path}: {doing}: {error}"),
+            StoreErrorKind::Sqlite { doing, error } => write!(f, "{path}: {doing}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            StoreErrorKind::Io { error, .. } => Some(error),
+            StoreErrorKind::Sqlite { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What survives: durable exchanges, queues and bindings, and the persistent messages in them.
+//!
+//! ```text
+//! Store::open ─▶ Restored records, for Vhost::restore
+//!      │
+//!      ▼
+//! Committer::start ◀─ submit(vhost, records, position), in the journal's order
+//!      │
+//!      └▶ on_committed(vhost, position, Ok | Err)     from the committer's thread
+//! ```
+//!
+//! One SQLite file with a write-ahead log, synced at each commit. A [`Committer`] makes one
+//! transaction of whatever was submitted while the last one was being written, so that one sync
+//! serves everybody who waits. There is no file before there is a record.
+//!
+//! Never: which client waits for what.
+
+mod batch;
+mod committer;
+mod content;
+mod error;
+mod file;
+mod read;
+mod store;
+mod write;
+
+pub use batch::Batch;
+pub use committer::{Committer, CommitterConfig};
+pub use error::{StoreError, StoreErrorKind};
+pub use store::{Restored, Store, StoreConfig};

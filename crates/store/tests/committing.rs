@@ -1,0 +1,193 @@
+//! The committer: who is told what, in which order, and what happens while a store fails.
+
+mod rig;
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use crosstie_queues::{Position, Record};
+use crosstie_store::{Committer, CommitterConfig, Store, StoreConfig};
+
+use rig::*;
+
+/// What was told: a vhost's position, and an error.
+type Told = (String, u64, Option<String>);
+
+fn start(config: StoreConfig) -> (Committer, Receiver<Told>) {
+    let (store, _) = Store::open(config).expect("a store");
+    let (tell, told) = mpsc::channel();
+    let config = CommitterConfig {
+        retry_ms: 1,
+        commit_bytes_max: 10_000,
+    };
+    let committer = Committer::start_with(store, config, move |vhost, position, outcome| {
+        let error = outcome.err().map(ToString::to_string);
+        // Nobody listens any more at the end of some tests.
+        let _ = tell.send((vhost.to_owned(), position.0, error));
+    });
+    (committer.expect("a thread"), told)
+}
+
+fn next(told: &Receiver<Told>) -> Told {
+    // A test that waits for what never comes says so.
+    told.recv_timeout(Duration::from_secs(60))
+        .expect("somebody is told")
+}
+
+/// Waits until the vhost is told that a position is kept.
+fn await_committed(told: &Receiver<Told>, vhost: &str, position: u64) {
+    loop {
+        let (name, reached, error) = next(told);
+        if name == vhost && reached >= position && error.is_none() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn positions_are_told_in_order_and_are_on_the_disk_then() {
+    let directory = directory();
+    let (committer, told) = start(config(&directory));
+    let vhosts: Vec<Arc<str>> = vec!["a".into(), "b".into()];
+    let mut waiting = 0;
+    for place in 1..=1000 {
+        for vhost in &vhosts {
+            waiting = waiting.max(committer.submit(
+                vhost,
+                vec![enqueued(1, place)],
+                Position(place as u64),
+            ));
+        }
+    }
+    assert!(waiting > 0);
+    let mut reached = [0, 0];
+    let mut commits = 0;
+    while reached != [1000, 1000] {
+        let (vhost, position, error) = next(&told);
+        let known = &mut reached[usize::from(vhost == "b")];
+        assert!(*known < position, "{known} and then {position}");
+        assert_eq!(error, None);
+        *known = position;
+        commits += 1;
+    }
+    assert!(commits < 1000, "many are committed at once");
+    committer.stop().expect("all is written");
+    let expected = |vhost: &str| {
+        (1..=1000)
+            .map(|place| (vhost.to_owned(), enqueued(1, place)))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(kept(&directory), [expected("a"), expected("b")].concat());
+}
+
+#[test]
+fn what_waits_at_the_end_is_written() {
+    let directory = directory();
+    let (committer, _) = start(config(&directory));
+    let all: Vec<Record> = (1..=3000).map(|place| enqueued(1, place)).collect();
+    for (index, record) in all.iter().enumerate() {
+        committer.submit(
+            &"/".into(),
+            vec![record.clone()],
+            Position(index as u64 + 1),
+        );
+    }
+    drop(committer);
+    assert_eq!(kept(&directory), of_slash(&all));
+}
+
+#[test]
+fn a_position_without_records_is_told() {
+    let directory = directory();
+    let (committer, told) = start(config(&directory));
+    committer.submit(&"/".into(), vec![], Position(7));
+    assert_eq!(next(&told), ("/".to_owned(), 7, None));
+    committer.stop().expect("nothing is written");
+    assert!(!path(&directory).exists());
+}
+
+#[test]
+fn a_full_store_fails_and_recovers_when_there_is_room() {
+    let directory = directory();
+    let bounded = StoreConfig {
+        bytes_max: Some(200 << 10),
+        ..config(&directory)
+    };
+    let (committer, told) = start(bounded);
+    let slash = "/".into();
+    let large = |place| enqueued_content(1, place, &content(&[9; 50_000]));
+    committer.submit(&slash, vec![large(1)], Position(1));
+    await_committed(&told, "/", 1);
+    assert!(!committer.is_failing());
+    committer.submit(
+        &slash,
+        vec![large(2), large(3), large(4), large(5)],
+        Position(2),
+    );
+    let (_, position, error) = next(&told);
+    assert_eq!(position, 2);
+    let error = error.expect("it does not fit");
+    assert!(error.contains("no space left for it"), "{error}");
+    assert!(committer.is_failing());
+    assert!(committer.waiting_bytes() > 200_000, "what failed is kept");
+    // It is told once; a later position is told that it failed, too.
+    committer.submit(&slash, vec![enqueued(2, 1)], Position(3));
+    let (_, position, error) = next(&told);
+    assert_eq!((position, error.is_some()), (3, true));
+    // What is kept already can be taken out even now, and what is not never has to be written.
+    committer.submit(
+        &slash,
+        vec![dequeued(1, 4), dequeued(1, 1), dequeued(1, 5)],
+        Position(4),
+    );
+    await_committed(&told, "/", 4);
+    assert!(!committer.is_failing());
+    assert_eq!(committer.waiting_bytes(), 0);
+    committer.stop().expect("all is written");
+    let expected = [large(2), large(3), enqueued(2, 1)];
+    assert_eq!(kept(&directory), of_slash(&expected));
+}
+
+#[test]
+fn a_store_that_fails_until_the_end_says_so_and_keeps_what_it_had() {
+    let directory = directory();
+    let bounded = StoreConfig {
+        bytes_max: Some(200 << 10),
+        ..config(&directory)
+    };
+    let (committer, told) = start(bounded);
+    committer.submit(&"/".into(), vec![enqueued(1, 1)], Position(1));
+    await_committed(&told, "/", 1);
+    let too_large = enqueued_content(1, 2, &content(&[9; 500_000]));
+    committer.submit(&"/".into(), vec![too_large], Position(2));
+    let error = committer.stop().expect_err("it is full");
+    assert!(
+        error.to_string().contains("no space left for it"),
+        "{error}"
+    );
+    assert_eq!(kept(&directory), of_slash(&[enqueued(1, 1)]));
+}
+
+#[test]
+fn a_file_that_cannot_be_made_is_made_when_it_can() {
+    let directory = directory();
+    let inner = directory.path().join("inner");
+    fs::create_dir(&inner).expect("made");
+    let config = StoreConfig {
+        path: inner.join("crosstie.store"),
+        bytes_max: None,
+    };
+    let (committer, told) = start(config.clone());
+    fs::remove_dir(&inner).expect("removed");
+    committer.submit(&"/".into(), vec![enqueued(1, 1)], Position(1));
+    let (_, _, error) = next(&told);
+    let error = error.expect("there is no directory");
+    assert!(error.contains("inner/crosstie.store: making it"), "{error}");
+    fs::create_dir(&inner).expect("made");
+    await_committed(&told, "/", 1);
+    committer.stop().expect("all is written");
+    let (_, restored) = Store::open(config).expect("a store");
+    assert_eq!(restored.len(), 1);
+}

@@ -1,0 +1,288 @@
+//! What is kept, and in which order it comes back.
+
+mod rig;
+
+use std::fs;
+use std::sync::Arc;
+
+use crosstie_queues::{Destination, Position, QueueId, Record};
+use crosstie_store::{Batch, Store};
+
+use rig::*;
+
+/// Commits batches one after the other, and checks what a restart finds.
+fn check(what: &str, batches: &[&[Record]], expected: &[Record]) {
+    let directory = directory();
+    let (mut store, _) = Store::open(config(&directory)).expect("a store");
+    for records in batches {
+        commit(&mut store, records.to_vec()).expect(what);
+    }
+    drop(store);
+    assert_eq!(kept(&directory), of_slash(expected), "{what}");
+    // And the same records in one batch leave the same.
+    let directory = rig::directory();
+    let (mut store, _) = Store::open(config(&directory)).expect("a store");
+    commit(&mut store, batches.concat()).expect(what);
+    drop(store);
+    assert_eq!(kept(&directory), of_slash(expected), "{what}, in one batch");
+}
+
+#[test]
+fn every_record_is_kept() {
+    let to_queue = || Destination::Queue("q".into());
+    let to_exchange = || Destination::Exchange("q".into());
+    let again = Record::Enqueued {
+        queue: QueueId(1),
+        place: 4,
+        message: crosstie_queues::StoredMessage {
+            content: content(b"message 4"),
+            expires_at: Some(crosstie_queues::Time(1_700_000_000_000)),
+            deliveries: 3,
+        },
+    };
+    let all = [
+        exchange("x"),
+        exchange("y"),
+        queue(1, "q"),
+        queue(2, "r"),
+        bound("x", to_exchange()),
+        bound("x", to_queue()),
+        enqueued(1, -1),
+        enqueued(1, 2),
+        enqueued(1, 4),
+        enqueued(2, 2),
+    ];
+    let without = |gone: &[usize]| -> Vec<Record> {
+        let all = all.iter().enumerate();
+        all.filter(|(place, _)| !gone.contains(place))
+            .map(|(_, record)| record.clone())
+            .collect()
+    };
+    check("all", &[&all], &all);
+    check(
+        "one by one",
+        &all.each_ref().map(std::slice::from_ref),
+        &all,
+    );
+    check(
+        "an exchange deleted",
+        &[&all, &[Record::ExchangeDeleted { name: "x".into() }]],
+        &without(&[0, 4, 5]),
+    );
+    let deleted = Record::QueueDeleted { id: QueueId(1) };
+    check(
+        "a queue deleted",
+        &[&all, &[deleted]],
+        &without(&[2, 5, 6, 7, 8]),
+    );
+    check(
+        "unbound",
+        &[&all, &[unbound("x", to_queue())]],
+        &without(&[5]),
+    );
+    check(
+        "unbound",
+        &[&all, &[unbound("x", to_exchange())]],
+        &without(&[4]),
+    );
+    check(
+        "another one unbound",
+        &[&all, &[unbound("y", to_queue())]],
+        &all,
+    );
+    check("dequeued", &[&all, &[dequeued(1, 2)]], &without(&[7]));
+    let purged = Record::Purged { queue: QueueId(1) };
+    check("purged", &[&all, &[purged]], &without(&[6, 7, 8]));
+    let mut expected = all.to_vec();
+    expected[8] = again;
+    check("returned", &[&all, &[returned(1, 4, 3)]], &expected);
+    check(
+        "returned twice",
+        &[&all, &[returned(1, 4, 2), returned(1, 4, 3)]],
+        &expected,
+    );
+    let gone = [returned(1, 4, 1), dequeued(1, 4)];
+    check("returned and dequeued", &[&all, &gone], &without(&[8]));
+    check(
+        "declared again",
+        &[&all, &[exchange("x"), queue(1, "q")]],
+        &all,
+    );
+}
+
+#[test]
+fn messages_come_back_in_the_order_of_their_places() {
+    let enqueued = |places: &[i64]| -> Vec<Record> {
+        places.iter().map(|place| enqueued(7, *place)).collect()
+    };
+    let expected = enqueued(&[i64::MIN, -3, 1, 2, 3, 1 << 40, i64::MAX]);
+    let order = enqueued(&[2, 1, i64::MAX, -3, 1 << 40, 3, i64::MIN]);
+    check("places", &[&order], &expected);
+}
+
+#[test]
+fn what_a_batch_undoes_itself_is_not_written() {
+    let mut batch = Batch::default();
+    batch.push(
+        &"/".into(),
+        vec![enqueued(1, 1), enqueued(1, 2)],
+        Position(2),
+    );
+    batch.push(&"b".into(), vec![enqueued(1, 2)], Position(1));
+    let gone = vec![
+        dequeued(1, 2),
+        returned(1, 1, 1),
+        dequeued(1, 1),
+        dequeued(1, 0),
+    ];
+    batch.push(&"/".into(), gone, Position(6));
+    batch.cancel();
+    let left: Vec<_> = batch
+        .records()
+        .map(|(vhost, record)| (&**vhost, record))
+        .collect();
+    assert_eq!(left, [("b", &enqueued(1, 2)), ("/", &dequeued(1, 0))]);
+    let positions = [("/".into(), Position(6)), ("b".into(), Position(1))];
+    assert_eq!(batch.positions(), positions);
+
+    let mut batch = Batch::default();
+    let purged = Record::Purged { queue: QueueId(1) };
+    let records = vec![
+        dequeued(1, 0),
+        enqueued(1, 1),
+        purged.clone(),
+        enqueued(1, 2),
+    ];
+    batch.push(&"/".into(), records, Position(4));
+    batch.cancel();
+    let left: Vec<_> = batch.records().map(|(_, record)| record.clone()).collect();
+    assert_eq!(left, [purged, enqueued(1, 2)]);
+}
+
+#[test]
+fn vhosts_are_kept_apart() {
+    let directory = directory();
+    let (mut store, _) = Store::open(config(&directory)).expect("a store");
+    let names: Vec<Arc<str>> = vec!["/".into(), "b".into(), "ünïcode".into()];
+    for _ in 0..2 {
+        let mut batch = Batch::default();
+        for name in &names {
+            batch.push(name, vec![exchange(name), queue(1, "q")], Position(1));
+        }
+        store.commit(&batch).expect("written");
+    }
+    let mut batch = Batch::default();
+    for (place, name) in names.iter().enumerate() {
+        batch.push(name, vec![enqueued(1, place as i64)], Position(2));
+    }
+    let deleted = Record::QueueDeleted { id: QueueId(1) };
+    batch.push(&names[1], vec![deleted], Position(3));
+    batch.cancel();
+    store.commit(&batch).expect("written");
+    drop(store);
+    let of = |name: &str| -> Vec<Record> {
+        let kept = kept(&directory).into_iter();
+        kept.filter(|(vhost, _)| vhost == name)
+            .map(|(_, record)| record)
+            .collect()
+    };
+    assert_eq!(of("/"), [exchange("/"), queue(1, "q"), enqueued(1, 0)]);
+    assert_eq!(of("b"), [exchange("b")]);
+    assert_eq!(
+        of("ünïcode"),
+        [exchange("ünïcode"), queue(1, "q"), enqueued(1, 2)]
+    );
+}
+
+#[test]
+fn long_contents_that_queues_share_are_written_once_and_go_with_their_last_message() {
+    let directory = directory();
+    let open = || Store::open(config(&directory)).expect("a store").0;
+    let body_bytes = 4 << 20;
+    let long = content(&vec![7; body_bytes]);
+    let all: Vec<Record> = (0..10).map(|id| enqueued_content(id, 1, &long)).collect();
+    commit(&mut open(), all.clone()).expect("written");
+    let file_bytes = || fs::metadata(path(&directory)).expect("a file").len() as usize;
+    let full_bytes = file_bytes();
+    assert!(
+        full_bytes < 2 * body_bytes,
+        "{full_bytes} octets for one body of {body_bytes}"
+    );
+    assert_eq!(kept(&directory), of_slash(&all));
+    let restored = Store::open(config(&directory)).expect("a store").1;
+    let contents: Vec<_> = restored
+        .iter()
+        .filter_map(|restored| match &restored.record {
+            Record::Enqueued { message, .. } => Some(Arc::as_ptr(&message.content)),
+            _ => None,
+        })
+        .collect();
+    assert!(
+        contents.iter().all(|content| *content == contents[0]),
+        "shared in memory too"
+    );
+
+    // By each way that a message can go.
+    let mut gone: Vec<Record> = (0..4).map(|id| dequeued(id, 1)).collect();
+    gone.extend((4..8).map(|id| Record::Purged { queue: QueueId(id) }));
+    gone.push(Record::QueueDeleted { id: QueueId(8) });
+    commit(&mut open(), gone).expect("written");
+    assert_eq!(kept(&directory), of_slash(&all[9..]));
+    commit(&mut open(), vec![dequeued(9, 1)]).expect("written");
+    assert_eq!(kept(&directory), []);
+    // Its space is used again.
+    for _ in 0..3 {
+        commit(&mut open(), all.clone()).expect("written");
+        let gone = (0..10).map(|id| dequeued(id, 1)).collect();
+        commit(&mut open(), gone).expect("written");
+    }
+    assert!(
+        file_bytes() < full_bytes + full_bytes / 4,
+        "{} octets",
+        file_bytes()
+    );
+}
+
+#[test]
+fn space_of_messages_that_went_is_used_again() {
+    let directory = directory();
+    let (mut store, _) = Store::open(config(&directory)).expect("a store");
+    let mut bytes_after_first = 0;
+    for round in 0..20 {
+        let places = || round * 1000..(round + 1) * 1000;
+        let body = vec![round as u8; 100];
+        let come = places().map(|place| enqueued_content(1, place, &content(&body)));
+        commit(&mut store, come.collect()).expect("written");
+        commit(
+            &mut store,
+            places().map(|place| dequeued(1, place)).collect(),
+        )
+        .expect("written");
+        if round == 0 {
+            drop(store);
+            bytes_after_first = fs::metadata(path(&directory)).expect("a file").len();
+            store = Store::open(config(&directory)).expect("a store").0;
+        }
+    }
+    drop(store);
+    let bytes = fs::metadata(path(&directory)).expect("a file").len();
+    assert!(
+        bytes <= bytes_after_first * 2,
+        "{bytes_after_first} became {bytes}"
+    );
+}
+
+#[test]
+fn nothing_is_written_before_the_first_record() {
+    let directory = directory();
+    let (mut store, restored) = Store::open(config(&directory)).expect("a store");
+    assert_eq!(restored, []);
+    store.commit(&Batch::default()).expect("nothing to do");
+    drop(store);
+    let files = || fs::read_dir(directory.path()).expect("a directory").count();
+    assert_eq!(files(), 0);
+    let (mut store, _) = Store::open(config(&directory)).expect("a store");
+    commit(&mut store, vec![enqueued(1, 1)]).expect("written");
+    drop(store);
+    assert_eq!(files(), 1, "one file, after an orderly end");
+}

@@ -1,0 +1,136 @@
+//! A store that keeps what was committed, and nothing else: as a real one gives it back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crosstie_amqp::TableBuf;
+use crosstie_queues::{Destination, QueueId, Record, StoredMessage};
+
+/// What is on it.
+#[derive(Clone, Debug, Default)]
+pub struct Disk {
+    exchanges: BTreeMap<Arc<str>, Record>,
+    queues: BTreeMap<QueueId, (Arc<str>, Record)>,
+    bindings: Vec<Binding>,
+    messages: BTreeMap<(QueueId, i64), StoredMessage>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Binding {
+    source: Arc<str>,
+    destination: Destination,
+    routing_key: Arc<str>,
+    arguments: TableBuf,
+}
+
+impl Disk {
+    /// Writes a record. One that undoes what was never done is an error of the vhost.
+    pub fn write(&mut self, record: Record) -> Result<(), String> {
+        let complaint = format!("there is nothing for {record:?}");
+        let is_done = match record {
+            Record::ExchangeDeclared { ref name, .. } => {
+                self.exchanges.insert(Arc::clone(name), record);
+                true
+            }
+            Record::ExchangeDeleted { name } => {
+                let to_it = Destination::Exchange(Arc::clone(&name));
+                self.bindings
+                    .retain(|binding| binding.source != name && binding.destination != to_it);
+                self.exchanges.remove(&name).is_some()
+            }
+            Record::QueueDeclared { id, ref name, .. } => {
+                let name = Arc::clone(name);
+                self.queues.insert(id, (name, record)).is_none()
+            }
+            Record::QueueDeleted { id } => {
+                self.messages.retain(|(queue, _), _| *queue != id);
+                let Some((name, _)) = self.queues.remove(&id) else {
+                    return Err(complaint);
+                };
+                let to_it = Destination::Queue(name);
+                self.bindings.retain(|binding| binding.destination != to_it);
+                true
+            }
+            Record::Bound {
+                source,
+                destination,
+                routing_key,
+                arguments,
+            } => {
+                let binding = Binding {
+                    source,
+                    destination,
+                    routing_key,
+                    arguments,
+                };
+                if !self.bindings.contains(&binding) {
+                    self.bindings.push(binding);
+                }
+                true
+            }
+            Record::Unbound {
+                source,
+                destination,
+                routing_key,
+                arguments,
+            } => {
+                let gone = Binding {
+                    source,
+                    destination,
+                    routing_key,
+                    arguments,
+                };
+                // It may have gone with its exchange or its queue.
+                self.bindings.retain(|binding| *binding != gone);
+                true
+            }
+            Record::Enqueued {
+                queue,
+                place,
+                message,
+            } => {
+                self.queues.contains_key(&queue)
+                    && self.messages.insert((queue, place), message).is_none()
+            }
+            // A dead letter is taken out when it is where it goes; its queue may have gone before.
+            Record::Dequeued { queue, place } => {
+                self.messages.remove(&(queue, place)).is_some() || !self.queues.contains_key(&queue)
+            }
+            Record::Returned {
+                queue,
+                place,
+                deliveries,
+            } => match self.messages.get_mut(&(queue, place)) {
+                Some(message) => {
+                    message.deliveries = deliveries;
+                    true
+                }
+                None => false,
+            },
+            Record::Purged { queue } => {
+                self.messages.retain(|(found, _), _| *found != queue);
+                self.queues.contains_key(&queue)
+            }
+        };
+        is_done.then_some(()).ok_or(complaint)
+    }
+
+    /// What is there, in the order in which a vhost is given it.
+    pub fn records(&self) -> Vec<Record> {
+        let mut records: Vec<Record> = self.exchanges.values().cloned().collect();
+        records.extend(self.queues.values().map(|(_, record)| record.clone()));
+        records.extend(self.bindings.iter().map(|binding| Record::Bound {
+            source: Arc::clone(&binding.source),
+            destination: binding.destination.clone(),
+            routing_key: Arc::clone(&binding.routing_key),
+            arguments: binding.arguments.clone(),
+        }));
+        let messages = self.messages.iter();
+        records.extend(messages.map(|((queue, place), message)| Record::Enqueued {
+            queue: *queue,
+            place: *place,
+            message: message.clone(),
+        }));
+        records
+    }
+}

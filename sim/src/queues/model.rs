@@ -1,0 +1,272 @@
+//! A vhost for the eye: what is where, who may be given what, and what has to be left.
+
+mod check;
+mod effect;
+mod settle;
+
+use std::collections::BTreeSet;
+
+use super::operation::{Channel, QueueKind};
+use super::recorder::Sent;
+
+/// Everything, in flat lists.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    pub exchanges: Vec<Exchange>,
+    pub bindings: Vec<Binding>,
+    pub queues: Vec<Queue>,
+    pub connections: Vec<u32>,
+    pub channels: Vec<Open>,
+    /// Connections that take no messages.
+    pub refusing: BTreeSet<u32>,
+    /// Deliveries whose queue has gone: their tags are still known.
+    pub orphans: Vec<Held>,
+    pub now_ms: u64,
+    /// The number of the input that is being looked at.
+    pub input: usize,
+    /// Inputs up to this one are on the disk.
+    pub committed: usize,
+    /// Answers that the input must have.
+    expected: Vec<(Channel, Sent)>,
+    /// Messages that must be returned, before they are confirmed.
+    returning: Vec<(Channel, u64)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    pub name: String,
+    pub kind: &'static str,
+    pub durable: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    pub exchange: String,
+    pub queue: String,
+    pub key: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct Queue {
+    pub name: String,
+    pub kind: QueueKind,
+    /// Of an exclusive one.
+    pub owner: u32,
+    /// In their order; one that is delivered keeps its place until it is acknowledged.
+    pub entries: Vec<Entry>,
+    pub consumers: Vec<Consumer>,
+}
+
+/// A message in a queue.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub message: u64,
+    pub persistent: bool,
+    pub expires_at: Option<u64>,
+    pub redelivered: bool,
+    /// How often it came back, where the queue counts.
+    pub deliveries: u32,
+    /// The input that put it there.
+    pub since: usize,
+    pub held: Option<Held>,
+}
+
+/// Somebody has been given it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub channel: Channel,
+    pub tag: u64,
+    /// None: by `basic.get`.
+    pub consumer: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Consumer {
+    pub channel: Channel,
+    pub tag: String,
+    pub no_ack: bool,
+    /// 0: without limit.
+    pub prefetch: u16,
+}
+
+/// An open channel.
+#[derive(Clone, Debug)]
+pub struct Open {
+    pub channel: Channel,
+    pub confirms: bool,
+    pub published: u64,
+    pub delivery_tag: u64,
+    /// Of consumers to come.
+    pub prefetch: u16,
+    /// Of all of them.
+    pub prefetch_global: u16,
+    pub unconfirmed: Vec<Unconfirmed>,
+}
+
+/// A message that is neither confirmed nor refused.
+#[derive(Clone, Debug)]
+pub struct Unconfirmed {
+    pub tag: u64,
+    pub message: u64,
+    pub since: usize,
+    pub is_rejected: bool,
+    /// It is persistent and in a durable queue: the disk has to have it first.
+    pub is_durable: bool,
+}
+
+impl Queue {
+    pub fn ready(&self) -> usize {
+        let entries = self.entries.iter();
+        entries.filter(|entry| entry.held.is_none()).count()
+    }
+
+    /// The next to be given to somebody.
+    pub fn head(&self) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.held.is_none())
+    }
+
+    /// Whether its oldest message has to go.
+    pub fn is_over(&self) -> bool {
+        let max = self.kind.length_max.filter(|_| !self.kind.rejects_publish);
+        max.is_some_and(|max| self.ready() > max)
+    }
+
+    /// Whether a crash leaves a message in it.
+    pub fn keeps(&self, persistent: bool) -> bool {
+        self.kind.durable && !self.kind.exclusive && (persistent || self.kind.is_quorum)
+    }
+}
+
+impl Model {
+    pub fn queue(&self, name: &str) -> Option<&Queue> {
+        self.queues.iter().find(|queue| queue.name == name)
+    }
+
+    pub fn queue_mut(&mut self, name: &str) -> Option<&mut Queue> {
+        self.queues.iter_mut().find(|queue| queue.name == name)
+    }
+
+    pub fn open(&self, channel: Channel) -> Option<&Open> {
+        self.channels.iter().find(|open| open.channel == channel)
+    }
+
+    pub fn open_mut(&mut self, channel: Channel) -> Option<&mut Open> {
+        let mut channels = self.channels.iter_mut();
+        channels.find(|open| open.channel == channel)
+    }
+
+    /// Deliveries that a channel has not settled, by tag.
+    pub fn held_by(&self, channel: Channel) -> Vec<Held> {
+        let entries = self.queues.iter().flat_map(|queue| &queue.entries);
+        let held = entries.filter_map(|entry| entry.held.as_ref());
+        let mut held: Vec<Held> = held
+            .chain(&self.orphans)
+            .filter(|held| held.channel == channel)
+            .cloned()
+            .collect();
+        held.sort_by_key(|held| held.tag);
+        held
+    }
+
+    /// What a crash leaves of this once all of it is on the disk.
+    pub fn durable(&self) -> Self {
+        let is_durable = |queue: &&Queue| queue.kind.durable && !queue.kind.exclusive;
+        let mut queues: Vec<Queue> = self.queues.iter().filter(is_durable).cloned().collect();
+        for queue in &mut queues {
+            queue.consumers.clear();
+            let kind = queue.kind.clone();
+            queue
+                .entries
+                .retain(|entry| entry.persistent || kind.is_quorum);
+            for entry in &mut queue.entries {
+                entry.held = None;
+                entry.redelivered = true;
+            }
+        }
+        let mut exchanges = self.exchanges.clone();
+        exchanges.retain(|exchange| exchange.durable);
+        let mut bindings = self.bindings.clone();
+        bindings.retain(|binding| {
+            queues.iter().any(|queue| queue.name == binding.queue)
+                && exchanges.iter().any(|kept| kept.name == binding.exchange)
+        });
+        Self {
+            exchanges,
+            bindings,
+            queues,
+            now_ms: self.now_ms,
+            input: self.input,
+            ..Self::default()
+        }
+    }
+
+    /// Queues that a message goes to, each once; None: there is no such exchange.
+    pub fn route(&self, exchange: &str, key: &str) -> Option<Vec<String>> {
+        let exists = |name: &str| self.queue(name).is_some();
+        if exchange.is_empty() {
+            return Some(if exists(key) {
+                vec![key.to_owned()]
+            } else {
+                vec![]
+            });
+        }
+        let found = self.exchanges.iter().find(|found| found.name == exchange)?;
+        let bindings = self.bindings.iter();
+        let matching = bindings.filter(|binding| {
+            binding.exchange == exchange
+                && match found.kind {
+                    "direct" => binding.key == key,
+                    "fanout" => true,
+                    _ => matches_topic(&words(&binding.key), &words(key)),
+                }
+        });
+        let mut queues: Vec<String> = matching.map(|binding| binding.queue.clone()).collect();
+        queues.sort();
+        queues.dedup();
+        Some(queues)
+    }
+
+    /// Whether a consumer may be given a message now; `is_sure` leaves out those of whom it does
+    /// not have to.
+    pub fn is_able(&self, queue: &Queue, place: usize, is_sure: bool) -> bool {
+        let consumer = &queue.consumers[place];
+        let channel = consumer.channel;
+        if self.refusing.contains(&channel.connection) {
+            return false;
+        }
+        if queue.kind.is_single_active && place > 0 {
+            return false;
+        }
+        if consumer.no_ack {
+            return true;
+        }
+        let held = self.held_by(channel);
+        if is_sure && self.orphans.iter().any(|held| held.channel == channel) {
+            return false;
+        }
+        let of_consumers = held.iter().filter(|held| held.consumer.is_some());
+        let is_own = |held: &&Held| held.consumer.as_ref() == Some(&consumer.tag);
+        let own = of_consumers.clone().filter(is_own).count();
+        let global = self.open(channel).map_or(0, |open| open.prefetch_global);
+        let has_room = |limit: u16, count: usize| limit == 0 || count < usize::from(limit);
+        has_room(consumer.prefetch, own) && has_room(global, of_consumers.count())
+    }
+}
+
+fn words(key: &str) -> Vec<&str> {
+    key.split('.').collect()
+}
+
+/// Topic matching, by trying.
+fn matches_topic(pattern: &[&str], key: &[&str]) -> bool {
+    match (pattern.split_first(), key.split_first()) {
+        (None, None) => true,
+        (Some((&"#", rest)), _) => {
+            matches_topic(rest, key) || (!key.is_empty() && matches_topic(pattern, &key[1..]))
+        }
+        (Some((first, patterns)), Some((word, words))) => {
+            (*first == "*" || first == word) && matches_topic(patterns, words)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,369 @@
+//! What an operation does by itself, before anybody is given a message.
+
+use super::super::operation::{Channel, Operation, QueueKind, Settlement};
+use super::super::recorder::Sent;
+use super::{Binding, Consumer, Entry, Exchange, Held, Model, Open, Queue, Unconfirmed};
+
+impl Model {
+    /// Does it; the reply code, if it has to fail.
+    pub fn apply(&mut self, operation: &Operation) -> Result<(), u16> {
+        self.expected.clear();
+        self.returning.clear();
+        match operation {
+            Operation::Connect { connection } => self.connections.push(*connection),
+            Operation::Disconnect { connection } => self.disconnect(*connection),
+            Operation::OpenChannel(channel) => self.channels.push(Open {
+                channel: *channel,
+                confirms: false,
+                published: 0,
+                delivery_tag: 0,
+                prefetch: 0,
+                prefetch_global: 0,
+                unconfirmed: Vec::new(),
+            }),
+            Operation::CloseChannel(channel) => self.close_channel(*channel),
+            Operation::DeclareExchange {
+                from,
+                name,
+                kind,
+                durable,
+            } => {
+                self.answer(*from, "exchange.declare-ok");
+                if !self.exchanges.iter().any(|known| known.name == *name) {
+                    self.exchanges.push(Exchange {
+                        name: name.clone(),
+                        kind,
+                        durable: *durable,
+                    });
+                }
+            }
+            Operation::DeleteExchange { from, name } => {
+                self.answer(*from, "exchange.delete-ok");
+                self.exchanges.retain(|known| known.name != *name);
+                self.bindings.retain(|binding| binding.exchange != *name);
+            }
+            Operation::DeclareQueue { from, name, kind } => self.declare(*from, name, kind),
+            Operation::DeleteQueue { from, name } => {
+                let messages = self.queue(name).map_or(0, Queue::ready);
+                self.count(*from, "queue.delete-ok", messages, 0);
+                self.delete_queue(name);
+            }
+            Operation::Purge { from, name } => {
+                let queue = self.queue_mut(name).ok_or(404u16)?;
+                let messages = queue.ready();
+                queue.entries.retain(|entry| entry.held.is_some());
+                self.count(*from, "queue.purge-ok", messages, 0);
+            }
+            Operation::Bind {
+                from,
+                exchange,
+                queue,
+                key,
+            } => {
+                let binding = self.binding(exchange, queue, key)?;
+                if !self.bindings.contains(&binding) {
+                    self.bindings.push(binding);
+                }
+                self.answer(*from, "queue.bind-ok");
+            }
+            Operation::Unbind {
+                from,
+                exchange,
+                queue,
+                key,
+            } => {
+                let gone = self.binding(exchange, queue, key)?;
+                self.bindings.retain(|binding| *binding != gone);
+                self.answer(*from, "queue.unbind-ok");
+            }
+            Operation::ConfirmSelect(channel) => {
+                self.answer(*channel, "confirm.select-ok");
+                if let Some(open) = self.open_mut(*channel) {
+                    open.confirms = true;
+                }
+            }
+            Operation::Publish { .. } => self.publish(operation)?,
+            Operation::Qos {
+                from,
+                count,
+                global,
+            } => {
+                self.answer(*from, "basic.qos-ok");
+                if let Some(open) = self.open_mut(*from) {
+                    if *global {
+                        open.prefetch_global = *count;
+                    } else {
+                        open.prefetch = *count;
+                    }
+                }
+            }
+            Operation::Consume {
+                from,
+                queue,
+                tag,
+                no_ack,
+            } => {
+                let prefetch = self.open(*from).map_or(0, |open| open.prefetch);
+                let queue = self.queue_mut(queue).ok_or(404u16)?;
+                queue.consumers.push(Consumer {
+                    channel: *from,
+                    tag: tag.clone(),
+                    no_ack: *no_ack,
+                    prefetch,
+                });
+                self.answer(*from, "basic.consume-ok");
+            }
+            Operation::Cancel { from, tag } => {
+                self.answer(*from, "basic.cancel-ok");
+                self.remove_consumers(|consumer| consumer.channel == *from && consumer.tag == *tag);
+            }
+            Operation::Get {
+                from,
+                queue,
+                no_ack,
+            } => self.take_one(*from, queue, *no_ack)?,
+            Operation::Settle {
+                from,
+                tag,
+                multiple,
+                settlement,
+            } => self.settle(*from, *tag, *multiple, *settlement)?,
+            Operation::Recover(channel) => {
+                self.answer(*channel, "basic.recover-ok");
+                for held in self.held_by(*channel) {
+                    self.give_back(&held, Settlement::Requeue);
+                }
+            }
+            Operation::Pass { milliseconds } => self.now_ms += milliseconds,
+            Operation::Refuse {
+                connection,
+                refusing: true,
+            } => {
+                self.refusing.insert(*connection);
+            }
+            Operation::Refuse { connection, .. } => {
+                self.refusing.remove(connection);
+            }
+            Operation::Commit { .. } | Operation::FailCommit { .. } | Operation::Crash => {}
+        }
+        Ok(())
+    }
+
+    pub fn close_channel(&mut self, channel: Channel) {
+        self.channels.retain(|open| open.channel != channel);
+        for held in self.held_by(channel) {
+            self.give_back(&held, Settlement::Requeue);
+        }
+        self.remove_consumers(|consumer| consumer.channel == channel);
+    }
+
+    fn disconnect(&mut self, connection: u32) {
+        let channels: Vec<Channel> = self.channels.iter().map(|open| open.channel).collect();
+        for channel in channels {
+            if channel.connection == connection {
+                self.close_channel(channel);
+            }
+        }
+        let own: Vec<String> = self
+            .queues
+            .iter()
+            .filter(|queue| queue.kind.exclusive && queue.owner == connection)
+            .map(|queue| queue.name.clone())
+            .collect();
+        for name in own {
+            self.delete_queue(&name);
+        }
+        self.connections.retain(|known| *known != connection);
+        self.refusing.remove(&connection);
+        // Nobody is there to be told.
+        self.expected.retain(|(to, _)| to.connection != connection);
+    }
+
+    fn declare(&mut self, from: Channel, name: &str, kind: &QueueKind) {
+        if self.queue(name).is_none() {
+            self.queues.push(Queue {
+                name: name.to_owned(),
+                kind: kind.clone(),
+                owner: from.connection,
+                entries: Vec::new(),
+                consumers: Vec::new(),
+            });
+        }
+        let counts = self
+            .queue(name)
+            .map(|queue| (queue.ready(), queue.consumers.len()));
+        let (messages, consumers) = counts.unwrap_or_default();
+        self.count(from, "queue.declare-ok", messages, consumers);
+    }
+
+    fn delete_queue(&mut self, name: &str) {
+        let Some(place) = self.queues.iter().position(|queue| queue.name == name) else {
+            return;
+        };
+        // What came back to it just now may have been too much.
+        self.remove_heads_of(place, Queue::is_over);
+        let queue = self.queues.remove(place);
+        self.bindings.retain(|binding| binding.queue != name);
+        self.orphans
+            .extend(queue.entries.into_iter().filter_map(|entry| entry.held));
+        for consumer in queue.consumers {
+            let sent = Sent::Cancel {
+                consumer: consumer.tag,
+            };
+            self.expected.push((consumer.channel, sent));
+        }
+    }
+
+    fn remove_consumers(&mut self, is_gone: impl Fn(&Consumer) -> bool) {
+        let mut without = Vec::new();
+        for queue in &mut self.queues {
+            let before = queue.consumers.len();
+            queue.consumers.retain(|consumer| !is_gone(consumer));
+            if queue.consumers.is_empty() && before > 0 && queue.kind.auto_delete {
+                without.push(queue.name.clone());
+            }
+        }
+        for name in without {
+            self.delete_queue(&name);
+        }
+    }
+
+    fn binding(&self, exchange: &str, queue: &str, key: &str) -> Result<Binding, u16> {
+        self.queue(queue).ok_or(404u16)?;
+        let mut exchanges = self.exchanges.iter();
+        exchanges
+            .find(|known| known.name == exchange)
+            .ok_or(404u16)?;
+        Ok(Binding {
+            exchange: exchange.to_owned(),
+            queue: queue.to_owned(),
+            key: key.to_owned(),
+        })
+    }
+
+    fn publish(&mut self, operation: &Operation) -> Result<(), u16> {
+        let Operation::Publish {
+            from,
+            exchange,
+            key,
+            message,
+            persistent,
+            mandatory,
+            expiration_ms,
+        } = operation
+        else {
+            return Ok(());
+        };
+        let queues = self.route(exchange, key).ok_or(404u16)?;
+        if queues.is_empty() && *mandatory {
+            self.returning.push((*from, *message));
+        }
+        let mut is_rejected = false;
+        let mut is_durable = false;
+        for name in queues {
+            let Some(queue) = self.queue(&name) else {
+                continue;
+            };
+            let able = (0..queue.consumers.len()).any(|place| self.is_able(queue, place, false));
+            let is_full = queue
+                .kind
+                .length_max
+                .is_some_and(|max| queue.ready() >= max);
+            if queue.kind.rejects_publish && is_full && !able {
+                is_rejected = true;
+                continue;
+            }
+            is_durable |= queue.keeps(*persistent);
+            let ttl = [queue.kind.message_ttl_ms, *expiration_ms];
+            let ttl = ttl.into_iter().flatten().min();
+            let entry = Entry {
+                message: *message,
+                persistent: *persistent,
+                expires_at: ttl.map(|ttl| self.now_ms + ttl),
+                redelivered: false,
+                deliveries: 0,
+                since: self.input,
+                held: None,
+            };
+            if let Some(queue) = self.queue_mut(&name) {
+                queue.entries.push(entry);
+            }
+        }
+        let since = self.input;
+        if let Some(open) = self.open_mut(*from).filter(|open| open.confirms) {
+            open.published += 1;
+            open.unconfirmed.push(Unconfirmed {
+                tag: open.published,
+                message: *message,
+                since,
+                is_rejected,
+                is_durable,
+            });
+        }
+        Ok(())
+    }
+
+    fn take_one(&mut self, from: Channel, name: &str, no_ack: bool) -> Result<(), u16> {
+        let queue = self.queue(name).ok_or(404u16)?;
+        let Some(head) = queue.head() else {
+            self.expected.push((from, Sent::GetEmpty));
+            return Ok(());
+        };
+        let left = queue.ready() as u32 - 1;
+        let (message, redelivered) = (queue.entries[head].message, queue.entries[head].redelivered);
+        let tag = self.next_tag(from);
+        let sent = Sent::GetOk {
+            tag,
+            redelivered,
+            message,
+            left,
+        };
+        self.expected.push((from, sent));
+        self.give(name, head, from, tag, None, no_ack);
+        Ok(())
+    }
+
+    /// The next delivery's tag.
+    pub(super) fn next_tag(&mut self, channel: Channel) -> u64 {
+        self.open_mut(channel).map_or(0, |open| {
+            open.delivery_tag += 1;
+            open.delivery_tag
+        })
+    }
+
+    pub(super) fn give(
+        &mut self,
+        name: &str,
+        place: usize,
+        channel: Channel,
+        tag: u64,
+        consumer: Option<String>,
+        no_ack: bool,
+    ) {
+        let Some(queue) = self.queue_mut(name) else {
+            return;
+        };
+        if no_ack {
+            queue.entries.remove(place);
+        } else {
+            queue.entries[place].held = Some(Held {
+                channel,
+                tag,
+                consumer,
+            });
+        }
+    }
+
+    fn answer(&mut self, to: Channel, method: &'static str) {
+        self.expected.push((to, Sent::Answer { method }));
+    }
+
+    fn count(&mut self, to: Channel, method: &'static str, messages: usize, consumers: usize) {
+        let sent = Sent::Count {
+            method,
+            messages: messages as u32,
+            consumers: consumers as u32,
+        };
+        self.expected.push((to, sent));
+    }
+}

@@ -1,0 +1,99 @@
+//! What becomes of messages that somebody has, or that nobody may have any more.
+
+use super::super::operation::{Channel, Settlement};
+use super::{Entry, Held, Model, Queue};
+
+impl Model {
+    /// Removes what is too old, and what is too much, and puts it where dead letters go.
+    pub fn settle_queues(&mut self) {
+        self.remove_heads(Queue::is_over);
+    }
+
+    /// Removes what is too old only.
+    pub(super) fn expire(&mut self) {
+        self.remove_heads(|_| false);
+    }
+
+    fn remove_heads(&mut self, is_over: impl Fn(&Queue) -> bool) {
+        for place in 0..self.queues.len() {
+            self.remove_heads_of(place, &is_over);
+        }
+    }
+
+    pub(super) fn remove_heads_of(&mut self, place: usize, is_over: impl Fn(&Queue) -> bool) {
+        while let Some(head) = self.queues[place].head() {
+            let queue = &self.queues[place];
+            let due = queue.entries[head].expires_at;
+            if due.is_none_or(|due| due > self.now_ms) && !is_over(queue) {
+                break;
+            }
+            let target = queue.kind.dead_letter_queue.clone();
+            let entry = self.queues[place].entries.remove(head);
+            self.bury(target, &entry);
+        }
+    }
+
+    pub(super) fn settle(
+        &mut self,
+        from: Channel,
+        tag: u64,
+        multiple: bool,
+        settlement: Settlement,
+    ) -> Result<(), u16> {
+        let mut held = self.held_by(from);
+        held.retain(|held| held.tag == tag || (multiple && (held.tag < tag || tag == 0)));
+        if held.is_empty() && !(multiple && tag == 0) {
+            return Err(406);
+        }
+        for held in held {
+            self.give_back(&held, settlement);
+        }
+        Ok(())
+    }
+
+    pub(super) fn give_back(&mut self, held: &Held, settlement: Settlement) {
+        self.orphans.retain(|orphan| orphan != held);
+        for queue in &mut self.queues {
+            let is_it = |entry: &Entry| entry.held.as_ref() == Some(held);
+            let Some(place) = queue.entries.iter().position(is_it) else {
+                continue;
+            };
+            let entry = &mut queue.entries[place];
+            if settlement == Settlement::Requeue {
+                entry.held = None;
+                entry.redelivered = true;
+                if !queue.kind.is_quorum {
+                    return;
+                }
+                entry.deliveries += 1;
+                let limit = queue.kind.delivery_limit;
+                if limit.is_none_or(|limit| entry.deliveries <= limit) {
+                    return;
+                }
+            }
+            let entry = queue.entries.remove(place);
+            if settlement != Settlement::Accept {
+                let target = queue.kind.dead_letter_queue.clone();
+                self.bury(target, &entry);
+            }
+            return;
+        }
+    }
+
+    /// A dead letter, where it goes.
+    fn bury(&mut self, target: Option<String>, entry: &Entry) {
+        let input = self.input;
+        let queue = target.and_then(|name| self.queue_mut(&name));
+        if let Some(queue) = queue {
+            queue.entries.push(Entry {
+                message: entry.message,
+                persistent: entry.persistent,
+                expires_at: None,
+                redelivered: false,
+                deliveries: 0,
+                since: input,
+                held: None,
+            });
+        }
+    }
+}

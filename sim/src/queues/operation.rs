@@ -1,0 +1,137 @@
+//! What can be done to a vhost in one step.
+
+/// A connection's number, never used twice, and a channel's number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Channel {
+    pub connection: u32,
+    pub number: u16,
+}
+
+/// How a queue is declared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueKind {
+    pub durable: bool,
+    pub exclusive: bool,
+    pub auto_delete: bool,
+    pub is_quorum: bool,
+    pub message_ttl_ms: Option<u64>,
+    pub length_max: Option<usize>,
+    /// Instead of dropping the oldest one.
+    pub rejects_publish: bool,
+    /// Through the default exchange.
+    pub dead_letter_queue: Option<String>,
+    pub delivery_limit: Option<u32>,
+    pub is_single_active: bool,
+}
+
+/// One step.
+#[derive(Clone, Debug)]
+pub enum Operation {
+    Connect {
+        connection: u32,
+    },
+    Disconnect {
+        connection: u32,
+    },
+    OpenChannel(Channel),
+    CloseChannel(Channel),
+    DeclareExchange {
+        from: Channel,
+        name: String,
+        kind: &'static str,
+        durable: bool,
+    },
+    DeleteExchange {
+        from: Channel,
+        name: String,
+    },
+    DeclareQueue {
+        from: Channel,
+        name: String,
+        kind: QueueKind,
+    },
+    DeleteQueue {
+        from: Channel,
+        name: String,
+    },
+    Purge {
+        from: Channel,
+        name: String,
+    },
+    Bind {
+        from: Channel,
+        exchange: String,
+        queue: String,
+        key: String,
+    },
+    Unbind {
+        from: Channel,
+        exchange: String,
+        queue: String,
+        key: String,
+    },
+    ConfirmSelect(Channel),
+    Publish {
+        from: Channel,
+        exchange: String,
+        key: String,
+        /// Its body: no other message has it.
+        message: u64,
+        persistent: bool,
+        mandatory: bool,
+        expiration_ms: Option<u64>,
+    },
+    Qos {
+        from: Channel,
+        count: u16,
+        global: bool,
+    },
+    Consume {
+        from: Channel,
+        queue: String,
+        tag: String,
+        no_ack: bool,
+    },
+    Cancel {
+        from: Channel,
+        tag: String,
+    },
+    Get {
+        from: Channel,
+        queue: String,
+        no_ack: bool,
+    },
+    /// `basic.ack`, `basic.nack`, `basic.reject`, by what is to become of the messages.
+    Settle {
+        from: Channel,
+        tag: u64,
+        multiple: bool,
+        settlement: Settlement,
+    },
+    Recover(Channel),
+    Pass {
+        milliseconds: u64,
+    },
+    /// The connection takes no messages any more, or takes them again.
+    Refuse {
+        connection: u32,
+        refusing: bool,
+    },
+    /// The store has written the oldest of what it was given.
+    Commit {
+        inputs: usize,
+    },
+    /// The store has failed with them, and keeps them.
+    FailCommit {
+        inputs: usize,
+    },
+    /// Everything but the disk is gone.
+    Crash,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    Accept,
+    Requeue,
+    Reject,
+}

@@ -1,0 +1,195 @@
+//! One run: operations for a vhost and for the model, a disk that is behind, and crashes.
+
+mod perform;
+mod restart;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crosstie_queues::{ChannelKey, ConnectionKey, Position, Record, Time, Vhost};
+
+use super::disk::Disk;
+use super::draw::{self, Habits, Last};
+use super::model::Model;
+use super::operation::{Channel, Operation};
+use super::recorder::Recorder;
+use crate::Chance;
+use crate::Failure;
+
+/// A vhost from a seed.
+pub struct VhostSimulation {
+    seed: u64,
+    chance: Chance,
+    habits: Habits,
+    last: Last,
+    vhost: Vhost<u32>,
+    model: Model,
+    out: Recorder,
+    connections: BTreeMap<u32, ConnectionKey>,
+    channels: BTreeMap<Channel, ChannelKey>,
+    disk: Disk,
+    /// What the disk has, as the model saw it.
+    kept: Model,
+    /// What the disk was given, and does not have.
+    pending: VecDeque<Pending>,
+    /// The disk has failed with the inputs up to this one.
+    failed: usize,
+    log: Vec<String>,
+}
+
+/// An input that something of has to survive.
+struct Pending {
+    input: usize,
+    position: Position,
+    records: Vec<Record>,
+    durable: Model,
+}
+
+impl VhostSimulation {
+    pub fn new(seed: u64) -> Self {
+        let mut chance = Chance::new(seed);
+        let habits = Habits::draw(&mut chance);
+        Self {
+            seed,
+            habits,
+            last: Last::default(),
+            vhost: restart::vhost(chance.number()),
+            chance,
+            model: Model::default(),
+            out: Recorder::default(),
+            connections: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            disk: Disk::default(),
+            kept: Model::default(),
+            pending: VecDeque::new(),
+            failed: 0,
+            log: Vec::new(),
+        }
+    }
+
+    /// Does that many operations, lets everyone leave, crashes, and tells which methods and
+    /// reply codes were sent.
+    pub fn run(mut self, operations: usize) -> Result<BTreeSet<String>, Failure> {
+        match self.play(operations) {
+            Ok(()) => Ok(self.out.kinds),
+            Err(text) => Err(Failure {
+                seed: self.seed,
+                text,
+                log: self.log,
+            }),
+        }
+    }
+
+    fn play(&mut self, operations: usize) -> Result<(), String> {
+        for _ in 0..operations {
+            let (model, pending) = (&self.model, self.pending.len());
+            let (chance, last) = (&mut self.chance, &mut self.last);
+            let operation = draw::draw(chance, self.habits, last, model, pending);
+            self.step(&operation)?;
+        }
+        while let Some(connection) = self.model.connections.first() {
+            let operation = draw::leaving(&self.model, *connection);
+            self.step(&operation)?;
+        }
+        let counts = self.vhost.counts();
+        if counts.connections + counts.channels + counts.consumers > 0 {
+            return Err(format!("all have left, and there are {counts:?}"));
+        }
+        let inputs = self.pending.len();
+        if inputs > 0 {
+            self.step(&Operation::Commit { inputs })?;
+        }
+        self.step(&Operation::Crash)
+    }
+
+    fn step(&mut self, operation: &Operation) -> Result<(), String> {
+        self.log.push(format!("{operation:?}"));
+        self.model.input += 1;
+        let expected = self.model.apply(operation);
+        let done = self.perform(operation)?;
+        if done != expected {
+            return Err(format!("it ended with {done:?}, expected {expected:?}"));
+        }
+        if let (Err(_), Some(channel)) = (done, self.channel_at_fault(operation))
+            && let Some(key) = self.channels.remove(&channel)
+        {
+            let now = Time(self.model.now_ms);
+            self.vhost.close_channel(now, key, &mut self.out);
+            self.model.close_channel(channel);
+        }
+        // What is due at once is done at once.
+        let now = Time(self.model.now_ms);
+        if self.vhost.next_timeout().is_some_and(|due| due <= now) {
+            self.vhost.handle_timeout(now, &mut self.out);
+        }
+        if let Some(complaint) = self.out.complaint.take() {
+            return Err(complaint);
+        }
+        let has_records = self.take_records();
+        self.model.committed = match self.pending.front() {
+            Some(pending) => pending.input - 1,
+            None => self.model.input,
+        };
+        self.vhost.flush_confirms(&mut self.out);
+        let sent = std::mem::take(&mut self.out.sent);
+        self.model.check(sent, self.failed)?;
+        if let Some(pending) = self.pending.back_mut().filter(|_| has_records) {
+            pending.durable = self.model.durable();
+        }
+        self.check_counts()
+    }
+
+    /// What the input had written down goes to the disk, some time. Whether it was anything.
+    fn take_records(&mut self) -> bool {
+        let journal = self.vhost.journal();
+        let records = std::mem::take(&mut journal.records);
+        let position = journal.position;
+        if records.is_empty() {
+            return false;
+        }
+        self.pending.push_back(Pending {
+            input: self.model.input,
+            position,
+            records,
+            // Known once it is known what was sent.
+            durable: Model::default(),
+        });
+        true
+    }
+
+    fn check_counts(&self) -> Result<(), String> {
+        let mut names = BTreeSet::new();
+        for found in self.vhost.queues() {
+            let queue = self.model.queue(&found.name);
+            let queue = queue.ok_or_else(|| format!("there is a queue {}", found.name))?;
+            let ready = queue.ready();
+            let expected = (ready, queue.entries.len() - ready, queue.consumers.len());
+            let counts = (
+                found.messages_ready,
+                found.messages_unacknowledged,
+                found.consumers,
+            );
+            if counts != expected {
+                return Err(format!(
+                    "{} has {counts:?} messages ready, messages unacknowledged, consumers; \
+                     expected {expected:?}: {queue:?}",
+                    found.name
+                ));
+            }
+            names.insert(found.name.to_string());
+        }
+        let mut queues = self.model.queues.iter();
+        if let Some(missing) = queues.find(|queue| !names.contains(&queue.name)) {
+            return Err(format!("there is no queue {}", missing.name));
+        }
+        let is_empty = self
+            .model
+            .queues
+            .iter()
+            .all(|queue| queue.entries.is_empty());
+        let memory_bytes = self.vhost.memory_bytes();
+        if is_empty && self.model.orphans.is_empty() && memory_bytes != 0 {
+            return Err(format!("{memory_bytes} octets of no messages"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,213 @@
+//! Commits, crashes, and what a vhost finds afterwards.
+
+use std::sync::Arc;
+
+use crosstie_amqp::method::BasicGet;
+use crosstie_auth::Permissions;
+use crosstie_queues::{Client, Destination, Time, Vhost, VhostConfig};
+
+use super::VhostSimulation;
+use crate::queues::disk::Disk;
+use crate::queues::model::Model;
+use crate::queues::recorder::{Recorder, Sent};
+
+/// A new vhost.
+pub(super) fn vhost(seed: u64) -> Vhost<u32> {
+    let config = VhostConfig {
+        // Nobody is hurried here.
+        consumer_timeout_ms: None,
+        ..VhostConfig::named("/")
+    };
+    Vhost::new(config, seed)
+}
+
+/// Somebody who may do everything.
+pub(super) fn client() -> Client {
+    Client {
+        user: "simulated".into(),
+        permissions: Arc::new(Permissions::all()),
+        consumer_cancel_notify: true,
+        is_impersonator: false,
+    }
+}
+
+impl VhostSimulation {
+    /// The disk writes the oldest of what it was given; a crash there must find just that.
+    pub(super) fn commit(&mut self) -> Result<(), String> {
+        let Some(pending) = self.pending.pop_front() else {
+            return Ok(());
+        };
+        for record in pending.records {
+            self.disk.write(record)?;
+        }
+        self.kept = pending.durable;
+        self.check_restart()?;
+        self.vhost.handle_committed(pending.position, &mut self.out);
+        Ok(())
+    }
+
+    /// Goes on with a vhost that knows what the disk knows.
+    pub(super) fn crash(&mut self) -> Result<(), String> {
+        if self.pending.is_empty() {
+            // Nothing durable has changed without a record.
+            let (kept, found) = (describe(&self.kept), describe(&self.model.durable()));
+            if kept != found {
+                return Err(format!("of {found:?} only {kept:?} was written down"));
+            }
+        }
+        self.check_restart()?;
+        let (now_ms, input) = (self.model.now_ms, self.model.input);
+        self.pending.clear();
+        self.connections.clear();
+        self.channels.clear();
+        self.out.refusing.clear();
+        self.vhost = restore(
+            &self.disk,
+            Time(now_ms),
+            self.chance.number(),
+            &mut self.out,
+        );
+        self.model = self.kept.clone();
+        self.model.now_ms = now_ms;
+        self.model.input = input;
+        Ok(())
+    }
+
+    /// Restores a vhost at the time at which this was so, and looks at everything in it.
+    fn check_restart(&self) -> Result<(), String> {
+        let mut kept = self.kept.clone();
+        // What was behind a message that is gone now may be too old.
+        kept.settle_queues();
+        let now = Time(kept.now_ms);
+        let mut out = Recorder::default();
+        let mut vhost = restore(&self.disk, now, 1, &mut out);
+        let connection = vhost.open_connection(1, client());
+        let channel = vhost.open_channel(connection, 1);
+        let channel = channel.map_err(|fault| fault.text)?;
+        let found = describe_vhost(&vhost);
+        let (exchanges, bindings, _) = describe(&kept);
+        if found != (exchanges, bindings) {
+            return Err(format!(
+                "after a crash there is {found:?}, expected {kept:?}"
+            ));
+        }
+        let mut names: Vec<String> = vhost.queues().map(|queue| queue.name.to_string()).collect();
+        names.sort();
+        let expected: Vec<&String> = kept.queues.iter().map(|queue| &queue.name).collect();
+        if names.len() != expected.len() || !names.iter().all(|name| expected.contains(&name)) {
+            return Err(format!(
+                "after a crash there are {names:?}, expected {expected:?}"
+            ));
+        }
+        // Those for dead letters first (`d…`): emptying another may send some there.
+        for name in names {
+            let mut messages = Vec::new();
+            loop {
+                let get = BasicGet {
+                    queue: &name,
+                    no_ack: true,
+                };
+                vhost
+                    .handle(now, channel, &get.into(), &mut out)
+                    .map_err(|fault| fault.text)?;
+                match out.sent.pop() {
+                    Some((
+                        _,
+                        Sent::GetOk {
+                            message,
+                            redelivered,
+                            ..
+                        },
+                    )) => messages.push((message, redelivered)),
+                    Some((_, Sent::GetEmpty)) => break,
+                    other => return Err(format!("after a crash {name} gives {other:?}")),
+                }
+            }
+            let entries = kept.queue(&name).map(|queue| queue.entries.iter());
+            let mut lasting = entries.into_iter().flatten().collect::<Vec<_>>();
+            lasting.retain(|entry| entry.expires_at.is_none_or(|due| due > kept.now_ms));
+            let expected: Vec<(u64, bool)> = lasting
+                .iter()
+                .map(|entry| (entry.message, entry.redelivered))
+                .collect();
+            if messages != expected {
+                return Err(format!(
+                    "after a crash {name} has {messages:?}, expected {expected:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn restore(disk: &Disk, now: Time, seed: u64, out: &mut Recorder) -> Vhost<u32> {
+    let mut vhost = vhost(seed);
+    for record in disk.records() {
+        vhost.restore(now, record);
+    }
+    vhost.restored(now, out);
+    vhost
+}
+
+type Described = Vec<(String, String, String)>;
+/// Per queue its messages, and how often each came back.
+type Contents = Vec<(String, Vec<(u64, u32)>)>;
+
+/// Exchanges, bindings, and what is in which queue.
+fn describe(model: &Model) -> (Described, Described, Contents) {
+    let exchanges = model.exchanges.iter();
+    let bindings = model.bindings.iter();
+    let queues = model.queues.iter();
+    let mut described = (
+        exchanges
+            .map(|known| (known.name.clone(), known.kind.to_owned(), String::new()))
+            .collect::<Vec<_>>(),
+        bindings
+            .map(|known| {
+                (
+                    known.exchange.clone(),
+                    known.queue.clone(),
+                    known.key.clone(),
+                )
+            })
+            .collect::<Vec<_>>(),
+        queues
+            .map(|queue| {
+                let entries = queue.entries.iter();
+                let entries = entries.map(|entry| (entry.message, entry.deliveries));
+                (queue.name.clone(), entries.collect())
+            })
+            .collect::<Vec<_>>(),
+    );
+    described.0.sort();
+    described.1.sort();
+    described.2.sort();
+    described
+}
+
+fn describe_vhost(vhost: &Vhost<u32>) -> (Described, Described) {
+    let is_own = |name: &str| !name.is_empty() && !name.starts_with("amq.");
+    let mut exchanges: Described = vhost
+        .exchanges()
+        .filter(|exchange| is_own(&exchange.name))
+        .map(|exchange| {
+            (
+                exchange.name.to_string(),
+                exchange.kind.to_string(),
+                String::new(),
+            )
+        })
+        .collect();
+    let mut bindings: Described = vhost
+        .bindings()
+        .filter(|binding| is_own(&binding.source))
+        .map(|binding| {
+            let (Destination::Queue(name) | Destination::Exchange(name)) = &binding.destination;
+            let (source, key) = (binding.source.to_string(), binding.routing_key.to_string());
+            (source, name.to_string(), key)
+        })
+        .collect();
+    exchanges.sort();
+    bindings.sort();
+    (exchanges, bindings)
+}
