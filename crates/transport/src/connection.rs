@@ -4,7 +4,7 @@
 //! by whichever thread comes first: that thread takes what is queued and sends until nothing is
 //! left (a *combining* flush, in `flush.rs`), and whoever comes meanwhile leaves its octets to it.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::{fmt, future, mem};
@@ -26,6 +26,9 @@ pub struct Connection {
     pub(crate) meter: Option<Arc<Meter>>,
     /// Seconds since the worker's start at which something was last received.
     received_at_s: AtomicU32,
+    /// The same of what was last sent.
+    sent_at_s: AtomicU32,
+    reading_paused: AtomicBool,
 }
 
 impl Connection {
@@ -43,6 +46,8 @@ impl Connection {
             meter: None,
             out: Mutex::default(),
             received_at_s: AtomicU32::new(0),
+            sent_at_s: AtomicU32::new(0),
+            reading_paused: AtomicBool::new(false),
         }
     }
 
@@ -58,8 +63,21 @@ impl Connection {
         self: &Arc<Self>,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), Refused<E>> {
+        self.append_below(usize::MAX, write)
+    }
+
+    /// The same, unless so many octets are queued already: for what its sender can keep until
+    /// the peer reads again, which [`Connection::sent`] tells.
+    pub fn append_below<E>(
+        self: &Arc<Self>,
+        queued_bytes_max: usize,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), Refused<E>> {
         let mut out = self.out.lock();
         out.check(&self.limits)?;
+        if out.queued_bytes() >= queued_bytes_max {
+            return Err(Refused::Full);
+        }
         let before = out.queue.len();
         out.queue.append(write).map_err(Refused::Writer)?;
         let appended = out.queue.len() - before;
@@ -108,8 +126,46 @@ impl Connection {
             return;
         }
         out.close(&self.limits);
+        // A paused reader learns of the end.
+        let reader = out.reader.take();
         drop(out);
         self.socket.shut_down();
+        reader.into_iter().for_each(|reader| reader.wake());
+    }
+
+    /// Has the reader read nothing more, from its next turn on, until it is resumed. Any thread
+    /// may pause and resume it. The peer's end is not noticed meanwhile, unless by sending.
+    pub fn pause_reading(&self) {
+        self.reading_paused.store(true, Ordering::Relaxed);
+    }
+
+    /// Has a paused reader go on.
+    pub fn resume_reading(&self) {
+        // The lock orders this before or after a reader that is about to wait.
+        let mut out = self.out.lock();
+        self.note_received(clock::now_s());
+        self.reading_paused.store(false, Ordering::Relaxed);
+        let reader = out.reader.take();
+        drop(out);
+        reader.into_iter().for_each(|reader| reader.wake());
+    }
+
+    /// Whether the reader is paused.
+    pub fn is_reading_paused(&self) -> bool {
+        self.reading_paused.load(Ordering::Relaxed)
+    }
+
+    /// Ready when the reader may read.
+    pub(crate) fn poll_reading(&self, cx: &Context<'_>) -> Poll<()> {
+        if !self.is_reading_paused() {
+            return Poll::Ready(());
+        }
+        let mut out = self.out.lock();
+        if !self.is_reading_paused() || out.phase == Phase::Closed {
+            return Poll::Ready(());
+        }
+        out.reader = Some(Box::new(cx.waker().clone()));
+        Poll::Pending
     }
 
     /// Whether the peer has taken nothing for too long of what waits for it.
@@ -132,7 +188,9 @@ impl Connection {
     /// The same, by hand.
     pub(crate) fn poll_sent(&self, cx: &Context<'_>) -> Poll<()> {
         let mut out = self.out.lock();
-        if !out.sending || out.phase == Phase::Closed {
+        // What is queued and not being sent is in a cork.
+        let is_sent = !out.sending && out.is_empty();
+        if is_sent || out.phase == Phase::Closed {
             return Poll::Ready(());
         }
         out.waiter = Some(cx.waker().clone());
@@ -147,6 +205,11 @@ impl Connection {
     /// Who is at the other end.
     pub fn peer(&self) -> PeerAddress {
         self.socket.peer()
+    }
+
+    /// The certificate that the peer has shown, checked, in DER.
+    pub fn peer_certificate(&self) -> Option<Vec<u8>> {
+        self.stage()?.lock().peer_certificate()
     }
 
     pub(crate) fn socket(&self) -> &Socket {
@@ -164,6 +227,15 @@ impl Connection {
     /// When something was last received, by [`crate::now_s`].
     pub fn received_at_s(&self) -> u32 {
         self.received_at_s.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_sent_at(&self, now_s: u32) {
+        self.sent_at_s.store(now_s, Ordering::Relaxed);
+    }
+
+    /// When something was last sent, by [`crate::now_s`].
+    pub fn sent_at_s(&self) -> u32 {
+        self.sent_at_s.load(Ordering::Relaxed)
     }
 
     /// Sees to it that this thread flushes the connection. A reply does not stand in the line of

@@ -74,20 +74,48 @@ pub fn uncork() {
         is_few
     });
     if is_few {
-        while let Some(connection) = TOUCHED.with_borrow_mut(VecDeque::pop_front) {
-            connection.flush();
-        }
+        flush_touched();
     }
-    let is_much = APPENDED_BYTES.get() > APPENDED_BYTES_MAX;
-    if flush_deferred(if is_much { usize::MAX } else { FLUSH_MAX }) && !HAS_FLUSHER.get() {
+    if flush_deferred(if is_much_appended() {
+        usize::MAX
+    } else {
+        FLUSH_MAX
+    }) && !HAS_FLUSHER.get()
+    {
         tokio::spawn(flush_on(Flusher::new()));
     }
+}
+
+/// Flushes what this thread touched if that are few, in the order in which it touched them: for a
+/// protocol whose own replies may wait for what it sends to others. Needs a tokio context.
+pub fn uncork_few() {
+    if TOUCHED.with_borrow(VecDeque::len) <= FEW_MAX {
+        flush_touched();
+    }
+}
+
+fn flush_touched() {
+    while let Some(connection) = TOUCHED.with_borrow_mut(VecDeque::pop_front) {
+        connection.flush();
+    }
+}
+
+/// Flushes all that this thread touched, before it returns: for a thread that has no tasks of its
+/// own. Needs the context of some runtime, which sends on where a socket is full.
+pub fn uncork_all() {
+    flush_touched();
+    flush_deferred(usize::MAX);
+}
+
+/// Whether [`relieve`] would flush: whoever holds a lock asks first.
+pub fn is_much_appended() -> bool {
+    APPENDED_BYTES.get() > APPENDED_BYTES_MAX
 }
 
 /// Flushes everything if what was appended while one input was handled is much already. To be
 /// called between the messages of an input. Needs a tokio context, and no lock held.
 pub fn relieve() {
-    if APPENDED_BYTES.get() > APPENDED_BYTES_MAX {
+    if is_much_appended() {
         uncork();
     }
 }

@@ -109,6 +109,7 @@ impl Connection {
     }
 
     fn note_sent(&self, count: usize) {
+        self.note_sent_at(clock::now_s());
         if let Some(meter) = &self.meter {
             meter.add_sent(count);
         }

@@ -30,7 +30,7 @@ mod workers;
 pub use clock::now_s;
 pub use connection::Connection;
 pub use cores::Cores;
-pub use cork::{relieve, uncork};
+pub use cork::{is_much_appended, relieve, uncork, uncork_all, uncork_few};
 pub use listener::{Endpoint, Listener, TcpOptions, bind_group};
 pub use meter::Meter;
 pub use out::{ConnectionLimits, QueueBudget, Refused};

@@ -67,6 +67,8 @@ pub(crate) struct Out {
     pub(crate) phase: Phase,
     /// Who waits until nothing is left to send.
     pub(crate) waiter: Option<Waker>,
+    /// The reader, while it is paused and waits. Boxed because few ever are.
+    pub(crate) reader: Option<Box<Waker>>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]

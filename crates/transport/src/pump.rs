@@ -82,6 +82,7 @@ pub async fn pump<P: Protocol>(connection: &Arc<Connection>, protocol: &mut P) -
                     Err(ended) => return Poll::Ready(input.ended(ended)),
                 }
             }
+            ready!(connection.poll_reading(cx));
             // The first look is without being told: a peer that connects has mostly sent by the
             // time it is accepted, and a turn of the reactor less is what that costs.
             let guard = match mem::take(&mut is_first) {

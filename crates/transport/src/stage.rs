@@ -20,6 +20,11 @@ pub trait Stage: Send {
 
     /// Has [`Stage::send`] tell the peer, in the end, that nothing more comes.
     fn finish(&mut self);
+
+    /// The certificate that the peer has shown, checked, in DER.
+    fn peer_certificate(&self) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 /// Transforms queued octets before any [`Stage`]: it is agreed on while the connection is open.

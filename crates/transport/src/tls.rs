@@ -129,6 +129,11 @@ impl Stage for TlsStage {
     fn finish(&mut self) {
         self.connection.send_close_notify();
     }
+
+    fn peer_certificate(&self) -> Option<Vec<u8>> {
+        let shown = self.connection.peer_certificates()?.first()?;
+        Some(shown.to_vec())
+    }
 }
 
 fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {

@@ -139,6 +139,11 @@ impl Workers {
         self.keeper.handle.spawn(future)
     }
 
+    /// The keeper's tokio context, for threads that have none.
+    pub fn keeper_handle(&self) -> Handle {
+        self.keeper.handle.clone()
+    }
+
     /// Runs `action` now, in the first thread's tokio context: what it registers is that
     /// thread's.
     pub fn enter_first<R>(&self, action: impl FnOnce() -> R) -> R {

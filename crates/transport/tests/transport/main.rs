@@ -5,6 +5,7 @@ mod connection;
 mod cork;
 mod hold;
 mod listener;
+mod pause;
 mod pump;
 mod rig;
 mod stages;

@@ -1,0 +1,138 @@
+//! Pausing: a reader that others stop and have go on, and a queue with a lower bound for some.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crosstie_transport::{Connection, Ended, Outcome, Protocol, Refused, pump, uncork, uncork_all};
+
+use crate::rig::{append, generous, pair, pair_with, received, run, settle, until, waiting};
+
+/// Counts what it reads.
+#[derive(Clone, Default)]
+struct Counting(Arc<AtomicUsize>);
+
+impl Counting {
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Protocol for Counting {
+    fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
+        self.0.fetch_add(input.len(), Ordering::Relaxed);
+        Outcome::Continue {
+            consumed: input.len(),
+            wanted: 0,
+        }
+    }
+}
+
+fn pumping(connection: &Arc<Connection>, counting: &Counting) -> tokio::task::JoinHandle<Ended> {
+    let (connection, mut counting) = (Arc::clone(connection), counting.clone());
+    tokio::spawn(async move { pump(&connection, &mut counting).await })
+}
+
+#[test]
+fn a_paused_reader_goes_on_when_another_thread_says_so() {
+    run(async {
+        let (connection, mut peer) = pair_with(None, &generous(), 1 << 16);
+        let counting = Counting::default();
+        let pumping = pumping(&connection, &counting);
+        peer.write_all(b"one").expect("room");
+        until(|| counting.count() == 3).await;
+        connection.pause_reading();
+        assert!(connection.is_reading_paused());
+        // It waits for readiness by now; what wakes it is not read.
+        for _ in 0..3 {
+            peer.write_all(b"two").expect("room");
+            settle().await;
+        }
+        let read = counting.count();
+        assert!(read == 3 || read == 6, "{read}");
+        let resuming = Arc::clone(&connection);
+        let resumed = std::thread::spawn(move || resuming.resume_reading());
+        until(|| counting.count() == 12).await;
+        resumed.join().expect("no panic");
+        drop(peer);
+        let ended = pumping.await.expect("no panic");
+        assert!(
+            matches!(ended, Ended::ByPeer { unconsumed: 0 }),
+            "{ended:?}"
+        );
+    });
+}
+
+#[test]
+fn a_paused_reader_learns_that_its_connection_is_closed() {
+    run(async {
+        let (connection, peer) = pair(&generous());
+        connection.pause_reading();
+        let pumping = pumping(&connection, &Counting::default());
+        settle().await;
+        connection.close();
+        pumping.await.expect("no panic");
+        drop(peer);
+    });
+}
+
+#[test]
+fn a_lower_bound_refuses_and_the_end_of_sending_is_told() {
+    run(async {
+        let (connection, peer) = pair(&generous());
+        let below = |octets: &[u8]| {
+            connection.append_below(1000, |out| {
+                out.extend_from_slice(octets);
+                Ok::<(), ()>(())
+            })
+        };
+        let mut appended = 0;
+        loop {
+            match below(&[7; 300]) {
+                Ok(()) => appended += 300,
+                Err(e) => {
+                    assert_eq!(e, Refused::Full);
+                    break;
+                }
+            }
+            // Corked: nothing was sent yet.
+            assert_eq!(connection.queued_bytes(), appended);
+        }
+        assert_eq!(appended, 1200);
+        // What may go beyond the bound still does.
+        assert_eq!(append(&connection, &[7; 300]), Ok(()));
+        let sent = {
+            let connection = Arc::clone(&connection);
+            tokio::spawn(async move { connection.sent().await })
+        };
+        settle().await;
+        assert!(!sent.is_finished(), "what is corked is not sent");
+        uncork();
+        let receiving = tokio::spawn(received(peer));
+        sent.await.expect("no panic");
+        assert_eq!(connection.queued_bytes(), 0);
+        connection.finish();
+        assert_eq!(receiving.await.expect("no panic").len(), 1500);
+    });
+}
+
+#[test]
+fn a_thread_without_tasks_flushes_all_it_touched() {
+    run(async {
+        let pairs: Vec<_> = (0..100).map(|_| pair(&generous())).collect();
+        let context = tokio::runtime::Handle::current();
+        let connections: Vec<_> = pairs.iter().map(|(c, _)| Arc::clone(c)).collect();
+        std::thread::spawn(move || {
+            let _context = context.enter();
+            for connection in &connections {
+                assert_eq!(append(connection, b"told"), Ok(()));
+            }
+            uncork_all();
+        })
+        .join()
+        .expect("no panic");
+        for (_, mut peer) in pairs {
+            assert_eq!(waiting(&mut peer), b"told");
+        }
+    });
+}
