@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use crosstie_config as config;
+use crosstie_config::{self as config, Config, Definitions, Worker};
 use crosstie_controller::directory::NodeDirectory;
 
 /// Prints every problem with its place; succeeds when there is no error.
@@ -30,6 +30,11 @@ pub(crate) struct Place {
 impl Place {
     /// The configuration's path, as short as it can be said from here.
     pub(crate) fn config(&self) -> anyhow::Result<PathBuf> {
+        Ok(self.find()?.config)
+    }
+
+    /// The node's directory and its configuration's path, this as short as it can be said from here.
+    fn find(&self) -> anyhow::Result<NodeDirectory> {
         let current = std::env::current_dir().context("no current directory")?;
         let variable = |name: &str| std::env::var_os(name);
         let (cbdir, config) = (self.cbdir.as_deref(), self.config.as_deref());
@@ -41,16 +46,26 @@ impl Place {
             );
         };
         let short = found.config.strip_prefix(&current).map(Path::to_owned);
-        Ok(short.unwrap_or(found.config))
+        Ok(NodeDirectory {
+            config: short.unwrap_or(found.config),
+            path: found.path,
+        })
     }
 }
 
 pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
-    let path = arguments.place.config()?;
+    let NodeDirectory {
+        path: directory,
+        config: path,
+    } = arguments.place.find()?;
     match config::load(&path, &|name| std::env::var(name).ok()) {
         Ok(loaded) => {
             if !loaded.warnings.is_empty() {
                 complain!("{}", config::render(&loaded.warnings, &loaded.source));
+            }
+            let good = definitions(&loaded.config, &directory)?;
+            if !good {
+                return Ok(ExitCode::FAILURE);
             }
             say!("{}: a valid node configuration", path.display())?;
             Ok(ExitCode::SUCCESS)
@@ -60,4 +75,57 @@ pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::FAILURE)
         }
     }
+}
+
+/// Says what would be imported from definitions, and what would not. `false`: they cannot be used.
+fn definitions(config: &Config, directory: &Path) -> anyhow::Result<bool> {
+    let mut is_good = true;
+    for worker in &config.workers {
+        let Worker::Router(router) = worker else {
+            continue;
+        };
+        let Some((amqp, path)) = router
+            .amqp
+            .as_ref()
+            .and_then(|amqp| Some((amqp, amqp.definitions.as_ref()?)))
+        else {
+            continue;
+        };
+        let definitions = match Definitions::load(&directory.join(path)) {
+            Ok(definitions) => definitions,
+            Err(error) => {
+                complain!("{error}");
+                is_good = false;
+                continue;
+            }
+        };
+        say!("{path}: {}", summary(&definitions))?;
+        for skipped in &definitions.skipped {
+            say!("  {skipped}")?;
+        }
+        let mut amqp = amqp.clone();
+        amqp.import(&definitions);
+        for (user, vhost) in amqp.unknown_users() {
+            complain!(
+                "{path}: vhost '{vhost}' has a permission of user '{user}', whom there is not"
+            );
+            is_good = false;
+        }
+    }
+    Ok(is_good)
+}
+
+fn summary(definitions: &Definitions) -> String {
+    let counts = [
+        (definitions.users.len(), "users"),
+        (definitions.vhosts.len(), "vhosts"),
+        (definitions.exchanges.len(), "exchanges"),
+        (definitions.queues.len(), "queues"),
+        (definitions.bindings.len(), "bindings"),
+        (definitions.skipped.len(), "not imported"),
+    ];
+    let counts = counts.map(|(count, what)| format!("{count} {what}"));
+    let version = definitions.version.as_deref();
+    let version = version.map_or_else(String::new, |version| format!(" of RabbitMQ {version}"));
+    format!("definitions{version}: {}", counts.join(", "))
 }

@@ -1,4 +1,4 @@
-//! `crosstie`: the router and its instruments, by command line.
+//! `crosstie`: the router, the broker and their instruments, by command line.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -25,14 +25,17 @@ mod bench;
 mod call;
 mod check;
 mod convert;
+mod embedded;
 mod exec_child;
 mod init;
 mod keys;
 mod link;
 mod log_sink;
 mod logging;
+mod oslo;
 mod output;
 mod publish;
+mod queues;
 mod register;
 mod report;
 mod roundtrip;
@@ -47,7 +50,7 @@ mod wamp_arguments;
 
 use self::output::NotPrinted;
 
-/// A message router for WAMP, and the instruments that measure it.
+/// A message router for WAMP, a broker for AMQP 0-9-1, and the instruments that measure them.
 #[derive(Parser)]
 #[command(name = "crosstie", version, max_term_width = 100)]
 struct Arguments {
@@ -68,6 +71,8 @@ enum Command {
     /// Measure: this router, another one by its URL, and the machine's own floor.
     #[command(subcommand)]
     Bench(bench::Bench),
+    #[command(subcommand)]
+    Oslo(oslo::Oslo),
     /// Make one page of the benches' results files.
     Report(report::Arguments),
     /// Sum up handshake logs in the source document's form.
@@ -84,6 +89,10 @@ enum Command {
     Stop(stop::Arguments),
     /// Say whether the node of a node directory runs.
     Status(status::Arguments),
+    Queues(queues::QueuesArguments),
+    Exchanges(queues::ExchangesArguments),
+    Bindings(queues::BindingsArguments),
+    Connections(queues::ConnectionsArguments),
     /// Show a node directory's key.
     Keys(keys::Arguments),
     /// Say what version this is, and what it runs on.
@@ -146,6 +155,7 @@ fn main() -> ExitCode {
         Command::Publish(arguments) => wait_for(publish::run(arguments)),
         Command::Subscribe(arguments) => wait_for(subscribe::run(arguments)),
         Command::Bench(bench) => bench::run(bench),
+        Command::Oslo(oslo) => oslo::run(oslo),
         Command::Report(arguments) => report::run(arguments),
         Command::Analyze(arguments) => analyze::run(arguments),
         Command::Testee(arguments) => testee::run(arguments),
@@ -154,6 +164,10 @@ fn main() -> ExitCode {
         Command::Convert(arguments) => convert::run(arguments),
         Command::Stop(arguments) => stop::run(arguments),
         Command::Status(arguments) => status::run(arguments),
+        Command::Queues(arguments) => queues::queues(arguments),
+        Command::Exchanges(arguments) => queues::exchanges(&arguments),
+        Command::Bindings(arguments) => queues::bindings(&arguments),
+        Command::Connections(arguments) => queues::connections(arguments),
         Command::Keys(arguments) => keys::run(arguments),
         Command::Roundtrip(arguments) => roundtrip::run(arguments),
         Command::Version(arguments) => version::run(arguments),

@@ -6,11 +6,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use crosstie_config::{self as config, Config, Endpoint, Loaded, Worker};
+use crosstie_config::{
+    self as config, Config, EMBEDDED_AMQP, Endpoint, Loaded, TransportKind, Worker,
+};
 use crosstie_controller::directory::{NodeDirectory, NodeKey, Occupied, RunDirectory, TakeError};
 use crosstie_controller::{Node, Options, Outcome};
 use tracing::{error, info, warn};
 
+use crate::embedded::{SOCKET, management_socket};
 use crate::logging::{self, LogFormat, LogLevel};
 use crate::signals::Signals;
 use crate::{CANNOT_RUN, chain};
@@ -18,7 +21,9 @@ use crate::{CANNOT_RUN, chain};
 /// Start a node: its routers, containers and guests.
 ///
 /// Without options and without a node directory: realm `realm1` for everybody on this machine, at
-/// 127.0.0.1:8080 and at the Unix socket `crosstie.sock`.
+/// 127.0.0.1:8080 and at the Unix socket `crosstie.sock`; and an AMQP broker for `guest` at
+/// 127.0.0.1:5672, or at another port where that is taken, whose durable queues are kept in
+/// `crosstie.store`.
 #[derive(clap::Args)]
 pub(crate) struct StartArguments {
     /// The node's directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current
@@ -35,6 +40,10 @@ pub(crate) struct StartArguments {
     /// Path of the embedded default's Unix socket.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["config", "cbdir"])]
     socket: Option<PathBuf>,
+    /// Address of the embedded default's AMQP listener; by default 127.0.0.1:5672, or any free port
+    /// where that is taken.
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["config", "cbdir"])]
+    amqp: Option<SocketAddr>,
     /// Threads of each router worker; by default one per core that the process may use.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -132,6 +141,12 @@ fn run_node(
     let options = Options {
         directory: directory.to_owned(),
         private: home.as_ref().map(|home| home.private.path().to_owned()),
+        management: home.is_none().then(|| {
+            let socket = arguments.socket.as_deref();
+            management_socket(&directory.join(socket.unwrap_or_else(|| Path::new(SOCKET))))
+        }),
+        // A port that was asked for is not exchanged for another.
+        moving_transport: (home.is_none() && arguments.amqp.is_none()).then_some(EMBEDDED_AMQP),
         executable: std::env::current_exe().context("cannot tell where this program is")?,
         version: env!("CARGO_PKG_VERSION"),
         public_key: home.as_ref().map(|home| home.public_key.clone()),
@@ -159,7 +174,7 @@ fn run_node(
 
 /// The node's directory; none for the embedded default.
 fn find(arguments: &StartArguments, current: &Path) -> anyhow::Result<Option<NodeDirectory>> {
-    if arguments.listen.is_some() || arguments.socket.is_some() {
+    if arguments.listen.is_some() || arguments.socket.is_some() || arguments.amqp.is_some() {
         return Ok(None);
     }
     let variable = |name: &str| std::env::var_os(name);
@@ -235,7 +250,11 @@ fn adapt(config: &mut Config, arguments: &StartArguments) -> anyhow::Result<()> 
         router.threads = arguments.threads.map(usize::from).or(router.threads);
         router.busy_poll |= arguments.busy_poll.is_some();
         for transport in &mut router.transports {
-            match (&mut transport.endpoint, arguments.listen, &arguments.socket) {
+            let listen = match transport.kind {
+                TransportKind::Amqp(_) => arguments.amqp,
+                _ => arguments.listen,
+            };
+            match (&mut transport.endpoint, listen, &arguments.socket) {
                 (Endpoint::Tcp(tcp), Some(listen), _) => {
                     (tcp.interface, tcp.port) = (listen.ip(), listen.port());
                 }

@@ -1,10 +1,16 @@
-//! `crosstie status`: whether the node of a node directory runs.
+//! `crosstie status`: whether the node of a node directory runs, and where its AMQP listeners are.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
+use anyhow::Context;
+use crosstie_client::{CallError, args};
 use crosstie_controller::directory::occupant;
+use serde_json::Value as Json;
 
+use crate::embedded::SOCKET;
+use crate::queues::{place, realm};
 use crate::stop::locate;
 
 #[derive(clap::Args)]
@@ -25,11 +31,25 @@ enum State {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let directory = locate(arguments.cbdir)?;
+    let current = std::env::current_dir().context("no current directory")?;
+    // A node on its embedded default occupies no directory; it is there if it answers.
+    let beside = match arguments.cbdir {
+        Some(_) => None,
+        None => place::embedded(&current.join(SOCKET)),
+    };
+    let directory = match locate(arguments.cbdir) {
+        Err(_) if beside.is_some() => current,
+        located => located?,
+    };
     let found = occupant(&directory)?;
-    let state = match &found {
-        Some(_) => State::Running,
-        None => State::Stopped,
+    let url = match &found {
+        Some(found) => found.management.clone(),
+        None => beside,
+    };
+    let told = url.as_deref().and_then(ask);
+    let state = match (&found, &told) {
+        (None, None) => State::Stopped,
+        _ => State::Running,
     };
     say!(
         "{}",
@@ -54,6 +74,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 say!("{what}: {value}")?;
             }
         }
+    } else if let (Some(told), Some(url)) = (&told, &url) {
+        say!("process: {}", told.pid)?;
+        say!("since: {}", told.started)?;
+        say!("management: {url}")?;
+    }
+    for url in told.iter().flat_map(|told| &told.amqp) {
+        say!("amqp: {url}")?;
     }
     let is_asserted = arguments.assert.is_none_or(|asserted| asserted == state);
     Ok(if is_asserted {
@@ -61,4 +88,65 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::from(1)
     })
+}
+
+/// What a node says of itself.
+struct Told {
+    pid: u64,
+    started: String,
+    /// The URLs of its AMQP listeners.
+    amqp: Vec<String>,
+}
+
+/// Asks the node; nothing where it does not answer, for whether it runs is known without.
+fn ask(url: &str) -> Option<Told> {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .ok()?;
+    runtime.block_on(async {
+        let told = tokio::time::timeout(PATIENCE, read(url)).await;
+        told.ok()?.ok()
+    })
+}
+
+async fn read(url: &str) -> anyhow::Result<Told> {
+    let client = realm::join(url).await?;
+    let told = async {
+        let status = realm::call(&client, "crossbar.get_status", args![]).await?;
+        Ok::<_, CallError>(Told {
+            pid: status["pid"].as_u64().unwrap_or_default(),
+            started: status["started"].as_str().unwrap_or_default().to_owned(),
+            amqp: listeners(&client).await?,
+        })
+    };
+    let told = told.await;
+    client.leave().await;
+    Ok(told?)
+}
+
+async fn listeners(client: &crosstie_client::Client) -> Result<Vec<String>, CallError> {
+    let mut urls = Vec::new();
+    let types = Json::from(vec!["router"]);
+    let workers = realm::call(client, "crossbar.get_workers", args![types]).await?;
+    for worker in texts(&workers) {
+        let of = |what: &str| format!("crossbar.worker.{worker}.{what}");
+        let transports = realm::call(client, &of("get_router_transports"), args![]).await?;
+        for id in texts(&transports) {
+            let transport =
+                realm::call(client, &of("get_router_transport"), args![id.as_str()]).await?;
+            if transport["type"] == "amqp" {
+                urls.extend(texts(&transport["urls"]));
+            }
+        }
+    }
+    Ok(urls)
+}
+
+fn texts(list: &Json) -> Vec<String> {
+    let items = list.as_array().into_iter().flatten();
+    items
+        .filter_map(|item| item.as_str().map(str::to_owned))
+        .collect()
 }

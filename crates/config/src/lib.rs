@@ -12,10 +12,12 @@
 //! it. Problems are told all at once, in three steps that each need the one before: whether the
 //! text is of its format, whether every key and value is known, whether the whole makes sense.
 
+mod amqp;
 mod build;
 pub mod catalogue;
 mod check;
 mod convert;
+mod definitions;
 mod model;
 mod near;
 mod part;
@@ -28,12 +30,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use convert::convert;
+pub use definitions::NoDefinitions;
 pub use model::{
-    Admin, Allow, Anonymous, Auth, CallTimeoutUnit, ChildEnvironment, Component, ComponentKind,
-    Config, ContainerShutdown, ContainerWorker, Controller, Deflate, Disclose, DiscloseMe,
-    Endpoint, GuestInput, GuestOutput, GuestWatch, GuestWorker, HostMonitorWorker, Inherit, Json,
-    Limits, MatchPolicy, NativeOptions, Page, Permission, Ping, RawSocket, Realm, RequestIdCheck,
-    Restart, Role, RouterWorker, Serializer, ShutdownTrigger, TcpEndpoint, Testee, TesteeKind,
+    Admin, Allow, Amqp, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser,
+    AmqpVhost, Anonymous, Auth, CallTimeoutUnit, ChildEnvironment, Component, ComponentKind,
+    Config, ContainerShutdown, ContainerWorker, Controller, DefinedArguments, DefinedBinding,
+    DefinedExchange, DefinedQueue, Definitions, Deflate, Disclose, DiscloseMe, Endpoint,
+    GuestInput, GuestOutput, GuestWatch, GuestWorker, HostMonitorWorker, Inherit, Json, Limits,
+    MatchPolicy, NativeOptions, Page, Permission, Ping, RawSocket, Realm, RequestIdCheck, Restart,
+    Role, RouterWorker, Serializer, ShutdownTrigger, Skipped, TcpEndpoint, Testee, TesteeKind,
     TesteeWorker, Tls, Transport, TransportKind, UriCheck, WebSocket, WebSocketOptions,
     WebSocketTestee, Worker,
 };
@@ -51,6 +56,9 @@ pub const JSON_SCHEMA: &str = include_str!("../schema/crosstie.schema.json");
 
 /// The configuration of a node that was given none, as a file.
 pub const EMBEDDED: &str = include_str!("embedded.json");
+
+/// The id of its AMQP transport.
+pub const EMBEDDED_AMQP: &str = "amqp";
 
 /// A file of more octets is not a configuration.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -125,7 +133,7 @@ pub fn load(path: &Path, environment: Environment<'_>) -> Result<Loaded, Failure
 /// Reads the file at `path` and tells its format from its name.
 pub fn read_source(path: &Path) -> Result<(Source, Format), Failure> {
     let format = Format::of(path).ok_or_else(|| Failure::UnknownFormat { path: path.into() })?;
-    let octets = read(path).map_err(|error| Failure::Unreadable {
+    let octets = read(path, FILE_BYTES_MAX).map_err(|error| Failure::Unreadable {
         path: path.into(),
         error,
     })?;
@@ -142,7 +150,8 @@ pub fn read_source(path: &Path) -> Result<(Source, Format), Failure> {
 
 impl Config {
     /// The node without any file: `realm1`, where role `anonymous` may do everything, on
-    /// loopback port 8080 and the Unix socket `crosstie.sock`.
+    /// loopback port 8080 and the Unix socket `crosstie.sock`; AMQP for `guest` on loopback port
+    /// 5672, by the transport [`EMBEDDED_AMQP`].
     pub fn embedded_default() -> Self {
         let source = Source {
             name: "embedded".into(),
@@ -156,13 +165,13 @@ impl Config {
     }
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let octets_max = usize::try_from(FILE_BYTES_MAX).unwrap_or(usize::MAX);
+fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let octets_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let mut octets = Vec::new();
     let file = std::fs::File::open(path)?;
-    io::Read::read_to_end(&mut io::Read::take(file, FILE_BYTES_MAX + 1), &mut octets)?;
+    io::Read::read_to_end(&mut io::Read::take(file, bytes_max + 1), &mut octets)?;
     if octets.len() > octets_max {
-        let message = format!("it is larger than {FILE_BYTES_MAX} octets");
+        let message = format!("it is larger than {bytes_max} octets");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(octets)

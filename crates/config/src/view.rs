@@ -29,6 +29,15 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Of an object that is not given.
+    pub(crate) fn empty(table: &'static Table) -> Self {
+        Self {
+            span: Span::default(),
+            entries: &[],
+            table,
+        }
+    }
+
     pub(crate) fn given(&self, name: &str) -> Option<&'a Node> {
         debug_assert!(
             self.table.key(name).is_some(),

@@ -102,6 +102,22 @@ const PLACES: &[(&str, &str)] = &[
         "connecting websocket",
         r#"{"version": 2, "workers": [{"type": "container", "components": [{"type": "class", "classname": "main.Session", "realm": "realm1", "transport": {"type": "websocket", "url": "ws://localhost/ws", "endpoint": {"type": "tcp", "host": "localhost", "port": 80}, "options": @}}]}]}"#,
     ),
+    (
+        "amqp",
+        r#"{"version": 2, "workers": [{"type": "router", "amqp": @, "transports": [BROKER]}]}"#,
+    ),
+    (
+        "amqp transport",
+        r#"{"version": 2, "workers": [{"type": "router", "transports": [@]}]}"#,
+    ),
+    (
+        "amqp tls",
+        r#"{"version": 2, "workers": [{"type": "router", "transports": [{"type": "amqp", "endpoint": {"type": "tcp", "port": 5671, "tls": @}}]}]}"#,
+    ),
+    (
+        "amqp options",
+        r#"{"version": 2, "workers": [{"type": "router", "transports": [{"type": "amqp", "endpoint": {"type": "tcp", "port": 5672}, "options": @}]}]}"#,
+    ),
     ("guest", r#"{"version": 2, "workers": [WORKER, @]}"#),
     (
         "guest options",
@@ -123,6 +139,7 @@ const PLACES: &[(&str, &str)] = &[
 const WORKER: &str = r#"{"type": "router", "realms": [REALM], "transports": [TRANSPORT]}"#;
 const REALM: &str = r#"{"name": "realm1", "roles": [{"name": "anonymous"}]}"#;
 const TRANSPORT: &str = r#"{"type": "rawsocket", "endpoint": {"type": "unix", "path": "s"}}"#;
+const BROKER: &str = r#"{"type": "amqp", "endpoint": {"type": "tcp", "port": 5672}}"#;
 const COMPONENT: &str =
     r#"{"type": "class", "classname": "main.Session", "realm": "realm1", "transport": CONNECTING}"#;
 const CONNECTING: &str =
@@ -133,7 +150,9 @@ fn check(place: &str, fragment: &str) -> String {
     let (_, file) = known.unwrap_or_else(|| panic!("there is no place {place}"));
     let file = file.replace('@', fragment).replace("WORKER", WORKER);
     let file = file.replace("REALM", REALM).replace("TRANSPORT", TRANSPORT);
-    let file = file.replace("COMPONENT", COMPONENT);
+    let file = file
+        .replace("COMPONENT", COMPONENT)
+        .replace("BROKER", BROKER);
     let file = file.replace("CONNECTING", CONNECTING);
     let source = Source {
         name: "fragment".into(),

@@ -1,6 +1,6 @@
 //! Files with random damage: none ends the program, and what JSON is `serde_json` tells.
 
-use crosstie_config::{EMBEDDED, Format, Source, parse, render};
+use crosstie_config::{Amqp, Definitions, EMBEDDED, Format, Source, parse, render};
 
 const MUTATIONS: u64 = 20_000;
 /// What mutations put in: every character with a meaning in JSON, and some without.
@@ -84,4 +84,27 @@ fn damaged_yaml_is_shown_with_its_place() {
             );
         }
     }
+}
+
+/// Whatever is taken of a damaged file can be joined to a configuration, and names no user twice.
+#[test]
+fn damaged_definitions_end_nothing() {
+    let original = include_str!("definitions/rabbitmq-3.10.8.json");
+    let mut taken = 0;
+    for seed in 0..MUTATIONS / 20 {
+        let mut state = seed;
+        let text = mutated(original, &mut state);
+        let Ok(definitions) = Definitions::parse(text.as_bytes()) else {
+            continue;
+        };
+        taken += 1;
+        let mut amqp = Amqp::default();
+        amqp.import(&definitions);
+        let mut names: Vec<_> = amqp.users.iter().map(|user| &user.name).collect();
+        names.sort();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count, "seed {seed}: {text}");
+    }
+    assert!(taken > 50, "{taken} of the damaged files were read");
 }

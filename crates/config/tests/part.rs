@@ -1,8 +1,8 @@
 //! Parts of a configuration that come as values: each with what comes out, or all that is said.
 
 use crosstie_config::{
-    Worker, component_from_json, realm_from_json, role_from_json, transport_from_json,
-    worker_from_json,
+    TransportKind, Worker, component_from_json, realm_from_json, role_from_json,
+    transport_from_json, worker_from_json,
 };
 use serde_json::json;
 
@@ -150,5 +150,32 @@ fn a_value_nested_too_deep_is_refused() {
     check(
         component_from_json(&component, true),
         "objects and lists are nested more than 64 deep",
+    );
+}
+
+/// A worker's AMQP may come with it; a transport's is then the one of its worker.
+#[test]
+fn amqp_comes_in_parts_too() {
+    let transport = json!({"type": "amqp", "endpoint": {"type": "tcp", "port": 0}});
+    let built = transport_from_json(&transport).expect("a transport");
+    assert!(matches!(built.kind, TransportKind::Amqp(_)));
+    let worker = json!({
+        "type": "router",
+        "amqp": {"users": [{"name": "a", "password": "$PATH"}]},
+        "transports": [transport],
+    });
+    let Ok(Worker::Router(router)) = worker_from_json(Some("worker9"), &worker) else {
+        panic!("not a router");
+    };
+    let amqp = router.amqp.expect("it speaks AMQP");
+    let password = amqp.users[0].password.as_ref().expect("a password");
+    assert!(password.verify(b"$PATH"));
+    assert_eq!(amqp.vhosts[0].permissions[0].user, "a");
+    check(
+        worker_from_json(
+            None,
+            &json!({"type": "router", "amqp": {"vhosts": [{"name": "/", "permissions": [{"user": "b"}]}]}}),
+        ),
+        "/amqp/vhosts/0/permissions/0/user: there is no AMQP user \"b\" in this worker",
     );
 }

@@ -27,8 +27,13 @@ pub struct Options {
     /// Relative paths of the configuration are relative to this directory.
     pub directory: PathBuf,
     /// A directory of mode 0700 for sockets. With it the node has a management realm; without it
-    /// neither that nor containers.
+    /// no containers.
     pub private: Option<PathBuf>,
+    /// Where the socket of the management realm is to be without such a directory. A node that
+    /// cannot make it there goes on without the realm.
+    pub management: Option<PathBuf>,
+    /// The id of a transport that takes any free port where its own is taken.
+    pub moving_transport: Option<&'static str>,
     /// The node's own program, which has the hidden commands that children are started through.
     pub executable: PathBuf,
     pub version: &'static str,
@@ -53,6 +58,7 @@ pub struct Node {
     pub(crate) version: &'static str,
     pub(crate) public_key: Option<String>,
     pub(crate) router_options: RouterOptions,
+    pub(crate) moving_transport: Option<&'static str>,
     pub(crate) since: SystemTime,
     pub(crate) children: Children,
     /// In the order in which they were started.
@@ -104,6 +110,7 @@ impl Node {
         let place = Place {
             directory: options.directory.clone(),
             private: options.private,
+            management: options.management,
             executable: options.executable.clone(),
             loglevel: options.loglevel.to_owned(),
         };
@@ -118,6 +125,7 @@ impl Node {
                 directory: options.directory,
                 busy_poll: options.busy_poll,
             },
+            moving_transport: options.moving_transport,
             since: SystemTime::now(),
             children: Children::new(options.executable),
             workers: Vec::new(),
@@ -131,11 +139,7 @@ impl Node {
             place,
         };
         node.report_triggers();
-        if let Some(socket) = node.place.management_socket() {
-            let started = Management::start(&socket, node.events.clone()).await;
-            node.management = Some(started.map_err(StartError::Management)?);
-            info!("Joined realm 'crossbar' on node management router");
-        }
+        node.start_management().await?;
         node.report_call_timeouts(&config);
         node.start_workers(&config)?;
         if let Some(after) = options.shutdown_after {
@@ -191,6 +195,24 @@ impl Node {
             Event::KillDue => self.handle_kill_due(),
             Event::RoutersStopped => self.handle_routers_stopped(),
             Event::Request(request) => request.answer(self),
+        }
+    }
+
+    async fn start_management(&mut self) -> Result<(), StartError> {
+        let Some(socket) = self.place.management_socket() else {
+            return Ok(());
+        };
+        match Management::start(&socket, self.events.clone()).await {
+            Ok(management) => {
+                self.management = Some(management);
+                info!("Joined realm 'crossbar' on node management router");
+                Ok(())
+            }
+            Err(error) if self.place.private.is_none() => {
+                warn!("There is no management realm: {error}");
+                Ok(())
+            }
+            Err(error) => Err(StartError::Management(error)),
         }
     }
 

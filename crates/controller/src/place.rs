@@ -9,6 +9,8 @@ pub(crate) struct Place {
     pub(crate) directory: PathBuf,
     /// For sockets that nobody else may find; none without a node directory.
     pub(crate) private: Option<PathBuf>,
+    /// The socket of the management realm where it is not among them.
+    pub(crate) management: Option<PathBuf>,
     /// The node's own program, which children are started through.
     pub(crate) executable: PathBuf,
     /// How much children of the project's own kind log.
@@ -18,8 +20,9 @@ pub(crate) struct Place {
 impl Place {
     /// The socket of the management realm.
     pub(crate) fn management_socket(&self) -> Option<PathBuf> {
-        self.private
-            .as_ref()
+        let private = self.private.as_ref();
+        private
             .map(|private| private.join("management.sock"))
+            .or_else(|| self.management.clone())
     }
 }

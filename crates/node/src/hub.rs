@@ -1,8 +1,8 @@
 //! What all connections of one router share: its realms, its bounds, who is connected.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crosstie_config as model;
@@ -11,6 +11,7 @@ use crosstie_transport::{ConnectionLimits, QueueBudget};
 use crosstie_wamp::codec;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
+use crate::amqp::Broker;
 use crate::realm::SharedRealm;
 use crate::testee::TesteeTransport;
 use crate::watch::Watch;
@@ -30,6 +31,8 @@ pub(crate) struct Hub {
     pub(crate) connections_max: usize,
     conversations: AtomicUsize,
     testees: Mutex<Vec<Arc<TesteeTransport>>>,
+    /// Set once, if at all.
+    amqp: OnceLock<Arc<Broker>>,
     number_last: AtomicU32,
     stopping: AtomicBool,
 }
@@ -54,6 +57,7 @@ impl Hub {
             connections_max: limits.sessions_max,
             conversations: AtomicUsize::new(0),
             testees: Mutex::default(),
+            amqp: OnceLock::new(),
             number_last: AtomicU32::new(0),
             stopping: AtomicBool::new(false),
         }
@@ -131,6 +135,16 @@ impl Hub {
         self.testees.lock()
     }
 
+    /// The broker that AMQP transports lead to.
+    pub(crate) fn amqp(&self) -> Option<&Arc<Broker>> {
+        self.amqp.get()
+    }
+
+    /// Sets the broker; whether there was none.
+    pub(crate) fn set_amqp(&self, broker: Arc<Broker>) -> bool {
+        self.amqp.set(broker).is_ok()
+    }
+
     /// From now on it says that it is shutting down.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
@@ -172,7 +186,7 @@ fn realm_config(realm: &model::Realm, limits: &Limits) -> RealmConfig {
 
 /// What a realm's random ids follow from. Ids need to be unlikely to meet, not to be secret, so
 /// that a system without randomness at start is served with the time instead.
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     getrandom::u64().unwrap_or_else(|_| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         now.map_or(0, |since| since.as_nanos() as u64)

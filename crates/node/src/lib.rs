@@ -7,11 +7,14 @@
 //!           session (HELLO … GOODBYE) ─▶ realm (one lock) ─▶ outbox ─▶ peers' queues
 //! ```
 //!
+//! AMQP is built in the same way, in [`amqp`]: there a vhost is what a realm is here.
+//!
 //! A [`Router`] is one of them with its threads; realms, roles and transports come and go while
 //! it runs. Everything below is pure or knows only octets; this crate is where a message meets a
 //! socket.
 
 mod admin;
+pub mod amqp;
 mod compress;
 mod conversation;
 mod counters;

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,13 +11,14 @@ use std::time::Duration;
 use crosstie_config::{self as model, Auth, Page, RawSocket, TransportKind, WebSocket};
 use crosstie_transport::tls::{self, TlsFiles, TlsStage};
 use crosstie_transport::{
-    Connection, ConnectionStream, Ended, Endpoint, Listener, Socket, Stage, TcpOptions, Workers,
-    pump,
+    Connection, ConnectionLimits, ConnectionStream, Ended, Endpoint, Listener, Socket, Stage,
+    TcpOptions, Workers, pump,
 };
 use crosstie_wamp::codec;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::amqp::{self, AmqpEndpoint};
 use crate::conversation::{Conversation, Manners};
 use crate::counters::{Counter, counters};
 use crate::hub::Hub;
@@ -30,12 +32,15 @@ pub(crate) struct Listening {
     pub(crate) decoding: codec::Limits,
     pub(crate) rawsocket: Option<RawSocketEndpoint>,
     pub(crate) websockets: Vec<WebSocketEndpoint>,
+    /// Then the listener speaks nothing else.
+    amqp: Option<Arc<AmqpEndpoint>>,
     pub(crate) pages: Vec<Page>,
     /// What the pages tell of; an operators' listener tells of every router.
     pub(crate) routers: Mutex<Vec<Arc<Hub>>>,
     /// How long a connection may take to become a session.
     pub(crate) handshake_timeout: Duration,
     tls: Option<Arc<tls::ServerConfig>>,
+    limits: Arc<ConnectionLimits>,
     connections: AtomicUsize,
     connections_max: usize,
     stopping: AtomicBool,
@@ -79,6 +84,7 @@ impl Listening {
             manners: Arc::new((&options.options).into()),
             options: options.clone(),
         };
+        let mut amqp = None;
         let (rawsocket, websockets) = match &transport.kind {
             TransportKind::RawSocket(options) => (Some(raw(options)), Vec::new()),
             TransportKind::WebSocket(options) => (None, vec![web(None, options)]),
@@ -91,6 +97,15 @@ impl Listening {
                     .map(|(path, options)| web(Some(path), options));
                 (rawsocket.as_ref().map(raw), websockets.collect())
             }
+            TransportKind::Amqp(options) => {
+                let no_broker = || io::Error::other("the worker's AMQP has not been started");
+                let broker = router.amqp().ok_or_else(no_broker)?;
+                amqp = Some(Arc::new(AmqpEndpoint {
+                    options: options.clone(),
+                    broker: Arc::clone(broker),
+                }));
+                (None, Vec::new())
+            }
             other => {
                 return Err(io::Error::other(format!(
                     "transport {other:?} is not known here"
@@ -101,16 +116,24 @@ impl Listening {
         let timeouts = websockets
             .iter()
             .filter_map(|w| w.options.options.open_handshake_timeout);
+        let timeout = timeouts.max().unwrap_or(router.handshake_timeout);
+        let amqp_timeout = amqp.as_ref().map(|amqp| amqp.options.handshake_timeout);
+        let limits = match &amqp {
+            Some(amqp) => Arc::new(amqp.limits(&router.limits)),
+            None => Arc::clone(&router.limits),
+        };
         Ok(Self {
-            handshake_timeout: timeouts.max().unwrap_or(router.handshake_timeout),
+            handshake_timeout: amqp_timeout.unwrap_or(timeout),
             routers: Mutex::new(vec![Arc::clone(&router)]),
             number: router.next_number(),
             decoding: router.decoding,
             router,
             rawsocket,
             websockets,
+            amqp,
             pages: transport.pages.clone(),
             tls: tls_of(&transport.endpoint, directory)?,
+            limits,
             connections: AtomicUsize::new(0),
             connections_max: transport.connections_max.unwrap_or(usize::MAX),
             stopping: AtomicBool::new(false),
@@ -125,6 +148,7 @@ impl Listening {
         admin: &model::Admin,
         directory: &Path,
     ) -> io::Result<Self> {
+        let limits = Arc::clone(&router.limits);
         Ok(Self {
             handshake_timeout: router.handshake_timeout,
             number: router.next_number(),
@@ -132,9 +156,11 @@ impl Listening {
             router,
             rawsocket: None,
             websockets: Vec::new(),
+            amqp: None,
             pages: admin.pages.clone(),
             routers: Mutex::default(),
             tls: tls_of(&admin.endpoint, directory)?,
+            limits,
             connections: AtomicUsize::new(0),
             connections_max: usize::MAX,
             stopping: AtomicBool::new(false),
@@ -235,7 +261,7 @@ pub(crate) fn tls_of(
         certificate: at(&files.certificate),
         key: at(&files.key),
         chain: files.chain_certificates.iter().map(at).collect(),
-        client_authorities: Vec::new(),
+        client_authorities: files.client_authorities.iter().map(at).collect(),
     };
     tls::server_config(&files).map(Some)
 }
@@ -317,14 +343,10 @@ async fn serve(admitted: Admitted, socket: Socket, workers: Arc<Workers>) {
     let Some(connection) = connection(listening, socket) else {
         return;
     };
-    let mut conversation = Conversation::new(
-        Arc::clone(listening),
-        Arc::clone(&connection),
-        admitted.is_excess,
-    );
-    let ended = pump(&connection, &mut conversation).await;
-    conversation.handle_ended(&ended);
-    drop(conversation);
+    let ended = match &listening.amqp {
+        None => converse(&admitted, &connection).await,
+        Some(amqp) => converse_amqp(&admitted, amqp, &connection).await,
+    };
     crosstie_transport::uncork();
     match ended {
         Ended::HandedOver { input } => {
@@ -343,6 +365,32 @@ async fn serve(admitted: Admitted, socket: Socket, workers: Arc<Workers>) {
     }
 }
 
+async fn converse(admitted: &Admitted, connection: &Arc<Connection>) -> Ended {
+    let listening = Arc::clone(&admitted.listening);
+    let mut conversation = Conversation::new(listening, Arc::clone(connection), admitted.is_excess);
+    let ended = pump(connection, &mut conversation).await;
+    conversation.handle_ended(&ended);
+    ended
+}
+
+/// Boxed, so that the task of a WAMP connection holds no octet for it.
+fn converse_amqp<'a>(
+    admitted: &'a Admitted,
+    endpoint: &Arc<AmqpEndpoint>,
+    connection: &'a Arc<Connection>,
+) -> Pin<Box<dyn Future<Output = Ended> + Send + 'a>> {
+    let listening = Arc::clone(&admitted.listening);
+    let endpoint = Arc::clone(endpoint);
+    Box::pin(async move {
+        let kept = Arc::clone(connection);
+        let mut conversation =
+            amqp::Conversation::new(listening, endpoint, kept, admitted.is_excess);
+        let ended = pump(connection, &mut conversation).await;
+        conversation.handle_ended(&ended);
+        ended
+    })
+}
+
 fn connection(listening: &Listening, socket: Socket) -> Option<Arc<Connection>> {
     let stage: Option<Box<Mutex<dyn Stage>>> = match &listening.tls {
         None => None,
@@ -357,7 +405,7 @@ fn connection(listening: &Listening, socket: Socket) -> Option<Arc<Connection>> 
     Some(Arc::new(Connection::new(
         socket,
         stage,
-        Arc::clone(&listening.router.limits),
+        Arc::clone(&listening.limits),
     )))
 }
 

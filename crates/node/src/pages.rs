@@ -23,6 +23,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+use crate::amqp;
 use crate::counters::{self, Counter, Direction};
 use crate::hub::Hub;
 use crate::listen::Listening;
@@ -128,6 +129,7 @@ fn metrics(routers: &[Arc<Hub>]) -> String {
     register_totals(&mut registry);
     register_realms(&mut registry, routers);
     register_testees(&mut registry, routers);
+    amqp::register_metrics(&mut registry, routers);
     let mut gauge = |name: &str, help: &str, value: usize| {
         registry.register(name, help, ConstGauge::new(value as i64));
     };

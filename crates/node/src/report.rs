@@ -36,6 +36,42 @@ pub(crate) fn session_closed(connection: &Connection, reason: &str, text: &str) 
     }
 }
 
+/// An AMQP client has entered a vhost.
+pub(crate) fn connection_opened(peer: &crate::amqp::Peer) {
+    if may_log() {
+        let about = &peer.about;
+        tracing::info!(
+            peer = %peer.connection.peer(),
+            user = %about.user,
+            vhost = %peer.vhost.name(),
+            name = %about.name,
+            "AMQP connection opened"
+        );
+    }
+}
+
+/// An AMQP client has left.
+pub(crate) fn connection_closed(connection: &Connection, user: &str, text: &str) {
+    if may_log() {
+        tracing::info!(peer = %connection.peer(), %user, "AMQP connection closed: {text}");
+    }
+}
+
+/// An operator closes an AMQP connection.
+pub(crate) fn connection_forced(connection: &Connection, reason: &str) {
+    if may_log() {
+        tracing::info!(peer = %connection.peer(), %reason, "AMQP connection closed by an operator");
+    }
+}
+
+/// An AMQP channel was closed for a fault of its client.
+pub(crate) fn channel_closed(connection: &Connection, channel: u16, text: &str) {
+    counters().count(Counter::PeerFaults);
+    if may_log() {
+        tracing::warn!(peer = %connection.peer(), channel, "AMQP channel closed: {text}");
+    }
+}
+
 /// A peer aborted its session.
 pub(crate) fn peer_aborted(connection: &Connection, reason: &str) {
     if may_log() {

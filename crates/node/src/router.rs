@@ -8,6 +8,7 @@ use crosstie_config::{self as model, Role};
 use crosstie_transport::{Connection, Cores, WorkerOptions, Workers};
 use parking_lot::Mutex;
 
+use crate::amqp::{self, Broker};
 use crate::error::{StartError, StartFault, StopError};
 use crate::hub::Hub;
 use crate::listen::Listening;
@@ -97,6 +98,35 @@ impl Router {
         };
         self.workers.spawn_keeper(started.keep_time());
         Ok(())
+    }
+
+    /// Starts AMQP: opens the store, restores what it kept, and takes what definitions declare.
+    /// Once, and before the transports that lead to it. Returns what of the definitions was not
+    /// taken, and why.
+    pub fn start_amqp(&self, amqp: &model::Amqp) -> Result<Vec<model::Skipped>, StartError> {
+        let what = || format!("AMQP of worker {}", self.id());
+        let failed = |fault| StartError {
+            what: what(),
+            fault,
+        };
+        self.check_runs(what)?;
+        if self.hub.amqp().is_some() {
+            return Err(failed(StartFault::AlreadyRunning));
+        }
+        let opened = Broker::open(amqp, &self.options.directory, &self.workers);
+        let (broker, skipped) =
+            opened.map_err(|e| failed(StartFault::Io(std::io::Error::other(e))))?;
+        match self.hub.set_amqp(broker) {
+            true => Ok(skipped),
+            false => Err(failed(StartFault::AlreadyRunning)),
+        }
+    }
+
+    /// AMQP for operators, where it was started.
+    pub fn amqp(&self) -> Option<amqp::Operators> {
+        let broker = Arc::clone(self.hub.amqp()?);
+        let context = self.workers.keeper_handle();
+        Some(amqp::Operators::new(broker, Arc::clone(&self.hub), context))
     }
 
     /// Stops a realm. Its sessions are told GOODBYE `wamp.close.close_realm`, and are out of it
@@ -205,6 +235,9 @@ impl Router {
                 let farewell = &Farewell::SHUTDOWN;
                 peers.iter().for_each(|p| session::say_goodbye(p, farewell));
             }
+            if let Some(broker) = hub.amqp() {
+                broker.close_connections(&hub.watch, None, "shutdown");
+            }
             for listening in &transports {
                 hub.watch.finish_openings(listening.number);
             }
@@ -279,6 +312,9 @@ impl Drop for Router {
     fn drop(&mut self) {
         // Its own tasks hold the threads, which would live on.
         self.workers.stop();
+        if let Some(broker) = self.hub.amqp() {
+            broker.stop();
+        }
     }
 }
 

@@ -186,6 +186,9 @@ impl Router {
                     .filter(|peer| connections.has(&peer.connection));
                 its_own.for_each(|peer| session::say_goodbye(peer, &Farewell::STOP_TRANSPORT));
             }
+            if let Some(broker) = hub.amqp() {
+                broker.close_connections(&hub.watch, Some(listening.number), "shutdown");
+            }
             hub.watch.finish_openings(listening.number);
             crosstie_transport::uncork();
             drop(connections);
@@ -251,6 +254,7 @@ fn kind(kind: &TransportKind) -> &'static str {
         TransportKind::RawSocket(_) => "rawsocket",
         TransportKind::WebSocket(_) => "websocket",
         TransportKind::Universal { .. } => "universal",
+        TransportKind::Amqp(_) => "amqp",
         TransportKind::Testee(testee) => match testee.kind {
             TesteeKind::WebSocket(_) => "websocket.testee",
             _ => "stream.testee",

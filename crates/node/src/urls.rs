@@ -65,6 +65,7 @@ pub(crate) fn of_transport(
             urls.extend(raw.as_ref().map(|_| rawsocket()));
             urls
         }
+        TransportKind::Amqp(_) => vec![place.url(&format!("amqp{secure}"), "")],
         TransportKind::Testee(testee) => vec![match &testee.kind {
             TesteeKind::WebSocket(options) => options.url.clone().unwrap_or_else(|| websocket("/")),
             _ => place.stream_url(is_secure(&transport.endpoint)),

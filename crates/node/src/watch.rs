@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crosstie_amqp::frame::HEARTBEAT;
 use crosstie_config::Ping;
 use crosstie_transport::{Connection, now_s};
 use crosstie_wamp::framing::Framing;
@@ -42,6 +43,8 @@ enum Phase {
         /// four octets more for the transport that it came by.
         pinged_at_s: Option<NonZeroU32>,
     },
+    /// An AMQP client in its vhost: both sides send something each interval (section 4.2.7).
+    Amqp { heartbeat_s: u16 },
     /// The last octets are on their way; the peer is to close its side.
     Closing { within_s: u32 },
 }
@@ -93,6 +96,11 @@ impl Watch {
                 pinged_at_s: None,
             },
         );
+    }
+
+    /// An AMQP client is in its vhost; 0: no heartbeats were agreed on.
+    pub(crate) fn opened_amqp(&self, key: WatchKey, heartbeat_s: u16) {
+        self.set_phase(key, Phase::Amqp { heartbeat_s });
     }
 
     /// There is no session any more; the next must come in time.
@@ -270,7 +278,21 @@ impl Watched {
                 }
                 None
             }
-            Phase::Opening { .. } | Phase::Closing { .. } => None,
+            Phase::Amqp { heartbeat_s } if *heartbeat_s > 0 => {
+                let interval_s = u32::from(*heartbeat_s);
+                let quiet_s = |at_s: u32| now_s.saturating_sub(at_s.max(self.since_s));
+                let is_silent = quiet_s(connection.received_at_s()) > 2 * interval_s;
+                // Nobody hears a client whose reading is paused.
+                if is_silent && !connection.is_reading_paused() {
+                    let text = "missed heartbeats from client";
+                    return Some((Counter::ConnectionsClosedForSilence, text));
+                }
+                if quiet_s(connection.sent_at_s()) >= (interval_s / 2).max(1) {
+                    send_heartbeat(connection);
+                }
+                None
+            }
+            Phase::Opening { .. } | Phase::Amqp { .. } | Phase::Closing { .. } => None,
         }
     }
 }
@@ -280,6 +302,14 @@ fn send_ping(connection: &Arc<Connection>, framing: Framing, payload_bytes: u8) 
     // A full queue has octets on the way already; the stall limit judges it.
     let _ = connection.append(|out| {
         framing.ping(&payload, out);
+        Ok::<(), ()>(())
+    });
+}
+
+fn send_heartbeat(connection: &Arc<Connection>) {
+    // As with a ping.
+    let _ = connection.append(|out| {
+        out.extend_from_slice(&HEARTBEAT);
         Ok::<(), ()>(())
     });
 }

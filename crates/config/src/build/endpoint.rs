@@ -45,6 +45,10 @@ impl Builder<'_> {
                         .texts("chain_certificates")
                         .map(str::to_owned)
                         .collect(),
+                    client_authorities: match tls.has("ca_certificates") {
+                        true => tls.texts("ca_certificates").map(str::to_owned).collect(),
+                        false => Vec::new(),
+                    },
                 }),
             })
         };

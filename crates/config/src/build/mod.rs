@@ -1,6 +1,7 @@
 //! The checked tree into the model, and what only the whole can tell: names given twice,
 //! roles that nobody defined, listeners that would collide.
 
+mod amqp;
 mod component;
 mod endpoint;
 mod names;
@@ -14,6 +15,7 @@ use crate::model::{Admin, Config, Controller, Limits, ShutdownTrigger};
 use crate::problem::Problem;
 use crate::view::View;
 
+pub(crate) use amqp::standard as standard_amqp;
 use names::Names;
 
 /// Builds the model. It is whole even where a problem is found, but of use only without errors.
@@ -26,6 +28,7 @@ pub(crate) struct Builder<'a> {
     problems: &'a mut Vec<Problem>,
     workers: Names,
     listeners: Vec<endpoint::Listener>,
+    stores: Vec<amqp::StoreFile>,
     /// The worker that is being built will not be started, and takes no address.
     disabled: bool,
     queue_bytes_max: usize,
@@ -37,6 +40,7 @@ impl<'a> Builder<'a> {
             problems,
             workers: Names::new("the worker id", "worker"),
             listeners: Vec::new(),
+            stores: Vec::new(),
             disabled: false,
             queue_bytes_max: usize::MAX,
         }

@@ -28,10 +28,14 @@ impl Builder<'_> {
         id: String,
         realms: Option<&[Realm]>,
     ) -> Transport {
+        let endpoint = self.endpoint(transport);
         Transport {
             id,
-            endpoint: self.endpoint(transport),
-            kind: self.kind(transport, realms),
+            kind: match transport.text("type") {
+                Some("amqp") => TransportKind::Amqp(self.amqp_transport(transport, &endpoint)),
+                _ => self.kind(transport, realms),
+            },
+            endpoint,
             connections_max: transport.integer("max_connections").map(size),
             pages: match transport.text("type") {
                 Some("universal" | "websocket") => pages(transport, false),

@@ -39,12 +39,14 @@ impl Builder<'_> {
     fn router(&mut self, worker: View<'_>, id: String) -> RouterWorker {
         let options = worker.section("options");
         let realms = self.realms(worker);
+        let transports = self.transports(worker, &realms);
         RouterWorker {
             id,
             threads: options.integer("threads").map(size),
             busy_poll: options.boolean("busy_poll"),
             cpu_affinity: cpu_affinity(options),
-            transports: self.transports(worker, &realms),
+            amqp: self.amqp(worker, &transports),
+            transports,
             components: self.components(worker, Some(&realms)),
             process: native_options(options),
             realms,

@@ -1,11 +1,20 @@
 //! Where listeners listen: every key that is taken. Long and flat.
 
-use super::{Fallback, Key, Kind, NO, Rule, TYPE, Table, Tagged, integer, key, list};
+use super::{
+    Fallback, Key, Kind, NO, Rule, TYPE, Table, Tagged, integer, key, list, list_not_empty,
+};
 
 pub(super) static ENDPOINT: Tagged = Tagged {
     path: "endpoint.type",
     name: "an endpoint",
     variants: &[("tcp", &TCP_ENDPOINT), ("unix", &UNIX_ENDPOINT)],
+};
+
+/// Where AMQP listens: as everything does, but for what its TLS may ask of clients.
+pub(super) static AMQP_ENDPOINT: Tagged = Tagged {
+    path: "endpoint.type",
+    name: "an endpoint",
+    variants: &[("tcp", &AMQP_TCP_ENDPOINT), ("unix", &UNIX_ENDPOINT)],
 };
 
 const BACKLOG: Key = key(
@@ -15,49 +24,74 @@ const BACKLOG: Key = key(
 )
 .fallback(Fallback::Integer(1_024));
 
+const PORT: Key = key(
+    "port",
+    integer(0, 65_535),
+    "The port; 0 takes any that is free.",
+)
+.required()
+.environment();
+
+const INTERFACE: Key = key(
+    "interface",
+    Kind::Text(Rule::Interface),
+    "The address to listen on.",
+)
+.otherwise("all interfaces")
+.environment();
+
+const VERSION: Key = key(
+    "version",
+    Kind::Numbers {
+        path: "",
+        numbers: &[4, 6],
+    },
+    "The version of IP: 4 or 6.",
+)
+.otherwise("the interface's, else 4");
+
+const SHARED: Key = key(
+    "shared",
+    Kind::Boolean,
+    "Whether other processes may listen on the port too (`SO_REUSEPORT`).",
+)
+.fallback(NO);
+
+const USER_TIMEOUT: Key = key(
+    "user_timeout",
+    integer(0, 65_535),
+    "How long sent octets may stay unacknowledged before the connection is \
+     given up, in milliseconds (`TCP_USER_TIMEOUT`); 0: the system decides.",
+)
+.fallback(Fallback::Integer(30_000));
+
 static TCP_ENDPOINT: Table = Table {
     path: "endpoint[tcp]",
     name: "a TCP endpoint",
     keys: &[
         TYPE,
-        key(
-            "port",
-            integer(0, 65_535),
-            "The port; 0 takes any that is free.",
-        )
-        .required()
-        .environment(),
-        key(
-            "interface",
-            Kind::Text(Rule::Interface),
-            "The address to listen on.",
-        )
-        .otherwise("all interfaces")
-        .environment(),
-        key(
-            "version",
-            Kind::Numbers {
-                path: "",
-                numbers: &[4, 6],
-            },
-            "The version of IP: 4 or 6.",
-        )
-        .otherwise("the interface's, else 4"),
+        PORT,
+        INTERFACE,
+        VERSION,
         BACKLOG,
-        key(
-            "shared",
-            Kind::Boolean,
-            "Whether other processes may listen on the port too (`SO_REUSEPORT`).",
-        )
-        .fallback(NO),
-        key(
-            "user_timeout",
-            integer(0, 65_535),
-            "How long sent octets may stay unacknowledged before the connection is \
-             given up, in milliseconds (`TCP_USER_TIMEOUT`); 0: the system decides.",
-        )
-        .fallback(Fallback::Integer(30_000)),
+        SHARED,
+        USER_TIMEOUT,
         key("tls", Kind::Object(&TLS), "TLS on the port.").otherwise("none"),
+    ],
+};
+
+static AMQP_TCP_ENDPOINT: Table = Table {
+    path: "transports[amqp].endpoint[tcp]",
+    name: "a TCP endpoint of AMQP",
+    keys: &[
+        TYPE,
+        PORT,
+        INTERFACE,
+        VERSION,
+        BACKLOG,
+        SHARED,
+        USER_TIMEOUT,
+        key("tls", Kind::Object(&AMQP_TLS), "TLS on the port.").otherwise("none"),
     ],
 };
 
@@ -77,36 +111,59 @@ static UNIX_ENDPOINT: Table = Table {
     ],
 };
 
+const TLS_KEY: Key = key(
+    "key",
+    Kind::Text(Rule::NotEmpty),
+    "The file of the private key (PEM); a relative path begins at the node's \
+     directory, as for all of these.",
+)
+.required()
+.environment();
+
+const CERTIFICATE: Key = key(
+    "certificate",
+    Kind::Text(Rule::NotEmpty),
+    "The file of the certificate (PEM).",
+)
+.required()
+.environment();
+
+const CHAIN_CERTIFICATES: Key = key(
+    "chain_certificates",
+    list(&Kind::Text(Rule::NotEmpty)),
+    "The files of the certificates between it and the root (PEM), in order.",
+)
+.otherwise("none");
+
+const DHPARAM: Key =
+    key("dhparam", Kind::Text(Rule::Any), "").inert("keys are agreed over elliptic curves only");
+
+const CIPHERS: Key = key("ciphers", Kind::Text(Rule::Any), "").inert(
+    "only forward-secret, authenticated cipher suites are offered (TLS 1.3, and \
+     of TLS 1.2 ECDHE with AES-GCM or ChaCha20)",
+);
+
 static TLS: Table = Table {
     path: "endpoint[tcp].tls",
     name: "a TLS endpoint",
+    keys: &[TLS_KEY, CERTIFICATE, CHAIN_CERTIFICATES, DHPARAM, CIPHERS],
+};
+
+static AMQP_TLS: Table = Table {
+    path: "transports[amqp].endpoint[tcp].tls",
+    name: "a TLS endpoint of AMQP",
     keys: &[
+        TLS_KEY,
+        CERTIFICATE,
+        CHAIN_CERTIFICATES,
         key(
-            "key",
-            Kind::Text(Rule::NotEmpty),
-            "The file of the private key (PEM); a relative path begins at the node's \
-             directory, as for all of these.",
+            "ca_certificates",
+            list_not_empty(&Kind::Text(Rule::NotEmpty)),
+            "The files of the authorities (PEM) of which one must have signed the certificate \
+             that every client then has to show.",
         )
-        .required()
-        .environment(),
-        key(
-            "certificate",
-            Kind::Text(Rule::NotEmpty),
-            "The file of the certificate (PEM).",
-        )
-        .required()
-        .environment(),
-        key(
-            "chain_certificates",
-            list(&Kind::Text(Rule::NotEmpty)),
-            "The files of the certificates between it and the root (PEM), in order.",
-        )
-        .otherwise("none"),
-        key("dhparam", Kind::Text(Rule::Any), "")
-            .inert("keys are agreed over elliptic curves only"),
-        key("ciphers", Kind::Text(Rule::Any), "").inert(
-            "only forward-secret, authenticated cipher suites are offered (TLS 1.3, and \
-             of TLS 1.2 ECDHE with AES-GCM or ChaCha20)",
-        ),
+        .otherwise("clients are not asked for certificates"),
+        DHPARAM,
+        CIPHERS,
     ],
 };

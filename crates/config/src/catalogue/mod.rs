@@ -5,6 +5,7 @@
 //! [`Table`] is unknown, unless [`refused`] knows it from Crossbar.io and says why it is not
 //! taken.
 
+mod amqp;
 mod connecting;
 mod endpoint;
 mod node;
@@ -16,6 +17,7 @@ mod rule;
 mod transport;
 mod worker;
 
+pub(crate) use amqp::AMQP;
 pub use node::CONFIG;
 pub(crate) use realm::{REALM, ROLE};
 pub use rule::Rule;

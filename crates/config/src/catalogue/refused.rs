@@ -204,10 +204,17 @@ pub static KEYS: &[Place] = &[
         )],
     ),
     within(
+        "transports[amqp].endpoint[tcp]",
+        &[later(
+            "portrange",
+            "an endpoint listens on one port; port 0 takes any that is free",
+        )],
+    ),
+    within(
         "endpoint[tcp].tls",
         &[later(
             "ca_certificates",
-            "clients are not asked for certificates",
+            "only clients of AMQP are asked for certificates",
         )],
     ),
     within(

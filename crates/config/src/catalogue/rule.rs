@@ -7,6 +7,8 @@ use std::net::IpAddr;
 pub enum Rule {
     Any,
     NotEmpty,
+    /// What fits AMQP's short strings, which names are.
+    ShortText,
     /// What can be handed to a program.
     NoNul,
     /// The path of a file or directory.
@@ -37,6 +39,7 @@ impl Rule {
         match self {
             Self::Any => None,
             Self::NotEmpty => Some("^."),
+            Self::ShortText => Some("^.{1,255}$"),
             Self::NoNul => Some("^[^\\u0000]*$"),
             Self::Path => Some("^[^\\u0000]+$"),
             Self::VariableName => Some("^[^=\\u0000]+$"),
@@ -56,6 +59,7 @@ impl Rule {
         match self {
             Self::Any => "text",
             Self::NotEmpty => "text that is not empty",
+            Self::ShortText => "a name of 1 to 255 octets",
             Self::NoNul => "text (without U+0000)",
             Self::Path => "a path",
             Self::VariableName => "the name of an environment variable",
@@ -78,6 +82,7 @@ impl Rule {
         match self {
             Self::Any => true,
             Self::NotEmpty => !text.is_empty(),
+            Self::ShortText => (1..=255).contains(&text.len()),
             Self::NoNul => !text.contains('\0'),
             Self::Path => !text.is_empty() && !text.contains('\0'),
             Self::VariableName => !text.is_empty() && !text.contains(['=', '\0']),

@@ -1,5 +1,6 @@
 //! Transports and authentication: every key that is taken. Long and flat.
 
+use super::amqp::AMQP_TRANSPORT;
 use super::endpoint::ENDPOINT;
 use super::options::{RAWSOCKET_OPTIONS, WEBSOCKET_OPTIONS};
 use super::other_options::WEBSOCKET_TESTEE_OPTIONS;
@@ -11,6 +12,7 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
     path: "transports[].type",
     name: "a transport",
     variants: &[
+        ("amqp", &AMQP_TRANSPORT),
         ("rawsocket", &RAWSOCKET_TRANSPORT),
         ("stream.testee", &STREAM_TESTEE_TRANSPORT),
         ("universal", &UNIVERSAL_TRANSPORT),
@@ -19,14 +21,14 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
     ],
 };
 
-const TRANSPORT_ID: Key = key(
+pub(super) const TRANSPORT_ID: Key = key(
     "id",
     Kind::Text(Rule::Id),
     "The transport's id; no two transports of a worker share one.",
 )
 .otherwise("`transport1`, `transport2`, …, by its place");
 const ENDPOINT_KEY: Key = key("endpoint", Kind::Tagged(&ENDPOINT), "Where it listens.").required();
-const MAX_CONNECTIONS: Key = key(
+pub(super) const MAX_CONNECTIONS: Key = key(
     "max_connections",
     integer(1, u32::MAX as i64),
     "How many connections it holds at a time; one more is closed at once.",

@@ -4,6 +4,7 @@
 //! types, and refuses what they cannot hold. Paths are as written; relative ones are relative
 //! to the node's directory. A time that may be switched off is an `Option`.
 
+mod amqp;
 mod transport;
 mod worker;
 
@@ -11,6 +12,10 @@ use std::time::Duration;
 
 pub use serde_json::Value as Json;
 
+pub use amqp::{
+    Amqp, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser, AmqpVhost,
+    DefinedArguments, DefinedBinding, DefinedExchange, DefinedQueue, Definitions, Skipped,
+};
 pub use crosstie_routing::{Allow, Disclose, DiscloseMe, Permission, RequestIdCheck, Role};
 pub use crosstie_wamp::uri::UriCheck;
 pub use crosstie_wamp::{MatchPolicy, Serializer};

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::Serializer;
+use super::{AmqpTransport, Serializer};
 
 /// One listener and what it speaks.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,8 @@ pub enum TransportKind {
         /// By path, with its leading slash.
         websocket: Vec<(String, WebSocket)>,
     },
+    /// AMQP 0-9-1; it leads to the worker's vhosts.
+    Amqp(AmqpTransport),
     /// An echo, for tests and measurements; it leads to no realm.
     Testee(Testee),
 }
@@ -107,6 +109,9 @@ pub struct Tls {
     pub key: String,
     pub certificate: String,
     pub chain_certificates: Vec<String>,
+    /// Authorities whose clients' certificates are asked for and checked; none are asked for
+    /// where empty.
+    pub client_authorities: Vec<String>,
 }
 
 /// How sessions on a transport prove who they are.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Json, Realm, Transport};
+use super::{Amqp, Json, Realm, Transport};
 
 /// One worker of the node.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +27,8 @@ pub struct RouterWorker {
     pub cpu_affinity: Vec<usize>,
     pub realms: Vec<Realm>,
     pub transports: Vec<Transport>,
+    /// Where a transport or a key asks for it.
+    pub amqp: Option<Amqp>,
     /// Hosted beside the router, in one child process for all of them.
     pub components: Vec<Component>,
     /// How that process runs.

@@ -95,7 +95,11 @@ fn loads(text: &str, format: Format) {
         name: "example".into(),
         text: text.into(),
     };
-    let environment = |name: &str| (name == "PORT").then(|| "8080".to_owned());
+    let environment = |name: &str| match name {
+        "PORT" => Some("8080".to_owned()),
+        "NOVA_PASSWORD" => Some("s3cret".to_owned()),
+        _ => None,
+    };
     let problems =
         parse(&source, format, &environment).map_or_else(|p| p, |(_, warnings)| warnings);
     assert!(problems.is_empty(), "{}", render(&problems, &source));

@@ -25,6 +25,7 @@ pub(super) fn start(socket: &Path) -> Result<Router, String> {
         cpu_affinity: Vec::new(),
         realms: Vec::new(),
         transports: Vec::new(),
+        amqp: None,
         components: Vec::new(),
         process: no_process(),
     };

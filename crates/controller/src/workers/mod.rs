@@ -349,7 +349,9 @@ impl Node {
         let mut running =
             RunningRouter::start(definition, limits, options, title).map_err(failed)?;
         report::started(kind, &definition.id, std::process::id());
-        running.open(definition).map_err(failed)?;
+        running
+            .open(definition, self.moving_transport)
+            .map_err(failed)?;
         Ok(running)
     }
 
@@ -377,6 +379,7 @@ fn as_router(testee: &TesteeWorker) -> RouterWorker {
         cpu_affinity: testee.cpu_affinity.clone(),
         realms: Vec::new(),
         transports: vec![testee.transport.clone()],
+        amqp: None,
         components: Vec::new(),
         process: no_process(),
     }

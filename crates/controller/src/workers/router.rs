@@ -1,12 +1,15 @@
 //! Router workers: threads of the node's own process, and what was started in them.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crosstie_config::{Component, Endpoint, Json, Limits, Realm, Role, RouterWorker, Transport};
-use crosstie_node::{Router, RouterOptions, StartError};
+use crosstie_config::{
+    Amqp, Component, Endpoint, Json, Limits, Realm, Role, RouterWorker, Transport, TransportKind,
+};
+use crosstie_node::{Router, RouterOptions, StartError, StartFault};
 use serde_json::json;
-use tracing::info;
+use tracing::{info, warn};
 
 /// A running router, with the ids that its parts are known by.
 pub(crate) struct RunningRouter {
@@ -54,13 +57,24 @@ impl RunningRouter {
         })
     }
 
-    /// Starts what the configuration has for it.
-    pub(crate) fn open(&mut self, worker: &RouterWorker) -> Result<(), StartError> {
+    /// Starts what the configuration has for it. The transport of the id `moving` takes any free
+    /// port where its own is taken.
+    pub(crate) fn open(
+        &mut self,
+        worker: &RouterWorker,
+        moving: Option<&str>,
+    ) -> Result<(), StartError> {
         for (index, realm) in worker.realms.iter().enumerate() {
             self.start_realm(&worker.id, &format!("realm{}", index + 1), realm)?;
         }
+        if let Some(amqp) = &worker.amqp {
+            self.start_amqp(&worker.id, amqp)?;
+        }
         for transport in &worker.transports {
-            self.start_transport(&worker.id, transport)?;
+            match moving == Some(transport.id.as_str()) {
+                true => self.start_moving_transport(&worker.id, transport)?,
+                false => self.start_transport(&worker.id, transport)?,
+            };
         }
         Ok(())
     }
@@ -93,11 +107,50 @@ impl RunningRouter {
         worker: &str,
         transport: &Transport,
     ) -> Result<Vec<String>, StartError> {
+        if matches!(transport.kind, TransportKind::Amqp(_)) && self.router.amqp().is_none() {
+            self.start_amqp(worker, &Amqp::default())?;
+        }
         let urls = self.router.start_transport(transport)?;
         let (id, at) = (&transport.id, urls.join(" "));
         let title = self.title;
         info!("{title} '{worker}': transport '{id}' started at {at}");
         Ok(urls)
+    }
+
+    /// Somewhere else where somebody has its port.
+    fn start_moving_transport(
+        &self,
+        worker: &str,
+        transport: &Transport,
+    ) -> Result<Vec<String>, StartError> {
+        let taken = match self.start_transport(worker, transport) {
+            Err(StartError {
+                fault: StartFault::Io(error),
+                ..
+            }) if error.kind() == io::ErrorKind::AddrInUse => error,
+            outcome => return outcome,
+        };
+        let mut elsewhere = transport.clone();
+        if let Endpoint::Tcp(tcp) = &mut elsewhere.endpoint {
+            warn!(
+                "Transport '{}' takes another port than {}: {taken}",
+                transport.id, tcp.port
+            );
+            tcp.port = 0;
+        }
+        self.start_transport(worker, &elsewhere)
+    }
+
+    /// The broker that AMQP transports lead to, with what definitions have for it.
+    fn start_amqp(&self, worker: &str, amqp: &Amqp) -> Result<(), StartError> {
+        let skipped = self.router.start_amqp(amqp)?;
+        if let Some(definitions) = &amqp.definitions {
+            info!("Router '{worker}': definitions imported from '{definitions}'");
+        }
+        for skipped in skipped {
+            warn!("Router '{worker}': {skipped}");
+        }
+        Ok(())
     }
 
     pub(crate) fn start_role(

@@ -1,5 +1,6 @@
 //! Router workers: every key that is taken.
 
+use super::super::amqp::AMQP;
 use super::super::realm::REALM;
 use super::super::transport::TRANSPORT;
 use super::super::{Kind, NO, TYPE, Table, integer, key, list};
@@ -33,6 +34,13 @@ pub(super) static ROUTER: Table = Table {
             "The listeners that lead to them.",
         )
         .otherwise("none"),
+        key(
+            "amqp",
+            Kind::Object(&AMQP),
+            "What its AMQP transports lead to: a broker of AMQP 0-9-1.",
+        )
+        .otherwise("all of its defaults, where a transport has the type `amqp`")
+        .own(),
         key(
             "components",
             list(&Kind::Tagged(&ROUTER_COMPONENT)),

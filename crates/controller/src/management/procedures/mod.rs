@@ -1,5 +1,6 @@
 //! What can be asked of the node: one table per subject, one row per procedure.
 
+mod amqp;
 mod components;
 mod host_monitor;
 mod node;
@@ -32,10 +33,11 @@ pub(super) enum Handler {
 type Deferred = Result<(), (Reply, Refusal)>;
 
 /// All of them.
-pub(super) static PROCEDURES: [&[Procedure]; 5] = [
+pub(super) static PROCEDURES: [&[Procedure]; 6] = [
     &node::PROCEDURES,
     &workers::PROCEDURES,
     &router::PROCEDURES,
+    &amqp::PROCEDURES,
     &components::PROCEDURES,
     &host_monitor::PROCEDURES,
 ];

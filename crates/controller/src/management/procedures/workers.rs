@@ -179,10 +179,11 @@ pub(super) fn no_such_worker(id: &str) -> Refusal {
 /// container's options alone, and all of a guest; what a configuration has beside `options` may be
 /// given here for each kind.
 fn whole_definition(kind: &str, options: Option<Json>) -> Result<Json, Refusal> {
-    const BESIDE_OPTIONS: [&str; 7] = [
+    const BESIDE_OPTIONS: [&str; 8] = [
         "options",
         "realms",
         "transports",
+        "amqp",
         "components",
         "executable",
         "arguments",

@@ -1,0 +1,58 @@
+//! `crosstie oslo`: the server and the client of oslo.messaging's RPC that its own programs are
+//! measured with, as native instruments.
+
+mod rpc_client;
+mod rpc_server;
+
+use std::process::ExitCode;
+
+use crosstie_oslo::{Target, TransportUrl};
+
+/// Serve and call by oslo.messaging's RPC, over RabbitMQ or this router.
+#[derive(clap::Subcommand)]
+pub(crate) enum Oslo {
+    RpcServer(rpc_server::Arguments),
+    RpcClient(rpc_client::Arguments),
+}
+
+pub(crate) fn run(oslo: Oslo) -> anyhow::Result<ExitCode> {
+    match oslo {
+        Oslo::RpcServer(arguments) => rpc_server::run(arguments),
+        Oslo::RpcClient(arguments) => rpc_client::run(arguments),
+    }
+}
+
+/// Where both ends meet.
+#[derive(clap::Args)]
+struct Place {
+    /// The broker: rabbit://user:password@host:port/vhost; several hosts, tried in turn, with commas.
+    #[arg(long, default_value = "rabbit://localhost:5672")]
+    url: TransportUrl,
+    #[arg(long, default_value = "my-topic")]
+    topic: String,
+    #[arg(long, default_value = "my-exchange")]
+    exchange: String,
+    #[arg(long)]
+    namespace: Option<String>,
+    /// The version that is asked for, or offered [default: 1.0].
+    #[arg(long, value_name = "VERSION")]
+    target_version: Option<String>,
+}
+
+impl Place {
+    fn target(&self, server: Option<String>, fanout: bool) -> Target {
+        Target {
+            exchange: self.exchange.clone(),
+            topic: self.topic.clone(),
+            server,
+            fanout,
+            namespace: self.namespace.clone(),
+            version: self.target_version.clone(),
+        }
+    }
+}
+
+/// What is not there, as Python prints it.
+fn or_none(text: Option<&str>) -> &str {
+    text.unwrap_or("None")
+}

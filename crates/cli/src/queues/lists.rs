@@ -1,0 +1,140 @@
+//! What is listed: which procedure tells it, and which of it the table shows.
+
+use crosstie_client::args;
+use serde_json::Value as Json;
+
+use super::realm::{ManagementRealm, Refused};
+
+/// One kind of thing.
+pub(super) struct List {
+    /// `crossbar.worker.<id>.<procedure>`.
+    procedure: &'static str,
+    /// It is asked for vhost by vhost.
+    is_by_vhost: bool,
+    pub(super) columns: &'static [Column],
+}
+
+/// A column of the table.
+pub(super) struct Column {
+    pub(super) title: &'static str,
+    pub(super) value: Show,
+}
+
+/// What a cell is made of.
+pub(super) enum Show {
+    Text(&'static str),
+    /// To the right.
+    Number(&'static str),
+    /// The names of those that are true.
+    Flags(&'static [&'static str]),
+    /// An object, as short as it can be.
+    Arguments(&'static str),
+}
+
+const fn column(title: &'static str, value: Show) -> Column {
+    Column { title, value }
+}
+
+pub(super) static QUEUES: List = List {
+    procedure: "get_amqp_queues",
+    is_by_vhost: true,
+    columns: &[
+        column("vhost", Show::Text("vhost")),
+        column("queue", Show::Text("name")),
+        column("type", Show::Text("type")),
+        column("ready", Show::Number("messages_ready")),
+        column("unacked", Show::Number("messages_unacked")),
+        column("consumers", Show::Number("consumers")),
+        column("octets", Show::Number("bytes")),
+        column(
+            "features",
+            Show::Flags(&["durable", "exclusive", "auto_delete"]),
+        ),
+        column("arguments", Show::Arguments("arguments")),
+    ],
+};
+
+pub(super) static EXCHANGES: List = List {
+    procedure: "get_amqp_exchanges",
+    is_by_vhost: true,
+    columns: &[
+        column("vhost", Show::Text("vhost")),
+        column("exchange", Show::Text("name")),
+        column("type", Show::Text("type")),
+        column(
+            "features",
+            Show::Flags(&["durable", "auto_delete", "internal"]),
+        ),
+        column("arguments", Show::Arguments("arguments")),
+    ],
+};
+
+pub(super) static BINDINGS: List = List {
+    procedure: "get_amqp_bindings",
+    is_by_vhost: true,
+    columns: &[
+        column("vhost", Show::Text("vhost")),
+        column("source", Show::Text("source")),
+        column("destination", Show::Text("destination")),
+        column("to", Show::Text("destination_type")),
+        column("routing key", Show::Text("routing_key")),
+        column("arguments", Show::Arguments("arguments")),
+    ],
+};
+
+pub(super) static CONNECTIONS: List = List {
+    procedure: "get_amqp_connections",
+    is_by_vhost: false,
+    columns: &[
+        column("connection", Show::Number("connection")),
+        column("vhost", Show::Text("vhost")),
+        column("user", Show::Text("user")),
+        column("peer", Show::Text("peer")),
+        column("channels", Show::Number("channels")),
+        column("state", Show::Text("state")),
+        column("since", Show::Text("since")),
+        column("client", Show::Text("client")),
+        column("name", Show::Text("name")),
+    ],
+};
+
+/// All of it, worker by worker, vhost by vhost; each with its `worker`.
+pub(super) async fn read(
+    realm: &ManagementRealm,
+    list: &List,
+    vhost: Option<&str>,
+) -> Result<Vec<Json>, Refused> {
+    let mut rows = Vec::new();
+    let mut is_there = vhost.is_none();
+    for broker in realm.brokers().await? {
+        let mut vhosts = broker.vhosts;
+        vhosts.retain(|name| vhost.is_none_or(|vhost| name == vhost));
+        is_there |= !vhosts.is_empty();
+        let asked: Vec<Option<String>> = match list.is_by_vhost || vhost.is_some() {
+            true => vhosts.into_iter().map(Some).collect(),
+            false => vec![None],
+        };
+        let procedure = format!("crossbar.worker.{}.{}", broker.worker, list.procedure);
+        for vhost in asked {
+            let from = rows.len();
+            // A list comes in parts; an empty one is its end.
+            loop {
+                let arguments = args![vhost.clone(), rows.len() - from];
+                let Json::Array(part) = realm.call(&procedure, arguments).await? else {
+                    break;
+                };
+                if part.is_empty() {
+                    break;
+                }
+                rows.extend(part.into_iter().map(|mut row| {
+                    row["worker"] = broker.worker.as_str().into();
+                    row
+                }));
+            }
+        }
+    }
+    match (is_there, vhost) {
+        (false, Some(vhost)) => Err(Refused::Here(format!("there is no vhost '{vhost}'"))),
+        _ => Ok(rows),
+    }
+}

@@ -1,0 +1,171 @@
+//! `crosstie queues`, `exchanges`, `bindings` and `connections`: what is in the AMQP vhosts of a running
+//! node, and the few things that an operator does about it.
+
+mod lists;
+pub(crate) mod place;
+pub(crate) mod realm;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use crosstie_client::args;
+use serde_json::Value as Json;
+
+use self::lists::List;
+use self::realm::Asked;
+use crate::wait_for;
+
+/// List the queues of a running node's AMQP vhosts; purge or delete one.
+#[derive(Args)]
+pub(crate) struct QueuesArguments {
+    #[command(subcommand)]
+    action: Option<QueuesAction>,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+#[derive(Subcommand)]
+enum QueuesAction {
+    /// List the queues; this is what happens without a word, too.
+    List,
+    /// Remove the messages of a queue that no consumer has been given.
+    Purge { queue: String },
+    /// Delete a queue with its messages, whoever uses it.
+    Delete { queue: String },
+}
+
+/// List the exchanges of a running node's AMQP vhosts.
+#[derive(Args)]
+pub(crate) struct ExchangesArguments {
+    #[command(subcommand)]
+    action: Option<ListAction>,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+/// List the bindings of a running node's AMQP vhosts.
+#[derive(Args)]
+pub(crate) struct BindingsArguments {
+    #[command(subcommand)]
+    action: Option<ListAction>,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+#[derive(Subcommand)]
+enum ListAction {
+    /// List them; this is what happens without a word, too.
+    List,
+}
+
+/// List the AMQP connections of a running node; close one.
+#[derive(Args)]
+pub(crate) struct ConnectionsArguments {
+    #[command(subcommand)]
+    action: Option<ConnectionsAction>,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+#[derive(Subcommand)]
+enum ConnectionsAction {
+    /// List the connections; this is what happens without a word, too.
+    List,
+    /// Close a connection with 320 CONNECTION_FORCED.
+    Close {
+        /// Its number, as the list has it.
+        connection: u64,
+        /// What its client is told.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+}
+
+pub(crate) fn queues(arguments: QueuesArguments) -> anyhow::Result<ExitCode> {
+    let QueuesArguments { action, asked } = arguments;
+    let (verb, queue) = match action {
+        None | Some(QueuesAction::List) => return list(&asked, &lists::QUEUES),
+        Some(QueuesAction::Purge { queue }) => ("purge", queue),
+        Some(QueuesAction::Delete { queue }) => ("delete", queue),
+    };
+    wait_for(async {
+        let realm = asked.join().await?;
+        let vhost = asked.vhost_or_default();
+        let done = async {
+            let worker = realm.worker_with(vhost).await?;
+            let procedure = format!("crossbar.worker.{worker}.{verb}_amqp_queue");
+            realm.call(&procedure, args![queue.as_str(), vhost]).await
+        };
+        let done = done.await;
+        realm.leave().await;
+        said(done, |done| {
+            let messages = &done["messages"];
+            match verb {
+                "purge" => {
+                    format!("Purged {messages} messages of queue '{queue}' in vhost '{vhost}'")
+                }
+                _ => {
+                    format!("Deleted queue '{queue}' in vhost '{vhost}', with {messages} messages")
+                }
+            }
+        })
+    })
+}
+
+pub(crate) fn exchanges(arguments: &ExchangesArguments) -> anyhow::Result<ExitCode> {
+    let (None | Some(ListAction::List)) = &arguments.action;
+    list(&arguments.asked, &lists::EXCHANGES)
+}
+
+pub(crate) fn bindings(arguments: &BindingsArguments) -> anyhow::Result<ExitCode> {
+    let (None | Some(ListAction::List)) = &arguments.action;
+    list(&arguments.asked, &lists::BINDINGS)
+}
+
+pub(crate) fn connections(arguments: ConnectionsArguments) -> anyhow::Result<ExitCode> {
+    let ConnectionsArguments { action, asked } = arguments;
+    let (connection, reason) = match action {
+        None | Some(ConnectionsAction::List) => return list(&asked, &lists::CONNECTIONS),
+        Some(ConnectionsAction::Close { connection, reason }) => (connection, reason),
+    };
+    wait_for(async {
+        let realm = asked.join().await?;
+        let done = async {
+            let worker = realm.only_worker().await?;
+            let procedure = format!("crossbar.worker.{worker}.close_amqp_connection");
+            realm.call(&procedure, args![connection, reason]).await
+        };
+        let done = done.await;
+        realm.leave().await;
+        said(done, |_| format!("Closed connection {connection}"))
+    })
+}
+
+fn list(asked: &Asked, list: &'static List) -> anyhow::Result<ExitCode> {
+    wait_for(async {
+        let realm = asked.join().await?;
+        let rows = lists::read(&realm, list, asked.vhost()).await;
+        realm.leave().await;
+        match rows {
+            Ok(rows) if asked.json => say!("{}", Json::Array(rows))?,
+            Ok(rows) => say!("{}", table::of(list, &rows))?,
+            Err(refused) => return refused.told(),
+        };
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Says what was done, or why it was not.
+fn said(
+    done: Result<Json, realm::Refused>,
+    text: impl Fn(&Json) -> String,
+) -> anyhow::Result<ExitCode> {
+    match done {
+        Ok(done) => {
+            say!("{}", text(&done))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(refused) => refused.told(),
+    }
+}

@@ -1,0 +1,60 @@
+//! Where the management realm of a node is: of one in a directory, or of one on its embedded default.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use crosstie_controller::directory::occupant;
+
+use crate::embedded::{SOCKET, management_socket};
+use crate::stop::locate;
+
+/// Which node is meant.
+#[derive(clap::Args)]
+pub(crate) struct Place {
+    /// The node's directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current
+    /// one.
+    #[arg(long, value_name = "DIRECTORY", global = true)]
+    cbdir: Option<PathBuf>,
+    /// The Unix socket of a node on its embedded default, where it is not `crosstie.sock` in the
+    /// current directory.
+    #[arg(long, value_name = "PATH", global = true, conflicts_with = "cbdir")]
+    socket: Option<PathBuf>,
+}
+
+impl Place {
+    /// The URL of the node's management realm.
+    pub(super) fn management_url(&self) -> anyhow::Result<String> {
+        let current = std::env::current_dir().context("no current directory")?;
+        if let Some(socket) = &self.socket {
+            let Some(url) = embedded(&current.join(socket)) else {
+                bail!("no node runs at '{}'", socket.display());
+            };
+            return Ok(url);
+        }
+        let beside = match self.cbdir {
+            Some(_) => None,
+            None => embedded(&current.join(SOCKET)),
+        };
+        let directory = match (locate(self.cbdir.clone()), beside.clone()) {
+            (Ok(directory), _) => directory,
+            // The current directory is no node's; a node on its embedded default needs none.
+            (Err(_), Some(url)) => return Ok(url),
+            (Err(error), None) => return Err(error),
+        };
+        let place = directory.display();
+        match occupant(&directory)? {
+            Some(found) => found
+                .management
+                .with_context(|| format!("the node in '{place}' has no management realm")),
+            None => beside.with_context(|| format!("no node runs in '{place}'")),
+        }
+    }
+}
+
+/// The URL of the management realm beside a Unix socket, if there is one.
+pub(crate) fn embedded(socket: &Path) -> Option<String> {
+    let management = management_socket(socket);
+    management
+        .exists()
+        .then(|| format!("rs+unix://{}", management.display()))
+}

@@ -1,0 +1,194 @@
+//! A node's management realm, asked about AMQP.
+
+use std::fmt;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use crosstie_client::{ApplicationError, Arguments, CallError, CallOptions, Client, Config, args};
+use serde_json::Value as Json;
+
+use super::place::Place;
+
+/// Of which node, of what in it, and in which form.
+#[derive(clap::Args)]
+pub(super) struct Asked {
+    /// Of this vhost only; by default all are listed, and what is changed is in `/`.
+    #[arg(long, global = true)]
+    vhost: Option<String>,
+    /// Of this worker only.
+    #[arg(long, value_name = "ID", global = true)]
+    worker: Option<String>,
+    /// Print JSON: a list of objects.
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Asked {
+    pub(super) fn vhost(&self) -> Option<&str> {
+        self.vhost.as_deref()
+    }
+
+    pub(super) fn vhost_or_default(&self) -> &str {
+        self.vhost().unwrap_or("/")
+    }
+
+    pub(super) async fn join(&self) -> anyhow::Result<ManagementRealm> {
+        let url = self.place.management_url()?;
+        let worker = self.worker.clone();
+        Ok(ManagementRealm {
+            client: join(&url).await?,
+            worker,
+        })
+    }
+}
+
+/// A session in it.
+pub(super) struct ManagementRealm {
+    client: Client,
+    /// The only one that is asked about.
+    worker: Option<String>,
+}
+
+/// A worker and its vhosts, by name.
+pub(super) struct Broker {
+    pub(super) worker: String,
+    pub(super) vhosts: Vec<String>,
+}
+
+/// What was asked for was not done: an answer, which is no failure of this program.
+pub(super) enum Refused {
+    /// By the node.
+    Application(Box<ApplicationError>),
+    /// Because it is not clear what is meant, or is not there.
+    Here(String),
+    /// The answer did not come.
+    Lost(anyhow::Error),
+}
+
+/// Enters the management realm at `url`.
+pub(crate) async fn join(url: &str) -> anyhow::Result<Client> {
+    let mut config = Config::new(url)?;
+    config.realm = "crossbar".into();
+    let connected = Client::connect(config).await;
+    connected.with_context(|| format!("cannot reach the node's management realm at {url}"))
+}
+
+/// Calls a procedure that answers with one value.
+pub(crate) async fn call(
+    client: &Client,
+    procedure: &str,
+    arguments: Arguments,
+) -> Result<Json, CallError> {
+    let mut options = CallOptions::default();
+    options.timeout = Some(Duration::from_secs(30));
+    let answer = client.call_with(procedure, arguments, options).await?;
+    Ok(answer.argument(0).unwrap_or(Json::Null))
+}
+
+impl ManagementRealm {
+    pub(super) async fn call(
+        &self,
+        procedure: &str,
+        arguments: Arguments,
+    ) -> Result<Json, Refused> {
+        let answer = call(&self.client, procedure, arguments).await;
+        answer.map_err(|error| match error {
+            CallError::Application(error) => Refused::Application(Box::new(error)),
+            error => Refused::Lost(error.into()),
+        })
+    }
+
+    pub(super) async fn leave(self) {
+        self.client.leave().await;
+    }
+
+    /// The workers that speak AMQP.
+    pub(super) async fn brokers(&self) -> Result<Vec<Broker>, Refused> {
+        let workers = match &self.worker {
+            Some(worker) => vec![worker.clone()],
+            None => {
+                let types = Json::from(vec!["router"]);
+                let workers = self.call("crossbar.get_workers", args![types]).await?;
+                names(&workers, |worker| worker.as_str())
+            }
+        };
+        let mut brokers = Vec::new();
+        for worker in workers {
+            let procedure = format!("crossbar.worker.{worker}.get_amqp_vhosts");
+            match self.call(&procedure, args![]).await {
+                Ok(vhosts) => brokers.push(Broker {
+                    worker,
+                    vhosts: names(&vhosts, |vhost| vhost["name"].as_str()),
+                }),
+                // A router without AMQP, which nobody has asked about.
+                Err(Refused::Application(error))
+                    if self.worker.is_none() && error.uri == "crossbar.error.no_such_object" => {}
+                Err(error) => return Err(error),
+            }
+        }
+        match brokers.is_empty() {
+            true => Err(Refused::Here("no worker of the node speaks AMQP".into())),
+            false => Ok(brokers),
+        }
+    }
+
+    /// The one worker that has that vhost.
+    pub(super) async fn worker_with(&self, vhost: &str) -> Result<String, Refused> {
+        let mut brokers = self.brokers().await?;
+        brokers.retain(|broker| broker.vhosts.iter().any(|name| name == vhost));
+        one(brokers, &format!("has a vhost '{vhost}'"))
+    }
+
+    /// The one worker that speaks AMQP.
+    pub(super) async fn only_worker(&self) -> Result<String, Refused> {
+        one(self.brokers().await?, "speaks AMQP")
+    }
+}
+
+fn one(mut brokers: Vec<Broker>, what: &str) -> Result<String, Refused> {
+    match brokers.len() {
+        0 => Err(Refused::Here(format!("no worker of the node {what}"))),
+        1 => Ok(brokers.swap_remove(0).worker),
+        _ => {
+            let workers: Vec<_> = brokers.into_iter().map(|broker| broker.worker).collect();
+            Err(Refused::Here(format!(
+                "more than one worker {what}: name one of {} with --worker",
+                workers.join(", ")
+            )))
+        }
+    }
+}
+
+fn names(list: &Json, name: impl Fn(&Json) -> Option<&str>) -> Vec<String> {
+    let items = list.as_array().into_iter().flatten();
+    items
+        .filter_map(|item| name(item).map(str::to_owned))
+        .collect()
+}
+
+impl Refused {
+    /// Says so. What nobody answered is an error of the program.
+    pub(super) fn told(self) -> anyhow::Result<ExitCode> {
+        if let Self::Lost(error) = self {
+            bail!(error);
+        }
+        complain!("crosstie: {self}");
+        Ok(ExitCode::FAILURE)
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Application(error) => match error.arguments.argument::<String>(0) {
+                Ok(text) => f.write_str(&text),
+                Err(_) => error.fmt(f),
+            },
+            Self::Here(text) => f.write_str(text),
+            Self::Lost(error) => error.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Lists as aligned tables.
+
+use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use serde_json::Value as Json;
+
+use super::lists::{Column, List, Show};
+
+const STYLE: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+/// The rows below the titles of their columns.
+pub(super) fn of(list: &List, rows: &[Json]) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(STYLE)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(list.columns.iter().map(|column| column.title));
+    for row in rows {
+        table.add_row(list.columns.iter().map(|column| cell(column, row)));
+    }
+    let text = table.trim_fmt();
+    // The frame that there is not leaves a blank before each line.
+    let lines = text
+        .lines()
+        .map(|line| line.strip_prefix(' ').unwrap_or(line));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn cell(column: &Column, row: &Json) -> Cell {
+    match column.value {
+        Show::Text(key) => Cell::new(printable(row[key].as_str().unwrap_or_default())),
+        Show::Number(key) => {
+            let number = row[key].as_u64().map(|number| number.to_string());
+            Cell::new(number.unwrap_or_default()).set_alignment(CellAlignment::Right)
+        }
+        Show::Flags(keys) => {
+            let set = keys.iter().filter(|key| row[**key] == true);
+            let words: Vec<String> = set.map(|key| key.replace('_', "-")).collect();
+            Cell::new(words.join(" "))
+        }
+        Show::Arguments(key) => match row[key].as_object() {
+            Some(arguments) if !arguments.is_empty() => Cell::new(printable(&row[key].to_string())),
+            _ => Cell::new(""),
+        },
+    }
+}
+
+/// Clients choose names: none of them is to move a terminal's cursor or break a line.
+fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::lists::{EXCHANGES, QUEUES};
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_names_are_harmless() {
+        let rows = [
+            json!({"vhost": "/", "name": "a\u{1b}[2J\nb", "type": "quorum", "messages_ready": 5, "messages_unacked": 0,
+                "consumers": 12, "bytes": 4096, "durable": true, "exclusive": false,
+                "auto_delete": true, "arguments": {"x-expires": 5}}),
+            json!({"vhost": "nova", "name": "conductor", "type": "classic", "messages_ready": 1234,
+                "messages_unacked": 1, "consumers": 0, "bytes": 0, "durable": false,
+                "exclusive": false, "auto_delete": false, "arguments": {}}),
+        ];
+        let text = of(&QUEUES, &rows);
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        let (rule, [titles, first, second]) = (lines[1], [lines[0], lines[2], lines[3]]);
+        assert!(rule.chars().all(|c| c == '─'), "{rule}");
+        assert_eq!(
+            [titles, first, second],
+            [
+                "vhost   queue           type      ready   unacked   consumers   octets   \
+                 features              arguments",
+                "/       a\\u{1b}[2J\\nb   quorum        5         0          12     4096   \
+                 durable auto-delete   {\"x-expires\":5}",
+                "nova    conductor       classic    1234         1           0        0",
+            ]
+        );
+        assert_eq!(of(&EXCHANGES, &[]).lines().count(), 2);
+    }
+}

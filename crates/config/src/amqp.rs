@@ -1,0 +1,105 @@
+//! What holds for AMQP where nothing is said, and how imported definitions join what is.
+
+use crosstie_auth::PasswordHash;
+
+use crate::model::{Amqp, AmqpPermission, AmqpUser, AmqpVhost, Definitions};
+
+/// The user that there is where none is configured, as in RabbitMQ.
+pub(crate) const GUEST: &str = "guest";
+
+/// The vhost that clients open who name none.
+const DEFAULT_VHOST: &str = "/";
+
+impl Default for Amqp {
+    /// What holds for a worker without the key.
+    fn default() -> Self {
+        crate::build::standard_amqp()
+    }
+}
+
+impl Amqp {
+    /// Adds the users, vhosts and permissions of definitions. Who and what has a name here already
+    /// stays as it is.
+    pub fn import(&mut self, definitions: &Definitions) {
+        let own: Vec<String> = self.users.iter().map(|user| user.name.clone()).collect();
+        for user in &definitions.users {
+            if !own.contains(&user.name) {
+                self.users.push(user.clone());
+            }
+        }
+        for imported in &definitions.vhosts {
+            let known = self.vhosts.iter_mut();
+            let mut known = known.filter(|vhost| vhost.name == imported.name);
+            match known.next() {
+                Some(vhost) => join(&mut vhost.permissions, &imported.permissions),
+                None => self.vhosts.push(imported.clone()),
+            }
+        }
+        if self.vhosts.is_empty() && !definitions.users.is_empty() {
+            // A file that has users and gives them nothing is not to be outdone.
+            self.vhosts.push(everything_for(&own));
+        }
+        complete(self);
+    }
+
+    /// Users of whom permissions speak and whom there are not, each with the vhost.
+    pub fn unknown_users(&self) -> Vec<(&str, &str)> {
+        let permissions = self.vhosts.iter().flat_map(|vhost| {
+            let permissions = vhost.permissions.iter();
+            permissions.map(|permission| (permission.user.as_str(), vhost.name.as_str()))
+        });
+        permissions
+            .filter(|(name, _)| self.users.iter().all(|user| user.name != *name))
+            .collect()
+    }
+}
+
+/// Fills in who and what is there where nobody and nothing is named.
+pub(crate) fn complete(amqp: &mut Amqp) {
+    if amqp.users.is_empty() {
+        amqp.users.push(AmqpUser {
+            name: GUEST.into(),
+            password: Some(hash(GUEST, GUEST)),
+            tags: vec!["administrator".into()],
+            is_remote_allowed: false,
+        });
+    }
+    if amqp.vhosts.is_empty() {
+        let names: Vec<String> = amqp.users.iter().map(|user| user.name.clone()).collect();
+        amqp.vhosts.push(everything_for(&names));
+    }
+}
+
+/// The hash of a password in clear text. Its salt follows from the user's name: a configuration is
+/// the same however often it is read, and the hash never leaves the process.
+pub(crate) fn hash(user: &str, password: &str) -> PasswordHash {
+    /// FNV-1a.
+    const OFFSET: u32 = 0x811c_9dc5;
+    const PRIME: u32 = 0x0100_0193;
+    let salt = user.bytes().fold(OFFSET, |hash, octet| {
+        (hash ^ u32::from(octet)).wrapping_mul(PRIME)
+    });
+    PasswordHash::of(password.as_bytes(), salt.to_be_bytes())
+}
+
+fn everything_for(users: &[String]) -> AmqpVhost {
+    let all = || ".*".to_owned();
+    let permissions = users.iter().map(|user| AmqpPermission {
+        user: user.clone(),
+        configure: all(),
+        write: all(),
+        read: all(),
+    });
+    AmqpVhost {
+        name: DEFAULT_VHOST.into(),
+        permissions: permissions.collect(),
+    }
+}
+
+fn join(own: &mut Vec<AmqpPermission>, imported: &[AmqpPermission]) {
+    let named: Vec<String> = own.iter().map(|own| own.user.clone()).collect();
+    let new = imported
+        .iter()
+        .filter(|permission| !named.contains(&permission.user));
+    own.extend(new.cloned());
+}

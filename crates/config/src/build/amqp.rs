@@ -1,0 +1,281 @@
+//! AMQP: users and their passwords, vhosts and who may do what there, stores that nobody shares.
+
+use crosstie_auth::{PasswordHash, Permissions};
+
+use super::names::Names;
+use super::{Builder, bound, milliseconds, time};
+use crate::amqp as defaults;
+use crate::catalogue::AMQP;
+use crate::model::{
+    Amqp, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser, AmqpVhost, Endpoint,
+    Transport, TransportKind,
+};
+use crate::problem::Problem;
+use crate::tree::{Span, quoted};
+use crate::view::View;
+
+/// A file that a worker writes to, and where the configuration says so.
+pub(super) struct StoreFile {
+    path: String,
+    span: Span,
+}
+
+impl Builder<'_> {
+    /// What the worker's AMQP transports lead to; nothing where it has neither those nor the key.
+    pub(super) fn amqp(&mut self, worker: View<'_>, transports: &[Transport]) -> Option<Amqp> {
+        let speaks = |transport: &Transport| matches!(transport.kind, TransportKind::Amqp(_));
+        let is_spoken = transports.iter().any(speaks);
+        let given = worker.object("amqp");
+        if let Some(given) = given
+            && !is_spoken
+        {
+            let message = "no transport of this worker has the type \"amqp\": nobody can connect";
+            self.problems
+                .push(Problem::warning(given.span, message.into()));
+        }
+        if given.is_none() && !is_spoken {
+            return None;
+        }
+        let object = worker.section("amqp");
+        let store = object.text("store").unwrap_or_default().to_owned();
+        self.take_store(&store, object.span_of("store"));
+        let users = self.amqp_users(object);
+        let vhosts = self.amqp_vhosts(object);
+        let mut amqp = Amqp {
+            users,
+            vhosts,
+            definitions: object.text("definitions").map(str::to_owned),
+            store,
+            limits: limits(object.section("limits")),
+        };
+        self.check_logins(object, &amqp, transports);
+        if amqp.definitions.is_none() {
+            defaults::complete(&mut amqp);
+            self.check_permitted(object, &amqp);
+        }
+        Some(amqp)
+    }
+
+    pub(super) fn amqp_transport(
+        &mut self,
+        transport: View<'_>,
+        endpoint: &Endpoint,
+    ) -> AmqpTransport {
+        let options = transport.section("options");
+        let asks_for_certificates = matches!(
+            endpoint,
+            Endpoint::Tcp(tcp) if tcp.tls.as_ref().is_some_and(|tls| !tls.client_authorities.is_empty())
+        );
+        let mut mechanisms: Vec<_> = transport
+            .texts("mechanisms")
+            .filter_map(mechanism)
+            .collect();
+        if mechanisms.is_empty() {
+            mechanisms = vec![AmqpMechanism::Plain, AmqpMechanism::AmqPlain];
+            if asks_for_certificates {
+                mechanisms.push(AmqpMechanism::External);
+            }
+        } else if mechanisms.contains(&AmqpMechanism::External) && !asks_for_certificates {
+            let message = "\"EXTERNAL\" needs \"ca_certificates\" in the endpoint's \"tls\": \
+                           without them no client shows a certificate";
+            let at = transport.span_of("mechanisms");
+            self.problems.push(Problem::error(at, message.into()));
+        }
+        AmqpTransport {
+            mechanisms,
+            ..speaking(options)
+        }
+    }
+
+    fn take_store(&mut self, path: &str, at: Span) {
+        if self.disabled {
+            return;
+        }
+        if let Some(first) = self.stores.iter().find(|store| store.path == path) {
+            let message = format!(
+                "another worker has the store {} too: give each a \"store\" of its own",
+                quoted(path)
+            );
+            let problem = Problem::error(at, message);
+            self.problems
+                .push(problem.note_at(first.span, "it is taken first here"));
+        }
+        self.stores.push(StoreFile {
+            path: path.to_owned(),
+            span: at,
+        });
+    }
+
+    fn amqp_users(&mut self, amqp: View<'_>) -> Vec<AmqpUser> {
+        let mut names = Names::new("the AMQP user", "");
+        let mut users = Vec::new();
+        for user in amqp.objects("users") {
+            let name = user.text("name").unwrap_or_default().to_owned();
+            names.take(&name, user.span_of("name"), self.problems);
+            let loopback_only = match user.given("loopback_only") {
+                Some(_) => user.boolean("loopback_only"),
+                None => name == defaults::GUEST,
+            };
+            users.push(AmqpUser {
+                password: self.amqp_password(user, &name),
+                tags: user.texts("tags").map(str::to_owned).collect(),
+                is_remote_allowed: !loopback_only,
+                name,
+            });
+        }
+        users
+    }
+
+    fn amqp_password(&mut self, user: View<'_>, name: &str) -> Option<PasswordHash> {
+        let (password, hash) = (user.text("password"), user.text("password_hash"));
+        if hash.is_none() && user.given("hashing_algorithm").is_some() {
+            let message =
+                "\"hashing_algorithm\" says how \"password_hash\" was made, and there is none";
+            let at = user.span_of("hashing_algorithm");
+            self.problems.push(Problem::warning(at, message.into()));
+        }
+        match (password, hash) {
+            (Some(_), Some(_)) => {
+                let message = "a user has a \"password\" or a \"password_hash\", not both";
+                let at = user.span_of("password_hash");
+                self.problems.push(Problem::error(at, message.into()));
+                None
+            }
+            (Some(password), None) => Some(defaults::hash(name, password)),
+            (None, Some(hash)) => match PasswordHash::parse(hash, user.text("hashing_algorithm")) {
+                Ok(hash) => Some(hash),
+                Err(error) => {
+                    let at = user.span_of("password_hash");
+                    let message = format!("\"password_hash\" in an AMQP user is {error}");
+                    self.problems.push(Problem::error(at, message));
+                    None
+                }
+            },
+            (None, None) => None,
+        }
+    }
+
+    fn amqp_vhosts(&mut self, amqp: View<'_>) -> Vec<AmqpVhost> {
+        let mut names = Names::new("the vhost", "");
+        let mut vhosts = Vec::new();
+        for vhost in amqp.objects("vhosts") {
+            let name = vhost.text("name").unwrap_or_default().to_owned();
+            names.take(&name, vhost.span_of("name"), self.problems);
+            let mut users = Names::new("the permission of the user", "");
+            let mut permissions = Vec::new();
+            for permission in vhost.objects("permissions") {
+                let user = permission.text("user").unwrap_or_default();
+                users.take(user, permission.span_of("user"), self.problems);
+                permissions.push(self.amqp_permission(permission, user));
+            }
+            vhosts.push(AmqpVhost { name, permissions });
+        }
+        vhosts
+    }
+
+    fn amqp_permission(&mut self, permission: View<'_>, user: &str) -> AmqpPermission {
+        let [configure, write, read] =
+            ["configure", "write", "read"].map(|name| permission.text(name).unwrap_or_default());
+        if let Err(error) = Permissions::parse(configure, write, read) {
+            let at = permission.span_of(&error.access.to_string());
+            self.problems.push(Problem::error(at, error.to_string()));
+        }
+        AmqpPermission {
+            user: user.to_owned(),
+            configure: configure.to_owned(),
+            write: write.to_owned(),
+            read: read.to_owned(),
+        }
+    }
+
+    /// Permissions of users that are not there. With definitions to come nothing is known yet.
+    fn check_permitted(&mut self, object: View<'_>, amqp: &Amqp) {
+        for permission in object
+            .objects("vhosts")
+            .flat_map(|vhost| vhost.objects("permissions"))
+        {
+            let name = permission.text("user").unwrap_or_default();
+            if amqp.users.iter().any(|user| user.name == name) {
+                continue;
+            }
+            let at = permission.span_of("user");
+            let known = amqp.users.iter().map(|user| user.name.as_str());
+            let message = format!("there is no AMQP user {} in this worker", quoted(name));
+            let mut problem = Problem::error(at, message);
+            if let Some(near) = crate::near::nearest(name, known) {
+                problem = problem.note(format!("did you mean {}?", quoted(near)));
+            }
+            self.problems.push(problem);
+        }
+    }
+
+    /// Users whom nothing lets in.
+    fn check_logins(&mut self, object: View<'_>, amqp: &Amqp, transports: &[Transport]) {
+        let by_certificate = transports.iter().any(|transport| match &transport.kind {
+            TransportKind::Amqp(amqp) => amqp.mechanisms.contains(&AmqpMechanism::External),
+            _ => false,
+        });
+        for (view, user) in object.objects("users").zip(&amqp.users) {
+            if user.password.is_none() && !by_certificate && view.given("password_hash").is_none() {
+                let message = format!(
+                    "the AMQP user {} has no password, and no transport takes certificates: \
+                     nobody can log in as that",
+                    quoted(&user.name)
+                );
+                self.problems.push(Problem::warning(view.span, message));
+            }
+        }
+    }
+}
+
+/// What holds for a worker whose first AMQP transport comes while it runs.
+pub(crate) fn standard() -> Amqp {
+    let object = View::empty(&AMQP);
+    let mut amqp = Amqp {
+        users: Vec::new(),
+        vhosts: Vec::new(),
+        definitions: None,
+        store: object.text("store").unwrap_or_default().to_owned(),
+        limits: limits(object.section("limits")),
+    };
+    defaults::complete(&mut amqp);
+    amqp
+}
+
+fn speaking(options: View<'_>) -> AmqpTransport {
+    let seconds = bound(options, "heartbeat_seconds");
+    let heartbeat = std::time::Duration::from_secs(seconds.try_into().unwrap_or(u64::MAX));
+    AmqpTransport {
+        frame_bytes_max: bound(options, "frame_bytes_max")
+            .try_into()
+            .unwrap_or(u32::MAX),
+        channels_max: bound(options, "channels_max")
+            .try_into()
+            .unwrap_or(u16::MAX),
+        heartbeat: (!heartbeat.is_zero()).then_some(heartbeat),
+        mechanisms: Vec::new(),
+        handshake_timeout: milliseconds(options, "handshake_timeout_ms"),
+    }
+}
+
+fn mechanism(word: &str) -> Option<AmqpMechanism> {
+    Some(match word {
+        "PLAIN" => AmqpMechanism::Plain,
+        "AMQPLAIN" => AmqpMechanism::AmqPlain,
+        "EXTERNAL" => AmqpMechanism::External,
+        _ => return None,
+    })
+}
+
+fn limits(limits: View<'_>) -> AmqpLimits {
+    AmqpLimits {
+        memory_bytes_max: bound(limits, "memory_bytes_max"),
+        message_bytes_max: bound(limits, "message_bytes_max"),
+        commit_bytes_max: bound(limits, "commit_bytes_max"),
+        queues_max: bound(limits, "queues_max"),
+        exchanges_max: bound(limits, "exchanges_max"),
+        bindings_max: bound(limits, "bindings_max"),
+        consumers_max: bound(limits, "consumers_max"),
+        consumer_timeout: time(limits, "consumer_timeout_ms"),
+    }
+}

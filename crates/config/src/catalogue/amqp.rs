@@ -1,0 +1,267 @@
+//! AMQP: users, vhosts, bounds, and how listeners speak. Every key that is taken. Long and flat.
+
+use super::endpoint::AMQP_ENDPOINT;
+use super::transport::{MAX_CONNECTIONS, TRANSPORT_ID};
+use super::{
+    Fallback, Key, Kind, Rule, TYPE, Table, Words, integer, integer_or_zero, key, list,
+    list_not_empty,
+};
+
+/// A router worker's `amqp`.
+pub(crate) static AMQP: Table = Table {
+    path: "workers[router].amqp",
+    name: "a router worker's AMQP",
+    keys: &[
+        key(
+            "users",
+            list_not_empty(&Kind::Object(&USER)),
+            "Who may connect.",
+        )
+        .otherwise("`guest` with the password `guest`, from this machine only; none beside those of `definitions`"),
+        key(
+            "vhosts",
+            list_not_empty(&Kind::Object(&VHOST)),
+            "The virtual hosts: each has exchanges and queues of its own.",
+        )
+        .otherwise("`/`, where every user may do everything; none beside those of `definitions`"),
+        key(
+            "definitions",
+            Kind::Text(Rule::Path),
+            "A file that `rabbitmqctl export_definitions` has written (JSON). Its users, \
+             vhosts, permissions, exchanges, queues and bindings are declared when the worker \
+             starts, where they are not there yet; a user or permission that this file names too \
+             is taken from here. The log and `crosstie check` list what is not imported. A relative \
+             path begins at the node's directory.",
+        )
+        .environment(),
+        key(
+            "store",
+            Kind::Text(Rule::Path),
+            "The file of durable exchanges, queues and messages. It is made when there is \
+             something to write. A relative path begins at the node's directory; no two workers \
+             share one.",
+        )
+        .fallback(Fallback::Text("amqp.store"))
+        .environment(),
+        key(
+            "limits",
+            Kind::Object(&AMQP_LIMITS),
+            "The bounds of its vhosts: of memory all together, of what is declared each.",
+        )
+        .otherwise("all of their defaults"),
+    ],
+};
+
+static USER: Table = Table {
+    path: "workers[router].amqp.users[]",
+    name: "an AMQP user",
+    keys: &[
+        key("name", Kind::Text(Rule::ShortText), "The user's name.").required(),
+        key(
+            "password",
+            Kind::Text(Rule::NotEmpty),
+            "The password; only a hash of it is kept in memory.",
+        )
+        .otherwise("none: a certificate proves who it is")
+        .environment(),
+        key(
+            "password_hash",
+            Kind::Text(Rule::NotEmpty),
+            "In place of the password: its salted hash, as RabbitMQ exports it.",
+        )
+        .otherwise("made from the password")
+        .environment(),
+        key(
+            "hashing_algorithm",
+            Kind::OneOf(&HASHING_ALGORITHMS),
+            "How `password_hash` was made.",
+        )
+        .fallback(Fallback::Text("rabbit_password_hashing_sha256")),
+        key(
+            "tags",
+            list(&Kind::Text(Rule::NotEmpty)),
+            "Words about the user, as RabbitMQ has them. None of them allows anything here.",
+        )
+        .otherwise("none"),
+        key(
+            "loopback_only",
+            Kind::Boolean,
+            "Whether the user may connect from this machine only.",
+        )
+        .otherwise("`true` for `guest`, else `false`"),
+    ],
+};
+
+static HASHING_ALGORITHMS: Words = Words {
+    path: "",
+    words: &[
+        "rabbit_password_hashing_sha256",
+        "rabbit_password_hashing_sha512",
+        "rabbit_password_hashing_md5",
+    ],
+};
+
+static VHOST: Table = Table {
+    path: "workers[router].amqp.vhosts[]",
+    name: "an AMQP vhost",
+    keys: &[
+        key("name", Kind::Text(Rule::ShortText), "The vhost's name.").required(),
+        key(
+            "permissions",
+            list(&Kind::Object(&PERMISSION)),
+            "Who may open it, and what they may do there.",
+        )
+        .otherwise("nobody may open it"),
+    ],
+};
+
+const fn pattern(name: &'static str, about: &'static str) -> Key {
+    key(name, Kind::Text(Rule::Any), about).fallback(Fallback::Text(""))
+}
+
+static PERMISSION: Table = Table {
+    path: "workers[router].amqp.vhosts[].permissions[]",
+    name: "an AMQP permission",
+    keys: &[
+        key("user", Kind::Text(Rule::ShortText), "Whose it is.").required(),
+        pattern(
+            "configure",
+            "A regular expression over names of exchanges and queues: those that the user may \
+             declare and delete. An empty one allows none.",
+        ),
+        pattern(
+            "write",
+            "The same: those that the user may publish or bind to.",
+        ),
+        pattern(
+            "read",
+            "The same: those that the user may consume or bind from.",
+        ),
+    ],
+};
+
+static AMQP_LIMITS: Table = Table {
+    path: "workers[router].amqp.limits",
+    name: "the limits of AMQP",
+    keys: &[
+        key(
+            "memory_bytes_max",
+            integer(1 << 20, 1 << 44),
+            "Octets of messages in memory. Beyond them connections that publish are told \
+             `connection.blocked` and not read from until there is room.",
+        )
+        .fallback(Fallback::Integer(1 << 30)),
+        key(
+            "message_bytes_max",
+            integer(1_024, 1 << 31),
+            "Octets of one message's body. A larger one closes its channel with 406.",
+        )
+        .fallback(Fallback::Integer(128 << 20)),
+        key(
+            "commit_bytes_max",
+            integer(1 << 16, 1 << 40),
+            "Octets that wait to be written to the store. Beyond them connections that \
+             publish are blocked as above.",
+        )
+        .fallback(Fallback::Integer(256 << 20)),
+        key(
+            "queues_max",
+            integer(1, 100_000_000),
+            "Queues of a vhost; one more closes its channel with 406.",
+        )
+        .fallback(Fallback::Integer(100_000)),
+        key(
+            "exchanges_max",
+            integer(8, 100_000_000),
+            "Exchanges of a vhost, with those that are always there; one more closes its \
+             channel with 406.",
+        )
+        .fallback(Fallback::Integer(100_000)),
+        key(
+            "bindings_max",
+            integer(1, 100_000_000),
+            "Bindings of a vhost; one more closes its channel with 406.",
+        )
+        .fallback(Fallback::Integer(1_000_000)),
+        key(
+            "consumers_max",
+            integer(1, 100_000_000),
+            "Consumers of a channel; one more closes it with 406.",
+        )
+        .fallback(Fallback::Integer(10_000)),
+        key(
+            "consumer_timeout_ms",
+            integer_or_zero(1_000, 31_536_000_000),
+            "How long a delivery may wait for its acknowledgement, in milliseconds, before its \
+             channel is closed with 406; 0: for ever.",
+        )
+        .fallback(Fallback::Integer(1_800_000)),
+    ],
+};
+
+pub(super) static AMQP_TRANSPORT: Table = Table {
+    path: "transports[amqp]",
+    name: "an AMQP transport",
+    keys: &[
+        TYPE,
+        TRANSPORT_ID,
+        key(
+            "endpoint",
+            Kind::Tagged(&AMQP_ENDPOINT),
+            "Where it listens.",
+        )
+        .required(),
+        MAX_CONNECTIONS,
+        key(
+            "mechanisms",
+            list_not_empty(&Kind::OneOf(&MECHANISMS)),
+            "How clients may prove who they are. `EXTERNAL` needs `ca_certificates`: the common \
+             name in the client's certificate is the user.",
+        )
+        .otherwise("`PLAIN` and `AMQPLAIN`; `EXTERNAL` too where `ca_certificates` are given"),
+        key(
+            "options",
+            Kind::Object(&AMQP_OPTIONS),
+            "How AMQP is spoken.",
+        )
+        .otherwise("all of their defaults"),
+    ],
+};
+
+static MECHANISMS: Words = Words {
+    path: "",
+    words: &["PLAIN", "AMQPLAIN", "EXTERNAL"],
+};
+
+static AMQP_OPTIONS: Table = Table {
+    path: "transports[amqp].options",
+    name: "AMQP options",
+    keys: &[
+        key(
+            "frame_bytes_max",
+            integer(4_096, 16 << 20),
+            "The largest frame that is offered, in octets. A larger one closes its \
+             connection with 501.",
+        )
+        .fallback(Fallback::Integer(131_072)),
+        key(
+            "channels_max",
+            integer(1, 65_535),
+            "How many channels a connection may have. One more closes it with 530.",
+        )
+        .fallback(Fallback::Integer(2_047)),
+        key(
+            "heartbeat_seconds",
+            integer(0, 3_600),
+            "The heartbeat that clients are asked for; one from which nothing came for twice \
+             as long is closed. 0: none is asked for.",
+        )
+        .fallback(Fallback::Integer(60)),
+        key(
+            "handshake_timeout_ms",
+            integer(100, 3_600_000),
+            "How long a connection may take until it has opened its vhost, in milliseconds.",
+        )
+        .fallback(Fallback::Integer(10_000)),
+    ],
+};

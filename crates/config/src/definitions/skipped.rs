@@ -1,0 +1,177 @@
+//! What a definitions file may hold and Crosstie does not take, each with the reason. A reader of
+//! the list is to see what will be different, not that a key was unknown.
+
+use super::value::Value;
+use crate::model::{Json, Skipped};
+
+/// Keys of the file that are read, or say nothing about what is to be there.
+const KNOWN: &[&str] = &[
+    "bindings",
+    "exchanges",
+    "explanation",
+    "global_parameters",
+    "original_cluster_name",
+    "original_vhost_name",
+    "parameters",
+    "permissions",
+    "policies",
+    "product_name",
+    "product_version",
+    "queues",
+    "rabbit_version",
+    "rabbitmq_definition_format",
+    "rabbitmq_version",
+    "topic_permissions",
+    "users",
+    "vhosts",
+];
+
+/// Names of the cluster and its nodes, which every file of newer versions has.
+const ABOUT_CLUSTERS: &[&str] = &["cluster_name", "cluster_tags", "internal_cluster_id"];
+
+/// Whole lists of which nothing is taken, and keys that nobody knows.
+pub(super) fn in_file(file: &Value<'_>) -> Result<Vec<Skipped>, String> {
+    let mut skipped = Vec::new();
+    for policy in file.objects("policies")? {
+        skipped.push(skip(
+            format!("policy {}", at_home(&policy)?),
+            "there are no policies: give each queue and exchange the arguments that it sets",
+        ));
+    }
+    for parameter in file.objects("parameters")? {
+        skipped.push(self::parameter(&parameter)?);
+    }
+    for parameter in file.objects("global_parameters")? {
+        let name = parameter.text("name")?;
+        if !ABOUT_CLUSTERS.contains(&name) {
+            let what = format!("global parameter '{name}'");
+            skipped.push(skip(what, "no plugin is there that would read it"));
+        }
+    }
+    for permission in file.objects("topic_permissions")? {
+        let (user, vhost) = (permission.text("user")?, permission.text("vhost")?);
+        let exchange = permission.optional_text("exchange")?.unwrap_or_default();
+        skipped.push(skip(
+            format!(
+                "topic permission of user '{user}' on exchange '{exchange}' in vhost '{vhost}'"
+            ),
+            "routing keys are not restricted: who may write to an exchange may use every one",
+        ));
+    }
+    for key in file.keys().filter(|key| !KNOWN.contains(key)) {
+        skipped.push(skip(format!("'{key}'"), "it is not known"));
+    }
+    Ok(skipped)
+}
+
+/// What of a user is not taken with the user.
+pub(super) fn of_user(user: &Value<'_>, name: &str) -> Option<Skipped> {
+    let limits = has_any(user.get("limits"));
+    limits.then(|| {
+        skip(
+            format!("limits of user '{name}'"),
+            "there are no bounds by user; transports have `max_connections`",
+        )
+    })
+}
+
+/// What of a vhost is not taken with the vhost.
+pub(super) fn of_vhost(vhost: &Value<'_>, name: &str) -> Vec<Skipped> {
+    let mut skipped = Vec::new();
+    if has_any(vhost.get("limits")) {
+        skipped.push(skip(
+            format!("limits of vhost '{name}'"),
+            "the bounds are those of the configuration's `limits`",
+        ));
+    }
+    let metadata = vhost.get("metadata");
+    let within = metadata.and_then(|metadata| metadata.get("default_queue_type"));
+    let default = vhost.get("default_queue_type").or(within);
+    if let Some(kind) = default.and_then(Json::as_str)
+        && !["classic", "undefined"].contains(&kind)
+    {
+        skipped.push(skip(
+            format!("default queue type '{kind}' of vhost '{name}'"),
+            "a queue is of the type that its declaration names, or else classic",
+        ));
+    }
+    if vhost.get("tracing").and_then(Json::as_bool) == Some(true) {
+        skipped.push(skip(
+            format!("tracing of vhost '{name}'"),
+            "messages are not traced",
+        ));
+    }
+    skipped
+}
+
+/// Why a queue of this type with these arguments is not taken, if it is not.
+pub(super) fn reason_for_queue(kind: Option<&str>, arguments: &[(String, Json)]) -> Option<String> {
+    let argument = |name: &str| arguments.iter().find(|(known, _)| known == name);
+    let named = argument("x-queue-type").and_then(|(_, kind)| kind.as_str());
+    match named.or(kind) {
+        None | Some("classic" | "quorum" | "rabbit_classic_queue" | "rabbit_quorum_queue") => {}
+        Some("stream" | "rabbit_stream_queue") => return Some("there are no streams".into()),
+        Some(other) => return Some(format!("there are no queues of type '{other}'")),
+    }
+    let has_priorities = argument("x-max-priority").is_some();
+    has_priorities.then(|| {
+        "there are no priorities: without `x-max-priority` it would be another queue".into()
+    })
+}
+
+/// Why an exchange of this type is not taken, if it is not.
+pub(super) fn reason_for_exchange(kind: &str) -> Option<String> {
+    if ["direct", "fanout", "topic", "headers"].contains(&kind) {
+        return None;
+    }
+    Some(format!("exchanges of type '{kind}' come from a plugin"))
+}
+
+pub(super) fn skip(what: String, why: impl Into<String>) -> Skipped {
+    Skipped {
+        what,
+        why: why.into(),
+    }
+}
+
+fn parameter(parameter: &Value<'_>) -> Result<Skipped, String> {
+    let component = parameter.text("component")?;
+    let home = at_home(parameter)?;
+    Ok(match component {
+        "operator_policy" => skip(
+            format!("operator policy {home}"),
+            "there are no policies: give each queue the arguments that it sets",
+        ),
+        "vhost-limits" => {
+            let vhost = parameter.text("vhost")?;
+            skip(
+                format!("limits of vhost '{vhost}'"),
+                "the bounds are those of the configuration's `limits`",
+            )
+        }
+        "shovel" => skip(format!("shovel {home}"), "there are no shovels"),
+        "federation-upstream" | "federation-upstream-set" => skip(
+            format!("{component} {home}"),
+            "there are no links between brokers",
+        ),
+        other => skip(
+            format!("parameter {home} of '{other}'"),
+            "no plugin is there that would read it",
+        ),
+    })
+}
+
+/// `'ha' in vhost '/'`.
+fn at_home(value: &Value<'_>) -> Result<String, String> {
+    let (name, vhost) = (value.text("name")?, value.text("vhost")?);
+    Ok(format!("'{name}' in vhost '{vhost}'"))
+}
+
+/// Whether it holds anything at all, as a list or an object.
+fn has_any(json: Option<&Json>) -> bool {
+    match json {
+        Some(Json::Array(items)) => !items.is_empty(),
+        Some(Json::Object(entries)) => !entries.is_empty(),
+        _ => false,
+    }
+}

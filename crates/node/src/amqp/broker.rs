@@ -1,0 +1,271 @@
+//! The broker of a router worker: its vhosts and users, and who is connected.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crosstie_auth::{Permissions, User, Users};
+use crosstie_config as model;
+use crosstie_queues::{Position, Vhost, VhostConfig, VhostLimits};
+use crosstie_store::{Store, StoreConfig, StoreError};
+use crosstie_transport::Workers;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+
+use super::flow::FlowControl;
+use super::import;
+use super::outbox::VhostOutbox;
+use super::peer::Peer;
+use super::shared::Shared;
+use super::status::ConnectionStatus;
+use super::vhost::{Clock, SharedVhost};
+use crate::watch::Watch;
+use crate::{hub, report};
+
+/// What all AMQP connections of a router share.
+pub(crate) struct Broker {
+    pub(crate) users: Users,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) message_bytes_max: usize,
+    /// By name.
+    vhosts: Vec<Arc<SharedVhost>>,
+    peers: Mutex<BTreeMap<u64, Arc<Peer>>>,
+    number_last: AtomicU64,
+    /// Counted since the start.
+    pub(crate) totals: Totals,
+}
+
+/// What is counted beside what the vhosts count.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) connections_opened: AtomicU64,
+    pub(crate) connections_closed: AtomicU64,
+    pub(crate) connections_refused: AtomicU64,
+}
+
+/// A client has so long to answer that the connection is closed.
+pub(crate) const CLOSING_MAX: Duration = Duration::from_secs(10);
+
+impl Broker {
+    /// Opens the store, restores what it has kept, and adds what is defined. Returns what
+    /// definitions could not be taken, too. The error says what is wrong with which file.
+    pub(crate) fn open(
+        amqp: &model::Amqp,
+        directory: &Path,
+        workers: &Workers,
+    ) -> Result<(Arc<Self>, Vec<model::Skipped>), String> {
+        let mut amqp = amqp.clone();
+        let mut definitions = model::Definitions::default();
+        if let Some(path) = &amqp.definitions {
+            let path = directory.join(path);
+            let loaded = model::Definitions::load(&path);
+            definitions = loaded.map_err(|e| e.to_string())?;
+            amqp.import(&definitions);
+        }
+        let (store, restored) = Store::open(StoreConfig {
+            path: directory.join(&amqp.store),
+            bytes_max: None,
+        })
+        .map_err(|e| e.to_string())?;
+        let limits = &amqp.limits;
+        let flow = FlowControl::new(limits.memory_bytes_max, limits.commit_bytes_max);
+        let shared = Arc::new(Shared::new(flow));
+        let clock = Clock::new();
+        let now = clock.time(Instant::now());
+
+        let mut vhosts: BTreeMap<Arc<str>, Vhost<Arc<Peer>>> = BTreeMap::new();
+        for vhost in &amqp.vhosts {
+            let name: Arc<str> = vhost.name.as_str().into();
+            let config = vhost_config(&name, limits);
+            vhosts.insert(name, Vhost::new(config, hub::seed()));
+        }
+        for restored in restored {
+            // What a vhost that is not configured any more has kept stays in the file.
+            if let Some(vhost) = vhosts.get_mut(&restored.vhost) {
+                vhost.restore(now, restored.record);
+            }
+        }
+        let mut outbox = VhostOutbox::default();
+        for vhost in vhosts.values_mut() {
+            vhost.restored(now, &mut outbox);
+        }
+        let mut skipped = definitions.skipped.clone();
+        skipped.extend(import::define(&definitions, now, &mut vhosts));
+
+        let vhosts = vhosts.into_iter().map(|(name, vhost)| {
+            let shared = Arc::clone(&shared);
+            Arc::new(SharedVhost::new(name, vhost, clock, shared))
+        });
+        let broker = Arc::new(Self {
+            users: users(&amqp)?,
+            message_bytes_max: limits.message_bytes_max,
+            vhosts: vhosts.collect(),
+            shared,
+            peers: Mutex::default(),
+            number_last: AtomicU64::new(0),
+            totals: Totals::default(),
+        });
+        broker.start_committer(store, workers.keeper_handle())?;
+        let _context = workers.keeper_handle().enter();
+        for vhost in &broker.vhosts {
+            // What was defined, or has expired meanwhile, is handed to the store.
+            vhost.settle();
+            workers.spawn_keeper(Arc::clone(vhost).keep_time());
+        }
+        Ok((broker, skipped))
+    }
+
+    /// The store's thread tells the vhosts of what it has written, and sends the confirms that
+    /// waited for it.
+    fn start_committer(self: &Arc<Self>, store: Store, context: Handle) -> Result<(), String> {
+        let broker = Arc::downgrade(self);
+        let on_committed = move |vhost: &str, position, result: Result<(), &StoreError>| {
+            if let Some(broker) = broker.upgrade() {
+                let _context = context.enter();
+                broker.handle_commit(vhost, position, result);
+                crosstie_transport::uncork_all();
+            }
+        };
+        let started = self.shared.start_committer(store, on_committed);
+        started.map_err(|e| format!("the store's thread: {e}"))
+    }
+
+    fn handle_commit(&self, vhost: &str, position: Position, result: Result<(), &StoreError>) {
+        let flow = &self.shared.flow;
+        match result {
+            Ok(()) => {
+                if flow.is_store_failing() {
+                    tracing::info!("the store can write again");
+                }
+                flow.store_wrote(self.shared.store_waiting_bytes());
+            }
+            Err(e) => {
+                if flow.store_failed() {
+                    tracing::error!("cannot store what is to survive, it is tried again: {e}");
+                }
+            }
+        }
+        if let Some(vhost) = self.vhost(vhost) {
+            vhost.handle_commit(position, result.is_ok());
+        }
+    }
+
+    /// A number that no connection has had.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.number_last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// A peer has entered its vhost.
+    pub(crate) fn add_peer(&self, peer: &Arc<Peer>) {
+        self.totals
+            .connections_opened
+            .fetch_add(1, Ordering::Relaxed);
+        self.peers.lock().insert(peer.number, Arc::clone(peer));
+    }
+
+    /// A peer has left. Before its place in the watch is given to another.
+    pub(crate) fn remove_peer(&self, number: u64) {
+        self.totals
+            .connections_closed
+            .fetch_add(1, Ordering::Relaxed);
+        self.peers.lock().remove(&number);
+    }
+
+    /// Closes one connection; whether there is such a one.
+    pub(crate) fn close_connection(&self, watch: &Watch, number: u64, reason: &str) -> bool {
+        let peers = self.peers.lock();
+        let found = peers.get(&number);
+        found.is_some_and(|peer| {
+            report::connection_forced(&peer.connection, reason);
+            force_close(peer, watch, reason);
+            true
+        })
+    }
+
+    /// Closes all connections that came by a transport, or by any.
+    pub(crate) fn close_connections(&self, watch: &Watch, transport: Option<u32>, reason: &str) {
+        for peer in self.peers.lock().values() {
+            if transport.is_none_or(|transport| transport == peer.transport) {
+                force_close(peer, watch, reason);
+            }
+        }
+    }
+
+    /// Writes what is to survive and has not been written, and ends the store's thread.
+    pub(crate) fn stop(&self) {
+        self.vhosts.iter().for_each(|vhost| vhost.stop());
+        self.shared.stop_committer();
+    }
+
+    pub(crate) fn vhosts(&self) -> &[Arc<SharedVhost>] {
+        &self.vhosts
+    }
+
+    pub(crate) fn vhost(&self, name: &str) -> Option<&Arc<SharedVhost>> {
+        let place = self.vhosts.binary_search_by(|v| (**v.name()).cmp(name));
+        place.ok().map(|place| &self.vhosts[place])
+    }
+
+    /// Those that are in a vhost, oldest first.
+    pub(crate) fn connections(&self) -> Vec<ConnectionStatus> {
+        self.peers
+            .lock()
+            .values()
+            .map(|peer| peer.status())
+            .collect()
+    }
+}
+
+/// Under the lock of the broker's peers: the watch has not given the place to another.
+fn force_close(peer: &Arc<Peer>, watch: &Watch, reason: &str) {
+    peer.force_close(reason);
+    watch.closing(peer.watch, CLOSING_MAX);
+}
+
+fn vhost_config(name: &Arc<str>, limits: &model::AmqpLimits) -> VhostConfig {
+    let timeout = limits.consumer_timeout.map(|timeout| timeout.as_millis());
+    VhostConfig {
+        name: Arc::clone(name),
+        limits: VhostLimits {
+            queues_max: limits.queues_max,
+            exchanges_max: limits.exchanges_max,
+            bindings_max: limits.bindings_max,
+            consumers_max: limits.consumers_max,
+            channels_max: usize::from(u16::MAX),
+            message_bytes_max: limits.message_bytes_max,
+        },
+        consumer_timeout_ms: timeout.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
+    }
+}
+
+fn users(amqp: &model::Amqp) -> Result<Users, String> {
+    let mut users = Users::new();
+    for user in &amqp.users {
+        users.insert(User {
+            name: user.name.as_str().into(),
+            password: user.password.clone(),
+            tags: user.tags.clone(),
+            is_remote_allowed: user.is_remote_allowed,
+        });
+    }
+    for vhost in &amqp.vhosts {
+        for permission in &vhost.permissions {
+            let model::AmqpPermission {
+                user,
+                configure,
+                write,
+                read,
+            } = permission;
+            let permissions = Permissions::parse(configure, write, read).map_err(|e| {
+                format!(
+                    "the permissions of user '{user}' in vhost '{}': {e}",
+                    vhost.name
+                )
+            })?;
+            users.grant(user, &vhost.name, permissions);
+        }
+    }
+    Ok(users)
+}

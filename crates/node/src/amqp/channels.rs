@@ -1,0 +1,342 @@
+//! The channels of a connection: frames in, methods and whole messages to the vhost.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crosstie_amqp::frame::{Frame, FrameKind};
+use crosstie_amqp::method::{
+    AccessRequestOk, BasicPublish, ChannelCloseOk, ChannelOpen, ChannelOpenOk,
+};
+use crosstie_amqp::{Method, MethodError, ReplyCode};
+use crosstie_queues::{ChannelKey, ConnectionKey, Fault, Outbox};
+
+use super::broker::Broker;
+use super::content::{self, Ahead, Assembly};
+use super::flow::Published;
+use super::peer::Peer;
+use super::vhost::Turn;
+
+/// Channels by number. There are few, so that a sorted list is found through fastest.
+pub(super) struct Channels {
+    connection: ConnectionKey,
+    channels_max: u16,
+    channels: Vec<(u16, Channel)>,
+    /// What this input has published.
+    pub(super) published: Published,
+    /// Octets of bodies that are not complete.
+    assembling_bytes: usize,
+}
+
+enum Channel {
+    Open {
+        key: ChannelKey,
+        assembly: Option<Box<Assembly>>,
+    },
+    /// The broker has closed it; what comes before the client's answer is nobody's.
+    Closing,
+}
+
+/// What became of a frame.
+pub(super) enum Handled {
+    /// It was handled, with so many octets behind it.
+    With { more: usize },
+    /// It begins a message of which so many octets are needed, from the frame's end.
+    Incomplete { wanted: usize },
+}
+
+const ONLY_THIS: Handled = Handled::With { more: 0 };
+
+impl Channels {
+    pub(super) fn new(connection: ConnectionKey, channels_max: u16) -> Self {
+        Self {
+            connection,
+            channels_max,
+            channels: Vec::new(),
+            published: Published::default(),
+            assembling_bytes: 0,
+        }
+    }
+
+    /// Handles a frame of a channel; `input` is what is behind it. A fault is the connection's:
+    /// those of a channel have been said already.
+    pub(super) fn handle(
+        &mut self,
+        peer: &Arc<Peer>,
+        broker: &Broker,
+        turn: &mut Turn<'_>,
+        frame: &Frame<'_>,
+        input: &[u8],
+    ) -> Result<Handled, Fault> {
+        let Ok(place) = self.place(frame.channel) else {
+            return self.handle_unopened(peer, turn, frame).map(|()| ONLY_THIS);
+        };
+        let (key, assembly) = match &mut self.channels[place].1 {
+            Channel::Open { key, assembly } => (*key, assembly),
+            Channel::Closing => {
+                self.handle_closing(place, peer, turn, frame)?;
+                return Ok(ONLY_THIS);
+            }
+        };
+        let handled = match (frame.kind, assembly) {
+            (FrameKind::Method, None) => {
+                let method = Method::decode(frame.payload).map_err(|e| method_fault(&e))?;
+                if let Method::BasicPublish(publish) = &method {
+                    return self.publish(place, key, peer, broker, turn, publish, frame, input);
+                }
+                self.handle_method(place, key, peer, turn, &method)
+            }
+            (_, Some(assembly)) => {
+                self.published.content = true;
+                let before = assembly.bytes();
+                let complete = assembly.handle(frame, broker.message_bytes_max);
+                self.assembling_bytes += assembly.bytes() - before;
+                match complete {
+                    Ok(true) => self.publish_assembled(place, key, turn),
+                    Ok(false) => Ok(()),
+                    Err(fault) => Err(fault),
+                }
+            }
+            (_, None) => Err(Fault::in_method(
+                ReplyCode::UnexpectedFrame,
+                (0, 0),
+                "expected method frame, got non method frame instead",
+            )),
+        };
+        match handled {
+            Ok(()) => Ok(ONLY_THIS),
+            Err(fault) => self.fail(place, key, peer, turn, fault),
+        }
+    }
+
+    /// The vhost has closed this channel, and said so.
+    pub(super) fn note_closed(&mut self, peer: &Peer, number: u16) {
+        if let Ok(place) = self.place(number) {
+            self.set_closing(peer, place);
+        }
+    }
+
+    /// Octets of bodies that are not complete.
+    pub(super) fn assembling_bytes(&self) -> usize {
+        self.assembling_bytes
+    }
+
+    fn place(&self, number: u16) -> Result<usize, usize> {
+        self.channels.binary_search_by_key(&number, |(n, _)| *n)
+    }
+
+    /// The usual way of a message: all of it is here, and is handed on as it lies in the input.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one caller, which has them all at hand"
+    )]
+    fn publish(
+        &mut self,
+        place: usize,
+        key: ChannelKey,
+        peer: &Arc<Peer>,
+        broker: &Broker,
+        turn: &mut Turn<'_>,
+        publish: &BasicPublish<'_>,
+        frame: &Frame<'_>,
+        input: &[u8],
+    ) -> Result<Handled, Fault> {
+        self.published.content = true;
+        let bytes_max = broker.message_bytes_max;
+        match content::look_ahead(input, frame.channel, peer.frame_bytes_max, bytes_max) {
+            Ahead::Whole(whole) => {
+                let (vhost, now, outbox) = turn.enter();
+                let published =
+                    vhost.publish(now, key, publish, whole.properties, whole.body, outbox);
+                match published {
+                    Ok(()) => Ok(()),
+                    Err(fault) => self.fail(place, key, peer, turn, fault).map(drop),
+                }?;
+                Ok(Handled::With {
+                    more: whole.consumed,
+                })
+            }
+            Ahead::Incomplete { wanted } => Ok(Handled::Incomplete { wanted }),
+            Ahead::Other => {
+                self.channels[place].1 = Channel::Open {
+                    key,
+                    assembly: Some(Box::new(Assembly::new(publish))),
+                };
+                Ok(ONLY_THIS)
+            }
+        }
+    }
+
+    fn publish_assembled(
+        &mut self,
+        place: usize,
+        key: ChannelKey,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), Fault> {
+        let Channel::Open { assembly, .. } = &mut self.channels[place].1 else {
+            return Ok(());
+        };
+        let Some(assembly) = assembly.take() else {
+            return Ok(());
+        };
+        self.assembling_bytes -= assembly.bytes();
+        let (publish, properties, body) = assembly.parts();
+        let (vhost, now, outbox) = turn.enter();
+        vhost.publish(now, key, &publish, properties, body, outbox)
+    }
+
+    fn handle_method(
+        &mut self,
+        place: usize,
+        key: ChannelKey,
+        peer: &Arc<Peer>,
+        turn: &mut Turn<'_>,
+        method: &Method<'_>,
+    ) -> Result<(), Fault> {
+        let number = self.channels[place].0;
+        match method {
+            Method::ChannelOpen(_) => Err(Fault::of::<ChannelOpen<'_>>(
+                ReplyCode::ChannelError,
+                "second 'channel.open' seen",
+            )),
+            Method::ChannelClose(_) => {
+                self.remove(peer, place);
+                let (vhost, now, outbox) = turn.enter();
+                vhost.close_channel(now, key, outbox);
+                outbox.send(peer, number, &ChannelCloseOk {}.into());
+                Ok(())
+            }
+            // An answer to nothing, as after a channel that both sides closed.
+            Method::ChannelCloseOk(_) => Ok(()),
+            Method::AccessRequest(_) => {
+                let (_, _, outbox) = turn.enter();
+                outbox.send(peer, number, &AccessRequestOk { ticket: 1 }.into());
+                Ok(())
+            }
+            _ => {
+                let (vhost, now, outbox) = turn.enter();
+                vhost.handle(now, key, method, outbox)
+            }
+        }
+    }
+
+    /// A frame of a channel that is not open: it opens it, or is a fault.
+    fn handle_unopened(
+        &mut self,
+        peer: &Arc<Peer>,
+        turn: &mut Turn<'_>,
+        frame: &Frame<'_>,
+    ) -> Result<(), Fault> {
+        let method = match frame.kind {
+            FrameKind::Method => Some(Method::decode(frame.payload).map_err(|e| method_fault(&e))?),
+            _ => None,
+        };
+        match method {
+            Some(Method::ChannelOpen(_)) => {}
+            // The client closes a channel that the broker closed, and has heard of it meanwhile.
+            Some(Method::ChannelCloseOk(_)) => return Ok(()),
+            method => {
+                let ids = method.map_or((0, 0), |method| method.ids());
+                let text = "expected 'channel.open'";
+                return Err(Fault::in_method(ReplyCode::ChannelError, ids, text));
+            }
+        }
+        let opened = self.channels.len();
+        if opened >= self.channels_max.into() {
+            let text = format!(
+                "number of channels opened ({opened}) has reached the negotiated channel_max ({})",
+                self.channels_max
+            );
+            return Err(Fault::of::<ChannelOpen<'_>>(ReplyCode::NotAllowed, text));
+        }
+        let (vhost, _, outbox) = turn.enter();
+        let key = vhost.open_channel(self.connection, frame.channel)?;
+        let place = self.place(frame.channel).unwrap_or_else(|place| place);
+        let assembly = None;
+        let channel = Channel::Open { key, assembly };
+        self.channels.insert(place, (frame.channel, channel));
+        peer.channels.fetch_add(1, Ordering::Relaxed);
+        outbox.send(
+            peer,
+            frame.channel,
+            &ChannelOpenOk { channel_id: b"" }.into(),
+        );
+        Ok(())
+    }
+
+    /// A frame that the client sent before it knew that its channel is closed, or its answer.
+    fn handle_closing(
+        &mut self,
+        place: usize,
+        peer: &Arc<Peer>,
+        turn: &mut Turn<'_>,
+        frame: &Frame<'_>,
+    ) -> Result<(), Fault> {
+        if frame.kind != FrameKind::Method {
+            return Ok(());
+        }
+        match Method::decode(frame.payload).map_err(|e| method_fault(&e))? {
+            Method::ChannelCloseOk(_) => {
+                self.channels.remove(place);
+            }
+            Method::ChannelClose(_) => {
+                let (_, _, outbox) = turn.enter();
+                outbox.send(peer, frame.channel, &ChannelCloseOk {}.into());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Closes the channel for `fault`, unless that is too much for a channel.
+    fn fail(
+        &mut self,
+        place: usize,
+        key: ChannelKey,
+        peer: &Arc<Peer>,
+        turn: &mut Turn<'_>,
+        fault: Fault,
+    ) -> Result<Handled, Fault> {
+        if fault.code.is_hard() {
+            return Err(fault);
+        }
+        let number = self.channels[place].0;
+        self.set_closing(peer, place);
+        let (vhost, now, outbox) = turn.enter();
+        vhost.close_channel(now, key, outbox);
+        outbox.say_channel_closed(peer, number, &fault);
+        Ok(ONLY_THIS)
+    }
+
+    fn set_closing(&mut self, peer: &Peer, place: usize) {
+        self.forget_assembly(place);
+        let channel = &mut self.channels[place].1;
+        if matches!(channel, Channel::Open { .. }) {
+            peer.channels.fetch_sub(1, Ordering::Relaxed);
+        }
+        *channel = Channel::Closing;
+    }
+
+    fn remove(&mut self, peer: &Peer, place: usize) {
+        self.set_closing(peer, place);
+        self.channels.remove(place);
+    }
+
+    fn forget_assembly(&mut self, place: usize) {
+        if let Channel::Open {
+            assembly: Some(assembly),
+            ..
+        } = &self.channels[place].1
+        {
+            self.assembling_bytes -= assembly.bytes();
+        }
+    }
+}
+
+/// A payload that is no method.
+pub(super) fn method_fault(e: &MethodError) -> Fault {
+    let code = match e {
+        MethodError::Unknown { .. } => ReplyCode::CommandInvalid,
+        MethodError::NoMethod | MethodError::Arguments { .. } => ReplyCode::SyntaxError,
+    };
+    Fault::in_method(code, e.ids(), e.to_string())
+}

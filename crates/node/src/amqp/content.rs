@@ -1,0 +1,188 @@
+//! A message that comes in several frames (section 2.3.5.2): the method, its header, its body.
+
+use crosstie_amqp::frame::{self, Decoded, Frame, FrameKind};
+use crosstie_amqp::method::{BASIC_CLASS, BasicPublish};
+use crosstie_amqp::{ContentHeader, Properties, PropertiesError, ReplyCode};
+use crosstie_queues::Fault;
+
+const PUBLISH: (u16, u16) = (BASIC_CLASS, 40);
+
+/// A message whose header and body are in one frame each, right behind its method.
+pub(super) struct Whole<'a> {
+    pub(super) properties: Properties<'a>,
+    pub(super) body: &'a [u8],
+    /// Octets of those frames.
+    pub(super) consumed: usize,
+}
+
+/// What stands behind a method with content.
+pub(super) enum Ahead<'a> {
+    Whole(Whole<'a>),
+    /// A whole message, as far as it is there; so many octets are needed in all.
+    Incomplete {
+        wanted: usize,
+    },
+    /// Something else, or a body of several frames: frame by frame, then.
+    Other,
+}
+
+/// Looks for a message's content at the front of `input`. Nearly all messages are found here, and
+/// go on without a copy; anything that is not as usual is left to who reads frame by frame.
+pub(super) fn look_ahead(
+    input: &[u8],
+    channel: u16,
+    frame_bytes_max: u32,
+    message_bytes_max: usize,
+) -> Ahead<'_> {
+    let next = |at: usize, expected| match frame::decode(&input[at..], frame_bytes_max) {
+        Ok(Decoded::Frame { frame, consumed })
+            if frame.kind == expected && frame.channel == channel =>
+        {
+            Ok((frame.payload, at + consumed))
+        }
+        Ok(Decoded::Incomplete { wanted }) => Err(Ahead::Incomplete {
+            wanted: at + wanted,
+        }),
+        _ => Err(Ahead::Other),
+    };
+    let (header, header_end) = match next(0, FrameKind::Header) {
+        Ok(found) => found,
+        Err(ahead) => return ahead,
+    };
+    let Ok(header) = ContentHeader::decode(header) else {
+        return Ahead::Other;
+    };
+    let whole = |body, consumed| {
+        Ahead::Whole(Whole {
+            properties: header.properties,
+            body,
+            consumed,
+        })
+    };
+    let frame_body_max = u64::from(frame_bytes_max) - frame::OVERHEAD_BYTES as u64;
+    match header.body_bytes {
+        0 => whole(&[], header_end),
+        bytes if bytes > frame_body_max || bytes > message_bytes_max as u64 => Ahead::Other,
+        bytes => match next(header_end, FrameKind::Body) {
+            Ok((body, end)) if body.len() as u64 == bytes => whole(body, end),
+            Ok(_) => Ahead::Other,
+            Err(ahead) => ahead,
+        },
+    }
+}
+
+/// A message that is put together frame by frame.
+pub(super) struct Assembly {
+    exchange: Box<str>,
+    routing_key: Box<str>,
+    mandatory: bool,
+    immediate: bool,
+    /// Octets of checked properties, when the header has come.
+    properties: Option<Box<[u8]>>,
+    body_bytes: usize,
+    body: Vec<u8>,
+}
+
+/// A body's buffer begins with at most this; it grows with what comes, not with what is announced.
+const BODY_BYTES_FIRST: usize = 256 * 1024;
+
+impl Assembly {
+    pub(super) fn new(publish: &BasicPublish<'_>) -> Self {
+        Self {
+            exchange: publish.exchange.into(),
+            routing_key: publish.routing_key.into(),
+            mandatory: publish.mandatory,
+            immediate: publish.immediate,
+            properties: None,
+            body_bytes: 0,
+            body: Vec::new(),
+        }
+    }
+
+    /// Takes the next frame; whether the message is complete.
+    pub(super) fn handle(
+        &mut self,
+        frame: &Frame<'_>,
+        message_bytes_max: usize,
+    ) -> Result<bool, Fault> {
+        match (&self.properties, frame.kind) {
+            (None, FrameKind::Header) => self.handle_header(frame.payload, message_bytes_max),
+            (None, _) => Err(unexpected(&format!(
+                "expected content header for class {BASIC_CLASS}, got non content header frame \
+                 instead"
+            ))),
+            (Some(_), FrameKind::Body) => self.handle_body(frame.payload),
+            (Some(_), _) => Err(unexpected(
+                "expected content body, got non content body frame instead",
+            )),
+        }
+    }
+
+    /// The message, once it is complete.
+    pub(super) fn parts(&self) -> (BasicPublish<'_>, Properties<'_>, &[u8]) {
+        let publish = BasicPublish {
+            exchange: &self.exchange,
+            routing_key: &self.routing_key,
+            mandatory: self.mandatory,
+            immediate: self.immediate,
+        };
+        let octets = self.properties.as_deref().unwrap_or_default();
+        // Checked when the header came.
+        let properties = Properties::from_octets(octets).unwrap_or(Properties::EMPTY);
+        (publish, properties, &self.body)
+    }
+
+    /// Octets of the body that are there.
+    pub(super) fn bytes(&self) -> usize {
+        self.body.len()
+    }
+
+    fn handle_header(&mut self, payload: &[u8], message_bytes_max: usize) -> Result<bool, Fault> {
+        let header = ContentHeader::decode(payload).map_err(|e| header_fault(&e))?;
+        let bytes = header.body_bytes;
+        if bytes > message_bytes_max as u64 {
+            let text = format!(
+                "message size {bytes} is larger than configured max size {message_bytes_max}"
+            );
+            return Err(Fault::in_method(
+                ReplyCode::PreconditionFailed,
+                PUBLISH,
+                text,
+            ));
+        }
+        self.properties = Some(header.properties.octets().into());
+        self.body_bytes = bytes as usize;
+        self.body = Vec::with_capacity(self.body_bytes.min(BODY_BYTES_FIRST));
+        Ok(bytes == 0)
+    }
+
+    fn handle_body(&mut self, payload: &[u8]) -> Result<bool, Fault> {
+        let missing = self.body_bytes - self.body.len();
+        if payload.len() > missing {
+            let text = format!(
+                "a content body frame of {} octets, where {missing} were missing",
+                payload.len()
+            );
+            return Err(Fault::in_method(ReplyCode::FrameError, PUBLISH, text));
+        }
+        self.body.extend_from_slice(payload);
+        Ok(payload.len() == missing)
+    }
+}
+
+fn header_fault(e: &PropertiesError) -> Fault {
+    let code = match e {
+        PropertiesError::Class { class_id } => {
+            return unexpected(&format!(
+                "expected content header for class {BASIC_CLASS}, got one for class {class_id} \
+                 instead"
+            ));
+        }
+        PropertiesError::Flags { .. } | PropertiesError::Read(_) => ReplyCode::SyntaxError,
+    };
+    Fault::in_method(code, PUBLISH, e.to_string())
+}
+
+fn unexpected(text: &str) -> Fault {
+    Fault::in_method(ReplyCode::UnexpectedFrame, PUBLISH, text)
+}

@@ -1,0 +1,187 @@
+//! Flow control: publishers are not read while memory, or the store, is full.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use super::peer::Peer;
+
+/// The bounds at which publishers of all vhosts of a router are held back.
+///
+/// Whoever publishes while a bound is reached has its reading paused, and is told so
+/// (`connection.blocked`) if it wants to know; below nine tenths of the bound all go on. Those
+/// who only consume are never held back: they make room.
+pub(crate) struct FlowControl {
+    memory_bytes: AtomicUsize,
+    memory_bytes_max: usize,
+    commit_bytes_max: usize,
+    memory: Cause,
+    store: Cause,
+}
+
+/// What publishers are held back for, and who is.
+#[derive(Default)]
+struct Cause {
+    stands: AtomicBool,
+    /// There is more to it than a moment's backlog: peers are told.
+    is_told: AtomicBool,
+    blocked: Mutex<Vec<(Weak<Peer>, bool)>>,
+}
+
+/// What an input of a publisher did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Published {
+    /// It brought content, or a part of some.
+    pub(crate) content: bool,
+    /// Some of it goes to the store.
+    pub(crate) persistent: bool,
+}
+
+/// In RabbitMQ's words.
+const LOW_ON_MEMORY: &str = "low on memory";
+const LOW_ON_DISK: &str = "low on disk";
+
+impl FlowControl {
+    pub(crate) fn new(memory_bytes_max: usize, commit_bytes_max: usize) -> Self {
+        Self {
+            memory_bytes: AtomicUsize::new(0),
+            memory_bytes_max,
+            commit_bytes_max,
+            memory: Cause::default(),
+            store: Cause::default(),
+        }
+    }
+
+    /// What held `before` octets of messages holds `after` now.
+    pub(crate) fn memory_changed(&self, before: usize, after: usize) {
+        let total = if after >= before {
+            let more = after - before;
+            self.memory_bytes.fetch_add(more, Ordering::SeqCst) + more
+        } else {
+            let less = before - after;
+            self.memory_bytes.fetch_sub(less, Ordering::SeqCst) - less
+        };
+        if total > self.memory_bytes_max {
+            if !self.memory.begin(true) {
+                return;
+            }
+            let max = self.memory_bytes_max;
+            tracing::warn!(
+                "{total} octets of messages in memory, {max} are the most: publishers are blocked"
+            );
+        }
+        // Also when it has just begun: somebody may have made room before that could be seen.
+        let is_low = self.memory_bytes() < ninety_percent(self.memory_bytes_max);
+        if is_low && self.memory.end() {
+            tracing::info!("memory for messages is available again: publishers are unblocked");
+        }
+    }
+
+    /// So many octets wait to be written by the store, after something was handed to it.
+    pub(crate) fn store_waits(&self, bytes: usize, waiting: impl Fn() -> usize) {
+        if bytes > self.commit_bytes_max {
+            self.store.begin(false);
+            if waiting() < ninety_percent(self.commit_bytes_max) && !self.is_store_failing() {
+                self.store.end();
+            }
+        }
+    }
+
+    /// The store has written something, and so many octets wait.
+    pub(crate) fn store_wrote(&self, waiting: usize) {
+        let is_over = self.is_store_failing() || waiting < ninety_percent(self.commit_bytes_max);
+        if is_over && self.store.end() {
+            tracing::debug!("the store keeps up again: publishers are unblocked");
+        }
+    }
+
+    /// The store cannot write; whether it could when it tried last.
+    pub(crate) fn store_failed(&self) -> bool {
+        let was_failing = self.is_store_failing();
+        self.store.begin(true);
+        !was_failing
+    }
+
+    /// Octets of messages in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.memory_bytes.load(Ordering::SeqCst)
+    }
+
+    /// Whether the store could not write when it tried last.
+    pub(crate) fn is_store_failing(&self) -> bool {
+        self.store.stands() && self.store.is_told.load(Ordering::SeqCst)
+    }
+
+    /// Whether publishers are held back for want of memory.
+    pub(crate) fn is_memory_full(&self) -> bool {
+        self.memory.stands()
+    }
+
+    /// Peers whose reading is paused.
+    pub(crate) fn blocked(&self) -> usize {
+        self.memory.blocked() + self.store.blocked()
+    }
+
+    /// Holds a peer back, if what its input brought is too much now.
+    pub(crate) fn judge(&self, peer: &Arc<Peer>, published: Published) {
+        if published.content && self.memory.stands() {
+            self.memory.block(peer, LOW_ON_MEMORY);
+        } else if published.persistent && self.store.stands() {
+            self.store.block(peer, LOW_ON_DISK);
+        }
+    }
+}
+
+impl Cause {
+    fn stands(&self) -> bool {
+        self.stands.load(Ordering::SeqCst)
+    }
+
+    /// Whether it did not stand before.
+    fn begin(&self, is_told: bool) -> bool {
+        if is_told {
+            self.is_told.store(true, Ordering::SeqCst);
+        }
+        !self.stands.swap(true, Ordering::SeqCst)
+    }
+
+    /// Whether it stood.
+    fn end(&self) -> bool {
+        if !self.stands() {
+            return false;
+        }
+        let mut blocked = self.blocked.lock();
+        if !self.stands.swap(false, Ordering::SeqCst) {
+            return false;
+        }
+        self.is_told.store(false, Ordering::SeqCst);
+        for (peer, was_told) in blocked.drain(..) {
+            if let Some(peer) = peer.upgrade() {
+                peer.unblock(was_told);
+            }
+        }
+        true
+    }
+
+    fn blocked(&self) -> usize {
+        let blocked = self.blocked.lock();
+        let there = blocked.iter().filter(|(peer, _)| peer.strong_count() > 0);
+        there.count()
+    }
+
+    fn block(&self, peer: &Arc<Peer>, reason: &str) {
+        let mut blocked = self.blocked.lock();
+        // It may have ended meanwhile; then nobody would unblock.
+        if self.stands() && !peer.is_closing() {
+            let is_told = self.is_told.load(Ordering::SeqCst);
+            peer.block(is_told.then_some(reason));
+            blocked.retain(|(peer, _)| peer.strong_count() > 0);
+            blocked.push((Arc::downgrade(peer), is_told));
+        }
+    }
+}
+
+fn ninety_percent(max: usize) -> usize {
+    max / 10 * 9
+}

@@ -1,0 +1,210 @@
+//! AMQP in the metrics.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use prometheus_client::metrics::counter::Counter as Count;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::broker::Broker;
+use super::status::QueueStatus;
+use crate::hub::Hub;
+
+type Labels<const N: usize> = [(&'static str, String); N];
+type Gauges<const N: usize> = Family<Labels<N>, Gauge>;
+type Counts<const N: usize> = Family<Labels<N>, Count>;
+
+/// Queues that have lines of their own: those that hold or serve most, of all routers together.
+const QUEUES_MAX: usize = 1000;
+
+/// Adds everything about AMQP, where a router speaks it.
+pub(crate) fn register(registry: &mut Registry, routers: &[Arc<Hub>]) {
+    let brokers = routers
+        .iter()
+        .filter_map(|router| Some((router.id.as_str(), router.amqp()?)));
+    let brokers: Vec<_> = brokers.collect();
+    if brokers.is_empty() {
+        return;
+    }
+    register_brokers(registry, &brokers);
+    register_vhosts(registry, &brokers);
+    register_queues(registry, &brokers);
+}
+
+fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
+    type Read = fn(&Broker) -> u64;
+    let gauges: [(&str, &str, Read); 5] = [
+        (
+            "connections_blocked",
+            "AMQP connections that are not read for want of memory or disk",
+            |broker| broker.shared.flow.blocked() as u64,
+        ),
+        (
+            "memory_bytes",
+            "Octets of AMQP messages in memory",
+            |broker| broker.shared.flow.memory_bytes() as u64,
+        ),
+        (
+            "memory_full",
+            "1 while AMQP publishers are held back for want of memory",
+            |broker| broker.shared.flow.is_memory_full().into(),
+        ),
+        (
+            "store_waiting_bytes",
+            "Octets that wait to be written by the store",
+            |broker| broker.shared.store_waiting_bytes() as u64,
+        ),
+        (
+            "store_failing",
+            "1 while the store cannot write",
+            |broker| broker.shared.flow.is_store_failing().into(),
+        ),
+    ];
+    for (name, help, read) in gauges {
+        let family = Gauges::<1>::default();
+        for (worker, broker) in brokers {
+            let labels = [("worker", (*worker).to_owned())];
+            family.get_or_create(&labels).set(read(broker) as i64);
+        }
+        registry.register(format!("amqp_{name}"), help, family);
+    }
+    type Total = fn(&Broker) -> &AtomicU64;
+    let totals: [(&str, &str, Total); 3] = [
+        (
+            "connections_opened",
+            "AMQP connections that entered a vhost",
+            |broker| &broker.totals.connections_opened,
+        ),
+        (
+            "connections_closed",
+            "AMQP connections that left their vhost",
+            |broker| &broker.totals.connections_closed,
+        ),
+        (
+            "connections_refused",
+            "AMQP connections that were not let into a vhost",
+            |broker| &broker.totals.connections_refused,
+        ),
+    ];
+    for (name, help, total) in totals {
+        let family = Counts::<1>::default();
+        for (worker, broker) in brokers {
+            let labels = [("worker", (*worker).to_owned())];
+            let count = total(broker).load(Ordering::Relaxed);
+            family.get_or_create(&labels).inc_by(count);
+        }
+        registry.register(format!("amqp_{name}"), help, family);
+    }
+}
+
+fn register_vhosts(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
+    type Read<T> = fn(&crosstie_queues::Counts) -> T;
+    let gauges: [(&str, &str, Read<usize>); 8] = [
+        ("connections", "AMQP connections", |c| c.connections),
+        ("channels", "AMQP channels", |c| c.channels),
+        ("consumers", "AMQP consumers", |c| c.consumers),
+        ("queues", "Queues", |c| c.queues),
+        ("exchanges", "Exchanges", |c| c.exchanges),
+        ("bindings", "Bindings", |c| c.bindings),
+        ("messages_ready", "Messages that wait for a consumer", |c| {
+            c.messages_ready
+        }),
+        (
+            "messages_unacked",
+            "Messages that wait for an acknowledgement",
+            |c| c.messages_unacknowledged,
+        ),
+    ];
+    let counts: [(&str, &str, Read<u64>); 9] = [
+        ("messages_published", "Messages published", |c| c.published),
+        ("messages_delivered", "Messages delivered", |c| c.delivered),
+        ("messages_redelivered", "Messages delivered again", |c| {
+            c.redelivered
+        }),
+        ("messages_acked", "Messages acknowledged", |c| {
+            c.acknowledged
+        }),
+        (
+            "messages_confirmed",
+            "Messages confirmed to publishers",
+            |c| c.confirmed,
+        ),
+        (
+            "messages_returned",
+            "Messages returned to publishers",
+            |c| c.returned,
+        ),
+        ("messages_unroutable", "Messages that no queue took", |c| {
+            c.unroutable
+        }),
+        ("messages_expired", "Messages whose time was up", |c| {
+            c.expired
+        }),
+        (
+            "messages_dropped",
+            "Messages dropped at a queue's bound, or rejected",
+            |c| c.dropped,
+        ),
+    ];
+    let gauges = gauges.map(|(name, help, read)| (name, help, read, Gauges::<2>::default()));
+    let counts = counts.map(|(name, help, read)| (name, help, read, Counts::<2>::default()));
+    for (worker, broker) in brokers {
+        for vhost in broker.vhosts() {
+            let labels = [
+                ("worker", (*worker).to_owned()),
+                ("vhost", vhost.name().to_string()),
+            ];
+            let counted = vhost.counts();
+            for (_, _, read, family) in &gauges {
+                family.get_or_create(&labels).set(read(&counted) as i64);
+            }
+            for (_, _, read, family) in &counts {
+                family.get_or_create(&labels).inc_by(read(&counted));
+            }
+        }
+    }
+    for (name, help, _, family) in gauges {
+        registry.register(format!("amqp_{name}"), help, family);
+    }
+    for (name, help, _, family) in counts {
+        registry.register(format!("amqp_{name}"), help, family);
+    }
+}
+
+fn register_queues(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
+    let gauges = ["ready", "unacked", "consumers"].map(|what| (what, Gauges::<3>::default()));
+    let mut queues: Vec<(Labels<3>, QueueStatus)> = Vec::new();
+    for (worker, broker) in brokers {
+        for vhost in broker.vhosts() {
+            queues.extend(vhost.queues().into_iter().map(|queue| {
+                let labels = [
+                    ("worker", (*worker).to_owned()),
+                    ("vhost", vhost.name().to_string()),
+                    ("queue", queue.name.clone()),
+                ];
+                (labels, queue)
+            }));
+        }
+    }
+    if queues.len() > QUEUES_MAX {
+        let weight = |queue: &QueueStatus| queue.messages_ready + queue.messages_unacked;
+        queues.sort_by_key(|(_, queue)| std::cmp::Reverse((weight(queue), queue.consumers)));
+        queues.truncate(QUEUES_MAX);
+    }
+    for (labels, queue) in &queues {
+        let values = [
+            queue.messages_ready as i64,
+            queue.messages_unacked as i64,
+            queue.consumers as i64,
+        ];
+        for ((_, family), value) in gauges.iter().zip(values) {
+            family.get_or_create(labels).set(value);
+        }
+    }
+    for (what, family) in gauges {
+        let help = format!("Of a queue: {what} (no more than {QUEUES_MAX} queues are listed)");
+        registry.register(format!("amqp_queue_{what}"), help, family);
+    }
+}

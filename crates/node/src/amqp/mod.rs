@@ -1,0 +1,43 @@
+//! AMQP 0-9-1: the broker of a router worker. One user list, one store and one memory bound; a
+//! vhost is to it what a realm is to WAMP.
+//!
+//! ```text
+//! listen ─▶ conversation (one per connection: header, negotiation, frames, channels)
+//!                │ a method, or a message with its content
+//!                ▼
+//!           vhost (one lock, taken once per input) ─▶ outbox ─▶ peers' queues
+//!                │ journal
+//!                ▼
+//!           store's committer ─▶ vhost (confirms) ─▶ peers' queues
+//! ```
+//!
+//! For who builds on it: [`crate::Router::start_amqp`] once, before the transports that lead to
+//! it; then [`crate::Router::amqp`] for operators.
+
+mod arguments;
+mod broker;
+mod certificate;
+mod channels;
+mod content;
+mod conversation;
+mod flow;
+mod import;
+mod metrics;
+mod negotiation;
+mod open;
+mod operators;
+mod outbox;
+mod peer;
+mod shared;
+mod status;
+mod vhost;
+
+pub(crate) use broker::Broker;
+pub(crate) use conversation::{AmqpEndpoint, Conversation};
+pub(crate) use metrics::register as register_metrics;
+pub(crate) use peer::Peer;
+
+pub use operators::Operators;
+pub use status::{
+    BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, QueueStatus, VhostStatus,
+};

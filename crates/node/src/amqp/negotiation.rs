@@ -1,0 +1,367 @@
+//! From `connection.start` to `connection.open` (section 2.2.4): who the client is, what both sides
+//! take, and which vhost it enters.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crosstie_amqp::method::{
+    ConnectionOpen, ConnectionOpenOk, ConnectionStart, ConnectionStartOk, ConnectionTune,
+    ConnectionTuneOk,
+};
+use crosstie_amqp::{Method, ReplyCode, Table, TableBuf, Value};
+use crosstie_auth::sasl::{Mechanism, Response};
+use crosstie_auth::{Permissions, Refused, User, Users};
+use crosstie_config::{AmqpMechanism, AmqpTransport};
+use crosstie_queues::Fault;
+use crosstie_transport::{Connection, PeerAddress};
+
+use super::broker::Broker;
+use super::certificate;
+use super::peer::{self, About};
+use super::vhost::SharedVhost;
+
+/// A client that has not entered a vhost yet.
+pub(super) struct Negotiation {
+    awaited: Awaited,
+    /// What the certificate says that it is.
+    certified_name: Option<String>,
+    client: Client,
+}
+
+/// What the next method must be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Awaited {
+    StartOk,
+    TuneOk,
+    Open,
+}
+
+/// Who a client is, and what was agreed on.
+#[derive(Clone, Default)]
+pub(super) struct Client {
+    user: Option<Arc<User>>,
+    pub(super) about: About,
+    pub(super) capabilities: Capabilities,
+    pub(super) frame_bytes_max: u32,
+    pub(super) channels_max: u16,
+    /// 0: none are sent.
+    pub(super) heartbeat_s: u16,
+}
+
+/// Which of RabbitMQ's extensions a client says it knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Capabilities {
+    pub(super) authentication_failure_close: bool,
+    pub(super) connection_blocked: bool,
+    pub(super) consumer_cancel_notify: bool,
+}
+
+/// What a method led to.
+pub(super) enum Step {
+    /// The next one is awaited.
+    More,
+    /// The client enters a vhost.
+    Entered(Box<Entered>),
+}
+
+/// A client that may enter a vhost.
+pub(super) struct Entered {
+    pub(super) client: Client,
+    pub(super) vhost: Arc<SharedVhost>,
+    pub(super) permissions: Arc<Permissions>,
+    /// May publish in the name of others.
+    pub(super) is_impersonator: bool,
+}
+
+/// Why a client is turned away.
+pub(super) struct TurnedAway {
+    pub(super) fault: Fault,
+    /// For the log, where that is told more than the client.
+    pub(super) why: String,
+    /// It is told nothing.
+    pub(super) is_silent: bool,
+}
+
+/// Frames before the client has said which it takes.
+pub(super) const FRAME_BYTES_MAX: u32 = 8192;
+
+/// The only locale.
+const LOCALE: &[u8] = b"en_US";
+
+const CHANNELS_MIN: u16 = 1;
+
+impl Negotiation {
+    /// Begins with `connection.start`.
+    pub(super) fn begin(connection: &Arc<Connection>, options: &AmqpTransport) -> Self {
+        let certificate = connection.peer_certificate();
+        let certified_name = certificate.and_then(|der| certificate::name(&der));
+        let mechanisms = mechanisms(options, certified_name.is_some());
+        let names: Vec<_> = mechanisms.iter().map(|m| m.name()).collect();
+        peer::send(
+            connection,
+            &ConnectionStart {
+                version_major: 0,
+                version_minor: 9,
+                server_properties: server_properties().as_table(),
+                mechanisms: names.join(" ").as_bytes(),
+                locales: LOCALE,
+            },
+        );
+        Self {
+            awaited: Awaited::StartOk,
+            certified_name,
+            client: Client::default(),
+        }
+    }
+
+    /// Handles the client's next method.
+    pub(super) fn handle(
+        &mut self,
+        method: &Method<'_>,
+        connection: &Arc<Connection>,
+        broker: &Broker,
+        options: &AmqpTransport,
+    ) -> Result<Step, TurnedAway> {
+        match (self.awaited, method) {
+            (Awaited::StartOk, Method::ConnectionStartOk(start_ok)) => {
+                self.handle_start_ok(start_ok, connection, &broker.users, options)?;
+                self.awaited = Awaited::TuneOk;
+                peer::send(connection, &tune(options));
+                Ok(Step::More)
+            }
+            (Awaited::TuneOk, Method::ConnectionTuneOk(tune_ok)) => {
+                self.handle_tune_ok(tune_ok, options)?;
+                self.awaited = Awaited::Open;
+                Ok(Step::More)
+            }
+            (Awaited::Open, Method::ConnectionOpen(open)) => {
+                let entered = self.handle_open(open, broker)?;
+                Ok(Step::Entered(Box::new(entered)))
+            }
+            _ => Err(self.unexpected(method)),
+        }
+    }
+
+    /// What is sent when the client has entered.
+    pub(super) fn welcome(connection: &Arc<Connection>) {
+        peer::send(connection, &ConnectionOpenOk { known_hosts: "" });
+    }
+
+    fn handle_start_ok(
+        &mut self,
+        start_ok: &ConnectionStartOk<'_>,
+        connection: &Connection,
+        users: &Users,
+        options: &AmqpTransport,
+    ) -> Result<(), TurnedAway> {
+        let properties = start_ok.client_properties;
+        self.client.capabilities = Capabilities::of(properties);
+        let text = |name| properties.find(name).and_then(Value::as_str);
+        let words = [text("product"), text("version")];
+        self.client.about.client = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        self.client.about.name = text("connection_name").unwrap_or_default().to_owned();
+
+        let name = start_ok.mechanism;
+        let offered = mechanisms(options, self.certified_name.is_some());
+        let mechanism = Mechanism::find(name).filter(|mechanism| offered.contains(mechanism));
+        let Some(mechanism) = mechanism else {
+            let text = format!("unknown authentication mechanism '{name}'");
+            return Err(TurnedAway::of::<ConnectionStartOk<'_>>(
+                ReplyCode::CommandInvalid,
+                &text,
+            ));
+        };
+        let is_loopback = is_loopback(connection.peer());
+        let response = mechanism.read(start_ok.response);
+        let user = match response.map_err(|e| e.to_string()) {
+            Ok(Response::Password { name, password }) => users
+                .authenticate(name, password, is_loopback)
+                .map_err(|refused| refused.to_string()),
+            Ok(Response::External) => {
+                let name = self.certified_name.as_deref().unwrap_or_default();
+                let user = users.authenticate_external(name, is_loopback);
+                user.map_err(|refused: Refused| refused.to_string())
+            }
+            Err(e) => Err(e),
+        };
+        let user = user.map_err(|why| self.login_refused(mechanism, why))?;
+        self.client.about.user = Arc::clone(&user.name);
+        self.client.user = Some(user);
+        Ok(())
+    }
+
+    fn handle_tune_ok(
+        &mut self,
+        tune_ok: &ConnectionTuneOk,
+        options: &AmqpTransport,
+    ) -> Result<(), TurnedAway> {
+        let negotiated = |name: &str, value: u32, min: u32, max: u32| {
+            let is_lower = value != 0 && value < min;
+            let is_higher = value == 0 || value > max;
+            let (how, bound, allowed) = match () {
+                () if is_lower => ("lower", "minimum", min),
+                () if is_higher => ("higher", "maximum", max),
+                () => return Ok(()),
+            };
+            let text = format!(
+                "negotiated {name} = {value} is {how} than the {bound} allowed value ({allowed})"
+            );
+            Err(TurnedAway::of::<ConnectionTuneOk>(
+                ReplyCode::NotAllowed,
+                &text,
+            ))
+        };
+        negotiated(
+            "frame_max",
+            tune_ok.frame_max,
+            crosstie_amqp::frame::FRAME_MIN_BYTES,
+            options.frame_bytes_max,
+        )?;
+        negotiated(
+            "channel_max",
+            tune_ok.channel_max.into(),
+            CHANNELS_MIN.into(),
+            options.channels_max.into(),
+        )?;
+        self.client.frame_bytes_max = tune_ok.frame_max;
+        self.client.channels_max = tune_ok.channel_max;
+        self.client.heartbeat_s = tune_ok.heartbeat;
+        Ok(())
+    }
+
+    fn handle_open(
+        &self,
+        open: &ConnectionOpen<'_>,
+        broker: &Broker,
+    ) -> Result<Entered, TurnedAway> {
+        let name = open.virtual_host;
+        let refused = |text: String| {
+            let code = ReplyCode::NotAllowed;
+            TurnedAway::of::<ConnectionOpen<'_>>(code, &text)
+        };
+        let user = &self.client.about.user;
+        let Some(vhost) = broker.vhost(name) else {
+            return Err(refused(format!("vhost {name} not found")));
+        };
+        let Some(permissions) = broker.users.permissions(user, name) else {
+            let text = format!("access to vhost '{name}' refused for user '{user}'");
+            return Err(refused(text));
+        };
+        let tags = self.client.user.as_ref().map(|user| &user.tags);
+        let is_impersonator = |tags: &Vec<String>| tags.iter().any(|tag| tag == "impersonator");
+        Ok(Entered {
+            vhost: Arc::clone(vhost),
+            permissions: Arc::clone(permissions),
+            is_impersonator: tags.is_some_and(is_impersonator),
+            client: self.client.clone(),
+        })
+    }
+
+    /// The client is told the same, whatever was wrong; and nothing where it would not understand.
+    fn login_refused(&self, mechanism: Mechanism, why: String) -> TurnedAway {
+        let name = mechanism.name();
+        let text = format!(
+            "Login was refused using authentication mechanism {name}. \
+             For details see the broker logfile."
+        );
+        TurnedAway {
+            // The method is not named, as by RabbitMQ.
+            fault: Fault::in_method(ReplyCode::AccessRefused, (0, 0), text),
+            why: format!("{name} login refused: {why}"),
+            is_silent: !self.client.capabilities.authentication_failure_close,
+        }
+    }
+
+    fn unexpected(&self, method: &Method<'_>) -> TurnedAway {
+        let expected = match self.awaited {
+            Awaited::StartOk => "connection.start-ok",
+            Awaited::TuneOk => "connection.tune-ok",
+            Awaited::Open => "connection.open",
+        };
+        let text = format!("expected {expected}, got {}", method.name());
+        TurnedAway::with(ReplyCode::CommandInvalid, method.ids(), &text)
+    }
+}
+
+impl TurnedAway {
+    fn of<M: crosstie_amqp::Arguments>(code: ReplyCode, text: &str) -> Self {
+        Self::with(code, (M::CLASS_ID, M::METHOD_ID), text)
+    }
+
+    fn with(code: ReplyCode, ids: (u16, u16), text: &str) -> Self {
+        let fault = Fault::in_method(code, ids, text);
+        Self {
+            why: fault.text.clone(),
+            fault,
+            is_silent: false,
+        }
+    }
+}
+
+impl Capabilities {
+    fn of(properties: Table<'_>) -> Self {
+        let known = match properties.find("capabilities") {
+            Some(Value::Table(known)) => known,
+            _ => Table::default(),
+        };
+        let knows = |name| known.find(name) == Some(Value::Bool(true));
+        Self {
+            authentication_failure_close: knows("authentication_failure_close"),
+            connection_blocked: knows("connection.blocked"),
+            consumer_cancel_notify: knows("consumer_cancel_notify"),
+        }
+    }
+}
+
+/// What the server says about itself.
+fn server_properties() -> TableBuf {
+    const CAPABILITIES: [&str; 8] = [
+        "publisher_confirms",
+        "exchange_exchange_bindings",
+        "basic.nack",
+        "consumer_cancel_notify",
+        "connection.blocked",
+        "authentication_failure_close",
+        "per_consumer_qos",
+        "direct_reply_to",
+    ];
+    let capabilities = CAPABILITIES.iter().fold(TableBuf::new(), |table, name| {
+        table.with(name, Value::Bool(true))
+    });
+    let text = |text: &'static str| Value::LongString(text.as_bytes());
+    TableBuf::new()
+        .with("capabilities", Value::Table(capabilities.as_table()))
+        .with("product", text("Crosstie"))
+        .with("version", text(env!("CARGO_PKG_VERSION")))
+        .with("platform", text(std::env::consts::OS))
+}
+
+fn tune(options: &AmqpTransport) -> ConnectionTune {
+    let heartbeat = options.heartbeat.map_or(0, |interval| interval.as_secs());
+    ConnectionTune {
+        channel_max: options.channels_max,
+        frame_max: options.frame_bytes_max,
+        heartbeat: u16::try_from(heartbeat).unwrap_or(u16::MAX),
+    }
+}
+
+fn mechanisms(options: &AmqpTransport, is_certified: bool) -> Vec<Mechanism> {
+    let mechanisms = options.mechanisms.iter();
+    let offered = mechanisms.filter_map(|mechanism| match mechanism {
+        AmqpMechanism::Plain => Some(Mechanism::Plain),
+        AmqpMechanism::AmqPlain => Some(Mechanism::AmqPlain),
+        AmqpMechanism::External => is_certified.then_some(Mechanism::External),
+        _ => None,
+    });
+    offered.collect()
+}
+
+fn is_loopback(peer: PeerAddress) -> bool {
+    match peer {
+        PeerAddress::Tcp(address) => match address.ip().to_canonical() {
+            IpAddr::V4(ip) => ip.is_loopback(),
+            IpAddr::V6(ip) => ip.is_loopback(),
+        },
+        PeerAddress::Unix(_) => true,
+    }
+}

@@ -1,0 +1,102 @@
+//! AMQP as operators see it: what there is, and the few things that they may do about it.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use super::broker::Broker;
+use super::status::{
+    BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, QueueStatus, VhostStatus,
+};
+use super::vhost::SharedVhost;
+use crate::hub::Hub;
+
+/// A router's AMQP, for any thread that is not one of the router's own.
+pub struct Operators {
+    broker: Arc<Broker>,
+    hub: Arc<Hub>,
+    /// Whose runtime goes on sending where a socket is full.
+    context: Handle,
+}
+
+impl Operators {
+    pub(crate) fn new(broker: Arc<Broker>, hub: Arc<Hub>, context: Handle) -> Self {
+        Self {
+            broker,
+            hub,
+            context,
+        }
+    }
+
+    /// The vhosts, by name.
+    pub fn vhosts(&self) -> Vec<VhostStatus> {
+        let vhosts = self.broker.vhosts().iter();
+        vhosts.map(|vhost| vhost.status()).collect()
+    }
+
+    /// The queues of a vhost, by name.
+    pub fn queues(&self, vhost: &str) -> Result<Vec<QueueStatus>, OperatorError> {
+        Ok(self.vhost(vhost)?.queues())
+    }
+
+    /// The exchanges of a vhost, by name.
+    pub fn exchanges(&self, vhost: &str) -> Result<Vec<ExchangeStatus>, OperatorError> {
+        Ok(self.vhost(vhost)?.exchanges())
+    }
+
+    /// The bindings of a vhost, by source and destination.
+    pub fn bindings(&self, vhost: &str) -> Result<Vec<BindingStatus>, OperatorError> {
+        Ok(self.vhost(vhost)?.bindings())
+    }
+
+    /// The connections of all vhosts, oldest first.
+    pub fn connections(&self) -> Vec<ConnectionStatus> {
+        self.broker.connections()
+    }
+
+    /// Removes the messages of a queue that wait for a consumer; returns how many there were.
+    pub fn purge_queue(&self, vhost: &str, queue: &str) -> Result<u64, OperatorError> {
+        let shared = self.vhost(vhost)?;
+        let purged = self.act(|| shared.purge_queue(queue));
+        purged.ok_or_else(|| no_queue(vhost, queue))
+    }
+
+    /// Deletes a queue, whoever uses it; returns how many messages waited there.
+    pub fn delete_queue(&self, vhost: &str, queue: &str) -> Result<u64, OperatorError> {
+        let shared = self.vhost(vhost)?;
+        let deleted = self.act(|| shared.delete_queue(queue));
+        deleted.ok_or_else(|| no_queue(vhost, queue))
+    }
+
+    /// Closes a connection with 320 `CONNECTION_FORCED`; its client is told the reason.
+    pub fn close_connection(&self, number: u64, reason: &str) -> Result<(), OperatorError> {
+        let watch = &self.hub.watch;
+        match self.act(|| self.broker.close_connection(watch, number, reason)) {
+            true => Ok(()),
+            false => Err(OperatorError::NoSuchConnection { number }),
+        }
+    }
+
+    /// Does something that sends, and sends it.
+    fn act<R>(&self, act: impl FnOnce() -> R) -> R {
+        let _context = self.context.enter();
+        let done = act();
+        crosstie_transport::uncork_all();
+        done
+    }
+
+    fn vhost(&self, name: &str) -> Result<&Arc<SharedVhost>, OperatorError> {
+        self.broker
+            .vhost(name)
+            .ok_or_else(|| OperatorError::NoSuchVhost {
+                vhost: name.to_owned(),
+            })
+    }
+}
+
+fn no_queue(vhost: &str, queue: &str) -> OperatorError {
+    OperatorError::NoSuchQueue {
+        vhost: vhost.to_owned(),
+        queue: queue.to_owned(),
+    }
+}

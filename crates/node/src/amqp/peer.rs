@@ -1,0 +1,189 @@
+//! A connection that has entered a vhost, as everybody but its conversation sees it.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use crosstie_amqp::frame::{self, FrameKind};
+use crosstie_amqp::method::{ConnectionBlocked, ConnectionClose, ConnectionUnblocked};
+use crosstie_amqp::{Arguments, ReplyCode};
+use crosstie_queues::ConnectionKey;
+use crosstie_transport::Connection;
+use parking_lot::Mutex;
+
+use super::status::ConnectionStatus;
+use super::vhost::SharedVhost;
+use crate::watch::WatchKey;
+
+/// A vhost's handle for a connection: where and in which form to send to it.
+pub(crate) struct Peer {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) number: u64,
+    /// The transport that it came by.
+    pub(crate) transport: u32,
+    pub(crate) watch: WatchKey,
+    /// The longest frame that both sides take.
+    pub(crate) frame_bytes_max: u32,
+    pub(crate) vhost: Arc<SharedVhost>,
+    /// Set as soon as the vhost has it.
+    pub(crate) key: OnceLock<ConnectionKey>,
+    pub(crate) about: About,
+    /// It is told when its reading is paused.
+    pub(crate) is_told_of_blocking: bool,
+    pub(crate) since: SystemTime,
+    /// Open channels.
+    pub(crate) channels: AtomicUsize,
+    /// A delivery was refused; somebody waits until all is sent.
+    pub(crate) is_resume_awaited: AtomicBool,
+    /// It was told that the broker closes the connection.
+    is_closing: AtomicBool,
+    /// Channels that the vhost has closed, and that the conversation does not know of yet.
+    closed_channels: Mutex<Vec<u16>>,
+    has_closed_channels: AtomicBool,
+}
+
+/// What a client says about itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct About {
+    pub(crate) user: Arc<str>,
+    /// The property `connection_name`.
+    pub(crate) name: String,
+    /// The properties `product` and `version`.
+    pub(crate) client: String,
+}
+
+/// What a peer is made of.
+pub(crate) struct PeerParts {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) number: u64,
+    pub(crate) transport: u32,
+    pub(crate) watch: WatchKey,
+    pub(crate) frame_bytes_max: u32,
+    pub(crate) vhost: Arc<SharedVhost>,
+    pub(crate) about: About,
+    pub(crate) is_told_of_blocking: bool,
+}
+
+impl Peer {
+    pub(crate) fn new(parts: PeerParts) -> Self {
+        Self {
+            connection: parts.connection,
+            number: parts.number,
+            transport: parts.transport,
+            watch: parts.watch,
+            frame_bytes_max: parts.frame_bytes_max,
+            vhost: parts.vhost,
+            key: OnceLock::new(),
+            about: parts.about,
+            is_told_of_blocking: parts.is_told_of_blocking,
+            since: SystemTime::now(),
+            channels: AtomicUsize::new(0),
+            is_resume_awaited: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
+            closed_channels: Mutex::default(),
+            has_closed_channels: AtomicBool::new(false),
+        }
+    }
+
+    /// Queues a method of the connection itself. A peer that is gone, or takes nothing, shows so
+    /// elsewhere.
+    pub(crate) fn send(&self, method: &impl Arguments) {
+        send(&self.connection, method);
+    }
+
+    /// Says that the broker closes the connection, unless that was said.
+    pub(crate) fn force_close(&self, reason: &str) {
+        if self.is_closing.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let code = ReplyCode::ConnectionForced;
+        let text = format!("{code} - broker forced connection closure with reason '{reason}'");
+        self.send(&ConnectionClose {
+            reply_code: code.code(),
+            reply_text: &reply_text(&text),
+            class_id: 0,
+            method_id: 0,
+        });
+        // Its answer is read, whatever it was kept from.
+        self.connection.resume_reading();
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Relaxed)
+    }
+
+    /// Its reading is paused; it is told why where it wants to know, and where there is a reason.
+    pub(crate) fn block(&self, reason: Option<&str>) {
+        self.connection.pause_reading();
+        if let Some(reason) = reason.filter(|_| self.is_told_of_blocking) {
+            self.send(&ConnectionBlocked { reason });
+        }
+    }
+
+    /// Its reading goes on.
+    pub(crate) fn unblock(&self, was_told: bool) {
+        if was_told && self.is_told_of_blocking {
+            self.send(&ConnectionUnblocked {});
+        }
+        self.connection.resume_reading();
+    }
+
+    /// The vhost has closed a channel by itself, and said so.
+    pub(crate) fn note_closed_channel(&self, channel: u16) {
+        let mut closed = self.closed_channels.lock();
+        closed.push(channel);
+        self.has_closed_channels.store(true, Ordering::Release);
+    }
+
+    /// The channels that the vhost has closed since this was asked last.
+    pub(crate) fn take_closed_channels(&self) -> Vec<u16> {
+        if !self.has_closed_channels.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let mut closed = self.closed_channels.lock();
+        self.has_closed_channels.store(false, Ordering::Release);
+        std::mem::take(&mut closed)
+    }
+
+    pub(crate) fn status(&self) -> ConnectionStatus {
+        ConnectionStatus {
+            number: self.number,
+            name: self.about.name.clone(),
+            user: self.about.user.to_string(),
+            vhost: self.vhost.name().to_string(),
+            peer: self.connection.peer().to_string(),
+            client: self.about.client.clone(),
+            channels: self.channels.load(Ordering::Relaxed),
+            state: match () {
+                () if self.is_closing() => "closing",
+                () if self.connection.is_reading_paused() => "blocked",
+                () => "running",
+            },
+            since: self.since,
+        }
+    }
+}
+
+/// A text as a reply takes it: what is cut off is marked, as by RabbitMQ.
+pub(crate) fn reply_text(text: &str) -> Cow<'_, str> {
+    match text.len() <= REPLY_TEXT_BYTES_MAX {
+        true => text.into(),
+        false => {
+            let end = text.floor_char_boundary(REPLY_TEXT_BYTES_MAX - CUT_OFF.len());
+            format!("{}{CUT_OFF}", &text[..end]).into()
+        }
+    }
+}
+
+/// The longest short string.
+const REPLY_TEXT_BYTES_MAX: usize = 255;
+const CUT_OFF: &str = "...";
+
+/// Queues a method of the connection itself, on channel 0.
+pub(crate) fn send(connection: &Arc<Connection>, method: &impl Arguments) {
+    let _ = connection.append(|out| {
+        frame::write(FrameKind::Method, 0, out, |out| method.write(out));
+        Ok::<(), ()>(())
+    });
+}

@@ -1,0 +1,63 @@
+//! What all vhosts of a router share: the store's thread, and the bounds.
+
+use std::io;
+use std::sync::Arc;
+
+use crosstie_queues::{Position, Record};
+use crosstie_store::{Committer, Store, StoreError};
+use parking_lot::RwLock;
+
+use super::flow::FlowControl;
+
+/// The store's thread and the flow control.
+pub(crate) struct Shared {
+    pub(crate) flow: FlowControl,
+    /// None before it is started and after it was stopped; looked at only for what is to survive.
+    committer: RwLock<Option<Committer>>,
+}
+
+impl Shared {
+    pub(crate) fn new(flow: FlowControl) -> Self {
+        Self {
+            flow,
+            committer: RwLock::new(None),
+        }
+    }
+
+    /// Starts the store's thread, which tells of each commit.
+    pub(crate) fn start_committer(
+        &self,
+        store: Store,
+        on_committed: impl Fn(&str, Position, Result<(), &StoreError>) + Send + 'static,
+    ) -> io::Result<()> {
+        let committer = Committer::start(store, on_committed)?;
+        *self.committer.write() = Some(committer);
+        Ok(())
+    }
+
+    /// Hands a vhost's records over; returns how many octets wait.
+    pub(crate) fn submit(
+        &self,
+        vhost: &Arc<str>,
+        records: Vec<Record>,
+        position: Position,
+    ) -> usize {
+        let committer = self.committer.read();
+        let committer = committer.as_ref();
+        committer.map_or(0, |committer| committer.submit(vhost, records, position))
+    }
+
+    /// Octets that wait to be written.
+    pub(crate) fn store_waiting_bytes(&self) -> usize {
+        let committer = self.committer.read();
+        committer.as_ref().map_or(0, Committer::waiting_bytes)
+    }
+
+    /// Writes what waits, and ends the store's thread. Not from that thread.
+    pub(crate) fn stop_committer(&self) {
+        let committer = self.committer.write().take();
+        if let Some(Err(e)) = committer.map(Committer::stop) {
+            tracing::error!("not all that should survive could be stored: {e}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What operators are told of AMQP.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use crosstie_config::Json;
+
+/// A vhost that runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VhostStatus {
+    pub name: String,
+    pub queues: usize,
+    pub exchanges: usize,
+    pub bindings: usize,
+    pub connections: usize,
+    pub channels: usize,
+    pub consumers: usize,
+    pub messages_ready: u64,
+    pub messages_unacked: u64,
+    /// Octets of messages in memory.
+    pub memory_bytes: usize,
+}
+
+/// A queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueStatus {
+    pub name: String,
+    /// `classic` or `quorum`.
+    pub kind: &'static str,
+    pub durable: bool,
+    pub exclusive: bool,
+    pub auto_delete: bool,
+    /// An object.
+    pub arguments: Json,
+    pub messages_ready: u64,
+    pub messages_unacked: u64,
+    pub consumers: usize,
+    /// Octets of its messages.
+    pub bytes: usize,
+}
+
+/// An exchange; the default one has no name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExchangeStatus {
+    pub name: String,
+    /// `direct`, `fanout`, `topic` or `headers`.
+    pub kind: String,
+    pub durable: bool,
+    pub auto_delete: bool,
+    pub internal: bool,
+    /// An object.
+    pub arguments: Json,
+}
+
+/// A binding; those of the default exchange, which every queue has, are not listed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BindingStatus {
+    pub source: String,
+    pub destination: String,
+    /// To another exchange, not to a queue.
+    pub is_to_exchange: bool,
+    pub routing_key: String,
+    /// An object.
+    pub arguments: Json,
+}
+
+/// A connection whose client is in a vhost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionStatus {
+    /// What [`super::Operators::close_connection`] knows it by; never given twice.
+    pub number: u64,
+    /// What the client calls it; empty where it does not.
+    pub name: String,
+    pub user: String,
+    pub vhost: String,
+    /// `tcp:ADDRESS:PORT`, or `unix:pid=PID`.
+    pub peer: String,
+    /// What the client says it is, as `pika 1.3.2`.
+    pub client: String,
+    pub channels: usize,
+    /// `running`, `blocked` or `closing`.
+    pub state: &'static str,
+    pub since: SystemTime,
+}
+
+/// Why something that an operator asked for was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OperatorError {
+    NoSuchVhost { vhost: String },
+    NoSuchQueue { vhost: String, queue: String },
+    NoSuchConnection { number: u64 },
+}
+
+impl fmt::Display for OperatorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchVhost { vhost } => write!(f, "there is no vhost '{vhost}'"),
+            Self::NoSuchQueue { vhost, queue } => {
+                write!(f, "there is no queue '{queue}' in vhost '{vhost}'")
+            }
+            Self::NoSuchConnection { number } => write!(f, "there is no connection {number}"),
+        }
+    }
+}
+
+impl std::error::Error for OperatorError {}

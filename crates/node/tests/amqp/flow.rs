@@ -1,0 +1,264 @@
+//! Who publishes too much waits, and who does not read is waited for; nothing is lost.
+
+use std::collections::BTreeSet;
+
+use crosstie_amqp::Method;
+use crosstie_amqp::method::{BasicAck, ChannelClose, ConnectionCloseOk, QueueDeclare};
+
+use crate::rig::{Rig, Setting, published};
+
+#[test]
+fn a_publisher_waits_while_memory_is_full() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut setting = Setting::default();
+    setting.amqp.limits.memory_bytes_max = 300_000;
+    let rig = Rig::start_with(directory.path(), &setting);
+    let mut publisher = rig.client();
+    publisher.open_channel(1);
+    publisher.declare("q", false);
+    const MESSAGES: usize = 200;
+    let mut writing = publisher.stream.try_clone().expect("a socket");
+    let written = std::thread::spawn(move || {
+        use std::io::Write as _;
+        for place in 0..MESSAGES {
+            let body = vec![place as u8; 10_000];
+            let octets = published(1, "q", &body, 1);
+            writing.write_all(&octets).expect("is read in the end");
+        }
+    });
+    let blocked = publisher.expect("0 connection.blocked");
+    let Method::ConnectionBlocked(blocked) = blocked.method() else {
+        panic!("is blocked");
+    };
+    assert_eq!(blocked.reason, "low on memory");
+    let operators = rig.router.amqp().expect("is on");
+    let states = operators.connections();
+    assert_eq!(states[0].state, "blocked");
+    let memory_bytes = operators.vhosts()[0].memory_bytes;
+    assert!(memory_bytes < 800_000, "{memory_bytes}");
+
+    // Who consumes is served, and makes room.
+    let mut consumer = rig.client();
+    consumer.open_channel(1);
+    consumer.consume("q", true);
+    for place in 0..MESSAGES {
+        let body = consumer.expect_message("1 basic.deliver");
+        assert_eq!(body, vec![place as u8; 10_000]);
+    }
+    written.join().expect("all was written");
+    publisher.expect("0 connection.unblocked");
+}
+
+#[test]
+fn a_consumer_that_does_not_read_is_waited_for() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = Rig::start(directory.path());
+    let mut consumer = rig.client();
+    consumer.open_channel(1);
+    consumer.declare("q", false);
+    consumer.consume("q", false);
+    let mut publisher = rig.client();
+    publisher.open_channel(1);
+    publisher.confirms();
+    const MESSAGES: usize = 400;
+    let body = vec![7; 50_000];
+    for _ in 0..MESSAGES {
+        publisher.publish("q", &body, 1);
+    }
+    let mut confirmed = 0;
+    while confirmed < MESSAGES as u64 {
+        let ack = publisher.expect("1 basic.ack");
+        if let Method::BasicAck(ack) = ack.method() {
+            confirmed = ack.delivery_tag;
+        }
+    }
+    // 20 MB, of which the sockets hold some, and the connection's queue no more than its bound.
+    let operators = rig.router.amqp().expect("is on");
+    let queue = operators.queues("/").expect("is there").remove(0);
+    assert_eq!(
+        queue.messages_ready + queue.messages_unacked,
+        MESSAGES as u64
+    );
+    assert!(queue.messages_ready > 0, "{queue:?}");
+    for _ in 0..MESSAGES {
+        assert_eq!(consumer.expect_message("1 basic.deliver"), body);
+    }
+    consumer.send(
+        1,
+        &BasicAck {
+            delivery_tag: 0,
+            multiple: true,
+        },
+    );
+    consumer.open_channel(2);
+    let queue = operators.queues("/").expect("is there").remove(0);
+    assert_eq!((queue.messages_ready, queue.messages_unacked), (0, 0));
+}
+
+#[test]
+fn many_at_once_lose_nothing_and_keep_their_order() {
+    const PUBLISHERS: u64 = 4;
+    const MESSAGES: u64 = 3000;
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = Rig::start(directory.path());
+    let mut consumer = rig.client();
+    consumer.open_channel(1);
+    consumer.declare("q", true);
+    consumer.consume("q", false);
+    let publishers = (0..PUBLISHERS).map(|publisher| {
+        let mut client = rig.client();
+        std::thread::spawn(move || {
+            client.open_channel(1);
+            client.confirms();
+            for first in (0..MESSAGES).step_by(100) {
+                // Some to be stored, some not; a window at a time.
+                let window = first..first + 100;
+                let octets = window.flat_map(|message| {
+                    let body = format!("{publisher} {message}");
+                    published(1, "q", body.as_bytes(), 1 + (message % 2) as u8)
+                });
+                client.write(&octets.collect::<Vec<_>>());
+                // Those that need no store come first.
+                let mut awaited: BTreeSet<_> = (first + 1..=first + 100).collect();
+                while !awaited.is_empty() {
+                    let ack = client.expect("1 basic.ack");
+                    let Method::BasicAck(ack) = ack.method() else {
+                        panic!("is an ack");
+                    };
+                    match ack.multiple {
+                        true => awaited.retain(|tag| *tag > ack.delivery_tag),
+                        false => assert!(awaited.remove(&ack.delivery_tag), "{ack:?}"),
+                    }
+                }
+            }
+        })
+    });
+    let publishers: Vec<_> = publishers.collect();
+    let mut next = [0; PUBLISHERS as usize];
+    for place in 1..=PUBLISHERS * MESSAGES {
+        let body = consumer.expect_message("1 basic.deliver");
+        let text = String::from_utf8(body).expect("text");
+        let (publisher, message) = text.split_once(' ').expect("two numbers");
+        let publisher: usize = publisher.parse().expect("a number");
+        assert_eq!(message.parse(), Ok(next[publisher]), "of {publisher}");
+        next[publisher] += 1;
+        consumer.send(
+            1,
+            &BasicAck {
+                delivery_tag: place,
+                multiple: false,
+            },
+        );
+    }
+    for publisher in publishers {
+        publisher.join().expect("all is confirmed");
+    }
+    consumer.send(1, &ChannelClose::default());
+    consumer.expect("1 channel.close-ok");
+    let operators = rig.router.amqp().expect("is on");
+    let queue = operators.queues("/").expect("is there").remove(0);
+    assert_eq!((queue.messages_ready, queue.messages_unacked), (0, 0));
+    assert_eq!(operators.vhosts()[0].memory_bytes, 0);
+}
+
+#[test]
+fn answers_have_room_behind_a_large_message() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let setting = Setting::default();
+    let rig = Rig::start_with(directory.path(), &setting);
+    let mut consumer = rig.client();
+    consumer.open_channel(1);
+    consumer.declare("q", false);
+    consumer.consume("q", false);
+    let mut publisher = rig.client();
+    publisher.open_channel(1);
+    let body = vec![1; setting.limits.queue_bytes_max + 4_000_000];
+    publisher.publish("q", &body, 1);
+    let operators = rig.router.amqp().expect("is on");
+    let is_delivered = || operators.vhosts()[0].messages_unacked == 1;
+    while !is_delivered() {
+        std::thread::yield_now();
+    }
+    consumer.send(1, &QueueDeclare::default());
+    while operators.vhosts()[0].queues == 1 {
+        std::thread::yield_now();
+    }
+    assert_eq!(consumer.expect_message("1 basic.deliver"), body);
+    consumer.expect("1 queue.declare-ok");
+}
+
+#[test]
+fn who_is_cut_off_leaves_nothing_behind() {
+    const MESSAGES: u64 = 50;
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = Rig::start(directory.path());
+    let mut client = rig.client();
+    client.open_channel(1);
+    client.declare("q", false);
+    client.confirms();
+    for _ in 0..MESSAGES {
+        client.publish("q", b"stays", 1);
+    }
+    let operators = rig.router.amqp().expect("is on");
+    for round in 0..100_usize {
+        let mut other = rig.client();
+        other.open_channel(1);
+        // Unacknowledged messages, a queue of its own, and an end at any octet of a message.
+        other.consume("q", false);
+        other.send(
+            1,
+            &QueueDeclare {
+                queue: "",
+                exclusive: true,
+                ..QueueDeclare::default()
+            },
+        );
+        let unfinished = published(1, "q", &[1; 1000], 1);
+        other.write(&unfinished[..round * unfinished.len() / 101]);
+    }
+    let is_over = || {
+        let vhost = operators.vhosts().remove(0);
+        let only_ours = (vhost.connections, vhost.queues, vhost.consumers) == (1, 1, 0);
+        only_ours && operators.connections().len() == 1
+    };
+    while !is_over() {
+        std::thread::yield_now();
+    }
+    let queue = operators.queues("/").expect("is there").remove(0);
+    assert_eq!(
+        (queue.messages_ready, queue.messages_unacked),
+        (MESSAGES, 0)
+    );
+    assert_eq!(operators.purge_queue("/", "q"), Ok(MESSAGES));
+    assert_eq!(operators.vhosts()[0].memory_bytes, 0);
+}
+
+#[test]
+fn a_router_that_stops_says_so() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = Rig::start(directory.path());
+    let mut client = rig.client();
+    client.open_channel(1);
+    let stopping = std::thread::spawn(move || rig.router.stop());
+    client.expect(
+        "0 connection.close 320 CONNECTION_FORCED - broker forced connection closure with reason \
+         'shutdown'",
+    );
+    client.send(0, &ConnectionCloseOk {});
+    client.expect_end();
+    stopping.join().expect("has stopped");
+}
+
+#[test]
+fn a_transport_that_stops_says_so() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = Rig::start(directory.path());
+    let mut client = rig.client();
+    rig.router.stop_transport("amqp").expect("it runs");
+    client.expect(
+        "0 connection.close 320 CONNECTION_FORCED - broker forced connection closure with reason \
+         'shutdown'",
+    );
+    client.send(0, &ConnectionCloseOk {});
+    client.expect_end();
+}

@@ -1,0 +1,9 @@
+//! Routers that speak AMQP, seen from their sockets, frame by frame.
+
+mod channels;
+mod flow;
+mod negotiation;
+mod operators;
+mod rig;
+mod survival;
+mod tls;
