@@ -13,6 +13,9 @@
 //! Every box is a process. Caller, callee and relay are this executable started again with
 //! [`worker::SUBCOMMAND`], which the command line forwards to [`worker::main`].
 //!
+//! Brokers of AMQP are measured the same way: [`oslo::oslo`] and [`amqp::amqp`], on what [`broker`]
+//! has for both.
+//!
 //! From the outside: [`rpc::rpc`] and [`footprint::footprint`]. Below them, from the sockets up:
 //! [`socket`], [`pipe`] (a blocking WAMP session), [`drive`] (the one loop of all callers),
 //! [`caller`], [`callee`], [`floor`], [`relay`], [`holder`]; [`worker`] and [`crew`] (processes
@@ -21,7 +24,9 @@
 pub mod accept;
 pub mod accounting;
 pub mod all;
+pub mod amqp;
 pub mod argument;
+pub mod broker;
 pub mod callee;
 pub mod caller;
 pub mod case;
@@ -43,6 +48,7 @@ pub mod link;
 pub mod machine;
 pub mod network;
 pub mod node;
+pub mod oslo;
 pub mod peer;
 pub mod pipe;
 pub mod place;
@@ -55,6 +61,7 @@ pub mod roundtrip;
 pub mod router;
 pub mod routers;
 pub mod rpc;
+mod sequence;
 pub mod server;
 pub mod socket;
 pub mod stop;

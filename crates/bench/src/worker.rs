@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::pipe::PATIENCE;
 use crate::place::Place;
-use crate::{accept, echo, handshake, holder, link, pubsub, rpc, stream, websocket_floor};
+use crate::{
+    accept, amqp, broker, echo, handshake, holder, link, oslo, pubsub, rpc, stream, websocket_floor,
+};
 
 /// The hidden subcommand that the command line forwards to [`main`].
 pub const SUBCOMMAND: &str = "bench-worker";
@@ -39,10 +41,13 @@ macro_rules! role {
 /// Every role.
 const ROLES: &[Role] = &[
     role!(accept::client),
+    role!(amqp::worker),
+    role!(broker::floor),
     role!(echo::worker),
     role!(handshake::worker),
     role!(holder),
     role!(link::worker),
+    role!(oslo::worker),
     role!(pubsub::worker),
     role!(rpc::worker),
     role!(stream::driver),
@@ -72,13 +77,13 @@ pub enum WorkerError {
     Handshake(String),
     #[error("no answer within {} s", PATIENCE.as_secs())]
     TimedOut,
-    #[error("the router closed the connection instead of {0}")]
+    #[error("the server closed the connection instead of {0}")]
     Closed(&'static str),
-    #[error("the router refused {0}")]
+    #[error("the server refused {0}")]
     Refused(String),
-    #[error("the router took leave: {0}")]
+    #[error("the server took leave: {0}")]
     Dismissed(String),
-    #[error("the router sent {came} where {expected} was expected")]
+    #[error("the server sent {came} where {expected} was expected")]
     Unexpected {
         expected: &'static str,
         came: &'static str,
@@ -87,6 +92,10 @@ pub enum WorkerError {
     Framing(#[from] FramingError),
     #[error("the router's message: {0}")]
     Decode(#[from] DecodeError),
+    #[error("the broker's frame: {0}")]
+    Frame(#[from] crosstie_amqp::FrameError),
+    #[error("the broker's method: {0}")]
+    Method(#[from] crosstie_amqp::MethodError),
     #[error("a message could not be written: {0}")]
     Encode(String),
 }

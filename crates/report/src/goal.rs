@@ -90,6 +90,8 @@ const MIB: f64 = 1_048_576.0;
 const UNIX: &str = "uds-rawsocket-msgpack";
 const TCP: &str = "tcp-websocket-json";
 const CROSSBAR: &str = "crossbar";
+const RABBITMQ: &str = "rabbitmq";
+const OPERATION_CPU: &str = "broker_cpu_us_per_operation";
 
 #[rustfmt::skip]
 const GOALS: &[Goal] = &[
@@ -124,6 +126,22 @@ const GOALS: &[Goal] = &[
     goal("node", "", "", Any, Over(CROSSBAR), "rtt_avg_us", AtMost(0.5)),
     goal("node", "", "", Any, Over(CROSSBAR), "calls_per_s", AtLeast(2.0)),
     goal("node", "", "", Any, Over(FLOOR), "rtt_avg_us", AtMost(1.1)),
+    goal("oslo", "call native", "same-core", Any, Over(RABBITMQ), "operations_per_s", AtLeast(5.0)),
+    goal("oslo", "call native", "split", Any, Over(RABBITMQ), "operations_per_s", AtLeast(2.0)),
+    goal("oslo", "cast native", "same-core", Any, Over(RABBITMQ), "operations_per_s", AtLeast(4.0)),
+    goal("oslo", "cast native", "split", Any, Over(RABBITMQ), "operations_per_s", AtLeast(1.5)),
+    goal("oslo", "call python", "", Any, Over(RABBITMQ), "operations_per_s", AtLeast(1.2)),
+    goal("oslo", "cast python", "", Any, Over(RABBITMQ), "operations_per_s", AtLeast(1.15)),
+    goal("oslo", "call native", "", Any, Over(RABBITMQ), OPERATION_CPU, AtMost(0.1)),
+    goal("oslo", "cast native", "", Any, Over(RABBITMQ), OPERATION_CPU, AtMost(0.1)),
+    goal("oslo", "call python", "", Any, Over(RABBITMQ), OPERATION_CPU, AtMost(0.1)),
+    goal("oslo", "cast python", "", Any, Over(RABBITMQ), OPERATION_CPU, AtMost(0.1)),
+    goal("oslo", "call, native, remote client, 50 ms", "", Any, Itself, "over_limit", AtLeast(0.99)),
+    goal("oslo", "cast, native, remote client, 50 ms", "", Any, Itself, "over_limit", AtLeast(0.99)),
+    goal("oslo", "call, native, remote server, 50 ms", "", Any, Itself, "over_limit", AtLeast(0.99)),
+    goal("amqp", "transient", "", Any, Over(RABBITMQ), "broker_cpu_us_per_message", AtMost(0.2)),
+    goal("amqp", "transient", "", Any, Over(RABBITMQ), "messages_per_s", AtLeast(3.0)),
+    goal("amqp", "durable", "", Any, Over(RABBITMQ), "messages_per_s", AtLeast(2.0)),
     goal("footprint", "start", "", Any, Itself, "start_ms", AtMost(10.0)),
     goal("footprint", "idle", "", Any, Itself, "router_pss_bytes", AtMost(8.0 * MIB)),
     goal("footprint", UNIX, "", Any, Itself, "router_bytes_per_session", AtMost(2048.0)),

@@ -172,6 +172,49 @@ pub(crate) const INSTRUMENTS: &[Instrument] = &[
         ],
     },
     Instrument {
+        bench: "oslo",
+        title: "oslo.messaging over AMQP",
+        about: "A client calls (the reply is waited for) or casts (the broker's confirm is), one \
+                operation after the other, with what oslo.messaging does on the wire, or with \
+                oslo.messaging itself. Delayed cases have a link on one side, which delays the way \
+                to the broker; their limit is one round trip for each operation that has to wait for \
+                it. The floor is a broker that knows who consumes what, and no more.",
+        headlines: &[
+            "operations_per_s",
+            "broker_cpu_us_per_operation",
+            "with_setup_per_s",
+        ],
+        headlines_loaded: &[],
+        columns: &[
+            "operations_per_s",
+            "with_setup_per_s",
+            "limit_per_s",
+            "over_limit",
+            "rtt_p50_us",
+            "rtt_p99_us",
+            "broker_cpu_us_per_operation",
+            "driver_cpu_us_per_operation",
+            "setup_ms",
+        ],
+    },
+    Instrument {
+        bench: "amqp",
+        title: "Messages through a queue",
+        about: "Publishers, a queue, consumers; what has arrived counts, and every message is \
+                checked by its number. Transient: no confirms, automatic acknowledgements. Durable: \
+                persistent messages in a durable queue, confirms, acknowledgements. The floor is a \
+                broker that knows who consumes what, and no more; it keeps nothing on a disk.",
+        headlines: &["broker_cpu_us_per_message", "messages_per_s"],
+        headlines_loaded: &[],
+        columns: &[
+            "messages_per_s",
+            "broker_cpu_us_per_message",
+            "driver_cpu_us_per_message",
+            "broker_busy_cores",
+            "messages_per_read",
+        ],
+    },
+    Instrument {
         bench: "footprint",
         title: "Footprint",
         about: "What the router costs before it routes anything.",

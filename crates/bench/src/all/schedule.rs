@@ -13,7 +13,7 @@ pub enum Length {
 }
 
 /// Peers that some bench can start.
-pub const PEERS: [&str; 3] = ["crossbar", "autobahn", "netserver"];
+pub const PEERS: [&str; 4] = ["crossbar", "autobahn", "netserver", "rabbitmq"];
 
 /// One command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,6 +132,21 @@ const STEPS: &[(&str, Timed, Timed)] = &[
         ("node", 200),
     ),
     (
+        "oslo",
+        ("oslo --only rates --seconds 0.5 --runs 3", 25),
+        ("oslo --only rates --seconds 2", 110),
+    ),
+    (
+        "oslo-delays",
+        ("oslo --only delays --delays 0ms,10ms,50ms --repeat 20 --runs 1", 10),
+        ("oslo --only delays", 300),
+    ),
+    (
+        "amqp",
+        ("amqp --seconds 0.5 --runs 3", 20),
+        ("amqp --seconds 2", 80),
+    ),
+    (
         "footprint",
         ("footprint --sessions 200,1000 --starts 5", 6),
         ("footprint", 30),
@@ -139,10 +154,11 @@ const STEPS: &[(&str, Timed, Timed)] = &[
 ];
 
 /// The benches that can start each peer.
-const BENCHES: [(&str, &[&str]); 3] = [
+const BENCHES: [(&str, &[&str]); 4] = [
     ("crossbar", &["rpc", "pubsub", "node"]),
     ("autobahn", &["handshake", "echo"]),
     ("netserver", &["stream"]),
+    ("rabbitmq", &["oslo", "amqp"]),
 ];
 
 /// All steps of a schedule, with the peers asked for in each that can start them.
@@ -186,12 +202,12 @@ mod tests {
                 .sum::<u64>()
         };
         assert!(
-            (150..=345).contains(&total(Length::Short)),
+            (150..=405).contains(&total(Length::Short)),
             "{}",
             total(Length::Short)
         );
         assert!(
-            (1_700..=2_600).contains(&total(Length::Full)),
+            (1_700..=3_100).contains(&total(Length::Full)),
             "{}",
             total(Length::Full)
         );

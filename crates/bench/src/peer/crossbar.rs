@@ -131,7 +131,7 @@ fn transport(case: Case, target: &Target) -> Value {
     json!({ "type": kind, "endpoint": endpoint, "serializers": [case.serializer.name()] })
 }
 
-fn last_words(log: &Path) -> String {
+pub(crate) fn last_words(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text
         .lines()

@@ -2,6 +2,7 @@
 
 pub mod autobahn;
 pub mod crossbar;
+pub mod rabbitmq;
 
 use std::fmt;
 use std::path::Path;

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::hub::{Arrival, Hub, Reader};
 use super::schedule::Schedule;
-use super::sequence::Sequence;
 use super::session::{Buffer, Received, Session};
 use crate::drive::{Faults, Traffic};
 use crate::histogram::{Latencies, Recorded};
+use crate::sequence::Sequence;
 use crate::worker::WorkerError;
 
 /// One subscriber.

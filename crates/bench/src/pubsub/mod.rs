@@ -10,7 +10,7 @@
 //!     for each round   router ▶ floor ▶ peer ▶ router ▶ floor ▶ peer ▶ …
 //! ```
 //!
-//! From the sockets up: [`session`], [`hub`] (what is published and what arrives), [`sequence`]
+//! From the sockets up: [`session`], [`hub`] (what is published and what arrives), `sequence`
 //! and [`ledger`] (is it all there), [`subscribers`], [`publisher`], [`relay`]; [`worker`] (those
 //! as processes), [`stage`] (the processes of one subject), [`round`] (what a run found);
 //! [`contest`] and [`search`] (several subjects), [`lines`] and [`present`].
@@ -29,7 +29,6 @@ mod relay;
 mod round;
 mod schedule;
 mod search;
-mod sequence;
 mod session;
 mod stage;
 mod subjects;

@@ -11,16 +11,16 @@ use super::counts;
 /// makes a report of the results files. Goes on when a bench fails, and says so at the end.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Some five minutes: whether everything works, and where figures lie [default].
+    /// Some seven minutes: whether everything works, and where figures lie [default].
     #[arg(long, conflicts_with = "full")]
     short: bool,
-    /// Some forty minutes: what is worth publishing.
+    /// Some fifty minutes: what is worth publishing.
     #[arg(long)]
     full: bool,
     /// Where the results files and report.html go; files of these names are overwritten.
     #[arg(long, default_value = "results", value_name = "DIRECTORY")]
     out: PathBuf,
-    /// crossbar, autobahn or netserver: measured by each bench that can start it; may be repeated.
+    /// crossbar, autobahn, netserver or rabbitmq: measured by each bench that can start it; may be repeated.
     #[arg(long = "peer", value_name = "PEER")]
     peers: Vec<String>,
     /// Only these steps, by the names of their results files.

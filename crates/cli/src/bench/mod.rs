@@ -10,11 +10,13 @@ use crosstie_bench::report::json::Build;
 
 mod accept;
 mod all;
+mod amqp;
 mod echo;
 mod footprint;
 mod handshake;
 mod network;
 mod node;
+mod oslo;
 mod pubsub;
 mod rpc;
 mod stop;
@@ -36,6 +38,10 @@ pub(crate) enum Bench {
     Accept(Box<accept::Arguments>),
     /// A whole node: its start, its callers' averages, what each of its processes uses.
     Node(Box<node::Arguments>),
+    /// The calls and casts of oslo.messaging over a broker of AMQP 0-9-1, at hand and far away.
+    Oslo(Box<oslo::Arguments>),
+    /// Messages from publishers through a queue to consumers, transient and durable.
+    Amqp(Box<amqp::Arguments>),
     /// Start-up time, idle memory, memory per idle session, size of the binary.
     Footprint(footprint::Arguments),
     /// Every bench on a schedule, then the report.
@@ -51,6 +57,8 @@ pub(crate) fn run(bench: Bench) -> anyhow::Result<ExitCode> {
         Bench::Stream(arguments) => stream::run(*arguments),
         Bench::Accept(arguments) => accept::run(*arguments),
         Bench::Node(arguments) => node::run(*arguments),
+        Bench::Oslo(arguments) => oslo::run(*arguments),
+        Bench::Amqp(arguments) => amqp::run(*arguments),
         Bench::Footprint(arguments) => footprint::run(arguments),
         Bench::All(arguments) => all::run(arguments),
     }

@@ -1,10 +1,10 @@
-//! Whether a subscriber got every publication once and in order.
+//! Whether a receiver got every message once and in order.
 
 use crate::drive::Faults;
 
 /// What one subscriber has seen. Publications are numbered without gaps.
 #[derive(Debug)]
-pub(super) struct Sequence {
+pub(crate) struct Sequence {
     /// The number that should come next.
     next: u64,
     /// Numbers that were passed over and may still come, as ranges `from..to`.
@@ -18,7 +18,7 @@ pub(super) struct Sequence {
 const MISSING_MAX: usize = 256;
 
 impl Sequence {
-    pub(super) fn new(first: u64) -> Self {
+    pub(crate) fn new(first: u64) -> Self {
         Self {
             next: first,
             missing: Vec::new(),
@@ -27,12 +27,12 @@ impl Sequence {
     }
 
     /// The number that should come next.
-    pub(super) fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
     /// Takes one arrival into account; false where it is a second time.
-    pub(super) fn arrived(&mut self, number: u64, faults: &mut Faults) -> bool {
+    pub(crate) fn arrived(&mut self, number: u64, faults: &mut Faults) -> bool {
         if number == self.next {
             self.next += 1;
             return true;
@@ -63,7 +63,7 @@ impl Sequence {
     }
 
     /// How many of the publications before `end` never came.
-    pub(super) fn lost(&self, end: u64) -> u64 {
+    pub(crate) fn lost(&self, end: u64) -> u64 {
         let missing: u64 = self.missing.iter().map(|(from, to)| to - from).sum();
         missing + self.forgotten + end.saturating_sub(self.next)
     }

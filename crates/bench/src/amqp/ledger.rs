@@ -1,0 +1,136 @@
+//! Whether every message arrived once, in order, and as it was sent. A message begins with its
+//! producer and its number; the rest is the same in all.
+
+use crate::drive::Faults;
+use crate::sequence::Sequence;
+
+/// Octets of a producer and a number.
+pub(super) const HEAD_OCTETS: usize = 12;
+
+/// What all consumers together have seen.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    /// By producer.
+    sequences: Vec<Sequence>,
+    faults: Faults,
+}
+
+/// What one consumer has seen: of each producer the number that is the least to come.
+#[derive(Debug)]
+pub(super) struct Order(Vec<u64>);
+
+/// A message's body, ready to be numbered.
+#[derive(Clone, Debug)]
+pub(super) struct Body(Vec<u8>);
+
+impl Body {
+    pub(super) fn new(producer: usize, octets: usize) -> Self {
+        let mut body = vec![b'x'; octets.max(HEAD_OCTETS)];
+        body[..4].copy_from_slice(&(producer as u32).to_be_bytes());
+        Self(body)
+    }
+
+    pub(super) fn numbered(&mut self, number: u64) -> &[u8] {
+        self.0[4..HEAD_OCTETS].copy_from_slice(&number.to_be_bytes());
+        &self.0
+    }
+}
+
+impl Order {
+    pub(super) fn of(producers: usize) -> Self {
+        Self(vec![0; producers])
+    }
+}
+
+impl Ledger {
+    pub(super) fn new(producers: usize) -> Self {
+        Self {
+            sequences: (0..producers).map(|_| Sequence::new(0)).collect(),
+            faults: Faults::default(),
+        }
+    }
+
+    /// Takes one delivery into account; `model` is any producer's body.
+    pub(super) fn arrived(&mut self, body: &[u8], model: &Body, order: &mut Order) {
+        let number = match (body.split_at_checked(HEAD_OCTETS), &model.0[HEAD_OCTETS..]) {
+            (Some((head, rest)), filling) if rest == filling => number(head),
+            _ => None,
+        };
+        let Some((producer, number)) = number else {
+            self.faults.wrong += 1;
+            return;
+        };
+        let (Some(sequence), Some(least)) =
+            (self.sequences.get_mut(producer), order.0.get_mut(producer))
+        else {
+            self.faults.wrong += 1;
+            return;
+        };
+        // Between consumers there is no order, within each there is.
+        let mut between = Faults::default();
+        let is_first = sequence.arrived(number, &mut between);
+        self.faults.doubled += between.doubled;
+        if is_first && number < *least {
+            self.faults.reordered += 1;
+        }
+        *least = (*least).max(number + 1);
+    }
+
+    /// With what has not come of so many.
+    pub(super) fn faults(&self, published: &[u64]) -> Faults {
+        let lost = self.sequences.iter().zip(published);
+        let mut faults = self.faults;
+        faults.lost += lost.map(|(sequence, end)| sequence.lost(*end)).sum::<u64>();
+        faults
+    }
+}
+
+fn number(head: &[u8]) -> Option<(usize, u64)> {
+    let (producer, number) = head.split_first_chunk()?;
+    let producer = u32::from_be_bytes(*producer) as usize;
+    Some((producer, u64::from_be_bytes(number.try_into().ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deliveries_are_checked() {
+        /// Each consumer's deliveries, `producer.number`, in the order in which they came.
+        #[track_caller]
+        fn check(deliveries: &str, expected: Option<&str>) {
+            let mut ledger = Ledger::new(2);
+            let mut orders = [Order::of(2), Order::of(2)];
+            let model = Body::new(0, 20);
+            for (consumer, ids) in deliveries.split('|').enumerate() {
+                for id in ids.split_whitespace() {
+                    let (producer, number) = id.split_once('.').unwrap();
+                    let mut body = Body::new(producer.parse().unwrap(), 20);
+                    let body = body.numbered(number.parse().unwrap());
+                    ledger.arrived(body, &model, &mut orders[consumer]);
+                }
+            }
+            assert_eq!(ledger.faults(&[3, 1]).describe().as_deref(), expected);
+        }
+        check("0.0 0.1 0.2 1.0", None);
+        check("0.1 1.0 | 0.0 0.2", None);
+        check("0.0 0.2 1.0", Some("1 lost"));
+        check("0.0 0.1 0.1 0.2 1.0", Some("1 doubled"));
+        check("0.0 0.2 0.1 1.0", Some("1 out of order"));
+        check("0.0 0.1 0.2 1.0 2.0", Some("1 wrong"));
+    }
+
+    #[test]
+    fn other_content_is_wrong() {
+        #[track_caller]
+        fn check(body: &[u8]) {
+            let mut ledger = Ledger::new(1);
+            ledger.arrived(body, &Body::new(0, 13), &mut Order::of(1));
+            assert_eq!(ledger.faults(&[0]).describe().as_deref(), Some("1 wrong"));
+        }
+        check(b"");
+        check(&[0; 13]);
+        check(&[0; 12]);
+    }
+}

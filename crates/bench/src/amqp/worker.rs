@@ -1,0 +1,376 @@
+//! The driver of `bench amqp`: one process, a thread for each producer and each consumer, each
+//! with a blocking connection of its own. What is under way is bounded by what they share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crosstie_amqp::BasicProperties;
+use crosstie_amqp::method::{BasicAck, BasicPublish, BasicQos, QueueDelete};
+use serde::{Deserialize, Serialize};
+
+use super::case::Case;
+use super::confirms::Confirms;
+use super::ledger::{Body, Ledger, Order as Arrivals};
+use crate::broker::Broker;
+use crate::broker::wire::{Event, Queue, Wire, properties};
+use crate::drive::{Faults, Traffic, Window, monotonic_ns};
+use crate::worker::{Said, WorkerError, instruction, say};
+
+pub(crate) const ROLE: &str = "amqp";
+
+/// What the driver is started with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(super) broker: Broker,
+    pub(super) queue: String,
+    pub(super) case: Case,
+    pub(super) payload_octets: usize,
+    pub(super) in_flight: u64,
+    pub(super) window: u64,
+    pub(super) prefetch: u16,
+    pub(super) producers: usize,
+    pub(super) consumers: usize,
+}
+
+/// What the driver says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Report {
+    /// Connected, declared, consuming.
+    Ready,
+    Driven(Finding),
+    /// It cannot go on.
+    Failed {
+        why: String,
+    },
+}
+
+/// What it found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Finding {
+    /// Deliveries within the window, and the reads that brought them.
+    pub(super) traffic: Traffic,
+    /// Warm-up and tail included.
+    pub(super) published: u64,
+    pub(super) faults: Faults,
+}
+
+impl Said for Report {
+    fn failed(why: String) -> Self {
+        Self::Failed { why }
+    }
+
+    fn is_last(&self) -> bool {
+        !matches!(self, Self::Ready)
+    }
+}
+
+/// How long a read waits before it looks whether all is over.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long the last messages may take.
+const LATE_MAX: Duration = Duration::from_secs(10);
+/// What is pushed before it is written.
+const WRITE_OCTETS: usize = 64 * 1024;
+
+pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
+    let mut control = Wire::open(&order.broker, "crosstie bench: control")?;
+    control.declare_queue(Queue {
+        name: &order.queue,
+        is_durable: order.case == Case::Durable,
+        ..Queue::default()
+    })?;
+    let consumers = connect(order.consumers, || consumer(&order))?;
+    let producers = connect(order.producers, || producer(&order))?;
+    say(&Report::Ready);
+    let Some(window) = instruction::<Window>()? else {
+        return Ok(());
+    };
+    let finding = drive(&order, window, producers, consumers)?;
+    let delete = QueueDelete {
+        queue: &order.queue,
+        ..QueueDelete::default()
+    };
+    control.ask(&delete, "queue.delete-ok")?;
+    control.close()?;
+    say(&Report::Driven(finding));
+    Ok(())
+}
+
+fn connect(
+    count: usize,
+    open: impl Fn() -> Result<Wire, WorkerError>,
+) -> Result<Vec<Wire>, WorkerError> {
+    (0..count).map(|_| open()).collect()
+}
+
+fn consumer(order: &Order) -> Result<Wire, WorkerError> {
+    let mut wire = Wire::open(&order.broker, "crosstie bench: consumer")?;
+    let is_durable = order.case == Case::Durable;
+    if is_durable {
+        let qos = BasicQos {
+            prefetch_count: order.prefetch,
+            ..BasicQos::default()
+        };
+        wire.ask(&qos, "basic.qos-ok")?;
+    }
+    wire.consume(&order.queue, "1", !is_durable)?;
+    wire.limit_waiting(LOOK)?;
+    Ok(wire)
+}
+
+fn producer(order: &Order) -> Result<Wire, WorkerError> {
+    let mut wire = Wire::open(&order.broker, "crosstie bench: producer")?;
+    if order.case == Case::Durable {
+        wire.select_confirms()?;
+    }
+    Ok(wire)
+}
+
+/// What the threads share.
+struct Shared<'a> {
+    order: &'a Order,
+    window: Window,
+    ledger: Mutex<Ledger>,
+    published: AtomicU64,
+    consumed: AtomicU64,
+    /// Producers that wait for room, and what wakes them.
+    waiting: AtomicU64,
+    room: Condvar,
+    gate: Mutex<()>,
+    is_over: AtomicBool,
+}
+
+fn drive(
+    order: &Order,
+    window: Window,
+    producers: Vec<Wire>,
+    consumers: Vec<Wire>,
+) -> Result<Finding, WorkerError> {
+    let shared = Shared {
+        order,
+        window,
+        ledger: Mutex::new(Ledger::new(order.producers)),
+        published: AtomicU64::new(0),
+        consumed: AtomicU64::new(0),
+        waiting: AtomicU64::new(0),
+        room: Condvar::new(),
+        gate: Mutex::new(()),
+        is_over: AtomicBool::new(false),
+    };
+    let shared = &shared;
+    thread::scope(|scope| {
+        let consuming: Vec<_> = consumers
+            .into_iter()
+            .map(|wire| scope.spawn(move || consume(shared, wire)))
+            .collect();
+        let producing: Vec<_> = producers
+            .into_iter()
+            .enumerate()
+            .map(|(at, wire)| scope.spawn(move || produce(shared, at, wire)))
+            .collect();
+        let mut finding = Finding::default();
+        let mut published = Vec::new();
+        let mut outcome = Ok(());
+        for thread in producing {
+            match joined(thread) {
+                Ok((number, faults)) => {
+                    published.push(number);
+                    finding.faults.add(faults);
+                }
+                Err(error) => outcome = Err(error),
+            }
+        }
+        finding.published = published.iter().sum();
+        shared.await_the_late(finding.published);
+        shared.is_over.store(true, SeqCst);
+        for thread in consuming {
+            match joined(thread) {
+                Ok(traffic) => finding.traffic.add(traffic),
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+        outcome?;
+        finding
+            .faults
+            .add(locked(&shared.ledger).faults(&published));
+        Ok(finding)
+    })
+}
+
+fn joined<T>(
+    thread: thread::ScopedJoinHandle<'_, Result<T, WorkerError>>,
+) -> Result<T, WorkerError> {
+    match thread.join() {
+        Ok(outcome) => outcome,
+        Err(_) => Err(WorkerError::Encode(
+            "a thread of the driver panicked".to_owned(),
+        )),
+    }
+}
+
+/// What is done under these locks cannot be left half done.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared<'_> {
+    fn is_time_over(&self) -> bool {
+        self.is_over.load(SeqCst) || monotonic_ns() >= self.window.end_ns
+    }
+
+    /// Waits until a quarter of what may be under way is free, and takes up to `most` of it;
+    /// nothing when the time is over. In smaller steps everybody would pay a wake-up for each few
+    /// messages.
+    fn take_room(&self, most: u64) -> Option<u64> {
+        loop {
+            if self.is_time_over() {
+                return None;
+            }
+            let published = self.published.load(SeqCst);
+            let free = self.free(published);
+            if free >= self.enough() {
+                let taken = free.min(most);
+                let after = published + taken;
+                let outcome = self
+                    .published
+                    .compare_exchange(published, after, SeqCst, SeqCst);
+                match outcome {
+                    Ok(_) => return Some(taken),
+                    // Another producer was faster.
+                    Err(_) => continue,
+                }
+            }
+            let gate = locked(&self.gate);
+            self.waiting.fetch_add(1, SeqCst);
+            if self.free(self.published.load(SeqCst)) < self.enough() {
+                drop(self.room.wait_timeout(gate, LOOK));
+            } else {
+                drop(gate);
+            }
+            self.waiting.fetch_sub(1, SeqCst);
+        }
+    }
+
+    fn enough(&self) -> u64 {
+        (self.order.in_flight / 4).max(1)
+    }
+
+    fn free(&self, published: u64) -> u64 {
+        let under_way = published.saturating_sub(self.consumed.load(SeqCst));
+        self.order.in_flight.saturating_sub(under_way)
+    }
+
+    fn consumed(&self, count: u64) {
+        self.consumed.fetch_add(count, SeqCst);
+        if self.waiting.load(SeqCst) > 0 && self.free(self.published.load(SeqCst)) >= self.enough()
+        {
+            // So that nobody is between his look and his wait.
+            drop(locked(&self.gate));
+            self.room.notify_all();
+        }
+    }
+
+    /// The last messages are still on their way when the last one is published.
+    fn await_the_late(&self, published: u64) {
+        let mut last = (self.consumed.load(SeqCst), Instant::now());
+        while last.0 < published && last.1.elapsed() < LATE_MAX {
+            thread::sleep(Duration::from_millis(1));
+            let now = self.consumed.load(SeqCst);
+            if now > last.0 {
+                last = (now, Instant::now());
+            }
+        }
+    }
+}
+
+/// Publishes until the window ends; how many those were.
+fn produce(shared: &Shared<'_>, at: usize, mut wire: Wire) -> Result<(u64, Faults), WorkerError> {
+    let order = shared.order;
+    let is_durable = order.case == Case::Durable;
+    let properties = properties(&BasicProperties {
+        delivery_mode: is_durable.then_some(2),
+        ..BasicProperties::default()
+    });
+    let publish = BasicPublish {
+        exchange: "",
+        routing_key: &order.queue,
+        ..BasicPublish::default()
+    };
+    let mut body = Body::new(at, order.payload_octets);
+    let mut number = 0;
+    let mut confirms = Confirms::default();
+    let most = match is_durable {
+        true => order.window,
+        false => order.in_flight,
+    };
+    while let Some(count) = shared.take_room(most) {
+        for _ in 0..count {
+            wire.push_message(&publish, &properties, body.numbered(number));
+            number += 1;
+            if wire.pushed_octets() >= WRITE_OCTETS {
+                wire.flush()?;
+            }
+        }
+        wire.flush()?;
+        if is_durable {
+            while confirms.all_up_to() < number {
+                wire.receive(|event| {
+                    confirms.take(&event);
+                    Ok(())
+                })?;
+            }
+        }
+    }
+    wire.close()?;
+    let faults = Faults {
+        failed: confirms.refused(),
+        ..Faults::default()
+    };
+    Ok((number, faults))
+}
+
+/// Consumes until all is over; what came within the window.
+fn consume(shared: &Shared<'_>, mut wire: Wire) -> Result<Traffic, WorkerError> {
+    let order = shared.order;
+    let acknowledges = order.case == Case::Durable;
+    let model = Body::new(0, order.payload_octets);
+    let mut arrivals = Arrivals::of(order.producers);
+    let mut traffic = Traffic::default();
+    loop {
+        let mut count = 0;
+        let mut last = 0;
+        let mut ledger = None;
+        let received = wire.receive(|event| {
+            if let Event::Delivery { tag, body } = event {
+                let ledger = ledger.get_or_insert_with(|| locked(&shared.ledger));
+                ledger.arrived(body, &model, &mut arrivals);
+                count += 1;
+                last = tag;
+            }
+            Ok(())
+        });
+        drop(ledger);
+        match received {
+            Ok(_) => {}
+            Err(WorkerError::TimedOut) if shared.is_over.load(SeqCst) => break,
+            Err(WorkerError::TimedOut) => continue,
+            Err(error) => return Err(error),
+        }
+        let now_ns = monotonic_ns();
+        if (shared.window.start_ns..shared.window.end_ns).contains(&now_ns) {
+            traffic.reads += 1;
+            traffic.messages += count;
+        }
+        if acknowledges && count > 0 {
+            wire.push(&BasicAck {
+                delivery_tag: last,
+                multiple: true,
+            });
+            wire.flush()?;
+        }
+        shared.consumed(count);
+    }
+    wire.close()?;
+    Ok(traffic)
+}

@@ -1,0 +1,205 @@
+//! The native client: a call or a cast as oslo.messaging's client does it.
+//!
+//! ```text
+//! sender    ── basic.publish ──▶ broker        written once, the confirm read once
+//!           ◀──── basic.ack ────
+//! listener  ◀── basic.deliver ── broker        of a call: the reply read once, its ack written
+//!           ──── basic.ack ────▶
+//! ```
+
+use std::time::Instant;
+
+use crosstie_amqp::BasicProperties;
+use crosstie_amqp::method::{BasicAck, BasicPublish, QueueDelete};
+use serde::{Deserialize, Serialize};
+
+use super::case::Operation;
+use super::envelope::{Body, LAST};
+use super::names::Names;
+use crate::broker::Broker;
+use crate::broker::wire::{Event, Queue, Wire, properties};
+use crate::drive::{Answer, Exchange, Faults, Traffic};
+use crate::worker::WorkerError;
+
+/// What a client's process is started with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ClientOrder {
+    pub(super) broker: Broker,
+    pub(super) names: Names,
+    pub(super) operation: Operation,
+    /// In the id of each message, so that what an earlier round left is told from this one's.
+    pub(super) round: u64,
+}
+
+/// A client that is set up.
+pub(super) struct Client {
+    sender: Wire,
+    /// Of a caller, the connection that its replies come on.
+    listener: Option<Wire>,
+    names: Names,
+    properties: Vec<u8>,
+    request: Body,
+    expected: Body,
+    round: u64,
+    pushed: u64,
+    faults: Faults,
+}
+
+/// As oslo.messaging declares a queue of replies.
+pub(super) const EXPIRES_MS: i32 = 1_800_000;
+
+/// How long a call may take, which its message says too.
+const EXPIRATION: &str = "60000";
+
+impl Client {
+    /// Connects and declares what a client declares: first where replies come, then the sender.
+    pub(super) fn open(order: &ClientOrder) -> Result<Self, WorkerError> {
+        let names = order.names.clone();
+        let is_call = order.operation == Operation::Call;
+        let listener = match is_call {
+            true => {
+                let mut wire = Wire::open(&order.broker, "crosstie bench: client, replies")?;
+                wire.declare_queue(Queue {
+                    name: &names.reply_queue,
+                    expires_ms: Some(EXPIRES_MS),
+                    ..Queue::default()
+                })?;
+                wire.consume(&names.reply_queue, "1", false)?;
+                Some(wire)
+            }
+            false => None,
+        };
+        let mut sender = Wire::open(&order.broker, "crosstie bench: client")?;
+        sender.declare_exchange(&names.exchange, "topic")?;
+        sender.select_confirms()?;
+        let reply_to = is_call.then_some(names.reply_queue.as_str());
+        Ok(Self {
+            sender,
+            listener,
+            properties: message_properties(is_call.then_some(EXPIRATION)),
+            request: Body::request(reply_to),
+            expected: Body::reply(),
+            names,
+            round: order.round,
+            pushed: 0,
+            faults: Faults::default(),
+        })
+    }
+
+    /// Tells the server how many there were, and leaves nothing behind.
+    pub(super) fn finish(mut self) -> Result<(), WorkerError> {
+        let mut last = Body::request(None);
+        let body = last.numbered(LAST, self.pushed);
+        let publish = publish(&self.names);
+        self.sender.push_message(&publish, &self.properties, body);
+        self.sender.flush()?;
+        self.sender.receive(|_| Ok(()))?;
+        self.sender.close()?;
+        if let Some(mut listener) = self.listener {
+            let delete = QueueDelete {
+                queue: &self.names.reply_queue,
+                ..QueueDelete::default()
+            };
+            listener.ask(&delete, "queue.delete-ok")?;
+            listener.close()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the broker's confirm.
+    fn confirmed(&mut self) -> Result<Answer, WorkerError> {
+        let mut answer = None;
+        while answer.is_none() {
+            self.sender.receive(|event| {
+                match event {
+                    Event::Ack { .. } => answer = Some(Answer::Right),
+                    Event::Nack { .. } => answer = Some(Answer::Failed),
+                    Event::Return => self.faults.failed += 1,
+                    Event::Delivery { .. } => self.faults.doubled += 1,
+                }
+                Ok(())
+            })?;
+        }
+        Ok(answer.unwrap_or(Answer::Failed))
+    }
+}
+
+fn publish(names: &Names) -> BasicPublish<'_> {
+    BasicPublish {
+        exchange: &names.exchange,
+        routing_key: &names.topic,
+        ..BasicPublish::default()
+    }
+}
+
+/// As every message of oslo.messaging has them.
+pub(super) fn message_properties(expiration: Option<&str>) -> Vec<u8> {
+    properties(&BasicProperties {
+        content_type: Some("application/json"),
+        content_encoding: Some("utf-8"),
+        headers: Some(crosstie_amqp::Table::default()),
+        delivery_mode: Some(2),
+        priority: Some(0),
+        expiration,
+        ..BasicProperties::default()
+    })
+}
+
+impl Exchange for Client {
+    fn push(&mut self) -> Result<(), WorkerError> {
+        let body = self.request.numbered(self.round, self.pushed);
+        self.pushed += 1;
+        self.sender
+            .push_message(&publish(&self.names), &self.properties, body);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), WorkerError> {
+        self.sender.flush()
+    }
+
+    /// The confirm and then the reply, as the original waits for them.
+    fn receive(&mut self, answers: &mut Vec<Answer>) -> Result<Option<Instant>, WorkerError> {
+        let mut answer = self.confirmed()?;
+        let mut now = Instant::now();
+        if let Some(listener) = &mut self.listener {
+            let expected = self.expected.numbered(self.round, self.pushed - 1);
+            let mut delivered = None;
+            while delivered.is_none() {
+                listener.receive(|event| {
+                    if delivered.is_none() {
+                        now = Instant::now();
+                    }
+                    if let Event::Delivery { tag, body } = event {
+                        if delivered.replace(tag).is_some() {
+                            self.faults.doubled += 1;
+                        }
+                        if body != expected {
+                            answer = Answer::Wrong;
+                        }
+                    }
+                    Ok(())
+                })?;
+            }
+            listener.push(&BasicAck {
+                delivery_tag: delivered.unwrap_or_default(),
+                multiple: false,
+            });
+            listener.flush()?;
+        }
+        answers.push(answer);
+        Ok(Some(now))
+    }
+
+    fn faults(&self) -> Faults {
+        self.faults
+    }
+
+    fn traffic(&self) -> Traffic {
+        let mut traffic = self.sender.traffic();
+        if let Some(listener) = &self.listener {
+            traffic.add(listener.traffic());
+        }
+        traffic
+    }
+}

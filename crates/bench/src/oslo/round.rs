@@ -1,0 +1,279 @@
+//! One round seen from the bench: a fresh server and a fresh client, what they and the broker spent
+//! meanwhile, and the checks that decide whether it counts.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::server::Served;
+use super::worker::{Finding, Go, ROLE, Report, Role};
+use crate::accounting::{CpuTime, Usage, Used};
+use crate::crew::Crew;
+use crate::drive::{Window, monotonic_ns};
+use crate::figures::Figures;
+use crate::histogram::Latencies;
+use crate::place::Place;
+use crate::stop::Stop;
+
+/// What a round is to do.
+pub(super) struct Plan<'a> {
+    pub(super) executable: &'a Path,
+    pub(super) place: &'a Place,
+    pub(super) server: Role,
+    pub(super) client: Role,
+    /// Of the broker; without any its processor time stays unknown.
+    pub(super) processes: &'a [u32],
+    /// Of the links, which are neither the broker's nor somebody else's.
+    pub(super) links: &'a [u32],
+    pub(super) extent: Extent,
+    pub(super) stop: &'a Stop,
+}
+
+/// When a round is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    Time {
+        warm_up: Duration,
+        measured: Duration,
+    },
+    /// After so many operations, each of which takes at least as long.
+    /// Then as many more as are told apart.
+    Count {
+        operations: u64,
+        each: Duration,
+        steady_operations: u64,
+    },
+}
+
+/// How long a process may take to start and to finish; a Python imports for a second or two.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How soon a stop is seen.
+const LOOK: Duration = Duration::from_millis(100);
+/// From the word to go until the warm-up begins.
+const COUNTDOWN: Duration = Duration::from_millis(5);
+
+/// In the crew; the server comes first.
+const CLIENT: usize = 1;
+
+/// Runs one round.
+pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
+    let mut crew = Crew::default();
+    for role in [&plan.server, &plan.client] {
+        crew.hire(plan.executable, ROLE, plan.place, role)
+            .map_err(|error| error.to_string())?;
+        match next(&crew, plan, Instant::now() + PATIENCE)? {
+            Some((_, Report::Ready)) => {}
+            other => return Err(format!("{other:?} where it should be ready")),
+        }
+    }
+    let drivers = crew.processes();
+    let usage = || {
+        (
+            Usage::now(plan.processes, &drivers),
+            CpuTime::of(plan.links),
+        )
+    };
+    let since = |(before, links): (Usage, CpuTime)| {
+        let (after, links_after) = usage();
+        (after.since(&before), links_after.since(&links) as f64)
+    };
+    let mut ends = Ends::default();
+    let used = match plan.extent {
+        Extent::Time { warm_up, measured } => {
+            let start = Instant::now() + COUNTDOWN + warm_up;
+            let start_ns = monotonic_ns() + (COUNTDOWN + warm_up).as_nanos() as u64;
+            let window = Window {
+                start_ns,
+                end_ns: start_ns + measured.as_nanos() as u64,
+            };
+            let operations_max = u64::MAX;
+            let go = Go {
+                window,
+                operations_max,
+                steady_operations: 0,
+            };
+            crew.tell(CLIENT, &go);
+            ends.listen(&crew, plan, start)?;
+            let before = usage();
+            ends.listen(&crew, plan, start + measured)?;
+            let used = since(before);
+            ends.listen_for_both(&crew, plan, Duration::ZERO)?;
+            used
+        }
+        Extent::Count {
+            operations,
+            each,
+            steady_operations,
+        } => {
+            let window = Window {
+                start_ns: 0,
+                end_ns: u64::MAX / 2,
+            };
+            let before = usage();
+            let operations_max = operations;
+            let go = Go {
+                window,
+                operations_max,
+                steady_operations,
+            };
+            crew.tell(CLIENT, &go);
+            let longest = each * u32::try_from(operations).unwrap_or(u32::MAX);
+            ends.listen_for_both(&crew, plan, 2 * longest)?;
+            since(before)
+        }
+    };
+    let Some(finding) = ends.driven else {
+        return Err("the client did not finish".to_owned());
+    };
+    let Some(served) = ends.served else {
+        return Err("the server did not finish".to_owned());
+    };
+    let mut faults = finding.driven.faults;
+    faults.add(served.faults);
+    if let Some(steady) = &finding.steady {
+        faults.add(steady.driven.faults);
+    }
+    match faults.describe() {
+        Some(why) => Err(why),
+        None => figures(plan, &finding, &used.0, used.1),
+    }
+}
+
+/// Both ends' last words. They come when they come: the bench itself may get a processor late.
+#[derive(Default)]
+struct Ends {
+    driven: Option<Finding>,
+    served: Option<Served>,
+}
+
+impl Ends {
+    /// Until a moment, whatever is said.
+    fn listen(
+        &mut self,
+        crew: &Crew<Report>,
+        plan: &Plan<'_>,
+        until: Instant,
+    ) -> Result<(), String> {
+        while self.listen_once(crew, plan, until)? {}
+        Ok(())
+    }
+
+    /// Until both have spoken: the client tells the server how many there were.
+    fn listen_for_both(
+        &mut self,
+        crew: &Crew<Report>,
+        plan: &Plan<'_>,
+        longest: Duration,
+    ) -> Result<(), String> {
+        let deadline = Instant::now() + longest + PATIENCE;
+        while (self.driven.is_none() || self.served.is_none())
+            && self.listen_once(crew, plan, deadline)?
+        {}
+        Ok(())
+    }
+
+    /// Takes one report; false where there is none in time.
+    fn listen_once(
+        &mut self,
+        crew: &Crew<Report>,
+        plan: &Plan<'_>,
+        deadline: Instant,
+    ) -> Result<bool, String> {
+        match next(crew, plan, deadline)? {
+            Some((_, Report::Driven(finding))) => self.driven = Some(finding),
+            Some((_, Report::Served(found))) => self.served = Some(found),
+            Some((_, other)) => return Err(format!("{other:?} where it should end")),
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// The next report; nothing where there is none until `deadline`.
+fn next(
+    crew: &Crew<Report>,
+    plan: &Plan<'_>,
+    deadline: Instant,
+) -> Result<Option<(usize, Report)>, String> {
+    loop {
+        if plan.stop.is_wished() {
+            return Err("interrupted".to_owned());
+        }
+        let look = deadline.min(Instant::now() + LOOK);
+        match crew.next(look) {
+            None if look < deadline => {}
+            None => return Ok(None),
+            Some((at, Report::Failed { why })) => {
+                let who = ["server", "client"][at.min(CLIENT)];
+                return Err(format!("{who}: {why}"));
+            }
+            report => return Ok(report),
+        }
+    }
+}
+
+fn figures(
+    plan: &Plan<'_>,
+    finding: &Finding,
+    used: &Used,
+    links_ns: f64,
+) -> Result<Figures, String> {
+    // Where some came after the first ones, they are the ones that count.
+    let (driven, elapsed_ns) = match &finding.steady {
+        Some(steady) => (&steady.driven, steady.elapsed_ns),
+        None => (&finding.driven, finding.elapsed_ns),
+    };
+    let mut latencies = Latencies::default();
+    latencies.add(&driven.recorded);
+    let operations = latencies.count() as f64;
+    if latencies.count() == 0 {
+        return Err("no operation in time".to_owned());
+    }
+    let seconds = match plan.extent {
+        Extent::Time { measured, .. } => measured.as_secs_f64(),
+        Extent::Count { .. } => elapsed_ns as f64 / 1e9,
+    };
+    let per_s = operations / seconds;
+    let first = finding.driven.right as f64;
+    let accounted = match (plan.extent, &finding.steady) {
+        (Extent::Count { .. }, Some(_)) => operations + first,
+        _ => operations,
+    };
+    let per_operation = |ns| used.us_per_operation(ns, accounted / used.seconds);
+    let setup_s = finding.setup_ns as f64 / 1e9;
+    let rtt_us = latencies.summary();
+    let figures = Figures::new()
+        .with("operations", operations)
+        .with("operations_per_s", per_s)
+        .with("rtt_avg_us", rtt_us.avg)
+        .with("rtt_p50_us", rtt_us.p50)
+        .with("rtt_p99_us", rtt_us.p99)
+        .with("rtt_p99_9_us", rtt_us.p99_9)
+        .with("rtt_max_us", rtt_us.max)
+        .with("setup_ms", setup_s * 1e3)
+        .with_known(
+            "broker_cpu_us_per_operation",
+            used.subject_ns.map(per_operation),
+        )
+        .with_known(
+            "broker_busy_cores",
+            used.subject_ns.map(|ns| used.cores(ns)),
+        )
+        .with(
+            "driver_cpu_us_per_operation",
+            per_operation(used.drivers_ns),
+        )
+        .with("driver_busy_cores", used.cores(used.drivers_ns))
+        .with(
+            "foreign_busy_cores",
+            used.cores((used.others_ns - links_ns).max(0.0)),
+        );
+    Ok(match plan.extent {
+        Extent::Time { .. } => figures,
+        // The document's clock starts before its client connects.
+        Extent::Count { .. } => {
+            let all = first + finding.setup_operations as f64;
+            let first_s = finding.elapsed_ns as f64 / 1e9;
+            figures.with("with_setup_per_s", all / (setup_s + first_s))
+        }
+    })
+}

@@ -1,0 +1,159 @@
+//! The processes of `bench oslo`: a server, and a client that drives it; native ones, or Python's,
+//! which are told and say the same things.
+
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::case::Operation;
+use super::client::{Client, ClientOrder};
+use super::names::Names;
+use super::server::{Served, Server, ServerOrder};
+use crate::drive::{Driven, Load, Window, drive, monotonic_ns};
+use crate::worker::{Said, WorkerError, instruction, say};
+
+pub(crate) const ROLE: &str = "oslo";
+
+/// One process's part.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Role {
+    Client(ClientOrder),
+    Server(ServerOrder),
+    Python(PythonOrder),
+}
+
+/// A process that becomes a Python.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct PythonOrder {
+    pub(super) program: PathBuf,
+    pub(super) script: PathBuf,
+    pub(super) argument: PythonArgument,
+}
+
+/// What the script is told, as JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct PythonArgument {
+    pub(super) is_server: bool,
+    pub(super) url: String,
+    pub(super) names: Names,
+    pub(super) operation: Operation,
+}
+
+/// What such a process says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Report {
+    /// Connected, declared, consuming: whatever comes before the load.
+    Ready,
+    /// A client's findings.
+    Driven(Finding),
+    /// A server's findings.
+    Served(Served),
+    /// It cannot go on.
+    Failed { why: String },
+}
+
+/// What a client found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Finding {
+    pub(super) driven: Driven,
+    /// From the first operation to the last answer.
+    pub(super) elapsed_ns: u64,
+    /// The same of those that went on where no delay bounds them: a hundred alone are over before
+    /// anything has settled.
+    pub(super) steady: Option<Steady>,
+    /// From the process's first look at the broker until it was ready ...
+    pub(super) setup_ns: u64,
+    /// ... and the operations that this took, as oslo.messaging connects when it is first used.
+    pub(super) setup_operations: u64,
+}
+
+/// Operations after the first ones.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Steady {
+    pub(super) driven: Driven,
+    pub(super) elapsed_ns: u64,
+}
+
+impl Said for Report {
+    fn failed(why: String) -> Self {
+        Self::Failed { why }
+    }
+
+    fn is_last(&self) -> bool {
+        !matches!(self, Self::Ready)
+    }
+}
+
+/// What a client is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Go {
+    pub(super) window: Window,
+    pub(super) operations_max: u64,
+    /// And as many more, apart.
+    pub(super) steady_operations: u64,
+}
+
+pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
+    match role {
+        Role::Client(order) => {
+            let begun = Instant::now();
+            let mut client = Client::open(&order)?;
+            let setup_ns = begun.elapsed().as_nanos() as u64;
+            say(&Report::Ready);
+            let Some(go) = instruction::<Go>()? else {
+                return Ok(());
+            };
+            let load = Load {
+                outstanding: 1,
+                batch: u64::MAX,
+                window: go.window,
+                operations_max: go.operations_max,
+            };
+            let first_ns = monotonic_ns();
+            let driven = drive(&mut client, &load, &mut |_| {})?;
+            let elapsed_ns = monotonic_ns() - first_ns;
+            let steady = match go.steady_operations {
+                0 => None,
+                operations_max => {
+                    let load = Load {
+                        operations_max,
+                        ..load
+                    };
+                    let first_ns = monotonic_ns();
+                    let driven = drive(&mut client, &load, &mut |_| {})?;
+                    let elapsed_ns = monotonic_ns() - first_ns;
+                    Some(Steady { driven, elapsed_ns })
+                }
+            };
+            client.finish()?;
+            say(&Report::Driven(Finding {
+                driven,
+                elapsed_ns,
+                steady,
+                setup_ns,
+                setup_operations: 0,
+            }));
+            Ok(())
+        }
+        Role::Server(order) => {
+            let server = Server::open(&order)?;
+            say(&Report::Ready);
+            say(&Report::Served(server.serve()?));
+            Ok(())
+        }
+        Role::Python(order) => {
+            let argument = serde_json::to_string(&order.argument)?;
+            let error = Command::new(&order.program)
+                .arg(&order.script)
+                .arg(argument)
+                .exec();
+            Err(WorkerError::Connect(
+                order.program.display().to_string(),
+                error,
+            ))
+        }
+    }
+}
