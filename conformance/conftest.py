@@ -15,7 +15,7 @@ from rig.rawsocket import RawSocket
 from rig.router import Line, Router
 from rig.waiting import await_true
 
-pytest_plugins = ["rig.hosting"]
+pytest_plugins = ["rig.hosting", "rig.brokers"]
 
 DISCLOSED = "com.disclosed"
 FORBIDDEN = "com.forbidden"

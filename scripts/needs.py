@@ -23,6 +23,9 @@ CONFORMANCE = ROOT / "conformance"
 TESTSUITE = CONFORMANCE / "websocket_testsuite"
 TESTSUITE_VENV = TARGET / "websocket-testsuite/venv"
 WSTEST = TESTSUITE_VENV / "bin/wstest"
+OSLO = CONFORMANCE / "oslo_messaging"
+OSLO_VENV = TARGET / "oslo-messaging/venv"
+RUST_CLIENT = TARGET / "amqp-rust-client"
 
 
 def run(*command: object, cwd: Path = ROOT) -> str | None:
@@ -156,6 +159,39 @@ def python27() -> Path | None:
         # This one said its version where programs complain.
         if (version.stdout + version.stderr).startswith("Python 2.7"):
             return candidate
+    return None
+
+
+@functools.cache
+def rabbitmq() -> str | None:
+    """RabbitMQ, which judges AMQP. Debian's package starts it where there is an init system."""
+    if Path("/usr/lib/rabbitmq/bin/rabbitmq-server").exists():
+        return None
+    return packages("rabbitmq-server")
+
+
+@functools.cache
+def rust_client() -> str | None:
+    """The AMQP client in Rust, built beside the workspace."""
+    manifest = CONFORMANCE / "rust_client/Cargo.toml"
+    return run("cargo", "build", "--manifest-path", manifest, "--target-dir", RUST_CLIENT)
+
+
+@functools.cache
+def oslo_messaging() -> str | None:
+    """The oslo.messaging library in an environment of its own: it brings eighty packages."""
+    requirements = OSLO / "requirements.txt"
+    wanted = digest(requirements) + sys.version
+    stamp = OSLO_VENV / "installed"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return None
+    # The tests' own environment shows that one can be made.
+    if reason := python() or run(sys.executable, "-m", "venv", "--clear", OSLO_VENV):
+        return reason
+    pip = (OSLO_VENV / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check")
+    if reason := run(*pip, "--no-deps", "-r", requirements):
+        return reason
+    stamp.write_text(wanted)
     return None
 
 

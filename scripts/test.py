@@ -19,6 +19,8 @@ from pathlib import Path
 import needs
 
 LOGS = needs.TARGET / "test-logs"
+# The AMQP client in Rust is no part of the workspace.
+RUST_CLIENT = "conformance/rust_client/Cargo.toml"
 
 
 @dataclass
@@ -63,6 +65,11 @@ def suites() -> list[Suite]:
     sources = ["conformance", "scripts", "python", "examples"]
     ruff = [str(needs.PYTHON), "-m", "ruff"]
     configured = ["--config", "conformance/pyproject.toml"]
+    judged = [
+        f"conformance/test_amqp_{which}.py"
+        for which in ("scenarios", "bad_input", "negotiated", "tls", "durable", "operators")
+    ]
+    oslo = [f"conformance/test_{which}.py" for which in ("amqp_oslo", "oslo_cli", "bench_oslo")]
     containers = [f"conformance/test_container{which}.py" for which in ("_host", "_wire", "")]
     return [
         Suite(
@@ -71,6 +78,7 @@ def suites() -> list[Suite]:
             [
                 ["cargo", "fmt", "--all", "--check"],
                 ["cargo", "fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"],
+                ["cargo", "fmt", "--manifest-path", RUST_CLIENT, "--check"],
             ],
             [lambda: needs.component("fmt")],
         ),
@@ -86,7 +94,13 @@ def suites() -> list[Suite]:
         Suite(
             "lints",
             "clippy on every crate, warnings are errors",
-            [["cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]],
+            [
+                ["cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
+                [
+                    *["cargo", "clippy", "--manifest-path", RUST_CLIENT],
+                    *["--target-dir", str(needs.RUST_CLIENT), "--", "-D", "warnings"],
+                ],
+            ],
             [*cargo, lambda: needs.component("clippy")],
         ),
         Suite(
@@ -111,11 +125,23 @@ def suites() -> list[Suite]:
                     "conformance",
                     "--ignore=conformance/test_cli.py",
                     "--ignore=conformance/test_report.py",
-                    *[f"--ignore={file}" for file in containers],
+                    *[f"--ignore={file}" for file in (*containers, *judged, *oslo)],
                     "--ignore=conformance/test_wheel.py",
                 ),
             ],
             [*cargo, needs.python, needs.namespaces],
+        ),
+        Suite(
+            "amqp",
+            "AMQP by four clients, judged by RabbitMQ; peers that break the rules; crashes, users",
+            [["cargo", "build", "-p", "crosstie"], pytest(*judged)],
+            [*cargo, needs.python, needs.rabbitmq, needs.rust_client],
+        ),
+        Suite(
+            "oslo",
+            "oslo.messaging's own functional tests over Crosstie; our instruments and it",
+            [["cargo", "build", "-p", "crosstie"], pytest(*oslo)],
+            [*cargo, needs.python, needs.rabbitmq, needs.oslo_messaging],
         ),
         Suite(
             "containers",
