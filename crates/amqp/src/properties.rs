@@ -279,3 +279,58 @@ impl fmt::Display for PropertiesError {
 }
 
 impl std::error::Error for PropertiesError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each set of properties there is, with and without a header.
+    #[test]
+    fn a_broker_finds_what_it_looks_for_among_all_others() {
+        let table = [1, b'a', b't', 1];
+        let table = Table::from_octets(&table).unwrap();
+        for flags in (0..=u16::MAX).filter(|flags| flags & NO_PROPERTY == 0) {
+            let has = |flag: u16| flags & flag != 0;
+            let looked_for = BasicProperties {
+                headers: has(HEADERS).then_some(table),
+                delivery_mode: has(DELIVERY_MODE).then_some(2),
+                reply_to: has(REPLY_TO).then_some("reply"),
+                expiration: has(EXPIRATION).then_some("60"),
+                user_id: has(USER_ID).then_some("guest"),
+                ..BasicProperties::default()
+            };
+            let all = BasicProperties {
+                content_type: has(CONTENT_TYPE).then_some("type"),
+                content_encoding: has(CONTENT_ENCODING).then_some("encoding"),
+                priority: has(PRIORITY).then_some(1),
+                correlation_id: has(CORRELATION_ID).then_some("correlation"),
+                message_id: has(MESSAGE_ID).then_some("id"),
+                timestamp: has(TIMESTAMP).then_some(7),
+                kind: has(KIND).then_some("kind"),
+                app_id: has(APP_ID).then_some("app"),
+                cluster_id: has(CLUSTER_ID).then_some("cluster"),
+                ..looked_for
+            };
+            let mut octets = Vec::new();
+            all.write(&mut octets);
+            let properties = Properties::from_checked_octets(&octets);
+            assert_eq!(properties.parse(), all);
+            assert_eq!(properties.parse_for_broker(), looked_for);
+        }
+    }
+
+    #[test]
+    fn octets_that_nobody_checked_are_no_properties() {
+        for octets in [
+            &[][..],
+            &[0xff],
+            &[0x20, 0],
+            &[0x30, 0, 0, 0],
+            &[1, 0, 9, b'1'],
+        ] {
+            let properties = Properties::from_checked_octets(octets);
+            assert_eq!(properties.parse(), BasicProperties::default());
+            assert_eq!(properties.parse_for_broker(), BasicProperties::default());
+        }
+    }
+}

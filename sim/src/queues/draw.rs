@@ -57,7 +57,7 @@ pub(super) fn draw(
         let is_deaf = model.refusing.contains(&from.connection);
         return match (chance.below(100), queue) {
             (0..3, _) => draw_connection(chance, last, model),
-            (3, _) => draw_end(chance, model, from),
+            (3, _) => draw_end(chance, from),
             (4..6, _) => {
                 let (name, kind) = chance.pick(EXCHANGES);
                 if model.exchanges.iter().any(|known| known.name == name) {
@@ -171,7 +171,7 @@ pub(super) fn draw(
 fn draw_connection(chance: &mut Chance, last: &mut Last, model: &Model) -> Operation {
     let is_full = model.connections.len() >= 4;
     match chance.pick_any(&model.connections) {
-        Some(connection) if is_full && chance.one_in(4) => leaving(model, connection),
+        Some(connection) if is_full && chance.one_in(4) => Operation::Disconnect { connection },
         Some(connection) if is_full || chance.one_in(2) => {
             let channels = model.channels.iter().map(|open| open.channel);
             let own = channels.filter(|channel| channel.connection == connection);
@@ -187,29 +187,13 @@ fn draw_connection(chance: &mut Chance, last: &mut Last, model: &Model) -> Opera
     }
 }
 
-fn draw_end(chance: &mut Chance, model: &Model, from: Channel) -> Operation {
+fn draw_end(chance: &mut Chance, from: Channel) -> Operation {
     if chance.one_in(2) {
         Operation::CloseChannel(from)
     } else {
-        leaving(model, from.connection)
-    }
-}
-
-/// The end of a connection, or before it of a channel: what several channels give back comes in
-/// an order that the model does not know.
-pub(super) fn leaving(model: &Model, connection: u32) -> Operation {
-    let consumes = |channel: &Channel| {
-        let mut consumers = model.queues.iter().flat_map(|queue| &queue.consumers);
-        consumers.any(|consumer| consumer.channel == *channel)
-    };
-    let channels = model.channels.iter().map(|open| open.channel);
-    let mut holding = channels.filter(|channel| {
-        let is_busy = consumes(channel) || !model.held_by(*channel).is_empty();
-        channel.connection == connection && is_busy
-    });
-    match (holding.next(), holding.next()) {
-        (Some(first), Some(_)) => Operation::CloseChannel(first),
-        _ => Operation::Disconnect { connection },
+        Operation::Disconnect {
+            connection: from.connection,
+        }
     }
 }
 

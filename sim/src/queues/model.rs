@@ -100,6 +100,8 @@ pub struct Open {
     pub prefetch: u16,
     /// Of all of them.
     pub prefetch_global: u16,
+    /// The last delivery before that limit was set: what `basic.get` was given by then counts.
+    pub limited_at: u64,
     pub unconfirmed: Vec<Unconfirmed>,
 }
 
@@ -246,10 +248,13 @@ impl Model {
         }
         let of_consumers = held.iter().filter(|held| held.consumer.is_some());
         let is_own = |held: &&Held| held.consumer.as_ref() == Some(&consumer.tag);
-        let own = of_consumers.clone().filter(is_own).count();
-        let global = self.open(channel).map_or(0, |open| open.prefetch_global);
+        let own = of_consumers.filter(is_own).count();
+        let open = self.open(channel);
+        let (global, limited_at) =
+            open.map_or((0, 0), |open| (open.prefetch_global, open.limited_at));
+        let counts = |held: &&Held| held.consumer.is_some() || held.tag <= limited_at;
         let has_room = |limit: u16, count: usize| limit == 0 || count < usize::from(limit);
-        has_room(consumer.prefetch, own) && has_room(global, of_consumers.count())
+        has_room(consumer.prefetch, own) && has_room(global, held.iter().filter(counts).count())
     }
 }
 

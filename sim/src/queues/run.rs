@@ -87,7 +87,9 @@ impl VhostSimulation {
             self.step(&operation)?;
         }
         while let Some(connection) = self.model.connections.first() {
-            let operation = draw::leaving(&self.model, *connection);
+            let operation = Operation::Disconnect {
+                connection: *connection,
+            };
             self.step(&operation)?;
         }
         let counts = self.vhost.counts();

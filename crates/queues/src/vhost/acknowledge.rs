@@ -97,21 +97,23 @@ impl<H> Vhost<H> {
         }
         // The answer first: what is delivered again comes behind it.
         self.answer(context.channel, !is_answered, BasicRecoverOk {}, out)?;
-        self.requeue_everything(now, context.channel, out);
+        self.requeue_everything(now, &[context.channel], out);
         self.unblock_all(now, context.channel, out);
         Ok(())
     }
 
-    /// All that a channel has not acknowledged goes back to where it was.
+    /// All that channels have not acknowledged goes back to where it was.
     pub(super) fn requeue_everything(
         &mut self,
         now: Time,
-        key: ChannelKey,
+        channels: &[ChannelKey],
         out: &mut dyn Outbox<H>,
     ) {
         let mut deliveries = Vec::new();
-        while let Some(delivery) = self.take_up_to(key, ALL) {
-            deliveries.push(delivery);
+        for channel in channels {
+            while let Some(delivery) = self.take_up_to(*channel, ALL) {
+                deliveries.push(delivery);
+            }
         }
         self.requeue(now, deliveries, out);
     }

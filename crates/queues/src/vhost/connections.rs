@@ -44,9 +44,7 @@ impl<H> Vhost<H> {
         closing.client.consumer_cancel_notify = false;
         let channels = std::mem::take(&mut closing.channels);
         let queues = std::mem::take(&mut closing.queues);
-        for channel in channels {
-            self.close_channel(now, channel, out);
-        }
+        self.close_channels(now, &channels, out);
         for queue in queues {
             self.remove_queue(queue, out);
         }
@@ -94,27 +92,37 @@ impl<H> Vhost<H> {
     /// it waits for are told to nobody. Of a channel that the vhost has closed by itself
     /// ([`Outbox::close_channel`]) nothing is left to be closed.
     pub fn close_channel(&mut self, now: Time, channel: ChannelKey, out: &mut dyn Outbox<H>) {
-        self.flush_channel(channel, out);
-        let Some(closing) = self.channels.find_mut(channel) else {
-            return;
-        };
-        let consumers = std::mem::take(&mut closing.consumers);
+        self.close_channels(now, &[channel], out);
+        self.bury(now, out);
+    }
+
+    /// Several at once: all that they held is back in its order before anybody else is given any.
+    fn close_channels(&mut self, now: Time, channels: &[ChannelKey], out: &mut dyn Outbox<H>) {
         let mut queues = Vec::new();
-        for consumer in consumers.into_values() {
-            queues.extend(self.remove_consumer(now, consumer));
+        for channel in channels {
+            self.flush_channel(*channel, out);
+            let Some(closing) = self.channels.find_mut(*channel) else {
+                continue;
+            };
+            let consumers = std::mem::take(&mut closing.consumers);
+            for consumer in consumers.into_values() {
+                queues.extend(self.remove_consumer(now, consumer));
+            }
         }
-        self.requeue_everything(now, channel, out);
+        self.requeue_everything(now, channels, out);
+        queues.sort_unstable();
         queues.dedup();
         for queue in queues {
             self.remove_if_unused(queue, out);
             self.deliver(now, queue, out);
         }
-        if let Some(closed) = self.channels.remove(channel)
-            && let Some(connection) = self.connections.find_mut(closed.connection)
-        {
-            connection.channels.retain(|key| *key != channel);
+        for channel in channels {
+            if let Some(closed) = self.channels.remove(*channel)
+                && let Some(connection) = self.connections.find_mut(closed.connection)
+            {
+                connection.channels.retain(|key| key != channel);
+            }
         }
-        self.bury(now, out);
     }
 
     /// The connection takes messages again, after it had refused one as [`crate::Refused::Full`].

@@ -241,7 +241,7 @@ fn without_blind_copies(headers: Table<'_>) -> TableBuf {
 }
 
 /// The longest time RabbitMQ's timers take: ten years.
-const EXPIRATION_MS_MAX: i128 = 10 * 365 * 24 * 60 * 60 * 1000;
+const EXPIRATION_MS_MAX: u64 = 10 * 365 * 24 * 60 * 60 * 1000;
 
 /// Digits, perhaps with a sign; the reason in RabbitMQ's words, which are Erlang's terms.
 fn expiration_ms(text: &str) -> Result<u64, String> {
@@ -256,11 +256,12 @@ fn expiration_ms(text: &str) -> Result<u64, String> {
     if !rest.is_empty() {
         return Err(format!("{{leftover_string,{rest:?}}}"));
     }
-    // At most 255 digits come; beyond what is counted here all are too many.
-    let number: i128 = number.parse().unwrap_or(i128::MAX);
-    match text.starts_with('-') {
-        true if number != 0 => Err(format!("{{value_negative,-{number}}}")),
-        _ if number > EXPIRATION_MS_MAX => Err(format!("{{value_too_large,{number}}}")),
-        _ => Ok(number as u64),
+    let shown = number.trim_start_matches('0');
+    match number.parse::<u64>() {
+        _ if text.starts_with('-') && !shown.is_empty() => {
+            Err(format!("{{value_negative,-{shown}}}"))
+        }
+        Ok(expiration_ms @ ..=EXPIRATION_MS_MAX) => Ok(expiration_ms),
+        _ => Err(format!("{{value_too_large,{shown}}}")),
     }
 }

@@ -19,6 +19,7 @@ impl Model {
                 delivery_tag: 0,
                 prefetch: 0,
                 prefetch_global: 0,
+                limited_at: 0,
                 unconfirmed: Vec::new(),
             }),
             Operation::CloseChannel(channel) => self.close_channel(*channel),
@@ -90,10 +91,15 @@ impl Model {
             } => {
                 self.answer(*from, "basic.qos-ok");
                 if let Some(open) = self.open_mut(*from) {
+                    let global_before = open.prefetch_global;
                     if *global {
                         open.prefetch_global = *count;
                     } else {
                         open.prefetch = *count;
+                        open.prefetch_global = 0;
+                    }
+                    if global_before == 0 && open.prefetch_global != 0 {
+                        open.limited_at = open.delivery_tag;
                     }
                 }
             }
@@ -159,10 +165,14 @@ impl Model {
 
     fn disconnect(&mut self, connection: u32) {
         let channels: Vec<Channel> = self.channels.iter().map(|open| open.channel).collect();
-        for channel in channels {
-            if channel.connection == connection {
-                self.close_channel(channel);
+        let channels = channels.iter().filter(|c| c.connection == connection);
+        for channel in channels.clone() {
+            for held in self.held_by(*channel) {
+                self.give_back(&held, Settlement::Requeue);
             }
+        }
+        for channel in channels {
+            self.close_channel(*channel);
         }
         let own: Vec<String> = self
             .queues
@@ -309,7 +319,11 @@ impl Model {
             self.expected.push((from, Sent::GetEmpty));
             return Ok(());
         };
-        let left = queue.ready() as u32 - 1;
+        // Those behind it go if they are too old.
+        let behind = queue.entries[head + 1..].iter();
+        let behind = behind.filter(|entry| entry.held.is_none());
+        let is_old = |entry: &&Entry| entry.expires_at.is_some_and(|due| due <= self.now_ms);
+        let left = behind.skip_while(is_old).count() as u32;
         let (message, redelivered) = (queue.entries[head].message, queue.entries[head].redelivered);
         let tag = self.next_tag(from);
         let sent = Sent::GetOk {

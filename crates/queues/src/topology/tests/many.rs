@@ -77,7 +77,8 @@ impl World {
     fn bind(&mut self, pattern: &str) -> (String, QueueKey) {
         let key = self.keys.insert(());
         let queue = format!("q{}", key.number());
-        self.topology.add_queue(queue.as_str().into(), key, false, 0);
+        self.topology
+            .add_queue(queue.as_str().into(), key, false, 0);
         self.bind_again(&queue, pattern);
         (queue, key)
     }
