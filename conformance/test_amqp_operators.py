@@ -9,12 +9,13 @@ import signal
 import socket
 import stat
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pika
 import pytest
-from pika.exceptions import ConnectionClosedByBroker
+from pika.exceptions import ConnectionClosedByBroker, ProbableAuthenticationError
 from rig import config
 from rig.amqp_peer import Peer
 from rig.broker import Crosstie
@@ -117,6 +118,23 @@ def test_the_embedded_default_is_a_broker(embedded, tmp_path):
         assert names["lasting"]["durable"] is True
 
 
+def test_the_embedded_default_is_stopped(tmp_path):
+    nobody = crosstie("stop", cwd=tmp_path)
+    assert nobody.returncode == 2
+    node = Router(tmp_path, "--listen", "127.0.0.1:0")
+    # Its parent waits for it at once, or its process would be there for as long as nobody does.
+    waiting = threading.Thread(target=node.process.wait)
+    waiting.start()
+    try:
+        done = crosstie("stop", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == f"Stopped the node here, process {node.process.pid}\n"
+        waiting.join()
+        assert node.process.returncode == 0
+    finally:
+        node.kill()
+
+
 def test_its_management_realm_is_its_users_own(tmp_path):
     running = Router(tmp_path, "--listen", "127.0.0.1:0")
     path = tmp_path / "crosstie-management.sock"
@@ -191,6 +209,50 @@ def test_two_nodes_in_one_directory_are_told_apart(tmp_path):
         node.stop()
 
 
+def test_alarms_are_shown(tmp_path):
+    # Who came first has the name of the store.
+    first = Router(tmp_path, "--listen", "127.0.0.1:0", "--socket", "first.sock")
+    second = Router(tmp_path, "--listen", "127.0.0.1:0")
+    second.await_log(lambda line: "nothing that is durable will be kept" in line.text)
+    assert "alarm:" not in crosstie("status", cwd=tmp_path).stdout
+    with connect(second.address("amqp")) as connection:
+        connection.channel().queue_declare("kept", durable=True)
+        said = "alarm: the store cannot write: "
+        await_true("the alarm", lambda: said in crosstie("status", cwd=tmp_path).stdout)
+        first.stop()
+        await_true("its end", lambda: said not in crosstie("status", cwd=tmp_path).stdout)
+    second.stop()
+    assert (tmp_path / "crosstie.store").exists()
+
+
+def test_a_store_that_cannot_be_made_is_found_out_at_the_start(tmp_path):
+    configuration = {"version": 2, "workers": [worker(store="/proc/self/x.store")]}
+    (tmp_path / "config.json").write_text(json.dumps(configuration))
+    done = crosstie("start", "--config", tmp_path / "config.json", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "/proc/self/x.store: making it: " in done.stderr
+
+
+def test_what_clients_say_stays_in_its_line(embedded):
+    forged = "evil\n2026-01-01T00:00:00 [Controller 1] forged \x1b[31m"
+    place = embedded.address("amqp")
+    parameters = pika.ConnectionParameters(*place, client_properties={"connection_name": forged})
+    pika.BlockingConnection(parameters).close()
+    line = embedded.await_log(lambda line: "evil" in str(line.fields))
+    assert line.fields["name"] == "evil\\n2026-01-01T00:00:00 [Controller 1] forged \\u{1b}[31m"
+
+
+def test_refusals_are_not_lost_among_those_who_come_and_go(embedded):
+    place = embedded.address("amqp")
+    since = len(embedded.log)
+    for _ in range(40):
+        connect(place).close()
+    with pytest.raises(ProbableAuthenticationError):
+        connect(place, "nobody")
+    line = embedded.await_log(lambda line: "login refused" in line.text, since)
+    assert line.level == "WARN"
+
+
 # Lists and verbs.
 
 
@@ -248,6 +310,29 @@ def test_exchanges_and_bindings_are_listed(embedded, tmp_path):
         assert sorted(bindings) == [("exchange", "below", "b.*"), ("queue", "work", "a.#")]
         assert "topics" in crosstie("bindings", "list", cwd=tmp_path).stdout
         assert "topics" in crosstie("exchanges", "list", cwd=tmp_path).stdout
+
+
+def test_an_exchange_is_deleted_with_its_bindings(embedded, tmp_path):
+    with connect(embedded.address("amqp")) as connection:
+        channel = connection.channel()
+        channel.exchange_declare("openstack", "topic")
+        channel.queue_declare("work")
+        channel.queue_bind("work", "openstack", "work")
+        done = crosstie("exchanges", "delete", "openstack", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "Deleted exchange 'openstack' in vhost '/', with its bindings\n"
+        # As another kind: what it was is in nobody's way.
+        channel.exchange_declare("openstack", "topic", durable=True)
+        bindings = listed("bindings", cwd=tmp_path)
+        assert not [binding for binding in bindings if binding["source"] == "openstack"]
+    for name, said in [
+        ("nowhere", "there is no exchange 'nowhere' in vhost '/'"),
+        ("amq.topic", "deletion of system exchange 'amq.topic' in vhost '/' not allowed"),
+        ("", "operation not permitted on the default exchange"),
+    ]:
+        done = crosstie("exchanges", "delete", name, cwd=tmp_path)
+        assert done.returncode == 1
+        assert said in done.stderr
 
 
 def test_connections_are_listed_and_closed(embedded, tmp_path):

@@ -7,19 +7,21 @@ import socket
 import subprocess
 from pathlib import Path
 
+import pika
+import pika.exceptions
 import pytest
 from rig.node import Node
 from rig.router import ROOT, binary
 
 GOOD = {"version": 2, "workers": [{"type": "guest", "executable": "sleep", "arguments": ["1"]}]}
 CASES = ROOT / "crates/config/tests/cases"
-TEMPLATES = ("default", "python", "guest")
+TEMPLATES = ("default", "python", "guest", "amqp")
 
 
 def crosstie(*arguments: object, cwd: Path):
     """Run a command to its end, in an environment that names no node directory."""
     command = [str(binary()), *map(str, arguments)]
-    environment = {"PATH": "/usr/bin:/bin", "PORT": "8080"}
+    environment = {"PATH": "/usr/bin:/bin", "PORT": "8080", "AMQP_PASSWORD": "secret"}
     return subprocess.run(
         command, cwd=cwd, env=environment, text=True, capture_output=True, timeout=60
     )
@@ -123,7 +125,9 @@ def test_a_template_is_a_node_directory(tmp_path, name):
 
     again = crosstie("init", "--template", name, "--appdir", "node", cwd=tmp_path)
     assert again.returncode == 2
-    assert "node/.crossbar/config.json is there already; it is not overwritten" in again.stderr
+    ending = "yaml" if name == "amqp" else "json"
+    said = f"node/.crossbar/config.{ending} is there already; it is not overwritten"
+    assert said in again.stderr
 
 
 def test_init_lists_its_templates(tmp_path):
@@ -131,7 +135,8 @@ def test_init_lists_its_templates(tmp_path):
     assert [line.split()[0] for line in listed.splitlines()] == list(TEMPLATES)
     unknown = crosstie("init", "--template", "crossbar", cwd=tmp_path)
     assert unknown.returncode == 2
-    assert 'there is no template "crossbar"; there are default, python, guest' in unknown.stderr
+    said = 'there is no template "crossbar"; there are default, python, guest, amqp'
+    assert said in unknown.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -162,6 +167,82 @@ def test_the_node_of_a_template_does_what_its_readme_says(tmp_path, name, said):
         running.says(said)
     finally:
         running.close()
+
+
+def test_the_amqp_template_is_a_broker(tmp_path, monkeypatch):
+    made = crosstie("init", "--template", "amqp", "--appdir", tmp_path, cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    path = tmp_path / ".crossbar/config.yaml"
+    text = path.read_text()
+    # Its own ports may be taken on this machine.
+    assert "port: 5672}" in text
+    assert "port: 9100}" in text
+    path.write_text(text.replace("port: 5672}", "port: 0}").replace("port: 9100}", "port: 0}"))
+    converted = crosstie("convert", path, "--output", "-", cwd=tmp_path)
+    path.unlink()
+    monkeypatch.setenv("AMQP_PASSWORD", "secret")
+    running = Node(tmp_path / ".crossbar", json.loads(converted.stdout))
+    try:
+        line = running.says("transport 'transport1' started at")
+        port = int(line.text.rsplit(":", 1)[1])
+
+        def opens(password: str) -> None:
+            login = pika.PlainCredentials("openstack", password)
+            place = pika.ConnectionParameters("127.0.0.1", port, "/", login)
+            pika.BlockingConnection(place).close()
+
+        opens("secret")
+        with pytest.raises(pika.exceptions.AMQPConnectionError):
+            opens("guess")
+    finally:
+        running.close()
+
+
+def test_check_reads_the_files_that_are_named(tmp_path):
+    tls = {"key": "no.key", "certificate": "no.crt"}
+    far = {"type": "amqp", "endpoint": {"type": "tcp", "port": 5671, "tls": tls}}
+    near = {"type": "amqp", "endpoint": {"type": "tcp", "port": 5672}}
+    first = {"type": "router", "amqp": {"definitions": "no.json"}, "transports": [far]}
+    amqp = {"definitions": "rabbit.json", "store": "second.store"}
+    second = {"type": "router", "amqp": amqp, "transports": [near]}
+    off = {**first, "options": {"disabled": True}, "amqp": {"store": "third.store"}}
+    write(tmp_path / "config.json", {"version": 2, "workers": [first, second, off]})
+    queue = {"vhost": "/", "durable": True, "auto_delete": False}
+    long = {**queue, "name": "long", "arguments": {"x-message-ttl": "long"}}
+    good = {**queue, "name": "good", "arguments": {}}
+    permission = {"vhost": "/", "configure": "", "write": "", "read": "", "user": "nobody"}
+    definitions = {
+        "vhosts": [{"name": "/"}],
+        "permissions": [permission],
+        "queues": [long, good],
+    }
+    write(tmp_path / "rabbit.json", definitions)
+
+    checked = crosstie("check", cwd=tmp_path)
+    assert checked.returncode == 1
+    problems = [line for line in checked.stderr.splitlines() if line.startswith("config.json:")]
+    assert [line.split(":")[1] for line in problems] == ["7", "15", "26"]
+    for line, said in zip(
+        problems,
+        [
+            "cannot import the definitions of",
+            "no.crt: expected certificates in PEM",
+            "has a permission of user 'nobody', whom there is not",
+        ],
+        strict=True,
+    ):
+        assert said in line
+    # What a broker would not take is told as it would tell it.
+    assert "1 queues, 0 bindings, 1 not imported" in checked.stdout
+    assert "queue 'long' in vhost '/': not imported: PRECONDITION_FAILED" in checked.stdout
+    assert "config.json: a valid node configuration" not in checked.stdout
+
+    definitions["permissions"] = []
+    write(tmp_path / "rabbit.json", definitions)
+    write(tmp_path / "config.json", {"version": 2, "workers": [second]})
+    checked = crosstie("check", cwd=tmp_path)
+    assert checked.returncode == 0, checked.stderr
+    assert "PRECONDITION_FAILED" in checked.stdout
 
 
 @pytest.mark.parametrize(

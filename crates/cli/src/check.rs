@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use crosstie_config::{self as config, Config, Definitions, Worker};
+use crosstie_config::{
+    self as config, Amqp, Definitions, Files, NamedFiles, Problem, Skipped, Tls,
+};
 use crosstie_controller::directory::NodeDirectory;
+use crosstie_controller::{check_tls, try_import};
 
 /// Prints every problem with its place; succeeds when there is no error.
 #[derive(clap::Args)]
@@ -60,11 +63,20 @@ pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     } = arguments.place.find()?;
     match config::load(&path, &|name| std::env::var(name).ok()) {
         Ok(loaded) => {
-            if !loaded.warnings.is_empty() {
-                complain!("{}", config::render(&loaded.warnings, &loaded.source));
+            let mut problems = loaded.warnings;
+            let warnings = problems.len();
+            for NamedFiles { span, files } in &loaded.files {
+                let errors = match files {
+                    Files::Tls(tls) => Vec::from_iter(tls_error(tls, &directory)),
+                    Files::Definitions { path, amqp } => definitions(path, amqp, &directory)?,
+                    _ => Vec::new(),
+                };
+                problems.extend(errors.into_iter().map(|e| Problem::error(*span, e)));
             }
-            let good = definitions(&loaded.config, &directory)?;
-            if !good {
+            if !problems.is_empty() {
+                complain!("{}", config::render(&problems, &loaded.source));
+            }
+            if problems.len() > warnings {
                 return Ok(ExitCode::FAILURE);
             }
             say!("{}: a valid node configuration", path.display())?;
@@ -77,52 +89,43 @@ pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Says what would be imported from definitions, and what would not. `false`: they cannot be used.
-fn definitions(config: &Config, directory: &Path) -> anyhow::Result<bool> {
-    let mut is_good = true;
-    for worker in &config.workers {
-        let Worker::Router(router) = worker else {
-            continue;
-        };
-        let Some((amqp, path)) = router
-            .amqp
-            .as_ref()
-            .and_then(|amqp| Some((amqp, amqp.definitions.as_ref()?)))
-        else {
-            continue;
-        };
-        let definitions = match Definitions::load(&directory.join(path)) {
-            Ok(definitions) => definitions,
-            Err(error) => {
-                complain!("{error}");
-                is_good = false;
-                continue;
-            }
-        };
-        say!("{path}: {}", summary(&definitions))?;
-        for skipped in &definitions.skipped {
-            say!("  {skipped}")?;
-        }
-        let mut amqp = amqp.clone();
-        amqp.import(&definitions);
-        for (user, vhost) in amqp.unknown_users() {
-            complain!(
-                "{path}: vhost '{vhost}' has a permission of user '{user}', whom there is not"
-            );
-            is_good = false;
-        }
-    }
-    Ok(is_good)
+/// Why a listener could not be opened with these files.
+fn tls_error(files: &Tls, directory: &Path) -> Option<String> {
+    check_tls(files, directory).err().map(|e| e.to_string())
 }
 
-fn summary(definitions: &Definitions) -> String {
+/// Says what would be imported from definitions, and what would not; returns why they cannot be
+/// used.
+fn definitions(path: &str, amqp: &Amqp, directory: &Path) -> anyhow::Result<Vec<String>> {
+    let definitions = match Definitions::load(&directory.join(path)) {
+        Ok(definitions) => definitions,
+        Err(error) => return Ok(vec![error.to_string()]),
+    };
+    let mut amqp = amqp.clone();
+    amqp.import(&definitions);
+    let refused = try_import(&amqp, &definitions);
+    say!("{path}: {}", summary(&definitions, &refused))?;
+    for skipped in definitions.skipped.iter().chain(&refused) {
+        say!("  {skipped}")?;
+    }
+    let unknown = amqp.unknown_users().into_iter().map(|(user, vhost)| {
+        format!("{path}: vhost '{vhost}' has a permission of user '{user}', whom there is not")
+    });
+    Ok(unknown.collect())
+}
+
+fn summary(definitions: &Definitions, refused: &[Skipped]) -> String {
+    let taken = |count: usize, kind: &str| {
+        let refused = refused.iter().filter(|r| r.what.starts_with(kind));
+        count - refused.count()
+    };
     let counts = [
         (definitions.users.len(), "users"),
         (definitions.vhosts.len(), "vhosts"),
-        (definitions.exchanges.len(), "exchanges"),
-        (definitions.queues.len(), "queues"),
-        (definitions.bindings.len(), "bindings"),
-        (definitions.skipped.len(), "not imported"),
+        (taken(definitions.exchanges.len(), "exchange "), "exchanges"),
+        (taken(definitions.queues.len(), "queue "), "queues"),
+        (taken(definitions.bindings.len(), "binding "), "bindings"),
+        (definitions.skipped.len() + refused.len(), "not imported"),
     ];
     let counts = counts.map(|(count, what)| format!("{count} {what}"));
     let version = definitions.version.as_deref();

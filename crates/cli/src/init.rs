@@ -52,6 +52,11 @@ const TEMPLATES: &[Template] = &[
         about: "a router, and a guest: any program",
         files: files!("guest": ".crossbar/config.json", "README.md", "guest/time.sh"),
     },
+    Template {
+        name: "amqp",
+        about: "a broker of AMQP 0-9-1 on port 5672, in RabbitMQ's place",
+        files: files!("amqp": ".crossbar/config.yaml", "README.md"),
+    },
 ];
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -130,8 +135,11 @@ mod tests {
             let directory = tempfile::tempdir().expect("a directory can be made");
             let directory = directory.path().join("new/node");
             write(template, &directory).expect("the template can be written");
-            let config = directory.join(".crossbar/config.json");
-            let loaded = crosstie_config::load(&config, &|_| None);
+            let mut paths = template.files.iter().map(|(path, _)| path);
+            let config = paths.find(|path| path.starts_with(".crossbar/config."));
+            let config = directory.join(config.expect("it has a configuration"));
+            let variable = |name: &str| (name == "AMQP_PASSWORD").then(|| "secret".to_owned());
+            let loaded = crosstie_config::load(&config, &variable);
             let loaded = loaded.unwrap_or_else(|failure| panic!("{}: {failure}", template.name));
             assert_eq!(loaded.warnings, [], "{}", template.name);
 

@@ -165,7 +165,7 @@ fn main() -> ExitCode {
         Command::Stop(arguments) => stop::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Queues(arguments) => queues::queues(arguments),
-        Command::Exchanges(arguments) => queues::exchanges(&arguments),
+        Command::Exchanges(arguments) => queues::exchanges(arguments),
         Command::Bindings(arguments) => queues::bindings(&arguments),
         Command::Connections(arguments) => queues::connections(arguments),
         Command::Keys(arguments) => keys::run(arguments),

@@ -1,4 +1,5 @@
-//! `crosstie status`: whether the node of a node directory runs, and where its AMQP listeners are.
+//! `crosstie status`: whether the node of a node directory runs, where its AMQP listeners are, and what
+//! is wrong there.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -82,6 +83,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     for url in told.iter().flat_map(|told| &told.amqp) {
         say!("amqp: {url}")?;
     }
+    for alarm in told.iter().flat_map(|told| &told.alarms) {
+        say!("alarm: {alarm}")?;
+    }
     let is_asserted = arguments.assert.is_none_or(|asserted| asserted == state);
     Ok(if is_asserted {
         ExitCode::SUCCESS
@@ -96,6 +100,8 @@ struct Told {
     started: String,
     /// The URLs of its AMQP listeners.
     amqp: Vec<String>,
+    /// What is wrong there.
+    alarms: Vec<String>,
 }
 
 /// Asks the node; nothing where it does not answer, for whether it runs is known without.
@@ -115,33 +121,45 @@ async fn read(url: &str) -> anyhow::Result<Told> {
     let client = realm::join(url).await?;
     let told = async {
         let status = realm::call(&client, "crossbar.get_status", args![]).await?;
-        Ok::<_, CallError>(Told {
+        let mut told = Told {
             pid: status["pid"].as_u64().unwrap_or_default(),
             started: status["started"].as_str().unwrap_or_default().to_owned(),
-            amqp: listeners(&client).await?,
-        })
+            amqp: Vec::new(),
+            alarms: Vec::new(),
+        };
+        told.ask_workers(&client).await?;
+        Ok::<_, CallError>(told)
     };
     let told = told.await;
     client.leave().await;
     Ok(told?)
 }
 
-async fn listeners(client: &crosstie_client::Client) -> Result<Vec<String>, CallError> {
-    let mut urls = Vec::new();
-    let types = Json::from(vec!["router"]);
-    let workers = realm::call(client, "crossbar.get_workers", args![types]).await?;
-    for worker in texts(&workers) {
-        let of = |what: &str| format!("crossbar.worker.{worker}.{what}");
-        let transports = realm::call(client, &of("get_router_transports"), args![]).await?;
-        for id in texts(&transports) {
-            let transport =
-                realm::call(client, &of("get_router_transport"), args![id.as_str()]).await?;
-            if transport["type"] == "amqp" {
-                urls.extend(texts(&transport["urls"]));
+impl Told {
+    /// Asks each router worker for its AMQP listeners, and what is wrong there.
+    async fn ask_workers(&mut self, client: &crosstie_client::Client) -> Result<(), CallError> {
+        let types = Json::from(vec!["router"]);
+        let workers = realm::call(client, "crossbar.get_workers", args![types]).await?;
+        for worker in texts(&workers) {
+            let of = |what: &str| format!("crossbar.worker.{worker}.{what}");
+            let transports = realm::call(client, &of("get_router_transports"), args![]).await?;
+            let listened = self.amqp.len();
+            for id in texts(&transports) {
+                let transport =
+                    realm::call(client, &of("get_router_transport"), args![id.as_str()]).await?;
+                if transport["type"] == "amqp" {
+                    self.amqp.extend(texts(&transport["urls"]));
+                }
+            }
+            if self.amqp.len() > listened {
+                let alarms = realm::call(client, &of("get_amqp_alarms"), args![]).await?;
+                let alarms = alarms.as_array().into_iter().flatten();
+                let lines = alarms.filter_map(|alarm| alarm["text"].as_str());
+                self.alarms.extend(lines.map(str::to_owned));
             }
         }
+        Ok(())
     }
-    Ok(urls)
 }
 
 fn texts(list: &Json) -> Vec<String> {

@@ -1,12 +1,18 @@
-//! `crosstie stop`: ends the node of a node directory, and waits for its end.
+//! `crosstie stop`: ends the node of a node directory, or the one on its embedded default in the
+//! current one, and waits for its end.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use crosstie_client::args;
 use crosstie_controller::directory::{NodeDirectory, is_held_by, occupant};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::embedded::SOCKET;
+use crate::queues::{place, realm};
+use crate::wait_for;
 
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
@@ -22,9 +28,20 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let directory = locate(arguments.cbdir)?;
+    // A node on its embedded default occupies no directory.
+    let beside = match arguments.cbdir {
+        Some(_) => None,
+        None => place::embedded(&std::env::current_dir()?.join(SOCKET)),
+    };
+    let directory = match (locate(arguments.cbdir), &beside) {
+        (Err(_), Some(url)) => return stop_embedded(url, arguments.timeout),
+        (located, _) => located?,
+    };
     let place = directory.display();
     let Some(found) = occupant(&directory)? else {
+        if let Some(url) = &beside {
+            return stop_embedded(url, arguments.timeout);
+        }
         say!("No node runs in '{place}'")?;
         return Ok(ExitCode::from(1));
     };
@@ -56,6 +73,34 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     say!("Stopped the node in '{place}', process {pid}")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Ends the node on its embedded default that has its management realm at `url`.
+fn stop_embedded(url: &str, timeout: u32) -> anyhow::Result<ExitCode> {
+    wait_for(async {
+        // The socket of a node that was killed is still there.
+        let Ok(client) = realm::join(url).await else {
+            say!("No node runs here")?;
+            return Ok(ExitCode::from(1));
+        };
+        let told = realm::call(&client, "crossbar.shutdown", args![]).await?;
+        client.leave().await;
+        let pid = told["pid"]
+            .as_u64()
+            .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+            .context("the node does not say which process it is")?;
+        let patience = Instant::now() + Duration::from_secs(timeout.into());
+        while test_kill_process(pid).is_ok() {
+            if Instant::now() >= patience {
+                bail!(
+                    "the node here, process {pid}, was asked to end and still runs after {timeout} s"
+                );
+            }
+            tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+        }
+        say!("Stopped the node here, process {pid}")?;
+        Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// The directory that is asked about.

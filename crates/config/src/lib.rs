@@ -18,6 +18,7 @@ pub mod catalogue;
 mod check;
 mod convert;
 mod definitions;
+mod files;
 mod model;
 mod near;
 mod part;
@@ -31,6 +32,7 @@ use std::path::{Path, PathBuf};
 
 pub use convert::convert;
 pub use definitions::NoDefinitions;
+pub use files::{Files, NamedFiles};
 pub use model::{
     Admin, Allow, Amqp, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser,
     AmqpVhost, Anonymous, Auth, CallTimeoutUnit, ChildEnvironment, Component, ComponentKind,
@@ -68,7 +70,9 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 pub struct Loaded {
     pub config: Config,
     pub warnings: Vec<Problem>,
-    /// What the warnings point into.
+    /// What a node would read with it, which has not been looked at.
+    pub files: Vec<NamedFiles>,
+    /// What the warnings and the files' places point into.
     pub source: Source,
 }
 
@@ -93,6 +97,17 @@ pub fn parse(
     format: Format,
     environment: Environment<'_>,
 ) -> Result<(Config, Vec<Problem>), Vec<Problem>> {
+    let (config, _, problems) = parse_with_files(source, format, environment)?;
+    Ok((config, problems))
+}
+
+type Parsed = (Config, Vec<NamedFiles>, Vec<Problem>);
+
+fn parse_with_files(
+    source: &Source,
+    format: Format,
+    environment: Environment<'_>,
+) -> Result<Parsed, Vec<Problem>> {
     let mut problems = Vec::new();
     let Some(mut root) = tree::parse(&source.text, format, &mut problems) else {
         return Err(problems);
@@ -110,20 +125,21 @@ pub fn parse(
         return Err(problems);
     }
     let file = view::View::new(&root, table);
-    let config = build::build(file, &mut problems);
+    let (config, files) = build::build(file, &mut problems);
     if problem::failed(&problems) {
         return Err(problems);
     }
-    Ok((config, problems))
+    Ok((config, files, problems))
 }
 
 /// Reads and checks the file at `path`; its format is told from its name.
 pub fn load(path: &Path, environment: Environment<'_>) -> Result<Loaded, Failure> {
     let (source, format) = read_source(path)?;
-    match parse(&source, format, environment) {
-        Ok((config, warnings)) => Ok(Loaded {
+    match parse_with_files(&source, format, environment) {
+        Ok((config, files, warnings)) => Ok(Loaded {
             config,
             warnings,
+            files,
             source,
         }),
         Err(problems) => Err(Failure::Invalid { source, problems }),

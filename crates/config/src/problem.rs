@@ -30,7 +30,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn error(span: Span, message: String) -> Self {
+    pub fn error(span: Span, message: String) -> Self {
         Self {
             severity: Severity::Error,
             span,

@@ -23,5 +23,7 @@ mod task;
 mod triggers;
 mod workers;
 
+/// What a node would make of files that it is given, without one.
+pub use crosstie_node::{amqp::try_import, check_tls};
 pub use node::{Node, Options, Outcome, StartError};
 pub use report::CHILD_LINES;

@@ -36,5 +36,6 @@ mod watch;
 
 pub use admin::{Admin, start_admin};
 pub use error::{StartError, StartFault, StopError};
+pub use listen::check_tls;
 pub use router::{RealmStatus, RoleStatus, Router, RouterOptions};
 pub use transports::TransportStatus;

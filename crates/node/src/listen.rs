@@ -256,6 +256,15 @@ pub(crate) fn tls_of(
     else {
         return Ok(None);
     };
+    tls_from(files, directory).map(Some)
+}
+
+/// Whether a listener could be opened with these files; the error names the one that is at fault.
+pub fn check_tls(files: &model::Tls, directory: &Path) -> io::Result<()> {
+    tls_from(files, directory).map(drop)
+}
+
+fn tls_from(files: &model::Tls, directory: &Path) -> io::Result<Arc<tls::ServerConfig>> {
     let at = |path: &String| directory.join(path);
     let files = TlsFiles {
         certificate: at(&files.certificate),
@@ -263,7 +272,7 @@ pub(crate) fn tls_of(
         chain: files.chain_certificates.iter().map(at).collect(),
         client_authorities: files.client_authorities.iter().map(at).collect(),
     };
-    tls::server_config(&files).map(Some)
+    tls::server_config(&files)
 }
 
 /// Binds the endpoint. Needs a tokio context, which then accepts.

@@ -23,7 +23,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::amqp;
+use crate::amqp::{self, Alarm};
 use crate::counters::{self, Counter, Direction};
 use crate::hub::Hub;
 use crate::listen::Listening;
@@ -82,7 +82,7 @@ fn respond(listening: &Listening, request: &Request<Incoming>) -> Response<Full<
             StatusCode::SERVICE_UNAVAILABLE,
             "shutting down\n".to_owned(),
         ),
-        Page::Health => text(StatusCode::OK, "ok\n".to_owned()),
+        Page::Health => health(&listening.routers.lock()),
         Page::Metrics => typed(
             StatusCode::OK,
             OPENMETRICS,
@@ -98,6 +98,22 @@ fn respond(listening: &Listening, request: &Request<Incoming>) -> Response<Full<
             format!("page {other:?} is not known here\n"),
         ),
     }
+}
+
+/// Full memory is no reason to take a node out of service: consumers are served, and make room.
+fn health(routers: &[Arc<Hub>]) -> Response<Full<Bytes>> {
+    let alarms = amqp::alarms(routers);
+    let is_degraded = alarms
+        .iter()
+        .any(|(_, alarm)| matches!(alarm, Alarm::StoreFailing { .. }));
+    let (status, mut body) = match is_degraded {
+        true => (StatusCode::SERVICE_UNAVAILABLE, "degraded\n".to_owned()),
+        false => (StatusCode::OK, "ok\n".to_owned()),
+    };
+    for (router, alarm) in alarms {
+        let _ = writeln!(body, "AMQP of router '{router}': {alarm}");
+    }
+    text(status, body)
 }
 
 fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
@@ -275,18 +291,52 @@ fn status(listening: &Listening) -> String {
             counts.calls
         );
     }
+    let brokers = amqp_status(&routers);
     format!(
         "<!doctype html><html lang=en><meta charset=utf-8><title>Crosstie</title>\
          <style>body{{font:16px/1.5 system-ui;margin:3em auto;max-width:44em;padding:0 1em}}\
          table{{border-collapse:collapse}}td,th{{padding:.2em 1em .2em 0;text-align:left}}</style>\
-         <h1>Crosstie {}</h1><p>A WAMP router is listening here: {} open connections.\
-         <table><tr><th>router<th>realm<th>sessions<th>subscriptions<th>registrations<th>open calls{rows}</table>\
+         <h1>Crosstie {}</h1><p>{} open connections, that of this page included.\
+         <h2>WAMP</h2><table><tr><th>router<th>realm<th>sessions<th>subscriptions<th>registrations<th>open calls{rows}</table>{brokers}\
          <p><a href=/health>health</a> · <a href=/metrics>metrics</a></html>\n",
         env!("CARGO_PKG_VERSION"),
         routers
             .iter()
             .map(|router| router.connections())
             .sum::<usize>(),
+    )
+}
+
+/// The vhosts of the routers that speak AMQP, and what is wrong there.
+fn amqp_status(routers: &[Arc<Hub>]) -> String {
+    let mut rows = String::new();
+    for (router, broker) in routers.iter().filter_map(|r| Some((r, r.amqp()?))) {
+        for vhost in broker.vhosts() {
+            let vhost = vhost.status();
+            let _ = write!(
+                rows,
+                "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}",
+                escaped(&router.id),
+                escaped(&vhost.name),
+                vhost.connections,
+                vhost.queues,
+                vhost.consumers,
+                vhost.messages_ready,
+                vhost.messages_unacked
+            );
+        }
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    let mut alarms = String::new();
+    for (router, alarm) in amqp::alarms(routers) {
+        let (router, alarm) = (escaped(router), escaped(&alarm.to_string()));
+        let _ = write!(alarms, "<p><strong>Router '{router}': {alarm}</strong>");
+    }
+    format!(
+        "<h2>AMQP</h2>{alarms}<table><tr><th>router<th>vhost<th>connections<th>queues<th>consumers\
+         <th>ready<th>unacknowledged{rows}</table>"
     )
 }
 

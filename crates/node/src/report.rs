@@ -1,50 +1,56 @@
-//! Lines in the log about peers: counted, and bounded in number, whatever peers do.
+//! Lines in the log about peers: counted, and bounded in number, whatever peers do. What peers have
+//! a say in is escaped: it must not look like a line of its own.
 
+use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crosstie_transport::{Connection, now_s};
 
 use crate::counters::{Counter, counters};
 
-/// Lines about peers' faults in one second; the rest is only counted.
+/// Lines of one kind in one second; the rest is only counted.
 const LINES_PER_SECOND_MAX: u32 = 20;
 
-static SECOND: AtomicU32 = AtomicU32::new(0);
-static LINES: AtomicU32 = AtomicU32::new(0);
-static SUPPRESSED: AtomicU64 = AtomicU64::new(0);
+/// Lines about faults and refusals, which somebody will look for.
+static FAULTS: Bound = Bound::new();
+/// Lines about who comes and goes, of which there are many on the best of days.
+static COMINGS: Bound = Bound::new();
 
 /// A peer broke a rule; its connection ends.
 pub(crate) fn peer_fault(connection: &Connection, reason: &str, text: &str) {
     counters().count(Counter::PeerFaults);
-    if may_log() {
-        tracing::warn!(peer = %connection.peer(), reason, "peer fault: {text}");
+    if FAULTS.may_log() {
+        let (reason, text) = (Escaped(reason), Escaped(text));
+        tracing::warn!(peer = %connection.peer(), %reason, "peer fault: {text}");
     }
 }
 
-/// A peer was not let into a realm, or not any more, by no fault of its own making.
+/// A peer was not let into a realm or a vhost, or not any more, by no fault of its own making.
 pub(crate) fn session_refused(connection: &Connection, reason: &str, text: &str) {
     counters().count(Counter::SessionsRefused);
-    if may_log() {
-        tracing::info!(peer = %connection.peer(), reason, "session refused: {text}");
+    if FAULTS.may_log() {
+        let (reason, text) = (Escaped(reason), Escaped(text));
+        tracing::warn!(peer = %connection.peer(), %reason, "session refused: {text}");
     }
 }
 
 /// A session was closed at a bound; the counter of that bound has counted it.
 pub(crate) fn session_closed(connection: &Connection, reason: &str, text: &str) {
-    if may_log() {
-        tracing::warn!(peer = %connection.peer(), reason, "session closed: {text}");
+    if FAULTS.may_log() {
+        let (reason, text) = (Escaped(reason), Escaped(text));
+        tracing::warn!(peer = %connection.peer(), %reason, "session closed: {text}");
     }
 }
 
 /// An AMQP client has entered a vhost.
 pub(crate) fn connection_opened(peer: &crate::amqp::Peer) {
-    if may_log() {
+    if COMINGS.may_log() {
         let about = &peer.about;
         tracing::info!(
             peer = %peer.connection.peer(),
-            user = %about.user,
-            vhost = %peer.vhost.name(),
-            name = %about.name,
+            user = %Escaped(&about.user),
+            vhost = %Escaped(peer.vhost.name()),
+            name = %Escaped(&about.name),
             "AMQP connection opened"
         );
     }
@@ -52,45 +58,116 @@ pub(crate) fn connection_opened(peer: &crate::amqp::Peer) {
 
 /// An AMQP client has left.
 pub(crate) fn connection_closed(connection: &Connection, user: &str, text: &str) {
-    if may_log() {
+    if COMINGS.may_log() {
+        let (user, text) = (Escaped(user), Escaped(text));
         tracing::info!(peer = %connection.peer(), %user, "AMQP connection closed: {text}");
     }
 }
 
 /// An operator closes an AMQP connection.
 pub(crate) fn connection_forced(connection: &Connection, reason: &str) {
-    if may_log() {
-        tracing::info!(peer = %connection.peer(), %reason, "AMQP connection closed by an operator");
-    }
+    let reason = Escaped(reason);
+    tracing::info!(peer = %connection.peer(), %reason, "AMQP connection closed by an operator");
 }
 
 /// An AMQP channel was closed for a fault of its client.
 pub(crate) fn channel_closed(connection: &Connection, channel: u16, text: &str) {
     counters().count(Counter::PeerFaults);
-    if may_log() {
+    if FAULTS.may_log() {
+        let text = Escaped(text);
         tracing::warn!(peer = %connection.peer(), channel, "AMQP channel closed: {text}");
     }
 }
 
 /// A peer aborted its session.
 pub(crate) fn peer_aborted(connection: &Connection, reason: &str) {
-    if may_log() {
-        tracing::info!(peer = %connection.peer(), reason, "session aborted by its peer");
+    if COMINGS.may_log() {
+        let reason = Escaped(reason);
+        tracing::info!(peer = %connection.peer(), %reason, "session aborted by its peer");
     }
 }
 
-fn may_log() -> bool {
-    let now = now_s();
-    if SECOND.swap(now, Ordering::Relaxed) != now {
-        LINES.store(0, Ordering::Relaxed);
-        let suppressed = SUPPRESSED.swap(0, Ordering::Relaxed);
+/// A text that a peer has a say in, in one line: what is no character to be seen is written as
+/// Rust would.
+struct Escaped<'t>(&'t str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in self.0.chars() {
+            match character {
+                // Quotes are our own as often as not.
+                '\'' | '"' => f.write_char(character)?,
+                _ => write!(f, "{}", character.escape_debug())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many lines of a kind there were in this second.
+struct Bound {
+    second: AtomicU32,
+    lines: AtomicU32,
+    suppressed: AtomicU64,
+}
+
+impl Bound {
+    const fn new() -> Self {
+        Self {
+            second: AtomicU32::new(0),
+            lines: AtomicU32::new(0),
+            suppressed: AtomicU64::new(0),
+        }
+    }
+
+    fn may_log(&self) -> bool {
+        let (may, suppressed) = self.count(now_s());
         if suppressed > 0 {
             tracing::warn!(suppressed, "further lines about peers were left out");
         }
+        may
     }
-    let may = LINES.fetch_add(1, Ordering::Relaxed) < LINES_PER_SECOND_MAX;
-    if !may {
-        SUPPRESSED.fetch_add(1, Ordering::Relaxed);
+
+    /// Whether there may be one more line, and how many were left out before this second.
+    fn count(&self, now_s: u32) -> (bool, u64) {
+        let mut suppressed = 0;
+        if self.second.swap(now_s, Ordering::Relaxed) != now_s {
+            self.lines.store(0, Ordering::Relaxed);
+            suppressed = self.suppressed.swap(0, Ordering::Relaxed);
+        }
+        let may = self.lines.fetch_add(1, Ordering::Relaxed) < LINES_PER_SECOND_MAX;
+        if !may {
+            self.suppressed.fetch_add(1, Ordering::Relaxed);
+        }
+        (may, suppressed)
     }
-    may
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_says_stays_in_its_line() {
+        for (text, expected) in [
+            ("there is no user 'grüße'", "there is no user 'grüße'"),
+            ("evil\n2026 FORGED\r", r"evil\n2026 FORGED\r"),
+            ("\u{1b}[31mred\u{9b}1m", r"\u{1b}[31mred\u{9b}1m"),
+            ("\u{202e}turned \u{2028}", r"\u{202e}turned \u{2028}"),
+            (r"a\n", r"a\\n"),
+        ] {
+            assert_eq!(Escaped(text).to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn so_many_lines_a_second() {
+        let bound = Bound::new();
+        for (now_s, lines, expected, suppressed) in [(1, 50, 20, 0), (2, 5, 5, 30), (9, 21, 20, 0)]
+        {
+            let counted: Vec<_> = (0..lines).map(|_| bound.count(now_s)).collect();
+            assert_eq!(counted.iter().filter(|(may, _)| *may).count(), expected);
+            assert_eq!(counted.iter().map(|(_, n)| n).sum::<u64>(), suppressed);
+        }
+    }
 }

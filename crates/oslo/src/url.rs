@@ -40,16 +40,27 @@ impl FromStr for TransportUrl {
             ))
         })?;
         if !["rabbit", "kombu+rabbit", "amqp"].contains(&scheme) {
-            return Err(wrong(format!(
-                "cannot speak {scheme}://, expected rabbit:// (without TLS)"
-            )));
+            return Err(wrong(match scheme {
+                "amqps" | "rabbits" => format!(
+                    "TLS is not supported here: {scheme}://, expected rabbit:// and a port without TLS"
+                ),
+                _ => format!("cannot speak {scheme}://, expected rabbit:// (without TLS)"),
+            }));
         }
         let (rest, query) = match rest.split_once('?') {
             Some((rest, query)) => (rest, query),
             None => (rest, ""),
         };
         if let Some(setting) = query.split('&').find(|setting| !setting.is_empty()) {
-            return Err(wrong(format!("cannot do what ?{setting} asks for")));
+            let name = setting.split('=').next().unwrap_or(setting);
+            return Err(wrong(match name.starts_with("ssl") {
+                true => {
+                    format!("TLS is not supported here: ?{setting}, expected a port without TLS")
+                }
+                false => format!(
+                    "the setting ?{setting} is not supported here, expected a URL without settings"
+                ),
+            }));
         }
         let (hosts, path) = match rest.split_once('/') {
             Some((hosts, path)) => (hosts, path),
@@ -180,9 +191,16 @@ mod tests {
         );
         check(
             "amqps://h",
-            "cannot speak amqps://, expected rabbit:// (without TLS)",
+            "TLS is not supported here: amqps://, expected rabbit:// and a port without TLS",
         );
-        check("rabbit://h/?ssl=1", "cannot do what ?ssl=1 asks for");
+        check(
+            "rabbit://h/?ssl=1",
+            "TLS is not supported here: ?ssl=1, expected a port without TLS",
+        );
+        check(
+            "rabbit://h/?heartbeat=5",
+            "the setting ?heartbeat=5 is not supported here, expected a URL without settings",
+        );
         check(
             "rabbit://h:x/",
             r#""x" in "h:x" is no port, expected 1 to 65535"#,

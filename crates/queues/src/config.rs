@@ -18,6 +18,8 @@ pub struct VhostLimits {
     pub queues_max: usize,
     pub exchanges_max: usize,
     pub bindings_max: usize,
+    /// Octets of the names, keys and arguments of all queues, exchanges and bindings together.
+    pub definition_bytes_max: usize,
     /// Of one channel.
     pub consumers_max: usize,
     /// Of one connection; its `channel-max` is at most this.
@@ -46,6 +48,8 @@ impl Default for VhostLimits {
             queues_max: 100_000,
             exchanges_max: 100_000,
             bindings_max: 1_000_000,
+            // A million bindings with keys of 64 octets; RabbitMQ's users have a few thousand.
+            definition_bytes_max: 64 << 20,
             consumers_max: 10_000,
             channels_max: 2_047,
             message_bytes_max: 128 << 20,

@@ -10,10 +10,21 @@ pub trait Outbox<H> {
     /// the owner.
     fn send(&mut self, to: &H, channel: u16, method: &Method<'_>);
 
-    /// Sends a method with its content: `basic.deliver`, `basic.get-ok`, `basic.return`.
-    /// A refused delivery stays in its queue, and its connection is left alone until
-    /// [`crate::Vhost::resume`] says that its socket takes octets again.
+    /// Delivers a message from a queue. A refused one stays there, and its connection is left
+    /// alone until [`crate::Vhost::resume`] says that its socket takes octets again.
     fn send_content(
+        &mut self,
+        to: &H,
+        channel: u16,
+        method: &Method<'_>,
+        properties: Properties<'_>,
+        body: &[u8],
+    ) -> Result<(), Refused>;
+
+    /// Sends a method with its content that no queue keeps for later, or that was asked for:
+    /// `basic.return`, `basic.get-ok`, a direct reply. It is an answer, as what [`Self::send`]
+    /// sends: who cannot be given it is closed by the owner.
+    fn send_owed(
         &mut self,
         to: &H,
         channel: u16,

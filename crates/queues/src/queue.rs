@@ -104,32 +104,33 @@ impl Queue {
         Some(entry)
     }
 
-    /// Back to their places. Mostly they are all before the first that is there, or one is.
+    /// Back to their places, which mostly are before the first that is there, or not far behind it.
     pub(crate) fn put_back(&mut self, mut entries: Vec<Entry>) {
         for entry in &entries {
             self.body_bytes += entry.content.body().len() as u64;
         }
-        entries.sort_by_key(|entry| entry.place);
-        let first_place = self.messages.front().map_or(i64::MAX, |entry| entry.place);
-        if entries.last().is_some_and(|last| last.place < first_place) {
-            for entry in entries.into_iter().rev() {
-                self.messages.push_front(entry);
-            }
-        } else if let [_] = entries[..] {
+        if let [_] = entries[..] {
             for entry in entries {
                 let at = self.messages.partition_point(|e| e.place < entry.place);
                 self.messages.insert(at, entry);
             }
-        } else {
-            let mut merged = VecDeque::with_capacity(self.messages.len() + entries.len());
-            for entry in entries {
-                while self.messages.front().is_some_and(|e| e.place < entry.place) {
-                    merged.extend(self.messages.pop_front());
-                }
-                merged.push_back(entry);
+            return;
+        }
+        entries.sort_by_key(|entry| entry.place);
+        let last_place = entries.last().map_or(i64::MIN, |last| last.place);
+        let mut before = Vec::new();
+        while self.messages.front().is_some_and(|e| e.place < last_place) {
+            before.extend(self.messages.pop_front());
+        }
+        // The later of both lists' ends goes first.
+        while let Some(entry) = entries.pop() {
+            while let Some(between) = before.pop_if(|e| e.place > entry.place) {
+                self.messages.push_front(between);
             }
-            merged.append(&mut self.messages);
-            self.messages = merged;
+            self.messages.push_front(entry);
+        }
+        for entry in before.into_iter().rev() {
+            self.messages.push_front(entry);
         }
     }
 

@@ -202,7 +202,9 @@ pub(crate) const INSTRUMENTS: &[Instrument] = &[
         title: "Messages through a queue",
         about: "Publishers, a queue, consumers; what has arrived counts, and every message is \
                 checked by its number. Transient: no confirms, automatic acknowledgements. Durable: \
-                persistent messages in a durable queue, confirms, acknowledgements. The floor is a \
+                persistent messages in a durable queue, confirms, acknowledgements; one \
+                that is acknowledged before its commit is never written. Durable-kept: without a \
+                consumer, so that every message is. The floor is a \
                 broker that knows who consumes what, and no more; it keeps nothing on a disk.",
         headlines: &["broker_cpu_us_per_message", "messages_per_s"],
         headlines_loaded: &[],

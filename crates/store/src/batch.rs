@@ -51,7 +51,7 @@ impl Batch {
         self.parts.extend(after.parts);
     }
 
-    /// Takes the front: about `bytes_max` octets of it, and at least what was pushed at once.
+    /// Takes the front of what was not cancelled yet: about `bytes_max` octets of it, and at least what was pushed at once.
     pub(crate) fn take_front(&mut self, bytes_max: usize) -> Self {
         if self.bytes <= bytes_max {
             return mem::take(self);
@@ -75,7 +75,8 @@ impl Batch {
         front
     }
 
-    /// Takes out what the batch itself undoes: a message that came and went costs no write.
+    /// Takes out what the batch itself undoes: a message that came and went costs no write. What
+    /// is left is of one commit, and must not be parted any more.
     pub fn cancel(&mut self) {
         let undoes = |record: &Record| {
             matches!(
@@ -184,5 +185,84 @@ fn record_bytes(record: &Record) -> usize {
     match record {
         Record::Enqueued { message, .. } => RECORD_BYTES + message.content.memory_bytes(),
         _ => RECORD_BYTES,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crosstie_amqp::Properties;
+    use crosstie_queues::{MessageContent, StoredMessage};
+
+    use super::*;
+
+    /// A message that waits in queue 1, large ones in queue 3, and its dead letter in queue 2.
+    fn dead_lettered() -> (Batch, usize) {
+        let part_bytes = 40_000;
+        let mut batch = Batch::default();
+        let parts = [
+            vec![enqueued(1, 10)],
+            vec![enqueued(3, part_bytes)],
+            vec![
+                enqueued(2, 10),
+                Record::Dequeued {
+                    queue: QueueId(1),
+                    place: 0,
+                },
+            ],
+        ];
+        for (records, position) in parts.into_iter().zip(1..) {
+            batch.push(&"/".into(), records, Position(position));
+        }
+        (batch, part_bytes)
+    }
+
+    fn enqueued(queue: u64, body_bytes: usize) -> Record {
+        let body = vec![0; body_bytes];
+        let properties = Properties::EMPTY.octets();
+        Record::Enqueued {
+            queue: QueueId(queue),
+            place: 0,
+            message: StoredMessage {
+                content: Arc::new(MessageContent::new("", "", properties, &body)),
+                expires_at: None,
+                deliveries: 0,
+            },
+        }
+    }
+
+    /// The queues whose first message a batch leaves in its place.
+    fn holding(batch: &Batch) -> Vec<u64> {
+        let mut queues = Vec::new();
+        for (_, record) in batch.records() {
+            match record {
+                Record::Enqueued { queue, .. } => queues.push(queue.0),
+                Record::Dequeued { queue, .. } => queues.retain(|held| *held != queue.0),
+                _ => {}
+            }
+        }
+        queues
+    }
+
+    #[test]
+    fn a_message_that_moves_between_two_commits_is_in_the_first() {
+        let (mut rest, bytes_max) = dead_lettered();
+        let mut front = rest.take_front(bytes_max);
+        front.cancel();
+        assert_eq!(front.positions(), [("/".into(), Position(1))]);
+        assert_eq!(holding(&front), [1]);
+        rest.cancel();
+        assert_eq!(rest.positions(), [("/".into(), Position(3))]);
+        assert_eq!(holding(&rest), [3, 2]);
+        assert_eq!(rest.records().count(), 3, "what it has left is written");
+    }
+
+    #[test]
+    fn a_message_that_moves_within_a_commit_costs_one_write() {
+        let (mut whole, bytes_max) = dead_lettered();
+        let mut front = whole.take_front(2 * bytes_max);
+        front.cancel();
+        assert_eq!(front.positions(), [("/".into(), Position(3))]);
+        assert_eq!(holding(&front), [3, 2]);
+        assert_eq!(front.records().count(), 2);
     }
 }

@@ -178,10 +178,15 @@ impl Shared {
                     return Ok(());
                 };
                 kept.append(taken);
-                // Also what came later may undo what cannot be written.
-                kept.cancel();
             }
-            let mut front = kept.take_front(config.commit_bytes_max);
+            let mut front = match failed {
+                None => kept.take_front(config.commit_bytes_max),
+                // Also what came later may undo what cannot be written.
+                Some(_) => mem::take(&mut kept),
+            };
+            // Not before: a message that moves from one queue to another would leave the first in
+            // this commit, for which its publisher is told, and enter the second in a later one.
+            front.cancel();
             match store.commit(&front) {
                 Ok(()) => {
                     failed = None;

@@ -16,6 +16,7 @@
 //! Never: which client waits for what.
 
 mod batch;
+mod claim;
 mod committer;
 mod content;
 mod error;

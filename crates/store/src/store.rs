@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crosstie_queues::Record;
 use rusqlite::Connection;
 
+use crate::claim::Claim;
 use crate::error::StoreError;
 use crate::file::StoreFile;
 use crate::write::Writer;
@@ -32,6 +33,10 @@ pub struct Store {
     config: StoreConfig,
     /// None before the first record.
     file: Option<StoreFile>,
+    /// Its name, where there was none.
+    claim: Option<Claim>,
+    /// Why there can be none.
+    obstacle: Option<StoreError>,
     vhosts: HashMap<Arc<str>, i64>,
 }
 
@@ -47,9 +52,15 @@ impl Store {
         let mut store = Self {
             config,
             file: None,
+            claim: None,
+            obstacle: None,
             vhosts: HashMap::new(),
         };
         let Some(file) = StoreFile::open(&store.config.path)? else {
+            match Claim::take(&store.config.path) {
+                Ok(claim) => store.claim = Some(claim),
+                Err(error) => store.obstacle = Some(error),
+            }
             return Ok((store, Vec::new()));
         };
         let restored = read::read(&file.connection, &store.config.path)?;
@@ -64,6 +75,10 @@ impl Store {
             return Ok(());
         }
         if self.file.is_none() {
+            if self.claim.is_none() {
+                self.claim = Some(Claim::take(&self.config.path)?);
+                self.obstacle = None;
+            }
             let file = StoreFile::create(&self.config.path)?;
             self.take_file(file)?;
         }
@@ -74,6 +89,12 @@ impl Store {
             .map_err(|error| StoreError::sqlite(&self.config.path, "writing it", error))?;
         self.vhosts.extend(numbered);
         Ok(())
+    }
+
+    /// Why no file could be made when it was looked for, where there was none: what is to be kept
+    /// might not be.
+    pub fn obstacle(&self) -> Option<&StoreError> {
+        self.obstacle.as_ref()
     }
 
     fn take_file(&mut self, file: StoreFile) -> Result<(), StoreError> {

@@ -200,10 +200,56 @@ connection.commit()
 fn a_file_that_another_made_meanwhile() {
     let directory = directory();
     let (mut late, _) = Store::open(config(&directory)).expect("a store");
-    let (mut early, _) = Store::open(config(&directory)).expect("a store");
-    commit(&mut early, vec![enqueued(1, 1)]).expect("written");
+    let other = filled();
+    fs::copy(path(&other), path(&directory)).expect("copied");
     let error = commit(&mut late, vec![enqueued(1, 2)]).expect_err("it is there");
     assert!(matches!(error.kind, StoreErrorKind::InUse), "{error}");
-    drop(early);
-    assert_eq!(kept(&directory), of_slash(&[enqueued(1, 1)]));
+    assert_eq!(kept(&directory), kept(&other));
+}
+
+#[test]
+fn a_file_that_another_may_make() {
+    let directory = directory();
+    let (mut first, _) = Store::open(config(&directory)).expect("a store");
+    assert!(first.obstacle().is_none());
+    let (mut second, _) = Store::open(config(&directory)).expect("nothing to be read");
+    let error = second.obstacle().expect("another has it");
+    assert!(matches!(error.kind, StoreErrorKind::InUse), "{error}");
+    let error = commit(&mut second, vec![enqueued(1, 1)]).expect_err("another has it");
+    assert!(matches!(error.kind, StoreErrorKind::InUse), "{error}");
+    let (beside, _) = Store::open(StoreConfig {
+        path: directory.path().join("another"),
+        bytes_max: None,
+    })
+    .expect("a store");
+    assert!(beside.obstacle().is_none(), "the directory is nobody's");
+    let entries = fs::read_dir(directory.path()).expect("a directory");
+    assert_eq!(entries.count(), 0, "nothing is written for that");
+    commit(&mut first, vec![enqueued(1, 2)]).expect("written");
+    drop((first, second));
+    assert_eq!(kept(&directory), of_slash(&[enqueued(1, 2)]));
+}
+
+#[test]
+fn a_name_that_another_gave_up() {
+    let directory = directory();
+    let (first, _) = Store::open(config(&directory)).expect("a store");
+    let (mut second, _) = Store::open(config(&directory)).expect("nothing to be read");
+    drop(first);
+    commit(&mut second, vec![enqueued(1, 1)]).expect("written");
+    assert!(second.obstacle().is_none());
+}
+
+#[test]
+fn a_directory_that_takes_no_file() {
+    let (store, _) = Store::open(StoreConfig {
+        path: "/proc/self/crosstie.store".into(),
+        bytes_max: None,
+    })
+    .expect("nothing to be read");
+    let error = store.obstacle().expect("no place for files").to_string();
+    assert!(
+        error.starts_with("/proc/self/crosstie.store: making it: "),
+        "{error}"
+    );
 }

@@ -134,7 +134,7 @@ impl Connection {
     }
 
     /// Has the reader read nothing more, from its next turn on, until it is resumed. Any thread
-    /// may pause and resume it. The peer's end is not noticed meanwhile, unless by sending.
+    /// may pause and resume it. A peer that closes its side is read to its end all the same.
     pub fn pause_reading(&self) {
         self.reading_paused.store(true, Ordering::Relaxed);
     }
@@ -195,6 +195,17 @@ impl Connection {
         }
         out.waiter = Some(cx.waker().clone());
         Poll::Pending
+    }
+
+    /// Whether all connections together have as much queued behind full sockets as they may: who
+    /// can keep what is large does so until [`Connection::budget_left`].
+    pub fn is_budget_spent(&self) -> bool {
+        self.limits.budget.is_spent()
+    }
+
+    /// Waits until there is room in the budget of all connections.
+    pub async fn budget_left(&self) {
+        self.limits.budget.left().await;
     }
 
     /// Octets that wait to be sent.

@@ -1,9 +1,12 @@
 //! What a connection owes its peer, and the account of it: its own and that of all connections.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 use std::time::Duration;
+
+use tokio::sync::Notify;
 
 use crate::queue::Queue;
 
@@ -24,6 +27,7 @@ pub struct ConnectionLimits {
 pub struct QueueBudget {
     used_bytes: AtomicUsize,
     bytes_max: usize,
+    left: Notify,
 }
 
 /// Why a connection did not take what was appended.
@@ -170,16 +174,31 @@ impl QueueBudget {
         Self {
             used_bytes: AtomicUsize::new(0),
             bytes_max,
+            left: Notify::new(),
         }
     }
 
     /// Octets that wait for receivers which do not read.
     pub fn used_bytes(&self) -> usize {
-        self.used_bytes.load(Ordering::Relaxed)
+        self.used_bytes.load(Ordering::SeqCst)
     }
 
-    fn is_spent(&self) -> bool {
+    /// Whether so many octets wait that no more may.
+    pub(crate) fn is_spent(&self) -> bool {
         self.used_bytes() >= self.bytes_max
+    }
+
+    /// Waits until it is not spent.
+    pub(crate) async fn left(&self) {
+        loop {
+            let mut left = pin!(self.left.notified());
+            // What is refunded from now on is not missed.
+            left.as_mut().enable();
+            if !self.is_spent() {
+                return;
+            }
+            left.await;
+        }
     }
 
     fn charge(&self, bytes: usize) {
@@ -187,7 +206,10 @@ impl QueueBudget {
     }
 
     fn refund(&self, bytes: usize) {
-        let before = self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        let before = self.used_bytes.fetch_sub(bytes, Ordering::SeqCst);
         debug_assert!(before >= bytes, "refunded {bytes} of {before}");
+        if before >= self.bytes_max && before - bytes < self.bytes_max {
+            self.left.notify_waiters();
+        }
     }
 }

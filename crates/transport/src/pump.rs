@@ -66,7 +66,8 @@ pub async fn pump<P: Protocol>(connection: &Arc<Connection>, protocol: &mut P) -
         Err(e) => return Ended::Failed(e),
     };
     let mut input = Input::default();
-    let mut is_first = true;
+    // Something may be there that readiness does not tell of.
+    let mut is_untold = true;
     // Polled by hand: the future that tokio has for this is an intrusive list's node, which every
     // idle connection would hold, and takes a lock for each input.
     std::future::poll_fn(|cx| {
@@ -82,10 +83,22 @@ pub async fn pump<P: Protocol>(connection: &Arc<Connection>, protocol: &mut P) -
                     Err(ended) => return Poll::Ready(input.ended(ended)),
                 }
             }
-            ready!(connection.poll_reading(cx));
+            if connection.poll_reading(cx).is_pending() {
+                // Who has closed its side sends nothing more to be held back for: its end is to
+                // be seen, behind what is still there.
+                loop {
+                    match ready!(readable.poll_read_ready(cx)) {
+                        Ok(guard) if guard.ready().is_read_closed() => break,
+                        Ok(mut guard) => guard.clear_ready(),
+                        Err(e) => return Poll::Ready(Ended::Failed(e)),
+                    }
+                    // What is there is not told of again.
+                    is_untold = true;
+                }
+            }
             // The first look is without being told: a peer that connects has mostly sent by the
             // time it is accepted, and a turn of the reactor less is what that costs.
-            let guard = match mem::take(&mut is_first) {
+            let guard = match mem::take(&mut is_untold) {
                 true => None,
                 false => match ready!(readable.poll_read_ready(cx)) {
                     Ok(guard) => Some(guard),
@@ -98,6 +111,7 @@ pub async fn pump<P: Protocol>(connection: &Arc<Connection>, protocol: &mut P) -
                 Ok(Read::Emptied) => guard.into_iter().for_each(|mut guard| guard.clear_ready()),
                 // One read a turn: a peer that sends without pause shares the thread with others.
                 Ok(Read::MoreLikely) => {
+                    is_untold = guard.is_none();
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }

@@ -109,12 +109,23 @@ impl Outbox<u32> for Recorder {
         to: &u32,
         channel: u16,
         method: &Method<'_>,
-        _properties: Properties<'_>,
+        properties: Properties<'_>,
         body: &[u8],
     ) -> Result<(), Refused> {
         if self.refusing.contains(to) {
             return Err(Refused::Full);
         }
+        self.send_owed(to, channel, method, properties, body)
+    }
+
+    fn send_owed(
+        &mut self,
+        to: &u32,
+        channel: u16,
+        method: &Method<'_>,
+        _properties: Properties<'_>,
+        body: &[u8],
+    ) -> Result<(), Refused> {
         let number = str::from_utf8(body).ok().and_then(|text| text.parse().ok());
         let Some(message) = number else {
             self.complaint = Some(format!("a body that nobody published: {body:?}"));

@@ -143,8 +143,8 @@ const STEPS: &[(&str, Timed, Timed)] = &[
     ),
     (
         "amqp",
-        ("amqp --seconds 0.5 --runs 3", 20),
-        ("amqp --seconds 2", 80),
+        ("amqp --seconds 0.5 --runs 3", 30),
+        ("amqp --seconds 2", 120),
     ),
     (
         "footprint",

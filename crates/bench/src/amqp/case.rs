@@ -7,18 +7,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::case::ParseError;
 
-/// The two ends of what is asked of brokers.
+/// From the least to the most that is asked of brokers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Case {
     /// A queue in memory, no confirms, automatic acknowledgements.
     Transient,
     /// A durable queue, persistent messages, confirms, acknowledgements.
     Durable,
+    /// The same without a consumer: no message is gone before it had to be written.
+    DurableKept,
 }
 
 impl Case {
-    pub const ALL: [Self; 2] = [Self::Transient, Self::Durable];
+    pub const ALL: [Self; 3] = [Self::Transient, Self::Durable, Self::DurableKept];
+
+    /// Whether messages are to survive.
+    pub(super) fn is_durable(self) -> bool {
+        self != Self::Transient
+    }
 }
 
 impl fmt::Display for Case {
@@ -26,6 +33,7 @@ impl fmt::Display for Case {
         f.write_str(match self {
             Self::Transient => "transient",
             Self::Durable => "durable",
+            Self::DurableKept => "durable-kept",
         })
     }
 }
@@ -35,6 +43,6 @@ impl FromStr for Case {
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let found = Self::ALL.into_iter().find(|case| case.to_string() == text);
-        found.ok_or_else(|| ParseError::new(text, "a case is transient or durable"))
+        found.ok_or_else(|| ParseError::new(text, "a case is transient, durable or durable-kept"))
     }
 }

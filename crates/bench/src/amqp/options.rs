@@ -18,7 +18,7 @@ pub struct AmqpOptions {
     pub build: Build,
     /// The `crosstie` to start as broker and workers; by default the one that runs.
     pub executable: Option<PathBuf>,
-    /// By default both.
+    /// By default all.
     pub cases: Vec<Case>,
     /// By default `same-core`, and `split` where there are two cores.
     pub placements: Vec<Placement>,

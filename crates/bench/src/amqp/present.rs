@@ -6,6 +6,7 @@ use super::Bench;
 use super::case::Case;
 use super::goals::verdicts;
 use super::section::Section;
+use super::worker::kept_max;
 use crate::broker::subjects::{Brokers, FLOOR_NAME};
 use crate::report::table::{known, number, spread, table, thousands};
 
@@ -85,8 +86,19 @@ pub(super) fn print_section(
         Case::Durable => writeln!(
             out,
             "  persistent messages in a durable queue, confirms waited for after each {}; prefetch \
-             {}, one acknowledgement for what a read brought\n  no floor: it keeps nothing on a disk",
+             {}, one acknowledgement for what a read brought\n  a message that is acknowledged before \
+             its commit never reaches the disk: durable-kept writes every one\n  no floor: it keeps \
+             nothing on a disk",
             bench.options.window, bench.options.prefetch
+        )?,
+        Case::DurableKept => writeln!(
+            out,
+            "  persistent messages in a durable queue without a consumer, confirms waited for after \
+             each {}; what is confirmed in the window counts\n  every message is written before its \
+             confirm; at {} the queue is purged, which takes its time of the window; what purges \
+             remove is what was published\n  no floor: it keeps nothing on a disk",
+            bench.options.window,
+            thousands(kept_max(bench.options.payload_octets) as f64),
         )?,
     }
     for series in &section.measured {

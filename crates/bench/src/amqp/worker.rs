@@ -1,5 +1,6 @@
 //! The driver of `bench amqp`: one process, a thread for each producer and each consumer, each
-//! with a blocking connection of its own. What is under way is bounded by what they share.
+//! with a blocking connection of its own. What is under way is bounded by what they share, and so
+//! is what is kept where nobody consumes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -53,6 +54,8 @@ pub(crate) struct Finding {
     pub(super) traffic: Traffic,
     /// Warm-up and tail included.
     pub(super) published: u64,
+    /// Where nobody consumes.
+    purged: u64,
     pub(super) faults: Faults,
 }
 
@@ -72,21 +75,38 @@ const LOOK: Duration = Duration::from_millis(100);
 const LATE_MAX: Duration = Duration::from_secs(10);
 /// What is pushed before it is written.
 const WRITE_OCTETS: usize = 64 * 1024;
+/// Messages that a queue without a consumer holds at most, and octets of their bodies.
+const KEPT_MAX: u64 = 200_000;
+const KEPT_OCTETS_MAX: usize = 64 << 20;
+
+/// How many messages of so many octets are kept before a purge.
+pub(super) fn kept_max(payload_octets: usize) -> u64 {
+    KEPT_MAX.min((KEPT_OCTETS_MAX / payload_octets.max(1)) as u64)
+}
 
 pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
     let mut control = Wire::open(&order.broker, "crosstie bench: control")?;
     control.declare_queue(Queue {
         name: &order.queue,
-        is_durable: order.case == Case::Durable,
+        is_durable: order.case.is_durable(),
         ..Queue::default()
     })?;
-    let consumers = connect(order.consumers, || consumer(&order))?;
+    let count = match order.case {
+        Case::DurableKept => 0,
+        _ => order.consumers,
+    };
+    let consumers = connect(count, || consumer(&order))?;
     let producers = connect(order.producers, || producer(&order))?;
     say(&Report::Ready);
     let Some(window) = instruction::<Window>()? else {
         return Ok(());
     };
-    let finding = drive(&order, window, producers, consumers)?;
+    let mut finding = drive(&order, window, producers, consumers)?;
+    if order.case == Case::DurableKept {
+        let kept = finding.purged + control.purge(&order.queue)?;
+        finding.faults.lost += finding.published.saturating_sub(kept);
+        finding.faults.doubled += kept.saturating_sub(finding.published);
+    }
     let delete = QueueDelete {
         queue: &order.queue,
         ..QueueDelete::default()
@@ -106,7 +126,7 @@ fn connect(
 
 fn consumer(order: &Order) -> Result<Wire, WorkerError> {
     let mut wire = Wire::open(&order.broker, "crosstie bench: consumer")?;
-    let is_durable = order.case == Case::Durable;
+    let is_durable = order.case.is_durable();
     if is_durable {
         let qos = BasicQos {
             prefetch_count: order.prefetch,
@@ -121,7 +141,7 @@ fn consumer(order: &Order) -> Result<Wire, WorkerError> {
 
 fn producer(order: &Order) -> Result<Wire, WorkerError> {
     let mut wire = Wire::open(&order.broker, "crosstie bench: producer")?;
-    if order.case == Case::Durable {
+    if order.case.is_durable() {
         wire.select_confirms()?;
     }
     Ok(wire)
@@ -134,6 +154,8 @@ struct Shared<'a> {
     ledger: Mutex<Ledger>,
     published: AtomicU64,
     consumed: AtomicU64,
+    /// Since the queue was purged, where nobody consumes.
+    kept: AtomicU64,
     /// Producers that wait for room, and what wakes them.
     waiting: AtomicU64,
     room: Condvar,
@@ -153,6 +175,7 @@ fn drive(
         ledger: Mutex::new(Ledger::new(order.producers)),
         published: AtomicU64::new(0),
         consumed: AtomicU64::new(0),
+        kept: AtomicU64::new(0),
         waiting: AtomicU64::new(0),
         room: Condvar::new(),
         gate: Mutex::new(()),
@@ -174,9 +197,11 @@ fn drive(
         let mut outcome = Ok(());
         for thread in producing {
             match joined(thread) {
-                Ok((number, faults)) => {
-                    published.push(number);
-                    finding.faults.add(faults);
+                Ok(produced) => {
+                    published.push(produced.published);
+                    finding.purged += produced.purged;
+                    finding.traffic.add(produced.traffic);
+                    finding.faults.add(produced.faults);
                 }
                 Err(error) => outcome = Err(error),
             }
@@ -191,9 +216,10 @@ fn drive(
             }
         }
         outcome?;
-        finding
-            .faults
-            .add(locked(&shared.ledger).faults(&published));
+        if order.case != Case::DurableKept {
+            let faults = locked(&shared.ledger).faults(&published);
+            finding.faults.add(faults);
+        }
         Ok(finding)
     })
 }
@@ -217,6 +243,23 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Shared<'_> {
     fn is_time_over(&self) -> bool {
         self.is_over.load(SeqCst) || monotonic_ns() >= self.window.end_ns
+    }
+
+    fn is_in_window(&self) -> bool {
+        (self.window.start_ns..self.window.end_ns).contains(&monotonic_ns())
+    }
+
+    /// Takes into account that the queue holds so many more, and purges it where it is full; how
+    /// many were purged.
+    fn keep(&self, wire: &mut Wire, count: u64) -> Result<u64, WorkerError> {
+        let kept = self.kept.fetch_add(count, SeqCst) + count;
+        if kept < kept_max(self.order.payload_octets) {
+            return Ok(0);
+        }
+        // What others publish meanwhile may go with it, and is counted once more: a bound that is
+        // kept too well.
+        self.kept.store(0, SeqCst);
+        wire.purge(&self.order.queue)
     }
 
     /// Waits until a quarter of what may be under way is free, and takes up to `most` of it;
@@ -284,10 +327,20 @@ impl Shared<'_> {
     }
 }
 
-/// Publishes until the window ends; how many those were.
-fn produce(shared: &Shared<'_>, at: usize, mut wire: Wire) -> Result<(u64, Faults), WorkerError> {
+/// What one producer did, warm-up and tail included, but for the traffic.
+#[derive(Default)]
+struct Produced {
+    published: u64,
+    purged: u64,
+    /// Where nobody consumes: confirms within the window.
+    traffic: Traffic,
+    faults: Faults,
+}
+
+/// Publishes until the window ends.
+fn produce(shared: &Shared<'_>, at: usize, mut wire: Wire) -> Result<Produced, WorkerError> {
     let order = shared.order;
-    let is_durable = order.case == Case::Durable;
+    let is_durable = order.case.is_durable();
     let properties = properties(&BasicProperties {
         delivery_mode: is_durable.then_some(2),
         ..BasicProperties::default()
@@ -298,7 +351,7 @@ fn produce(shared: &Shared<'_>, at: usize, mut wire: Wire) -> Result<(u64, Fault
         ..BasicPublish::default()
     };
     let mut body = Body::new(at, order.payload_octets);
-    let mut number = 0;
+    let mut produced = Produced::default();
     let mut confirms = Confirms::default();
     let most = match is_durable {
         true => order.window,
@@ -306,34 +359,40 @@ fn produce(shared: &Shared<'_>, at: usize, mut wire: Wire) -> Result<(u64, Fault
     };
     while let Some(count) = shared.take_room(most) {
         for _ in 0..count {
-            wire.push_message(&publish, &properties, body.numbered(number));
-            number += 1;
+            let body = body.numbered(produced.published);
+            wire.push_message(&publish, &properties, body);
+            produced.published += 1;
             if wire.pushed_octets() >= WRITE_OCTETS {
                 wire.flush()?;
             }
         }
         wire.flush()?;
-        if is_durable {
-            while confirms.all_up_to() < number {
-                wire.receive(|event| {
-                    confirms.take(&event);
-                    Ok(())
-                })?;
+        let mut reads = 0;
+        while is_durable && confirms.all_up_to() < produced.published {
+            wire.receive(|event| {
+                confirms.take(&event);
+                Ok(())
+            })?;
+            reads += 1;
+        }
+        if order.case == Case::DurableKept {
+            if shared.is_in_window() {
+                produced.traffic.reads += reads;
+                produced.traffic.messages += count;
             }
+            produced.purged += shared.keep(&mut wire, count)?;
+            shared.consumed(count);
         }
     }
     wire.close()?;
-    let faults = Faults {
-        failed: confirms.refused(),
-        ..Faults::default()
-    };
-    Ok((number, faults))
+    produced.faults.failed = confirms.refused();
+    Ok(produced)
 }
 
 /// Consumes until all is over; what came within the window.
 fn consume(shared: &Shared<'_>, mut wire: Wire) -> Result<Traffic, WorkerError> {
     let order = shared.order;
-    let acknowledges = order.case == Case::Durable;
+    let acknowledges = order.case.is_durable();
     let model = Body::new(0, order.payload_octets);
     let mut arrivals = Arrivals::of(order.producers);
     let mut traffic = Traffic::default();
@@ -357,8 +416,7 @@ fn consume(shared: &Shared<'_>, mut wire: Wire) -> Result<Traffic, WorkerError> 
             Err(WorkerError::TimedOut) => continue,
             Err(error) => return Err(error),
         }
-        let now_ns = monotonic_ns();
-        if (shared.window.start_ns..shared.window.end_ns).contains(&now_ns) {
+        if shared.is_in_window() {
             traffic.reads += 1;
             traffic.messages += count;
         }

@@ -8,7 +8,7 @@ use crosstie_amqp::frame::{self, Decoded, OVERHEAD_BYTES};
 use crosstie_amqp::method::{
     Arguments, BasicConsume, BasicPublish, ChannelClose, ChannelOpen, ConfirmSelect,
     ConnectionClose, ConnectionOpen, ConnectionStartOk, ConnectionTune, ConnectionTuneOk,
-    ExchangeDeclare, QueueBind, QueueDeclare,
+    ExchangeDeclare, QueueBind, QueueDeclare, QueuePurge,
 };
 use crosstie_amqp::{BasicProperties, FrameKind, Method, PROTOCOL_HEADER, Table, TableBuf, Value};
 
@@ -188,6 +188,19 @@ impl Wire {
 
     pub(crate) fn select_confirms(&mut self) -> Result<(), WorkerError> {
         self.ask(&ConfirmSelect { no_wait: false }, "confirm.select-ok")
+    }
+
+    /// Removes the messages of a queue; how many there were.
+    pub(crate) fn purge(&mut self, queue: &str) -> Result<u64, WorkerError> {
+        self.push(&QueuePurge {
+            queue,
+            no_wait: false,
+        });
+        self.flush()?;
+        self.await_method("queue.purge-ok", |method| match method {
+            Method::QueuePurgeOk(purged) => purged.message_count.into(),
+            _ => 0,
+        })
     }
 
     /// Sends a method and waits for its answer.

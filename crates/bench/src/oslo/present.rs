@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::Bench;
 use super::case::Case;
 use super::document;
-use super::goals::verdicts;
+use super::goals::{verdicts, without_goal};
 use super::section::Section;
 use super::topology::Topology;
 use crate::broker::subjects::{Brokers, FLOOR_NAME};
@@ -182,6 +182,9 @@ fn print_goals(out: &mut impl Write, section: &Section, all: &[Section]) -> io::
     }
     for verdict in verdicts(section, all) {
         writeln!(out, "  goal: {verdict}")?;
+    }
+    if let Some(line) = without_goal(section) {
+        writeln!(out, "  {line}")?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use super::stop::{ended, stop_at_a_signal};
 /// Starts a broker and the floor's, and a driver as a process of its own.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// transient or durable; may be repeated [default: both].
+    /// transient, durable or durable-kept; may be repeated [default: all].
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<Case>,
     /// same-core, split or free; may be repeated [default: same-core and split].
@@ -40,6 +40,7 @@ pub(crate) struct Arguments {
     /// Of durable messages, those that a consumer has not yet acknowledged; 0 sets no bound.
     #[arg(long, default_value_t = 200, value_name = "N")]
     prefetch: u16,
+    /// They publish to one queue, on a connection each.
     #[arg(long, default_value_t = 1, value_name = "N")]
     producers: usize,
     /// They share one queue.

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use crosstie_oslo::{Target, TransportUrl};
 
-/// Serve and call by oslo.messaging's RPC, over RabbitMQ or this router.
+/// Serve and call by oslo.messaging's RPC, over RabbitMQ or this router, without TLS.
 #[derive(clap::Subcommand)]
 pub(crate) enum Oslo {
     RpcServer(rpc_server::Arguments),
@@ -25,13 +25,17 @@ pub(crate) fn run(oslo: Oslo) -> anyhow::Result<ExitCode> {
 /// Where both ends meet.
 #[derive(clap::Args)]
 struct Place {
-    /// The broker: rabbit://user:password@host:port/vhost; several hosts, tried in turn, with commas.
+    /// The broker, without TLS: rabbit://user:password@host:port/vhost; several hosts, with commas,
+    /// are tried in turn at the start.
     #[arg(long, default_value = "rabbit://localhost:5672")]
     url: TransportUrl,
+    /// What servers offer and clients ask for.
     #[arg(long, default_value = "my-topic")]
     topic: String,
+    /// The exchange that the topic is on: oslo.messaging's control_exchange.
     #[arg(long, default_value = "my-exchange")]
     exchange: String,
+    /// Of the methods [default: none].
     #[arg(long)]
     namespace: Option<String>,
     /// The version that is asked for, or offered [default: 1.0].

@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
     /// Print how many requests a second there were.
     #[arg(long)]
     stats: bool,
-    /// Print nothing else.
+    /// Print nothing but what --stats asks for, and errors.
     #[arg(long)]
     quiet: bool,
 }

@@ -9,7 +9,8 @@ use crate::signals::end_in_good_order;
 
 /// Serve the methods sink, echo, sleep (timeout, reply) and fail.
 ///
-/// What it prints is what the original Python program prints. It ends in good order at a signal.
+/// What it prints is what the original Python program prints. It ends in good order at a signal, and
+/// with an error when the broker closes the connection: it does not connect again.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Its name, by which it can be asked for among the topic's servers.

@@ -30,18 +30,37 @@ enum QueuesAction {
     /// List the queues; this is what happens without a word, too.
     List,
     /// Remove the messages of a queue that no consumer has been given.
-    Purge { queue: String },
-    /// Delete a queue with its messages, whoever uses it.
-    Delete { queue: String },
+    Purge {
+        /// Its name.
+        queue: String,
+    },
+    /// Delete a queue with its messages, whoever uses it. One that definitions have is there again
+    /// when the node is started anew.
+    Delete {
+        /// Its name.
+        queue: String,
+    },
 }
 
-/// List the exchanges of a running node's AMQP vhosts.
+/// List the exchanges of a running node's AMQP vhosts; delete one.
 #[derive(Args)]
 pub(crate) struct ExchangesArguments {
     #[command(subcommand)]
-    action: Option<ListAction>,
+    action: Option<ExchangesAction>,
     #[command(flatten)]
     asked: Asked,
+}
+
+#[derive(Subcommand)]
+enum ExchangesAction {
+    /// List the exchanges; this is what happens without a word, too.
+    List,
+    /// Delete an exchange with its bindings, whoever publishes there. One that definitions have is
+    /// there again when the node is started anew.
+    Delete {
+        /// Its name.
+        exchange: String,
+    },
 }
 
 /// List the bindings of a running node's AMQP vhosts.
@@ -113,9 +132,28 @@ pub(crate) fn queues(arguments: QueuesArguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-pub(crate) fn exchanges(arguments: &ExchangesArguments) -> anyhow::Result<ExitCode> {
-    let (None | Some(ListAction::List)) = &arguments.action;
-    list(&arguments.asked, &lists::EXCHANGES)
+pub(crate) fn exchanges(arguments: ExchangesArguments) -> anyhow::Result<ExitCode> {
+    let ExchangesArguments { action, asked } = arguments;
+    let exchange = match action {
+        None | Some(ExchangesAction::List) => return list(&asked, &lists::EXCHANGES),
+        Some(ExchangesAction::Delete { exchange }) => exchange,
+    };
+    wait_for(async {
+        let realm = asked.join().await?;
+        let vhost = asked.vhost_or_default();
+        let done = async {
+            let worker = realm.worker_with(vhost).await?;
+            let procedure = format!("crossbar.worker.{worker}.delete_amqp_exchange");
+            realm
+                .call(&procedure, args![exchange.as_str(), vhost])
+                .await
+        };
+        let done = done.await;
+        realm.leave().await;
+        said(done, |_| {
+            format!("Deleted exchange '{exchange}' in vhost '{vhost}', with its bindings")
+        })
+    })
 }
 
 pub(crate) fn bindings(arguments: &BindingsArguments) -> anyhow::Result<ExitCode> {

@@ -6,6 +6,7 @@ use super::names::Names;
 use super::{Builder, bound, milliseconds, time};
 use crate::amqp as defaults;
 use crate::catalogue::AMQP;
+use crate::files::Files;
 use crate::model::{
     Amqp, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser, AmqpVhost, Endpoint,
     Transport, TransportKind,
@@ -49,9 +50,19 @@ impl Builder<'_> {
             limits: limits(object.section("limits")),
         };
         self.check_logins(object, &amqp, transports);
-        if amqp.definitions.is_none() {
-            defaults::complete(&mut amqp);
-            self.check_permitted(object, &amqp);
+        match &amqp.definitions {
+            Some(path) => {
+                let path = path.clone();
+                let amqp = Box::new(amqp.clone());
+                self.names(
+                    object.span_of("definitions"),
+                    Files::Definitions { path, amqp },
+                );
+            }
+            None => {
+                defaults::complete(&mut amqp);
+                self.check_permitted(object, &amqp);
+            }
         }
         Some(amqp)
     }
@@ -275,6 +286,7 @@ fn limits(limits: View<'_>) -> AmqpLimits {
         queues_max: bound(limits, "queues_max"),
         exchanges_max: bound(limits, "exchanges_max"),
         bindings_max: bound(limits, "bindings_max"),
+        definition_bytes_max: bound(limits, "definition_bytes_max"),
         consumers_max: bound(limits, "consumers_max"),
         consumer_timeout: time(limits, "consumer_timeout_ms"),
     }

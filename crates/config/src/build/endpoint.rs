@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{Builder, bound, time};
+use crate::files::Files;
 use crate::model::{Endpoint, TcpEndpoint, Tls};
 use crate::problem::Problem;
 use crate::tree::Span;
@@ -52,6 +53,11 @@ impl Builder<'_> {
                 }),
             })
         };
+        if let Endpoint::Tcp(TcpEndpoint { tls: Some(tls), .. }) = &endpoint
+            && let Some(given) = view.given("tls")
+        {
+            self.names(given.span, Files::Tls(tls.clone()));
+        }
         if self.disabled {
             return endpoint;
         }

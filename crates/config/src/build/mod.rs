@@ -11,16 +11,20 @@ mod worker;
 
 use std::time::Duration;
 
+use crate::files::{Files, NamedFiles};
 use crate::model::{Admin, Config, Controller, Limits, ShutdownTrigger};
 use crate::problem::Problem;
+use crate::tree::Span;
 use crate::view::View;
 
 pub(crate) use amqp::standard as standard_amqp;
 use names::Names;
 
 /// Builds the model. It is whole even where a problem is found, but of use only without errors.
-pub(crate) fn build(file: View<'_>, problems: &mut Vec<Problem>) -> Config {
-    Builder::new(problems).config(file)
+pub(crate) fn build(file: View<'_>, problems: &mut Vec<Problem>) -> (Config, Vec<NamedFiles>) {
+    let mut builder = Builder::new(problems);
+    let config = builder.config(file);
+    (config, builder.files)
 }
 
 /// What has been seen of the node so far.
@@ -29,6 +33,7 @@ pub(crate) struct Builder<'a> {
     workers: Names,
     listeners: Vec<endpoint::Listener>,
     stores: Vec<amqp::StoreFile>,
+    files: Vec<NamedFiles>,
     /// The worker that is being built will not be started, and takes no address.
     disabled: bool,
     queue_bytes_max: usize,
@@ -41,6 +46,7 @@ impl<'a> Builder<'a> {
             workers: Names::new("the worker id", "worker"),
             listeners: Vec::new(),
             stores: Vec::new(),
+            files: Vec::new(),
             disabled: false,
             queue_bytes_max: usize::MAX,
         }
@@ -70,6 +76,13 @@ impl<'a> Builder<'a> {
             self.problems.push(Problem::warning(at, message));
         }
         config
+    }
+
+    /// Files that the node will read, unless what they are for is not started.
+    fn names(&mut self, span: Span, files: Files) {
+        if !self.disabled {
+            self.files.push(NamedFiles { span, files });
+        }
     }
 
     fn admin(&mut self, admin: View<'_>) -> Admin {

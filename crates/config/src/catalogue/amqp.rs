@@ -161,7 +161,7 @@ static AMQP_LIMITS: Table = Table {
             "commit_bytes_max",
             integer(1 << 16, 1 << 40),
             "Octets that wait to be written to the store. Beyond them connections that \
-             publish are blocked as above.",
+             publish, declare or acknowledge what survives are blocked as above.",
         )
         .fallback(Fallback::Integer(256 << 20)),
         key(
@@ -183,6 +183,13 @@ static AMQP_LIMITS: Table = Table {
             "Bindings of a vhost; one more closes its channel with 406.",
         )
         .fallback(Fallback::Integer(1_000_000)),
+        key(
+            "definition_bytes_max",
+            integer(1 << 16, 1 << 40),
+            "Octets of the names, keys and arguments of all queues, exchanges and bindings of a \
+             vhost; more close their channel with 406.",
+        )
+        .fallback(Fallback::Integer(64 << 20)),
         key(
             "consumers_max",
             integer(1, 100_000_000),

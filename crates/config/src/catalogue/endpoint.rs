@@ -160,7 +160,7 @@ static AMQP_TLS: Table = Table {
             "ca_certificates",
             list_not_empty(&Kind::Text(Rule::NotEmpty)),
             "The files of the authorities (PEM) of which one must have signed the certificate \
-             that every client then has to show.",
+             that every client then has to show. Certificates are of X.509 version 3.",
         )
         .otherwise("clients are not asked for certificates"),
         DHPARAM,

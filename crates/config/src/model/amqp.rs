@@ -57,6 +57,8 @@ pub struct AmqpLimits {
     pub queues_max: usize,
     pub exchanges_max: usize,
     pub bindings_max: usize,
+    /// Octets of the names, keys and arguments of all that is declared in a vhost.
+    pub definition_bytes_max: usize,
     /// Of one channel.
     pub consumers_max: usize,
     /// Octets that wait to be written to the store; publishers are blocked beyond.

@@ -19,7 +19,7 @@ use super::import;
 use super::outbox::VhostOutbox;
 use super::peer::Peer;
 use super::shared::Shared;
-use super::status::ConnectionStatus;
+use super::status::{ConnectionStatus, OperatorError};
 use super::vhost::{Clock, SharedVhost};
 use crate::watch::Watch;
 use crate::{hub, report};
@@ -69,6 +69,14 @@ impl Broker {
             bytes_max: None,
         })
         .map_err(|e| e.to_string())?;
+        if let Some(obstacle) = store.obstacle() {
+            // Several nodes on the embedded default may run in one directory, most of which have
+            // nothing to keep.
+            if !is_embedded(&amqp.store) {
+                return Err(obstacle.to_string());
+            }
+            tracing::warn!("nothing that is durable will be kept: {obstacle}");
+        }
         let limits = &amqp.limits;
         let flow = FlowControl::new(limits.memory_bytes_max, limits.commit_bytes_max);
         let shared = Arc::new(Shared::new(flow));
@@ -142,6 +150,7 @@ impl Broker {
                 flow.store_wrote(self.shared.store_waiting_bytes());
             }
             Err(e) => {
+                self.shared.note_failure(e);
                 if flow.store_failed() {
                     tracing::error!("cannot store what is to survive, it is tried again: {e}");
                 }
@@ -173,15 +182,22 @@ impl Broker {
         self.peers.lock().remove(&number);
     }
 
-    /// Closes one connection; whether there is such a one.
-    pub(crate) fn close_connection(&self, watch: &Watch, number: u64, reason: &str) -> bool {
+    /// Closes one connection, unless that was done.
+    pub(crate) fn close_connection(
+        &self,
+        watch: &Watch,
+        number: u64,
+        reason: &str,
+    ) -> Result<(), OperatorError> {
         let peers = self.peers.lock();
         let found = peers.get(&number);
-        found.is_some_and(|peer| {
-            report::connection_forced(&peer.connection, reason);
-            force_close(peer, watch, reason);
-            true
-        })
+        let peer = found.ok_or(OperatorError::NoSuchConnection { number })?;
+        if peer.is_closing() {
+            return Err(OperatorError::ClosingAlready { number });
+        }
+        report::connection_forced(&peer.connection, reason);
+        force_close(peer, watch, reason);
+        Ok(())
     }
 
     /// Closes all connections that came by a transport, or by any.
@@ -218,13 +234,22 @@ impl Broker {
     }
 }
 
+/// Whether a store is the one that nobody has asked for.
+fn is_embedded(store: &str) -> bool {
+    let workers = model::Config::embedded_default().workers;
+    workers.iter().any(|worker| match worker {
+        model::Worker::Router(router) => router.amqp.as_ref().is_some_and(|a| a.store == store),
+        _ => false,
+    })
+}
+
 /// Under the lock of the broker's peers: the watch has not given the place to another.
 fn force_close(peer: &Arc<Peer>, watch: &Watch, reason: &str) {
     peer.force_close(reason);
     watch.closing(peer.watch, CLOSING_MAX);
 }
 
-fn vhost_config(name: &Arc<str>, limits: &model::AmqpLimits) -> VhostConfig {
+pub(super) fn vhost_config(name: &Arc<str>, limits: &model::AmqpLimits) -> VhostConfig {
     let timeout = limits.consumer_timeout.map(|timeout| timeout.as_millis());
     VhostConfig {
         name: Arc::clone(name),
@@ -232,6 +257,7 @@ fn vhost_config(name: &Arc<str>, limits: &model::AmqpLimits) -> VhostConfig {
             queues_max: limits.queues_max,
             exchanges_max: limits.exchanges_max,
             bindings_max: limits.bindings_max,
+            definition_bytes_max: limits.definition_bytes_max,
             consumers_max: limits.consumers_max,
             channels_max: usize::from(u16::MAX),
             message_bytes_max: limits.message_bytes_max,

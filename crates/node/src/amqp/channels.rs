@@ -23,7 +23,7 @@ pub(super) struct Channels {
     channels: Vec<(u16, Channel)>,
     /// What this input has published.
     pub(super) published: Published,
-    /// Octets of bodies that are not complete.
+    /// Octets of messages that are not complete.
     assembling_bytes: usize,
 }
 
@@ -88,7 +88,13 @@ impl Channels {
             (_, Some(assembly)) => {
                 self.published.content = true;
                 let before = assembly.bytes();
-                let complete = assembly.handle(frame, broker.message_bytes_max);
+                let complete = match broker.shared.flow.is_assembling_full() {
+                    true => Err(Fault::of::<BasicPublish<'_>>(
+                        ReplyCode::ContentTooLarge,
+                        "there are as many octets of incomplete messages as may be",
+                    )),
+                    false => assembly.handle(frame, broker.message_bytes_max),
+                };
                 self.assembling_bytes += assembly.bytes() - before;
                 match complete {
                     Ok(true) => self.publish_assembled(place, key, turn),
@@ -115,7 +121,7 @@ impl Channels {
         }
     }
 
-    /// Octets of bodies that are not complete.
+    /// Octets of messages that are not complete.
     pub(super) fn assembling_bytes(&self) -> usize {
         self.assembling_bytes
     }
@@ -157,9 +163,11 @@ impl Channels {
             }
             Ahead::Incomplete { wanted } => Ok(Handled::Incomplete { wanted }),
             Ahead::Other => {
+                let assembly = Assembly::new(publish);
+                self.assembling_bytes += assembly.bytes();
                 self.channels[place].1 = Channel::Open {
                     key,
-                    assembly: Some(Box::new(Assembly::new(publish))),
+                    assembly: Some(Box::new(assembly)),
                 };
                 Ok(ONLY_THIS)
             }
@@ -202,6 +210,8 @@ impl Channels {
                 self.remove(peer, place);
                 let (vhost, now, outbox) = turn.enter();
                 vhost.close_channel(now, key, outbox);
+                // Whatever the vhost closed before is not what is opened by this number next.
+                peer.forget_closed_channel(number);
                 outbox.send(peer, number, &ChannelCloseOk {}.into());
                 Ok(())
             }

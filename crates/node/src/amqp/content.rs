@@ -132,9 +132,11 @@ impl Assembly {
         (publish, properties, &self.body)
     }
 
-    /// Octets of the body that are there.
+    /// Octets that it holds. They never become fewer.
     pub(super) fn bytes(&self) -> usize {
-        self.body.len()
+        let properties_bytes = self.properties.as_ref().map_or(0, |octets| octets.len());
+        let names_bytes = self.exchange.len() + self.routing_key.len();
+        self.body.capacity() + properties_bytes + names_bytes
     }
 
     fn handle_header(&mut self, payload: &[u8], message_bytes_max: usize) -> Result<bool, Fault> {

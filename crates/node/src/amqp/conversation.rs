@@ -207,7 +207,8 @@ impl Conversation {
         report::connection_opened(peer);
         // A router that stopped meanwhile did not find it.
         if self.listening.is_stopping() {
-            broker.close_connection(watch, peer.number, "shutdown");
+            // It may have been told so for another reason.
+            let _ = broker.close_connection(watch, peer.number, "shutdown");
         }
         self.stage = Stage::Open(Box::new(open));
     }

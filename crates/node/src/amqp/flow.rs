@@ -1,5 +1,6 @@
 //! Flow control: publishers are not read while memory, or the store, is full.
 
+use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -10,10 +11,15 @@ use super::peer::Peer;
 /// The bounds at which publishers of all vhosts of a router are held back.
 ///
 /// Whoever publishes while a bound is reached has its reading paused, and is told so
-/// (`connection.blocked`) if it wants to know; below nine tenths of the bound all go on. Those
-/// who only consume are never held back: they make room.
+/// (`connection.blocked`) if it wants to know; below nine tenths of the bound all go on. The same
+/// of whoever does anything else that the store is to keep, while the store is behind. Those who
+/// only consume are not held back when memory is full, nor when the store fails: they make room.
+///
+/// Messages that have not come completely are bounded by themselves, by as much again: who is
+/// paused cannot complete its own, so that they must not be what others wait for.
 pub(crate) struct FlowControl {
     memory_bytes: AtomicUsize,
+    assembling_bytes: AtomicUsize,
     memory_bytes_max: usize,
     commit_bytes_max: usize,
     memory: Cause,
@@ -29,13 +35,23 @@ struct Cause {
     blocked: Mutex<Vec<(Weak<Peer>, bool)>>,
 }
 
-/// What an input of a publisher did.
+/// What an input did.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Published {
     /// It brought content, or a part of some.
     pub(crate) content: bool,
-    /// Some of it goes to the store.
-    pub(crate) persistent: bool,
+    pub(crate) journaled: Journaled,
+}
+
+/// What of it goes to the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Journaled {
+    #[default]
+    Nothing,
+    /// That messages have gone: no more than there were, and it undoes what the store was given.
+    Departures,
+    /// Anything else.
+    More,
 }
 
 /// In RabbitMQ's words.
@@ -46,6 +62,7 @@ impl FlowControl {
     pub(crate) fn new(memory_bytes_max: usize, commit_bytes_max: usize) -> Self {
         Self {
             memory_bytes: AtomicUsize::new(0),
+            assembling_bytes: AtomicUsize::new(0),
             memory_bytes_max,
             commit_bytes_max,
             memory: Cause::default(),
@@ -78,6 +95,18 @@ impl FlowControl {
         }
     }
 
+    /// What held `before` octets of incomplete messages holds `after` now.
+    pub(crate) fn assembling_changed(&self, before: usize, after: usize) {
+        // Wraps around, which is what taking away the difference comes to.
+        let more = after.wrapping_sub(before);
+        self.assembling_bytes.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Whether there are as many octets of incomplete messages as there may be.
+    pub(crate) fn is_assembling_full(&self) -> bool {
+        self.assembling_bytes.load(Ordering::Relaxed) >= self.memory_bytes_max
+    }
+
     /// So many octets wait to be written by the store, after something was handed to it.
     pub(crate) fn store_waits(&self, bytes: usize, waiting: impl Fn() -> usize) {
         if bytes > self.commit_bytes_max {
@@ -100,7 +129,14 @@ impl FlowControl {
     pub(crate) fn store_failed(&self) -> bool {
         let was_failing = self.is_store_failing();
         self.store.begin(true);
+        if !was_failing {
+            self.store.tell(LOW_ON_DISK);
+        }
         !was_failing
+    }
+
+    pub(crate) fn memory_bytes_max(&self) -> usize {
+        self.memory_bytes_max
     }
 
     /// Octets of messages in memory.
@@ -127,8 +163,11 @@ impl FlowControl {
     pub(crate) fn judge(&self, peer: &Arc<Peer>, published: Published) {
         if published.content && self.memory.stands() {
             self.memory.block(peer, LOW_ON_MEMORY);
-        } else if published.persistent && self.store.stands() {
-            self.store.block(peer, LOW_ON_DISK);
+        } else if published.journaled > Journaled::Nothing && self.store.stands() {
+            // To take messages away is the way out of a disk that is full.
+            if published.journaled == Journaled::More || !self.is_store_failing() {
+                self.store.block(peer, LOW_ON_DISK);
+            }
         }
     }
 }
@@ -144,6 +183,17 @@ impl Cause {
             self.is_told.store(true, Ordering::SeqCst);
         }
         !self.stands.swap(true, Ordering::SeqCst)
+    }
+
+    /// Tells those who are held back and have not been told.
+    fn tell(&self, reason: &str) {
+        for (peer, was_told) in self.blocked.lock().iter_mut() {
+            if !mem::replace(was_told, true)
+                && let Some(peer) = peer.upgrade()
+            {
+                peer.say_blocked(reason);
+            }
+        }
     }
 
     /// Whether it stood.
@@ -172,6 +222,13 @@ impl Cause {
 
     fn block(&self, peer: &Arc<Peer>, reason: &str) {
         let mut blocked = self.blocked.lock();
+        // What was read before its reading stopped is handled while it is held back.
+        if blocked
+            .iter()
+            .any(|(held, _)| held.as_ptr() == Arc::as_ptr(peer))
+        {
+            return;
+        }
         // It may have ended meanwhile; then nobody would unblock.
         if self.stands() && !peer.is_closing() {
             let is_told = self.is_told.load(Ordering::SeqCst);

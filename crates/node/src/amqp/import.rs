@@ -4,14 +4,26 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crosstie_amqp::method::{ExchangeDeclare, QueueDeclare};
-use crosstie_config::{Definitions, Skipped};
+use crosstie_config::{Amqp, Definitions, Skipped};
 use crosstie_queues::{Destination, Fault, Time, Vhost};
 
 use super::arguments;
+use super::broker::vhost_config;
 use super::peer::Peer;
 
 type PeersVhost = Vhost<Arc<Peer>>;
 type Define<'d> = &'d dyn Fn(&mut PeersVhost) -> Result<(), Fault>;
+
+/// What of the definitions an empty broker would not take, beside what was skipped in reading them.
+/// `amqp` has what they say of vhosts already.
+pub fn try_import(amqp: &Amqp, definitions: &Definitions) -> Vec<Skipped> {
+    let vhosts = amqp.vhosts.iter().map(|vhost| {
+        let name: Arc<str> = vhost.name.as_str().into();
+        let config = vhost_config(&name, &amqp.limits);
+        (name, Vhost::new(config, 0))
+    });
+    define(definitions, Time(0), &mut vhosts.collect())
+}
 
 /// Declares exchanges, queues and bindings that are not there yet; returns what could not be.
 pub(super) fn define(

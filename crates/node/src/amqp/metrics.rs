@@ -1,5 +1,7 @@
 //! AMQP in the metrics.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -174,37 +176,59 @@ fn register_vhosts(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
 }
 
 fn register_queues(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
-    let gauges = ["ready", "unacked", "consumers"].map(|what| (what, Gauges::<3>::default()));
-    let mut queues: Vec<(Labels<3>, QueueStatus)> = Vec::new();
+    let mut queues: Vec<(Labels<2>, QueueStatus)> = Vec::new();
+    let mut others: BTreeMap<Labels<2>, (i64, [i64; 3])> = BTreeMap::new();
     for (worker, broker) in brokers {
         for vhost in broker.vhosts() {
-            queues.extend(vhost.queues().into_iter().map(|queue| {
-                let labels = [
-                    ("worker", (*worker).to_owned()),
-                    ("vhost", vhost.name().to_string()),
-                    ("queue", queue.name.clone()),
-                ];
-                (labels, queue)
-            }));
+            let labels = [
+                ("worker", (*worker).to_owned()),
+                ("vhost", vhost.name().to_string()),
+            ];
+            let of_vhost = vhost.queues().into_iter();
+            queues.extend(of_vhost.map(|queue| (labels.clone(), queue)));
+            others.insert(labels, Default::default());
         }
     }
+    let figures = |queue: &QueueStatus| {
+        let QueueStatus {
+            messages_ready,
+            messages_unacked,
+            consumers,
+            ..
+        } = *queue;
+        [messages_ready, messages_unacked, consumers as u64].map(|figure| figure as i64)
+    };
     if queues.len() > QUEUES_MAX {
         let weight = |queue: &QueueStatus| queue.messages_ready + queue.messages_unacked;
-        queues.sort_by_key(|(_, queue)| std::cmp::Reverse((weight(queue), queue.consumers)));
-        queues.truncate(QUEUES_MAX);
-    }
-    for (labels, queue) in &queues {
-        let values = [
-            queue.messages_ready as i64,
-            queue.messages_unacked as i64,
-            queue.consumers as i64,
-        ];
-        for ((_, family), value) in gauges.iter().zip(values) {
-            family.get_or_create(labels).set(value);
+        queues.sort_by_key(|(_, queue)| Reverse((weight(queue), queue.consumers)));
+        for (labels, queue) in queues.drain(QUEUES_MAX..) {
+            let (count, sums) = others.entry(labels).or_default();
+            *count += 1;
+            for (sum, figure) in sums.iter_mut().zip(figures(&queue)) {
+                *sum += figure;
+            }
         }
     }
-    for (what, family) in gauges {
-        let help = format!("Of a queue: {what} (no more than {QUEUES_MAX} queues are listed)");
+    let whats = ["ready", "unacked", "consumers"];
+    for (place, what) in whats.into_iter().enumerate() {
+        let family = Gauges::<3>::default();
+        for ([worker, vhost], queue) in &queues {
+            let labels = [worker.clone(), vhost.clone(), ("queue", queue.name.clone())];
+            family.get_or_create(&labels).set(figures(queue)[place]);
+        }
+        let help = format!("Of a queue: {what} (the {QUEUES_MAX} queues that hold most)");
         registry.register(format!("amqp_queue_{what}"), help, family);
+        let family = Gauges::<2>::default();
+        for (labels, (_, sums)) in &others {
+            family.get_or_create(labels).set(sums[place]);
+        }
+        let help = format!("Of all queues that have no line of their own: {what}");
+        registry.register(format!("amqp_other_queues_{what}"), help, family);
     }
+    let family = Gauges::<2>::default();
+    for (labels, (count, _)) in &others {
+        family.get_or_create(labels).set(*count);
+    }
+    let help = "Queues that have no line of their own";
+    registry.register("amqp_other_queues", help, family);
 }

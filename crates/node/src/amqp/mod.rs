@@ -36,8 +36,10 @@ pub(crate) use broker::Broker;
 pub(crate) use conversation::{AmqpEndpoint, Conversation};
 pub(crate) use metrics::register as register_metrics;
 pub(crate) use peer::Peer;
+pub(crate) use status::alarms;
 
+pub use import::try_import;
 pub use operators::Operators;
 pub use status::{
-    BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, QueueStatus, VhostStatus,
+    Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, QueueStatus, VhostStatus,
 };

@@ -21,7 +21,7 @@ pub(super) struct Open {
     peer: Arc<Peer>,
     key: ConnectionKey,
     channels: Channels,
-    /// Octets of incomplete bodies, as the flow control knows them.
+    /// Octets of incomplete messages, as the flow control knows them.
     assembling_bytes: usize,
 }
 
@@ -159,7 +159,7 @@ impl Open {
                 crosstie_transport::relieve();
             }
         };
-        let has_journaled = turn.leave();
+        let journaled = turn.leave();
         drop(turn);
         // Deliveries before the confirms of what they deliver: somebody waits for an answer to the
         // one, and only for a word about the other.
@@ -167,11 +167,11 @@ impl Open {
         let flow_control = &broker.shared.flow;
         let assembling_after = self.channels.assembling_bytes();
         if assembling_after != self.assembling_bytes {
-            flow_control.memory_changed(self.assembling_bytes, assembling_after);
+            flow_control.assembling_changed(self.assembling_bytes, assembling_after);
             self.assembling_bytes = assembling_after;
         }
         let mut published = mem::take(&mut self.channels.published);
-        published.persistent = published.content && has_journaled;
+        published.journaled = journaled;
         // Who says goodbye is read to the end.
         if let Then::Read { .. } = then {
             flow_control.judge(&self.peer, published);
@@ -187,7 +187,7 @@ impl Open {
         vhost.close_connection(now, self.key, outbox);
         drop(turn);
         let flow_control = &broker.shared.flow;
-        flow_control.memory_changed(self.assembling_bytes, 0);
+        flow_control.assembling_changed(self.assembling_bytes, 0);
     }
 }
 

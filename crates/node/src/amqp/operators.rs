@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use crosstie_amqp::ReplyCode;
 use tokio::runtime::Handle;
 
 use super::broker::Broker;
 use super::status::{
-    BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, QueueStatus, VhostStatus,
+    Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, QueueStatus, VhostStatus,
 };
 use super::vhost::SharedVhost;
 use crate::hub::Hub;
@@ -68,13 +69,28 @@ impl Operators {
         deleted.ok_or_else(|| no_queue(vhost, queue))
     }
 
+    /// Deletes an exchange with its bindings, whoever publishes there.
+    pub fn delete_exchange(&self, vhost: &str, exchange: &str) -> Result<(), OperatorError> {
+        let shared = self.vhost(vhost)?;
+        let deleted = self.act(|| shared.delete_exchange(exchange));
+        deleted.map_err(|fault| match fault.code {
+            ReplyCode::NotFound => OperatorError::NoSuchExchange {
+                vhost: vhost.to_owned(),
+                exchange: exchange.to_owned(),
+            },
+            _ => OperatorError::Refused { why: fault.text },
+        })
+    }
+
     /// Closes a connection with 320 `CONNECTION_FORCED`; its client is told the reason.
     pub fn close_connection(&self, number: u64, reason: &str) -> Result<(), OperatorError> {
         let watch = &self.hub.watch;
-        match self.act(|| self.broker.close_connection(watch, number, reason)) {
-            true => Ok(()),
-            false => Err(OperatorError::NoSuchConnection { number }),
-        }
+        self.act(|| self.broker.close_connection(watch, number, reason))
+    }
+
+    /// What is wrong at the moment.
+    pub fn alarms(&self) -> Vec<Alarm> {
+        self.broker.shared.alarms()
     }
 
     /// Does something that sends, and sends it.

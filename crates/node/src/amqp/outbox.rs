@@ -17,7 +17,8 @@ use crate::report;
 #[derive(Default)]
 pub(crate) struct VhostOutbox {
     /// Who takes no more deliveries until what is queued for them is sent.
-    refused: Vec<Arc<Peer>>,
+    /// And, if that is said, until there is room in the budget of all.
+    refused: Vec<(Arc<Peer>, bool)>,
     /// Who could not be answered.
     overrun: Vec<Arc<Peer>>,
     /// Channels that were closed, and for what: for the log.
@@ -27,6 +28,9 @@ pub(crate) struct VhostOutbox {
 /// A peer for which so many octets are queued gets no more deliveries: they stay in their queues
 /// until it has read.
 const DELIVERY_BYTES_MAX: usize = 1024 * 1024;
+
+/// A body from which on a delivery may have to wait for those to others.
+const LARGE_BYTES_MIN: usize = 16 * 1024;
 
 impl VhostOutbox {
     /// Says that a channel is closed for `fault`.
@@ -44,8 +48,8 @@ impl VhostOutbox {
 
     /// Does what needs no lock. Needs a tokio context.
     pub(crate) fn settle(&mut self) {
-        for peer in self.refused.drain(..) {
-            tokio::spawn(resume_when_sent(peer));
+        for (peer, is_without_budget) in self.refused.drain(..) {
+            tokio::spawn(resume_when_sent(peer, is_without_budget));
         }
         for peer in self.overrun.drain(..) {
             let text = "an answer found its queue full";
@@ -60,6 +64,10 @@ impl VhostOutbox {
 
 impl Outbox<Arc<Peer>> for VhostOutbox {
     fn send(&mut self, to: &Arc<Peer>, channel: u16, method: &Method<'_>) {
+        // Behind `connection.close` nothing else is said.
+        if to.is_closing() {
+            return;
+        }
         let sent = to.connection.append(|out| {
             frame::write(FrameKind::Method, channel, out, |out| method.write(out));
             Ok::<(), ()>(())
@@ -80,17 +88,50 @@ impl Outbox<Arc<Peer>> for VhostOutbox {
         if to.is_closing() {
             return Err(Refused::Gone);
         }
-        let sent = to.connection.append_below(DELIVERY_BYTES_MAX, |out| {
-            frame::write(FrameKind::Method, channel, out, |out| method.write(out));
-            frame::write_content(channel, properties.octets(), body, to.frame_bytes_max, out);
+        // Whoever reads is charged to no budget: a message for many is copied for so many only as
+        // can be sent before more is.
+        let is_after_others =
+            body.len() >= LARGE_BYTES_MIN && crosstie_transport::is_much_appended();
+        // A small one more does not matter beside what each connection may have queued.
+        let is_without_budget = body.len() >= DELIVERY_BYTES_MAX && to.connection.is_budget_spent();
+        let sent = match is_after_others || is_without_budget {
+            true => Err(Unqueued::Full),
+            false => to.connection.append_below(DELIVERY_BYTES_MAX, |out| {
+                write_content(to, channel, method, properties, body, out);
+                Ok::<(), ()>(())
+            }),
+        };
+        match sent {
+            Ok(()) => Ok(()),
+            Err(Unqueued::Full) => {
+                if !to.is_resume_awaited.swap(true, Ordering::Relaxed) {
+                    self.refused.push((Arc::clone(to), is_without_budget));
+                }
+                Err(Refused::Full)
+            }
+            Err(Unqueued::Gone | Unqueued::Writer(())) => Err(Refused::Gone),
+        }
+    }
+
+    fn send_owed(
+        &mut self,
+        to: &Arc<Peer>,
+        channel: u16,
+        method: &Method<'_>,
+        properties: Properties<'_>,
+        body: &[u8],
+    ) -> Result<(), Refused> {
+        if to.is_closing() {
+            return Err(Refused::Gone);
+        }
+        let sent = to.connection.append(|out| {
+            write_content(to, channel, method, properties, body, out);
             Ok::<(), ()>(())
         });
         match sent {
             Ok(()) => Ok(()),
             Err(Unqueued::Full) => {
-                if !to.is_resume_awaited.swap(true, Ordering::Relaxed) {
-                    self.refused.push(Arc::clone(to));
-                }
+                self.overrun.push(Arc::clone(to));
                 Err(Refused::Full)
             }
             Err(Unqueued::Gone | Unqueued::Writer(())) => Err(Refused::Gone),
@@ -103,9 +144,24 @@ impl Outbox<Arc<Peer>> for VhostOutbox {
     }
 }
 
+fn write_content(
+    to: &Peer,
+    channel: u16,
+    method: &Method<'_>,
+    properties: Properties<'_>,
+    body: &[u8],
+    out: &mut Vec<u8>,
+) {
+    frame::write(FrameKind::Method, channel, out, |out| method.write(out));
+    frame::write_content(channel, properties.octets(), body, to.frame_bytes_max, out);
+}
+
 /// Has a peer's deliveries go on when all that was queued for it has been sent.
-async fn resume_when_sent(peer: Arc<Peer>) {
+async fn resume_when_sent(peer: Arc<Peer>, is_without_budget: bool) {
     peer.connection.sent().await;
+    if is_without_budget {
+        peer.connection.budget_left().await;
+    }
     // Before the vhost goes on: what it is refused then is waited for anew.
     peer.is_resume_awaited.store(false, Ordering::Relaxed);
     let Some(key) = peer.key.get() else { return };

@@ -116,14 +116,21 @@ impl Peer {
     /// Its reading is paused; it is told why where it wants to know, and where there is a reason.
     pub(crate) fn block(&self, reason: Option<&str>) {
         self.connection.pause_reading();
-        if let Some(reason) = reason.filter(|_| self.is_told_of_blocking) {
+        if let Some(reason) = reason {
+            self.say_blocked(reason);
+        }
+    }
+
+    /// Says why its reading is paused, if it wants to know.
+    pub(crate) fn say_blocked(&self, reason: &str) {
+        if self.is_told_of_blocking && !self.is_closing() {
             self.send(&ConnectionBlocked { reason });
         }
     }
 
     /// Its reading goes on.
     pub(crate) fn unblock(&self, was_told: bool) {
-        if was_told && self.is_told_of_blocking {
+        if was_told && self.is_told_of_blocking && !self.is_closing() {
             self.send(&ConnectionUnblocked {});
         }
         self.connection.resume_reading();
@@ -134,6 +141,15 @@ impl Peer {
         let mut closed = self.closed_channels.lock();
         closed.push(channel);
         self.has_closed_channels.store(true, Ordering::Release);
+    }
+
+    /// The client has closed a channel itself, if the vhost has not; to be called in the vhost.
+    pub(crate) fn forget_closed_channel(&self, channel: u16) {
+        if self.has_closed_channels.load(Ordering::Acquire) {
+            self.closed_channels
+                .lock()
+                .retain(|closed| *closed != channel);
+        }
     }
 
     /// The channels that the vhost has closed since this was asked last.

@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use crosstie_queues::{Position, Record};
 use crosstie_store::{Committer, Store, StoreError};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use super::flow::FlowControl;
+use super::status::Alarm;
 
 /// The store's thread and the flow control.
 pub(crate) struct Shared {
     pub(crate) flow: FlowControl,
     /// None before it is started and after it was stopped; looked at only for what is to survive.
     committer: RwLock<Option<Committer>>,
+    /// Why the store could not write when it failed last.
+    failure: Mutex<String>,
 }
 
 impl Shared {
@@ -21,7 +24,27 @@ impl Shared {
         Self {
             flow,
             committer: RwLock::new(None),
+            failure: Mutex::default(),
         }
+    }
+
+    /// The store could not write. Before the flow control is told, so that who asks why is told.
+    pub(crate) fn note_failure(&self, error: &StoreError) {
+        *self.failure.lock() = error.to_string();
+    }
+
+    /// What is wrong at the moment.
+    pub(crate) fn alarms(&self) -> Vec<Alarm> {
+        let mut alarms = Vec::new();
+        if self.flow.is_store_failing() {
+            let why = self.failure.lock().clone();
+            alarms.push(Alarm::StoreFailing { why });
+        }
+        if self.flow.is_memory_full() {
+            let bytes_max = self.flow.memory_bytes_max();
+            alarms.push(Alarm::MemoryFull { bytes_max });
+        }
+        alarms
     }
 
     /// Starts the store's thread, which tells of each commit.

@@ -1,9 +1,12 @@
 //! What operators are told of AMQP.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use crosstie_config::Json;
+
+use crate::hub::Hub;
 
 /// A vhost that runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,9 +90,61 @@ pub struct ConnectionStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OperatorError {
-    NoSuchVhost { vhost: String },
-    NoSuchQueue { vhost: String, queue: String },
-    NoSuchConnection { number: u64 },
+    NoSuchVhost {
+        vhost: String,
+    },
+    NoSuchQueue {
+        vhost: String,
+        queue: String,
+    },
+    NoSuchExchange {
+        vhost: String,
+        exchange: String,
+    },
+    /// What nobody may do.
+    Refused {
+        why: String,
+    },
+    NoSuchConnection {
+        number: u64,
+    },
+    /// It was told so before, and has not answered.
+    ClosingAlready {
+        number: u64,
+    },
+}
+
+/// Why publishers are held back, or durable things not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Alarm {
+    /// The store cannot write.
+    StoreFailing { why: String },
+    /// So many octets of messages are in memory as there may be.
+    MemoryFull { bytes_max: usize },
+}
+
+impl Alarm {
+    /// In one word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::StoreFailing { .. } => "store",
+            Self::MemoryFull { .. } => "memory",
+        }
+    }
+}
+
+impl fmt::Display for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StoreFailing { why } => write!(f, "the store cannot write: {why}"),
+            Self::MemoryFull { bytes_max } => write!(
+                f,
+                "memory for messages is full, publishers are blocked: {bytes_max} octets are the \
+                 most"
+            ),
+        }
+    }
 }
 
 impl fmt::Display for OperatorError {
@@ -99,9 +154,27 @@ impl fmt::Display for OperatorError {
             Self::NoSuchQueue { vhost, queue } => {
                 write!(f, "there is no queue '{queue}' in vhost '{vhost}'")
             }
+            Self::NoSuchExchange { vhost, exchange } => {
+                write!(f, "there is no exchange '{exchange}' in vhost '{vhost}'")
+            }
+            Self::Refused { why } => f.write_str(why),
             Self::NoSuchConnection { number } => write!(f, "there is no connection {number}"),
+            Self::ClosingAlready { number } => write!(f, "connection {number} is closing already"),
         }
     }
 }
 
 impl std::error::Error for OperatorError {}
+
+/// What is wrong with which router.
+pub(crate) fn alarms(routers: &[Arc<Hub>]) -> Vec<(&str, Alarm)> {
+    let brokers = routers
+        .iter()
+        .filter_map(|router| Some((router.id.as_str(), router.amqp()?)));
+    brokers
+        .flat_map(|(id, broker)| {
+            let alarms = broker.shared.alarms();
+            alarms.into_iter().map(move |alarm| (id, alarm))
+        })
+        .collect()
+}

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crosstie_queues::{ConnectionKey, Counts, Destination, Position, Time, Vhost};
+use crosstie_queues::{ConnectionKey, Counts, Destination, Fault, Position, Record, Time, Vhost};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::arguments;
+use super::flow::Journaled;
 use super::outbox::VhostOutbox;
 use super::peer::Peer;
 use super::shared::Shared;
@@ -93,7 +94,7 @@ impl SharedVhost {
             now: self.clock.time(now),
             vhost: None,
             outbox: VhostOutbox::default(),
-            has_journaled: false,
+            journaled: Journaled::Nothing,
         }
     }
 
@@ -171,7 +172,7 @@ pub(crate) struct Turn<'v> {
     now: Time,
     vhost: Option<MutexGuard<'v, Vhost<Arc<Peer>>>>,
     outbox: VhostOutbox,
-    has_journaled: bool,
+    journaled: Journaled,
 }
 
 impl Turn<'_> {
@@ -182,10 +183,10 @@ impl Turn<'_> {
         (vhost, self.now, &mut self.outbox)
     }
 
-    /// Leaves the vhost; whether anything was handed to the store in this turn.
-    pub(crate) fn leave(&mut self) -> bool {
+    /// Leaves the vhost; what was handed to the store in this turn.
+    pub(crate) fn leave(&mut self) -> Journaled {
         let Some(mut vhost) = self.vhost.take() else {
-            return self.has_journaled;
+            return self.journaled;
         };
         let SharedVhost {
             name,
@@ -199,8 +200,13 @@ impl Turn<'_> {
         if !journal.records.is_empty() {
             let position = journal.position;
             let records = mem::take(&mut journal.records);
+            let departure = |record: &Record| matches!(record, Record::Dequeued { .. });
+            let journaled = match records.iter().all(departure) {
+                true => Journaled::Departures,
+                false => Journaled::More,
+            };
+            self.journaled = self.journaled.max(journaled);
             waiting = shared.submit(name, records, position);
-            self.has_journaled = true;
         }
         let memory_after = vhost.memory_bytes();
         let memory_before = memory_bytes.swap(memory_after, Ordering::Relaxed);
@@ -216,7 +222,7 @@ impl Turn<'_> {
                 .store_waits(waiting, || shared.store_waiting_bytes());
         }
         self.outbox.settle();
-        self.has_journaled
+        self.journaled
     }
 }
 
@@ -327,5 +333,12 @@ impl SharedVhost {
         let (vhost, now, outbox) = turn.enter();
         let deleted = vhost.delete_queue(now, queue, outbox).ok()?;
         Some(deleted as u64)
+    }
+
+    /// Deletes an exchange with its bindings. Needs a tokio context.
+    pub(crate) fn delete_exchange(&self, exchange: &str) -> Result<(), Fault> {
+        let mut turn = self.turn(Instant::now());
+        let (vhost, now, _) = turn.enter();
+        vhost.delete_exchange(now, exchange)
     }
 }

@@ -2,8 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crosstie_amqp::Method;
-use crosstie_amqp::method::{BasicAck, ChannelClose, ConnectionCloseOk, QueueDeclare};
+use crosstie_amqp::frame::{self, FrameKind};
+use crosstie_amqp::method::{
+    BasicAck, BasicPublish, ChannelClose, ChannelOpen, ConnectionCloseOk, ExchangeDeclare,
+    ExchangeDelete, QueueBind, QueueDeclare,
+};
+use crosstie_amqp::{Arguments, Method, Properties};
 
 use crate::rig::{Rig, Setting, published};
 
@@ -261,4 +265,187 @@ fn a_transport_that_stops_says_so() {
     );
     client.send(0, &ConnectionCloseOk {});
     client.expect_end();
+}
+
+#[test]
+fn a_large_message_for_many_goes_to_a_few_at_a_time() {
+    const CONSUMERS: usize = 12;
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut setting = Setting::default();
+    setting.limits.queue_bytes_total_max = 8 << 20;
+    let rig = Rig::start_with(directory.path(), &setting);
+    let consumers: Vec<_> = (0..CONSUMERS)
+        .map(|place| {
+            let mut client = rig.client();
+            client.open_channel(1);
+            let queue = format!("q{place}");
+            client.declare(&queue, false);
+            let bind = QueueBind {
+                queue: &queue,
+                exchange: "amq.fanout",
+                ..QueueBind::default()
+            };
+            client.send(1, &bind);
+            client.expect("1 queue.bind-ok");
+            client.consume(&queue, false);
+            client
+        })
+        .collect();
+    let mut publisher = rig.client();
+    publisher.open_channel(1);
+    publisher.confirms();
+    let body = vec![7; 16 << 20];
+    let publish = BasicPublish {
+        exchange: "amq.fanout",
+        ..BasicPublish::default()
+    };
+    let mut octets = Vec::new();
+    frame::write(FrameKind::Method, 1, &mut octets, |out| publish.write(out));
+    frame::write_content(1, Properties::EMPTY.octets(), &body, 131_072, &mut octets);
+    publisher.write(&octets);
+    publisher.expect("1 basic.ack");
+    // Four come to as much as one turn appends, and more than all may have queued.
+    let vhost = rig.router.amqp().expect("is on").vhosts().remove(0);
+    assert!(vhost.messages_unacked < 8, "{vhost:?}");
+    assert!(vhost.messages_ready > 4, "{vhost:?}");
+    let reading = consumers.into_iter().map(|mut consumer| {
+        let body = body.clone();
+        std::thread::spawn(move || {
+            assert_eq!(consumer.expect_message("1 basic.deliver"), body);
+        })
+    });
+    let reading: Vec<_> = reading.collect();
+    for thread in reading {
+        thread.join().expect("has its message");
+    }
+}
+
+#[test]
+fn whoever_journals_waits_for_a_store_that_fails() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut setting = Setting::default();
+    setting.amqp.store = "missing/store".to_owned();
+    let missing = directory.path().join("missing");
+    std::fs::create_dir(&missing).expect("a directory");
+    let rig = Rig::start_with(directory.path(), &setting);
+    std::fs::remove_dir_all(&missing).expect("nothing needs it");
+    let mut consumer = rig.client();
+    consumer.open_channel(1);
+    let mut publisher = rig.client();
+    publisher.open_channel(1);
+    let mut first = Vec::new();
+    for method in [true, false].map(|durable| QueueDeclare {
+        queue: if durable { "durable" } else { "transient" },
+        durable,
+        no_wait: true,
+        ..QueueDeclare::default()
+    }) {
+        frame::write(FrameKind::Method, 1, &mut first, |out| method.write(out));
+    }
+    for _ in 0..2 {
+        first.extend(published(1, "durable", b"kept", 2));
+    }
+    // One input, so that all of it is handled whatever the store does meanwhile.
+    publisher.write(&first);
+    let operators = rig.router.amqp().expect("is on");
+    while operators.vhosts()[0].messages_ready < 2 {
+        std::thread::yield_now();
+    }
+    consumer.consume("durable", false);
+    for _ in 0..2 {
+        consumer.expect_message("1 basic.deliver");
+    }
+
+    // Who only declares is held back, and told so.
+    let mut other = rig.client();
+    other.open_channel(1);
+    let declare = ExchangeDeclare {
+        exchange: "kept",
+        kind: "fanout",
+        durable: true,
+        ..ExchangeDeclare::default()
+    };
+    let delete = ExchangeDelete {
+        exchange: "kept",
+        ..ExchangeDelete::default()
+    };
+    let mut is_blocked = false;
+    while !is_blocked {
+        other.send(1, &declare);
+        other.expect("1 exchange.declare-ok");
+        other.send(1, &delete);
+        // The delete is not read any more where the declaration was too much.
+        is_blocked = match other.receive().expect("an answer").said().as_str() {
+            "1 exchange.delete-ok" => false,
+            "0 connection.blocked" => true,
+            said => panic!("{said}"),
+        };
+    }
+    // To take away what is kept is not too much.
+    for delivery_tag in 1..=2 {
+        let ack = BasicAck {
+            delivery_tag,
+            multiple: false,
+        };
+        consumer.send(1, &ack);
+        let passive = QueueDeclare {
+            queue: "transient",
+            passive: true,
+            ..QueueDeclare::default()
+        };
+        consumer.send(1, &passive);
+        consumer.expect("1 queue.declare-ok");
+    }
+    std::fs::create_dir(&missing).expect("a directory");
+    loop {
+        match other.receive().expect("goes on").said().as_str() {
+            "0 connection.unblocked" => break,
+            "1 exchange.delete-ok" => {}
+            said => panic!("{said}"),
+        }
+    }
+}
+
+#[test]
+fn who_does_not_finish_its_messages_holds_nobody_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut setting = Setting::default();
+    setting.amqp.limits.memory_bytes_max = 4 << 20;
+    let rig = Rig::start_with(directory.path(), &setting);
+    let mut idle = rig.client();
+    // Half of the body, in whole frames.
+    let half = |channel| {
+        let mut octets = published(channel, "q", &[1; 2 << 20], 1);
+        octets.truncate(published(channel, "q", &[], 1).len() + 8 * 131_072);
+        octets
+    };
+    for channel in 1..=3 {
+        idle.open_channel(channel);
+        idle.write(&half(channel));
+    }
+    let mut publisher = rig.client();
+    publisher.open_channel(1);
+    publisher.declare("q", false);
+    publisher.confirms();
+    publisher.publish("q", b"small", 1);
+    publisher.expect("1 basic.ack");
+
+    // Beyond the bound a message's channel is closed, and no other.
+    let mut other = rig.client();
+    for channel in 1..=6 {
+        other.send(channel, &ChannelOpen::default());
+        other.write(&half(channel));
+    }
+    let closed = loop {
+        let said = other.receive().expect("a close").said();
+        if !said.ends_with("channel.open-ok") {
+            break said;
+        }
+    };
+    assert!(
+        closed.contains("channel.close 311 CONTENT_TOO_LARGE"),
+        "{closed}"
+    );
+    publisher.publish("q", b"small", 1);
+    publisher.expect("1 basic.ack");
 }

@@ -4,6 +4,8 @@ mod channels;
 mod flow;
 mod negotiation;
 mod operators;
+mod owed;
+mod pages;
 mod rig;
 mod survival;
 mod tls;

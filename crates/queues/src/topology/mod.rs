@@ -48,7 +48,7 @@ use queues::Queues;
 
 use crate::slab::{Key, Slab};
 use crate::status::{BindingStatus, ExchangeStatus};
-use crate::{Journal, Record};
+use crate::{Journal, Record, VhostLimits};
 
 #[derive(Debug)]
 pub(crate) enum OfExchange {}
@@ -88,12 +88,7 @@ const PREDECLARED: [(&str, ExchangeKind, bool); 7] = [
 
 impl Topology {
     /// `exchanges_max` counts those that every vhost has, too.
-    pub(crate) fn new(
-        vhost: Arc<str>,
-        exchanges_max: usize,
-        bindings_max: usize,
-        seed: u64,
-    ) -> Self {
+    pub(crate) fn new(vhost: Arc<str>, limits: &VhostLimits, seed: u64) -> Self {
         // The words are π's: nothing up the sleeve, and different from each other.
         let hasher = RandomState::with_seeds(
             seed,
@@ -113,9 +108,12 @@ impl Topology {
         });
         Self {
             vhost,
-            exchanges_max,
-            bindings_max,
-            octets: DefinitionOctets::default(),
+            exchanges_max: limits.exchanges_max,
+            bindings_max: limits.bindings_max,
+            octets: DefinitionOctets {
+                held: 0,
+                max: limits.definition_bytes_max,
+            },
             exchanges,
             exchange_keys,
             default_exchange: keys[0],

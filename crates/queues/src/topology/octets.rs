@@ -4,29 +4,13 @@
 use super::{Caller, Topology};
 use crate::Fault;
 
-/// A million bindings with keys of 64 octets; RabbitMQ's users have a few thousand.
-const DEFINITION_BYTES_MAX: usize = 64 << 20;
-
 #[derive(Debug)]
 pub(super) struct DefinitionOctets {
     pub(super) held: usize,
     pub(super) max: usize,
 }
 
-impl Default for DefinitionOctets {
-    fn default() -> Self {
-        Self {
-            held: 0,
-            max: DEFINITION_BYTES_MAX,
-        }
-    }
-}
-
 impl Topology {
-    pub(crate) fn set_definition_bytes_max(&mut self, bytes_max: usize) {
-        self.octets.max = bytes_max;
-    }
-
     pub(crate) fn definition_bytes(&self) -> usize {
         self.octets.held
     }

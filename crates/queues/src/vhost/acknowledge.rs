@@ -151,7 +151,7 @@ impl<H> Vhost<H> {
         let Some(channel) = self.channels.find_mut(context.channel) else {
             return Ok(());
         };
-        let Some(connection) = self.connections.find_mut(channel.connection) else {
+        let Some(connection) = self.connections.find(channel.connection) else {
             return Ok(());
         };
         let ok = BasicGetOk {
@@ -161,7 +161,7 @@ impl<H> Vhost<H> {
             routing_key: sending.routing_key,
             message_count,
         };
-        let sent = out.send_content(
+        let sent = out.send_owed(
             &connection.handle,
             channel.number,
             &Method::from(ok),
@@ -169,13 +169,13 @@ impl<H> Vhost<H> {
             sending.body,
         );
         if sent.is_err() {
-            // It asked for a message and does not take it; the message stays.
-            connection.is_full = true;
+            // It asked for a message and will not have it, nor hear that there is none: it is
+            // closed. The message stays.
             if let Some(queue) = self.queues.find_mut(key) {
                 queue.put_back(vec![entry]);
             }
-            let empty = BasicGetEmpty { cluster_id: "" };
-            return self.answer(context.channel, false, empty, out);
+            self.set_head_timer(key);
+            return Ok(());
         }
         self.counts.delivered += 1;
         let tag = channel.next_tag();

@@ -110,6 +110,17 @@ impl Outbox<u32> for Sink {
         }
     }
 
+    fn send_owed(
+        &mut self,
+        to: &u32,
+        channel: u16,
+        method: &Method<'_>,
+        properties: Properties<'_>,
+        body: &[u8],
+    ) -> Result<(), Refused> {
+        self.send_content(to, channel, method, properties, body)
+    }
+
     fn close_channel(&mut self, _to: &u32, _channel: u16, _fault: &Fault) {}
 }
 

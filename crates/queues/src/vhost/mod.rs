@@ -76,12 +76,7 @@ impl<H> Vhost<H> {
     /// the seed, which must not be known to peers.
     pub fn new(config: VhostConfig, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let topology = Topology::new(
-            config.name.clone(),
-            config.limits.exchanges_max,
-            config.limits.bindings_max,
-            random.next(),
-        );
+        let topology = Topology::new(config.name.clone(), &config.limits, random.next());
         Self {
             config,
             random,
@@ -101,13 +96,6 @@ impl<H> Vhost<H> {
             memory_bytes: 0,
             counts: Counts::default(),
         }
-    }
-
-    /// How many octets the names, keys and arguments of all queues, exchanges and bindings may come
-    /// to together; 64 MiB otherwise. Whoever asks for more has the channel closed with 406. What
-    /// is there stays.
-    pub fn set_definition_bytes_max(&mut self, bytes_max: usize) {
-        self.topology.set_definition_bytes_max(bytes_max);
     }
 
     /// What a store is to keep. The owner takes `records` after each input (`mem::take`) and hands

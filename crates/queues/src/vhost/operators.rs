@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use crosstie_amqp::Table;
-use crosstie_amqp::method::{ExchangeBind, ExchangeDeclare, QueueBind, QueueDeclare};
+use crosstie_amqp::method::{
+    ExchangeBind, ExchangeDeclare, ExchangeDelete, QueueBind, QueueDeclare,
+};
+use crosstie_amqp::{ReplyCode, Table};
 use crosstie_auth::Permissions;
 
 use super::Vhost;
@@ -46,6 +48,22 @@ impl<H> Vhost<H> {
         self.remove_queue(key, out);
         self.bury(now, out);
         Ok(ready)
+    }
+
+    /// As `exchange.delete` does, by nobody in particular; but what is not there is a fault. (It
+    /// takes the time as all inputs do.)
+    pub fn delete_exchange(&mut self, _now: Time, name: &str) -> Result<(), Fault> {
+        let permissions = Permissions::all();
+        let delete = ExchangeDelete {
+            exchange: name,
+            ..ExchangeDelete::default()
+        };
+        if self.topology.exchange(name).is_none() {
+            let text = format!("no exchange '{name}' in vhost '{}'", self.config.name);
+            return Err(Fault::of::<ExchangeDelete<'_>>(ReplyCode::NotFound, text));
+        }
+        self.topology
+            .delete_exchange(&definer(&permissions), &delete, &mut self.journal)
     }
 
     /// As `exchange.declare` does, by nobody in particular. (It takes the time as all inputs do.)

@@ -5,7 +5,7 @@ use crosstie_amqp::{Arguments, DeliveryMode, Properties, ReplyCode, Table, Table
 
 use super::Vhost;
 use super::enqueue::{Enqueued, Incoming};
-use super::replies::REPLY_QUEUE;
+use super::replies::{REPLY_QUEUE, Replied};
 use crate::channel::Connection;
 use crate::topology::{Caller, kind};
 use crate::{ChannelKey, Fault, Outbox, Position, Time};
@@ -129,10 +129,15 @@ impl<H> Vhost<H> {
                 Enqueued::Rejected => is_rejected = true,
             }
         }
-        if targets.is_empty() && !self.reply(publish, properties, body, out) {
-            self.counts.unroutable += 1;
-            if publish.mandatory {
-                self.return_message(key, publish, properties, body, out);
+        if targets.is_empty() {
+            let replied = self.reply(publish, properties, body, out);
+            if replied != Replied::Sent {
+                self.counts.unroutable += 1;
+                // Whoever hears nothing else is not told that all is well.
+                is_rejected = match publish.mandatory {
+                    true => !self.return_message(key, publish, properties, body, out),
+                    false => replied == Replied::Lost,
+                };
             }
         }
         self.targets = targets;
@@ -144,6 +149,7 @@ impl<H> Vhost<H> {
         Ok(())
     }
 
+    /// Whether its publisher has it back.
     fn return_message(
         &mut self,
         key: ChannelKey,
@@ -151,12 +157,12 @@ impl<H> Vhost<H> {
         properties: Properties<'_>,
         body: &[u8],
         out: &mut dyn Outbox<H>,
-    ) {
+    ) -> bool {
         let Some(channel) = self.channels.find(key) else {
-            return;
+            return false;
         };
         let Some(connection) = self.connections.find(channel.connection) else {
-            return;
+            return false;
         };
         let method = BasicReturn {
             reply_code: ReplyCode::NoRoute.code(),
@@ -165,13 +171,9 @@ impl<H> Vhost<H> {
             routing_key: publish.routing_key,
         };
         let (to, number) = (&connection.handle, channel.number);
-        // Who does not read what it is sent is not told that nobody else does.
-        if out
-            .send_content(to, number, &method.into(), properties, body)
-            .is_ok()
-        {
-            self.counts.returned += 1;
-        }
+        let returned = out.send_owed(to, number, &method.into(), properties, body);
+        self.counts.returned += u64::from(returned.is_ok());
+        returned.is_ok()
     }
 }
 

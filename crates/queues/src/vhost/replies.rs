@@ -10,9 +10,20 @@ use super::Vhost;
 use super::methods::Context;
 use crate::channel::ReplyConsumer;
 use crate::topology::Resource;
-use crate::{ChannelKey, Fault, Outbox};
+use crate::{ChannelKey, Fault, Outbox, Refused};
 
 pub(super) const REPLY_QUEUE: &str = "amq.rabbitmq.reply-to";
+
+/// What became of a message that no queue takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Replied {
+    /// It went to whom it is a reply.
+    Sent,
+    /// Nobody has that address, or has it any more.
+    ToNobody,
+    /// Somebody has, and could not be given it.
+    Lost,
+}
 
 impl<H> Vhost<H> {
     /// Returns whether it was about a reply consumer.
@@ -69,29 +80,28 @@ impl<H> Vhost<H> {
         Some(Err(context.caller().not_found(resource)))
     }
 
-    /// Sends a message that was published to a reply address. Returns whether there is one; who
-    /// does not take its reply will not have it.
+    /// Sends a message that was published to a reply address.
     pub(super) fn reply(
         &mut self,
         publish: &BasicPublish<'_>,
         properties: Properties<'_>,
         body: &[u8],
         out: &mut dyn Outbox<H>,
-    ) -> bool {
+    ) -> Replied {
         if !publish.exchange.is_empty() || !publish.routing_key.starts_with(REPLY_QUEUE) {
-            return false;
+            return Replied::ToNobody;
         }
         let Some(key) = self.reply_channel(publish.routing_key) else {
-            return false;
+            return Replied::ToNobody;
         };
         let Some(channel) = self.channels.find(key) else {
-            return false;
+            return Replied::ToNobody;
         };
-        let Some(connection) = self.connections.find_mut(channel.connection) else {
-            return false;
+        let Some(connection) = self.connections.find(channel.connection) else {
+            return Replied::ToNobody;
         };
         let Some(consumer) = &channel.reply_consumer else {
-            return false;
+            return Replied::ToNobody;
         };
         let method = BasicDeliver {
             consumer_tag: &consumer.tag,
@@ -102,14 +112,17 @@ impl<H> Vhost<H> {
             routing_key: publish.routing_key,
         };
         let (to, number) = (&connection.handle, channel.number);
-        match out.send_content(to, number, &method.into(), properties, body) {
-            Ok(()) => self.counts.delivered += 1,
-            Err(_) => {
-                connection.is_full = true;
+        match out.send_owed(to, number, &method.into(), properties, body) {
+            Ok(()) => {
+                self.counts.delivered += 1;
+                Replied::Sent
+            }
+            Err(Refused::Gone) => Replied::ToNobody,
+            Err(Refused::Full) => {
                 self.counts.dropped += 1;
+                Replied::Lost
             }
         }
-        true
     }
 
     fn reply_channel(&self, address: &str) -> Option<ChannelKey> {

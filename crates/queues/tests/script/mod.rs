@@ -133,9 +133,18 @@ impl Player {
                 self.out.full.extend(who.chars().next());
                 Ok(())
             }
+            (who, "overrun") => {
+                self.out.overrun.extend(who.chars().next());
+                Ok(())
+            }
+            (who, "gone") => {
+                self.out.gone.extend(who.chars().next());
+                Ok(())
+            }
             (who, "takes") => {
                 let who = who.chars().next().unwrap_or(' ');
                 self.out.full.retain(|full| *full != who);
+                self.out.overrun.retain(|overrun| *overrun != who);
                 let key = *self.connections.get(&who).ok_or("is not connected")?;
                 self.with_vhost(|vhost, now, out| vhost.resume(now, key, out));
                 Ok(())
@@ -229,10 +238,7 @@ impl Player {
                 "consumer_timeout" => {
                     self.config.consumer_timeout_ms = Some(input::milliseconds(value)?);
                 }
-                "definition_bytes_max" => {
-                    let bytes_max = number()?;
-                    self.with_vhost(|vhost, _, _| vhost.set_definition_bytes_max(bytes_max));
-                }
+                "definition_bytes_max" => limits.definition_bytes_max = number()?,
                 _ => return Err(format!("no such setting: {key}={value}")),
             }
         }

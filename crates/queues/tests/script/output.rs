@@ -11,6 +11,9 @@ pub(super) struct Recorder {
     pub(super) outputs: BTreeMap<String, VecDeque<String>>,
     /// Connections that take no message.
     pub(super) full: Vec<char>,
+    /// Connections that take nothing, and are about to be closed for it; or are gone.
+    pub(super) overrun: Vec<char>,
+    pub(super) gone: Vec<char>,
 }
 
 impl Recorder {
@@ -72,6 +75,23 @@ impl Outbox<char> for Recorder {
         body: &[u8],
     ) -> Result<(), Refused> {
         if self.full.contains(to) {
+            return Err(Refused::Full);
+        }
+        self.send_owed(to, channel, method, properties, body)
+    }
+
+    fn send_owed(
+        &mut self,
+        to: &char,
+        channel: u16,
+        method: &Method<'_>,
+        properties: Properties<'_>,
+        body: &[u8],
+    ) -> Result<(), Refused> {
+        if self.gone.contains(to) {
+            return Err(Refused::Gone);
+        }
+        if self.overrun.contains(to) {
             return Err(Refused::Full);
         }
         let again = |redelivered: bool| if redelivered { " redelivered" } else { "" };

@@ -182,7 +182,16 @@ fn a_spent_budget_refuses_only_those_who_do_not_read() {
         assert_eq!(append(&slow, &[0]), Err(Refused::Full));
         assert_eq!(append(&brisk, &[0]), Ok(()), "who reads is not concerned");
 
+        assert!(brisk.is_budget_spent());
+        let waiting = {
+            let brisk = Arc::clone(&brisk);
+            tokio::spawn(async move { brisk.budget_left().await })
+        };
+        settle().await;
+        assert!(!waiting.is_finished());
+
         greedy.close();
+        waiting.await.expect("no panic");
         assert_eq!(limits.budget.used_bytes(), slow.queued_bytes());
         assert_eq!(append(&slow, &[0]), Ok(()), "there is room again");
         slow.finish();

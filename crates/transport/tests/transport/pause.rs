@@ -63,6 +63,53 @@ fn a_paused_reader_goes_on_when_another_thread_says_so() {
     });
 }
 
+/// Several reads' worth is there when the reader goes on, and nothing more comes to tell of it.
+#[test]
+fn what_came_during_a_pause_is_read_to_its_end() {
+    run(async {
+        let (connection, mut peer) = pair_with(None, &generous(), 1 << 20);
+        let counting = Counting::default();
+        let pumping = pumping(&connection, &counting);
+        peer.write_all(b"one").expect("room");
+        until(|| counting.count() == 3).await;
+        connection.pause_reading();
+        let mut sent = 3;
+        while let Ok(count) = peer.write(&[7; 1 << 14]) {
+            sent += count;
+            settle().await;
+        }
+        assert!(sent > 1 << 17, "{sent} octets are several reads");
+        connection.resume_reading();
+        until(|| counting.count() == sent).await;
+        drop(peer);
+        pumping.await.expect("no panic");
+    });
+}
+
+#[test]
+fn a_paused_reader_reads_to_the_end_who_sends_nothing_more() {
+    run(async {
+        for sent_before in [0, 3] {
+            let (connection, mut peer) = pair_with(None, &generous(), 1 << 16);
+            let counting = Counting::default();
+            let pumping = pumping(&connection, &counting);
+            peer.write_all(b"one").expect("room");
+            until(|| counting.count() == 3).await;
+            connection.pause_reading();
+            for _ in 0..sent_before {
+                peer.write_all(b"two").expect("room");
+                settle().await;
+            }
+            peer.write_all(b"last").expect("room");
+            drop(peer);
+            let ended = pumping.await.expect("no panic");
+            let is_end = matches!(ended, Ended::ByPeer { unconsumed: 0 });
+            assert!(is_end, "{ended:?}");
+            assert_eq!(counting.count(), 7 + 3 * sent_before);
+        }
+    });
+}
+
 #[test]
 fn a_paused_reader_learns_that_its_connection_is_closed() {
     run(async {

@@ -5,7 +5,7 @@
 
 use crosstie_config::Json;
 use crosstie_node::amqp::{
-    BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, Operators, QueueStatus,
+    Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, Operators, QueueStatus,
     VhostStatus,
 };
 use serde_json::json;
@@ -17,7 +17,8 @@ use crate::management::errors::{self, Refusal};
 use crate::management::request::{Answer, Call};
 use crate::node::Node;
 
-pub(super) static PROCEDURES: [Procedure; 8] = [
+pub(super) static PROCEDURES: [Procedure; 10] = [
+    now("crossbar.worker..get_amqp_alarms", alarms),
     now("crossbar.worker..get_amqp_vhosts", vhosts),
     now("crossbar.worker..get_amqp_queues", queues),
     now("crossbar.worker..get_amqp_exchanges", exchanges),
@@ -25,6 +26,7 @@ pub(super) static PROCEDURES: [Procedure; 8] = [
     now("crossbar.worker..get_amqp_connections", connections),
     now("crossbar.worker..purge_amqp_queue", purge_queue),
     now("crossbar.worker..delete_amqp_queue", delete_queue),
+    now("crossbar.worker..delete_amqp_exchange", delete_exchange),
     now("crossbar.worker..close_amqp_connection", close_connection),
 ];
 
@@ -33,6 +35,12 @@ const PART_MAX: usize = 5_000;
 
 /// The vhost that clients open who name none.
 const DEFAULT_VHOST: &str = "/";
+
+fn alarms(node: &mut Node, call: &Call) -> Answer {
+    let alarms = amqp(node, call)?.alarms();
+    let about = |alarm: &Alarm| json!({"alarm": alarm.name(), "text": alarm.to_string()});
+    Ok(alarms.iter().map(about).collect())
+}
 
 fn vhosts(node: &mut Node, call: &Call) -> Answer {
     let vhosts = amqp(node, call)?.vhosts();
@@ -102,6 +110,18 @@ fn delete_queue(node: &mut Node, call: &Call) -> Answer {
         call.worker
     );
     Ok(json!({"queue": queue, "vhost": vhost, "messages": messages}))
+}
+
+fn delete_exchange(node: &mut Node, call: &Call) -> Answer {
+    let exchange: String = call.required(0, "exchange")?;
+    let vhost = vhost(call, 1)?;
+    let deleted = amqp(node, call)?.delete_exchange(&vhost, &exchange);
+    deleted.map_err(no_such)?;
+    info!(
+        "Router '{}': exchange '{exchange}' in vhost '{vhost}' deleted",
+        call.worker
+    );
+    Ok(json!({"exchange": exchange, "vhost": vhost}))
 }
 
 fn close_connection(node: &mut Node, call: &Call) -> Answer {

@@ -7,7 +7,7 @@ use crosstie_auth::Permissions;
 use super::super::{Caller, Topology};
 use crate::keys::OfQueue;
 use crate::slab::Slab;
-use crate::{Journal, QueueKey};
+use crate::{Journal, QueueKey, VhostLimits};
 
 /// Numbers from a seed, as long as they are asked for (splitmix64).
 struct Numbers(u64);
@@ -57,7 +57,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let mut world = Self {
-            topology: Topology::new("/".into(), 100, 1_000_000, 7),
+            topology: Topology::new("/".into(), &limits(), 7),
             journal: Journal::default(),
             keys: Slab::new(),
         };
@@ -182,4 +182,12 @@ fn ten_thousand_bindings_are_one_walk() {
     world.topology.remove_queue(key, &mut world.journal);
     assert_eq!(world.topology.binding_count(), 0);
     assert_eq!(world.route("room.77.temperature"), []);
+}
+
+fn limits() -> VhostLimits {
+    VhostLimits {
+        exchanges_max: 100,
+        bindings_max: 1_000_000,
+        ..VhostLimits::default()
+    }
 }

@@ -13,7 +13,7 @@ use super::super::{
 };
 use crate::keys::OfQueue;
 use crate::slab::Slab;
-use crate::{Fault, Journal, QueueKey, Record};
+use crate::{Fault, Journal, QueueKey, Record, VhostLimits};
 
 /// Runs a script, and compares what each step says with what is indented below it.
 pub(super) fn check(script: &str) {
@@ -47,7 +47,7 @@ pub(super) struct World {
 impl World {
     pub(super) fn new() -> Self {
         Self {
-            topology: Topology::new("/".into(), 20, 10, 1),
+            topology: Topology::new("/".into(), &limits(), 1),
             journal: Journal::default(),
             keys: Slab::new(),
             declared: BTreeMap::new(),
@@ -220,7 +220,7 @@ impl World {
             }
             "restart" => {
                 self.kept.append(&mut journal.records);
-                self.topology = Topology::new("/".into(), 20, 10, 2);
+                self.topology = Topology::new("/".into(), &limits(), 2);
                 self.keys = Slab::new();
                 for name in &words {
                     self.add_queue(name, true);
@@ -348,5 +348,13 @@ fn record_text(record: &Record) -> String {
             ..
         } => format!("- {source} -> {destination:?} by '{routing_key}'"),
         other => format!("{other:?}"),
+    }
+}
+
+fn limits() -> VhostLimits {
+    VhostLimits {
+        exchanges_max: 20,
+        bindings_max: 10,
+        ..VhostLimits::default()
     }
 }

@@ -1,0 +1,22 @@
+//! Files that a configuration names and a node reads when it starts. What they hold is not the
+//! configuration's to judge; whoever judges it can say where they are named.
+
+use crate::model::{Amqp, Tls};
+use crate::tree::Span;
+
+/// Files that are read together, and where the configuration says so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedFiles {
+    pub span: Span,
+    pub files: Files,
+}
+
+/// What the files are for.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Files {
+    /// Of a listener.
+    Tls(Tls),
+    /// The definitions at `path`, which join what the worker has.
+    Definitions { path: String, amqp: Box<Amqp> },
+}
