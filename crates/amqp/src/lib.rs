@@ -8,6 +8,7 @@
 //!
 //! Never: IO, a clock, a queue.
 
+mod changes;
 pub mod frame;
 pub mod method;
 mod properties;
@@ -16,6 +17,7 @@ mod reply_code;
 mod table;
 mod writer;
 
+pub use changes::Changes;
 pub use frame::{Frame, FrameError, FrameKind};
 pub use method::{Arguments, Method, MethodError};
 pub use properties::{BasicProperties, ContentHeader, DeliveryMode, Properties, PropertiesError};

@@ -60,20 +60,20 @@ pub enum PropertiesError {
     Read(ReadError),
 }
 
-const CONTENT_TYPE: u16 = 1 << 15;
-const CONTENT_ENCODING: u16 = 1 << 14;
-const HEADERS: u16 = 1 << 13;
-const DELIVERY_MODE: u16 = 1 << 12;
-const PRIORITY: u16 = 1 << 11;
-const CORRELATION_ID: u16 = 1 << 10;
-const REPLY_TO: u16 = 1 << 9;
-const EXPIRATION: u16 = 1 << 8;
-const MESSAGE_ID: u16 = 1 << 7;
-const TIMESTAMP: u16 = 1 << 6;
-const KIND: u16 = 1 << 5;
-const USER_ID: u16 = 1 << 4;
-const APP_ID: u16 = 1 << 3;
-const CLUSTER_ID: u16 = 1 << 2;
+pub(crate) const CONTENT_TYPE: u16 = 1 << 15;
+pub(crate) const CONTENT_ENCODING: u16 = 1 << 14;
+pub(crate) const HEADERS: u16 = 1 << 13;
+pub(crate) const DELIVERY_MODE: u16 = 1 << 12;
+pub(crate) const PRIORITY: u16 = 1 << 11;
+pub(crate) const CORRELATION_ID: u16 = 1 << 10;
+pub(crate) const REPLY_TO: u16 = 1 << 9;
+pub(crate) const EXPIRATION: u16 = 1 << 8;
+pub(crate) const MESSAGE_ID: u16 = 1 << 7;
+pub(crate) const TIMESTAMP: u16 = 1 << 6;
+pub(crate) const KIND: u16 = 1 << 5;
+pub(crate) const USER_ID: u16 = 1 << 4;
+pub(crate) const APP_ID: u16 = 1 << 3;
+pub(crate) const CLUSTER_ID: u16 = 1 << 2;
 const NO_PROPERTY: u16 = 0b11;
 const FOR_BROKER: u16 = HEADERS | DELIVERY_MODE | REPLY_TO | EXPIRATION | USER_ID;
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crosstie_amqp::{DeliveryMode, Properties, Table, TableBuf, Value};
+use crosstie_amqp::{Changes, DeliveryMode, Properties, Table, TableBuf, Value};
 
 use super::Vhost;
 use super::enqueue::Incoming;
@@ -186,7 +186,7 @@ const FIRST_DEATH_REASON: &str = "x-first-death-reason";
 
 impl<'a> Deaths<'a> {
     fn of(properties: Properties<'a>) -> Self {
-        let headers = properties.parse().headers.unwrap_or_default();
+        let headers = properties.parse_for_broker().headers.unwrap_or_default();
         let mut tables = Vec::new();
         if let Some(Value::Array(array)) = headers.find(X_DEATH) {
             tables.extend(array.iter().filter_map(|value| match value {
@@ -221,7 +221,7 @@ impl<'a> Deaths<'a> {
     /// The octets of the properties with this death in front; without what must not go further:
     /// the expiration, and routing keys that were for the first way only.
     fn with(&self, now: Time, dead: &DeadLetter) -> Vec<u8> {
-        let mut named = self.properties.parse();
+        let named = self.properties.parse_for_broker();
         let old_headers = named.headers.unwrap_or_default();
         // Who comes with deaths, whoever says so, has had its first.
         let is_first = old_headers.find(X_DEATH).is_none();
@@ -261,10 +261,13 @@ impl<'a> Deaths<'a> {
                 headers = headers.with(name, Value::LongString(value.as_bytes()));
             }
         }
-        named.headers = Some(headers.as_table());
-        named.expiration = None;
+        let changes = Changes {
+            headers: Some(headers.as_table()),
+            removes_expiration: true,
+            ..Changes::default()
+        };
         let mut written = Vec::new();
-        named.write(&mut written);
+        self.properties.write_changed(&changes, &mut written);
         written
     }
 

@@ -1,7 +1,7 @@
 //! From a queue to whoever's turn it is.
 
 use crosstie_amqp::method::BasicDeliver;
-use crosstie_amqp::{Properties, TableBuf, Value};
+use crosstie_amqp::{Changes, Properties, TableBuf, Value};
 
 use super::Vhost;
 use crate::channel::Turn;
@@ -232,15 +232,18 @@ pub(super) fn with_delivery_count<'a>(
     octets: &'a mut Vec<u8>,
 ) -> Properties<'a> {
     const HEADER: &str = "x-delivery-count";
-    let mut named = properties.parse();
+    let old_headers = properties.parse_for_broker().headers;
     let mut headers = TableBuf::new();
-    for (name, value) in named.headers.iter().flat_map(|headers| headers.iter()) {
+    for (name, value) in old_headers.iter().flat_map(|headers| headers.iter()) {
         if name != HEADER {
             headers = headers.with(name, value);
         }
     }
     headers = headers.with(HEADER, Value::I64(deliveries.into()));
-    named.headers = Some(headers.as_table());
-    named.write(octets);
+    let changes = Changes {
+        headers: Some(headers.as_table()),
+        ..Changes::default()
+    };
+    properties.write_changed(&changes, octets);
     Properties::from_checked_octets(octets)
 }

@@ -1,7 +1,9 @@
 //! A message comes in.
 
 use crosstie_amqp::method::{BasicPublish, BasicReturn};
-use crosstie_amqp::{Arguments, DeliveryMode, Properties, ReplyCode, Table, TableBuf, Value};
+use crosstie_amqp::{
+    Arguments, Changes, DeliveryMode, Properties, ReplyCode, Table, TableBuf, Value,
+};
 
 use super::Vhost;
 use super::enqueue::{Enqueued, Incoming};
@@ -81,22 +83,21 @@ impl<H> Vhost<H> {
         let facets = Facets::of(&caller, connection, properties)?;
         let mut rewritten = Vec::new();
         let mut properties = properties;
-        if facets.wants_reply {
-            let Some(reply) = &channel.reply_consumer else {
-                return Err(caller.precondition_failed("fast reply consumer does not exist"));
+        if facets.wants_reply || facets.has_blind_copies {
+            let reply_to = match (facets.wants_reply, &channel.reply_consumer) {
+                (false, _) => None,
+                (true, Some(reply)) => Some(&*reply.address),
+                (true, None) => {
+                    return Err(caller.precondition_failed("fast reply consumer does not exist"));
+                }
             };
-            let mut named = properties.parse();
-            named.reply_to = Some(&reply.address);
             let headers = without_blind_copies(facets.headers);
-            if facets.has_blind_copies {
-                named.headers = Some(headers.as_table());
-            }
-            named.write(&mut rewritten);
-        } else if facets.has_blind_copies {
-            let mut named = properties.parse();
-            let headers = without_blind_copies(facets.headers);
-            named.headers = Some(headers.as_table());
-            named.write(&mut rewritten);
+            let changes = Changes {
+                headers: facets.has_blind_copies.then_some(headers.as_table()),
+                reply_to,
+                ..Changes::default()
+            };
+            properties.write_changed(&changes, &mut rewritten);
         }
         if !rewritten.is_empty() {
             properties = Properties::from_checked_octets(&rewritten);
