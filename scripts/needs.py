@@ -163,6 +163,12 @@ def python27() -> Path | None:
 
 
 @functools.cache
+def strace() -> str | None:
+    """Whether a confirm waits for the disk shows in the system calls."""
+    return None if shutil.which("strace") else packages("strace")
+
+
+@functools.cache
 def rabbitmq() -> str | None:
     """RabbitMQ, which judges AMQP. Debian's package starts it where there is an init system."""
     if Path("/usr/lib/rabbitmq/bin/rabbitmq-server").exists():

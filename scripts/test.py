@@ -135,7 +135,7 @@ def suites() -> list[Suite]:
             "amqp",
             "AMQP by four clients, judged by RabbitMQ; peers that break the rules; crashes, users",
             [["cargo", "build", "-p", "crosstie"], pytest(*judged)],
-            [*cargo, needs.python, needs.rabbitmq, needs.rust_client],
+            [*cargo, needs.python, needs.rabbitmq, needs.rust_client, needs.strace],
         ),
         Suite(
             "oslo",
