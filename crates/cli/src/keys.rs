@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crosstie_controller::directory::NodeKey;
 
-use crate::stop::locate;
+use crate::management::locate;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {

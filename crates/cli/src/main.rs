@@ -32,6 +32,7 @@ mod keys;
 mod link;
 mod log_sink;
 mod logging;
+mod management;
 mod oslo;
 mod output;
 mod publish;

@@ -11,8 +11,7 @@ use crosstie_controller::directory::occupant;
 use serde_json::Value as Json;
 
 use crate::embedded::SOCKET;
-use crate::queues::{place, realm};
-use crate::stop::locate;
+use crate::management::{self, embedded, locate};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -36,7 +35,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     // A node on its embedded default occupies no directory; it is there if it answers.
     let beside = match arguments.cbdir {
         Some(_) => None,
-        None => place::embedded(&current.join(SOCKET)),
+        None => embedded(&current.join(SOCKET)),
     };
     let directory = match locate(arguments.cbdir) {
         Err(_) if beside.is_some() => current,
@@ -118,9 +117,9 @@ fn ask(url: &str) -> Option<Told> {
 }
 
 async fn read(url: &str) -> anyhow::Result<Told> {
-    let client = realm::join(url).await?;
+    let client = management::join(url).await?;
     let told = async {
-        let status = realm::call(&client, "crossbar.get_status", args![]).await?;
+        let status = management::call(&client, "crossbar.get_status", args![]).await?;
         let mut told = Told {
             pid: status["pid"].as_u64().unwrap_or_default(),
             started: status["started"].as_str().unwrap_or_default().to_owned(),
@@ -139,20 +138,22 @@ impl Told {
     /// Asks each router worker for its AMQP listeners, and what is wrong there.
     async fn ask_workers(&mut self, client: &crosstie_client::Client) -> Result<(), CallError> {
         let types = Json::from(vec!["router"]);
-        let workers = realm::call(client, "crossbar.get_workers", args![types]).await?;
+        let workers = management::call(client, "crossbar.get_workers", args![types]).await?;
         for worker in texts(&workers) {
             let of = |what: &str| format!("crossbar.worker.{worker}.{what}");
-            let transports = realm::call(client, &of("get_router_transports"), args![]).await?;
+            let transports =
+                management::call(client, &of("get_router_transports"), args![]).await?;
             let listened = self.amqp.len();
             for id in texts(&transports) {
                 let transport =
-                    realm::call(client, &of("get_router_transport"), args![id.as_str()]).await?;
+                    management::call(client, &of("get_router_transport"), args![id.as_str()])
+                        .await?;
                 if transport["type"] == "amqp" {
                     self.amqp.extend(texts(&transport["urls"]));
                 }
             }
             if self.amqp.len() > listened {
-                let alarms = realm::call(client, &of("get_amqp_alarms"), args![]).await?;
+                let alarms = management::call(client, &of("get_amqp_alarms"), args![]).await?;
                 let alarms = alarms.as_array().into_iter().flatten();
                 let lines = alarms.filter_map(|alarm| alarm["text"].as_str());
                 self.alarms.extend(lines.map(str::to_owned));

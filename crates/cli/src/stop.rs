@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use crosstie_client::args;
-use crosstie_controller::directory::{NodeDirectory, is_held_by, occupant};
+use crosstie_controller::directory::{is_held_by, occupant};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::embedded::SOCKET;
-use crate::queues::{place, realm};
+use crate::management::{self, embedded, locate};
 use crate::wait_for;
 
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(20);
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     // A node on its embedded default occupies no directory.
     let beside = match arguments.cbdir {
         Some(_) => None,
-        None => place::embedded(&std::env::current_dir()?.join(SOCKET)),
+        None => embedded(&std::env::current_dir()?.join(SOCKET)),
     };
     let directory = match (locate(arguments.cbdir), &beside) {
         (Err(_), Some(url)) => return stop_embedded(url, arguments.timeout),
@@ -79,11 +79,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 fn stop_embedded(url: &str, timeout: u32) -> anyhow::Result<ExitCode> {
     wait_for(async {
         // The socket of a node that was killed is still there.
-        let Ok(client) = realm::join(url).await else {
+        let Ok(client) = management::join(url).await else {
             say!("No node runs here")?;
             return Ok(ExitCode::from(1));
         };
-        let told = realm::call(&client, "crossbar.shutdown", args![]).await?;
+        let told = management::call(&client, "crossbar.shutdown", args![]).await?;
         client.leave().await;
         let pid = told["pid"]
             .as_u64()
@@ -101,15 +101,4 @@ fn stop_embedded(url: &str, timeout: u32) -> anyhow::Result<ExitCode> {
         say!("Stopped the node here, process {pid}")?;
         Ok(ExitCode::SUCCESS)
     })
-}
-
-/// The directory that is asked about.
-pub(crate) fn locate(cbdir: Option<PathBuf>) -> anyhow::Result<PathBuf> {
-    let current = std::env::current_dir().context("no current directory")?;
-    let variable = |name: &str| std::env::var_os(name);
-    Ok(NodeDirectory::locate(
-        cbdir.as_deref(),
-        &current,
-        &variable,
-    )?)
 }

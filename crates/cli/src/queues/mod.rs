@@ -2,8 +2,7 @@
 //! node, and the few things that an operator does about it.
 
 mod lists;
-pub(crate) mod place;
-pub(crate) mod realm;
+mod realm;
 mod table;
 
 use std::process::ExitCode;

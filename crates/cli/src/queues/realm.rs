@@ -2,13 +2,12 @@
 
 use std::fmt;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::{Context, bail};
-use crosstie_client::{ApplicationError, Arguments, CallError, CallOptions, Client, Config, args};
+use anyhow::bail;
+use crosstie_client::{ApplicationError, Arguments, CallError, Client, args};
 use serde_json::Value as Json;
 
-use super::place::Place;
+use crate::management::{self, Place};
 
 /// Of which node, of what in it, and in which form.
 #[derive(clap::Args)]
@@ -39,7 +38,7 @@ impl Asked {
         let url = self.place.management_url()?;
         let worker = self.worker.clone();
         Ok(ManagementRealm {
-            client: join(&url).await?,
+            client: management::join(&url).await?,
             worker,
         })
     }
@@ -68,33 +67,13 @@ pub(super) enum Refused {
     Lost(anyhow::Error),
 }
 
-/// Enters the management realm at `url`.
-pub(crate) async fn join(url: &str) -> anyhow::Result<Client> {
-    let mut config = Config::new(url)?;
-    config.realm = "crossbar".into();
-    let connected = Client::connect(config).await;
-    connected.with_context(|| format!("cannot reach the node's management realm at {url}"))
-}
-
-/// Calls a procedure that answers with one value.
-pub(crate) async fn call(
-    client: &Client,
-    procedure: &str,
-    arguments: Arguments,
-) -> Result<Json, CallError> {
-    let mut options = CallOptions::default();
-    options.timeout = Some(Duration::from_secs(30));
-    let answer = client.call_with(procedure, arguments, options).await?;
-    Ok(answer.argument(0).unwrap_or(Json::Null))
-}
-
 impl ManagementRealm {
     pub(super) async fn call(
         &self,
         procedure: &str,
         arguments: Arguments,
     ) -> Result<Json, Refused> {
-        let answer = call(&self.client, procedure, arguments).await;
+        let answer = management::call(&self.client, procedure, arguments).await;
         answer.map_err(|error| match error {
             CallError::Application(error) => Refused::Application(Box::new(error)),
             error => Refused::Lost(error.into()),

@@ -1,12 +1,11 @@
-//! Where the management realm of a node is: of one in a directory, or of one on its embedded default.
+//! Where a node is, and its management realm: of one in a directory, or of one on its embedded default.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use crosstie_controller::directory::occupant;
+use crosstie_controller::directory::{NodeDirectory, occupant};
 
 use crate::embedded::{SOCKET, management_socket};
-use crate::stop::locate;
 
 /// Which node is meant.
 #[derive(clap::Args)]
@@ -23,7 +22,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// The URL of the node's management realm.
-    pub(super) fn management_url(&self) -> anyhow::Result<String> {
+    pub(crate) fn management_url(&self) -> anyhow::Result<String> {
         let current = std::env::current_dir().context("no current directory")?;
         if let Some(socket) = &self.socket {
             let Some(url) = embedded(&current.join(socket)) else {
@@ -57,4 +56,15 @@ pub(crate) fn embedded(socket: &Path) -> Option<String> {
     management
         .exists()
         .then(|| format!("rs+unix://{}", management.display()))
+}
+
+/// The directory that is asked about.
+pub(crate) fn locate(cbdir: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    let current = std::env::current_dir().context("no current directory")?;
+    let variable = |name: &str| std::env::var_os(name);
+    Ok(NodeDirectory::locate(
+        cbdir.as_deref(),
+        &current,
+        &variable,
+    )?)
 }
