@@ -1,43 +1,14 @@
-//! Plays many seeds. `SIM_SEED` plays that one alone and prints all that it did; `SIM_SEEDS` and `SIM_OPERATIONS` say
-//! how many there are of each.
+//! Plays many seeds of a realm and its sessions.
 
-use std::collections::BTreeSet;
+mod seeds_played;
 
 use crosstie_sim::Simulation;
 
 #[test]
 fn the_realm_sends_what_the_model_expects() {
-    let number = |name: &str| {
-        std::env::var(name)
-            .ok()
-            .and_then(|text| text.parse::<u64>().ok())
-    };
-    let operations = number("SIM_OPERATIONS").unwrap_or(500) as usize;
-    let seeds = match number("SIM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("SIM_SEEDS").unwrap_or(200),
-    };
-    let alone = seeds.end - seeds.start == 1;
-    let mut seen = BTreeSet::new();
-    for seed in seeds {
-        match Simulation::new(seed).run(operations) {
-            Ok(kinds) => seen.extend(kinds),
-            Err(failure) if alone => panic!("{}\n{failure}", failure.log.join("\n")),
-            Err(failure) => panic!("{failure}"),
-        }
-    }
-    if alone {
-        return;
-    }
-    // What never happens is not tested: if this fails, the drawing has become too tame.
-    let missing: Vec<_> = EXPECTED
-        .iter()
-        .filter(|kind| !seen.contains(**kind))
-        .collect();
-    assert!(
-        missing.is_empty(),
-        "no run had {missing:?}; they had {seen:?}"
-    );
+    seeds_played::play(500, &EXPECTED, |seed, operations| {
+        Simulation::new(seed).run(operations)
+    });
 }
 
 const EXPECTED: [&str; 27] = [
