@@ -10,8 +10,10 @@ import pytest
 from rig import certificates, config, links
 from rig.links import Link
 from rig.plain import Plain
+from rig.process import Process
 from rig.puppet import Puppet, Session
 from rig.rawsocket import RawSocket
+from rig.relay import Relay
 from rig.router import Line, Router
 from rig.waiting import await_true
 
@@ -181,6 +183,36 @@ def start_router(tmp_path) -> Iterator[Callable[..., Router]]:
     yield start
     for each in running:
         each.stop()
+
+
+@pytest.fixture
+def start_process() -> Iterator[Callable[..., Process]]:
+    """Start programs; they end with the test."""
+    started: list[Process] = []
+
+    def start(*command: object) -> Process:
+        process = Process(*command)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.end()
+
+
+@pytest.fixture
+def start_relay() -> Iterator[Callable[[tuple[str, int]], Relay]]:
+    """Put relays before servers; they end with the test."""
+    started: list[Relay] = []
+
+    def start(target: tuple[str, int]) -> Relay:
+        relay = Relay(target)
+        started.append(relay)
+        return relay
+
+    yield start
+    for relay in started:
+        relay.close()
 
 
 class Abused:

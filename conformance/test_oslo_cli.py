@@ -9,80 +9,19 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from rig.broker import Broker
+from rig.process import Process
 from rig.router import ROOT, binary
-from rig.waiting import DEADLINE_S
 
 PEER = Path(__file__).parent / "rig/oslo_peer.py"
 CONTEXT_TIME = r"'time': '\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}'"
-
-
-class Process:
-    """A program whose lines are read as they come, and kept."""
-
-    def __init__(self, *command: object) -> None:
-        self.process = subprocess.Popen(
-            list(map(str, command)),
-            text=True,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        self.errors: list[str] = []
-        self.reader = threading.Thread(target=self._read_errors, daemon=True)
-        self.reader.start()
-
-    def line(self) -> str:
-        """Return the next line of standard output."""
-        line = self.process.stdout.readline()
-        assert line, "".join(self.errors)
-        return line.rstrip("\n")
-
-    def ask(self, **request: object) -> dict:
-        """Have a client of the real library do something."""
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.line())
-
-    def interrupt(self) -> tuple[int, str]:
-        """Press Ctrl-C; return the exit code and what was still said."""
-        self.process.send_signal(signal.SIGINT)
-        rest = self.process.stdout.read()
-        return self.process.wait(DEADLINE_S), rest
-
-    def end(self) -> None:
-        """End it, whatever it does."""
-        self.process.kill()
-        self.process.wait()
-        self.reader.join()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            stream.close()
-
-    def _read_errors(self) -> None:
-        self.errors.extend(self.process.stderr)
-
-
-@pytest.fixture
-def start() -> Iterator[Callable[..., Process]]:
-    """Start programs; they end with the test."""
-    started: list[Process] = []
-
-    def start(*command: object) -> Process:
-        process = Process(*command)
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.end()
 
 
 @pytest.fixture(scope="session")
@@ -107,9 +46,9 @@ def url(broker: Broker) -> str:
 
 
 @pytest.fixture
-def native_server(start, url: str, topic: str) -> Process:
+def native_server(start_process, url: str, topic: str) -> Process:
     """`crosstie oslo rpc-server native`, which listens already."""
-    server = start(binary(), "oslo", "rpc-server", "native", "--url", url, "--topic", topic)
+    server = start_process(binary(), "oslo", "rpc-server", "native", "--url", url, "--topic", topic)
     line = server.line()
     assert line == (
         f"Running server, name=native exchange=my-exchange topic={topic} namespace=None"
@@ -118,17 +57,17 @@ def native_server(start, url: str, topic: str) -> Process:
 
 
 @pytest.fixture
-def real_server(start, python: Path, url: str, topic: str) -> Process:
+def real_server(start_process, python: Path, url: str, topic: str) -> Process:
     """A server of the real library's, which listens already."""
-    server = start(python, PEER, "server", url, topic, "real")
+    server = start_process(python, PEER, "server", url, topic, "real")
     assert server.line() == "ready"
     return server
 
 
 @pytest.fixture
-def real_client(start, python: Path, url: str, topic: str) -> Process:
+def real_client(start_process, python: Path, url: str, topic: str) -> Process:
     """A client of the real library's."""
-    return start(python, PEER, "client", url, topic)
+    return start_process(python, PEER, "client", url, topic)
 
 
 @pytest.fixture

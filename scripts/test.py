@@ -69,7 +69,10 @@ def suites() -> list[Suite]:
         f"conformance/test_amqp_{which}.py"
         for which in ("scenarios", "bad_input", "negotiated", "tls", "durable", "operators")
     ]
-    oslo = [f"conformance/test_{which}.py" for which in ("amqp_oslo", "oslo_cli", "bench_oslo")]
+    oslo = [
+        f"conformance/test_{which}.py"
+        for which in ("amqp_oslo", "oslo_cli", "outliving_oslo", "bench_oslo")
+    ]
     containers = [f"conformance/test_container{which}.py" for which in ("_host", "_wire", "")]
     return [
         Suite(

@@ -246,7 +246,8 @@ impl Input {
 
     /// Looks for the end of the stream inside the stage, which the socket does not show.
     fn look_for_end(&self, stage: &Mutex<dyn Stage>) -> Result<(), Ended> {
-        match stage.lock().is_ended() && !self.is_held {
+        let is_ended = stage.lock().is_ended();
+        match is_ended && !self.is_held {
             true => Err(Ended::ByPeer { unconsumed: 0 }),
             false => Ok(()),
         }

@@ -6,7 +6,7 @@ mod rpc_server;
 
 use std::process::ExitCode;
 
-use crosstie_oslo::{Target, TransportUrl};
+use crosstie_oslo::{ConnectionOptions, Target, TransportUrl};
 
 /// Serve and call by oslo.messaging's RPC, over RabbitMQ or this router, without TLS.
 #[derive(clap::Subcommand)]
@@ -41,9 +41,22 @@ struct Place {
     /// The version that is asked for, or offered [default: 1.0].
     #[arg(long, value_name = "VERSION")]
     target_version: Option<String>,
+    /// Heartbeat interval, as oslo.messaging's heartbeat_timeout_threshold; who is silent for twice as
+    /// long is taken for gone. The broker's wish counts if it is less; 0 is none.
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    heartbeat: u16,
 }
 
 impl Place {
+    /// How its connections are opened, shown to the broker's operators as `name`.
+    fn connection_options(&self, name: String) -> ConnectionOptions {
+        ConnectionOptions {
+            name,
+            heartbeat_s: self.heartbeat,
+            ..ConnectionOptions::default()
+        }
+    }
+
     fn target(&self, server: Option<String>, fanout: bool) -> Target {
         Target {
             exchange: self.exchange.clone(),

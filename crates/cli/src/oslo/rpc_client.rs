@@ -9,9 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use crosstie_oslo::{
-    Call, CallError, ConnectionOptions, RequestText, RpcClient, SendOptions, python_repr,
-};
+use crosstie_oslo::{Call, CallError, RequestText, RpcClient, SendOptions, python_repr};
 use serde_json::{Map, Value};
 
 use super::{Place, or_none};
@@ -182,10 +180,8 @@ fn connect(arguments: &Arguments, is_cast: bool) -> Result<RpcClient, CallError>
     let target = arguments
         .place
         .target(arguments.server.clone(), arguments.fanout);
-    let options = ConnectionOptions {
-        name: "crosstie oslo rpc-client".to_owned(),
-        ..ConnectionOptions::default()
-    };
+    let name = "crosstie oslo rpc-client".to_owned();
+    let options = arguments.place.connection_options(name);
     let send = SendOptions {
         timeout: Duration::from_secs_f64(arguments.timeout),
     };

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crosstie_oslo::{ConnectionOptions, RpcServer, Stop, TestEndpoint, python_repr};
+use crosstie_oslo::{RpcServer, Stop, TestEndpoint, python_repr};
 
 use super::{Place, or_none};
 use crate::signals::end_in_good_order;
@@ -27,10 +27,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let stop = Stop::default();
     let heard = stop.clone();
     end_in_good_order(move |_| heard.wish())?;
-    let options = ConnectionOptions {
-        name: format!("crosstie oslo rpc-server {name}"),
-        ..ConnectionOptions::default()
-    };
+    let options = place.connection_options(format!("crosstie oslo rpc-server {name}"));
     let complain = |text: &str| complain!("crosstie: {text}");
     let server = RpcServer::open(
         &place.url,

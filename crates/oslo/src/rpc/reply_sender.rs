@@ -69,8 +69,10 @@ impl ReplySender {
 
     /// Says on every connection that this side is alive, and hears what the broker has said.
     pub(super) fn keep_alive(&self) -> Result<(), ConnectionError> {
-        // One round: what is put back comes behind what has not been looked at.
-        for _ in 0..self.state().idle.len() {
+        // One round: what is put back comes behind what has not been looked at. The lock is free in
+        // between: a slow call's thread replies meanwhile, and putting back locks again.
+        let round = self.state().idle.len();
+        for _ in 0..round {
             let Some(mut sender) = self.state().idle.pop_front() else {
                 break;
             };
