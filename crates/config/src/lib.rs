@@ -34,14 +34,14 @@ pub use convert::convert;
 pub use definitions::NoDefinitions;
 pub use files::{Files, NamedFiles};
 pub use model::{
-    Admin, Allow, Amqp, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser,
-    AmqpVhost, Anonymous, Auth, CallTimeoutUnit, ChildEnvironment, Component, ComponentKind,
-    Config, ContainerShutdown, ContainerWorker, Controller, DefinedArguments, DefinedBinding,
-    DefinedExchange, DefinedQueue, Definitions, Deflate, Disclose, DiscloseMe, Endpoint,
-    GuestInput, GuestOutput, GuestWatch, GuestWorker, HostMonitorWorker, Inherit, Json, Limits,
-    MatchPolicy, NativeOptions, Page, Permission, Ping, RawSocket, Realm, RequestIdCheck, Restart,
-    Role, RouterWorker, Serializer, ShutdownTrigger, Skipped, TcpEndpoint, Testee, TesteeKind,
-    TesteeWorker, Tls, Transport, TransportKind, UriCheck, WebSocket, WebSocketOptions,
+    Admin, Allow, Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport,
+    AmqpUser, AmqpVhost, Anonymous, Auth, CallTimeoutUnit, ChildEnvironment, Component,
+    ComponentKind, Config, ContainerShutdown, ContainerWorker, Controller, DefinedArguments,
+    DefinedBinding, DefinedExchange, DefinedQueue, Definitions, Deflate, Disclose, DiscloseMe,
+    Endpoint, GuestInput, GuestOutput, GuestWatch, GuestWorker, HostMonitorWorker, Inherit, Json,
+    Limits, MatchPolicy, NativeOptions, Page, Permission, Ping, RawSocket, Realm, RequestIdCheck,
+    Restart, Role, RouterWorker, Serializer, ShutdownTrigger, Skipped, TcpEndpoint, Testee,
+    TesteeKind, TesteeWorker, Tls, Transport, TransportKind, UriCheck, WebSocket, WebSocketOptions,
     WebSocketTestee, Worker,
 };
 pub use part::{

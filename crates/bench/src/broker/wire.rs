@@ -87,8 +87,14 @@ impl Wire {
         wire.server = wire.await_method("connection.start", |method| match method {
             Method::ConnectionStart(start) => {
                 let text = |name| start.server_properties.find(name).and_then(Value::as_str);
-                let words = [text("product"), text("version")].into_iter().flatten();
-                words.collect::<Vec<_>>().join(" ")
+                match text("platform") {
+                    // Its product says whose ways it understands.
+                    Some(platform) if platform.starts_with("Crosstie ") => platform.to_owned(),
+                    _ => {
+                        let words = [text("product"), text("version")].into_iter().flatten();
+                        words.collect::<Vec<_>>().join(" ")
+                    }
+                }
             }
             _ => String::new(),
         })?;

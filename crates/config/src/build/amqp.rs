@@ -8,8 +8,8 @@ use crate::amqp as defaults;
 use crate::catalogue::AMQP;
 use crate::files::Files;
 use crate::model::{
-    Amqp, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser, AmqpVhost, Endpoint,
-    Transport, TransportKind,
+    Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser,
+    AmqpVhost, Endpoint, Transport, TransportKind,
 };
 use crate::problem::Problem;
 use crate::tree::{Span, quoted};
@@ -48,6 +48,7 @@ impl Builder<'_> {
             definitions: object.text("definitions").map(str::to_owned),
             store,
             limits: limits(object.section("limits")),
+            identity: identity(object.section("identity")),
         };
         self.check_logins(object, &amqp, transports);
         match &amqp.definitions {
@@ -248,6 +249,7 @@ pub(crate) fn standard() -> Amqp {
         definitions: None,
         store: object.text("store").unwrap_or_default().to_owned(),
         limits: limits(object.section("limits")),
+        identity: identity(object.section("identity")),
     };
     defaults::complete(&mut amqp);
     amqp
@@ -289,5 +291,14 @@ fn limits(limits: View<'_>) -> AmqpLimits {
         definition_bytes_max: bound(limits, "definition_bytes_max"),
         consumers_max: bound(limits, "consumers_max"),
         consumer_timeout: time(limits, "consumer_timeout_ms"),
+    }
+}
+
+fn identity(identity: View<'_>) -> AmqpIdentity {
+    let text = |name| identity.text(name).unwrap_or_default().to_owned();
+    AmqpIdentity {
+        product: text("product"),
+        version: text("version"),
+        cluster_name: identity.text("cluster_name").map(str::to_owned),
     }
 }

@@ -49,6 +49,40 @@ pub(crate) static AMQP: Table = Table {
             "The bounds of its vhosts: of memory all together, of what is declared each.",
         )
         .otherwise("all of their defaults"),
+        key(
+            "identity",
+            Kind::Object(&IDENTITY),
+            "What its `server_properties` say that it is: clients decide by it what they ask for, \
+             and how.",
+        )
+        .otherwise("RabbitMQ, by which it is meant that all of RabbitMQ's ways are understood"),
+    ],
+};
+
+static IDENTITY: Table = Table {
+    path: "workers[router].amqp.identity",
+    name: "the identity of an AMQP broker",
+    keys: &[
+        key(
+            "product",
+            Kind::Text(Rule::ShortText),
+            "The property `product`. Under another name kombu, and Celery with it, sets \
+             prefetch in a way that does not reach running consumers. `platform` and \
+             `information` name Crosstie whatever is said here.",
+        )
+        .fallback(Fallback::Text("RabbitMQ")),
+        key(
+            "version",
+            Kind::Text(Rule::ShortText),
+            "The property `version`: of RabbitMQ the version whose ways are meant.",
+        )
+        .fallback(Fallback::Text("3.13.7")),
+        key(
+            "cluster_name",
+            Kind::Text(Rule::ShortText),
+            "The property `cluster_name`.",
+        )
+        .otherwise("`crosstie@` and the machine's name"),
     ],
 };
 

@@ -18,6 +18,16 @@ pub struct Amqp {
     /// The file of what survives; it is made when there is something to write.
     pub store: String,
     pub limits: AmqpLimits,
+    pub identity: AmqpIdentity,
+}
+
+/// What a broker's `server_properties` say that it is. Clients decide by it what they may ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AmqpIdentity {
+    pub product: String,
+    pub version: String,
+    /// Named after the machine where not said.
+    pub cluster_name: Option<String>,
 }
 
 /// A user and the hash of the password.

@@ -13,8 +13,9 @@ use std::time::Duration;
 pub use serde_json::Value as Json;
 
 pub use amqp::{
-    Amqp, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser, AmqpVhost,
-    DefinedArguments, DefinedBinding, DefinedExchange, DefinedQueue, Definitions, Skipped,
+    Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser,
+    AmqpVhost, DefinedArguments, DefinedBinding, DefinedExchange, DefinedQueue, Definitions,
+    Skipped,
 };
 pub use crosstie_routing::{Allow, Disclose, DiscloseMe, Permission, RequestIdCheck, Role};
 pub use crosstie_wamp::uri::UriCheck;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crosstie_amqp::TableBuf;
 use crosstie_auth::{Permissions, User, Users};
 use crosstie_config as model;
 use crosstie_queues::{Position, Vhost, VhostConfig, VhostLimits};
@@ -15,6 +16,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::flow::FlowControl;
+use super::identity;
 use super::import;
 use super::outbox::VhostOutbox;
 use super::peer::Peer;
@@ -29,6 +31,7 @@ pub(crate) struct Broker {
     pub(crate) users: Users,
     pub(crate) shared: Arc<Shared>,
     pub(crate) message_bytes_max: usize,
+    pub(super) server_properties: TableBuf,
     /// By name.
     vhosts: Vec<Arc<SharedVhost>>,
     peers: Mutex<BTreeMap<u64, Arc<Peer>>>,
@@ -109,6 +112,7 @@ impl Broker {
         let broker = Arc::new(Self {
             users: users(&amqp)?,
             message_bytes_max: limits.message_bytes_max,
+            server_properties: identity::server_properties(&amqp.identity),
             vhosts: vhosts.collect(),
             shared,
             peers: Mutex::default(),

@@ -131,7 +131,8 @@ impl Conversation {
             report::session_refused(&self.connection, "connections_max", text);
             return Some(self.turn_away());
         }
-        let negotiation = Negotiation::begin(&self.connection, &self.endpoint.options);
+        let AmqpEndpoint { options, broker } = &*self.endpoint;
+        let negotiation = Negotiation::begin(&self.connection, broker, options);
         self.stage = Stage::Negotiating(Box::new(negotiation));
         Some(PROTOCOL_HEADER.len())
     }

@@ -21,6 +21,7 @@ mod channels;
 mod content;
 mod conversation;
 mod flow;
+mod identity;
 mod import;
 mod metrics;
 mod negotiation;

@@ -8,7 +8,7 @@ use crosstie_amqp::method::{
     ConnectionOpen, ConnectionOpenOk, ConnectionStart, ConnectionStartOk, ConnectionTune,
     ConnectionTuneOk,
 };
-use crosstie_amqp::{Method, ReplyCode, Table, TableBuf, Value};
+use crosstie_amqp::{Method, ReplyCode, Table, Value};
 use crosstie_auth::sasl::{Mechanism, Response};
 use crosstie_auth::{Permissions, Refused, User, Users};
 use crosstie_config::{AmqpMechanism, AmqpTransport};
@@ -82,8 +82,8 @@ pub(super) struct TurnedAway {
     pub(super) is_silent: bool,
 }
 
-/// Frames before the client has said which it takes.
-pub(super) const FRAME_BYTES_MAX: u32 = 8192;
+/// Frames before the client has said which it takes: the least that everybody takes.
+pub(super) const FRAME_BYTES_MAX: u32 = crosstie_amqp::frame::FRAME_MIN_BYTES;
 
 /// The only locale.
 const LOCALE: &[u8] = b"en_US";
@@ -92,7 +92,11 @@ const CHANNELS_MIN: u16 = 1;
 
 impl Negotiation {
     /// Begins with `connection.start`.
-    pub(super) fn begin(connection: &Arc<Connection>, options: &AmqpTransport) -> Self {
+    pub(super) fn begin(
+        connection: &Arc<Connection>,
+        broker: &Broker,
+        options: &AmqpTransport,
+    ) -> Self {
         let certificate = connection.peer_certificate();
         let certified_name = certificate.and_then(|der| certificate::name(&der));
         let mechanisms = mechanisms(options, certified_name.is_some());
@@ -102,7 +106,7 @@ impl Negotiation {
             &ConnectionStart {
                 version_major: 0,
                 version_minor: 9,
-                server_properties: server_properties().as_table(),
+                server_properties: broker.server_properties.as_table(),
                 mechanisms: names.join(" ").as_bytes(),
                 locales: LOCALE,
             },
@@ -311,29 +315,6 @@ impl Capabilities {
             consumer_cancel_notify: knows("consumer_cancel_notify"),
         }
     }
-}
-
-/// What the server says about itself.
-fn server_properties() -> TableBuf {
-    const CAPABILITIES: [&str; 8] = [
-        "publisher_confirms",
-        "exchange_exchange_bindings",
-        "basic.nack",
-        "consumer_cancel_notify",
-        "connection.blocked",
-        "authentication_failure_close",
-        "per_consumer_qos",
-        "direct_reply_to",
-    ];
-    let capabilities = CAPABILITIES.iter().fold(TableBuf::new(), |table, name| {
-        table.with(name, Value::Bool(true))
-    });
-    let text = |text: &'static str| Value::LongString(text.as_bytes());
-    TableBuf::new()
-        .with("capabilities", Value::Table(capabilities.as_table()))
-        .with("product", text("Crosstie"))
-        .with("version", text(env!("CARGO_PKG_VERSION")))
-        .with("platform", text(std::env::consts::OS))
 }
 
 fn tune(options: &AmqpTransport) -> ConnectionTune {

@@ -3,9 +3,10 @@
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use crosstie_amqp::frame::{self, FrameKind};
 use crosstie_amqp::method::{ConnectionClose, ConnectionCloseOk, ConnectionStartOk};
-use crosstie_amqp::{Method, PROTOCOL_HEADER, TableBuf, Value};
-use crosstie_config::{AmqpPermission, AmqpUser, AmqpVhost, Endpoint};
+use crosstie_amqp::{Arguments, Method, PROTOCOL_HEADER, TableBuf, Value};
+use crosstie_config::{AmqpIdentity, AmqpPermission, AmqpUser, AmqpVhost, Endpoint};
 
 use crate::rig::{Client, Rig, Setting, transport};
 
@@ -36,13 +37,22 @@ fn the_server_says_what_it_is() {
     };
     assert_eq!(start.mechanisms, b"PLAIN AMQPLAIN");
     let property = |name| start.server_properties.find(name);
-    assert_eq!(property("product"), Some(Value::LongString(b"Crosstie")));
+    let text = |name| property(name).and_then(Value::as_str).unwrap_or_default();
+    assert_eq!((text("product"), text("version")), ("RabbitMQ", "3.13.7"));
+    assert_eq!(text("platform"), itself());
+    assert!(text("information").starts_with(&itself()), "{start:?}");
+    assert!(text("cluster_name").starts_with("crosstie@"), "{start:?}");
     let Some(Value::Table(capabilities)) = property("capabilities") else {
         panic!("capabilities are a table");
     };
     let knows = |name| capabilities.find(name) == Some(Value::Bool(true));
-    assert!(knows("publisher_confirms") && knows("connection.blocked"));
-    assert!(!knows("consumer_priorities"));
+    for capability in [
+        "publisher_confirms",
+        "connection.blocked",
+        "consumer_priorities",
+    ] {
+        assert!(knows(capability), "{capability}");
+    }
 
     client.start_ok("PLAIN", b"\0guest\0guest");
     let tune = client.expect("0 connection.tune");
@@ -57,6 +67,68 @@ fn the_server_says_what_it_is() {
     client.send(0, &ConnectionClose::default());
     client.expect("0 connection.close-ok");
     client.expect_end();
+}
+
+#[test]
+fn the_server_says_what_it_is_told_to() {
+    let directory = directory();
+    let mut setting = Setting::default();
+    setting.amqp.identity = AmqpIdentity {
+        product: "another".to_owned(),
+        version: "1".to_owned(),
+        cluster_name: Some("here".to_owned()),
+    };
+    let rig = Rig::start_with(directory.path(), &setting);
+    let mut client = Client::connect(rig.address);
+    client.write(&PROTOCOL_HEADER);
+    let start = client.expect("0 connection.start");
+    let Method::ConnectionStart(start) = start.method() else {
+        panic!("is connection.start");
+    };
+    let text = |name| start.server_properties.find(name).and_then(Value::as_str);
+    let said = ["product", "version", "cluster_name", "platform"].map(text);
+    let itself = itself();
+    let wanted = ["another", "1", "here", &itself];
+    assert_eq!(said, wanted.map(Some));
+}
+
+fn itself() -> String {
+    format!("Crosstie {}", env!("CARGO_PKG_VERSION"))
+}
+
+#[test]
+fn a_frame_before_tuning_is_a_small_one() {
+    let directory = directory();
+    let rig = Rig::start(directory.path());
+    // Nobody has agreed on more than everybody takes; the octets around do not count.
+    for (payload_bytes, said) in [
+        (4096, "0 connection.tune"),
+        (
+            4097,
+            "0 connection.close 501 FRAME_ERROR - a frame's payload of 4097 octets, where frames of 4096 are the longest",
+        ),
+    ] {
+        let start_ok = |padding: &[u8]| {
+            let properties = TableBuf::new().with("padding", Value::LongString(padding));
+            let mut octets = Vec::new();
+            ConnectionStartOk {
+                client_properties: properties.as_table(),
+                mechanism: "PLAIN",
+                response: b"\0guest\0guest",
+                locale: "en_US",
+            }
+            .write(&mut octets);
+            octets
+        };
+        let padding = payload_bytes - start_ok(b"").len();
+        let mut client = started(&rig);
+        let mut octets = Vec::new();
+        frame::write(FrameKind::Method, 0, &mut octets, |out| {
+            out.extend(start_ok(&vec![b'x'; padding]));
+        });
+        client.write(&octets);
+        client.expect(said);
+    }
 }
 
 #[test]
