@@ -16,7 +16,7 @@ from rig.broker import Broker
 from rig.process import Process
 from rig.relay import Relay
 from rig.router import binary
-from rig.waiting import DEADLINE_S
+from rig.waiting import DEADLINE_S, await_true
 
 # Heartbeats to live through; the server looks after its connections twice as often.
 PERIODS = 5
@@ -51,11 +51,17 @@ def server(start_process, place: list[object]) -> Process:
 
 
 @pytest.fixture
-def call(place: list[object]) -> Callable[..., subprocess.CompletedProcess]:
+def direct(broker: Broker, topic: str) -> list[object]:
+    """The same place, for who does not want to be cut off."""
+    return ["--url", broker.url(scheme="rabbit"), "--topic", topic]
+
+
+@pytest.fixture
+def call(direct: list[object]) -> Callable[..., subprocess.CompletedProcess]:
     """Run `crosstie oslo rpc-client` to its end."""
 
     def call(*arguments: object) -> subprocess.CompletedProcess:
-        command = [binary(), "oslo", "rpc-client", *place, *arguments]
+        command = [binary(), "oslo", "rpc-client", *direct, *arguments]
         return subprocess.run(
             list(map(str, command)), text=True, capture_output=True, timeout=30, check=False
         )
@@ -102,9 +108,79 @@ def test_a_server_and_clients_are_busy_for_long(relay, server, call, start_proce
     assert server.errors == []
 
 
-def test_a_slow_call_keeps_its_caller_waiting(relay, server, call):
+def test_a_slow_call_keeps_its_caller_waiting(server, call):
     """A caller waits for several heartbeats, with nothing to say on either of its connections."""
-    done = call("sleep", "timeout=4", "reply=at last")
+    done = call("sleep", "timeout=4", "reply=at last", "--heartbeat", 1)
     assert done.returncode == 0, done.stderr
     assert "RPC return value=at last" in done.stdout
     assert server.interrupt()[0] == 0
+
+
+def said(server: Process, *texts: str) -> None:
+    """Wait until the server has complained of that, in this order."""
+
+    def has_said() -> bool:
+        everything = "".join(server.errors)
+        ends = [everything.rfind(text) for text in texts]
+        return -1 not in ends and ends == sorted(ends)
+
+    await_true(f"the server says {texts}", has_said)
+
+
+def test_a_server_that_is_cut_off_comes_back(relay, server, call, start_process, direct):
+    """More than once; what it was at is answered all the same, on connections that are new."""
+    for _ in range(2):
+        slow = [binary(), "oslo", "rpc-client", *direct, "sleep", "timeout=1", "reply=after all"]
+        sleeper = start_process(*slow)
+        assert "::sleeps(" in server.line()
+        server.errors.clear()
+        relay.cut()
+        said(server, "; connecting again\n", "connected again\n")
+        sleeper.line()
+        assert sleeper.line() == "RPC return value=after all"
+        done = call("echo", "--quiet")
+        assert done.returncode == 0, done.stderr
+        server.line()
+    code, rest = server.interrupt()
+    assert (code, rest) == (0, "Stopping..\n")
+
+
+def test_a_network_that_is_gone_is_noticed(relay, server, call):
+    """Nothing is closed: only heartbeats tell."""
+    relay.hold()
+    said(server, "silent for twice the heartbeat of 1 s; connecting again\n")
+    relay.go_on()
+    said(server, "connected again\n")
+    done = call("echo", "--quiet")
+    assert done.returncode == 0, done.stderr
+    server.line()
+    assert server.interrupt()[0] == 0
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["stop", "kill"])
+def test_a_broker_that_restarts_has_its_server_again(start_broker, start_process, topic, kill):
+    """Its queues are gone with the broker; the server makes them again."""
+    broker = start_broker()
+    place = ["--url", broker.url(scheme="rabbit"), "--topic", topic]
+    server = start_process(binary(), "oslo", "rpc-server", "native", *place)
+    assert server.line().startswith("Running server")
+    echo = [binary(), "oslo", "rpc-client", *place, "sink", "--quiet"]
+    for _ in range(2):
+        assert start_process(*echo).process.wait(DEADLINE_S) == 0
+        server.errors.clear()
+        broker.restart(kill=kill)
+        said(server, "; connecting again\n", "connected again\n")
+    assert start_process(*echo).process.wait(DEADLINE_S) == 0
+    assert server.interrupt()[0] == 0
+
+
+def test_a_server_without_a_broker_ends_when_it_is_told(start_broker, start_process, topic):
+    """In the midst of its tries, at once and in good order."""
+    broker = start_broker()
+    place = ["--url", broker.url(scheme="rabbit"), "--topic", topic]
+    server = start_process(binary(), "oslo", "rpc-server", "native", *place)
+    assert server.line().startswith("Running server")
+    broker.router.stop()
+    said(server, "; connecting again\n", "; trying again\n")
+    code, rest = server.interrupt()
+    assert (code, rest) == (0, "Stopping..\n")

@@ -82,6 +82,10 @@ class Relay:
         """Pass nothing on any more, and end nothing."""
         self._passing.clear()
 
+    def go_on(self) -> None:
+        """Pass on what was held, and all that comes."""
+        self._passing.set()
+
     def close(self) -> None:
         """End everything."""
         self._passing.set()

@@ -22,7 +22,7 @@ pub use failure::RemoteFailure;
 pub use identifier::Identifiers;
 pub use python::python_repr;
 pub use rpc::{
-    CallError, Endpoint, Incoming, Outcome, RpcClient, RpcServer, SendOptions, ServerError, Stop,
-    Target, TestEndpoint,
+    CallError, Endpoint, Incoming, Outcome, Reconnect, RpcClient, RpcServer, SendOptions,
+    ServerError, Stop, Target, TestEndpoint,
 };
 pub use url::{Host, TransportUrl, UrlError};

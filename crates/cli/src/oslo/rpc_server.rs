@@ -9,8 +9,9 @@ use crate::signals::end_in_good_order;
 
 /// Serve the methods sink, echo, sleep (timeout, reply) and fail.
 ///
-/// What it prints is what the original Python program prints. It ends in good order at a signal, and
-/// with an error when the broker closes the connection: it does not connect again.
+/// What it prints is what the original Python program prints. It ends in good order at a signal. When
+/// the broker is gone it says so and connects again, at once and then after delays that double, up to
+/// 30 s, as oslo.messaging does.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Its name, by which it can be asked for among the topic's servers.

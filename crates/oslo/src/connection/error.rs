@@ -65,6 +65,19 @@ pub enum ConnectionError {
     Properties(PropertiesError),
 }
 
+impl ConnectionError {
+    /// Whether the connection was lost, so that another one may do.
+    pub fn is_loss(&self) -> bool {
+        matches!(
+            self,
+            Self::Socket(_)
+                | Self::EndOfStream
+                | Self::Closed { .. }
+                | Self::HeartbeatMissed { .. }
+        )
+    }
+}
+
 impl fmt::Display for ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -240,16 +240,21 @@ impl Replies {
             self.connection.send(CHANNEL, &ack);
             self.connection.flush()?;
             let reply = reply.map_err(CallError::Reply)?;
-            if reply.msg_id.as_deref() != Some(msg_id) {
-                continue;
+            if reply.msg_id.as_deref() == Some(msg_id) {
+                match reply.outcome {
+                    // One that is not the last says that the server is at it, or, from servers of
+                    // old, brings the result ahead of an empty last one.
+                    Ok(result) if !reply.is_ending => ahead = result,
+                    Ok(Value::Null) => return Ok(Some(Ok(ahead))),
+                    outcome => return Ok(Some(outcome)),
+                }
             }
-            match reply.outcome {
-                // One that is not the last says that the server is at it, or, from servers of old,
-                // brings the result ahead of an empty last one.
-                Ok(result) if !reply.is_ending => ahead = result,
-                Ok(Value::Null) => return Ok(Some(Ok(ahead))),
-                outcome => return Ok(Some(outcome)),
+            // Much may come before what is waited for, and the other connection is still silent.
+            left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
             }
+            sender.connection().keep_alive()?;
         }
     }
 }

@@ -4,15 +4,18 @@
 //! for what goes to everybody. A caller has one for replies. What a caller sends goes to the topic's
 //! exchange; a reply goes to the caller's queue through the default exchange.
 
+mod at_work;
 mod client;
+mod consuming;
 mod endpoint;
 mod reply_sender;
 mod sender;
 mod server;
+mod serving;
 
 pub use self::client::{CallError, RpcClient, SendOptions};
 pub use self::endpoint::{Endpoint, Incoming, Outcome, TestEndpoint};
-pub use self::server::{RpcServer, ServerError, Stop};
+pub use self::server::{Reconnect, RpcServer, ServerError, Stop};
 
 use crosstie_amqp::method::ExchangeDeclare;
 use crosstie_amqp::{BasicProperties, Table, TableBuf, Value};

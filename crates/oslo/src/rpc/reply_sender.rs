@@ -52,19 +52,16 @@ impl ReplySender {
         }
     }
 
-    /// Sends a reply to the queue that the request named.
+    /// Sends a reply to the queue that the request named. A connection that was lost while nobody
+    /// used it is no reason to fail: there is a second try, on another.
     pub(super) fn send(&self, queue: &str, reply: &Reply) -> Result<(), ConnectionError> {
         let unique_id = self.state().identifiers.draw();
         let mut body = Vec::new();
         reply.write(&unique_id, &mut body);
-        let mut sender = self.take()?;
-        let method = BasicPublish {
-            routing_key: queue,
-            mandatory: true,
-            ..BasicPublish::default()
-        };
-        let published = sender.publish(&method, &self.properties, &body);
-        self.put_back(sender, published)
+        match self.publish(queue, &body) {
+            Err(error) if error.is_loss() => self.publish(queue, &body),
+            published => published,
+        }
     }
 
     /// Says on every connection that this side is alive, and hears what the broker has said.
@@ -72,6 +69,7 @@ impl ReplySender {
         // One round: what is put back comes behind what has not been looked at. The lock is free in
         // between: a slow call's thread replies meanwhile, and putting back locks again.
         let round = self.state().idle.len();
+        let mut first_error = Ok(());
         for _ in 0..round {
             let Some(mut sender) = self.state().idle.pop_front() else {
                 break;
@@ -80,12 +78,24 @@ impl ReplySender {
                 true => sender.connection().keep_alive(),
                 false => sender.poll(),
             };
-            self.put_back(sender, alive)?;
+            // The others are kept alive all the same.
+            let put_back = self.put_back(sender, alive);
+            first_error = first_error.and(put_back);
         }
-        Ok(())
+        first_error
     }
 
-    /// Replies that reached nobody, since this was asked last.
+    /// Drops the connections that nobody uses: their broker is gone.
+    pub(super) fn forget_idle(&self) {
+        let idle = std::mem::take(&mut self.state().idle);
+        for mut sender in idle {
+            // A confirm may have come before the end.
+            let _ = sender.poll();
+            self.state().forget(sender);
+        }
+    }
+
+    /// Replies that are not known to have reached anybody, since this was asked last.
     pub(super) fn take_lost(&self) -> u64 {
         std::mem::take(&mut self.state().lost)
     }
@@ -103,40 +113,50 @@ impl ReplySender {
         Ok(())
     }
 
+    fn publish(&self, queue: &str, body: &[u8]) -> Result<(), ConnectionError> {
+        let mut sender = self.take()?;
+        let method = BasicPublish {
+            routing_key: queue,
+            mandatory: true,
+            ..BasicPublish::default()
+        };
+        let published = sender.publish(&method, &self.properties, body);
+        self.put_back(sender, published)
+    }
+
     /// A connection on which every reply is confirmed: an idle one, a new one, or, when there are
-    /// enough, the one that has waited longest.
+    /// enough, the one that has waited longest. The lock is free while a socket is asked.
     fn take(&self) -> Result<Sender, ConnectionError> {
-        let mut first_error = None;
-        let mut state = self.state();
-        for _ in 0..state.idle.len() {
+        let round = self.state().idle.len();
+        for _ in 0..round {
             // The one used last has the warmest caches.
-            let Some(mut sender) = state.idle.pop_back() else {
+            let Some(mut sender) = self.state().idle.pop_back() else {
                 break;
             };
             match sender.poll() {
                 Ok(()) if sender.is_confirmed() => return Ok(sender),
-                Ok(()) => state.idle.push_front(sender),
-                Err(error) => {
-                    state.opened -= 1;
-                    first_error.get_or_insert(error);
-                }
+                Ok(()) => self.state().idle.push_front(sender),
+                Err(_) => self.state().forget(sender),
             }
         }
-        if state.opened < SENDERS_MAX || state.idle.is_empty() {
+        let mut state = self.state();
+        let oldest = match state.opened < SENDERS_MAX {
+            true => None,
+            false => state.idle.pop_front(),
+        };
+        let Some(mut sender) = oldest else {
             state.opened += 1;
             drop(state);
-            return Sender::open(&self.url, &self.options)
-                .inspect_err(|_| self.state().opened -= 1);
-        }
-        let oldest = state.idle.pop_front();
+            let opened = Sender::open(&self.url, &self.options);
+            return opened.inspect_err(|_| self.state().opened -= 1);
+        };
         drop(state);
-        match (oldest, first_error) {
-            (Some(mut sender), _) => {
-                sender.await_confirmed(self.options.reply_timeout)?;
-                Ok(sender)
+        match sender.await_confirmed(self.options.reply_timeout) {
+            Ok(_) => Ok(sender),
+            Err(error) => {
+                self.state().forget(sender);
+                Err(error)
             }
-            (None, Some(error)) => Err(error),
-            (None, None) => Err(ConnectionError::EndOfStream),
         }
     }
 
@@ -147,10 +167,12 @@ impl ReplySender {
     ) -> Result<(), ConnectionError> {
         let fate = sender.take_fate();
         let mut state = self.state();
-        state.lost += fate.refused + fate.returned;
         match worked {
-            Ok(()) => state.idle.push_back(sender),
-            Err(_) => state.opened -= 1,
+            Ok(()) => {
+                state.lost += fate.refused + fate.returned;
+                state.idle.push_back(sender);
+            }
+            Err(_) => state.forget(sender),
         }
         worked
     }
@@ -158,5 +180,14 @@ impl ReplySender {
     fn state(&self) -> MutexGuard<'_, State> {
         // What it holds is whole between any two lines above.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// A connection that is gone, with the replies that nobody has confirmed.
+    fn forget(&mut self, mut sender: Sender) {
+        let fate = sender.take_fate();
+        self.lost += fate.refused + fate.returned + sender.unconfirmed();
+        self.opened -= 1;
     }
 }

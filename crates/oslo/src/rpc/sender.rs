@@ -71,6 +71,11 @@ impl Sender {
         self.confirmed == self.published
     }
 
+    /// Messages that the broker has not answered for.
+    pub(super) fn unconfirmed(&self) -> u64 {
+        self.published - self.confirmed
+    }
+
     /// Looks at what the broker has said, without waiting.
     pub(super) fn poll(&mut self) -> Result<(), ConnectionError> {
         while !self.is_confirmed() && self.take_one(Duration::ZERO)? {}

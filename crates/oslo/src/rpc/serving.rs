@@ -1,0 +1,356 @@
+//! A server at work: requests in, replies out, and the way back to a broker that it has lost.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+use crosstie_amqp::Method;
+use crosstie_amqp::method::BasicAck;
+use serde_json::Value;
+
+use super::at_work::AtWork;
+use super::reply_sender::ReplySender;
+use super::server::{Reconnect, ServerError, Stop};
+use super::{CHANNEL, Endpoint, Incoming, Target, consuming};
+use crate::connection::{Connection, ConnectionError};
+use crate::envelope::{EnvelopeError, Reply, read_request};
+use crate::failure::RemoteFailure;
+
+/// How often a server that nobody calls looks whether it is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Requests that take long, at once; more wait in the queue. As many as oslo.messaging has threads.
+const SLOW_MAX: usize = 64;
+
+/// Identifiers of the last requests, by which one that comes twice is known.
+const SEEN_MAX: usize = 16;
+
+/// How long the reply to a slow call is tried while the broker is away, and how often. As long as
+/// oslo.messaging waits for the queue of a caller that comes back itself.
+const REPLY_TRIED_FOR: Duration = Duration::from_secs(60);
+const REPLY_TRIED_EVERY: Duration = Duration::from_millis(250);
+
+/// What every request's handling needs.
+pub(super) struct Serving<'a, E> {
+    pub(super) replies: &'a ReplySender,
+    pub(super) endpoint: &'a E,
+    pub(super) target: &'a Target,
+    pub(super) complain: &'a (dyn Fn(&str) + Sync),
+    pub(super) stop: &'a Stop,
+    pub(super) reconnect: Option<&'a Reconnect>,
+    pub(super) open: &'a (dyn Fn() -> Result<Connection, ConnectionError> + Sync),
+    pub(super) slow: AtomicUsize,
+    /// Calls whose callers want to hear that they still run.
+    pub(super) at_work: Sender<AtWork>,
+}
+
+/// What the serving thread remembers from one connection to the next.
+struct Memory {
+    seen: VecDeque<String>,
+    at_work: Vec<AtWork>,
+    at_work_seen: Receiver<AtWork>,
+    kept_alive: Instant,
+}
+
+/// Counts a slow call for as long as it lasts, however it ends.
+struct Slow<'a> {
+    count: &'a AtomicUsize,
+    is_done: Arc<AtomicBool>,
+}
+
+impl Drop for Slow<'_> {
+    fn drop(&mut self) {
+        self.is_done.store(true, Ordering::Release);
+        self.count.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl<E: Endpoint> Serving<'_, E> {
+    /// Serves until it is told to stop, and then until what it has taken is done. The connection that
+    /// is left, if the broker is there.
+    pub(super) fn serve<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        connection: Connection,
+        at_work_seen: Receiver<AtWork>,
+    ) -> Result<Option<Connection>, ServerError> {
+        let mut memory = Memory {
+            seen: VecDeque::with_capacity(SEEN_MAX),
+            at_work: Vec::new(),
+            at_work_seen,
+            kept_alive: Instant::now(),
+        };
+        let mut connection = Some(connection);
+        while let Some(open) = &mut connection {
+            let Err(error) = self.consume(scope, open, &mut memory) else {
+                break;
+            };
+            let Some(reconnect) = self.reconnect else {
+                return Err(error);
+            };
+            (self.complain)(&format!("{error}; connecting again"));
+            self.replies.forget_idle();
+            connection = self.connect_again(reconnect);
+        }
+        if let Some(connection) = &mut connection {
+            consuming::cancel(connection)?;
+        }
+        // What came and is not acknowledged goes back to its queue when the channel closes; the
+        // callers of what is being done still hear of it.
+        while self.slow.load(Ordering::Acquire) > 0 {
+            thread::sleep(LOOK_EVERY / 20);
+            self.look_after(connection.as_mut(), &mut memory)?;
+        }
+        Ok(connection)
+    }
+
+    /// Serves on a connection until it is told to stop.
+    fn consume<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        connection: &mut Connection,
+        memory: &mut Memory,
+    ) -> Result<(), ServerError> {
+        while !self.stop.is_wished() {
+            if self.slow.load(Ordering::Acquire) < SLOW_MAX {
+                if let Some(request) = self.next_request(connection)? {
+                    self.handle(scope, request, &mut memory.seen);
+                }
+            } else {
+                // What has come stays unacknowledged, in the socket, meanwhile.
+                thread::sleep(LOOK_EVERY / 20);
+            }
+            self.look_after(Some(connection), memory)?;
+        }
+        Ok(())
+    }
+
+    /// Connects as soon as the broker can be had; none when it is told to stop before that.
+    fn connect_again(&self, reconnect: &Reconnect) -> Option<Connection> {
+        let mut delay = reconnect.delay;
+        let mut said = String::new();
+        while !self.stop.is_wished() {
+            match (self.open)() {
+                Ok(connection) => {
+                    (self.complain)("connected again");
+                    return Some(connection);
+                }
+                Err(error) => {
+                    let error = error.to_string();
+                    // An operator wants to hear what is new, not each try.
+                    if error != said {
+                        (self.complain)(&format!("{error}; trying again"));
+                        said = error;
+                    }
+                }
+            }
+            let until = Instant::now() + delay;
+            while !self.stop.is_wished() && Instant::now() < until {
+                thread::sleep(delay.min(LOOK_EVERY));
+            }
+            delay = (delay * 2).min(reconnect.delay_max);
+        }
+        None
+    }
+
+    /// Callers hear that their calls still run, and the broker that this side is alive.
+    fn look_after(
+        &self,
+        connection: Option<&mut Connection>,
+        memory: &mut Memory,
+    ) -> Result<(), ServerError> {
+        memory.at_work.extend(memory.at_work_seen.try_iter());
+        self.tell_callers(&mut memory.at_work);
+        let Some(connection) = connection else {
+            return Ok(());
+        };
+        let interval = connection.keep_alive_interval().unwrap_or(Duration::MAX);
+        if memory.kept_alive.elapsed() > interval / 2 {
+            memory.kept_alive = Instant::now();
+            connection.keep_alive()?;
+            self.keep_replies_alive();
+        }
+        Ok(())
+    }
+
+    /// The next request, acknowledged.
+    fn next_request(
+        &self,
+        connection: &mut Connection,
+    ) -> Result<Option<Result<Incoming, EnvelopeError>>, ServerError> {
+        let Some(event) = connection.next_event(Some(LOOK_EVERY))? else {
+            return Ok(None);
+        };
+        let (delivery_tag, request) = match (&event.method, &event.content) {
+            (Method::BasicDeliver(deliver), Some(content)) => {
+                (deliver.delivery_tag, read_request(&content.body))
+            }
+            (Method::BasicCancel(cancel), _) => {
+                let consumer_tag = cancel.consumer_tag.to_owned();
+                return Err(ServerError::Cancelled { consumer_tag });
+            }
+            _ => return Ok(None),
+        };
+        let ack = BasicAck {
+            delivery_tag,
+            multiple: false,
+        };
+        connection.send(CHANNEL, &ack);
+        connection.flush()?;
+        Ok(Some(request.map(|request| Incoming { request })))
+    }
+
+    fn handle<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        request: Result<Incoming, EnvelopeError>,
+        seen: &mut VecDeque<String>,
+    ) {
+        let incoming = match request {
+            Ok(incoming) => incoming,
+            Err(error) => return (self.complain)(&format!("dropped a request: {error}")),
+        };
+        if let Some(unique_id) = &incoming.request.unique_id {
+            if seen.contains(unique_id) {
+                return (self.complain)(&format!("dropped a request that came twice: {unique_id}"));
+            }
+            if seen.len() == SEEN_MAX {
+                seen.pop_front();
+            }
+            seen.push_back(unique_id.clone());
+        }
+        if !self.endpoint.is_slow(&incoming.request.call.method) {
+            return self.dispatch(&incoming, Duration::ZERO);
+        }
+        self.slow.fetch_add(1, Ordering::AcqRel);
+        let is_done = Arc::new(AtomicBool::new(false));
+        if let Some(at_work) = AtWork::of(&incoming, &is_done) {
+            // Its receiver lives as long as the serving.
+            let _ = self.at_work.send(at_work);
+        }
+        let slow = Slow {
+            count: &self.slow,
+            is_done,
+        };
+        scope.spawn(move || {
+            let _slow = slow;
+            self.dispatch(&incoming, REPLY_TRIED_FOR);
+        });
+    }
+
+    /// Has the endpoint do it, and sends what came of it, if need be for so long.
+    fn dispatch(&self, incoming: &Incoming, tried_for: Duration) {
+        let request = &incoming.request;
+        let outcome = match self.refused(incoming) {
+            Some(failure) => Err(failure),
+            None => self.endpoint.invoke(incoming),
+        };
+        let (Some(msg_id), Some(queue)) = (&request.msg_id, &request.reply_queue) else {
+            if let Err(failure) = outcome {
+                (self.complain)(&format!(
+                    "a cast of {} failed: {failure}",
+                    request.call.method
+                ));
+            }
+            return;
+        };
+        let reply = Reply {
+            msg_id: Some(msg_id.clone()),
+            outcome,
+            is_ending: true,
+        };
+        let mut sent = self.replies.send(queue, &reply);
+        if sent.is_err() {
+            let until = Instant::now() + tried_for;
+            while sent.is_err() && Instant::now() < until && !self.stop.is_wished() {
+                thread::sleep(REPLY_TRIED_EVERY);
+                sent = self.replies.send(queue, &reply);
+            }
+        }
+        if let Err(error) = sent {
+            (self.complain)(&format!("cannot reply to {msg_id}: {error}"));
+        }
+    }
+
+    /// Why the request is for somebody else.
+    fn refused(&self, incoming: &Incoming) -> Option<Box<RemoteFailure>> {
+        let call = &incoming.request.call;
+        let asked = call.version.as_deref().unwrap_or(VERSION);
+        let offered = self.target.version.as_deref().unwrap_or(VERSION);
+        let is_namespace = match &self.target.namespace {
+            Some(_) => call.namespace == self.target.namespace,
+            None => call.namespace.is_none(),
+        };
+        (!is_namespace || !is_compatible(offered, asked))
+            .then(|| RemoteFailure::unsupported_version(asked, &call.method))
+    }
+
+    fn tell_callers(&self, at_work: &mut Vec<AtWork>) {
+        at_work.retain(|call| !call.is_done());
+        for call in at_work {
+            if !call.is_due() {
+                continue;
+            }
+            let reply = Reply {
+                msg_id: Some(call.msg_id.clone()),
+                outcome: Ok(Value::Null),
+                is_ending: false,
+            };
+            if let Err(error) = self.replies.send(&call.queue, &reply) {
+                (self.complain)(&format!("cannot tell a caller to wait: {error}"));
+            }
+        }
+    }
+
+    fn keep_replies_alive(&self) {
+        if let Err(error) = self.replies.keep_alive() {
+            (self.complain)(&format!("a connection for replies is lost: {error}"));
+        }
+        match self.replies.take_lost() {
+            0 => {}
+            lost => (self.complain)(&format!(
+                "{lost} replies are not known to have reached a caller's queue"
+            )),
+        }
+    }
+}
+
+/// What a request asks for, and a server offers, when nothing is said of it.
+const VERSION: &str = "1.0";
+
+/// Whether who offers one version can do what asks for the other: the same first number, and a second
+/// one that is not less.
+fn is_compatible(offered: &str, asked: &str) -> bool {
+    let numbers = |version: &str| -> Option<(u32, u32)> {
+        let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
+        let minor = minor.split('.').next().unwrap_or("0");
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    };
+    match (numbers(offered), numbers(asked)) {
+        (Some(offered), Some(asked)) => offered.0 == asked.0 && offered.1 >= asked.1,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_compatible;
+
+    #[test]
+    fn versions_are_compared() {
+        let rows = [
+            ("1.0", "1.0", true),
+            ("1.3", "1.2", true),
+            ("1.2", "1.3", false),
+            ("2.0", "1.0", false),
+            ("1", "1.0", true),
+            ("1.0", "x", false),
+        ];
+        for (offered, asked, expected) in rows {
+            assert_eq!(is_compatible(offered, asked), expected, "{offered} {asked}");
+        }
+    }
+}
