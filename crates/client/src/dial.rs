@@ -21,6 +21,7 @@ use tokio_rustls::rustls::{
 use crate::config::{Config, TlsOptions};
 use crate::endpoint::Address;
 use crate::error::ConnectError;
+use crate::trust::{Trust, explained};
 
 /// What a connection's octets pass through.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -73,18 +74,23 @@ async fn secure(
             .with_custom_certificate_verifier(Arc::new(TrustAnybody(provider)))
             .with_no_client_auth()
     } else {
+        let (roots, named) = roots(options)?;
+        let trust = Trust::new(roots, named, provider)?;
         builder
-            .with_root_certificates(roots(options)?)
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(trust))
             .with_no_client_auth()
     };
     TlsConnector::from(Arc::new(config))
         .connect(name, stream)
         .await
+        .map_err(explained)
 }
 
-/// Whose signature makes a router's certificate trusted.
-fn roots(options: &TlsOptions) -> io::Result<RootCertStore> {
+/// Whose signature makes a router's certificate trusted; and those of them that the options name.
+fn roots(options: &TlsOptions) -> io::Result<(RootCertStore, Vec<CertificateDer<'static>>)> {
     let mut roots = RootCertStore::empty();
+    let mut named = Vec::new();
     if options.system_roots {
         // Single certificates of the system that cannot be read are the system's business; when
         // none can, the error below says so.
@@ -103,8 +109,9 @@ fn roots(options: &TlsOptions) -> io::Result<RootCertStore> {
             return Err(wrong("expected certificates, found none".to_owned()));
         }
         for certificate in certificates {
-            let added = roots.add(certificate);
+            let added = roots.add(certificate.clone());
             added.map_err(|error| wrong(error.to_string()))?;
+            named.push(certificate);
         }
     }
     if roots.is_empty() {
@@ -113,7 +120,7 @@ fn roots(options: &TlsOptions) -> io::Result<RootCertStore> {
             "no certificate authority to trust: this system has none, and no CA file was given",
         ));
     }
-    Ok(roots)
+    Ok((roots, named))
 }
 
 /// Checks that whoever shows a certificate has its key, and nothing else.

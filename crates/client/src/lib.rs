@@ -56,6 +56,7 @@ mod restoring;
 mod session;
 mod shared;
 mod subscription;
+mod trust;
 mod welcome;
 mod writer;
 

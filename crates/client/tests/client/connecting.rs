@@ -8,7 +8,10 @@ use crosstie_client::{
     Signature, State, args,
 };
 use crosstie_wamp::framing::websocket::{self, accept_response, parse_request};
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, CertifiedKey, DistinguishedName, DnType,
+    IsCa, KeyPair, date_time_ymd, generate_simple_self_signed,
+};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -243,11 +246,14 @@ async fn tls_router(listener: &TcpListener, acceptor: &TlsAcceptor) -> std::io::
     Ok(())
 }
 
-#[tokio::test]
-async fn tls_trusts_whom_it_is_told() {
-    let CertifiedKey { cert, signing_key } =
-        generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let key = PrivatePkcs8KeyDer::from(signing_key.serialize_der());
+/// What becomes of a client of the router at `host` that shows `cert`.
+async fn connected_to(
+    host: &str,
+    cert: &Certificate,
+    key: &KeyPair,
+    adjust: impl FnOnce(&mut Config),
+) -> Result<(), String> {
+    let key = PrivatePkcs8KeyDer::from(key.serialize_der());
     let server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -257,45 +263,93 @@ async fn tls_trusts_whom_it_is_told() {
     let acceptor = TlsAcceptor::from(Arc::new(server));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
+    let mut config = Config::new(&format!("wss://{host}:{port}/ws")).unwrap();
+    config.serializers = vec![Serializer::Json];
+    config.reconnect = None;
+    config.leave_timeout = Duration::from_millis(50);
+    config.tls.system_roots = false;
+    adjust(&mut config);
+    let connecting = async {
+        match Client::connect(config).await {
+            Ok(client) => {
+                client.publish("a", args![1]).await.unwrap();
+                client.leave().await;
+                Ok(())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    let serving = tls_router(&listener, &acceptor);
+    let (connected, _) = soon(async { tokio::join!(connecting, serving) }).await;
+    connected
+}
+
+#[tokio::test]
+async fn tls_trusts_whom_it_is_told() {
+    let CertifiedKey { cert, signing_key } =
+        generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let directory = tempfile::TempDir::new().unwrap();
     let file = directory.path().join("ca.pem");
     std::fs::write(&file, cert.pem()).unwrap();
-    let config = |host: &str| {
-        let mut config = Config::new(&format!("wss://{host}:{port}/ws")).unwrap();
-        config.serializers = vec![Serializer::Json];
-        config.reconnect = None;
-        config.leave_timeout = Duration::from_millis(50);
-        config.tls.system_roots = false;
-        config
-    };
-    let connect = async |config: Config| {
-        let connecting = async {
-            match Client::connect(config).await {
-                Ok(client) => {
-                    client.publish("a", args![1]).await.unwrap();
-                    client.leave().await;
-                    Ok(())
-                }
-                Err(error) => Err(error.to_string()),
-            }
-        };
-        let serving = tls_router(&listener, &acceptor);
-        let (connected, _) = soon(async { tokio::join!(connecting, serving) }).await;
-        connected
-    };
-
-    let mut trusting = config("localhost");
-    trusting.tls.ca_files = vec![file.clone()];
-    assert_eq!(connect(trusting).await, Ok(()));
-
-    let mut another_name = config("127.0.0.1");
-    another_name.tls.ca_files = vec![file.clone()];
-    let error = connect(another_name).await.unwrap_err();
+    let trusting = |config: &mut Config| config.tls.ca_files = vec![file.clone()];
+    let connected = connected_to("localhost", &cert, &signing_key, trusting).await;
+    assert_eq!(connected, Ok(()));
+    let connected = connected_to("127.0.0.1", &cert, &signing_key, trusting).await;
+    let error = connected.unwrap_err();
     assert!(error.contains("certificate"), "{error}");
+    let insecure = |config: &mut Config| config.tls.insecure = true;
+    let connected = connected_to("127.0.0.1", &cert, &signing_key, insecure).await;
+    assert_eq!(connected, Ok(()));
+}
 
-    let mut insecure = config("127.0.0.1");
-    insecure.tls.insecure = true;
-    assert_eq!(connect(insecure).await, Ok(()));
+/// As `openssl req -x509` makes them: an authority's and a server's at once.
+#[tokio::test]
+async fn an_authoritys_own_certificate_is_a_servers_where_it_is_named() {
+    let key = KeyPair::generate().unwrap();
+    let made = |names: &[&str], common_name: &str, last_year: i32| {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.not_before = date_time_ymd(2000, 1, 1);
+        params.not_after = date_time_ymd(last_year, 1, 1);
+        params.distinguished_name = DistinguishedName::new();
+        params
+            .distinguished_name
+            .push(DnType::CommonName, common_name);
+        params.self_signed(&key).unwrap()
+    };
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("ca.pem");
+    let check = async |shown: &Certificate, named: &Certificate, expected: &str| {
+        std::fs::write(&file, named.pem()).unwrap();
+        let trusting = |config: &mut Config| config.tls.ca_files = vec![file.clone()];
+        let connected = connected_to("localhost", shown, &key, trusting).await;
+        match connected {
+            Ok(()) => assert_eq!("", expected),
+            Err(error) => assert!(!expected.is_empty() && error.contains(expected), "{error}"),
+        }
+    };
+    let own = made(&["localhost"], "crosstie test", 2100);
+    check(&own, &own, "").await;
+    // Without names beside the subject's, as without `-addext`.
+    let bare = made(&[], "localhost", 2100);
+    check(&bare, &bare, "").await;
+    let elsewhere = made(&[], "example.com", 2100);
+    check(&elsewhere, &elsewhere, "not valid for name").await;
+    let named_elsewhere = made(&["example.com"], "localhost", 2100);
+    check(&named_elsewhere, &named_elsewhere, "not valid for name").await;
+    let over = made(&["localhost"], "crosstie test", 2001);
+    check(&over, &over, "expired").await;
+    // Of the same key and subject, and yet not the one that was named.
+    let other = made(&["localhost", "example.com"], "crosstie test", 2100);
+    check(
+        &other,
+        &own,
+        "only where a CA file has this very certificate",
+    )
+    .await;
+    let stranger = generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    check(&own, &stranger.cert, "CA:TRUE").await;
 }
 
 #[tokio::test]

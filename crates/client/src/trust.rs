@@ -1,0 +1,162 @@
+//! Which certificates a client takes from a router, and why not.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use tokio_rustls::rustls::client::verify_server_name;
+use tokio_rustls::rustls::crypto::CryptoProvider;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::server::ParsedCertificate;
+use tokio_rustls::rustls::{
+    CertificateError, DigitallySignedStruct, Error as TlsError, OtherError, RootCertStore,
+    SignatureScheme,
+};
+use webpki::EndEntityCert;
+
+/// Takes what the authorities have signed; and a certificate that is itself one of those that the user
+/// has named, octet for octet.
+///
+/// `openssl req -x509` makes a certificate that is an authority's and a server's at once, which the
+/// rules of the web forbid. Who names this very certificate means it, and takes no more risk than by
+/// trusting whatever it may sign.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    web: Arc<WebPkiServerVerifier>,
+    named: Vec<CertificateDer<'static>>,
+}
+
+impl Trust {
+    pub(crate) fn new(
+        roots: RootCertStore,
+        named: Vec<CertificateDer<'static>>,
+        provider: Arc<CryptoProvider>,
+    ) -> io::Result<Self> {
+        let web = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let web = web.map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e.to_string()))?;
+        Ok(Self { web, named })
+    }
+
+    fn is_named(&self, certificate: &CertificateDer<'_>) -> bool {
+        self.named.iter().any(|named| named == certificate)
+    }
+}
+
+impl ServerCertVerifier for Trust {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, TlsError> {
+        let verdict =
+            self.web
+                .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match verdict {
+            // Its time was looked at before.
+            Err(error) if is_authoritys_own(&error) && self.is_named(end_entity) => {}
+            // It is known by then that nothing else is wrong with it.
+            Err(error) if names_nobody(&error) && self.is_named(end_entity) => {}
+            verdict => return verdict,
+        }
+        let parsed = ParsedCertificate::try_from(end_entity)?;
+        match verify_server_name(&parsed, server_name) {
+            // As old certificates have it, and curl takes it: without any name but the subject's.
+            Err(error) if names_nobody(&error) && is_common_name(end_entity, server_name) => {}
+            checked => checked?,
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        self.web.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        self.web.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.web.supported_verify_schemes()
+    }
+}
+
+/// Whether a certificate was refused for being an authority's, and for nothing that comes before.
+fn is_authoritys_own(error: &TlsError) -> bool {
+    let TlsError::InvalidCertificate(CertificateError::Other(OtherError(why))) = error else {
+        return false;
+    };
+    matches!(why.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))
+}
+
+/// Whether a certificate was refused for having no alternative names at all.
+fn names_nobody(error: &TlsError) -> bool {
+    use CertificateError::NotValidForNameContext;
+    let TlsError::InvalidCertificate(NotValidForNameContext { presented, .. }) = error else {
+        return false;
+    };
+    presented.is_empty()
+}
+
+/// Whether the subject's common name is the server's name.
+fn is_common_name(certificate: &CertificateDer<'_>, server_name: &ServerName<'_>) -> bool {
+    /// The object identifier 2.5.4.3, with its head.
+    const COMMON_NAME: [u8; 5] = [0x06, 0x03, 0x55, 0x04, 0x03];
+    /// UTF8String and PrintableString.
+    const TEXTS: [u8; 2] = [0x0c, 0x13];
+    let Ok(parsed) = EndEntityCert::try_from(certificate) else {
+        return false;
+    };
+    let subject = parsed.subject();
+    let mut places = subject.windows(COMMON_NAME.len()).enumerate();
+    let Some((at, _)) = places.find(|(_, octets)| *octets == COMMON_NAME) else {
+        return false;
+    };
+    // A name is at most 64 characters long: its length is one octet.
+    let [tag, length, rest @ ..] = &subject[at + COMMON_NAME.len()..] else {
+        return false;
+    };
+    let name = rest
+        .get(..usize::from(*length))
+        .filter(|_| TEXTS.contains(tag) && *length < 0x80);
+    name.is_some_and(|name| name.eq_ignore_ascii_case(server_name.to_str().as_bytes()))
+}
+
+/// The error of a handshake, in words for whoever has to mend it.
+pub(crate) fn explained(error: io::Error) -> io::Error {
+    let why = error.get_ref().and_then(|inner| inner.downcast_ref());
+    let Some(TlsError::InvalidCertificate(why)) = why else {
+        return error;
+    };
+    let text = match why {
+        CertificateError::UnknownIssuer => {
+            "nobody who is trusted has signed the router's certificate; a CA file names who is \
+             trusted beside the system's authorities, which may be that certificate itself"
+                .to_owned()
+        }
+        CertificateError::Other(OtherError(other))
+            if matches!(other.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity)) =>
+        {
+            "the router's certificate is that of a certificate authority (CA:TRUE), which counts as \
+             a server's only where a CA file has this very certificate"
+                .to_owned()
+        }
+        other => format!("the router's certificate is refused: {other}"),
+    };
+    io::Error::new(error.kind(), text)
+}
