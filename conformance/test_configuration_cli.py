@@ -62,6 +62,23 @@ def test_check_shows_warnings_and_is_content(tmp_path):
     assert checked.stdout == "node.json: a valid node configuration\n"
 
 
+def test_check_warns_of_cores_that_do_not_exist(tmp_path):
+    worker = {**GOOD["workers"][0], "options": {"cpu_affinity": [0, 1000, 1001]}}
+    path = write(tmp_path / "node.json", {**GOOD, "workers": [worker]})
+    checked = crosstie("check", "--config", path.name, cwd=tmp_path)
+    assert checked.returncode == 0
+    assert "warning: cores 1000, 1001 do not exist on this machine" in checked.stderr
+
+
+def test_check_looks_inside_what_it_refuses(tmp_path):
+    path = CASES / "web.json"
+    checked = crosstie("check", "--config", path, cwd=tmp_path)
+    assert checked.returncode == 1
+    for what in ('"web" as "type" of a transport', '"static" as', '"wampcra" in', '"ticket" in'):
+        assert f": {what}" in checked.stderr
+    assert 'unknown key "optoins"' in checked.stderr
+
+
 def test_convert_writes_beside_the_file_and_over_nothing(tmp_path):
     path = write(tmp_path / "config.json", GOOD)
     converted = crosstie("convert", path.name, cwd=tmp_path)

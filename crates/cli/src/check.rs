@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use crosstie_config::{
-    self as config, Amqp, Definitions, Files, NamedFiles, Problem, Skipped, Tls,
+    self as config, Amqp, Definitions, Files, NamedFiles, Problem, Severity, Skipped, Tls,
 };
 use crosstie_controller::directory::NodeDirectory;
 use crosstie_controller::{check_tls, try_import};
+use rustix::thread::{CpuSet, sched_getaffinity};
 
 /// Prints every problem with its place; succeeds when there is no error.
 #[derive(clap::Args)]
@@ -64,11 +65,16 @@ pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     match config::load(&path, &|name| std::env::var(name).ok()) {
         Ok(loaded) => {
             let mut problems = loaded.warnings;
-            let warnings = problems.len();
             for NamedFiles { span, files } in &loaded.files {
                 let errors = match files {
                     Files::Tls(tls) => Vec::from_iter(tls_error(tls, &directory)),
                     Files::Definitions { path, amqp } => definitions(path, amqp, &directory)?,
+                    Files::Cores(cores) => {
+                        // The file may be meant for another machine.
+                        let missing = missing_cores(cores);
+                        problems.extend(missing.map(|text| Problem::warning(*span, text)));
+                        Vec::new()
+                    }
                     _ => Vec::new(),
                 };
                 problems.extend(errors.into_iter().map(|e| Problem::error(*span, e)));
@@ -76,7 +82,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
             if !problems.is_empty() {
                 complain!("{}", config::render(&problems, &loaded.source));
             }
-            if problems.len() > warnings {
+            if problems.iter().any(|p| p.severity == Severity::Error) {
                 return Ok(ExitCode::FAILURE);
             }
             say!("{}: a valid node configuration", path.display())?;
@@ -92,6 +98,23 @@ pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
 /// Why a listener could not be opened with these files.
 fn tls_error(files: &Tls, directory: &Path) -> Option<String> {
     check_tls(files, directory).err().map(|e| e.to_string())
+}
+
+/// Which of these cores a process here cannot run on: a node would not start.
+fn missing_cores(cores: &[usize]) -> Option<String> {
+    let usable = sched_getaffinity(None).ok()?;
+    let is_there = |core: usize| core < CpuSet::MAX_CPU && usable.is_set(core);
+    let listed = |cores: &mut dyn Iterator<Item = usize>| {
+        let numbers: Vec<_> = cores.map(|core| core.to_string()).collect();
+        numbers.join(", ")
+    };
+    let missing = listed(&mut cores.iter().copied().filter(|&core| !is_there(core)));
+    let there = listed(&mut (0..CpuSet::MAX_CPU).filter(|&core| is_there(core)));
+    let text = format!(
+        "cores {missing} do not exist on this machine or may not be used, and the worker would not \
+         start here; there are {there}"
+    );
+    (!missing.is_empty()).then_some(text)
 }
 
 /// Says what would be imported from definitions, and what would not; returns why they cannot be

@@ -5,7 +5,7 @@
 
 use crate::Environment;
 use crate::catalogue::refused::{self, KEYS, VALUES};
-use crate::catalogue::{Fallback, Key, Kind, Table, Tagged};
+use crate::catalogue::{Fallback, Key, Kind, Table, Tagged, inside};
 use crate::near::{nearest, of_texts, places_below};
 use crate::problem::Problem;
 use crate::tree::{Entry, Node, Span, Value, quoted};
@@ -39,7 +39,13 @@ impl Checker<'_> {
         for entry in entries.iter_mut() {
             match table.key(&entry.key) {
                 Some(key) => self.entry(entry, key, table),
-                None => self.stray(entry, table),
+                None => {
+                    self.stray(entry, table);
+                    if let Some(kind) = inside(table.path, &entry.key) {
+                        let subject = format!("{} in {}", quoted(&entry.key), table.name);
+                        self.value(&mut entry.node, &kind, &subject);
+                    }
+                }
             }
         }
         for key in table.keys {
@@ -182,6 +188,10 @@ impl Checker<'_> {
             None => {
                 let problem = wrong_word(tag.node.span, tagged.path, name, &names, &subject);
                 self.problems.push(problem);
+                // All that would have to change is told at once.
+                if let Some(kind) = inside(tagged.path, name) {
+                    self.value(node, &kind, &subject);
+                }
             }
         }
     }

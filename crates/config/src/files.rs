@@ -1,10 +1,11 @@
-//! Files that a configuration names and a node reads when it starts. What they hold is not the
-//! configuration's to judge; whoever judges it can say where they are named.
+//! Files that a configuration names and a node reads when it starts, and cores that it names. What the
+//! files hold, and which cores there are, is not the configuration's to judge; whoever judges it can say
+//! where they are named.
 
 use crate::model::{Amqp, Tls};
 use crate::tree::Span;
 
-/// Files that are read together, and where the configuration says so.
+/// Files that are read together, or cores, and where the configuration says so.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedFiles {
     pub span: Span,
@@ -19,4 +20,6 @@ pub enum Files {
     Tls(Tls),
     /// The definitions at `path`, which join what the worker has.
     Definitions { path: String, amqp: Box<Amqp> },
+    /// No files: the cores that a worker is to run on, by the kernel's numbers.
+    Cores(Vec<usize>),
 }

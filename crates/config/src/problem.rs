@@ -39,7 +39,7 @@ impl Problem {
         }
     }
 
-    pub(crate) fn warning(span: Span, message: String) -> Self {
+    pub fn warning(span: Span, message: String) -> Self {
         Self {
             severity: Severity::Warning,
             ..Self::error(span, message)

@@ -1,6 +1,7 @@
 //! Workers of every kind.
 
 use super::{Builder, milliseconds, size};
+use crate::files::Files;
 use crate::model::{
     ChildEnvironment, ContainerShutdown, ContainerWorker, GuestInput, GuestOutput, GuestWatch,
     GuestWorker, HostMonitorWorker, Inherit, NativeOptions, Restart, RouterWorker, TesteeWorker,
@@ -29,6 +30,13 @@ impl Builder<'_> {
             }),
             _ => Worker::Router(self.router(worker, id)),
         };
+        let options = worker.section("options");
+        if options.has("cpu_affinity") {
+            let cores = cpu_affinity(options);
+            if !cores.is_empty() {
+                self.names(options.span_of("cpu_affinity"), Files::Cores(cores));
+            }
+        }
         if std::mem::take(&mut self.disabled) {
             return None;
         }

@@ -15,6 +15,7 @@ mod realm;
 pub mod refused;
 mod rule;
 mod transport;
+mod web;
 mod worker;
 
 pub(crate) use amqp::AMQP;
@@ -22,6 +23,7 @@ pub use node::CONFIG;
 pub(crate) use realm::{REALM, ROLE};
 pub use rule::Rule;
 pub(crate) use transport::{PAGES, SERIALIZERS, TRANSPORT};
+pub(crate) use web::inside;
 pub(crate) use worker::{CONTAINER_COMPONENT, ROUTER_COMPONENT, WORKER};
 
 /// The keys of one kind of object.

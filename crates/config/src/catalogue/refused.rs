@@ -31,6 +31,7 @@ const ONLY_ANONYMOUS: &str = "sessions can only be anonymous";
 const NO_TWISTED: &str = "an endpoint is described by its keys, not by Twisted's strings";
 const NO_PROXY: &str = "a router worker serves a realm on all cores by itself";
 
+const NO_WEB: &str = "there are no web services beside `pages`";
 const ROLE_OF_TRANSPORT: &str = "the router's transport says which role it gets";
 const COMPONENTS_ANONYMOUS: &str = "function components can only be anonymous";
 const NO_WAMP: &str = "a testee speaks no WAMP";
@@ -262,6 +263,31 @@ pub static VALUES: &[Place] = &[
                 "there are no web services; where it only carried WAMP, a universal transport \
                  with \"websocket\": {\"ws\": {}} takes its place, and `pages` has status pages",
             ),
+        ],
+    ),
+    within(
+        "transports[web].paths{}.type",
+        &[
+            later("static", "files are not served"),
+            later("path", "there are no nested paths"),
+            later("redirect", NO_WEB),
+            later("json", NO_WEB),
+            later("nodeinfo", "`pages` has a status page"),
+            later("longpoll", "WAMP is not spoken over HTTP requests"),
+            later("caller", "there is no HTTP bridge"),
+            later("publisher", "there is no HTTP bridge"),
+            later("webhook", "there is no HTTP bridge"),
+            later("reverseproxy", NO_WEB),
+            later("websocket-reverseproxy", NO_WEB),
+            later("archive", "files are not served"),
+            never(
+                "cgi",
+                "programs are not run for requests; a guest may be a web server",
+            ),
+            never("wsgi", "there is no Python in a router worker"),
+            never("resource", "there is no Python in a router worker"),
+            never("wap", "there is no Python in a router worker"),
+            later("none", NO_WEB),
         ],
     ),
     within(
