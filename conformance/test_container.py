@@ -211,6 +211,47 @@ def test_components_in_a_router(start_node):
     assert started.stop() == 0
 
 
+def outside(classname: str) -> dict:
+    """Return a component of a router that is not there, or that raises."""
+    return {"id": "inside", "type": "class", "classname": classname, "realm": "realm1"}
+
+
+def test_a_router_that_lacks_a_component_ends_the_node(start_node):
+    options = {"pythonpath": [str(HOSTED)]}
+    started = start_node(node(components=[outside("nowhere.Class")], options=options))
+    started.says("component 'inside' failed to start: ")
+    started.says("Router 'worker1' lacks a component: the node ends")
+    assert started.exit_code() == 1
+
+
+def test_a_router_that_lacks_a_component_by_option_goes_on(start_node):
+    options = {"pythonpath": [str(HOSTED)], "needs_components": False}
+    started = start_node(node(components=[outside("nowhere.Class")], options=options))
+    started.says("component 'inside' failed to start: ")
+    started.says("^Ready")
+    joined(started)
+    assert started.stop() == 0
+
+
+def test_a_router_whose_host_of_components_cannot_begin_ends_the_node(start_node):
+    options = {"python": "/nowhere/python"}
+    started = start_node(node(components=[outside("parts.Echo")], options=options))
+    started.says("Router 'worker1' lacks a component: the node ends")
+    assert started.exit_code() == 1
+
+
+def test_a_component_that_is_asked_for_later_ends_nothing(start_node):
+    started = start_node(node(options={"pythonpath": [str(HOSTED)]}))
+    started.says("^Ready")
+    management = started.management()
+    with pytest.raises(RefusedError):
+        management.call(
+            "crossbar.worker.worker1.start_router_component", "inside", outside("nowhere.Class")
+        )
+    joined(started)
+    assert started.stop() == 0
+
+
 def test_components_managed(start_node):
     started = start_node(node(container(component("Echo"))))
     wait_for(joined(started), "com.hosted.echo", 1)

@@ -303,6 +303,11 @@ impl Node {
         let names: Vec<_> = self.triggers.iter().copied().map(triggers::name).collect();
         let which = match self.triggers[..] {
             [ShutdownTrigger::WorkerExit] => "default",
+    /// Whether everything that the configuration has was started, or failed to.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
             _ => "configured",
         };
         info!(

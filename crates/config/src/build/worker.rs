@@ -56,6 +56,7 @@ impl Builder<'_> {
             amqp: self.amqp(worker, &transports),
             transports,
             components: self.components(worker, Some(&realms)),
+            needs_components: options.boolean("needs_components"),
             process: native_options(options),
             realms,
         }

@@ -31,6 +31,8 @@ pub struct RouterWorker {
     pub amqp: Option<Amqp>,
     /// Hosted beside the router, in one child process for all of them.
     pub components: Vec<Component>,
+    /// One of them that does not start with the node ends the node.
+    pub needs_components: bool,
     /// How that process runs.
     pub process: NativeOptions,
 }

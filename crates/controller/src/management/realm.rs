@@ -27,6 +27,7 @@ pub(super) fn start(socket: &Path) -> Result<Router, String> {
         transports: Vec::new(),
         amqp: None,
         components: Vec::new(),
+        needs_components: false,
         process: no_process(),
     };
     let options = RouterOptions {

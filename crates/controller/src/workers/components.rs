@@ -10,7 +10,7 @@ use super::Worker;
 use crate::event::{Event, Events, Run};
 use crate::management::Reply;
 use crate::management::errors;
-use crate::node::Node;
+use crate::node::{Node, Outcome};
 use crate::report;
 
 /// How long a host of components may take to be ready.
@@ -217,8 +217,27 @@ impl Node {
                 error!("{title} '{id}': component '{component}' failed to start: {text}");
             }
         }
+        // Who asked for it is told, and that is all.
+        let is_configured = hosted.starting.is_empty();
+        let has_failed = matches!(&outcome, Err(why) if !why.is_lost);
         hosted.handle_started(id, outcome);
+        if has_failed && is_configured {
+            self.end_without_component(id);
+        }
         self.settle(id);
+    }
+
+    /// A router's component did not start. Where that happens with the node's own start, nobody has come
+    /// to rely on anything yet: a node that lacks a part is worse than none, as Crossbar.io has it.
+    pub(crate) fn end_without_component(&mut self, id: &str) {
+        let is_needed = self.worker(id).is_some_and(Worker::needs_components);
+        if is_needed && !self.is_ready() && !self.is_ending() {
+            error!(
+                "Router '{id}' lacks a component: the node ends (the worker's option \
+                 'needs_components' says whether it does)"
+            );
+            self.begin_end(Outcome::WithFailure);
+        }
     }
 
     /// A host said that a component has left, or failed after its start.

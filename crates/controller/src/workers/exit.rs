@@ -37,6 +37,10 @@ impl Node {
         if !is_router && let Some(worker) = self.worker(id) {
             self.tell_about_worker("stopped", worker, worker.last_pid());
         }
+        if is_router && !verdict.was_ready && !is_ending && wanted == Wanted::Running {
+            self.end_without_component(id);
+        }
+        let is_ending = self.is_ending();
         if is_ending {
             self.forget_process(id, exit_of(&verdict), is_router);
         } else if wanted == Wanted::Stop && is_router {

@@ -168,6 +168,11 @@ impl Worker {
         !is_starting && !self.components.iter().any(Hosted::is_under_way)
     }
 
+    /// Whether the node ends where a component of its configuration does not start.
+    pub(crate) fn needs_components(&self) -> bool {
+        matches!(&self.definition, Definition::Router(router) if router.needs_components)
+    }
+
     /// Whether that run is the present one.
     pub(crate) fn is_in(&self, run: &Run) -> bool {
         let process = self.process.as_ref();
@@ -381,6 +386,7 @@ fn as_router(testee: &TesteeWorker) -> RouterWorker {
         transports: vec![testee.transport.clone()],
         amqp: None,
         components: Vec::new(),
+        needs_components: false,
         process: no_process(),
     }
 }

@@ -3,7 +3,7 @@
 use super::super::amqp::AMQP;
 use super::super::realm::REALM;
 use super::super::transport::TRANSPORT;
-use super::super::{Kind, NO, TYPE, Table, integer, key, list};
+use super::super::{Kind, NO, TYPE, Table, YES, integer, key, list};
 use super::component::ROUTER_COMPONENT;
 use super::{
     CPU_AFFINITY, DISABLED, ENV, EXPOSE_CONTROLLER, EXPOSE_SHARED, EXTRA, PYTHON, PYTHONPATH,
@@ -69,6 +69,14 @@ static ROUTER_OPTIONS: Table = Table {
              lowest latency, for one core's whole time.",
         )
         .fallback(NO)
+        .own(),
+        key(
+            "needs_components",
+            Kind::Boolean,
+            "Whether a component of this file that cannot be started ends the node, with exit code \
+             1; otherwise that is logged, and everything else goes on.",
+        )
+        .fallback(YES)
         .own(),
         CPU_AFFINITY,
         DISABLED,
