@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 
 import pytest
 from rig import config
@@ -22,7 +21,7 @@ from rig.websocket import WebSocket
 SHUTDOWN = "wamp.close.system_shutdown"
 
 
-ORDERLY = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT]
+ORDERLY = [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT]
 
 
 @pytest.mark.parametrize("number", ORDERLY)
@@ -42,23 +41,50 @@ def test_everybody_is_told(start_router, number):
     assert router.exit_code() == 0
 
 
-def test_a_closed_terminal_says_so_more_than_once(start_router):
-    router = start_router(config.plain(limits={"shutdown_timeout_ms": 5_000}))
-    peer = RawSocket.tcp(router.address("tcp")).shake_hands().join()
-    router.signal(signal.SIGHUP)
-    assert peer.hear(GOODBYE)[2] == SHUTDOWN
-    # Two in the time in which a second one is the same in any case, and one after it.
-    for pause_s in (0, 0, 1.5):
-        time.sleep(pause_s)
+def test_a_hangup_ends_nothing(start_router):
+    router = start_router(config.plain())
+    with RawSocket.tcp(router.address("tcp")).shake_hands().join() as peer:
+        for _ in range(3):
+            said = len(router.log)
+            router.signal(signal.SIGHUP)
+            router.await_log(lambda line: line.text.startswith("Received SIGHUP"), said)
+            peer.round_trip()
+
+
+@pytest.mark.parametrize("handling", [signal.SIG_DFL, signal.SIG_IGN], ids=["plain", "nohup"])
+def test_a_hangup_has_the_log_go_on_in_a_new_file(tmp_path, handling):
+    """As `logrotate` does it, however the node was started."""
+    log, rotated = tmp_path / "node.log", tmp_path / "node.log.1"
+    before = signal.signal(signal.SIGHUP, handling)
+    try:
+        router = Router(tmp_path, "--logtofile", config=config.plain())
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    try:
+        await_true("the file has the start", lambda: '"Ready;' in log.read_text())
+        log.rename(rotated)
         router.signal(signal.SIGHUP)
-    peer.say(GOODBYE, {}, "wamp.close.goodbye_and_out")
-    assert router.exit_code() == 0
-    peer.close()
+        await_true("a new file", lambda: log.exists() and "Received SIGHUP" in log.read_text())
+    finally:
+        router.stop()
+    assert "Node ended" in log.read_text()
+    assert "SIGHUP" not in rotated.read_text()
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT])
-def test_what_it_was_told_to_ignore_it_ignores(tmp_path, number):
-    """As `nohup` does."""
+def test_a_log_that_cannot_be_opened_anew_goes_on(tmp_path):
+    logs = tmp_path / "logs"
+    router = Router(tmp_path, "--logdir", "logs", config=config.plain())
+    logs.rename(tmp_path / "old")
+    logs.write_text("in the way")
+    router.signal(signal.SIGHUP)
+    router.await_log(lambda line: "cannot open node.log anew" in line.text)
+    router.stop()
+    assert "Node ended" in (tmp_path / "old/node.log").read_text()
+
+
+def test_what_it_was_told_to_ignore_it_ignores(tmp_path):
+    """As what starts it in the background of a shell may do."""
+    number = signal.SIGQUIT
     before = signal.signal(number, signal.SIG_IGN)
     try:
         router = Router(tmp_path, config=config.plain())

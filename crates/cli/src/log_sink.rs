@@ -34,14 +34,23 @@ struct Shared {
 struct State {
     waiting: Vec<u8>,
     left_out: u64,
+    is_renewing: bool,
     is_writing: bool,
 }
 
+/// What the writing thread is handed.
+pub(crate) enum Input<'l> {
+    /// Whole lines, many at a time.
+    Lines(&'l [u8]),
+    /// The place may be another one now, of the same name.
+    Renew,
+}
+
 impl Sink {
-    /// `write` gets whole lines, many at a time. `tell_left_out` is called, on the writing thread,
-    /// where lines are missing, and may log.
+    /// `write` does what it is handed. `tell_left_out` is called, on the writing thread, where lines
+    /// are missing, and may log.
     pub(crate) fn start(
-        mut write: impl FnMut(&[u8]) + Send + 'static,
+        mut write: impl FnMut(Input<'_>) + Send + 'static,
         tell_left_out: impl Fn(u64) + Send + 'static,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
@@ -51,11 +60,14 @@ impl Sink {
             .spawn(move || {
                 let mut lines = Vec::new();
                 loop {
-                    let left_out = own.take(&mut lines);
+                    let (left_out, is_renewing) = own.take(&mut lines);
                     if left_out > 0 {
                         tell_left_out(left_out);
                     }
-                    write(&lines);
+                    if is_renewing {
+                        write(Input::Renew);
+                    }
+                    write(Input::Lines(&lines));
                     lines.clear();
                     lines.shrink_to(KEPT_OCTETS);
                 }
@@ -74,6 +86,13 @@ impl Sink {
         self.shared.more.notify_one();
     }
 
+    /// Has the writing thread take note that the place may be another one; what waits goes to the new
+    /// one.
+    pub(crate) fn renew(&self) {
+        self.shared.state().is_renewing = true;
+        self.shared.more.notify_one();
+    }
+
     /// Waits until all is written, but not for ever; whether it is.
     pub(crate) fn drain(&self, until: Instant) -> bool {
         let patience = until.saturating_duration_since(Instant::now());
@@ -87,8 +106,9 @@ impl Sink {
 }
 
 impl Shared {
-    /// Waits for lines, and changes the empty `lines` for them. How many are missing after them.
-    fn take(&self, lines: &mut Vec<u8>) -> u64 {
+    /// Waits for lines, and changes the empty `lines` for them. How many are missing after them, and
+    /// whether they have a new place.
+    fn take(&self, lines: &mut Vec<u8>) -> (u64, bool) {
         let mut state = self.state();
         state.is_writing = false;
         if state.waiting.is_empty() {
@@ -96,11 +116,14 @@ impl Shared {
         }
         let mut state = self
             .more
-            .wait_while(state, |state| state.waiting.is_empty())
+            .wait_while(state, |state| {
+                state.waiting.is_empty() && !state.is_renewing
+            })
             .unwrap_or_else(PoisonError::into_inner);
         state.is_writing = true;
         std::mem::swap(&mut state.waiting, lines);
-        std::mem::take(&mut state.left_out)
+        let left_out = std::mem::take(&mut state.left_out);
+        (left_out, std::mem::take(&mut state.is_renewing))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -133,7 +156,11 @@ mod tests {
     fn who_logs_never_waits() {
         let (written, lines) = mpsc::sync_channel::<Vec<u8>>(0);
         let (told, left_out) = mpsc::channel();
-        let write = move |octets: &[u8]| drop(written.send(octets.to_vec()));
+        let write = move |input: Input<'_>| {
+            if let Input::Lines(octets) = input {
+                drop(written.send(octets.to_vec()));
+            }
+        };
         let tell = move |n| {
             let _ = told.send(n);
         };
@@ -158,7 +185,11 @@ mod tests {
     #[test]
     fn lines_keep_their_order() {
         let (written, lines) = mpsc::channel();
-        let write = move |octets: &[u8]| drop(written.send(octets.to_vec()));
+        let write = move |input: Input<'_>| {
+            if let Input::Lines(octets) = input {
+                drop(written.send(octets.to_vec()));
+            }
+        };
         let sink = Sink::start(write, |_| ()).expect("a thread");
         let all: Vec<_> = (0..1000).map(|n| format!("{n}\n")).collect();
         for line in &all {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::log_sink::{self, Sink};
+use crate::log_sink::{self, Input, Sink};
 
 /// How much is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -82,7 +82,8 @@ pub(crate) fn set_up(
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let file = directory.map(open).transpose()?;
+    let path = directory.map(|directory| directory.join(FILE_NAME));
+    let file = path.map(LogFile::open).transpose()?;
     let started = Sinks::start(file).context("cannot start the log's thread")?;
     let sinks = SINKS.get_or_init(|| started);
     let builder = tracing_subscriber::fmt()
@@ -104,48 +105,95 @@ pub(crate) fn set_up(
 pub(crate) fn finish() -> bool {
     SINKS.get().is_none_or(|sinks| {
         let until = Instant::now() + END_WITHIN;
-        if let Some(file) = &sinks.file {
+        if let Some((file, _)) = &sinks.file {
             file.drain(until);
         }
         sinks.standard_error.drain(until)
     })
 }
 
-fn open(directory: &Path) -> anyhow::Result<File> {
-    let path = directory.join(FILE_NAME);
-    std::fs::create_dir_all(directory)
-        .and_then(|()| OpenOptions::new().create(true).append(true).open(&path))
-        .with_context(|| format!("cannot log to {}", path.display()))
+/// Has the log's file opened anew, for the old one may have been moved away. Its path, if there is one.
+pub(crate) fn reopen() -> Option<&'static Path> {
+    let (file, path) = SINKS.get()?.file.as_ref()?;
+    file.renew();
+    Some(path)
+}
+
+/// The file that all goes to as well.
+struct LogFile {
+    path: PathBuf,
+    file: File,
+    has_failed: bool,
+}
+
+impl LogFile {
+    fn open(path: PathBuf) -> anyhow::Result<Self> {
+        let file = append_to(&path).with_context(|| format!("cannot log to {}", path.display()))?;
+        Ok(Self {
+            path,
+            file,
+            has_failed: false,
+        })
+    }
+
+    /// Where it cannot be opened anew the old one goes on.
+    fn renew(&mut self) {
+        match append_to(&self.path) {
+            Ok(file) => self.file = file,
+            Err(error) => complain(&format!(
+                "crosstie: cannot open {FILE_NAME} anew: {error}; going on with the old one\n"
+            )),
+        }
+    }
+
+    fn write(&mut self, lines: &[u8]) {
+        match log_sink::write_all(&mut self.file, lines) {
+            Ok(()) => self.has_failed = false,
+            Err(_) if self.has_failed => {}
+            Err(error) => {
+                self.has_failed = true;
+                complain(&format!(
+                    "crosstie: {FILE_NAME} takes no more lines: {error}; going on without it\n"
+                ));
+            }
+        }
+    }
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    OpenOptions::new().create(true).append(true).open(path)
 }
 
 /// Where lines go.
 struct Sinks {
     standard_error: Sink,
-    file: Option<Sink>,
+    file: Option<(Sink, PathBuf)>,
 }
 
 impl Sinks {
-    fn start(file: Option<File>) -> io::Result<Self> {
+    fn start(file: Option<LogFile>) -> io::Result<Self> {
         let standard_error = Sink::start(
             // A node whose standard error was closed goes on.
-            |lines| drop(log_sink::write_all(io::stderr(), lines)),
+            |input| {
+                if let Input::Lines(lines) = input {
+                    drop(log_sink::write_all(io::stderr(), lines));
+                }
+            },
             |n| warn!("{n} lines of the log are left out here: standard error took none"),
         )?;
         let file = file.map(|mut file| {
-            let mut has_failed = false;
-            Sink::start(
-                move |lines| match log_sink::write_all(&mut file, lines) {
-                    Ok(()) => has_failed = false,
-                    Err(_) if has_failed => {}
-                    Err(error) => {
-                        has_failed = true;
-                        complain(&format!(
-                            "crosstie: {FILE_NAME} takes no more lines: {error}; going on without it\n"
-                        ));
-                    }
+            let path = file.path.clone();
+            let sink = Sink::start(
+                move |input| match input {
+                    Input::Lines(lines) => file.write(lines),
+                    Input::Renew => file.renew(),
                 },
                 |n| warn!("{n} lines of the log are left out here: {FILE_NAME} took none"),
-            )
+            );
+            Ok::<_, io::Error>((sink?, path))
         });
         Ok(Self {
             standard_error,
@@ -163,7 +211,7 @@ fn complain(line: &str) {
 
 impl Write for &Sinks {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if let Some(file) = &self.file {
+        if let Some((file, _)) = &self.file {
             file.push(line);
         }
         self.standard_error.push(line);

@@ -1,4 +1,5 @@
-//! SIGINT, SIGTERM, SIGHUP and SIGQUIT, as what ends a command in good order.
+//! SIGINT, SIGTERM, SIGHUP and SIGQUIT, as what ends a command in good order; a node is not ended by
+//! SIGHUP.
 
 use std::fs;
 use std::future::pending;
@@ -39,6 +40,8 @@ pub(crate) struct Signals {
     quit: Option<Signal>,
     /// None where nobody is to hear of it, or no longer.
     hangup: Option<Signal>,
+    /// What SIGHUP has the process do instead of ending.
+    on_hangup: Option<fn()>,
 }
 
 impl Signals {
@@ -58,20 +61,37 @@ impl Signals {
             terminate,
             quit: unless_ignored(SignalKind::quit(), Number::QUIT)?,
             hangup: unless_ignored(SignalKind::hangup(), Number::HUP)?,
+            on_hangup: None,
         })
     }
 
-    /// The next signal's name.
+    /// As [`Signals::catch`], but SIGHUP ends nothing: each one calls `act`. It is heard under `nohup`
+    /// too: who rotates log files does not know how a daemon was started.
+    pub(crate) fn catch_with_hangup(act: fn()) -> anyhow::Result<Self> {
+        let hangup = signal(SignalKind::hangup()).context("cannot catch SIGHUP")?;
+        Ok(Self {
+            hangup: Some(hangup),
+            on_hangup: Some(act),
+            ..Self::catch()?
+        })
+    }
+
+    /// The name of the next signal that is to end the process.
     pub(crate) async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.terminate.recv() => "SIGTERM",
-            () = next_of(&mut self.quit) => "SIGQUIT",
-            () = next_of(&mut self.hangup) => {
-                // A terminal that is closed says so more than once; nobody insists by it. The
-                // handler stays.
-                self.hangup = None;
-                "SIGHUP"
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return "SIGINT",
+                _ = self.terminate.recv() => return "SIGTERM",
+                () = next_of(&mut self.quit) => return "SIGQUIT",
+                () = next_of(&mut self.hangup) => match self.on_hangup {
+                    Some(act) => act(),
+                    None => {
+                        // A terminal that is closed says so more than once; nobody insists by it.
+                        // The handler stays.
+                        self.hangup = None;
+                        return "SIGHUP";
+                    }
+                }
             }
         }
     }

@@ -57,7 +57,8 @@ pub(crate) struct StartArguments {
     loglevel: LogLevel,
     #[arg(long, value_enum, default_value = "standard")]
     logformat: LogFormat,
-    /// Log to `node.log` there too; relative to the node's directory.
+    /// Log to `node.log` there too; relative to the node's directory. SIGHUP has the file opened anew,
+    /// once it was moved away.
     #[arg(long, value_name = "DIRECTORY")]
     logdir: Option<PathBuf>,
     /// Log to `node.log` in the node's directory too.
@@ -121,7 +122,7 @@ fn run_node(
         .build()?;
     let mut signals = {
         let _context = runtime.enter();
-        Signals::catch()?
+        Signals::catch_with_hangup(handle_hangup)?
     };
     let loaded = found.map(|found| load(&found.config)).transpose()?;
     let home = found.map(|found| open(&found.path)).transpose()?;
@@ -179,6 +180,22 @@ fn find(arguments: &StartArguments, current: &Path) -> anyhow::Result<Option<Nod
     }
     let variable = |name: &str| std::env::var_os(name);
     let (cbdir, config) = (arguments.cbdir.as_deref(), arguments.config.as_deref());
+/// What a SIGHUP has a node do: it goes on, and its log in a new file where the old one was moved away.
+fn handle_hangup() {
+    // First, so that the line is where an operator looks for it.
+    match logging::reopen() {
+        Some(file) => info!(
+            "Received SIGHUP: the log goes on in '{}'; the configuration is not read anew, a node has \
+             to be started again for that",
+            file.display()
+        ),
+        None => info!(
+            "Received SIGHUP, and there is nothing to do: the log is not kept in a file, and the \
+             configuration is not read anew, a node has to be started again for that"
+        ),
+    }
+}
+
     Ok(NodeDirectory::find(cbdir, config, current, &variable)?)
 }
 
