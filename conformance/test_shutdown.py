@@ -6,10 +6,12 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 
 import pytest
 from rig import config
+from rig.amqp_peer import Peer
 from rig.links import CLIENTS, Link
 from rig.node import node
 from rig.rawsocket import RawSocket
@@ -146,6 +148,49 @@ def test_who_does_not_answer_is_not_waited_for_long(start_router):
     assert router.exit_code() == 0
     assert deaf.hear(GOODBYE)[2] == SHUTDOWN
     deaf.expect_end()
+
+
+def test_the_log_says_who_is_waited_for(start_router):
+    router = start_router(config.plain(limits={"shutdown_timeout_ms": 3_600_000}))
+    deaf = RawSocket.tcp(router.address("tcp")).shake_hands().join()
+    router.signal(signal.SIGTERM)
+    line = router.await_log(lambda line: "waits for the answer to its goodbye" in line.text)
+    assert f"the WAMP session at tcp:{deaf.name}" in line.text
+    deaf.hear(GOODBYE)
+    deaf.say(GOODBYE, {}, "wamp.close.goodbye_and_out")
+    assert router.exit_code() == 0
+    deaf.close()
+
+
+def test_who_does_not_read_is_not_waited_for(start_router):
+    router = start_router(config.plain(limits={"shutdown_timeout_ms": 3_600_000}))
+    place = router.address("tcp")
+    deaf = RawSocket.tcp(place, receive_buffer=4096).shake_hands().join()
+    deaf.subscribe("com.example.flood")
+    with RawSocket.tcp(place).shake_hands().join() as loud:
+        for _ in range(80):
+            loud.publish("com.example.flood", ["x" * 100_000])
+            loud.round_trip()
+        router.signal(signal.SIGTERM)
+        loud.hear(GOODBYE)
+        loud.say(GOODBYE, {}, "wamp.close.goodbye_and_out")
+    router.await_log(lambda line: "it does not read what it is sent" in line.text)
+    assert router.exit_code() == 0
+    deaf.close()
+
+
+def test_an_amqp_client_is_not_waited_for_as_long(start_router):
+    amqp = {"id": "amqp", "type": "amqp", "endpoint": config.tcp()}
+    configuration = config.plain(limits={"shutdown_timeout_ms": 3_600_000})
+    configuration["workers"][0]["transports"].append(amqp)
+    router = start_router(configuration)
+    busy = Peer(socket.create_connection(router.address("amqp"))).open("guest", "guest")
+    router.signal(signal.SIGTERM)
+    line = router.await_log(lambda line: "waits for the answer to its goodbye" in line.text)
+    assert "AMQP client '' of user 'guest' at tcp:127.0.0.1:" in line.text
+    router.await_log(lambda line: "it did not answer" in line.text)
+    assert router.exit_code() == 0
+    busy.close()
 
 
 def test_connections_without_a_session_do_not_delay_the_end(start_router):

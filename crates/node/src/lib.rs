@@ -20,6 +20,7 @@ mod conversation;
 mod counters;
 mod error;
 mod hub;
+mod leaving;
 mod listen;
 mod outbox;
 mod pages;

@@ -89,7 +89,7 @@ pub(crate) fn peer_aborted(connection: &Connection, reason: &str) {
 
 /// A text that a peer has a say in, in one line: what is no character to be seen is written as
 /// Rust would.
-struct Escaped<'t>(&'t str);
+pub(crate) struct Escaped<'t>(pub(crate) &'t str);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

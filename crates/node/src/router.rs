@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak, mpsc};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use crosstie_config::{self as model, Role};
 use crosstie_transport::{Connection, Cores, WorkerOptions, Workers};
@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use crate::amqp::{self, Broker};
 use crate::error::{StartError, StartFault, StopError};
 use crate::hub::Hub;
+use crate::leaving;
 use crate::listen::Listening;
 use crate::peer::Peer;
 use crate::report;
@@ -250,10 +251,7 @@ impl Router {
         if !self.hub.is_stopping() {
             self.begin_stop();
         }
-        let deadline = Instant::now() + self.hub.shutdown_timeout;
-        while self.hub.conversations() > 0 && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        leaving::await_all(&self.hub);
         for listening in self.conversing() {
             self.hub.watch.close_all(listening.number);
         }

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use slab::Slab;
 
 use crate::counters::{Counter, counters};
+use crate::leaving::Awaited;
 use crate::report;
 
 /// All connections of a router.
@@ -138,6 +139,16 @@ impl Watch {
         let entries = self.entries.lock();
         let of_it = entries.iter().filter(|(_, w)| w.transport == transport);
         of_it.map(|(_, watched)| &watched.connection).collect()
+    }
+
+    /// Whose peers may still answer a goodbye.
+    pub(crate) fn awaited(&self) -> Vec<Awaited> {
+        let entries = self.entries.lock();
+        let awaited = entries.iter().map(|(_, watched)| Awaited {
+            connection: Arc::clone(&watched.connection),
+            is_session: matches!(watched.phase, Phase::Open { .. }),
+        });
+        awaited.collect()
     }
 
     /// Ends the connections by `transport` that never became a session: nobody there could say

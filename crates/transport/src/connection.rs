@@ -170,9 +170,16 @@ impl Connection {
 
     /// Whether the peer has taken nothing for too long of what waits for it.
     pub fn is_stalled(&self) -> bool {
+        u64::from(self.deaf_for_s()) > self.limits.stall_max.as_secs()
+    }
+
+    /// For how many seconds the peer has taken nothing of what waits for it; 0 where nothing waits.
+    pub fn deaf_for_s(&self) -> u32 {
         let out = self.out.lock();
-        let stalled_s = clock::now_s().saturating_sub(out.taken_at_s);
-        out.blocked && u64::from(stalled_s) > self.limits.stall_max.as_secs()
+        match out.blocked {
+            true => clock::now_s().saturating_sub(out.taken_at_s),
+            false => 0,
+        }
     }
 
     /// Whether nothing can be appended any more.

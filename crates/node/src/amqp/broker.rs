@@ -11,7 +11,7 @@ use crosstie_auth::{Permissions, User, Users};
 use crosstie_config as model;
 use crosstie_queues::{Position, Vhost, VhostConfig, VhostLimits};
 use crosstie_store::{Store, StoreConfig, StoreError};
-use crosstie_transport::Workers;
+use crosstie_transport::{Connection, Workers};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
@@ -19,7 +19,7 @@ use super::flow::FlowControl;
 use super::identity;
 use super::import;
 use super::outbox::VhostOutbox;
-use super::peer::Peer;
+use super::peer::{About, Peer};
 use super::shared::Shared;
 use super::status::{ConnectionStatus, OperatorError};
 use super::vhost::{Clock, SharedVhost};
@@ -226,6 +226,14 @@ impl Broker {
     pub(crate) fn vhost(&self, name: &str) -> Option<&Arc<SharedVhost>> {
         let place = self.vhosts.binary_search_by(|v| (**v.name()).cmp(name));
         place.ok().map(|place| &self.vhosts[place])
+    }
+
+    /// What the client of a connection says about itself, if it is in a vhost.
+    pub(crate) fn about(&self, connection: &Arc<Connection>) -> Option<About> {
+        let peers = self.peers.lock();
+        let mut peers = peers.values();
+        let peer = peers.find(|peer| Arc::ptr_eq(&peer.connection, connection))?;
+        Some(peer.about.clone())
     }
 
     /// Those that are in a vhost, oldest first.
