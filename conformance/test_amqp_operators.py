@@ -9,7 +9,6 @@ import signal
 import socket
 import stat
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -120,17 +119,15 @@ def test_the_embedded_default_is_a_broker(embedded, tmp_path):
 
 def test_the_embedded_default_is_stopped(tmp_path):
     nobody = crosstie("stop", cwd=tmp_path)
-    assert nobody.returncode == 2
+    assert nobody.returncode == 1
+    assert nobody.stdout.startswith("No node runs here: ")
     node = Router(tmp_path, "--listen", "127.0.0.1:0")
-    # Its parent waits for it at once, or its process would be there for as long as nobody does.
-    waiting = threading.Thread(target=node.process.wait)
-    waiting.start()
     try:
+        # Its process is there until its parent asks, which happens below.
         done = crosstie("stop", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert done.stdout == f"Stopped the node here, process {node.process.pid}\n"
-        waiting.join()
-        assert node.process.returncode == 0
+        assert node.exit_code() == 0
     finally:
         node.kill()
 
@@ -151,7 +148,27 @@ def test_its_management_realm_is_its_users_own(tmp_path):
     assert f"amqp: amqp://{host}:{port}" in status.stdout
     running.stop()
     assert list(tmp_path.iterdir()) == []
-    assert crosstie("status", cwd=tmp_path).returncode == 2
+    status = crosstie("status", "--assert", "stopped", cwd=tmp_path)
+    assert status.returncode == 0, status.stderr
+    assert status.stdout.startswith(f"stopped\ndirectory: {tmp_path}\nnote: there is no node's ")
+
+
+def test_status_names_every_url(tmp_path):
+    running = Router(tmp_path, "--listen", "127.0.0.1:0")
+    said = crosstie("status", cwd=tmp_path).stdout.splitlines()
+    for url in running.urls("transport1") + running.urls("transport2"):
+        assert f"wamp: {url}" in said
+    host, port = running.address("transport1")
+    assert f"pages: http://{host}:{port}/" in said
+    running.stop()
+
+
+def test_a_second_embedded_node_is_told_about_the_first(tmp_path):
+    first = Router(tmp_path, "--listen", "127.0.0.1:0")
+    second = crosstie("start", "--listen", "127.0.0.1:0", cwd=tmp_path)
+    assert second.returncode == 2
+    assert f"runs here already, process {first.process.pid}" in second.stderr
+    first.stop()
 
 
 def test_what_a_killed_node_leaves_is_in_nobodys_way(tmp_path):
@@ -170,7 +187,7 @@ def test_a_taken_port_is_exchanged_for_another(tmp_path):
     # Connections that have ended do not count.
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        taken.bind(("127.0.0.1", 5672))
+        taken.bind(("127.0.0.1", port))
         taken.listen()
     except OSError:
         # Somebody has it already, which is as good.
@@ -182,7 +199,6 @@ def test_a_taken_port_is_exchanged_for_another(tmp_path):
         running.await_log(lambda line: "another port than 5672" in line.text)
         connect(place).close()
         running.stop()
-
 
 def test_a_port_that_was_asked_for_is_not(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:

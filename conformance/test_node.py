@@ -487,6 +487,17 @@ def test_stop_and_status(start_node):
     assert crosstie("status", *where, "--assert", "stopped").returncode == 0
 
 
+def test_status_names_every_url_and_a_restart_loop(start_node):
+    loops = shell("exit 3", restart="restart-always")
+    started = start_node(node(loops))
+    started.says("worker2 is started again in 800 ms")
+    said = crosstie("status", "--cbdir", started.directory).stdout
+    assert f"wamp: ws+unix://{started.directory}/node.sock" in said
+    found = re.search("worker: worker2 is in a restart loop: it has ended (\\d+) times", said)
+    assert found and int(found[1]) >= 3
+    assert "the last time with: exit code 3" in said
+
+
 # The directory.
 
 

@@ -1,17 +1,17 @@
-//! `crosstie status`: whether the node of a node directory runs, where its AMQP listeners are, and what
-//! is wrong there.
+//! `crosstie status`: whether the node of a node directory runs, where it is reached, and what is wrong
+//! there.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use crosstie_client::{CallError, args};
-use crosstie_controller::directory::occupant;
+use crosstie_client::{CallError, Client, args};
+use crosstie_controller::directory::{Occupant, occupant};
 use serde_json::Value as Json;
 
 use crate::embedded::SOCKET;
-use crate::management::{self, embedded, locate};
+use crate::management::{self, embedded, locate_if_any};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -30,77 +30,116 @@ enum State {
     Stopped,
 }
 
+/// What was found of a node.
+struct Found {
+    directory: PathBuf,
+    /// Of a node that occupies the directory.
+    occupant: Option<Occupant>,
+    /// Where it is asked, if it can be.
+    url: Option<String>,
+    /// What it says, if it answers.
+    told: Option<Told>,
+    /// There is no node's directory, only the current one.
+    no_directory: bool,
+}
+
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let current = std::env::current_dir().context("no current directory")?;
-    // A node on its embedded default occupies no directory; it is there if it answers.
-    let beside = match arguments.cbdir {
-        Some(_) => None,
-        None => embedded(&current.join(SOCKET)),
-    };
-    let directory = match locate(arguments.cbdir) {
-        Err(_) if beside.is_some() => current,
-        located => located?,
-    };
-    let found = occupant(&directory)?;
-    let url = match &found {
-        Some(found) => found.management.clone(),
-        None => beside,
-    };
-    let told = url.as_deref().and_then(ask);
-    let state = match (&found, &told) {
+    let found = look(arguments.cbdir)?;
+    let state = match (&found.occupant, &found.told) {
         (None, None) => State::Stopped,
         _ => State::Running,
     };
-    say!(
-        "{}",
-        if state == State::Running {
-            "running"
-        } else {
-            "stopped"
-        }
-    )?;
-    say!("directory: {}", directory.display())?;
-    if let Some(found) = found {
-        let pid = found.pid.map(|pid| pid.to_string());
-        let program = found.is_crossbar.then(|| "Crossbar.io".to_owned());
-        let rows = [
-            ("program", program),
-            ("process", pid),
-            ("since", found.started),
-            ("management", found.management),
-        ];
-        for (what, value) in rows {
-            if let Some(value) = value {
-                say!("{what}: {value}")?;
-            }
-        }
-    } else if let (Some(told), Some(url)) = (&told, &url) {
-        say!("process: {}", told.pid)?;
-        say!("since: {}", told.started)?;
-        say!("management: {url}")?;
-    }
-    for url in told.iter().flat_map(|told| &told.amqp) {
-        say!("amqp: {url}")?;
-    }
-    for alarm in told.iter().flat_map(|told| &told.alarms) {
-        say!("alarm: {alarm}")?;
-    }
+    found.say(state)?;
     let is_asserted = arguments.assert.is_none_or(|asserted| asserted == state);
-    Ok(if is_asserted {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(1)
+    Ok(match is_asserted {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(1),
     })
+}
+
+fn look(cbdir: Option<PathBuf>) -> anyhow::Result<Found> {
+    let current = std::env::current_dir().context("no current directory")?;
+    // A node on its embedded default occupies no directory; it is there if it answers.
+    let beside = match cbdir {
+        Some(_) => None,
+        None => embedded(&current.join(SOCKET)),
+    };
+    let (directory, no_directory) = match locate_if_any(cbdir) {
+        Ok(Some(directory)) => (directory, false),
+        Ok(None) => (current, true),
+        Err(_) if beside.is_some() => (current, true),
+        Err(error) => return Err(error),
+    };
+    let occupant = occupant(&directory)?;
+    let url = match &occupant {
+        Some(occupant) => occupant.management.clone(),
+        None => beside,
+    };
+    let told = url.as_deref().and_then(ask);
+    Ok(Found {
+        directory,
+        occupant,
+        url,
+        told,
+        no_directory,
+    })
+}
+
+impl Found {
+    fn say(&self, state: State) -> anyhow::Result<()> {
+        let word = match state {
+            State::Running => "running",
+            State::Stopped => "stopped",
+        };
+        say!("{word}")?;
+        say!("directory: {}", self.directory.display())?;
+        if state == State::Stopped && self.no_directory {
+            let what = self.left_over(Path::new(SOCKET));
+            say!("note: there is no node's directory here, and {what}")?;
+        }
+        if let Some(occupant) = &self.occupant {
+            let pid = occupant.pid.map(|pid| pid.to_string());
+            let program = occupant.is_crossbar.then(|| "Crossbar.io".to_owned());
+            let rows = [
+                ("program", program),
+                ("process", pid),
+                ("since", occupant.started.clone()),
+                ("management", occupant.management.clone()),
+            ];
+            for (what, value) in rows {
+                if let Some(value) = value {
+                    say!("{what}: {value}")?;
+                }
+            }
+        } else if let (Some(told), Some(url)) = (&self.told, &self.url) {
+            say!("process: {}", told.pid)?;
+            say!("since: {}", told.started)?;
+            say!("management: {url}")?;
+        }
+        for (what, text) in self.told.iter().flat_map(|told| &told.rows) {
+            say!("{what}: {text}")?;
+        }
+        Ok(())
+    }
+
+    /// What is there of a node on its embedded default that does not answer.
+    fn left_over(&self, socket: &Path) -> String {
+        match &self.url {
+            Some(_) => format!(
+                "the node on its embedded default that left '{}' was killed or does not answer",
+                crate::embedded::management_socket(socket).display()
+            ),
+            None => "no node runs here on its embedded default".to_owned(),
+        }
+    }
 }
 
 /// What a node says of itself.
 struct Told {
     pid: u64,
     started: String,
-    /// The URLs of its AMQP listeners.
-    amqp: Vec<String>,
-    /// What is wrong there.
-    alarms: Vec<String>,
+    /// Where it is reached and what is wrong there, each with its name.
+    rows: Vec<(&'static str, String)>,
 }
 
 /// Asks the node; nothing where it does not answer, for whether it runs is known without.
@@ -123,10 +162,13 @@ async fn read(url: &str) -> anyhow::Result<Told> {
         let mut told = Told {
             pid: status["pid"].as_u64().unwrap_or_default(),
             started: status["started"].as_str().unwrap_or_default().to_owned(),
-            amqp: Vec::new(),
-            alarms: Vec::new(),
+            rows: Vec::new(),
         };
-        told.ask_workers(&client).await?;
+        told.add("admin", texts(&status["admin_urls"]));
+        let workers = management::call(&client, "crossbar.get_workers", args![]).await?;
+        for worker in texts(&workers) {
+            told.ask_worker(&client, &worker).await?;
+        }
         Ok::<_, CallError>(told)
     };
     let told = told.await;
@@ -135,32 +177,64 @@ async fn read(url: &str) -> anyhow::Result<Told> {
 }
 
 impl Told {
-    /// Asks each router worker for its AMQP listeners, and what is wrong there.
-    async fn ask_workers(&mut self, client: &crosstie_client::Client) -> Result<(), CallError> {
-        let types = Json::from(vec!["router"]);
-        let workers = management::call(client, "crossbar.get_workers", args![types]).await?;
-        for worker in texts(&workers) {
-            let of = |what: &str| format!("crossbar.worker.{worker}.{what}");
-            let transports =
-                management::call(client, &of("get_router_transports"), args![]).await?;
-            let listened = self.amqp.len();
-            for id in texts(&transports) {
-                let transport =
-                    management::call(client, &of("get_router_transport"), args![id.as_str()])
-                        .await?;
-                if transport["type"] == "amqp" {
-                    self.amqp.extend(texts(&transport["urls"]));
-                }
-            }
-            if self.amqp.len() > listened {
-                let alarms = management::call(client, &of("get_amqp_alarms"), args![]).await?;
-                let alarms = alarms.as_array().into_iter().flatten();
-                let lines = alarms.filter_map(|alarm| alarm["text"].as_str());
-                self.alarms.extend(lines.map(str::to_owned));
-            }
+    fn add(&mut self, what: &'static str, texts: impl IntoIterator<Item = String>) {
+        let rows = texts.into_iter().map(|text| (what, text));
+        self.rows.extend(rows);
+    }
+
+    /// Asks how a worker is, and a router for its listeners and what is wrong there.
+    async fn ask_worker(&mut self, client: &Client, worker: &str) -> Result<(), CallError> {
+        let about = management::call(client, "crossbar.get_worker", args![worker]).await;
+        let about = match about {
+            Ok(about) => about,
+            // It has ended since it was listed.
+            Err(CallError::Application(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        self.add("worker", restart_loop(worker, &about));
+        if about["type"] != "router" && about["type"] != "websocket-testee" {
+            return Ok(());
+        }
+        let of = |what: &str| format!("crossbar.worker.{worker}.{what}");
+        let transports = management::call(client, &of("get_router_transports"), args![]).await?;
+        let mut speaks_amqp = false;
+        for id in texts(&transports) {
+            let transport =
+                management::call(client, &of("get_router_transport"), args![id.as_str()]).await?;
+            let what = match transport["type"].as_str() {
+                Some("amqp") => "amqp",
+                Some("websocket.testee" | "stream.testee") => "testee",
+                _ => "wamp",
+            };
+            speaks_amqp |= what == "amqp";
+            self.add(what, texts(&transport["urls"]));
+            self.add("pages", texts(&transport["pages"]));
+        }
+        if speaks_amqp {
+            let alarms = management::call(client, &of("get_amqp_alarms"), args![]).await?;
+            let alarms = alarms.as_array().into_iter().flatten();
+            let lines = alarms.filter_map(|alarm| alarm["text"].as_str());
+            self.add("alarm", lines.map(str::to_owned));
         }
         Ok(())
     }
+}
+
+/// A process that ended so often since it was well last does not recover by being started again.
+const LOOP_FROM: u64 = 3;
+
+/// Says that a worker ends each time it is started, if it does.
+fn restart_loop(worker: &str, about: &Json) -> Option<String> {
+    let restarts = about["restarts"].as_u64().filter(|&n| n >= LOOP_FROM)?;
+    let last = about["last_end"].as_str().unwrap_or("not known why");
+    let whose = match about["type"].as_str() {
+        Some("router") => "the host of its components",
+        _ => "it",
+    };
+    Some(format!(
+        "{worker} is in a restart loop: {whose} has ended {restarts} times in a row, the last time \
+         with: {last}"
+    ))
 }
 
 fn texts(list: &Json) -> Vec<String> {

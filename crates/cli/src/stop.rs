@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use crosstie_client::args;
 use crosstie_controller::directory::{is_held_by, occupant};
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::embedded::SOCKET;
-use crate::management::{self, embedded, locate};
+use crate::management::{self, embedded, locate_if_any};
 use crate::wait_for;
 
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(20);
@@ -33,9 +35,16 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(_) => None,
         None => embedded(&std::env::current_dir()?.join(SOCKET)),
     };
-    let directory = match (locate(arguments.cbdir), &beside) {
-        (Err(_), Some(url)) => return stop_embedded(url, arguments.timeout),
-        (located, _) => located?,
+    let directory = match (locate_if_any(arguments.cbdir), &beside) {
+        (Ok(Some(directory)), _) => directory,
+        (_, Some(url)) => return stop_embedded(url, arguments.timeout),
+        (Ok(None), None) => {
+            say!(
+                "No node runs here: there is no node's directory, and none on its embedded default"
+            )?;
+            return Ok(ExitCode::from(1));
+        }
+        (Err(error), None) => return Err(error),
     };
     let place = directory.display();
     let Some(found) = occupant(&directory)? else {
@@ -89,16 +98,34 @@ fn stop_embedded(url: &str, timeout: u32) -> anyhow::Result<ExitCode> {
             .as_u64()
             .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
             .context("the node does not say which process it is")?;
-        let patience = Instant::now() + Duration::from_secs(timeout.into());
-        while test_kill_process(pid).is_ok() {
-            if Instant::now() >= patience {
-                bail!(
-                    "the node here, process {pid}, was asked to end and still runs after {timeout} s"
-                );
-            }
-            tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+        if !has_ended_within(pid, timeout)? {
+            bail!(
+                "the node here, process {pid}, was asked to end and still runs after {timeout} s"
+            );
         }
         say!("Stopped the node here, process {pid}")?;
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Waits for the end of a process, whether or not its parent has taken note of it: nobody may be left who
+/// does.
+fn has_ended_within(pid: Pid, timeout_s: u32) -> anyhow::Result<bool> {
+    let process = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(process) => process,
+        Err(Errno::SRCH) => return Ok(true),
+        Err(error) => return Err(error).with_context(|| format!("cannot watch process {pid}")),
+    };
+    let deadline = Instant::now() + Duration::from_secs(timeout_s.into());
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).context("the timeout is too long")?;
+        let mut watched = [PollFd::new(&process, PollFlags::IN)];
+        match poll(&mut watched, Some(&left)) {
+            Ok(0) => return Ok(false),
+            Ok(_) => return Ok(true),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error).context("cannot wait for the node"),
+        }
+    }
 }

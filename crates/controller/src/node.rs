@@ -71,6 +71,8 @@ pub struct Node {
     pub(crate) unsettled: BTreeSet<String>,
     is_ready: bool,
     admin: Option<Admin>,
+    /// Where the operators' pages are, if there are any.
+    pub(crate) admin_urls: Vec<String>,
 }
 
 /// How a node ended.
@@ -136,6 +138,7 @@ impl Node {
             unsettled: BTreeSet::new(),
             is_ready: false,
             admin: None,
+            admin_urls: Vec::new(),
             place,
         };
         node.report_triggers();
@@ -270,6 +273,7 @@ impl Node {
             .map_err(|error| StartError::Admin(error.to_string()))?;
         info!("Admin pages started at {}", urls.join(" "));
         self.admin = Some(admin);
+        self.admin_urls = urls;
         Ok(())
     }
 

@@ -24,6 +24,8 @@ pub struct TransportStatus {
     pub kind: &'static str,
     /// Where clients reach it.
     pub urls: Vec<String>,
+    /// Where browsers reach its pages, if it has any.
+    pub pages: Vec<String>,
     pub connections: usize,
     pub started: SystemTime,
 }
@@ -33,6 +35,7 @@ pub(crate) struct RunningTransport {
     id: String,
     kind: &'static str,
     urls: Vec<String>,
+    pages: Vec<String>,
     started: SystemTime,
     served: Served,
     accepting: Accepting,
@@ -90,6 +93,7 @@ impl Router {
             id: transport.id.clone(),
             kind: transport.kind,
             urls: transport.urls.clone(),
+            pages: transport.pages.clone(),
             connections: match &transport.served {
                 Served::Conversations(listening) => listening.connections(),
                 Served::Testee(testee) => testee.connections(),
@@ -143,31 +147,38 @@ impl Router {
             self.workers.enter_first(bind)
         };
         let workers = Arc::clone(&self.workers);
-        let (urls, served, accepting) = if let TransportKind::Testee(testee) = &transport.kind {
-            let testee =
-                TesteeTransport::new(&self.hub.id, transport, testee, &workers, directory)?;
-            let testee = Arc::new(testee);
-            let listener = bind(testee.nodelay())?;
-            let urls = urls::of_transport(transport, &listener, directory);
-            self.hub.add_testee(Arc::clone(&testee));
-            let accepting = Accepting::start(&self.workers, {
-                let (testee, hub) = (Arc::clone(&testee), Arc::clone(&self.hub));
-                serve_testee(testee, hub, listener, workers)
-            });
-            (urls, Served::Testee(testee), accepting)
-        } else {
-            let listening = Listening::new(Arc::clone(&self.hub), transport, directory)?;
-            let listener = bind(listening.nodelay())?;
-            let urls = urls::of_transport(transport, &listener, directory);
-            let listening = Arc::new(listening);
-            let serving = listen::serve_all(Arc::clone(&listening), listener, workers);
-            let accepting = Accepting::start(&self.workers, serving);
-            (urls, Served::Conversations(listening), accepting)
+        let pages_at = |listener: &Listener| match transport.pages.is_empty() {
+            true => Vec::new(),
+            false => urls::of_pages(&transport.endpoint, listener, directory),
         };
+        let (urls, pages, served, accepting) =
+            if let TransportKind::Testee(testee) = &transport.kind {
+                let testee =
+                    TesteeTransport::new(&self.hub.id, transport, testee, &workers, directory)?;
+                let testee = Arc::new(testee);
+                let listener = bind(testee.nodelay())?;
+                let urls = urls::of_transport(transport, &listener, directory);
+                self.hub.add_testee(Arc::clone(&testee));
+                let accepting = Accepting::start(&self.workers, {
+                    let (testee, hub) = (Arc::clone(&testee), Arc::clone(&self.hub));
+                    serve_testee(testee, hub, listener, workers)
+                });
+                (urls, Vec::new(), Served::Testee(testee), accepting)
+            } else {
+                let listening = Listening::new(Arc::clone(&self.hub), transport, directory)?;
+                let listener = bind(listening.nodelay())?;
+                let urls = urls::of_transport(transport, &listener, directory);
+                let pages = pages_at(&listener);
+                let listening = Arc::new(listening);
+                let serving = listen::serve_all(Arc::clone(&listening), listener, workers);
+                let accepting = Accepting::start(&self.workers, serving);
+                (urls, pages, Served::Conversations(listening), accepting)
+            };
         Ok(RunningTransport {
             id: transport.id.clone(),
             kind: kind(&transport.kind),
             urls,
+            pages,
             started: SystemTime::now(),
             served,
             accepting,

@@ -12,7 +12,7 @@ fn is_secure(endpoint: &model::Endpoint) -> bool {
     matches!(endpoint, model::Endpoint::Tcp(tcp) if tcp.tls.is_some())
 }
 
-/// The URLs that people reach an operators' listener by.
+/// The URLs that people reach pages by, at an operators' listener or on a transport.
 pub(crate) fn of_pages(
     endpoint: &model::Endpoint,
     listener: &Listener,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use crosstie_controller::directory::{NodeDirectory, occupant};
+use crosstie_controller::directory::{FindError, NodeDirectory, occupant};
 
 use crate::embedded::{SOCKET, management_socket};
 
@@ -34,10 +34,15 @@ impl Place {
             Some(_) => None,
             None => embedded(&current.join(SOCKET)),
         };
-        let directory = match (locate(self.cbdir.clone()), beside.clone()) {
-            (Ok(directory), _) => directory,
+        let directory = match (locate_if_any(self.cbdir.clone()), beside.clone()) {
+            (Ok(Some(directory)), _) => directory,
             // The current directory is no node's; a node on its embedded default needs none.
-            (Err(_), Some(url)) => return Ok(url),
+            (_, Some(url)) => return Ok(url),
+            (Ok(None), None) => bail!(
+                "no node runs here: '{}' is no node's directory, and there is no node on its \
+                 embedded default, which has the socket '{SOCKET}' there",
+                current.display()
+            ),
             (Err(error), None) => return Err(error),
         };
         let place = directory.display();
@@ -56,6 +61,15 @@ pub(crate) fn embedded(socket: &Path) -> Option<String> {
     management
         .exists()
         .then(|| format!("rs+unix://{}", management.display()))
+}
+
+/// The directory that is asked about, if there is anything of a node's here.
+pub(crate) fn locate_if_any(cbdir: Option<PathBuf>) -> anyhow::Result<Option<PathBuf>> {
+    match locate(cbdir) {
+        Ok(directory) => Ok(Some(directory)),
+        Err(error) if matches!(error.downcast_ref(), Some(FindError::Nowhere { .. })) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The directory that is asked about.

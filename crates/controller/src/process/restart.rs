@@ -13,22 +13,37 @@ const WELL: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub struct Backoff {
     next: Duration,
+    ends_in_a_row: u32,
 }
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self { next: FIRST }
+        Self {
+            next: FIRST,
+            ends_in_a_row: 0,
+        }
     }
 }
 
 impl Backoff {
     pub fn next_delay(&mut self, was_up: Duration) -> Duration {
-        if was_up >= WELL {
-            self.next = FIRST;
+        if Self::was_well(was_up) {
+            *self = Self::default();
         }
+        self.ends_in_a_row = self.ends_in_a_row.saturating_add(1);
         let delay = self.next;
         self.next = (delay * 2).min(LONGEST);
         delay
+    }
+
+    /// How often the process has ended since it was well last.
+    pub fn ends_in_a_row(&self) -> u32 {
+        self.ends_in_a_row
+    }
+
+    /// Whether a process that was up for so long does what it is for.
+    pub fn was_well(was_up: Duration) -> bool {
+        was_up >= WELL
     }
 }
 
@@ -51,5 +66,8 @@ mod tests {
             ]
         );
         assert_eq!(delays(&[59, 60, 0, 3_600]), [30_000, 200, 400, 200]);
+        assert_eq!(backoff.ends_in_a_row(), 1);
+        let _ = backoff.next_delay(Duration::ZERO);
+        assert_eq!(backoff.ends_in_a_row(), 2);
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Process {
     pub(crate) is_queued: bool,
     /// Of the present run, or the last one that began.
     last_pid: Option<u32>,
+    /// How the last run ended, for people.
+    last_end: Option<String>,
     pub(crate) log: Arc<Mutex<WorkerLog>>,
 }
 
@@ -89,6 +91,7 @@ impl Process {
             is_waiting: false,
             is_queued: false,
             last_pid: None,
+            last_end: None,
             log: Arc::default(),
         }
     }
@@ -197,6 +200,12 @@ impl Process {
 
     /// Takes note of a run's end.
     pub(crate) fn handle_ended(&mut self, end: &End) -> Verdict {
+        let verdict = self.judge(end);
+        self.last_end = Some(verdict.text.clone());
+        verdict
+    }
+
+    fn judge(&mut self, end: &End) -> Verdict {
         let running = self.running.take();
         let (was_told, was_killed) = running.as_ref().map_or((false, false), |running| {
             (running.was_told_to_end, running.was_killed)
@@ -233,6 +242,20 @@ impl Process {
             _ => false,
         };
         again.then(|| self.backoff.next_delay(verdict.ran_for))
+    }
+
+    /// How often it has ended and was started again by its own policy, since it was well last.
+    pub(crate) fn restarts_in_a_row(&self) -> u32 {
+        let running = self.running.as_ref();
+        match running.is_some_and(|running| Backoff::was_well(running.since.elapsed())) {
+            true => 0,
+            false => self.backoff.ends_in_a_row(),
+        }
+    }
+
+    /// How its last run ended.
+    pub(crate) fn last_end(&self) -> Option<&str> {
+        self.last_end.as_deref()
     }
 
     /// The program of the last run.

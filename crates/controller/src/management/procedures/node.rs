@@ -34,6 +34,7 @@ fn status(node: &mut Node, _: &Call) -> Answer {
         "public_key": node.public_key,
         "started": date(node.since),
         "uptime": seconds_since(node.since),
+        "admin_urls": node.admin_urls,
         "shutdown_requested": node.is_ending(),
         "workers_by_type": by_type,
     }))

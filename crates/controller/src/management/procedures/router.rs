@@ -221,6 +221,7 @@ fn about_transport(transport: &TransportStatus) -> Json {
         "id": transport.id,
         "type": transport.kind,
         "urls": transport.urls,
+        "pages": transport.pages,
         "connections": transport.connections,
         "started": date(transport.started),
     })

@@ -10,6 +10,7 @@ use crate::management::request::{Answer, Call, Reply};
 use crate::node::Node;
 use crate::triggers::Exit;
 use crate::workers::log::{LINES_MAX, level_name};
+use crate::workers::process::Process;
 use crate::workers::{Wanted, Worker};
 
 pub(super) static PROCEDURES: [Procedure; 6] = [
@@ -38,6 +39,8 @@ fn worker(node: &mut Node, call: &Call) -> Answer {
         .as_ref()
         .filter(|_| worker.router.is_none())
         .map_or(Some(worker.since), |process| process.started_at());
+    // Of a router, those of the host of its components.
+    let process = worker.process.as_ref();
     Ok(json!({
         "id": worker.id(),
         "type": worker.kind(),
@@ -45,6 +48,8 @@ fn worker(node: &mut Node, call: &Call) -> Answer {
         "status": worker.status(),
         "started": started.map(date),
         "uptime": started.map(seconds_since),
+        "restarts": process.map_or(0, Process::restarts_in_a_row),
+        "last_end": process.and_then(Process::last_end),
     }))
 }
 
