@@ -18,7 +18,7 @@ use crate::error::BenchError;
 use crate::figures::{Figures, Series};
 use crate::holder::sessions_max;
 use crate::placement::{Cores, Placement, bind_this_thread};
-use crate::report::json::Row;
+use crate::report::json::{FLOOR_SUSPECT, Row};
 use crate::report::table::{number, thousands};
 use crate::target::Endpoint;
 use crate::worker::WorkerError;
@@ -162,7 +162,7 @@ impl Contest {
         {
             let (min, max) = (number(cpu.min), number(cpu.max));
             floor.suspect = Some(format!(
-                "floor suspect: between rounds it took {min} to {max} µs of processor time per event"
+                "{FLOOR_SUSPECT}: between rounds it took {min} to {max} µs of processor time per event"
             ));
         }
     }

@@ -43,6 +43,18 @@ pub struct Row {
     pub why: String,
 }
 
+/// How the reason begins where nothing went wrong, and the floor is not what it should be: the machine
+/// had something else to do.
+pub const FLOOR_SUSPECT: &str = "floor suspect";
+
+impl Row {
+    /// Whether something was lost, wrong or not measured. A figure that only does not count is no
+    /// failure of what was measured: the table and the results file say so.
+    pub fn has_failed(&self) -> bool {
+        !self.valid && !self.why.starts_with(FLOOR_SUSPECT)
+    }
+}
+
 /// Metrics as a row holds them.
 pub fn metrics(metrics: &impl Serialize) -> Value {
     serde_json::to_value(metrics).unwrap_or(Value::Null)

@@ -11,6 +11,7 @@ use crate::error::BenchError;
 use crate::floor::{FloorOrder, Lengths, reference};
 use crate::placement::{Cores, Placement};
 use crate::relay::{RelayOrder, Waiting};
+use crate::report::json::FLOOR_SUSPECT;
 use crate::report::table::number;
 use crate::round::{Ends, Plan, run};
 use crate::summary::Measured;
@@ -171,7 +172,7 @@ impl Baseline {
         let slower_than = |expected_us: f64, tolerance: f64, what: &str| {
             (p50_us > expected_us * tolerance).then(|| {
                 let (p50_us, expected_us) = (number(p50_us), number(expected_us));
-                format!("floor suspect: {p50_us} µs where {what} {expected_us}")
+                format!("{FLOOR_SUSPECT}: {p50_us} µs where {what} {expected_us}")
             })
         };
         // The references are for one small call at a time over the loopback, on one kind of

@@ -56,9 +56,9 @@ pub struct StreamReport {
 }
 
 impl StreamReport {
-    /// Whether every round of every subject counts.
+    /// Whether no round of any subject failed.
     pub fn is_valid(&self) -> bool {
-        self.rows.iter().all(|row| row.valid)
+        !self.rows.iter().any(Row::has_failed)
     }
 }
 

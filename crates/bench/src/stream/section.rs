@@ -9,7 +9,7 @@ use super::goals::{figure, reference};
 use crate::figures::Series;
 use crate::histogram::Spread;
 use crate::placement::Placement;
-use crate::report::json::Row;
+use crate::report::json::{FLOOR_SUSPECT, Row};
 use crate::report::table::thousands;
 use crate::target::Endpoint;
 
@@ -69,7 +69,7 @@ impl Section {
             && let Some(floor) = self.measured.iter_mut().find(|s| s.subject == "floor")
         {
             floor.suspect = Some(format!(
-                "floor suspect: {}/s where a machine of this kind when idle reaches {}",
+                "{FLOOR_SUSPECT}: {}/s where a machine of this kind when idle reaches {}",
                 thousands(reached),
                 thousands(expected)
             ));
