@@ -5,10 +5,10 @@ PYTHON ?= python3
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CROSSTIE := $(TARGET)/release/crosstie
 
-.PHONY: run build test
+.PHONY: run build test needs free
 
 # `make run ARGS='bench rpc'` runs that instead of the router.
-run: build
+run: needs free build
 ifeq ($(strip $(ARGS)),)
 	@printf '%s\n' \
 	  'The router starts on its embedded default. To try it, in other terminals:' \
@@ -26,9 +26,25 @@ ifeq ($(strip $(ARGS)),)
 endif
 	@exec $(CROSSTIE) $(if $(strip $(ARGS)),$(ARGS),start)
 
+# What is missing is said before anything is compiled.
+needs:
+	@CARGO='$(CARGO)' sh scripts/needs.sh run
+
+# So is that a node runs here already.
+free:
+ifeq ($(strip $(ARGS)),)
+	@if [ -x $(CROSSTIE) ] && $(CROSSTIE) status --assert running >/dev/null 2>&1; then \
+	  echo 'A node runs here already:'; \
+	  $(CROSSTIE) status; \
+	  echo "'$(CROSSTIE) stop' ends it; then run this again."; \
+	  exit 1; \
+	fi
+endif
+
 build:
 	$(CARGO) build --release -p crosstie
 
 # Installs what the tests need and runs all of them; `make test SUITES='rust conformance'` runs some.
 test:
+	@CARGO='$(CARGO)' PYTHON='$(PYTHON)' sh scripts/needs.sh test
 	$(PYTHON) scripts/test.py $(SUITES)

@@ -182,7 +182,8 @@ def test_what_a_killed_node_leaves_is_in_nobodys_way(tmp_path):
     running.stop()
 
 
-def test_a_taken_port_is_exchanged_for_another(tmp_path):
+@pytest.mark.parametrize(("port", "transport"), [(5672, "amqp"), (8080, "transport1")])
+def test_a_taken_port_is_exchanged_for_another(tmp_path, port, transport):
     taken = socket.socket()
     # Connections that have ended do not count.
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -193,11 +194,14 @@ def test_a_taken_port_is_exchanged_for_another(tmp_path):
         # Somebody has it already, which is as good.
         pass
     with taken:
-        running = Router(tmp_path, "--listen", "127.0.0.1:0")
-        place = running.address("amqp")
-        assert place[1] != 5672
-        running.await_log(lambda line: "another port than 5672" in line.text)
-        connect(place).close()
+        running = Router(tmp_path)
+        place = running.address(transport)
+        assert place[1] != port
+        running.await_log(lambda line: f"another port than {port}" in line.text)
+        url = running.urls(transport)[0]
+        running.await_log(lambda line: f"and not to port {port} need the URL {url}" in line.text)
+        if transport == "amqp":
+            connect(place).close()
         running.stop()
 
 def test_a_port_that_was_asked_for_is_not(tmp_path):

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use crosstie_config::{
-    self as config, Config, EMBEDDED_AMQP, Endpoint, Loaded, TransportKind, Worker,
+    self as config, Config, EMBEDDED_AMQP, EMBEDDED_TCP, Endpoint, Loaded, TransportKind, Worker,
 };
 use crosstie_controller::directory::{NodeDirectory, NodeKey, Occupied, RunDirectory, TakeError};
 use crosstie_controller::{Node, Options, Outcome};
+use tokio::net::UnixStream;
 use tracing::{error, info, warn};
 
 use crate::embedded::{SOCKET, management_socket};
@@ -22,8 +23,8 @@ use crate::{CANNOT_RUN, chain};
 ///
 /// Without options and without a node directory: realm `realm1` for everybody on this machine, at
 /// 127.0.0.1:8080 and at the Unix socket `crosstie.sock`; and an AMQP broker for `guest` at
-/// 127.0.0.1:5672, or at another port where that is taken, whose durable queues are kept in
-/// `crosstie.store`.
+/// 127.0.0.1:5672, whose durable queues are kept in `crosstie.store`. Where a port is taken another
+/// one is, which the log states.
 #[derive(clap::Args)]
 pub(crate) struct StartArguments {
     /// The node's directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current
@@ -34,7 +35,8 @@ pub(crate) struct StartArguments {
     /// `config.yaml` or `config.yml` in the node's directory.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Address of the embedded default's TCP listener.
+    /// Address of the embedded default's TCP listener; by default 127.0.0.1:8080, or any free port
+    /// where that is taken.
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["config", "cbdir"])]
     listen: Option<SocketAddr>,
     /// Path of the embedded default's Unix socket.
@@ -146,8 +148,10 @@ fn run_node(
             let socket = arguments.socket.as_deref();
             management_socket(&directory.join(socket.unwrap_or_else(|| Path::new(SOCKET))))
         }),
-        // A port that was asked for is not exchanged for another.
-        moving_transport: (home.is_none() && arguments.amqp.is_none()).then_some(EMBEDDED_AMQP),
+        moving_transports: match home.is_some() {
+            true => Vec::new(),
+            false => moving(arguments),
+        },
         executable: std::env::current_exe().context("cannot tell where this program is")?,
         version: env!("CARGO_PKG_VERSION"),
         public_key: home.as_ref().map(|home| home.public_key.clone()),
@@ -156,6 +160,9 @@ fn run_node(
         shutdown_after,
     };
     let outcome = runtime.block_on(async {
+        if let Some(management) = &options.management {
+            check_alone(management).await?;
+        }
         let node = Node::start(node_config, options).await?;
         tell_others(home.as_ref(), node.management_url().as_deref());
         anyhow::Ok(node.run(async || signals.next().await).await)
@@ -173,13 +180,6 @@ fn run_node(
     })
 }
 
-/// The node's directory; none for the embedded default.
-fn find(arguments: &StartArguments, current: &Path) -> anyhow::Result<Option<NodeDirectory>> {
-    if arguments.listen.is_some() || arguments.socket.is_some() || arguments.amqp.is_some() {
-        return Ok(None);
-    }
-    let variable = |name: &str| std::env::var_os(name);
-    let (cbdir, config) = (arguments.cbdir.as_deref(), arguments.config.as_deref());
 /// What a SIGHUP has a node do: it goes on, and its log in a new file where the old one was moved away.
 fn handle_hangup() {
     // First, so that the line is where an operator looks for it.
@@ -196,6 +196,13 @@ fn handle_hangup() {
     }
 }
 
+/// The node's directory; none for the embedded default.
+fn find(arguments: &StartArguments, current: &Path) -> anyhow::Result<Option<NodeDirectory>> {
+    if arguments.listen.is_some() || arguments.socket.is_some() || arguments.amqp.is_some() {
+        return Ok(None);
+    }
+    let variable = |name: &str| std::env::var_os(name);
+    let (cbdir, config) = (arguments.cbdir.as_deref(), arguments.config.as_deref());
     Ok(NodeDirectory::find(cbdir, config, current, &variable)?)
 }
 
@@ -206,6 +213,21 @@ fn seconds(seconds: f64) -> anyhow::Result<Duration> {
 
 fn load(path: &Path) -> anyhow::Result<Loaded> {
     config::load(path, &|name| std::env::var(name).ok()).map_err(|e| anyhow!("{e}"))
+}
+
+/// Says so where a node on its embedded default runs here already: it would be in the way with its
+/// socket, and its clients would not know which is meant.
+async fn check_alone(management: &Path) -> anyhow::Result<()> {
+    let Ok(stream) = UnixStream::connect(management).await else {
+        // Nobody is there, or it is what a node left that was killed.
+        return Ok(());
+    };
+    let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+    let process = pid.map_or_else(String::new, |pid| format!(", process {pid}"));
+    bail!(
+        "a node on its embedded default runs here already{process}: `crosstie status` tells about \
+         it, `crosstie stop` ends it; another one beside it needs a --socket of its own"
+    )
 }
 
 /// Makes the directory this node's. One that cannot be written to keeps no node from running.
@@ -286,6 +308,14 @@ fn adapt(config: &mut Config, arguments: &StartArguments) -> anyhow::Result<()> 
         }
     }
     Ok(())
+}
+
+/// Which transports of the embedded default may take other ports: one that was asked for is not
+/// exchanged for another.
+fn moving(arguments: &StartArguments) -> Vec<&'static str> {
+    let tcp = arguments.listen.is_none().then_some(EMBEDDED_TCP);
+    let amqp = arguments.amqp.is_none().then_some(EMBEDDED_AMQP);
+    tcp.into_iter().chain(amqp).collect()
 }
 
 /// Says in the node's directory where its management realm is.

@@ -62,6 +62,9 @@ pub const EMBEDDED: &str = include_str!("embedded.json");
 /// The id of its AMQP transport.
 pub const EMBEDDED_AMQP: &str = "amqp";
 
+/// The id of its transport for WAMP over TCP.
+pub const EMBEDDED_TCP: &str = "transport1";
+
 /// A file of more octets is not a configuration.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 

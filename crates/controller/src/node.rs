@@ -32,8 +32,8 @@ pub struct Options {
     /// Where the socket of the management realm is to be without such a directory. A node that
     /// cannot make it there goes on without the realm.
     pub management: Option<PathBuf>,
-    /// The id of a transport that takes any free port where its own is taken.
-    pub moving_transport: Option<&'static str>,
+    /// The ids of transports that take any free port where their own is taken.
+    pub moving_transports: Vec<&'static str>,
     /// The node's own program, which has the hidden commands that children are started through.
     pub executable: PathBuf,
     pub version: &'static str,
@@ -58,7 +58,7 @@ pub struct Node {
     pub(crate) version: &'static str,
     pub(crate) public_key: Option<String>,
     pub(crate) router_options: RouterOptions,
-    pub(crate) moving_transport: Option<&'static str>,
+    pub(crate) moving_transports: Vec<&'static str>,
     pub(crate) since: SystemTime,
     pub(crate) children: Children,
     /// In the order in which they were started.
@@ -127,7 +127,7 @@ impl Node {
                 directory: options.directory,
                 busy_poll: options.busy_poll,
             },
-            moving_transport: options.moving_transport,
+            moving_transports: options.moving_transports,
             since: SystemTime::now(),
             children: Children::new(options.executable),
             workers: Vec::new(),
@@ -303,15 +303,15 @@ impl Node {
         info!("Ready; to stop: SIGINT or SIGTERM to process {pid}");
     }
 
-    fn report_triggers(&self) {
-        let names: Vec<_> = self.triggers.iter().copied().map(triggers::name).collect();
-        let which = match self.triggers[..] {
-            [ShutdownTrigger::WorkerExit] => "default",
     /// Whether everything that the configuration has was started, or failed to.
     pub(crate) fn is_ready(&self) -> bool {
         self.is_ready
     }
 
+    fn report_triggers(&self) {
+        let names: Vec<_> = self.triggers.iter().copied().map(triggers::name).collect();
+        let which = match self.triggers[..] {
+            [ShutdownTrigger::WorkerExit] => "default",
             _ => "configured",
         };
         info!(

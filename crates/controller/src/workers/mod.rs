@@ -355,7 +355,7 @@ impl Node {
             RunningRouter::start(definition, limits, options, title).map_err(failed)?;
         report::started(kind, &definition.id, std::process::id());
         running
-            .open(definition, self.moving_transport)
+            .open(definition, &self.moving_transports)
             .map_err(failed)?;
         Ok(running)
     }

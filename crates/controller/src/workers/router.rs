@@ -57,12 +57,12 @@ impl RunningRouter {
         })
     }
 
-    /// Starts what the configuration has for it. The transport of the id `moving` takes any free
-    /// port where its own is taken.
+    /// Starts what the configuration has for it. Transports of the ids `moving` take any free port
+    /// where their own is taken.
     pub(crate) fn open(
         &mut self,
         worker: &RouterWorker,
-        moving: Option<&str>,
+        moving: &[&str],
     ) -> Result<(), StartError> {
         for (index, realm) in worker.realms.iter().enumerate() {
             self.start_realm(&worker.id, &format!("realm{}", index + 1), realm)?;
@@ -71,7 +71,7 @@ impl RunningRouter {
             self.start_amqp(&worker.id, amqp)?;
         }
         for transport in &worker.transports {
-            match moving == Some(transport.id.as_str()) {
+            match moving.contains(&transport.id.as_str()) {
                 true => self.start_moving_transport(&worker.id, transport)?,
                 false => self.start_transport(&worker.id, transport)?,
             };
@@ -131,14 +131,19 @@ impl RunningRouter {
             outcome => return outcome,
         };
         let mut elsewhere = transport.clone();
-        if let Endpoint::Tcp(tcp) = &mut elsewhere.endpoint {
-            warn!(
-                "Transport '{}' takes another port than {}: {taken}",
-                transport.id, tcp.port
-            );
-            tcp.port = 0;
+        let Endpoint::Tcp(tcp) = &mut elsewhere.endpoint else {
+            return self.start_transport(worker, &elsewhere);
+        };
+        let port = std::mem::take(&mut tcp.port);
+        warn!(
+            "Transport '{}' takes another port than {port}: {taken}",
+            transport.id
+        );
+        let urls = self.start_transport(worker, &elsewhere)?;
+        if let Some(url) = urls.first() {
+            warn!("Clients that are to come here and not to port {port} need the URL {url}");
         }
-        self.start_transport(worker, &elsewhere)
+        Ok(urls)
     }
 
     /// The broker that AMQP transports lead to, with what definitions have for it.
