@@ -1,7 +1,8 @@
 //! The codecs: messages and values in three serializers.
 
 use crosstie_wamp::codec::{
-    DecodeError, Limits, decode, decode_value, encode, encode_with, transcode as transcode_value,
+    DecodeError, Limits, decode, decode_value, encode, encode_with, replace_lone_surrogates,
+    transcode as transcode_value,
 };
 use crosstie_wamp::{Message, Serializer, Value};
 
@@ -9,6 +10,26 @@ const LIMITS: Limits = Limits { depth_max: 64 };
 
 pub fn decode_json(data: &[u8]) {
     message(Serializer::Json, data);
+    surrogates(data);
+}
+
+/// Where a lone surrogate is the fault, replacing finds it, changes as many octets as there were and
+/// none of a readable text, and what is read then has no such fault any more.
+fn surrogates(data: &[u8]) {
+    let fault = decode(Serializer::Json, data, &LIMITS).err();
+    let is_lone = fault.as_ref().is_some_and(DecodeError::is_lone_surrogate);
+    let Some((replaced, count)) = replace_lone_surrogates(data) else {
+        return assert!(!is_lone, "a lone surrogate was not found");
+    };
+    assert!(fault.is_some(), "a readable text was changed");
+    assert_eq!(replaced.len(), data.len());
+    let changed = data.iter().zip(&replaced).filter(|(old, new)| old != new);
+    assert!((1..=count * 4).contains(&changed.count()));
+    assert_eq!(replace_lone_surrogates(&replaced), None);
+    match decode(Serializer::Json, &replaced, &LIMITS) {
+        Ok(_) => message(Serializer::Json, &replaced),
+        Err(error) => assert!(!error.is_lone_surrogate()),
+    }
 }
 
 pub fn decode_msgpack(data: &[u8]) {
@@ -145,7 +166,11 @@ pub fn seeds(serializer: Serializer) -> Vec<Vec<u8>> {
         let message = decode(Serializer::Json, json.as_bytes(), &LIMITS).ok()?;
         write(&message, serializer)
     });
-    seeds.collect()
+    let mut seeds: Vec<_> = seeds.collect();
+    if serializer == Serializer::Json {
+        seeds.extend(SURROGATES.iter().map(|json| json.as_bytes().to_vec()));
+    }
+    seeds
 }
 
 /// Values to begin with, each behind the octet that tells the way of [`transcode`].
@@ -189,6 +214,12 @@ const SEEDS: &[&str] = &[
     r#"[68,6131533,9823526,{"procedure":"a.b","caller":3335656,"caller_authid":"joe","caller_authrole":"user","timeout":30000},["Hello, world!"]]"#,
     r#"[69,6131533,{"mode":"kill","reason":"wamp.error.canceled"}]"#,
     r#"[70,6131533,{},["a longer text, so that its length takes more than one octet"]]"#,
+];
+
+/// Messages with lone surrogates, which are no messages yet.
+const SURROGATES: &[&str] = &[
+    r#"[16,1,{},"a.b",["\ud83d\ude00 \ud83d"],{"\udfff":"\\\ud800\ud800\udc00"}]"#,
+    r#"[48,1,{"_x":"\udbff"},"a.\udc00",[[{"k":"\ud83d\n"}]]]"#,
 ];
 
 const VALUES: &[&str] = &[

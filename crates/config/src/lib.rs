@@ -39,10 +39,10 @@ pub use model::{
     ComponentKind, Config, ContainerShutdown, ContainerWorker, Controller, DefinedArguments,
     DefinedBinding, DefinedExchange, DefinedQueue, Definitions, Deflate, Disclose, DiscloseMe,
     Endpoint, GuestInput, GuestOutput, GuestWatch, GuestWorker, HostMonitorWorker, Inherit, Json,
-    Limits, MatchPolicy, NativeOptions, Page, Permission, Ping, RawSocket, Realm, RequestIdCheck,
-    Restart, Role, RouterWorker, Serializer, ShutdownTrigger, Skipped, TcpEndpoint, Testee,
-    TesteeKind, TesteeWorker, Tls, Transport, TransportKind, UriCheck, WebSocket, WebSocketOptions,
-    WebSocketTestee, Worker,
+    Limits, LoneSurrogates, MatchPolicy, NativeOptions, Page, Permission, Ping, RawSocket, Realm,
+    RequestIdCheck, Restart, Role, RouterWorker, Serializer, ShutdownTrigger, Skipped, TcpEndpoint,
+    Testee, TesteeKind, TesteeWorker, Tls, Transport, TransportKind, UriCheck, WebSocket,
+    WebSocketOptions, WebSocketTestee, Worker,
 };
 pub use part::{
     component_from_json, realm_from_json, role_from_json, transport_from_json, worker_from_json,

@@ -25,11 +25,13 @@ pub(crate) enum Counter {
     ConnectionsClosedForSilence,
     ConnectionsClosedForStall,
     PeerFaults,
+    LoneSurrogatesReplaced,
+    LoneSurrogatesRefused,
 }
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 16] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 18] = [
         (Self::Reads, "reads", "Reads that brought octets"),
         (
             Self::ReceivedBytes,
@@ -105,6 +107,16 @@ impl Counter {
             Self::PeerFaults,
             "peer_faults",
             "Connections ended for a fault of the peer",
+        ),
+        (
+            Self::LoneSurrogatesReplaced,
+            "lone_surrogates_replaced",
+            "Halves of characters in JSON text that were replaced by U+FFFD",
+        ),
+        (
+            Self::LoneSurrogatesRefused,
+            "lone_surrogates_refused",
+            "Messages that were refused for halves of characters in them",
         ),
     ];
 }

@@ -83,7 +83,12 @@ impl Hub {
         }
         let number = self.next_number();
         let config = realm_config(realm, &self.realm_limits);
-        let added = Arc::new(SharedRealm::new(config, seed(), number));
+        let added = Arc::new(SharedRealm::new(
+            config,
+            seed(),
+            number,
+            realm.lone_surrogates,
+        ));
         realms.insert(realm.name.clone(), Arc::clone(&added));
         Some(added)
     }

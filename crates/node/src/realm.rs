@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use crosstie_config::LoneSurrogates;
 use crosstie_routing::{
     ClientFeatures, Identity, JoinError, Realm, RealmConfig, RealmCounts, Role, SessionKey, Time,
     Violation,
@@ -28,6 +29,7 @@ pub(crate) struct SharedRealm {
     pub(crate) number: u32,
     /// When it was started.
     pub(crate) started: SystemTime,
+    pub(crate) lone_surrogates: LoneSurrogates,
     roles: Mutex<Vec<StartedRole>>,
     realm: Mutex<Realm<Peer>>,
     /// Nobody joins any more. Written under the lock of `realm`, and read there by whoever lets
@@ -58,13 +60,19 @@ pub(crate) enum NotJoined {
 const TRANSCODE_OUTSIDE_BYTES_MIN: usize = 512;
 
 impl SharedRealm {
-    pub(crate) fn new(config: RealmConfig, seed: u64, number: u32) -> Self {
+    pub(crate) fn new(
+        config: RealmConfig,
+        seed: u64,
+        number: u32,
+        lone_surrogates: LoneSurrogates,
+    ) -> Self {
         let started = SystemTime::now();
         let roles = config.roles.iter().cloned();
         Self {
             name: config.name.clone(),
             number,
             started,
+            lone_surrogates,
             roles: Mutex::new(roles.map(|role| StartedRole { role, started }).collect()),
             stopped: AtomicBool::new(false),
             realm: Mutex::new(Realm::new(config, seed)),
@@ -115,6 +123,21 @@ impl SharedRealm {
         }
         self.enter(&mut forms, |realm, outbox| {
             realm.handle(now, from, message, outbox)
+        })
+    }
+
+    /// Answers one message of a session, received at `now`, that is not to be routed.
+    pub(crate) fn decline(
+        &self,
+        now: Instant,
+        from: SessionKey,
+        message: &Message<'_>,
+        text: &'static str,
+    ) -> Result<(), Violation> {
+        let now = self.time(now);
+        let mut forms = Forms::new(Payload::EMPTY);
+        self.enter(&mut forms, |realm, outbox| {
+            realm.decline(now, from, message, text, outbox)
         })
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use crosstie_config::Auth;
+use crosstie_config::{Auth, LoneSurrogates};
 use crosstie_routing::{
     ClientFeatures, Identity, Refused, SessionKey, Violation, error, welcome_details,
 };
@@ -58,13 +58,17 @@ impl Session {
     /// Handles the octets of one message, received at `now`.
     pub(crate) fn handle_message(&mut self, octets: &[u8], now: Instant) -> Flow {
         let serializer = self.peer.wire.serializer;
-        let message = match codec::decode(serializer, octets, &self.listening.decoding) {
-            Ok(message) => message,
-            Err(e) => return self.message_fault(octets, &e),
-        };
+        match codec::decode(serializer, octets, &self.listening.decoding) {
+            Ok(message) => self.handle(&message, now),
+            Err(e) if e.is_lone_surrogate() => self.handle_lone_surrogates(octets, &e, now),
+            Err(e) => self.message_fault(octets, &e),
+        }
+    }
+
+    fn handle(&mut self, message: &Message<'_>, now: Instant) -> Flow {
         counters().message(Direction::Received, message.kind());
         match &self.state {
-            State::Joined { realm, key } => match &message {
+            State::Joined { realm, key } => match message {
                 Message::Goodbye { .. } => self.handle_goodbye(),
                 Message::Abort { reason, .. } => {
                     let reason = reason.to_string();
@@ -81,12 +85,12 @@ impl Session {
                     self.state = State::Closed;
                     self.handle_hello(name, details)
                 }
-                _ => match realm.handle(now, *key, &message) {
-                    Ok(()) => Flow::Continue,
-                    Err(Violation { uri, message }) => self.abort(uri, &message),
-                },
+                _ => {
+                    let handled = realm.handle(now, *key, message);
+                    self.handled(handled)
+                }
             },
-            State::Closed => match &message {
+            State::Closed => match message {
                 Message::Hello { realm, details } => self.handle_hello(realm, details),
                 // The answer to our own GOODBYE may cross a session that left before.
                 Message::Goodbye { .. } if self.listening.is_stopping() => self.say_close(1001, ""),
@@ -96,6 +100,45 @@ impl Session {
                     self.abort(error::PROTOCOL_VIOLATION, &text)
                 }
             },
+        }
+    }
+
+    /// Handles a message in which a character was cut in halves, in the text of JSON. That is a slip of
+    /// its sender's program (a browser cuts a text inside an emoji), which is not to cost it the
+    /// session.
+    #[cold]
+    fn handle_lone_surrogates(&mut self, octets: &[u8], fault: &DecodeError, now: Instant) -> Flow {
+        let Some((replaced, count)) = codec::replace_lone_surrogates(octets) else {
+            return self.message_fault(octets, fault);
+        };
+        let serializer = self.peer.wire.serializer;
+        let message = match codec::decode(serializer, &replaced, &self.listening.decoding) {
+            Ok(message) => message,
+            Err(e) => return self.message_fault(octets, &e),
+        };
+        // What says who a session is, or that it ends, is no request that could be refused.
+        if let State::Joined { realm, key } = &self.state
+            && realm.lone_surrogates == LoneSurrogates::Refuse
+            && !matches!(
+                message,
+                Message::Hello { .. } | Message::Goodbye { .. } | Message::Abort { .. }
+            )
+        {
+            counters().message(Direction::Received, message.kind());
+            counters().count(Counter::LoneSurrogatesRefused);
+            let text = "a text has half of a character in it (a lone surrogate)";
+            let declined = realm.decline(now, *key, &message, text);
+            return self.handled(declined);
+        }
+        counters().add(Counter::LoneSurrogatesReplaced, count as u64);
+        self.handle(&message, now)
+    }
+
+    /// What becomes of the connection once the realm has handled a message.
+    fn handled(&mut self, handled: Result<(), Violation>) -> Flow {
+        match handled {
+            Ok(()) => Flow::Continue,
+            Err(Violation { uri, message }) => self.abort(uri, &message),
         }
     }
 

@@ -6,6 +6,7 @@
 //!    to the caller (a connection; a letter in a test).
 //! 2. [`Realm::handle`] each message that the session sends, in order. A [`Violation`] means:
 //!    ABORT that session and leave.
+//!    [`Realm::decline`] it instead where its owner knows that it must not be routed.
 //! 3. [`Realm::leave`] when it is gone, for whatever reason.
 //! 4. [`Realm::handle_timeout`] when [`Realm::next_timeout`] has come.
 //! 5. [`Realm::start_role`], [`Realm::stop_role`] and [`Realm::end`] when whoever runs the realm
@@ -30,6 +31,7 @@ mod broker;
 mod config;
 mod context;
 mod dealer;
+mod decline;
 mod fault;
 mod features;
 mod limits;

@@ -257,7 +257,7 @@ impl<H> Realm<H> {
 
     /// Removes the sessions that were closed while the present input was handled. To remove one
     /// may close another, whose queue is too full to be told.
-    fn remove_closed(&mut self, now: Time, out: &mut dyn Outbox<H>) {
+    pub(crate) fn remove_closed(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         while let Some(index) = self.sessions.next_doomed() {
             self.remove(now, index, out);
         }
@@ -292,7 +292,7 @@ impl<H> Realm<H> {
         session.handle
     }
 
-    fn split<'r>(
+    pub(crate) fn split<'r>(
         &'r mut self,
         now: Time,
         out: &'r mut dyn Outbox<H>,

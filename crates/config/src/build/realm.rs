@@ -2,8 +2,8 @@
 
 use super::{Builder, Names};
 use crate::model::{
-    Allow, CallTimeoutUnit, Disclose, DiscloseMe, MatchPolicy, Permission, Realm, RequestIdCheck,
-    Role, UriCheck,
+    Allow, CallTimeoutUnit, Disclose, DiscloseMe, LoneSurrogates, MatchPolicy, Permission, Realm,
+    RequestIdCheck, Role, UriCheck,
 };
 use crate::problem::Problem;
 use crate::tree::quoted;
@@ -40,6 +40,10 @@ impl Builder<'_> {
             call_timeout_unit: match options.text("call_timeout_unit") {
                 Some("seconds") => CallTimeoutUnit::Seconds,
                 _ => CallTimeoutUnit::Milliseconds,
+            },
+            lone_surrogates: match options.text("lone_surrogates") {
+                Some("refuse") => LoneSurrogates::Refuse,
+                _ => LoneSurrogates::Replace,
             },
             is_call_timeout_unit_given: options.given("call_timeout_unit").is_some(),
             roles: self.roles(realm),

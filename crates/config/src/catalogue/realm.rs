@@ -61,6 +61,15 @@ static REALM_OPTIONS: Table = Table {
         )
         .fallback(Fallback::Text("milliseconds"))
         .own(),
+        key(
+            "lone_surrogates",
+            Kind::OneOf(&LONE_SURROGATES),
+            "What becomes of a JSON message with half of a character in it, as `\\ud83d` without \
+             its other half: each half is replaced by U+FFFD, or the message is refused with \
+             `wamp.error.invalid_argument` (a publication without acknowledgement is dropped).",
+        )
+        .fallback(Fallback::Text("replace"))
+        .own(),
         key("event_dispatching_chunk_size", integer(1, i64::MAX), "")
             .inert("a large fan-out gives way to other work by itself"),
         key(
@@ -86,6 +95,11 @@ static REQUEST_ID_CHECK: Words = Words {
 static CALL_TIMEOUT_UNIT: Words = Words {
     path: "realms[].options.call_timeout_unit",
     words: &["milliseconds", "seconds"],
+};
+
+static LONE_SURROGATES: Words = Words {
+    path: "realms[].options.lone_surrogates",
+    words: &["replace", "refuse"],
 };
 
 static DISCLOSE_ME: Words = Words {

@@ -67,6 +67,7 @@ pub struct Realm {
     pub request_id_check: RequestIdCheck,
     pub disclose_me: DiscloseMe,
     pub call_timeout_unit: CallTimeoutUnit,
+    pub lone_surrogates: LoneSurrogates,
     /// Whether the file says so, or it is the default.
     pub is_call_timeout_unit_given: bool,
     pub roles: Vec<Role>,
@@ -80,6 +81,16 @@ pub enum CallTimeoutUnit {
     Milliseconds,
     /// As Crossbar.io has it.
     Seconds,
+}
+
+/// What becomes of a JSON message with half of a character in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoneSurrogates {
+    /// Each half is replaced by U+FFFD.
+    #[default]
+    Replace,
+    /// That message is refused.
+    Refuse,
 }
 
 /// A listener for operators: plain HTTP, no WAMP.

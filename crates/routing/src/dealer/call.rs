@@ -54,6 +54,35 @@ impl Dealer {
         Ok(())
     }
 
+    /// Refuses a CALL for what is in it. Where it would have been the next part of an open call, that
+    /// call ends: its callee would wait for the part.
+    pub(crate) fn decline<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        request: RequestId,
+        options: &CallOptions,
+        fault: &Fault,
+    ) -> Result<(), Violation> {
+        if let Some(key) = self.calls.of_caller(from, request) {
+            if !options.progress {
+                self.calls[key].progressive = None;
+            }
+            self.abandon(context, key, fault);
+            return Ok(());
+        }
+        let session = &mut context.sessions[from];
+        if is_late_continuation(session, request, options.progress) {
+            return Ok(());
+        }
+        session.take_request(request, context.config.request_id_check)?;
+        if options.progress {
+            expect_continuations(session, request);
+        }
+        context.refuse(from, MessageType::Call, request, fault);
+        Ok(())
+    }
+
     fn open<H>(
         &mut self,
         context: &mut Context<'_, H>,

@@ -156,7 +156,8 @@ impl Player {
                 ("leave", _) => self.leave(who),
                 _ => Err(format!("{who} can join and leave, not {rest}")),
             },
-            (_, ">") => self.send(who, rest),
+            (_, ">") => self.send(who, rest, false),
+            (_, "~>") => self.send(who, rest, true),
             (_, "") if rest == "accepts" => {
                 self.out.refusing.remove(&who);
                 Ok(())
@@ -308,7 +309,8 @@ impl Player {
         Ok(())
     }
 
-    fn send(&mut self, who: char, text: &str) -> Result<(), String> {
+    /// What is declined is not to be routed for what is in it.
+    fn send(&mut self, who: char, text: &str, is_declined: bool) -> Result<(), String> {
         let key = *self
             .sessions
             .get(&who)
@@ -316,7 +318,10 @@ impl Player {
         let text = self.resolve(text)?;
         let message = notation::read(&text)?;
         let now = self.now;
-        let outcome = self.with_realm(|realm, out| realm.handle(now, key, &message, out));
+        let outcome = self.with_realm(|realm, out| match is_declined {
+            true => realm.decline(now, key, &message, "no good", out),
+            false => realm.handle(now, key, &message, out),
+        });
         if let Err(violation) = outcome {
             self.violations.push((who, violation.message));
             self.leave(who)?;

@@ -21,12 +21,19 @@ struct Detail {
     expected: Cow<'static, str>,
     found: Cow<'static, str>,
     limit: bool,
+    surrogate: bool,
 }
 
 impl DecodeError {
     /// Whether the octets may be well-formed but go beyond a limit of this reader.
     pub fn is_limit(&self) -> bool {
         self.0.limit
+    }
+
+    /// Whether it is half of a character that JSON's grammar allows and Unicode does not:
+    /// [`super::replace_lone_surrogates`] makes the text readable.
+    pub fn is_lone_surrogate(&self) -> bool {
+        self.0.surrogate
     }
 
     /// The message, as far as its type was read.
@@ -52,7 +59,15 @@ impl DecodeError {
             expected: expected.into(),
             found: found.into(),
             limit: false,
+            surrogate: false,
         }))
+    }
+
+    #[cold]
+    pub(super) fn lone_surrogate(offset: usize) -> Self {
+        let mut error = Self::unexpected(offset, "a surrogate pair", "a lone surrogate");
+        error.0.surrogate = true;
+        error
     }
 
     #[cold]

@@ -21,6 +21,7 @@ mod value;
 mod writer;
 
 pub use error::{DecodeError, TranscodeError};
+pub use json::replace_lone_surrogates;
 
 use cbor::{CborReader, CborWriter};
 use json::{JsonReader, JsonWriter};

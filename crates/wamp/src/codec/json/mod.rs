@@ -6,7 +6,9 @@
 mod number;
 mod reader;
 mod string;
+mod surrogates;
 mod writer;
 
 pub(super) use reader::JsonReader;
+pub use surrogates::replace_lone_surrogates;
 pub(super) use writer::JsonWriter;

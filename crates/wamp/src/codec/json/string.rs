@@ -65,7 +65,7 @@ fn unicode_escape(octets: &[u8], offset: usize) -> Result<(char, usize)> {
     if let Some(character) = char::from_u32(first) {
         return Ok((character, 6));
     }
-    let lone = || DecodeError::unexpected(offset, "a surrogate pair", "a lone surrogate");
+    let lone = || DecodeError::lone_surrogate(offset);
     if first >= 0xdc00 || octets.get(offset + 6..offset + 8) != Some(b"\\u") {
         return Err(lone());
     }
@@ -78,7 +78,7 @@ fn unicode_escape(octets: &[u8], offset: usize) -> Result<(char, usize)> {
 }
 
 /// The four hexadecimal digits of the `\u` at `offset`.
-fn hex_unit(octets: &[u8], offset: usize) -> Result<u32> {
+pub(super) fn hex_unit(octets: &[u8], offset: usize) -> Result<u32> {
     let wrong = || DecodeError::unexpected(offset, "four hexadecimal digits", "something else");
     let digits = octets.get(offset + 2..offset + 6).ok_or_else(wrong)?;
     digits.iter().try_fold(0, |unit, &digit| {

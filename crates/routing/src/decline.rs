@@ -1,0 +1,76 @@
+//! A message that is not to be routed for what is in it: an answer to its sender, and no more.
+
+use crosstie_wamp::{Message, MessageType, Payload, RequestId, Serializer};
+
+use crate::context::Context;
+use crate::fault::{Fault, error};
+use crate::session::SessionIndex;
+use crate::{Outbox, Realm, SessionKey, Time, Violation};
+
+impl<H> Realm<H> {
+    /// Takes a message from a session, whose owner has found that something in it cannot be passed
+    /// on, and says what. A request is answered with ERROR `wamp.error.invalid_argument`; a
+    /// publication that is not acknowledged is dropped; the call that a YIELD or ERROR belongs to ends
+    /// with the error. Any other message is handled as it is.
+    pub fn decline(
+        &mut self,
+        now: Time,
+        from: SessionKey,
+        message: &Message<'_>,
+        text: &'static str,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Violation> {
+        let fault = Fault::new(error::INVALID_ARGUMENT, text);
+        let Some(index) = self.sessions.find(from) else {
+            return Ok(());
+        };
+        let (_, dealer, mut context) = self.split(now, out);
+        let context = &mut context;
+        let outcome = match message {
+            Message::Call {
+                request, options, ..
+            } => dealer.decline(context, index, *request, options, &fault),
+            Message::Yield { request, .. }
+            | Message::Error {
+                request_type: MessageType::Invocation,
+                request,
+                ..
+            } => {
+                let arguments = fault.arguments();
+                let payload = Payload {
+                    serializer: Serializer::Json,
+                    args: arguments.as_bytes(),
+                    kwargs: &[],
+                };
+                dealer.handle_error(context, index, *request, &Vec::new(), fault.uri, payload)
+            }
+            Message::Publish {
+                request, options, ..
+            } => match options.acknowledge {
+                true => refuse(context, index, MessageType::Publish, *request, &fault),
+                false => context.take_request(index, *request),
+            },
+            Message::Subscribe { request, .. }
+            | Message::Unsubscribe { request, .. }
+            | Message::Register { request, .. }
+            | Message::Unregister { request, .. } => {
+                refuse(context, index, message.kind(), *request, &fault)
+            }
+            _ => return self.handle(now, from, message, out),
+        };
+        self.remove_closed(now, out);
+        outcome
+    }
+}
+
+fn refuse<H>(
+    context: &mut Context<'_, H>,
+    from: SessionIndex,
+    kind: MessageType,
+    request: RequestId,
+    fault: &Fault,
+) -> Result<(), Violation> {
+    context.take_request(from, request)?;
+    context.refuse(from, kind, request, fault);
+    Ok(())
+}
