@@ -9,7 +9,18 @@ import cbor2
 import msgpack
 import pytest
 from rig.rawsocket import RawSocket
-from rig.session import CALL, ERROR, HELLO, INVOCATION, PUBLISH, ROLES, SUBSCRIBE, VIOLATION
+from rig.session import (
+    ABORT,
+    CALL,
+    ERROR,
+    GOODBYE,
+    HELLO,
+    INVOCATION,
+    PUBLISH,
+    ROLES,
+    SUBSCRIBE,
+    VIOLATION,
+)
 from rig.websocket import TEXT, WebSocket
 
 BEGINNING = {"roles": ROLES}
@@ -56,7 +67,7 @@ MALFORMED = [
     ("a surrogate in UTF-8", "json", b'[16,1,{},"com.x",["\xed\xa0\x80"]]'),
     ("invalid UTF-8 in the URI", "json", b'[16,1,{},"com.\xff",[]]'),
     ("a control character in a string", "json", b'[16,1,{},"com.x",["a\nb"]]'),
-    ("a lone surrogate", "json", b'[16,1,{},"com.x",["\\ud800"]]'),
+    ("more than a lone surrogate", "json", b'[16,1,{},"com.x",["\\ud800",]]'),
     ("an unknown escape", "json", b'[16,1,{},"com.x",["\\x41"]]'),
     ("NaN, which JSON has not", "json", b'[16,1,{},"com.x",[NaN]]'),
     ("a number with a leading zero", "json", b'[16,1,{},"com.x",[01]]'),
@@ -203,16 +214,44 @@ def test_a_bad_hello(abused, fault, octets):
         peer.expect_abort()
 
 
-def test_no_such_realm_is_no_fault(abused):
+@pytest.mark.parametrize("kind", [RawSocket, WebSocket])
+def test_another_hello_after_a_refusal(abused, kind):
+    """What was refused may be asked for otherwise, on the same connection."""
+    with kind.tcp(abused.address("tcp")) as peer:
+        peer.shake_hands() if kind is RawSocket else peer.open()
+        peer.say(HELLO, "com.nowhere", BEGINNING)
+        assert peer.hear(ABORT)[2] == "wamp.error.no_such_realm"
+        peer.say(HELLO, "realm1", {**BEGINNING, "authmethods": ["ticket"]})
+        assert peer.hear(ABORT)[2] == "wamp.error.no_matching_auth_method"
+        peer.join().round_trip()
+
+
+@pytest.mark.parametrize("kind", [RawSocket, WebSocket])
+def test_refusals_have_an_end(abused, kind):
+    with kind.tcp(abused.address("tcp")) as peer:
+        peer.shake_hands() if kind is RawSocket else peer.open()
+        # A session in between begins the count anew.
+        for _ in range(4):
+            peer.say(HELLO, "com.nowhere", BEGINNING)
+            assert peer.hear(ABORT)[2] == "wamp.error.no_such_realm"
+        peer.join()
+        peer.say(GOODBYE, {}, "wamp.close.normal")
+        peer.hear(GOODBYE)
+        for _ in range(4):
+            peer.say(HELLO, "com.nowhere", BEGINNING)
+            assert peer.hear(ABORT)[2] == "wamp.error.no_such_realm"
+        peer.say(HELLO, "com.nowhere", BEGINNING)
+        reason = "wamp.error.no_such_realm"
+        peer.expect_abort(reason) if kind is RawSocket else peer.expect_abort(1000, reason=reason)
+
+
+def test_a_message_after_a_refusal(abused):
+    """Whoever did not wait for WELCOME has broken the protocol, as without the refusal."""
     with RawSocket.tcp(abused.address("tcp")).shake_hands() as peer:
         peer.say(HELLO, "com.nowhere", BEGINNING)
-        peer.expect_abort("wamp.error.no_such_realm")
-
-
-def test_no_authmethod_in_common(abused):
-    with RawSocket.tcp(abused.address("tcp")).shake_hands() as peer:
-        peer.say(HELLO, "realm1", {**BEGINNING, "authmethods": ["ticket"]})
-        peer.expect_abort("wamp.error.no_matching_auth_method")
+        peer.say(SUBSCRIBE, 1, {}, "com.x")
+        assert peer.hear(ABORT)[2] == "wamp.error.no_such_realm"
+        peer.expect_abort()
 
 
 @pytest.mark.parametrize("uri", ["", ".", "com..x", ".com", "com.", "com x", "com.#x", "wamp.mine"])

@@ -10,7 +10,7 @@ from rig import config
 from rig.links import CLIENTS, Link
 from rig.plain import Plain
 from rig.rawsocket import RawSocket
-from rig.session import CALL, ERROR, EVENT, INVOCATION, RESULT, YIELD
+from rig.session import CALL, ERROR, EVENT, HELLO, INVOCATION, RESULT, YIELD
 from rig.waiting import await_true
 from rig.websocket import WebSocket
 
@@ -67,6 +67,15 @@ def test_a_websocket_without_hello(start_router):
     with WebSocket.tcp(router.address("tcp")).open() as slow:
         slow.receive_all()
         router.await_fault(0, slow.name)
+
+
+def test_a_refused_client_that_stays(start_router):
+    """A refusal gives nobody more time than a connection has to become a session."""
+    router = start_router(short_handshake())
+    with RawSocket.tcp(router.address("tcp")).shake_hands() as slow:
+        slow.say(HELLO, "com.nowhere", {"roles": {"caller": {}}})
+        slow.expect_abort("wamp.error.no_such_realm")
+        router.await_fault(0, "no session was opened in time")
 
 
 def test_tls_that_does_not_come_to_its_end(start_router, certificate_directory):

@@ -26,6 +26,8 @@ pub(crate) struct Session {
     auth: Arc<Auth>,
     pub(crate) peer: Peer,
     state: State,
+    /// HELLOs that were refused since the last session.
+    refusals: u8,
 }
 
 enum State {
@@ -52,6 +54,7 @@ impl Session {
             auth,
             peer,
             state: State::Closed,
+            refusals: 0,
         }
     }
 
@@ -245,6 +248,9 @@ impl Session {
         };
         let identity = match self.authenticate(&realm, details) {
             Ok(identity) => identity,
+            Err((error::PROTOCOL_VIOLATION, text)) => {
+                return self.abort(error::PROTOCOL_VIOLATION, &text);
+            }
             Err((reason, text)) => return self.refuse(reason, &text),
         };
         let peer = self.peer.clone();
@@ -258,6 +264,7 @@ impl Session {
             Ok(key) => {
                 let realm = Arc::clone(&realm);
                 self.state = State::Joined { realm, key };
+                self.refusals = 0;
             }
             Err(NotJoined::Stopped) => return self.refuse_realm(realm_name),
             Err(NotJoined::Refused(e)) => return self.refuse(e.uri(), &e.to_string()),
@@ -350,11 +357,16 @@ impl Session {
         self.refuse("wamp.error.no_such_realm", &text)
     }
 
-    /// Ends a session that must not be: ABORT, a counted line in the log, the end.
+    /// Refuses a session: ABORT, and a counted line in the log. The peer may ask for another one on the
+    /// same connection, a few times, for as long as a new connection has to become a session.
     fn refuse(&mut self, reason: &str, text: &str) -> Flow {
         report::session_refused(&self.peer.connection, reason, text);
         self.say_abort(reason, text);
-        self.say_close(1000, "")
+        self.refusals += 1;
+        match self.refusals < REFUSALS_MAX && !self.listening.is_stopping() {
+            true => Flow::Continue,
+            false => self.say_close(1000, ""),
+        }
     }
 
     fn say_abort(&mut self, reason: &str, text: &str) {
@@ -429,6 +441,9 @@ pub(crate) fn say_goodbye(peer: &Peer, farewell: &Farewell) {
     // Whoever cannot be told any more finds its connection closed.
     let _ = send(peer, &Message::Goodbye { details, reason });
 }
+
+/// HELLOs that are refused on one connection, one after the other, before it ends.
+const REFUSALS_MAX: u8 = 5;
 
 const AGENT: &str = concat!("Crosstie-", env!("CARGO_PKG_VERSION"));
 
