@@ -18,6 +18,7 @@ MODULES = (
     "queues",
     "consuming",
     "publishing",
+    "transactions",
     "lengths",
     "dead_letters",
     "access",

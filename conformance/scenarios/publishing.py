@@ -277,25 +277,6 @@ def direct_reply_after_the_channel(s: Script) -> None:
 
 
 @scenario(BY_HAND)
-def transactions(s: Script) -> None:
-    """Begun and ended; a channel is either in transactions or confirms."""
-    c = s.channel()
-    c("tx.commit")
-    c = c.again()
-    c("tx.rollback")
-
-
-@scenario(
-    BY_HAND,
-    crosstie=["('tx.select', {}, 'connection closed', 540, *NOT_IMPLEMENTED - *, 90, 10)"],
-    because="transactions are refused until there are some",
-)
-def transaction_refused(s: Script) -> None:
-    c = s.channel()
-    c("tx.select")
-
-
-@scenario(BY_HAND)
 def access_requested(s: Script) -> None:
     """A leftover of AMQP 0-8."""
     c = s.channel()

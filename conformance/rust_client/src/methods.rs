@@ -60,6 +60,8 @@ pub async fn call(
                 .await,
         ),
         ("tx", "select") => answered(channel.tx_select().await),
+        ("tx", "commit") => answered(channel.tx_commit().await),
+        ("tx", "rollback") => answered(channel.tx_rollback().await),
         _ => return Err(format!("there is no method {method}")),
     };
     done.map_err(|error| error.to_string())

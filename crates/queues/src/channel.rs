@@ -1,11 +1,13 @@
 //! Who is there: connections, their channels, the channels' consumers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crosstie_auth::Permissions;
 
 use crate::keys::ConsumerKey;
+use crate::shrink::shrink;
+use crate::transaction::Transaction;
 use crate::unacked::Unacked;
 use crate::{ChannelKey, ConnectionKey, QueueKey};
 
@@ -29,6 +31,8 @@ pub(crate) struct Connection<H> {
     pub(crate) channels: Vec<ChannelKey>,
     /// The exclusive queues that go with it.
     pub(crate) queues: Vec<QueueKey>,
+    /// Octets of what its channels have published and not committed.
+    pub(crate) uncommitted_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -49,6 +53,8 @@ pub(crate) struct Channel {
     /// What an empty queue name means.
     pub(crate) last_queue: Option<Arc<str>>,
     pub(crate) confirms: Option<Confirms>,
+    /// Since `tx.select`.
+    pub(crate) transaction: Option<Box<Transaction>>,
     pub(crate) reply_consumer: Option<ReplyConsumer>,
     /// A timer looks at the oldest delivery.
     pub(crate) has_timer: bool,
@@ -61,8 +67,55 @@ pub(crate) struct Confirms {
     pub(crate) last: u64,
     /// How many wait for a store.
     pub(crate) waiting: usize,
-    /// From and to: confirmed, not told yet.
-    pub(crate) ready: Option<(u64, u64)>,
+    /// By which numbers they do, oldest first; some of them may have been told meanwhile.
+    pub(crate) line: VecDeque<u64>,
+    /// Confirmed and not told yet, with nothing before them that waits.
+    pub(crate) ready: Option<Ready>,
+    /// Confirmed and not told yet, perhaps with something before them that waits.
+    pub(crate) early: Vec<u64>,
+}
+
+/// Publications that are told of together.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    /// The last one's number.
+    pub(crate) to: u64,
+    pub(crate) count: u64,
+}
+
+impl Ready {
+    /// One more, of which there may have been none.
+    pub(crate) fn add(ready: &mut Option<Self>, tag: u64) {
+        let (to, count) = ready
+            .as_ref()
+            .map_or((0, 0), |ready| (ready.to, ready.count));
+        *ready = Some(Self {
+            to: to.max(tag),
+            count: count + 1,
+        });
+    }
+}
+
+impl Confirms {
+    /// There is something to be told.
+    pub(crate) fn has_news(&self) -> bool {
+        self.ready.is_some() || !self.early.is_empty()
+    }
+
+    /// The first publication that waits; `publication` finds it by its number, while it does.
+    pub(crate) fn first_waiting(
+        &mut self,
+        publication: impl Fn(u64) -> Option<u64>,
+    ) -> Option<u64> {
+        while let Some(number) = self.line.front() {
+            if let Some(tag) = publication(*number) {
+                return Some(tag);
+            }
+            self.line.pop_front();
+        }
+        shrink(&mut self.line);
+        None
+    }
 }
 
 /// A consumer of `amq.rabbitmq.reply-to`.

@@ -24,6 +24,10 @@ pub struct VhostLimits {
     pub consumers_max: usize,
     /// Of one connection; its `channel-max` is at most this.
     pub channels_max: usize,
+    /// Publications and acknowledgements of one transaction: a commit is one turn.
+    pub transaction_messages_max: usize,
+    /// Octets of what a connection's channels have published and not committed.
+    pub transaction_bytes_max: usize,
     /// A message's body; RabbitMQ's `max_message_size`.
     pub message_bytes_max: usize,
 }
@@ -52,6 +56,8 @@ impl Default for VhostLimits {
             definition_bytes_max: 64 << 20,
             consumers_max: 10_000,
             channels_max: 2_047,
+            transaction_messages_max: 10_000,
+            transaction_bytes_max: 128 << 20,
             message_bytes_max: 128 << 20,
         }
     }

@@ -26,6 +26,7 @@ mod status;
 mod time;
 mod timers;
 mod topology;
+mod transaction;
 mod unacked;
 mod vhost;
 

@@ -1,7 +1,7 @@
 //! A message's octets, shared by all queues that hold it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crosstie_amqp::Properties;
 
@@ -15,6 +15,8 @@ pub struct MessageContent {
     /// How many entries of queues and of channels hold it: what a store still holds beside them
     /// is not counted as memory of the queues. Changed under the vhost's owner's lock only.
     holders: AtomicU32,
+    /// The number by which its confirm waits for a store; 0: it does not. As `holders`.
+    awaited: AtomicU64,
 }
 
 impl MessageContent {
@@ -47,6 +49,7 @@ impl MessageContent {
             routing_key_bytes: routing_key.len() as u8,
             properties_bytes: properties.len() as u32,
             holders: AtomicU32::new(0),
+            awaited: AtomicU64::new(0),
         }
     }
 
@@ -92,6 +95,15 @@ impl MessageContent {
         self.holders
             .store(holders.saturating_sub(1), Ordering::Relaxed);
         holders == 1
+    }
+
+    /// Its confirm waits by that number.
+    pub(crate) fn set_awaited(&self, number: u64) {
+        self.awaited.store(number, Ordering::Relaxed);
+    }
+
+    pub(crate) fn awaited(&self) -> u64 {
+        self.awaited.load(Ordering::Relaxed)
     }
 
     fn head_bytes(&self) -> usize {

@@ -81,6 +81,8 @@ pub struct Counts {
     pub messages_ready: usize,
     pub messages_unacknowledged: usize,
     pub memory_bytes: usize,
+    /// Of messages that were published and not committed.
+    pub uncommitted_bytes: usize,
     /// Of the names, keys and arguments of queues, exchanges and bindings.
     pub definition_bytes: usize,
     /// Since the start, from here on.
@@ -95,4 +97,7 @@ pub struct Counts {
     /// By a bound of their queue, or rejected, and nowhere to go.
     pub dropped: u64,
     pub dead_lettered: u64,
+    /// Transactions.
+    pub committed: u64,
+    pub rolled_back: u64,
 }

@@ -56,14 +56,36 @@ impl Unacked {
     }
 
     /// Takes the first, if its tag is not above that.
-    pub(crate) fn take_up_to(&mut self, tag: u64) -> Option<Delivery> {
+    pub(crate) fn take_up_to(&mut self, tag: u64) -> Option<(u64, Delivery)> {
         if self.deliveries.front()?.0 > tag {
             return None;
         }
-        let (_, delivery) = self.deliveries.pop_front()?;
+        let (tag, delivery) = self.deliveries.pop_front()?;
         self.count -= 1;
         self.drop_gaps();
-        delivery
+        // The front is no gap.
+        Some((tag, delivery?))
+    }
+
+    /// Deliveries that were taken are there again, as if they had not been. Each fills its gap;
+    /// where gaps have gone meanwhile as many were taken as are here, so that walking through all
+    /// costs no more than that did.
+    pub(crate) fn put_back(&mut self, mut deliveries: Vec<(u64, Delivery)>) {
+        deliveries.sort_unstable_by_key(|(tag, _)| *tag);
+        self.count += deliveries.len();
+        let mut homeless = Vec::new();
+        while let Some((tag, delivery)) = deliveries.pop() {
+            match self.deliveries.binary_search_by_key(&tag, |d| d.0) {
+                Ok(at) => self.deliveries[at].1 = Some(delivery),
+                Err(0) => self.deliveries.push_front((tag, Some(delivery))),
+                Err(_) => homeless.push((tag, Some(delivery))),
+            }
+        }
+        if !homeless.is_empty() {
+            self.deliveries.extend(homeless);
+            let slots = self.deliveries.make_contiguous();
+            slots.sort_by_key(|(tag, _)| *tag);
+        }
     }
 
     /// From now on all that is there counts against the channel's limit. Returns how many did not

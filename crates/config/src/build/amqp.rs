@@ -290,6 +290,8 @@ fn limits(limits: View<'_>) -> AmqpLimits {
         bindings_max: bound(limits, "bindings_max"),
         definition_bytes_max: bound(limits, "definition_bytes_max"),
         consumers_max: bound(limits, "consumers_max"),
+        transaction_messages_max: bound(limits, "transaction_messages_max"),
+        transaction_bytes_max: bound(limits, "transaction_bytes_max"),
         consumer_timeout: time(limits, "consumer_timeout_ms"),
     }
 }

@@ -231,6 +231,23 @@ static AMQP_LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(10_000)),
         key(
+            "transaction_messages_max",
+            integer(1, 1_000_000),
+            "Publications and acknowledgements of one transaction (`tx.select`); one more closes \
+             its channel with 406. A commit holds up everybody in its vhost: some 3 µs for each, \
+             and for each queue that it goes to.",
+        )
+        .fallback(Fallback::Integer(10_000)),
+        key(
+            "transaction_bytes_max",
+            integer(1_024, 1 << 40),
+            "Octets of what the channels of one connection have published in transactions and not \
+             committed; more close their channel with 406. Those of all connections, together \
+             with messages of which only a part has come, are at most `memory_bytes_max`; beyond, \
+             a channel is closed with 311.",
+        )
+        .fallback(Fallback::Integer(128 << 20)),
+        key(
             "consumer_timeout_ms",
             integer_or_zero(1_000, 31_536_000_000),
             "How long a delivery may wait for its acknowledgement, in milliseconds, before its \

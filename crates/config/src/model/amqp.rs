@@ -71,6 +71,10 @@ pub struct AmqpLimits {
     pub definition_bytes_max: usize,
     /// Of one channel.
     pub consumers_max: usize,
+    /// Publications and acknowledgements of one transaction.
+    pub transaction_messages_max: usize,
+    /// Octets that the channels of a connection have published and not committed.
+    pub transaction_bytes_max: usize,
     /// Octets that wait to be written to the store; publishers are blocked beyond.
     pub commit_bytes_max: usize,
     /// How long a delivery may wait for its acknowledgement; for ever where not said.

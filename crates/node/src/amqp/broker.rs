@@ -271,6 +271,8 @@ pub(super) fn vhost_config(name: &Arc<str>, limits: &model::AmqpLimits) -> Vhost
             bindings_max: limits.bindings_max,
             definition_bytes_max: limits.definition_bytes_max,
             consumers_max: limits.consumers_max,
+            transaction_messages_max: limits.transaction_messages_max,
+            transaction_bytes_max: limits.transaction_bytes_max,
             channels_max: usize::from(u16::MAX),
             message_bytes_max: limits.message_bytes_max,
         },

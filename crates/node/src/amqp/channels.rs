@@ -88,16 +88,13 @@ impl Channels {
             (_, Some(assembly)) => {
                 self.published.content = true;
                 let before = assembly.bytes();
-                let complete = match broker.shared.flow.is_assembling_full() {
-                    true => Err(Fault::of::<BasicPublish<'_>>(
-                        ReplyCode::ContentTooLarge,
-                        "there are as many octets of incomplete messages as may be",
-                    )),
+                let complete = match broker.shared.flow.is_incomplete_full() {
+                    true => Err(incomplete_full()),
                     false => assembly.handle(frame, broker.message_bytes_max),
                 };
                 self.assembling_bytes += assembly.bytes() - before;
                 match complete {
-                    Ok(true) => self.publish_assembled(place, key, turn),
+                    Ok(true) => self.publish_assembled(place, key, broker, turn),
                     Ok(false) => Ok(()),
                     Err(fault) => Err(fault),
                 }
@@ -150,9 +147,10 @@ impl Channels {
         let bytes_max = broker.message_bytes_max;
         match content::look_ahead(input, frame.channel, peer.frame_bytes_max, bytes_max) {
             Ahead::Whole(whole) => {
-                let (vhost, now, outbox) = turn.enter();
-                let published =
-                    vhost.publish(now, key, publish, whole.properties, whole.body, outbox);
+                let published = may_publish(key, broker, turn).and_then(|()| {
+                    let (vhost, now, outbox) = turn.enter();
+                    vhost.publish(now, key, publish, whole.properties, whole.body, outbox)
+                });
                 match published {
                     Ok(()) => Ok(()),
                     Err(fault) => self.fail(place, key, peer, turn, fault).map(drop),
@@ -178,6 +176,7 @@ impl Channels {
         &mut self,
         place: usize,
         key: ChannelKey,
+        broker: &Broker,
         turn: &mut Turn<'_>,
     ) -> Result<(), Fault> {
         let Channel::Open { assembly, .. } = &mut self.channels[place].1 else {
@@ -188,6 +187,7 @@ impl Channels {
         };
         self.assembling_bytes -= assembly.bytes();
         let (publish, properties, body) = assembly.parts();
+        may_publish(key, broker, turn)?;
         let (vhost, now, outbox) = turn.enter();
         vhost.publish(now, key, &publish, properties, body, outbox)
     }
@@ -340,6 +340,24 @@ impl Channels {
             self.assembling_bytes -= assembly.bytes();
         }
     }
+}
+
+/// That what a transaction would hold has room.
+fn may_publish(key: ChannelKey, broker: &Broker, turn: &mut Turn<'_>) -> Result<(), Fault> {
+    if broker.shared.flow.is_incomplete_full() {
+        let (vhost, ..) = turn.enter();
+        if vhost.is_transactional(key) {
+            return Err(incomplete_full());
+        }
+    }
+    Ok(())
+}
+
+fn incomplete_full() -> Fault {
+    Fault::of::<BasicPublish<'_>>(
+        ReplyCode::ContentTooLarge,
+        "there are as many octets of incomplete messages and open transactions as may be",
+    )
 }
 
 /// A payload that is no method.

@@ -15,11 +15,12 @@ use super::peer::Peer;
 /// of whoever does anything else that the store is to keep, while the store is behind. Those who
 /// only consume are not held back when memory is full, nor when the store fails: they make room.
 ///
-/// Messages that have not come completely are bounded by themselves, by as much again: who is
-/// paused cannot complete its own, so that they must not be what others wait for.
+/// Messages that have not come completely, and those that wait for the commit of a transaction,
+/// are bounded by themselves, by as much again: who is paused cannot complete its own, so that
+/// they must not be what others wait for.
 pub(crate) struct FlowControl {
     memory_bytes: AtomicUsize,
-    assembling_bytes: AtomicUsize,
+    incomplete_bytes: AtomicUsize,
     memory_bytes_max: usize,
     commit_bytes_max: usize,
     memory: Cause,
@@ -62,7 +63,7 @@ impl FlowControl {
     pub(crate) fn new(memory_bytes_max: usize, commit_bytes_max: usize) -> Self {
         Self {
             memory_bytes: AtomicUsize::new(0),
-            assembling_bytes: AtomicUsize::new(0),
+            incomplete_bytes: AtomicUsize::new(0),
             memory_bytes_max,
             commit_bytes_max,
             memory: Cause::default(),
@@ -95,16 +96,18 @@ impl FlowControl {
         }
     }
 
-    /// What held `before` octets of incomplete messages holds `after` now.
-    pub(crate) fn assembling_changed(&self, before: usize, after: usize) {
+    /// What held `before` octets of incomplete messages, or of open transactions, holds `after`
+    /// now.
+    pub(crate) fn incomplete_changed(&self, before: usize, after: usize) {
         // Wraps around, which is what taking away the difference comes to.
         let more = after.wrapping_sub(before);
-        self.assembling_bytes.fetch_add(more, Ordering::Relaxed);
+        self.incomplete_bytes.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// Whether there are as many octets of incomplete messages as there may be.
-    pub(crate) fn is_assembling_full(&self) -> bool {
-        self.assembling_bytes.load(Ordering::Relaxed) >= self.memory_bytes_max
+    /// Whether there are as many octets of incomplete messages and open transactions as there may
+    /// be.
+    pub(crate) fn is_incomplete_full(&self) -> bool {
+        self.incomplete_bytes.load(Ordering::Relaxed) >= self.memory_bytes_max
     }
 
     /// So many octets wait to be written by the store, after something was handed to it.

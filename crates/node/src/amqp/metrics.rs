@@ -103,7 +103,7 @@ fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
 
 fn register_vhosts(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
     type Read<T> = fn(&crosstie_queues::Counts) -> T;
-    let gauges: [(&str, &str, Read<usize>); 8] = [
+    let gauges: [(&str, &str, Read<usize>); 9] = [
         ("connections", "AMQP connections", |c| c.connections),
         ("channels", "AMQP channels", |c| c.channels),
         ("consumers", "AMQP consumers", |c| c.consumers),
@@ -118,8 +118,13 @@ fn register_vhosts(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
             "Messages that wait for an acknowledgement",
             |c| c.messages_unacknowledged,
         ),
+        (
+            "uncommitted_bytes",
+            "Octets of messages in transactions that are open",
+            |c| c.uncommitted_bytes,
+        ),
     ];
-    let counts: [(&str, &str, Read<u64>); 9] = [
+    let counts: [(&str, &str, Read<u64>); 11] = [
         ("messages_published", "Messages published", |c| c.published),
         ("messages_delivered", "Messages delivered", |c| c.delivered),
         ("messages_redelivered", "Messages delivered again", |c| {
@@ -148,6 +153,14 @@ fn register_vhosts(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
             "messages_dropped",
             "Messages dropped at a queue's bound, or rejected",
             |c| c.dropped,
+        ),
+        ("transactions_committed", "Transactions committed", |c| {
+            c.committed
+        }),
+        (
+            "transactions_rolled_back",
+            "Transactions rolled back",
+            |c| c.rolled_back,
         ),
     ];
     let gauges = gauges.map(|(name, help, read)| (name, help, read, Gauges::<2>::default()));

@@ -167,7 +167,7 @@ impl Open {
         let flow_control = &broker.shared.flow;
         let assembling_after = self.channels.assembling_bytes();
         if assembling_after != self.assembling_bytes {
-            flow_control.assembling_changed(self.assembling_bytes, assembling_after);
+            flow_control.incomplete_changed(self.assembling_bytes, assembling_after);
             self.assembling_bytes = assembling_after;
         }
         let mut published = mem::take(&mut self.channels.published);
@@ -187,7 +187,7 @@ impl Open {
         vhost.close_connection(now, self.key, outbox);
         drop(turn);
         let flow_control = &broker.shared.flow;
-        flow_control.assembling_changed(self.assembling_bytes, 0);
+        flow_control.incomplete_changed(self.assembling_bytes, 0);
     }
 }
 

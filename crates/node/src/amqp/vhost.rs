@@ -26,6 +26,8 @@ pub(crate) struct SharedVhost {
     shared: Arc<Shared>,
     /// Octets of its messages, as the flow control knows them. Written under the lock.
     memory_bytes: AtomicUsize,
+    /// The same of what its channels have not committed.
+    uncommitted_bytes: AtomicUsize,
     clock: Clock,
     stopped: AtomicBool,
     /// When the timer's task will look next, in the vhost's time; `u64::MAX` for never.
@@ -75,6 +77,7 @@ impl SharedVhost {
             vhost: Mutex::new(vhost),
             shared,
             memory_bytes: AtomicUsize::new(memory_bytes),
+            uncommitted_bytes: AtomicUsize::new(0),
             clock,
             stopped: AtomicBool::new(false),
             timer_at: AtomicU64::new(next),
@@ -114,10 +117,10 @@ impl SharedVhost {
     /// The store has written everything up to `position`, or could not.
     pub(crate) fn handle_commit(&self, position: Position, is_committed: bool) {
         let mut turn = self.turn(Instant::now());
-        let (vhost, _, outbox) = turn.enter();
+        let (vhost, now, outbox) = turn.enter();
         match is_committed {
             true => vhost.handle_committed(position, outbox),
-            false => vhost.handle_not_committed(position, outbox),
+            false => vhost.handle_not_committed(now, position, outbox),
         }
     }
 
@@ -192,6 +195,7 @@ impl Turn<'_> {
             name,
             shared,
             memory_bytes,
+            uncommitted_bytes,
             ..
         } = self.shared;
         vhost.flush_confirms(&mut self.outbox);
@@ -210,11 +214,17 @@ impl Turn<'_> {
         }
         let memory_after = vhost.memory_bytes();
         let memory_before = memory_bytes.swap(memory_after, Ordering::Relaxed);
+        let uncommitted_after = vhost.uncommitted_bytes();
+        let uncommitted_before = uncommitted_bytes.swap(uncommitted_after, Ordering::Relaxed);
         let next = vhost.next_timeout();
         drop(vhost);
         self.shared.arm(next);
         if memory_after != memory_before {
             shared.flow.memory_changed(memory_before, memory_after);
+        }
+        if uncommitted_after != uncommitted_before {
+            let flow = &shared.flow;
+            flow.incomplete_changed(uncommitted_before, uncommitted_after);
         }
         if waiting > 0 {
             shared

@@ -17,6 +17,7 @@ use crate::channel::Turn;
 use crate::keys::ConsumerKey;
 use crate::queue::Entry;
 use crate::topology::Resource;
+use crate::transaction::Verdict;
 use crate::unacked::Delivery;
 use crate::{ChannelKey, Fault, Outbox, QueueKey, Record, Time};
 
@@ -32,7 +33,7 @@ impl<H> Vhost<H> {
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
         if !ack.multiple {
-            let delivery = self.take_one::<BasicAck>(key, ack.delivery_tag)?;
+            let delivery = self.take_one::<BasicAck>(key, ack.delivery_tag, Verdict::Done)?;
             if let Some(delivery) = delivery {
                 self.counts.acknowledged += 1;
                 let (queue, consumer) = (delivery.queue, delivery.consumer);
@@ -42,6 +43,9 @@ impl<H> Vhost<H> {
             return Ok(());
         }
         let up_to = self.check_multiple::<BasicAck>(key, ack.delivery_tag)?;
+        if self.hold_up_to::<BasicAck>(key, up_to, Verdict::Done)? {
+            return Ok(());
+        }
         while let Some(delivery) = self.take_up_to(key, up_to) {
             self.counts.acknowledged += 1;
             self.forget(delivery.queue, delivery.entry);
@@ -57,12 +61,16 @@ impl<H> Vhost<H> {
         nack: &BasicNack,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
+        let verdict = Verdict::turned_down(nack.requeue);
         if !nack.multiple {
-            let delivery = self.take_one::<BasicNack>(key, nack.delivery_tag)?;
+            let delivery = self.take_one::<BasicNack>(key, nack.delivery_tag, verdict)?;
             self.turn_down(now, key, Vec::from_iter(delivery), nack.requeue, out);
             return Ok(());
         }
         let up_to = self.check_multiple::<BasicNack>(key, nack.delivery_tag)?;
+        if self.hold_up_to::<BasicNack>(key, up_to, verdict)? {
+            return Ok(());
+        }
         let mut deliveries = Vec::new();
         while let Some(delivery) = self.take_up_to(key, up_to) {
             deliveries.push(delivery);
@@ -78,7 +86,8 @@ impl<H> Vhost<H> {
         reject: &BasicReject,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
-        let delivery = self.take_one::<BasicReject>(key, reject.delivery_tag)?;
+        let verdict = Verdict::turned_down(reject.requeue);
+        let delivery = self.take_one::<BasicReject>(key, reject.delivery_tag, verdict)?;
         self.turn_down(now, key, Vec::from_iter(delivery), reject.requeue, out);
         Ok(())
     }
@@ -207,7 +216,12 @@ impl<H> Vhost<H> {
         self.unblock_all(now, key, out);
     }
 
-    fn requeue(&mut self, now: Time, deliveries: Vec<Delivery>, out: &mut dyn Outbox<H>) {
+    pub(super) fn requeue(
+        &mut self,
+        now: Time,
+        deliveries: Vec<Delivery>,
+        out: &mut dyn Outbox<H>,
+    ) {
         let mut queues: BTreeMap<QueueKey, Vec<Entry>> = BTreeMap::new();
         for delivery in deliveries {
             let queue = queues.entry(delivery.queue).or_default();
@@ -283,14 +297,20 @@ impl<H> Vhost<H> {
         }
     }
 
+    /// The delivery of that tag; in a transaction it waits there for its commit.
     fn take_one<M: Arguments>(
         &mut self,
         key: ChannelKey,
         tag: u64,
+        verdict: Verdict,
     ) -> Result<Option<Delivery>, Fault> {
         let Some(channel) = self.channels.find_mut(key) else {
             return Ok(None);
         };
+        if channel.transaction.is_some() && channel.unacked.contains(tag) {
+            self.hold_one::<M>(key, tag, verdict)?;
+            return Ok(None);
+        }
         let delivery = channel.unacked.take(tag).ok_or_else(|| unknown::<M>(tag))?;
         self.settle(key, &delivery);
         Ok(Some(delivery))
@@ -306,13 +326,13 @@ impl<H> Vhost<H> {
     }
 
     fn take_up_to(&mut self, key: ChannelKey, tag: u64) -> Option<Delivery> {
-        let delivery = self.channels.find_mut(key)?.unacked.take_up_to(tag)?;
+        let (_, delivery) = self.channels.find_mut(key)?.unacked.take_up_to(tag)?;
         self.settle(key, &delivery);
         Some(delivery)
     }
 
     /// A delivery is nobody's any more; it counts against no limit.
-    fn settle(&mut self, key: ChannelKey, delivery: &Delivery) {
+    pub(super) fn settle(&mut self, key: ChannelKey, delivery: &Delivery) {
         if let Some(queue) = self.queues.find_mut(delivery.queue) {
             queue.unacknowledged = queue.unacknowledged.saturating_sub(1);
         }

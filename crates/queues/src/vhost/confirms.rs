@@ -1,17 +1,83 @@
-//! Publisher confirms: given at once where nothing has to be kept, or when a store has it.
+//! Publisher confirms and `tx.commit-ok`: given at once where nothing has to be kept, when a store
+//! has it, or when nobody needs it any more.
 
-use crosstie_amqp::method::{BasicAck, BasicNack};
+use std::collections::VecDeque;
+
+use crosstie_amqp::method::{BasicAck, BasicNack, TxCommitOk};
 
 use super::Vhost;
+use super::transactions::not_committed;
+use crate::channel::Ready;
 use crate::shrink::shrink;
-use crate::{ChannelKey, Outbox, Position};
+use crate::{ChannelKey, MessageContent, Outbox, Position, Time};
 
-/// A publication that is confirmed when a store has everything up to there.
+/// What waits for a store, in the order of its positions. Each has a number, so that a message
+/// that is done with before finds whoever waits for it.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct Line {
+    waiting: VecDeque<Waiting>,
+    /// The first one's; 0 is nobody's.
+    first: u64,
+}
+
+/// Somebody is told when a store has everything up to there.
+#[derive(Debug)]
+struct Waiting {
     position: Position,
     channel: ChannelKey,
-    tag: u64,
+    awaited: Awaited,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Awaited {
+    /// The confirm of a publication, of which a store is to keep so many entries of queues.
+    Publication { tag: u64, owed: u32 },
+    /// `tx.commit-ok`.
+    Commit,
+    /// It was told: its queues had forgotten the message before a store had it.
+    Told,
+}
+
+impl Line {
+    pub(super) fn new() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            first: 1,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Returns the number.
+    fn push(&mut self, waiting: Waiting) -> u64 {
+        self.waiting.push_back(waiting);
+        self.first + self.waiting.len() as u64 - 1
+    }
+
+    /// The first, if it is within that position, with its number.
+    fn pop_within(&mut self, position: Position) -> Option<(u64, Waiting)> {
+        let waiting = self.waiting.pop_front_if(|w| w.position <= position)?;
+        let number = self.first;
+        self.first += 1;
+        Some((number, waiting))
+    }
+
+    fn find_mut(&mut self, number: u64) -> Option<&mut Waiting> {
+        let at = number.checked_sub(self.first)?;
+        self.waiting.get_mut(usize::try_from(at).ok()?)
+    }
+
+    /// The publication that waits by that number.
+    fn publication(&self, number: u64) -> Option<u64> {
+        let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        match self.waiting.get(at)?.awaited {
+            Awaited::Publication { tag, .. } => Some(tag),
+            Awaited::Commit | Awaited::Told => None,
+        }
+    }
 }
 
 impl<H> Vhost<H> {
@@ -25,50 +91,45 @@ impl<H> Vhost<H> {
 
     /// The store has everything up to there: what waits for it is confirmed.
     pub fn handle_committed(&mut self, position: Position, out: &mut dyn Outbox<H>) {
-        while let Some(waiting) = self.waiting.pop_front_if(|w| w.position <= position) {
-            let Some(channel) = self.channels.find_mut(waiting.channel) else {
-                continue;
-            };
-            let Some(confirms) = &mut channel.confirms else {
-                continue;
-            };
-            confirms.waiting -= 1;
-            // Those before it were confirmed when they came, or waited in this same line.
-            match &mut confirms.ready {
-                Some((_, to)) => *to = waiting.tag,
-                ready => {
-                    *ready = Some((waiting.tag, waiting.tag));
-                    self.to_flush.push(waiting.channel);
+        while let Some((number, waiting)) = self.line.pop_within(position) {
+            match waiting.awaited {
+                Awaited::Told => {}
+                Awaited::Publication { tag, .. } => {
+                    self.leave_line(waiting.channel, number);
+                    // Those before it were confirmed when they came, or waited in this same line.
+                    self.ready(waiting.channel, tag);
                 }
+                Awaited::Commit => self.end_commit(waiting.channel, out),
             }
         }
-        shrink(&mut self.waiting);
+        shrink(&mut self.line.waiting);
         self.flush_confirms(out);
     }
 
     /// The store failed: what waits for anything up to there is refused, and not lost: its
-    /// publisher may send it again, and has it twice then.
-    pub fn handle_not_committed(&mut self, position: Position, out: &mut dyn Outbox<H>) {
-        while let Some(waiting) = self.waiting.pop_front_if(|w| w.position <= position) {
-            let Some(channel) = self.channels.find_mut(waiting.channel) else {
-                continue;
-            };
-            if let Some(confirms) = &mut channel.confirms {
-                confirms.waiting -= 1;
+    /// publisher may send it again, and has it twice then. A channel whose commit waits is closed.
+    pub fn handle_not_committed(&mut self, now: Time, position: Position, out: &mut dyn Outbox<H>) {
+        while let Some((number, waiting)) = self.line.pop_within(position) {
+            match waiting.awaited {
+                Awaited::Told => {}
+                Awaited::Publication { tag, .. } => {
+                    self.leave_line(waiting.channel, number);
+                    self.refuse(waiting.channel, tag, out);
+                }
+                Awaited::Commit => self.fail_commit(now, waiting.channel, out),
             }
-            self.refuse(waiting.channel, waiting.tag, out);
         }
-        shrink(&mut self.waiting);
+        shrink(&mut self.line.waiting);
         self.flush_confirms(out);
     }
 
-    /// A publication is where it belongs, or will be when a store has come to `position`.
+    /// A publication is where it belongs, or will be when a store has come to `position`, with so
+    /// many entries of queues.
     pub(super) fn confirm(
         &mut self,
         key: ChannelKey,
         tag: u64,
-        position: Option<Position>,
-        out: &mut dyn Outbox<H>,
+        stored: Option<(Position, u32, &MessageContent)>,
     ) {
         let Some(channel) = self.channels.find_mut(key) else {
             return;
@@ -76,33 +137,59 @@ impl<H> Vhost<H> {
         let Some(confirms) = &mut channel.confirms else {
             return;
         };
-        if let Some(position) = position {
-            confirms.waiting += 1;
-            self.waiting.push_back(Waiting {
+        if let Some((position, owed, content)) = stored {
+            let number = self.line.push(Waiting {
                 position,
                 channel: key,
-                tag,
+                awaited: Awaited::Publication { tag, owed },
             });
+            confirms.waiting += 1;
+            confirms.line.push_back(number);
+            content.set_awaited(number);
+        } else if confirms.waiting > 0 {
+            self.confirm_early(key, tag);
+        } else {
+            self.ready(key, tag);
+        }
+    }
+
+    /// A queue has forgotten a message that a store was to keep for it. When all have, there is
+    /// nothing to wait for.
+    pub(super) fn not_owed(&mut self, content: &MessageContent) {
+        let number = content.awaited();
+        let Some(waiting) = self.line.find_mut(number) else {
+            return;
+        };
+        let Awaited::Publication { tag, owed } = &mut waiting.awaited else {
+            return;
+        };
+        *owed = owed.saturating_sub(1);
+        if *owed > 0 {
             return;
         }
-        if confirms.waiting > 0 {
-            // An acknowledgement of several would cover those that wait.
-            self.counts.confirmed += 1;
-            if let Some(connection) = self.connections.find(channel.connection) {
-                let method = BasicAck {
-                    delivery_tag: tag,
-                    multiple: false,
-                };
-                out.send(&connection.handle, channel.number, &method.into());
-            }
-            return;
+        let (tag, channel) = (*tag, waiting.channel);
+        waiting.awaited = Awaited::Told;
+        if let Some(channel) = self.channels.find_mut(channel)
+            && let Some(confirms) = &mut channel.confirms
+        {
+            confirms.waiting -= 1;
         }
-        match &mut confirms.ready {
-            Some((_, to)) => *to = tag,
-            ready => {
-                *ready = Some((tag, tag));
-                self.to_flush.push(key);
-            }
+        self.confirm_early(channel, tag);
+    }
+
+    /// The channel hears of its commit when a store has all that is in the journal.
+    pub(super) fn await_commit(&mut self, key: ChannelKey) {
+        let position = self.journal.position;
+        if let Some(channel) = self.channels.find_mut(key)
+            && let Some(transaction) = &mut channel.transaction
+        {
+            transaction.is_committing = true;
+            self.committing += 1;
+            self.line.push(Waiting {
+                position,
+                channel: key,
+                awaited: Awaited::Commit,
+            });
         }
     }
 
@@ -126,16 +213,94 @@ impl<H> Vhost<H> {
         let Some(channel) = self.channels.find_mut(key) else {
             return;
         };
-        let Some((from, to)) = channel.confirms.as_mut().and_then(|c| c.ready.take()) else {
+        let Some(confirms) = &mut channel.confirms else {
             return;
         };
-        self.counts.confirmed += to - from + 1;
-        if let Some(connection) = self.connections.find(channel.connection) {
+        let mut ready = confirms.ready.take();
+        let mut early = std::mem::take(&mut confirms.early);
+        if !early.is_empty() {
+            let first_waiting = confirms.first_waiting(|number| self.line.publication(number));
+            early.retain(|tag| {
+                let is_ready = first_waiting.is_none_or(|waiting| *tag < waiting);
+                if is_ready {
+                    Ready::add(&mut ready, *tag);
+                }
+                !is_ready
+            });
+        }
+        let Some(connection) = self.connections.find(channel.connection) else {
+            return;
+        };
+        let mut ack = |delivery_tag, multiple| {
             let method = BasicAck {
-                delivery_tag: to,
-                multiple: from != to,
+                delivery_tag,
+                multiple,
             };
             out.send(&connection.handle, channel.number, &method.into());
+        };
+        if let Some(Ready { to, count }) = ready {
+            self.counts.confirmed += count;
+            ack(to, count > 1);
         }
+        // An acknowledgement of several would cover those that wait.
+        early.sort_unstable();
+        self.counts.confirmed += early.len() as u64;
+        early.into_iter().for_each(|tag| ack(tag, false));
+    }
+
+    /// Nothing that was published before waits either.
+    fn ready(&mut self, key: ChannelKey, tag: u64) {
+        if let Some(channel) = self.channels.find_mut(key)
+            && let Some(confirms) = &mut channel.confirms
+        {
+            if !confirms.has_news() {
+                self.to_flush.push(key);
+            }
+            Ready::add(&mut confirms.ready, tag);
+        }
+    }
+
+    /// Something that was published before may wait.
+    fn confirm_early(&mut self, key: ChannelKey, tag: u64) {
+        if let Some(channel) = self.channels.find_mut(key)
+            && let Some(confirms) = &mut channel.confirms
+        {
+            if !confirms.has_news() {
+                self.to_flush.push(key);
+            }
+            confirms.early.push(tag);
+        }
+    }
+
+    /// What has that number in the line waits no more, nor does what its channel had before it.
+    fn leave_line(&mut self, key: ChannelKey, number: u64) {
+        if let Some(channel) = self.channels.find_mut(key)
+            && let Some(confirms) = &mut channel.confirms
+        {
+            confirms.waiting -= 1;
+            while confirms.line.pop_front_if(|n| *n <= number).is_some() {}
+        }
+    }
+
+    fn end_commit(&mut self, key: ChannelKey, out: &mut dyn Outbox<H>) {
+        if let Some(channel) = self.channels.find_mut(key)
+            && let Some(transaction) = &mut channel.transaction
+        {
+            transaction.is_committing = false;
+            self.committing -= 1;
+            if let Some(connection) = self.connections.find(channel.connection) {
+                out.send(&connection.handle, channel.number, &TxCommitOk {}.into());
+            }
+        }
+    }
+
+    fn fail_commit(&mut self, now: Time, key: ChannelKey, out: &mut dyn Outbox<H>) {
+        let Some(channel) = self.channels.find(key) else {
+            return;
+        };
+        if let Some(connection) = self.connections.find(channel.connection) {
+            out.close_channel(&connection.handle, channel.number, &not_committed());
+        }
+        self.close_channel(now, key, out);
     }
 }

@@ -19,6 +19,7 @@ impl<H> Vhost<H> {
             is_full: false,
             channels: Vec::new(),
             queues: Vec::new(),
+            uncommitted_bytes: 0,
         })
     }
 
@@ -81,6 +82,7 @@ impl<H> Vhost<H> {
             consumers: Default::default(),
             last_queue: None,
             confirms: None,
+            transaction: None,
             reply_consumer: None,
             has_timer: false,
         });
@@ -100,6 +102,7 @@ impl<H> Vhost<H> {
     fn close_channels(&mut self, now: Time, channels: &[ChannelKey], out: &mut dyn Outbox<H>) {
         let mut queues = Vec::new();
         for channel in channels {
+            self.abandon_transaction(*channel);
             self.flush_channel(*channel, out);
             let Some(closing) = self.channels.find_mut(*channel) else {
                 continue;

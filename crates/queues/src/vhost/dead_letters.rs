@@ -7,6 +7,7 @@ use crosstie_amqp::{Changes, DeliveryMode, Properties, Table, TableBuf, Value};
 
 use super::Vhost;
 use super::enqueue::Incoming;
+use super::publish::Handling;
 use crate::queue::Entry;
 use crate::shrink::shrink;
 use crate::{MessageContent, Outbox, QueueId, QueueKey, Record, Time};
@@ -144,8 +145,10 @@ impl<H> Vhost<H> {
                 .unwrap_or_else(|| content.routing_key()),
             properties,
             body: content.body(),
-            is_persistent: named.delivery_mode == Some(DeliveryMode::Persistent as u8),
-            ttl_ms: None,
+            handling: Handling {
+                is_persistent: named.delivery_mode == Some(DeliveryMode::Persistent as u8),
+                ttl_ms: None,
+            },
             content: None,
         };
         let mut targets = std::mem::take(&mut self.targets);

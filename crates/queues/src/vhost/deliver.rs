@@ -197,6 +197,7 @@ impl<H> Vhost<H> {
                 queue: id,
                 place: entry.place,
             });
+            self.not_owed(&entry.content);
         }
         self.release(&entry);
     }

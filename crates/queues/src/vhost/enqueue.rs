@@ -7,6 +7,7 @@ use crosstie_amqp::Properties;
 use super::Vhost;
 use super::dead_letters::Reason;
 use super::deliver::Sending;
+use super::publish::Handling;
 use crate::queue::Entry;
 use crate::timers::Timer;
 use crate::topology::Overflow;
@@ -18,8 +19,7 @@ pub(super) struct Incoming<'a> {
     pub(super) routing_key: &'a str,
     pub(super) properties: Properties<'a>,
     pub(super) body: &'a [u8],
-    pub(super) is_persistent: bool,
-    pub(super) ttl_ms: Option<u64>,
+    pub(super) handling: Handling,
     pub(super) content: Option<Arc<MessageContent>>,
 }
 
@@ -66,8 +66,8 @@ impl<H> Vhost<H> {
             return Enqueued::Rejected;
         }
         let is_quorum = queue.is_quorum();
-        let is_stored = queue.id.is_some() && (incoming.is_persistent || is_quorum);
-        let ttl_ms = match (queue.settings.message_ttl_ms, incoming.ttl_ms) {
+        let is_stored = queue.id.is_some() && (incoming.handling.is_persistent || is_quorum);
+        let ttl_ms = match (queue.settings.message_ttl_ms, incoming.handling.ttl_ms) {
             (Some(queue), Some(message)) => Some(queue.min(message)),
             (queue, message) => queue.or(message),
         };

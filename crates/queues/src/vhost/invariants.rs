@@ -31,9 +31,14 @@ impl<H> Vhost<H> {
         };
         let mut unacked_of_queue = HashMap::new();
         let mut unacked_of_consumer = HashMap::new();
+        let (mut uncommitted_bytes, mut committing) = (0, 0);
         for (key, channel) in self.channels.iter() {
             let mut prefetched = 0;
-            for delivery in channel.unacked.iter() {
+            let transaction = channel.transaction.as_deref();
+            let held = transaction.into_iter().flat_map(|tx| tx.deliveries());
+            uncommitted_bytes += transaction.map_or(0, |tx| tx.publication_bytes());
+            committing += usize::from(transaction.is_some_and(|tx| tx.is_committing));
+            for delivery in channel.unacked.iter().chain(held) {
                 hold(&delivery.entry);
                 *unacked_of_queue.entry(delivery.queue).or_insert(0) += 1;
                 prefetched += usize::from(delivery.is_prefetched);
@@ -86,6 +91,10 @@ impl<H> Vhost<H> {
             assert_eq!(in_line, expected);
         }
         assert_eq!(self.memory_bytes, memory_bytes);
+        assert_eq!(self.committing, committing);
+        assert_eq!(self.uncommitted_bytes, uncommitted_bytes);
+        let of_connections = self.connections.iter().map(|(_, c)| c.uncommitted_bytes);
+        assert_eq!(uncommitted_bytes, of_connections.sum::<usize>());
     }
 }
 
@@ -163,19 +172,23 @@ fn random_inputs_keep_the_invariants() {
         driver.vhost.check_invariants();
         let position = driver.vhost.journal().position;
         driver.vhost.handle_committed(position, &mut driver.sink);
-        assert!(driver.vhost.waiting.is_empty());
+        assert!(driver.vhost.line.is_empty());
         let counts = driver.vhost.counts();
         assert_eq!(counts.messages_unacknowledged, 0);
         happened.delivered += counts.delivered;
         happened.redelivered += counts.redelivered;
         happened.confirmed += counts.confirmed;
         happened.expired += counts.expired;
+        happened.committed += counts.committed;
+        happened.rolled_back += counts.rolled_back;
         happened.dropped += counts.dropped;
         happened.dead_lettered += counts.dead_lettered;
     }
     assert!(happened.delivered > 1_000, "{happened:?}");
     assert!(happened.redelivered > 200, "{happened:?}");
     assert!(happened.confirmed > 200, "{happened:?}");
+    assert!(happened.committed > 50, "{happened:?}");
+    assert!(happened.rolled_back > 50, "{happened:?}");
     assert!(happened.expired > 200, "{happened:?}");
     assert!(happened.dropped > 50, "{happened:?}");
     assert!(happened.dead_lettered > 50, "{happened:?}");
@@ -205,18 +218,30 @@ impl Driver {
         }
         let at = self.below(self.channels.len() as u64) as usize;
         let (connection, channel) = self.channels[at];
-        match self.below(30) {
+        match self.below(31) {
             0 => {
                 self.vhost.close_channel(self.now, channel, &mut self.sink);
                 self.channels.swap_remove(at);
             }
             1 if self.below(4) == 0 => self.disconnect(connection),
             2 => self.toggle(connection),
-            3..=4 => {
+            3 => {
+                let position = self.vhost.journal().position;
+                self.vhost.handle_committed(position, &mut self.sink);
+            }
+            4 if self.below(8) == 0 => {
+                let position = self.vhost.journal().position;
+                self.vhost
+                    .handle_not_committed(self.now, position, &mut self.sink);
+                let vhost = &self.vhost;
+                self.channels
+                    .retain(|(_, channel)| vhost.channels.find(*channel).is_some());
+            }
+            4..=5 => {
                 self.now.0 += self.below(50);
                 self.vhost.handle_timeout(self.now, &mut self.sink);
             }
-            5..=14 => self.publish(connection, channel),
+            6..=15 => self.publish(connection, channel),
             _ => self.method(connection, channel),
         }
     }
@@ -295,7 +320,7 @@ impl Driver {
         let delivery_tag = self.oldest(channel) + self.below(3);
         let arguments = self.arguments();
         let arguments: Table<'_> = arguments.as_table();
-        let method: Method<'_> = match self.below(24) {
+        let method: Method<'_> = match self.below(31) {
             0..=3 => QueueDeclare {
                 queue,
                 durable: self.chance(),
@@ -354,7 +379,10 @@ impl Driver {
                 no_wait: false,
             }
             .into(),
-            _ => ConfirmSelect { no_wait: false }.into(),
+            23 => ConfirmSelect { no_wait: false }.into(),
+            24..=25 => TxSelect {}.into(),
+            26..=28 => TxCommit {}.into(),
+            _ => TxRollback {}.into(),
         };
         let done = self
             .vhost

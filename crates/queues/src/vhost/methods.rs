@@ -56,6 +56,7 @@ impl<H> Vhost<H> {
         method: &Method<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
+        self.check_not_committing(key, method.ids())?;
         // The most frequent first: they need no permission.
         match method {
             Method::BasicAck(ack) => return self.handle_ack(now, key, ack, out),
@@ -108,6 +109,11 @@ impl<H> Vhost<H> {
             }
             Method::ConfirmSelect(select) => {
                 if let Some(channel) = self.channels.find_mut(key) {
+                    if channel.transaction.is_some() {
+                        let caller = context.caller();
+                        let text = "cannot switch from tx to confirm mode";
+                        return Err(caller.precondition_failed(text));
+                    }
                     channel.confirms.get_or_insert_with(Confirms::default);
                 }
                 self.answer(key, select.no_wait, ConfirmSelectOk {}, out)
@@ -118,24 +124,9 @@ impl<H> Vhost<H> {
             Method::ChannelFlow(_) => Err(context
                 .caller()
                 .fault(ReplyCode::NotImplemented, "active=false")),
-            Method::TxSelect(_) => {
-                let is_confirming = self
-                    .channels
-                    .find(key)
-                    .is_some_and(|channel| channel.confirms.is_some());
-                let caller = context.caller();
-                Err(match is_confirming {
-                    true => caller.precondition_failed("cannot switch from confirm to tx mode"),
-                    false => caller.fault(
-                        ReplyCode::NotImplemented,
-                        "transactions (tx.select); publisher confirms (confirm.select) say that \
-                         messages are safe",
-                    ),
-                })
-            }
-            Method::TxCommit(_) | Method::TxRollback(_) => Err(context
-                .caller()
-                .precondition_failed("channel is not transactional")),
+            Method::TxSelect(_) => self.handle_select(&context, out),
+            Method::TxCommit(_) => self.handle_commit(now, &context, out),
+            Method::TxRollback(_) => self.handle_rollback(&context, out),
             other => {
                 let text = format!("{} is not for a channel's peer to send", other.name());
                 Err(context.caller().fault(ReplyCode::CommandInvalid, text))

@@ -16,6 +16,7 @@ mod queues;
 mod replies;
 mod restore;
 mod timeouts;
+mod transactions;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -30,7 +31,7 @@ use crate::{Counts, Journal, QueueId, QueueKey, VhostConfig};
 
 pub use operators::OperatorError;
 
-use confirms::Waiting;
+use confirms::Line;
 use dead_letters::DeadLetter;
 
 /// One vhost. `H` is how its owner names a connection to the [`crate::Outbox`].
@@ -56,8 +57,8 @@ pub struct Vhost<H> {
     timers: Timers,
     journal: Journal,
     next_queue_id: QueueId,
-    /// Confirms that a store keeps waiting, in the order of its positions.
-    waiting: VecDeque<Waiting>,
+    /// Confirms and commits that a store keeps waiting.
+    line: Line,
     /// Channels with confirms to be told.
     to_flush: Vec<crate::ChannelKey>,
     /// Messages that died and have not gone where they are to go yet. Empty between inputs.
@@ -67,6 +68,10 @@ pub struct Vhost<H> {
     /// Where a message goes: emptied, and used again.
     targets: Vec<QueueKey>,
     memory_bytes: usize,
+    /// Octets of what was published and not committed, which are not among those.
+    uncommitted_bytes: usize,
+    /// Channels whose commit a store keeps waiting.
+    committing: usize,
     /// The sums; how many there are is counted when asked for.
     counts: Counts,
 }
@@ -88,12 +93,14 @@ impl<H> Vhost<H> {
             timers: Timers::default(),
             journal: Journal::default(),
             next_queue_id: QueueId(1),
-            waiting: VecDeque::new(),
+            line: Line::new(),
             to_flush: Vec::new(),
             dead: VecDeque::new(),
             restoring: BTreeMap::new(),
             targets: Vec::new(),
             memory_bytes: 0,
+            uncommitted_bytes: 0,
+            committing: 0,
             counts: Counts::default(),
         }
     }
@@ -111,5 +118,11 @@ impl<H> Vhost<H> {
     /// Octets of messages, with what holds them.
     pub fn memory_bytes(&self) -> usize {
         self.memory_bytes
+    }
+
+    /// Octets of messages that were published in transactions which are open: in no queue yet, and
+    /// not among [`Self::memory_bytes`].
+    pub fn uncommitted_bytes(&self) -> usize {
+        self.uncommitted_bytes
     }
 }

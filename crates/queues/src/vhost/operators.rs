@@ -210,6 +210,7 @@ impl<H> Vhost<H> {
             messages_ready: ready,
             messages_unacknowledged: unacknowledged,
             memory_bytes: self.memory_bytes,
+            uncommitted_bytes: self.uncommitted_bytes,
             definition_bytes: self.topology.definition_bytes(),
             ..self.counts
         }

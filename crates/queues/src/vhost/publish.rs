@@ -1,5 +1,7 @@
 //! A message comes in.
 
+use std::sync::Arc;
+
 use crosstie_amqp::method::{BasicPublish, BasicReturn};
 use crosstie_amqp::{
     Arguments, Changes, DeliveryMode, Properties, ReplyCode, Table, TableBuf, Value,
@@ -10,18 +12,36 @@ use super::enqueue::{Enqueued, Incoming};
 use super::replies::{REPLY_QUEUE, Replied};
 use crate::channel::Connection;
 use crate::topology::{Caller, kind};
-use crate::{ChannelKey, Fault, Outbox, Position, Time};
+use crate::transaction::Publication;
+use crate::{ChannelKey, Fault, MessageContent, Outbox, Position, QueueKey, Time};
 
 /// What of a message's properties is the broker's business.
 #[derive(Default)]
-struct Facets<'a> {
-    headers: Table<'a>,
-    is_persistent: bool,
-    ttl_ms: Option<u64>,
+pub(super) struct Facets<'a> {
+    pub(super) headers: Table<'a>,
+    pub(super) handling: Handling,
     /// Somebody waits for an answer on its own channel.
     wants_reply: bool,
     /// There are keys that receivers must not see.
     has_blind_copies: bool,
+}
+
+/// How queues are to treat a message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Handling {
+    pub(super) is_persistent: bool,
+    pub(super) ttl_ms: Option<u64>,
+}
+
+/// What queues did with a message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Distributed {
+    /// One of them did not take it.
+    pub(super) is_rejected: bool,
+    /// Where a store has it all, if it is to.
+    position: Option<Position>,
+    /// For how many of them.
+    stored: u32,
 }
 
 impl<H> Vhost<H> {
@@ -102,11 +122,27 @@ impl<H> Vhost<H> {
         if !rewritten.is_empty() {
             properties = Properties::from_checked_octets(&rewritten);
         }
+        self.counts.published += 1;
+        if let Some(transaction) = &channel.transaction {
+            if transaction.is_committing {
+                return self.check_not_committing(key, caller.method);
+            }
+            let (exchange, routing_key) = (publish.exchange, publish.routing_key);
+            let content = MessageContent::of(exchange, routing_key, properties, body);
+            let full_headers = facets.has_blind_copies.then(|| owned(facets.headers));
+            return self.hold_publication(
+                key,
+                Publication {
+                    content: Arc::new(content),
+                    full_headers: full_headers.map(Box::new),
+                    mandatory: publish.mandatory,
+                },
+            );
+        }
         let tag = channel.confirms.as_mut().map(|confirms| {
             confirms.last += 1;
             confirms.last
         });
-        self.counts.published += 1;
 
         let mut targets = std::mem::take(&mut self.targets);
         targets.clear();
@@ -117,37 +153,59 @@ impl<H> Vhost<H> {
             routing_key: publish.routing_key,
             properties,
             body,
-            is_persistent: facets.is_persistent,
-            ttl_ms: facets.ttl_ms,
+            handling: facets.handling,
             content: None,
         };
-        let mut is_rejected = false;
-        let mut position: Option<Position> = None;
-        for target in &targets {
-            match self.enqueue(now, *target, &mut incoming, out) {
+        let distributed = self.distribute(now, key, publish, &targets, &mut incoming, out);
+        self.targets = targets;
+        match tag {
+            Some(tag) if distributed.is_rejected => self.refuse(key, tag, out),
+            Some(tag) => {
+                let content = incoming.content.as_deref();
+                let stored = distributed.position.zip(content);
+                let stored = stored.map(|(at, content)| (at, distributed.stored, content));
+                self.confirm(key, tag, stored);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Gives a message to the queues that it is for; without any it is a reply, or goes back to
+    /// its publisher.
+    pub(super) fn distribute(
+        &mut self,
+        now: Time,
+        key: ChannelKey,
+        publish: &BasicPublish<'_>,
+        targets: &[QueueKey],
+        incoming: &mut Incoming<'_>,
+        out: &mut dyn Outbox<H>,
+    ) -> Distributed {
+        let mut distributed = Distributed::default();
+        for target in targets {
+            match self.enqueue(now, *target, incoming, out) {
                 Enqueued::Taken => {}
-                Enqueued::Stored(stored) => position = position.max(Some(stored)),
-                Enqueued::Rejected => is_rejected = true,
+                Enqueued::Stored(stored) => {
+                    distributed.position = distributed.position.max(Some(stored));
+                    distributed.stored += 1;
+                }
+                Enqueued::Rejected => distributed.is_rejected = true,
             }
         }
         if targets.is_empty() {
+            let (properties, body) = (incoming.properties, incoming.body);
             let replied = self.reply(publish, properties, body, out);
             if replied != Replied::Sent {
                 self.counts.unroutable += 1;
                 // Whoever hears nothing else is not told that all is well.
-                is_rejected = match publish.mandatory {
+                distributed.is_rejected = match publish.mandatory {
                     true => !self.return_message(key, publish, properties, body, out),
                     false => replied == Replied::Lost,
                 };
             }
         }
-        self.targets = targets;
-        match tag {
-            Some(tag) if is_rejected => self.refuse(key, tag, out),
-            Some(tag) => self.confirm(key, tag, position, out),
-            None => {}
-        }
-        Ok(())
+        distributed
     }
 
     /// Whether its publisher has it back.
@@ -227,12 +285,34 @@ impl<'a> Facets<'a> {
         }
         Ok(Self {
             headers,
-            is_persistent,
-            ttl_ms,
+            handling: Handling {
+                is_persistent,
+                ttl_ms,
+            },
             wants_reply: named.reply_to == Some(REPLY_QUEUE),
             has_blind_copies,
         })
     }
+
+    /// Of a message that was checked when it was published.
+    pub(super) fn of_checked(properties: Properties<'a>) -> Self {
+        let named = properties.parse_for_broker();
+        let ttl_ms = named.expiration.and_then(|text| expiration_ms(text).ok());
+        Self {
+            headers: named.headers.unwrap_or_default(),
+            handling: Handling {
+                is_persistent: named.delivery_mode == Some(DeliveryMode::Persistent as u8),
+                ttl_ms,
+            },
+            ..Self::default()
+        }
+    }
+}
+
+fn owned(table: Table<'_>) -> TableBuf {
+    table.iter().fold(TableBuf::new(), |owned, (name, value)| {
+        owned.with(name, value)
+    })
 }
 
 fn without_blind_copies(headers: Table<'_>) -> TableBuf {

@@ -85,10 +85,13 @@ impl<H> Vhost<H> {
             return;
         };
         channel.has_timer = false;
-        let Some(oldest) = channel.unacked.oldest() else {
+        let unacked_since = channel.unacked.oldest().map(|oldest| oldest.delivered_at);
+        // An acknowledgement that is not committed is none yet.
+        let held_since = channel.transaction.as_ref().and_then(|tx| tx.held_since());
+        let Some(since) = unacked_since.into_iter().chain(held_since).min() else {
             return;
         };
-        let due = Time(oldest.delivered_at.0.saturating_add(timeout_ms));
+        let due = Time(since.0.saturating_add(timeout_ms));
         if due > now {
             channel.has_timer = true;
             self.set_timer(due, Timer::Unacked(key));

@@ -117,7 +117,7 @@ impl Player {
                 let records = self.take_records();
                 self.uncommitted.extend(records);
                 let position = self.vhost().journal().position;
-                self.with_vhost(|vhost, _, out| vhost.handle_not_committed(position, out));
+                self.with_vhost(|vhost, now, out| vhost.handle_not_committed(now, position, out));
                 Ok(())
             }
             ("commit", "") => {
@@ -234,6 +234,8 @@ impl Player {
                 "bindings_max" => limits.bindings_max = number()?,
                 "consumers_max" => limits.consumers_max = number()?,
                 "channels_max" => limits.channels_max = number()?,
+                "transaction_messages_max" => limits.transaction_messages_max = number()?,
+                "transaction_bytes_max" => limits.transaction_bytes_max = number()?,
                 "message_bytes_max" => limits.message_bytes_max = number()?,
                 "consumer_timeout" => {
                     self.config.consumer_timeout_ms = Some(input::milliseconds(value)?);
@@ -370,6 +372,7 @@ impl Player {
                 "definitions" => counts.definition_bytes,
                 "dropped" => counts.dropped as usize,
                 "dead" => counts.dead_lettered as usize,
+                "uncommitted" => counts.uncommitted_bytes,
                 "records" => self.committed.len(),
                 _ => return Err(format!("no such count: {key}")),
             };

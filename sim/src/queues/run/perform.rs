@@ -62,7 +62,7 @@ impl VhostSimulation {
                 let last = &self.pending[inputs - 1];
                 self.failed = last.input;
                 self.vhost
-                    .handle_not_committed(last.position, &mut self.out);
+                    .handle_not_committed(now, last.position, &mut self.out);
             }
             Operation::Crash => self.crash()?,
             _ => return Ok(code(self.handle(operation))),

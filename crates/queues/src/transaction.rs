@@ -1,0 +1,132 @@
+//! What a transactional channel has said since its last commit: publications that no queue has
+//! yet, and acknowledgements that no queue has heard of.
+
+use std::sync::Arc;
+
+use crosstie_amqp::TableBuf;
+
+use crate::unacked::Delivery;
+use crate::{MessageContent, Time};
+
+/// A channel's transaction, from `tx.select` or the last commit or rollback on.
+#[derive(Debug, Default)]
+pub(crate) struct Transaction {
+    publications: Vec<Publication>,
+    acknowledgements: Vec<Acknowledgements>,
+    /// How many deliveries those are about.
+    acknowledged: usize,
+    /// When the oldest of them was delivered.
+    held_since: Option<Time>,
+    publication_bytes: usize,
+    /// A store keeps its commit waiting.
+    pub(crate) is_committing: bool,
+}
+
+/// A message that goes to its exchange at the commit.
+#[derive(Debug)]
+pub(crate) struct Publication {
+    pub(crate) content: Arc<MessageContent>,
+    /// By which it is routed, where receivers must not see all of them (`BCC`).
+    pub(crate) full_headers: Option<Box<TableBuf>>,
+    pub(crate) mandatory: bool,
+}
+
+/// Deliveries about which the same was said one after another.
+#[derive(Debug)]
+pub(crate) struct Acknowledgements {
+    pub(crate) verdict: Verdict,
+    pub(crate) deliveries: Vec<(u64, Delivery)>,
+}
+
+/// What a client has to say about a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// `basic.ack`
+    Done,
+    /// `basic.reject` or `basic.nack`
+    Refused,
+    /// The same with `requeue`.
+    GivenBack,
+}
+
+/// What a transaction holds, taken out of it.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    pub(crate) publications: Vec<Publication>,
+    pub(crate) acknowledgements: Vec<Acknowledgements>,
+    /// Octets of the publications.
+    pub(crate) bytes: usize,
+}
+
+impl Transaction {
+    pub(crate) fn publish(&mut self, publication: Publication) {
+        self.publication_bytes += publication.memory_bytes();
+        self.publications.push(publication);
+    }
+
+    pub(crate) fn acknowledge(&mut self, verdict: Verdict, tag: u64, delivery: Delivery) {
+        let since = delivery.delivered_at;
+        self.held_since = Some(self.held_since.map_or(since, |oldest| oldest.min(since)));
+        self.acknowledged += 1;
+        match self.acknowledgements.last_mut() {
+            Some(last) if last.verdict == verdict => last.deliveries.push((tag, delivery)),
+            _ => self.acknowledgements.push(Acknowledgements {
+                verdict,
+                deliveries: vec![(tag, delivery)],
+            }),
+        }
+    }
+
+    /// It is empty then.
+    pub(crate) fn take(&mut self) -> Contents {
+        let taken = std::mem::take(self);
+        Contents {
+            publications: taken.publications,
+            acknowledgements: taken.acknowledgements,
+            bytes: taken.publication_bytes,
+        }
+    }
+
+    pub(crate) fn publications(&self) -> &[Publication] {
+        &self.publications
+    }
+
+    /// Publications, and deliveries that were acknowledged.
+    pub(crate) fn len(&self) -> usize {
+        self.publications.len() + self.acknowledged
+    }
+
+    /// When the oldest delivery that it acknowledges was delivered.
+    pub(crate) fn held_since(&self) -> Option<Time> {
+        self.held_since
+    }
+
+    #[cfg(test)]
+    pub(crate) fn publication_bytes(&self) -> usize {
+        self.publication_bytes
+    }
+
+    #[cfg(test)]
+    pub(crate) fn deliveries(&self) -> impl Iterator<Item = &Delivery> {
+        let groups = self.acknowledgements.iter();
+        groups.flat_map(|group| group.deliveries.iter().map(|(_, delivery)| delivery))
+    }
+}
+
+impl Publication {
+    /// What it takes in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let headers = self.full_headers.as_ref();
+        let header_bytes = headers.map_or(0, |headers| headers.as_table().octets().len());
+        size_of::<Self>() + self.content.memory_bytes() + header_bytes
+    }
+}
+
+impl Verdict {
+    pub(crate) fn turned_down(requeue: bool) -> Self {
+        match requeue {
+            true => Self::GivenBack,
+            false => Self::Refused,
+        }
+    }
+}
