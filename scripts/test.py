@@ -67,7 +67,15 @@ def suites() -> list[Suite]:
     configured = ["--config", "conformance/pyproject.toml"]
     judged = [
         f"conformance/test_amqp_{which}.py"
-        for which in ("scenarios", "bad_input", "negotiated", "tls", "durable", "operators")
+        for which in (
+            "scenarios",
+            "bad_input",
+            "negotiated",
+            "tls",
+            "durable",
+            "operators",
+            "backup",
+        )
     ]
     oslo = [
         f"conformance/test_{which}.py"

@@ -21,6 +21,7 @@ macro_rules! complain {
 }
 
 mod analyze;
+mod backup;
 mod bench;
 mod call;
 mod check;
@@ -94,6 +95,7 @@ enum Command {
     Exchanges(queues::ExchangesArguments),
     Bindings(queues::BindingsArguments),
     Connections(queues::ConnectionsArguments),
+    Backup(backup::BackupArguments),
     /// Show a node directory's key.
     Keys(keys::Arguments),
     /// Say what version this is, and what it runs on.
@@ -169,6 +171,7 @@ fn main() -> ExitCode {
         Command::Exchanges(arguments) => queues::exchanges(arguments),
         Command::Bindings(arguments) => queues::bindings(&arguments),
         Command::Connections(arguments) => queues::connections(arguments),
+        Command::Backup(arguments) => backup::backup(arguments),
         Command::Keys(arguments) => keys::run(arguments),
         Command::Roundtrip(arguments) => roundtrip::run(arguments),
         Command::Version(arguments) => version::run(arguments),

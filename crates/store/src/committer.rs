@@ -2,13 +2,16 @@
 
 use std::io;
 use std::mem;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crosstie_queues::{Position, Record};
 
-use crate::{Batch, Store, StoreError};
+use crate::store::Commit;
+use crate::{Backup, Batch, Store, StoreError, StoreErrorKind};
 
 /// A store on a thread of its own. Dropping it commits what waits, as [`Committer::stop`] does.
 pub struct Committer {
@@ -41,6 +44,7 @@ struct State {
     is_asleep: bool,
     is_failing: bool,
     is_stopping: bool,
+    backup: Option<Order>,
 }
 
 impl Default for CommitterConfig {
@@ -97,6 +101,32 @@ impl Committer {
         state.bytes()
     }
 
+    /// Has the store copied to a file that must not be there, between commits. `on_done` is called
+    /// from the committer's thread. What was told as committed before this is in the copy. There is
+    /// one at a time; another one that waits is given up for this.
+    pub fn back_up(
+        &self,
+        path: PathBuf,
+        on_done: impl FnOnce(Result<Backup, StoreError>) + Send + 'static,
+    ) {
+        let order = Order {
+            path,
+            on_done: Box::new(on_done),
+        };
+        let before = {
+            let mut state = self.shared.lock();
+            if mem::take(&mut state.is_asleep) {
+                self.shared.wake.notify_one();
+            }
+            state.backup.replace(order)
+        };
+        if let Some(Order { path, on_done }) = before {
+            let why = "another backup was asked for";
+            let error = StoreErrorKind::Abandoned { why };
+            on_done(Err(StoreError::new(&path, error)));
+        }
+    }
+
     /// Octets that were submitted and are not on the disk.
     pub fn waiting_bytes(&self) -> usize {
         self.shared.lock().bytes()
@@ -134,6 +164,24 @@ impl Drop for Committer {
     }
 }
 
+/// A backup that was asked for.
+struct Order {
+    path: PathBuf,
+    on_done: Box<OnDone>,
+}
+
+/// How a backup went.
+type OnDone = dyn FnOnce(Result<Backup, StoreError>) + Send;
+
+/// What the thread has to do, and how.
+struct Work<'a> {
+    config: &'a CommitterConfig,
+    on_committed: &'a OnCommitted,
+    /// Taken, and not on the disk.
+    kept: Batch,
+    failed: Option<Failed>,
+}
+
 /// The last commit failed.
 struct Failed {
     at: Instant,
@@ -167,54 +215,111 @@ impl Shared {
         config: &CommitterConfig,
         on_committed: &OnCommitted,
     ) -> Result<(), StoreError> {
-        let retry = Duration::from_millis(config.retry_ms);
-        // Taken, and not on the disk.
-        let mut kept = Batch::default();
-        let mut failed: Option<Failed> = None;
+        let mut work = Work {
+            config,
+            on_committed,
+            kept: Batch::default(),
+            failed: None,
+        };
         loop {
-            if failed.is_some() || kept.bytes() < config.commit_bytes_max {
-                let retry_at = failed.as_ref().map(|failed| failed.at + retry);
-                let Some(taken) = self.take(kept.is_done(), retry_at) else {
-                    return Ok(());
-                };
-                kept.append(taken);
+            let ordered = self.lock().backup.take();
+            if let Some(Order { path, on_done }) = ordered {
+                let made = self.back_up(&mut store, &path, &mut work);
+                on_done(made);
             }
-            let mut front = match failed {
-                None => kept.take_front(config.commit_bytes_max),
-                // Also what came later may undo what cannot be written.
-                Some(_) => mem::take(&mut kept),
-            };
-            // Not before: a message that moves from one queue to another would leave the first in
-            // this commit, for which its publisher is told, and enter the second in a later one.
-            front.cancel();
-            match store.commit(&front) {
-                Ok(()) => {
-                    failed = None;
-                    self.settle(kept.bytes(), false);
-                    for (vhost, position) in front.positions() {
-                        on_committed(vhost, *position, Ok(()));
-                    }
-                }
-                Err(error) => {
-                    front.append(kept);
-                    kept = front;
-                    let is_last = self.settle(kept.bytes(), true);
-                    let told = failed.map(|failed| failed.told).unwrap_or_default();
-                    for (vhost, position) in kept.positions() {
-                        if !told.contains(&(Arc::clone(vhost), *position)) {
-                            on_committed(vhost, *position, Err(&error));
-                        }
-                    }
-                    if is_last {
-                        return Err(error);
-                    }
-                    failed = Some(Failed {
-                        at: Instant::now(),
-                        told: kept.positions().to_vec(),
-                    });
-                }
+            let turn = self.turn(&mut work, &mut |batch| store.commit(batch));
+            if let ControlFlow::Break(result) = turn {
+                return result;
             }
         }
+    }
+
+    /// Waits for something to do, and does it; breaks at the end.
+    fn turn(
+        &self,
+        work: &mut Work<'_>,
+        commit: &mut Commit<'_>,
+    ) -> ControlFlow<Result<(), StoreError>> {
+        let Work {
+            config,
+            on_committed,
+            kept,
+            failed,
+        } = work;
+        if failed.is_some() || kept.bytes() < config.commit_bytes_max {
+            let retry = Duration::from_millis(config.retry_ms);
+            let retry_at = failed.as_ref().map(|failed| failed.at + retry);
+            let Some(taken) = self.take(kept.is_done(), retry_at) else {
+                return ControlFlow::Break(Ok(()));
+            };
+            kept.append(taken);
+        }
+        let mut front = match failed {
+            None => kept.take_front(config.commit_bytes_max),
+            // Also what came later may undo what cannot be written.
+            Some(_) => mem::take(kept),
+        };
+        // Not before: a message that moves from one queue to another would leave the first in
+        // this commit, for which its publisher is told, and enter the second in a later one.
+        front.cancel();
+        match commit(&front) {
+            Ok(()) => {
+                *failed = None;
+                self.settle(kept.bytes(), false);
+                for (vhost, position) in front.positions() {
+                    on_committed(vhost, *position, Ok(()));
+                }
+            }
+            Err(error) => {
+                front.append(mem::take(kept));
+                *kept = front;
+                let is_last = self.settle(kept.bytes(), true);
+                let told = failed.take().map(|failed| failed.told).unwrap_or_default();
+                for (vhost, position) in kept.positions() {
+                    if !told.contains(&(Arc::clone(vhost), *position)) {
+                        on_committed(vhost, *position, Err(&error));
+                    }
+                }
+                if is_last {
+                    return ControlFlow::Break(Err(error));
+                }
+                *failed = Some(Failed {
+                    at: Instant::now(),
+                    told: kept.positions().to_vec(),
+                });
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Copies the store, and commits what comes meanwhile. A store that cannot write, or is to end,
+    /// has something else to do.
+    fn back_up(
+        &self,
+        store: &mut Store,
+        path: &Path,
+        work: &mut Work<'_>,
+    ) -> Result<Backup, StoreError> {
+        let abandoned = |why| StoreError::new(path, StoreErrorKind::Abandoned { why });
+        if work.failed.is_some() {
+            return Err(abandoned("the store cannot be written at present"));
+        }
+        store.back_up(path, &mut |commit| {
+            let has_news = {
+                let state = self.lock();
+                if state.is_stopping {
+                    return Err(abandoned("the node is being stopped"));
+                }
+                state.has_news()
+            };
+            if has_news || !work.kept.is_done() {
+                let turn = self.turn(work, commit);
+                if turn.is_break() || work.failed.is_some() {
+                    return Err(abandoned("the store could not be written meanwhile"));
+                }
+            }
+            Ok(())
+        })
     }
 
     /// What waits: at once if there is something else to do, else once something does, after a
@@ -223,7 +328,9 @@ impl Shared {
         let mut state = self.lock();
         loop {
             let left = match retry_at {
-                None if !is_idle || state.has_news() => return Some(state.take()),
+                None if !is_idle || state.has_news() || state.backup.is_some() => {
+                    return Some(state.take());
+                }
                 None if state.is_stopping => return None,
                 None => {
                     state.is_asleep = true;

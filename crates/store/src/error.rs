@@ -20,6 +20,12 @@ pub enum StoreErrorKind {
     Damaged { what: String },
     /// Another process, or another router of this one, has it.
     InUse,
+    /// A backup takes no other file's place.
+    Exists,
+    /// A backup that was cut short, or is being made.
+    Partial,
+    /// The store had to do something else before the backup was whole.
+    Abandoned { why: &'static str },
     /// The disk, or the bound on the file, is full.
     Full,
     /// It is of another version of this program.
@@ -88,6 +94,16 @@ impl fmt::Display for StoreError {
                 "{path} is in use by another process or another router; each needs a store of its \
                  own"
             ),
+            StoreErrorKind::Exists => write!(
+                f,
+                "{path} is there already; it is left as it is: name another file for the backup"
+            ),
+            StoreErrorKind::Partial => write!(
+                f,
+                "{path} is there already, from a backup that is being made or was cut short: in the \
+                 latter case, remove it"
+            ),
+            StoreErrorKind::Abandoned { why } => write!(f, "{path} was not made: {why}"),
             StoreErrorKind::Full => write!(f, "{path}: no space left for it"),
             StoreErrorKind::Version { found, expected } => write!(
                 f,

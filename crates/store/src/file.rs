@@ -242,7 +242,7 @@ fn write_draft(draft: &Path, path: &Path) -> Result<(), StoreError> {
         .map_err(|error| StoreError::io(path, "making it", error))
 }
 
-fn open_plain(path: &Path) -> rusqlite::Result<Connection> {
+pub(crate) fn open_plain(path: &Path) -> rusqlite::Result<Connection> {
     // Without its own lock: a connection moves between threads, but is used by one at a time.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags)

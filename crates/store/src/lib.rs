@@ -13,8 +13,11 @@
 //! transaction of whatever was submitted while the last one was being written, so that one sync
 //! serves everybody who waits. There is no file before there is a record.
 //!
+//! A [`Backup`] is made on the same thread, between commits.
+//!
 //! Never: which client waits for what.
 
+mod backup;
 mod batch;
 mod claim;
 mod committer;
@@ -25,6 +28,7 @@ mod read;
 mod store;
 mod write;
 
+pub use backup::{Backup, back_up};
 pub use batch::Batch;
 pub use committer::{Committer, CommitterConfig};
 pub use error::{StoreError, StoreErrorKind};

@@ -1,7 +1,7 @@
 //! The store: one file, records in and out.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crosstie_queues::Record;
@@ -11,7 +11,7 @@ use crate::claim::Claim;
 use crate::error::StoreError;
 use crate::file::StoreFile;
 use crate::write::Writer;
-use crate::{Batch, read};
+use crate::{Backup, Batch, backup, read};
 
 /// Which file, and how large it may become.
 #[derive(Clone, Debug)]
@@ -39,6 +39,9 @@ pub struct Store {
     obstacle: Option<StoreError>,
     vhosts: HashMap<Arc<str>, i64>,
 }
+
+/// Commits a batch, as [`Store::commit`] does.
+pub(crate) type Commit<'a> = dyn FnMut(&Batch) -> Result<(), StoreError> + 'a;
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -82,13 +85,25 @@ impl Store {
             let file = StoreFile::create(&self.config.path)?;
             self.take_file(file)?;
         }
-        let Some(file) = &mut self.file else {
+        let Some(file) = &self.file else {
             return Ok(());
         };
-        let numbered = write(&mut file.connection, &self.vhosts, batch)
-            .map_err(|error| StoreError::sqlite(&self.config.path, "writing it", error))?;
-        self.vhosts.extend(numbered);
-        Ok(())
+        commit(&file.connection, &mut self.vhosts, batch, &self.config.path)
+    }
+
+    /// Copies it to a file that must not be there. `between` is called after each slice, with what
+    /// commits a batch meanwhile; its error ends the copying.
+    pub(crate) fn back_up(
+        &mut self,
+        path: &Path,
+        between: &mut dyn FnMut(&mut Commit<'_>) -> Result<(), StoreError>,
+    ) -> Result<Backup, StoreError> {
+        let source = self.file.as_ref().map(|file| &file.connection);
+        let (vhosts, own) = (&mut self.vhosts, &self.config.path);
+        backup::copy(source, path, &mut || match source {
+            Some(source) => between(&mut |batch| commit(source, vhosts, batch, own)),
+            None => Ok(()),
+        })
     }
 
     /// Why no file could be made when it was looked for, where there was none: what is to be kept
@@ -112,13 +127,29 @@ impl Store {
     }
 }
 
+fn commit(
+    connection: &Connection,
+    vhosts: &mut HashMap<Arc<str>, i64>,
+    batch: &Batch,
+    path: &Path,
+) -> Result<(), StoreError> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    let numbered = write(connection, vhosts, batch)
+        .map_err(|error| StoreError::sqlite(path, "writing it", error))?;
+    vhosts.extend(numbered);
+    Ok(())
+}
+
 /// The numbers of vhosts that had none.
 fn write(
-    connection: &mut Connection,
+    connection: &Connection,
     vhosts: &HashMap<Arc<str>, i64>,
     batch: &Batch,
 ) -> rusqlite::Result<Vec<(Arc<str>, i64)>> {
-    let transaction = connection.transaction()?;
+    // Shared, since a backup may be reading it. There is no other transaction: this is the only place.
+    let transaction = connection.unchecked_transaction()?;
     let mut numbered: Vec<(Arc<str>, i64)> = Vec::new();
     let mut writer = Writer::new(&transaction, batch)?;
     let mut last: Option<(&Arc<str>, i64)> = None;

@@ -44,6 +44,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "controller",
             "oslo",
             "report",
+            "store",
             "testee",
             "wamp",
         ],

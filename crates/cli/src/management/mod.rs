@@ -29,3 +29,13 @@ pub(crate) async fn call(
     let answer = client.call_with(procedure, arguments, options).await?;
     Ok(answer.argument(0).unwrap_or(Json::Null))
 }
+
+/// The same of one that answers when it is done, however long that takes.
+pub(crate) async fn call_for_long(
+    client: &Client,
+    procedure: &str,
+    arguments: Arguments,
+) -> Result<Json, CallError> {
+    let answer = client.call(procedure, arguments).await?;
+    Ok(answer.argument(0).unwrap_or(Json::Null))
+}

@@ -2,7 +2,7 @@
 //! node, and the few things that an operator does about it.
 
 mod lists;
-mod realm;
+pub(crate) mod realm;
 mod table;
 
 use std::process::ExitCode;

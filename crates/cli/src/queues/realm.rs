@@ -36,16 +36,12 @@ impl Asked {
 
     pub(super) async fn join(&self) -> anyhow::Result<ManagementRealm> {
         let url = self.place.management_url()?;
-        let worker = self.worker.clone();
-        Ok(ManagementRealm {
-            client: management::join(&url).await?,
-            worker,
-        })
+        ManagementRealm::join(&url, self.worker.clone()).await
     }
 }
 
 /// A session in it.
-pub(super) struct ManagementRealm {
+pub(crate) struct ManagementRealm {
     client: Client,
     /// The only one that is asked about.
     worker: Option<String>,
@@ -58,7 +54,7 @@ pub(super) struct Broker {
 }
 
 /// What was asked for was not done: an answer, which is no failure of this program.
-pub(super) enum Refused {
+pub(crate) enum Refused {
     /// By the node.
     Application(Box<ApplicationError>),
     /// Because it is not clear what is meant, or is not there.
@@ -68,19 +64,32 @@ pub(super) enum Refused {
 }
 
 impl ManagementRealm {
+    /// That at `url`; to be asked about that worker only, if one is named.
+    pub(crate) async fn join(url: &str, worker: Option<String>) -> anyhow::Result<Self> {
+        let client = management::join(url).await?;
+        Ok(Self { client, worker })
+    }
+
     pub(super) async fn call(
         &self,
         procedure: &str,
         arguments: Arguments,
     ) -> Result<Json, Refused> {
         let answer = management::call(&self.client, procedure, arguments).await;
-        answer.map_err(|error| match error {
-            CallError::Application(error) => Refused::Application(Box::new(error)),
-            error => Refused::Lost(error.into()),
-        })
+        answer.map_err(Refused::from)
     }
 
-    pub(super) async fn leave(self) {
+    /// Calls what may take long.
+    pub(crate) async fn call_for_long(
+        &self,
+        procedure: &str,
+        arguments: Arguments,
+    ) -> Result<Json, Refused> {
+        let answer = management::call_for_long(&self.client, procedure, arguments).await;
+        answer.map_err(Refused::from)
+    }
+
+    pub(crate) async fn leave(self) {
         self.client.leave().await;
     }
 
@@ -122,7 +131,7 @@ impl ManagementRealm {
     }
 
     /// The one worker that speaks AMQP.
-    pub(super) async fn only_worker(&self) -> Result<String, Refused> {
+    pub(crate) async fn only_worker(&self) -> Result<String, Refused> {
         one(self.brokers().await?, "speaks AMQP")
     }
 }
@@ -148,9 +157,18 @@ fn names(list: &Json, name: impl Fn(&Json) -> Option<&str>) -> Vec<String> {
         .collect()
 }
 
+impl From<CallError> for Refused {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Application(error) => Self::Application(Box::new(error)),
+            error => Self::Lost(error.into()),
+        }
+    }
+}
+
 impl Refused {
     /// Says so. What nobody answered is an error of the program.
-    pub(super) fn told(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn told(self) -> anyhow::Result<ExitCode> {
         if let Self::Lost(error) = self {
             bail!(error);
         }

@@ -25,6 +25,7 @@ refusals! {
     cannot_start "crossbar.error.cannot_start"
     invalid_argument "wamp.error.invalid_argument"
     invalid_configuration "crossbar.error.invalid_configuration"
+    no_backup "crosstie.error.no_backup"
     no_such_object "crossbar.error.no_such_object"
     no_such_worker "crossbar.error.no_such_worker"
     not_running "crossbar.error.not_running"

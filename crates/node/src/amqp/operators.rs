@@ -1,5 +1,6 @@
 //! AMQP as operators see it: what there is, and the few things that they may do about it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crosstie_amqp::ReplyCode;
@@ -91,6 +92,21 @@ impl Operators {
     /// What is wrong at the moment.
     pub fn alarms(&self) -> Vec<Alarm> {
         self.broker.shared.alarms()
+    }
+
+    /// Has the store copied to a file that must not be there, while the router serves. `on_done` is
+    /// told how many octets it has, or why there is none, from the store's thread.
+    pub fn back_up(
+        &self,
+        path: PathBuf,
+        on_done: impl FnOnce(Result<u64, String>) + Send + 'static,
+    ) {
+        self.broker.shared.back_up(path, |made| {
+            on_done(
+                made.map(|made| made.bytes)
+                    .map_err(|error| error.to_string()),
+            );
+        });
     }
 
     /// Does something that sends, and sends it.

@@ -1,14 +1,18 @@
 //! What all vhosts of a router share: the store's thread, and the bounds.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crosstie_queues::{Position, Record};
-use crosstie_store::{Committer, Store, StoreError};
+use crosstie_store::{Backup, Committer, Store, StoreError};
 use parking_lot::{Mutex, RwLock};
 
 use super::flow::FlowControl;
 use super::status::Alarm;
+
+/// How a backup went.
+pub(crate) type BackedUp = Result<Backup, StoreError>;
 
 /// The store's thread and the flow control.
 pub(crate) struct Shared {
@@ -68,6 +72,19 @@ impl Shared {
         let committer = self.committer.read();
         let committer = committer.as_ref();
         committer.map_or(0, |committer| committer.submit(vhost, records, position))
+    }
+
+    /// Has the store copied to a file that must not be there; false where the router is ending.
+    pub(crate) fn back_up(
+        &self,
+        path: PathBuf,
+        on_done: impl FnOnce(BackedUp) + Send + 'static,
+    ) -> bool {
+        let committer = self.committer.read();
+        let committer = committer.as_ref();
+        committer
+            .map(|committer| committer.back_up(path, on_done))
+            .is_some()
     }
 
     /// Octets that wait to be written.

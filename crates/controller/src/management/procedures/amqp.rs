@@ -3,21 +3,23 @@
 //! Lists come in parts of at most [`PART_MAX`], so that a broker of many queues fits into messages:
 //! who got as many as there can be asks again, from where it ended.
 
+use std::path::PathBuf;
+
 use crosstie_config::Json;
 use crosstie_node::amqp::{
     Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, Operators, QueueStatus,
     VhostStatus,
 };
 use serde_json::json;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::router::router;
-use super::{Procedure, date, now};
+use super::{Deferred, Procedure, date, later, now};
 use crate::management::errors::{self, Refusal};
-use crate::management::request::{Answer, Call};
+use crate::management::request::{Answer, Call, Reply};
 use crate::node::Node;
 
-pub(super) static PROCEDURES: [Procedure; 10] = [
+pub(super) static PROCEDURES: [Procedure; 11] = [
     now("crossbar.worker..get_amqp_alarms", alarms),
     now("crossbar.worker..get_amqp_vhosts", vhosts),
     now("crossbar.worker..get_amqp_queues", queues),
@@ -28,6 +30,7 @@ pub(super) static PROCEDURES: [Procedure; 10] = [
     now("crossbar.worker..delete_amqp_queue", delete_queue),
     now("crossbar.worker..delete_amqp_exchange", delete_exchange),
     now("crossbar.worker..close_amqp_connection", close_connection),
+    later("crossbar.worker..back_up_amqp_store", back_up),
 ];
 
 /// How much of a list one answer holds at most.
@@ -131,6 +134,42 @@ fn close_connection(node: &mut Node, call: &Call) -> Answer {
     let closed = amqp(node, call)?.close_connection(number, &reason);
     closed.map_err(no_such)?;
     Ok(json!({"connection": number}))
+}
+
+/// Answers when the backup is whole and on the disk.
+fn back_up(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
+    let asked = || {
+        let file: String = call.required(0, "file")?;
+        let path = PathBuf::from(&file);
+        match path.is_absolute() {
+            true => Ok((amqp(node, call)?, path)),
+            false => {
+                let text = format!("expected an absolute path as 'file', got '{file}'");
+                Err(errors::invalid_argument(&text))
+            }
+        }
+    };
+    let (operators, path) = match asked() {
+        Ok(asked) => asked,
+        Err(error) => return Err((reply, error)),
+    };
+    let worker = call.worker.clone();
+    let file = path.display().to_string();
+    operators.back_up(path, move |made| {
+        let answer = match made {
+            Ok(bytes) => {
+                info!("Router '{worker}': store backed up to {file}, {bytes} bytes");
+                Ok(json!({"worker": worker, "file": file, "bytes": bytes}))
+            }
+            Err(why) => {
+                warn!("Router '{worker}': no backup of the store: {why}");
+                Err(errors::no_backup(&why))
+            }
+        };
+        // Whoever called may have gone.
+        let _ = reply.send(answer);
+    });
+    Ok(())
 }
 
 /// What the call asks for of a list, from `offset` on.

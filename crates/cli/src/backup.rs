@@ -1,0 +1,72 @@
+//! `crosstie backup`: a copy of what is durable, of a running node or of a file.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use crosstie_client::args;
+
+use crate::queues::realm::ManagementRealm;
+use crate::wait_for;
+
+/// Copy what is durable (queues, exchanges, bindings, persistent messages) of a running node to a file.
+///
+/// The node goes on serving meanwhile. All that was confirmed before this began is in the copy. It has
+/// its name only when it is whole and on the disk; a file that is there is not overwritten. To restore,
+/// put it in the place of a stopped node's store.
+#[derive(clap::Args)]
+pub(crate) struct BackupArguments {
+    /// The file to make.
+    file: PathBuf,
+    /// The store of a node that does not run, in place of a running node's.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["worker", "cbdir", "socket"])]
+    store: Option<PathBuf>,
+    /// Of this worker, where several speak AMQP: each has a store of its own.
+    #[arg(long, value_name = "ID")]
+    worker: Option<String>,
+    #[command(flatten)]
+    place: crate::management::Place,
+}
+
+pub(crate) fn backup(arguments: BackupArguments) -> anyhow::Result<ExitCode> {
+    let file = std::path::absolute(&arguments.file)
+        .with_context(|| format!("no path: '{}'", arguments.file.display()))?;
+    // The node answers in its own words; where text cannot say the name there is none.
+    if let Some(store) = &arguments.store {
+        let made = crosstie_store::back_up(store, &file)?;
+        return told(&made.path, made.bytes, &store.display().to_string());
+    }
+    let Some(name) = file.to_str() else {
+        bail!("expected a path in UTF-8, got '{}'", file.display());
+    };
+    let url = arguments
+        .place
+        .management_url()
+        .context("for the store of a node that does not run, --store names its file")?;
+    wait_for(async {
+        let realm = ManagementRealm::join(&url, arguments.worker).await?;
+        let made = async {
+            let worker = realm.only_worker().await?;
+            let procedure = format!("crossbar.worker.{worker}.back_up_amqp_store");
+            realm.call_for_long(&procedure, args![name]).await
+        };
+        let made = made.await;
+        realm.leave().await;
+        match made {
+            Ok(made) => told(
+                &file,
+                made["bytes"].as_u64().unwrap_or_default(),
+                &format!("worker '{}'", made["worker"].as_str().unwrap_or_default()),
+            ),
+            Err(refused) => refused.told(),
+        }
+    })
+}
+
+fn told(file: &Path, bytes: u64, of: &str) -> anyhow::Result<ExitCode> {
+    say!(
+        "Backed up the store of {of} to {}: {bytes} bytes",
+        file.display()
+    )?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,145 @@
+//! A copy of a store that is in use, made between its commits.
+//!
+//! SQLite's online backup copies pages over the very connection that commits, so that what is
+//! committed meanwhile goes into the copy as well: it shows the store as it is when the last page has
+//! been copied. It is made under another name, and gets its own when it is whole and on the disk.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rusqlite::backup::{Backup as Copying, StepResult};
+
+use crate::error::{StoreError, StoreErrorKind};
+use crate::file::{StoreFile, beside, folder, open_plain};
+
+/// What was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backup {
+    pub path: PathBuf,
+    pub bytes: u64,
+}
+
+/// Pages of 4 KiB that are copied at least before the next commit: a millisecond or two.
+const SLICE_PAGES: i32 = 256;
+
+/// Copies the store that nobody has open, to a file that must not be there.
+pub fn back_up(store: &Path, path: &Path) -> Result<Backup, StoreError> {
+    let file = StoreFile::open(store)?;
+    let Some(file) = file else {
+        let error = io::Error::from(io::ErrorKind::NotFound);
+        return Err(StoreError::io(store, "looking for it", error));
+    };
+    copy(Some(&file.connection), path, &mut || Ok(()))
+}
+
+/// Copies what a connection has open; the copy of what there is not yet is an empty store. `between`
+/// is called after each slice, and its error ends the copying.
+pub(crate) fn copy(
+    source: Option<&Connection>,
+    path: &Path,
+    between: &mut dyn FnMut() -> Result<(), StoreError>,
+) -> Result<Backup, StoreError> {
+    check_vacancy(path)?;
+    let Some(source) = source else {
+        StoreFile::create(path)?;
+        return made(path);
+    };
+    let draft = beside(path, ".partial");
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        // Messages are nobody else's.
+        .mode(0o600)
+        .open(&draft)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => StoreError::new(&draft, StoreErrorKind::Partial),
+            _ => StoreError::io(&draft, "making it", error),
+        })?;
+    let copied = copy_pages(source, &draft, between).and_then(|()| name(&draft, path));
+    // Whole or not, it is in nobody's way.
+    let _ = fs::remove_file(&draft);
+    copied?;
+    sync_folder(path)?;
+    made(path)
+}
+
+fn copy_pages(
+    source: &Connection,
+    draft: &Path,
+    between: &mut dyn FnMut() -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let failed = |error| StoreError::sqlite(draft, "writing it", error);
+    let open = || {
+        let target = open_plain(draft)?;
+        // One that is not whole is thrown away; a whole one is synced at the end.
+        target.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        target.pragma_update(None, "journal_mode", "OFF")?;
+        target.pragma_update(None, "synchronous", "OFF")?;
+        Ok(target)
+    };
+    let mut target = open().map_err(failed)?;
+    {
+        let copying = Copying::new(source, &mut target).map_err(failed)?;
+        // Of the source, when it was last looked at; nothing is known of it before the first step.
+        let mut pages = 0;
+        loop {
+            // Twice as many as have come meanwhile, or it would never end.
+            let count = copying.progress().pagecount;
+            let grown = if pages == 0 { 0 } else { count - pages };
+            let slice = SLICE_PAGES.max(grown.saturating_mul(2));
+            pages = count;
+            match copying.step(slice).map_err(failed)? {
+                StepResult::Done => break,
+                StepResult::More => {}
+                // The source's lock is this connection's; that of a file with another process's
+                // hand in it comes back.
+                _ => std::thread::sleep(Duration::from_millis(1)),
+            }
+            between()?;
+        }
+    }
+    target.close().map_err(|(_, error)| failed(error))?;
+    File::open(draft)
+        .and_then(|file| file.sync_all())
+        .map_err(|error| StoreError::io(draft, "syncing it", error))
+}
+
+/// A link takes no other file's place, whoever made one meanwhile.
+fn name(draft: &Path, path: &Path) -> Result<(), StoreError> {
+    fs::hard_link(draft, path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => StoreError::new(path, StoreErrorKind::Exists),
+        _ => StoreError::io(path, "naming it", error),
+    })
+}
+
+/// Neither a file, nor a log that SQLite would take for the copy's.
+fn check_vacancy(path: &Path) -> Result<(), StoreError> {
+    for ending in ["", "-wal", "-journal"] {
+        let there = beside(path, ending);
+        match fs::symlink_metadata(&there) {
+            Ok(_) => return Err(StoreError::new(&there, StoreErrorKind::Exists)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(StoreError::io(&there, "looking for it", error)),
+        }
+    }
+    Ok(())
+}
+
+fn sync_folder(path: &Path) -> Result<(), StoreError> {
+    File::open(folder(path))
+        .and_then(|folder| folder.sync_all())
+        .map_err(|error| StoreError::io(path, "syncing its directory", error))
+}
+
+fn made(path: &Path) -> Result<Backup, StoreError> {
+    let metadata = fs::metadata(path);
+    let metadata = metadata.map_err(|error| StoreError::io(path, "looking at it", error))?;
+    Ok(Backup {
+        path: path.to_owned(),
+        bytes: metadata.len(),
+    })
+}
