@@ -204,6 +204,7 @@ def test_a_taken_port_is_exchanged_for_another(tmp_path, port, transport):
             connect(place).close()
         running.stop()
 
+
 def test_a_port_that_was_asked_for_is_not(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

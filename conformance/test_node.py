@@ -494,7 +494,8 @@ def test_status_names_every_url_and_a_restart_loop(start_node):
     said = crosstie("status", "--cbdir", started.directory).stdout
     assert f"wamp: ws+unix://{started.directory}/node.sock" in said
     found = re.search("worker: worker2 is in a restart loop: it has ended (\\d+) times", said)
-    assert found and int(found[1]) >= 3
+    assert found
+    assert int(found[1]) >= 3
     assert "the last time with: exit code 3" in said
 
 

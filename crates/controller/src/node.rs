@@ -5,10 +5,11 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crosstie_config::{Config, Limits, ShutdownTrigger, Worker as Definition};
-use crosstie_node::{Admin, Router, RouterOptions};
+use crosstie_node::{Admin, Router, RouterOptions, WorkerOverview};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
@@ -126,6 +127,7 @@ impl Node {
             router_options: RouterOptions {
                 directory: options.directory,
                 busy_poll: options.busy_poll,
+                overview: Arc::default(),
             },
             moving_transports: options.moving_transports,
             since: SystemTime::now(),
@@ -154,6 +156,7 @@ impl Node {
     /// Does what a node does until it ends; `next_signal` gives the name of each signal that is to
     /// end it.
     pub async fn run(mut self, mut next_signal: impl AsyncFnMut() -> &'static str) -> Outcome {
+        self.show_workers();
         loop {
             self.report_ready();
             if let Some(outcome) = self.outcome() {
@@ -167,6 +170,7 @@ impl Node {
                 Some(event) = self.incoming.recv() => event,
             };
             self.handle(event);
+            self.show_workers();
         }
     }
 
@@ -290,6 +294,16 @@ impl Node {
         if let Some(admin) = &self.admin {
             admin.show(&self.routers());
         }
+    }
+
+    /// Has the operators' pages tell how the workers are.
+    fn show_workers(&self) {
+        let workers = self.workers.iter().map(|worker| WorkerOverview {
+            id: worker.id().to_owned(),
+            kind: worker.kind(),
+            status: worker.described(),
+        });
+        self.router_options.overview.show(workers.collect());
     }
 
     /// Once: everything that the configuration has was started, or failed to.

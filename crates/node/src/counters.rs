@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crosstie_wamp::MessageType;
 use parking_lot::Mutex;
 
 /// One thing that is counted; [`Counter::ALL`] says what it is called.
@@ -121,23 +120,11 @@ impl Counter {
     ];
 }
 
-/// Message types have codes below this.
-const CODES: usize = 71;
-
 /// The counters of one thread. Only that thread writes them, so that counting is a load and a
 /// store without a bus lock, whatever other threads do.
 #[derive(Debug)]
 pub(crate) struct Counters {
     single: [AtomicU64; Counter::ALL.len()],
-    received: [AtomicU64; CODES],
-    sent: [AtomicU64; CODES],
-}
-
-/// Which way a message went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Received,
-    Sent,
 }
 
 static THREADS: Mutex<Vec<&'static Counters>> = Mutex::new(Vec::new());
@@ -181,8 +168,6 @@ impl Counters {
     fn new() -> Self {
         Self {
             single: [const { AtomicU64::new(0) }; Counter::ALL.len()],
-            received: [const { AtomicU64::new(0) }; CODES],
-            sent: [const { AtomicU64::new(0) }; CODES],
         }
     }
 
@@ -193,17 +178,6 @@ impl Counters {
     pub(crate) fn add(&self, counter: Counter, count: u64) {
         add(&self.single[counter as usize], count);
     }
-
-    pub(crate) fn message(&self, direction: Direction, kind: MessageType) {
-        add(&self.by_type(direction)[kind as usize], 1);
-    }
-
-    fn by_type(&self, direction: Direction) -> &[AtomicU64; CODES] {
-        match direction {
-            Direction::Received => &self.received,
-            Direction::Sent => &self.sent,
-        }
-    }
 }
 
 fn add(counter: &AtomicU64, count: u64) {
@@ -213,11 +187,6 @@ fn add(counter: &AtomicU64, count: u64) {
 /// What all threads have counted of `counter`.
 pub(crate) fn total(counter: Counter) -> u64 {
     sum(|counters| &counters.single[counter as usize])
-}
-
-/// The messages of one type that all threads have counted.
-pub(crate) fn total_messages(direction: Direction, kind: MessageType) -> u64 {
-    sum(|counters| &counters.by_type(direction)[kind as usize])
 }
 
 fn sum(of: impl Fn(&'static Counters) -> &'static AtomicU64) -> u64 {

@@ -12,6 +12,8 @@ use crosstie_wamp::codec;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::amqp::Broker;
+use crate::message_counts::Messages;
+use crate::overview::Overview;
 use crate::realm::SharedRealm;
 use crate::testee::TesteeTransport;
 use crate::watch::Watch;
@@ -26,6 +28,11 @@ pub(crate) struct Hub {
     pub(crate) limits: Arc<ConnectionLimits>,
     pub(crate) decoding: codec::Limits,
     pub(crate) watch: Watch,
+    /// What opens and closes sessions, whichever realm that is about.
+    pub(crate) session_messages: Arc<Messages>,
+    /// Where clients reach what listens, by the transports' ids.
+    pub(crate) addresses: Mutex<Vec<(String, Vec<String>)>>,
+    pub(crate) overview: Arc<Overview>,
     pub(crate) handshake_timeout: Duration,
     pub(crate) shutdown_timeout: Duration,
     pub(crate) connections_max: usize,
@@ -38,7 +45,11 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
-    pub(crate) fn new(worker: &model::RouterWorker, limits: &model::Limits) -> Self {
+    pub(crate) fn new(
+        worker: &model::RouterWorker,
+        limits: &model::Limits,
+        overview: Arc<Overview>,
+    ) -> Self {
         Self {
             id: worker.id.clone(),
             realms: RwLock::default(),
@@ -52,6 +63,9 @@ impl Hub {
                 depth_max: limits.depth_max,
             },
             watch: Watch::default(),
+            session_messages: Arc::new(Messages::new()),
+            addresses: Mutex::default(),
+            overview,
             handshake_timeout: limits.handshake_timeout,
             shutdown_timeout: limits.shutdown_timeout,
             connections_max: limits.sessions_max,
@@ -88,6 +102,7 @@ impl Hub {
             seed(),
             number,
             realm.lone_surrogates,
+            Arc::clone(&self.session_messages),
         ));
         realms.insert(realm.name.clone(), Arc::clone(&added));
         Some(added)

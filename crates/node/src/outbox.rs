@@ -5,7 +5,8 @@ use crosstie_routing::{CloseReason, Outbox, Refused};
 use crosstie_wamp::codec::{self, TranscodeError};
 use crosstie_wamp::{Message, Payload, Serializer};
 
-use crate::counters::{Counter, Counters, Direction};
+use crate::counters::{Counter, Counters};
+use crate::message_counts::{Direction, Messages};
 use crate::peer::{Peer, Wire};
 
 /// The outbox of one call into a realm. It is used under the realm's lock, so it only encodes
@@ -13,15 +14,21 @@ use crate::peer::{Peer, Wire};
 pub(crate) struct RealmOutbox<'a, 'p> {
     forms: &'a mut Forms<'p>,
     counters: &'a Counters,
+    pub(crate) messages: &'a Messages,
     /// Peers that were closed because they could not be told the truth any more.
     pub(crate) closed: Vec<Peer>,
 }
 
 impl<'a, 'p> RealmOutbox<'a, 'p> {
-    pub(crate) fn new(forms: &'a mut Forms<'p>, counters: &'a Counters) -> Self {
+    pub(crate) fn new(
+        forms: &'a mut Forms<'p>,
+        counters: &'a Counters,
+        messages: &'a Messages,
+    ) -> Self {
         Self {
             forms,
             counters,
+            messages,
             closed: Vec::new(),
         }
     }
@@ -31,7 +38,7 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
     fn send(&mut self, to: &Peer, message: &Message<'_>) -> Result<(), Refused> {
         let sent = to.send(message, self.forms);
         match sent {
-            Ok(()) => self.counters.message(Direction::Sent, message.kind()),
+            Ok(()) => self.messages.count_alone(Direction::Sent, message.kind()),
             Err(_) => self.counters.count(Counter::MessagesRefused),
         }
         sent
@@ -65,7 +72,7 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
                 }
             };
             match sent {
-                Ok(()) => self.counters.message(Direction::Sent, event.kind()),
+                Ok(()) => self.messages.count_alone(Direction::Sent, event.kind()),
                 Err(refused) => self.counters.count(dropped(refused)),
             }
         }

@@ -8,25 +8,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use crosstie_config::Page;
 use crosstie_transport::ConnectionStream;
-use crosstie_wamp::MessageType;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, UPGRADE};
+use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, UPGRADE, VARY};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::{ConstCounter, Counter as Count};
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
-use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
 
 use crate::amqp::{self, Alarm};
-use crate::counters::{self, Counter, Direction};
 use crate::hub::Hub;
 use crate::listen::Listening;
+use crate::metrics::{Form, metrics};
 use crate::realm::SharedRealm;
 
 /// A connection that asks for nothing is closed after so long.
@@ -82,12 +75,14 @@ fn respond(listening: &Listening, request: &Request<Incoming>) -> Response<Full<
             StatusCode::SERVICE_UNAVAILABLE,
             "shutting down\n".to_owned(),
         ),
-        Page::Health => health(&listening.routers.lock()),
-        Page::Metrics => typed(
-            StatusCode::OK,
-            OPENMETRICS,
-            metrics(&listening.routers.lock()),
-        ),
+        Page::Health => health(&listening.routers.lock().clone()),
+        Page::Metrics => {
+            let accept = request.headers().get(ACCEPT);
+            let form = Form::accepted(accept.and_then(|accept| accept.to_str().ok()));
+            // Not under the lock: whoever starts a worker would wait.
+            let routers = listening.routers.lock().clone();
+            typed(StatusCode::OK, form.content_type(), metrics(&routers, form))
+        }
         Page::Status => typed(
             StatusCode::OK,
             "text/html; charset=utf-8",
@@ -129,146 +124,12 @@ fn typed(status: StatusCode, kind: &'static str, body: String) -> Response<Full<
         CACHE_CONTROL,
         hyper::header::HeaderValue::from_static("no-store"),
     );
+    headers.insert(VARY, hyper::header::HeaderValue::from_static("accept"));
     response
 }
 
-/// What Prometheus asks for first; every version of it understands the text form.
-const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-fn metrics(routers: &[Arc<Hub>]) -> String {
-    let mut registry = Registry::with_prefix("crosstie");
-    registry.register(
-        "build",
-        "What answers here",
-        Info::new([("version", env!("CARGO_PKG_VERSION"))]),
-    );
-    register_totals(&mut registry);
-    register_realms(&mut registry, routers);
-    register_testees(&mut registry, routers);
-    amqp::register_metrics(&mut registry, routers);
-    let mut gauge = |name: &str, help: &str, value: usize| {
-        registry.register(name, help, ConstGauge::new(value as i64));
-    };
-    let connections = routers.iter().map(|router| router.connections()).sum();
-    gauge("connections", "Open connections", connections);
-    gauge(
-        "queued_bytes",
-        "Octets owed to receivers that do not read, shared ones counted for each",
-        routers
-            .iter()
-            .map(|router| router.limits.budget.used_bytes())
-            .sum(),
-    );
-    let mut out = String::new();
-    // Writing to a string cannot fail.
-    let _ = encode(&mut out, &registry);
-    out
-}
-
-fn register_totals(registry: &mut Registry) {
-    type ByType = Family<[(&'static str, &'static str); 1], Count>;
-    for (name, help, direction) in [
-        (
-            "messages_received",
-            "WAMP messages received, by type",
-            Direction::Received,
-        ),
-        (
-            "messages_sent",
-            "WAMP messages queued for sending, by type",
-            Direction::Sent,
-        ),
-    ] {
-        let family = ByType::default();
-        for kind in MessageType::ALL {
-            let count = counters::total_messages(direction, kind);
-            if count > 0 {
-                family.get_or_create(&[("type", kind.name())]).inc_by(count);
-            }
-        }
-        registry.register(name, help, family);
-    }
-    for (counter, name, help) in Counter::ALL {
-        registry.register(name, help, ConstCounter::new(counters::total(counter)));
-    }
-}
-
-fn register_realms(registry: &mut Registry, routers: &[Arc<Hub>]) {
-    // Routers are isolated from one another: two may have a realm of the same name.
-    type ByRealm = Family<[(&'static str, String); 2], Gauge>;
-    let (sessions, subscriptions) = (ByRealm::default(), ByRealm::default());
-    let (registrations, calls) = (ByRealm::default(), ByRealm::default());
-    for (router, realm) in realms(routers) {
-        let counts = realm.counts();
-        let labels = [
-            ("worker", router.id.clone()),
-            ("realm", realm.name().to_owned()),
-        ];
-        let set = |family: &ByRealm, value: usize| {
-            family.get_or_create(&labels).set(value as i64);
-        };
-        set(&sessions, counts.sessions);
-        set(&subscriptions, counts.subscriptions);
-        set(&registrations, counts.registrations);
-        set(&calls, counts.calls);
-    }
-    registry.register("realm_sessions", "Sessions in the realm", sessions);
-    registry.register(
-        "realm_subscriptions",
-        "Subscriptions in the realm",
-        subscriptions,
-    );
-    registry.register(
-        "realm_registrations",
-        "Registrations in the realm",
-        registrations,
-    );
-    registry.register(
-        "realm_calls_open",
-        "Calls that wait for their result",
-        calls,
-    );
-}
-
-fn register_testees(registry: &mut Registry, routers: &[Arc<Hub>]) {
-    type Labels = [(&'static str, String); 2];
-    let connections: Family<Labels, Gauge> = Family::default();
-    let counted: [(&str, &str, Family<Labels, Count>); 5] = [
-        ("handshakes", "Opening handshakes that testees completed"),
-        ("messages", "Messages that testees echoed"),
-        ("bytes", "Octets that testees echoed"),
-        ("received_bytes", "Octets that testees received"),
-        ("sent_bytes", "Octets that testees sent"),
-    ]
-    .map(|(name, help)| (name, help, Family::default()));
-    for router in routers {
-        for testee in &*router.testees() {
-            let labels = [
-                ("worker", router.id.clone()),
-                ("transport", testee.id.clone()),
-            ];
-            let open = testee.connections() as i64;
-            connections.get_or_create(&labels).set(open);
-            let totals = testee.statistics.totals();
-            let totals = [
-                totals.handshakes,
-                totals.messages,
-                totals.octets,
-                totals.wire_in,
-                totals.wire_out,
-            ];
-            for ((_, _, family), total) in counted.iter().zip(totals) {
-                family.get_or_create(&labels).inc_by(total);
-            }
-        }
-    }
-    registry.register("testee_connections", "Connections of testees", connections);
-    for (name, help, family) in counted {
-        registry.register(format!("testee_{name}"), help, family);
-    }
-}
-
-fn realms(routers: &[Arc<Hub>]) -> impl Iterator<Item = (&Hub, Arc<SharedRealm>)> {
+/// Every realm, with the router that it is in.
+pub(crate) fn realms(routers: &[Arc<Hub>]) -> impl Iterator<Item = (&Hub, Arc<SharedRealm>)> {
     let of_router = |router: &Hub| router.realms().into_iter();
     routers
         .iter()
@@ -276,12 +137,12 @@ fn realms(routers: &[Arc<Hub>]) -> impl Iterator<Item = (&Hub, Arc<SharedRealm>)
 }
 
 fn status(listening: &Listening) -> String {
-    let mut rows = String::new();
-    let routers = listening.routers.lock();
+    let routers = listening.routers.lock().clone();
+    let mut realm_rows = String::new();
     for (router, realm) in realms(&routers) {
         let counts = realm.counts();
         let _ = write!(
-            rows,
+            realm_rows,
             "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td>{}",
             escaped(&router.id),
             escaped(realm.name()),
@@ -291,20 +152,79 @@ fn status(listening: &Listening) -> String {
             counts.calls
         );
     }
+    let (addresses, workers) = (addresses(&routers), workers(&listening.router));
     let brokers = amqp_status(&routers);
     format!(
         "<!doctype html><html lang=en><meta charset=utf-8><title>Crosstie</title>\
-         <style>body{{font:16px/1.5 system-ui;margin:3em auto;max-width:44em;padding:0 1em}}\
-         table{{border-collapse:collapse}}td,th{{padding:.2em 1em .2em 0;text-align:left}}</style>\
-         <h1>Crosstie {}</h1><p>{} open connections, that of this page included.\
-         <h2>WAMP</h2><table><tr><th>router<th>realm<th>sessions<th>subscriptions<th>registrations<th>open calls{rows}</table>{brokers}\
+         <meta name=viewport content=\"width=device-width,initial-scale=1\">\
+         <meta name=color-scheme content=\"light dark\"><style>{STYLE}</style>\
+         <h1>Crosstie {}</h1><p>Up for {}; {} open connections, that of this page included.\
+         {addresses}{workers}\
+         <h2>WAMP</h2><div><table><tr><th>router<th>realm<th>sessions<th>subscriptions\
+         <th>registrations<th>open calls{realm_rows}</table></div>{brokers}\
          <p><a href=/health>health</a> · <a href=/metrics>metrics</a></html>\n",
         env!("CARGO_PKG_VERSION"),
+        duration(listening.router.overview.uptime()),
         routers
             .iter()
             .map(|router| router.connections())
             .sum::<usize>(),
     )
+}
+
+/// The browser's own colours, light or dark; a table that is too wide is scrolled, not the page.
+const STYLE: &str = ":root{color-scheme:light dark}\
+    body{font:16px/1.5 system-ui;margin:2em auto;max-width:60em;padding:0 1em}\
+    div{overflow-x:auto}table{border-collapse:collapse}\
+    td,th{padding:.2em 1em .2em 0;text-align:left;vertical-align:top}code{overflow-wrap:anywhere}";
+
+/// Where clients connect to.
+fn addresses(routers: &[Arc<Hub>]) -> String {
+    let mut rows = String::new();
+    for router in routers {
+        for (transport, urls) in &*router.addresses.lock() {
+            let urls: Vec<_> = urls.iter().map(|url| escaped(url)).collect();
+            let _ = write!(
+                rows,
+                "<tr><td>{}<td>{}<td><code>{}</code>",
+                escaped(&router.id),
+                escaped(transport),
+                urls.join("</code><br><code>")
+            );
+        }
+    }
+    format!("<h2>Connect to</h2><div><table><tr><th>router<th>transport<th>URL{rows}</table></div>")
+}
+
+/// The node's workers, where the router belongs to a node.
+fn workers(router: &Hub) -> String {
+    let workers = router.overview.workers();
+    if workers.is_empty() {
+        return String::new();
+    }
+    let mut rows = String::new();
+    for worker in workers {
+        let _ = write!(
+            rows,
+            "<tr><td>{}<td>{}<td>{}",
+            escaped(&worker.id),
+            worker.kind,
+            escaped(&worker.status)
+        );
+    }
+    format!("<h2>Workers</h2><div><table><tr><th>worker<th>type<th>status{rows}</table></div>")
+}
+
+/// The two largest units that are not zero.
+fn duration(duration: Duration) -> String {
+    let s = duration.as_secs();
+    let (days, hours, minutes) = (s / 86_400, s / 3_600 % 24, s / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{s} s"),
+        (0, 0, _) => format!("{minutes} min {} s", s % 60),
+        (0, ..) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
 }
 
 /// The vhosts of the routers that speak AMQP, and what is wrong there.
@@ -335,8 +255,8 @@ fn amqp_status(routers: &[Arc<Hub>]) -> String {
         let _ = write!(alarms, "<p><strong>Router '{router}': {alarm}</strong>");
     }
     format!(
-        "<h2>AMQP</h2>{alarms}<table><tr><th>router<th>vhost<th>connections<th>queues<th>consumers\
-         <th>ready<th>unacknowledged{rows}</table>"
+        "<h2>AMQP</h2>{alarms}<div><table><tr><th>router<th>vhost<th>connections<th>queues\
+         <th>consumers<th>ready<th>unacknowledged{rows}</table></div>"
     )
 }
 
@@ -344,4 +264,21 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_for_people() {
+        for (s, expected) in [
+            (0, "0 s"),
+            (61, "1 min 1 s"),
+            (3_600, "1 h 0 min"),
+            (90_000, "1 d 1 h"),
+        ] {
+            assert_eq!(duration(Duration::from_secs(s)), expected);
+        }
+    }
 }

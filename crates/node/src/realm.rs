@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::counters::{Counter, counters};
+use crate::message_counts::{Direction, Messages, RealmMessages, is_of_sessions};
 use crate::outbox::{Forms, RealmOutbox};
 use crate::peer::Peer;
 use crate::report;
@@ -32,6 +33,10 @@ pub(crate) struct SharedRealm {
     pub(crate) lone_surrogates: LoneSurrogates,
     roles: Mutex<Vec<StartedRole>>,
     realm: Mutex<Realm<Peer>>,
+    /// Counted under the lock of `realm`.
+    pub(crate) messages: RealmMessages,
+    /// The router's, of all its realms.
+    session_messages: Arc<Messages>,
     /// Nobody joins any more. Written under the lock of `realm`, and read there by whoever lets
     /// somebody in.
     stopped: AtomicBool,
@@ -65,6 +70,7 @@ impl SharedRealm {
         seed: u64,
         number: u32,
         lone_surrogates: LoneSurrogates,
+        session_messages: Arc<Messages>,
     ) -> Self {
         let started = SystemTime::now();
         let roles = config.roles.iter().cloned();
@@ -76,6 +82,8 @@ impl SharedRealm {
             roles: Mutex::new(roles.map(|role| StartedRole { role, started }).collect()),
             stopped: AtomicBool::new(false),
             realm: Mutex::new(Realm::new(config, seed)),
+            messages: RealmMessages::new(),
+            session_messages,
             start: Instant::now(),
             timer_at: AtomicU64::new(u64::MAX),
             timer_earlier: Notify::new(),
@@ -122,6 +130,10 @@ impl SharedRealm {
             self.transcode_ahead(from, message, &mut forms);
         }
         self.enter(&mut forms, |realm, outbox| {
+            if !is_of_sessions(message.kind()) {
+                let messages = outbox.messages;
+                messages.count_alone(Direction::Received, message.kind());
+            }
             realm.handle(now, from, message, outbox)
         })
     }
@@ -137,6 +149,8 @@ impl SharedRealm {
         let now = self.time(now);
         let mut forms = Forms::new(Payload::EMPTY);
         self.enter(&mut forms, |realm, outbox| {
+            let messages = outbox.messages;
+            messages.count_alone(Direction::Received, message.kind());
             realm.decline(now, from, message, text, outbox)
         })
     }
@@ -166,7 +180,7 @@ impl SharedRealm {
         self.enter(&mut forms, |realm, outbox| {
             self.stopped.store(true, Ordering::Relaxed);
             let ended = realm.end(now, outbox);
-            say_goodbye_to(&ended, &Farewell::CLOSE_REALM);
+            self.say_goodbye_to(&ended, &Farewell::CLOSE_REALM);
             self.timer_earlier.notify_one();
             ended
         })
@@ -194,7 +208,7 @@ impl SharedRealm {
         let mut forms = Forms::new(Payload::EMPTY);
         self.enter(&mut forms, |realm, outbox| {
             let ended = realm.stop_role(now, name, outbox)?;
-            say_goodbye_to(&ended, &Farewell::STOP_ROLE);
+            self.say_goodbye_to(&ended, &Farewell::STOP_ROLE);
             Some(ended)
         })
     }
@@ -252,7 +266,7 @@ impl SharedRealm {
         forms: &mut Forms<'_>,
         act: impl FnOnce(&mut Realm<Peer>, &mut RealmOutbox<'_, '_>) -> R,
     ) -> R {
-        let mut outbox = RealmOutbox::new(forms, counters());
+        let mut outbox = RealmOutbox::new(forms, counters(), self.messages.own());
         let mut realm = self.realm.lock();
         let outcome = act(&mut realm, &mut outbox);
         let next = realm.next_timeout();
@@ -263,6 +277,14 @@ impl SharedRealm {
             report::session_closed(&peer.connection, "queue_bytes_max", text);
         }
         outcome
+    }
+
+    /// Says GOODBYE to sessions that were taken out.
+    fn say_goodbye_to(&self, peers: &[Peer], farewell: &Farewell) {
+        peers
+            .iter()
+            .for_each(|peer| say_goodbye(&self.session_messages, peer, farewell));
+        counters().add(Counter::SessionsLeft, peers.len() as u64);
     }
 
     /// Sees to it that the timer looks no later than `next`.
@@ -297,10 +319,4 @@ impl SharedRealm {
         let micros = at.saturating_duration_since(self.start).as_micros();
         Time(u64::try_from(micros).unwrap_or(u64::MAX))
     }
-}
-
-/// Says GOODBYE to sessions that were taken out.
-fn say_goodbye_to(peers: &[Peer], farewell: &Farewell) {
-    peers.iter().for_each(|peer| say_goodbye(peer, farewell));
-    counters().add(Counter::SessionsLeft, peers.len() as u64);
 }

@@ -13,6 +13,7 @@ use crate::error::{StartError, StartFault, StopError};
 use crate::hub::Hub;
 use crate::leaving;
 use crate::listen::Listening;
+use crate::overview::Overview;
 use crate::peer::Peer;
 use crate::report;
 use crate::session::{self, Farewell};
@@ -26,6 +27,8 @@ pub struct RouterOptions {
     pub directory: PathBuf,
     /// How long the first thread polls before it sleeps, where the configuration asks for it.
     pub busy_poll: Duration,
+    /// What the pages tell of the node that the router belongs to.
+    pub overview: Arc<Overview>,
 }
 
 /// A running router. It knows nothing of other routers.
@@ -75,7 +78,8 @@ impl Router {
             what: format!("the threads of worker {}", worker.id),
             fault: StartFault::Io(error),
         })?;
-        let hub = Arc::new(Hub::new(worker, limits));
+        let overview = Arc::clone(&options.overview);
+        let hub = Arc::new(Hub::new(worker, limits, overview));
         let watched = Arc::clone(&hub);
         workers.spawn_keeper(async move { watched.watch.run().await });
         Ok(Self {
@@ -234,7 +238,10 @@ impl Router {
             for realm in hub.realms() {
                 let peers = realm.peers();
                 let farewell = &Farewell::SHUTDOWN;
-                peers.iter().for_each(|p| session::say_goodbye(p, farewell));
+                let messages = &hub.session_messages;
+                peers
+                    .iter()
+                    .for_each(|p| session::say_goodbye(messages, p, farewell));
             }
             if let Some(broker) = hub.amqp() {
                 broker.close_connections(&hub.watch, None, "shutdown");

@@ -13,8 +13,9 @@ use crosstie_wamp::framing::websocket::CloseFrame;
 use crosstie_wamp::framing::{Framing, FramingError, batched, rawsocket};
 use crosstie_wamp::{Dict, Message, Payload, Value};
 
-use crate::counters::{Counter, Direction, counters};
+use crate::counters::{Counter, counters};
 use crate::listen::Listening;
+use crate::message_counts::{Direction, Messages, is_of_sessions};
 use crate::outbox::Forms;
 use crate::peer::Peer;
 use crate::realm::{NotJoined, SharedRealm};
@@ -69,7 +70,10 @@ impl Session {
     }
 
     fn handle(&mut self, message: &Message<'_>, now: Instant) -> Flow {
-        counters().message(Direction::Received, message.kind());
+        if !self.is_joined() || is_of_sessions(message.kind()) {
+            let messages = &self.listening.router.session_messages;
+            messages.count(Direction::Received, message.kind());
+        }
         match &self.state {
             State::Joined { realm, key } => match message {
                 Message::Goodbye { .. } => self.handle_goodbye(),
@@ -127,7 +131,6 @@ impl Session {
                 Message::Hello { .. } | Message::Goodbye { .. } | Message::Abort { .. }
             )
         {
-            counters().message(Direction::Received, message.kind());
             counters().count(Counter::LoneSurrogatesRefused);
             let text = "a text has half of a character in it (a lone surrogate)";
             let declined = realm.decline(now, *key, &message, text);
@@ -258,7 +261,8 @@ impl Session {
         let welcome = |session| {
             let mut details = welcome_details(realm.name(), &identity);
             details.push(("agent".to_owned(), Value::from(AGENT)));
-            welcomed = send(&peer, &Message::Welcome { session, details });
+            let messages = &self.listening.router.session_messages;
+            welcomed = send(messages, &peer, &Message::Welcome { session, details });
         };
         match realm.join(peer.clone(), identity.clone(), features, welcome) {
             Ok(key) => {
@@ -272,7 +276,8 @@ impl Session {
         match welcomed {
             Ok(()) if self.listening.is_stopping() => {
                 // It came in while everybody was told to leave.
-                say_goodbye(&self.peer, &Farewell::SHUTDOWN);
+                let messages = &self.listening.router.session_messages;
+                say_goodbye(messages, &self.peer, &Farewell::SHUTDOWN);
                 Flow::Continue
             }
             Ok(()) => Flow::Continue,
@@ -395,15 +400,15 @@ impl Session {
 
     fn send(&self, message: &Message<'_>) {
         // Whoever cannot be told finds its connection closed.
-        let _ = send(&self.peer, message);
+        let _ = send(&self.listening.router.session_messages, &self.peer, message);
     }
 }
 
 /// Queues a message that no realm sends, and counts it.
-fn send(peer: &Peer, message: &Message<'_>) -> Result<(), Refused> {
+fn send(messages: &Messages, peer: &Peer, message: &Message<'_>) -> Result<(), Refused> {
     let sent = peer.send(message, &mut Forms::new(Payload::EMPTY));
     match sent {
-        Ok(()) => counters().message(Direction::Sent, message.kind()),
+        Ok(()) => messages.count(Direction::Sent, message.kind()),
         Err(_) => counters().count(Counter::MessagesRefused),
     }
     sent
@@ -435,11 +440,11 @@ impl Farewell {
 }
 
 /// Queues GOODBYE for a session that ends by no doing of its own.
-pub(crate) fn say_goodbye(peer: &Peer, farewell: &Farewell) {
+pub(crate) fn say_goodbye(messages: &Messages, peer: &Peer, farewell: &Farewell) {
     let details = vec![("message".to_owned(), Value::from(farewell.text))];
     let reason = Cow::Borrowed(farewell.reason);
     // Whoever cannot be told any more finds its connection closed.
-    let _ = send(peer, &Message::Goodbye { details, reason });
+    let _ = send(messages, peer, &Message::Goodbye { details, reason });
 }
 
 /// HELLOs that are refused on one connection, one after the other, before it ends.

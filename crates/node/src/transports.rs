@@ -37,6 +37,8 @@ pub(crate) struct RunningTransport {
     urls: Vec<String>,
     pages: Vec<String>,
     started: SystemTime,
+    /// For the node's own processes alone.
+    is_private: bool,
     served: Served,
     accepting: Accepting,
 }
@@ -77,6 +79,7 @@ impl Router {
         }
         // Under the lock: whoever starts it again finds the address free.
         stopped.accepting.stop();
+        self.show_addresses(&transports);
         drop(transports);
         match stopped.served {
             Served::Conversations(listening) => self.end_conversations(listening),
@@ -133,7 +136,15 @@ impl Router {
         let running = running.map_err(|e| failed(StartFault::Io(e)))?;
         let urls = running.urls.clone();
         transports.push(running);
+        self.show_addresses(&transports);
         Ok(urls)
+    }
+
+    /// Has the pages name where clients connect to.
+    fn show_addresses(&self, transports: &[RunningTransport]) {
+        let public = transports.iter().filter(|transport| !transport.is_private);
+        let addresses = public.map(|transport| (transport.id.clone(), transport.urls.clone()));
+        *self.hub.addresses.lock() = addresses.collect();
     }
 
     fn listen(
@@ -180,6 +191,7 @@ impl Router {
             urls,
             pages,
             started: SystemTime::now(),
+            is_private: mode.is_some(),
             served,
             accepting,
         })
@@ -195,7 +207,9 @@ impl Router {
                 let its_own = peers
                     .iter()
                     .filter(|peer| connections.has(&peer.connection));
-                its_own.for_each(|peer| session::say_goodbye(peer, &Farewell::STOP_TRANSPORT));
+                let messages = &hub.session_messages;
+                let farewell = &Farewell::STOP_TRANSPORT;
+                its_own.for_each(|peer| session::say_goodbye(messages, peer, farewell));
             }
             if let Some(broker) = hub.amqp() {
                 broker.close_connections(&hub.watch, Some(listening.number), "shutdown");

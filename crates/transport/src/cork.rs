@@ -39,7 +39,7 @@ thread_local! {
 }
 
 /// A number of this thread's own, never 0.
-pub(crate) fn thread_number() -> u32 {
+pub fn thread_number() -> u32 {
     NUMBER.with(|number| *number)
 }
 

@@ -15,7 +15,7 @@ use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use crate::out::Phase;
 use crate::pump::is_transient;
 use crate::queue::Queue;
-use crate::{Connection, Filter, Refused, Stage, clock, readiness};
+use crate::{Connection, Filter, Refused, Stage, clock, meter, readiness};
 
 /// Batches that a thread sends for one connection before it looks at the others.
 const BATCHES_MAX: usize = 16;
@@ -110,8 +110,9 @@ impl Connection {
 
     fn note_sent(&self, count: usize) {
         self.note_sent_at(clock::now_s());
-        if let Some(meter) = &self.meter {
-            meter.add_sent(count);
+        match &self.meter {
+            Some(meter) => meter.add_sent(count),
+            None => meter::add_sent_unmetered(count),
         }
     }
 

@@ -1,6 +1,8 @@
-//! How much went through a set of sockets.
+//! How much went through a set of sockets, and what was sent by those that belong to none.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::cork::thread_number;
 
 /// Octets received from and sent to the sockets of the connections that carry it.
 #[derive(Debug, Default)]
@@ -26,4 +28,24 @@ impl Meter {
     pub(crate) fn add_sent(&self, count: usize) {
         self.sent_bytes.fetch_add(count as u64, Ordering::Relaxed);
     }
+}
+
+/// Places for threads, so that they do not wait for each other's.
+const PLACES: usize = 32;
+
+#[repr(align(128))]
+struct Place(AtomicU64);
+
+static SENT: [Place; PLACES] = [const { Place(AtomicU64::new(0)) }; PLACES];
+
+/// Octets that this process has sent by connections without a [`Meter`], as they were on the wire.
+pub fn sent_bytes_unmetered() -> u64 {
+    let places = SENT.iter();
+    places.map(|place| place.0.load(Ordering::Relaxed)).sum()
+}
+
+/// Once for each call of the system, beside which it costs nothing.
+pub(crate) fn add_sent_unmetered(count: usize) {
+    let place = &SENT[thread_number() as usize % PLACES];
+    place.0.fetch_add(count as u64, Ordering::Relaxed);
 }

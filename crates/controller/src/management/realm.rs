@@ -33,6 +33,7 @@ pub(super) fn start(socket: &Path) -> Result<Router, String> {
     let options = RouterOptions {
         directory: PathBuf::from("/"),
         busy_poll: Duration::ZERO,
+        overview: std::sync::Arc::default(),
     };
     let limits = Config::embedded_default().limits;
     let started = || {

@@ -141,6 +141,22 @@ impl Worker {
         }
     }
 
+    /// Its status in words, with what is wrong.
+    pub(crate) fn described(&self) -> String {
+        let process = self.process.as_ref();
+        let restarts = process.map_or(0, Process::restarts_in_a_row);
+        let last_end = process.and_then(Process::last_end).unwrap_or_default();
+        match restarts {
+            0 => self.status().to_owned(),
+            // Nothing wakes the node when it has run for so long that it is well.
+            _ if self.status() == "started" => self.status().to_owned(),
+            n => format!(
+                "{}; ended {n} times in a row, last with: {last_end}",
+                self.status()
+            ),
+        }
+    }
+
     /// What its process is; a worker that needs none has none.
     fn command(&self, place: &Place) -> Option<Result<Command, String>> {
         let id = self.id();
