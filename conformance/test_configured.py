@@ -224,3 +224,20 @@ def test_values_from_the_environment(start_router, monkeypatch):
     router = start_router(config.plain(config.universal("tcp", endpoint)))
     with RawSocket.tcp(router.address("tcp")).shake_hands().join() as peer:
         peer.round_trip()
+
+
+def test_who_subscribes_to_a_meta_topic_is_in_the_log(start_router):
+    router = start_router(config.plain())
+    with RawSocket.tcp(router.address("tcp")).shake_hands().join() as peer:
+        for topic, match in [("wamp.session.on_join", "exact"), ("wamp.", "prefix")]:
+            peer.subscribe(topic, match=match)
+            text = f"subscription to {topic}: no event"
+            said = router.await_log(lambda line, text=text: text in line.text)
+            assert peer.name in said.fields["peer"]
+        since = len(router.log)
+        for _ in range(100):
+            peer.subscribe("wamp.session.on_leave")
+        peer.subscribe("com.example.topic")
+        peer.round_trip()
+    router.stop()
+    assert sum("no event will come" in line.text for line in router.log[since:]) <= 14

@@ -87,6 +87,17 @@ pub(crate) fn peer_aborted(connection: &Connection, reason: &str) {
     }
 }
 
+/// A session subscribes to what no event will come from.
+pub(crate) fn silent_topic(connection: &Connection, topic: &str) {
+    if COMINGS.may_log() {
+        let topic = Escaped(topic);
+        tracing::info!(
+            peer = %connection.peer(),
+            "subscription to {topic}: no event will come, for there is no meta API"
+        );
+    }
+}
+
 /// A text that a peer has a say in, in one line: what is no character to be seen is written as
 /// Rust would.
 pub(crate) struct Escaped<'t>(pub(crate) &'t str);

@@ -1,6 +1,7 @@
 //! One WAMP session after another on one connection: HELLO, everything routed, GOODBYE.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
@@ -29,7 +30,15 @@ pub(crate) struct Session {
     state: State,
     /// HELLOs that were refused since the last session.
     refusals: u8,
+    /// Lines of the log about topics that nobody publishes to.
+    silent_topics: Cell<u8>,
 }
+
+/// Only a router publishes to topics that begin so, and this one has nothing to say there: there is no
+/// meta API.
+const META: &str = "wamp.";
+/// More of one session are not said.
+const SILENT_TOPICS_SAID_MAX: u8 = 16;
 
 enum State {
     /// No session yet, or the one before has said GOODBYE: the next message must be HELLO.
@@ -56,6 +65,7 @@ impl Session {
             peer,
             state: State::Closed,
             refusals: 0,
+            silent_topics: Cell::new(0),
         }
     }
 
@@ -93,6 +103,11 @@ impl Session {
                     self.handle_hello(name, details)
                 }
                 _ => {
+                    if let Message::Subscribe { topic, .. } = message
+                        && topic.starts_with(META)
+                    {
+                        self.say_silent(topic);
+                    }
                     let handled = realm.handle(now, *key, message);
                     self.handled(handled)
                 }
@@ -145,6 +160,16 @@ impl Session {
         match handled {
             Ok(()) => Flow::Continue,
             Err(Violation { uri, message }) => self.abort(uri, &message),
+        }
+    }
+
+    /// Says that a subscription will stay silent: whoever waits for an event would look for the reason
+    /// in vain.
+    fn say_silent(&self, topic: &str) {
+        let said = self.silent_topics.get();
+        if said < SILENT_TOPICS_SAID_MAX {
+            self.silent_topics.set(said + 1);
+            report::silent_topic(&self.peer.connection, topic);
         }
     }
 
