@@ -25,6 +25,8 @@ TESTSUITE_VENV = TARGET / "websocket-testsuite/venv"
 WSTEST = TESTSUITE_VENV / "bin/wstest"
 OSLO = CONFORMANCE / "oslo_messaging"
 OSLO_VENV = TARGET / "oslo-messaging/venv"
+FRAMEWORKS = CONFORMANCE / "frameworks"
+FRAMEWORKS_VENV = TARGET / "frameworks/venv"
 RUST_CLIENT = TARGET / "amqp-rust-client"
 
 
@@ -186,15 +188,25 @@ def rust_client() -> str | None:
 @functools.cache
 def oslo_messaging() -> str | None:
     """The oslo.messaging library in an environment of its own: it brings eighty packages."""
-    requirements = OSLO / "requirements.txt"
+    return environment(OSLO_VENV, OSLO / "requirements.txt")
+
+
+@functools.cache
+def frameworks() -> str | None:
+    """Celery, kombu and Dramatiq in an environment of their own, with what runs their tests."""
+    return environment(FRAMEWORKS_VENV, FRAMEWORKS / "requirements.txt")
+
+
+def environment(place: Path, requirements: Path) -> str | None:
+    """Make an environment with exactly these packages."""
     wanted = digest(requirements) + sys.version
-    stamp = OSLO_VENV / "installed"
+    stamp = place / "installed"
     if stamp.exists() and stamp.read_text() == wanted:
         return None
     # The tests' own environment shows that one can be made.
-    if reason := python() or run(sys.executable, "-m", "venv", "--clear", OSLO_VENV):
+    if reason := python() or run(sys.executable, "-m", "venv", "--clear", place):
         return reason
-    pip = (OSLO_VENV / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check")
+    pip = (place / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check")
     if reason := run(*pip, "--no-deps", "-r", requirements):
         return reason
     stamp.write_text(wanted)

@@ -155,6 +155,18 @@ def suites() -> list[Suite]:
             [*cargo, needs.python, needs.rabbitmq, needs.oslo_messaging],
         ),
         Suite(
+            "frameworks",
+            "Celery, kombu and Dramatiq with real workers, on RabbitMQ and on Crosstie",
+            [
+                ["cargo", "build", "-p", "crosstie"],
+                [
+                    *[str(needs.FRAMEWORKS_VENV / "bin/python"), "-m", "pytest", "-q"],
+                    "conformance/frameworks",
+                ],
+            ],
+            [*cargo, needs.python, needs.rabbitmq, needs.frameworks],
+        ),
+        Suite(
             "containers",
             "Python components: their host alone, and nodes that have some",
             [

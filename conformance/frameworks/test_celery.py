@@ -1,0 +1,93 @@
+"""Celery: what its users rely on, by real workers, on RabbitMQ and on Crosstie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import kombu
+import pytest
+from celery import Celery, group
+from celery_tasks import add, hold, make_app, say, stumble
+from celery_worker import Worker
+from record import PATIENCE_S, Record, await_true
+from rig.broker import Broker
+
+DAY_S = 86_400
+# One thing after the other, in one child process.
+ALONE = ("--concurrency", "1")
+
+
+@pytest.fixture
+def settings(request, broker: Broker, queue: str) -> dict:
+    """What the application and its workers are told alike."""
+    more = getattr(request, "param", {})
+    return {"broker_url": broker.url(), "task_default_queue": queue, **more}
+
+
+@pytest.fixture
+def app(settings: dict) -> Iterator[Celery]:
+    """The application that sends."""
+    with make_app(**settings) as made:
+        yield made
+
+
+@pytest.fixture
+def start_worker(settings: dict, tmp_path: Path) -> Callable[..., Worker]:
+    """Return a worker that `with` starts and ends."""
+
+    def start(*arguments: str, queues: list[str] | None = None, name: str = "worker") -> Worker:
+        chosen = queues or [settings["task_default_queue"]]
+        return Worker(tmp_path / f"{name}.log", chosen, *arguments, **settings)
+
+    return start
+
+
+def test_an_immediate_task_passes_by_those_that_wait_for_their_time(
+    app: Celery, start_worker, record: Record, connection: kombu.Connection, queue: str
+) -> None:
+    """A worker asks for one more with each task that it keeps; kombu must know how to ask."""
+    with start_worker("--pool", "threads", "--concurrency", "2"):
+        for number in range(100):
+            say.apply_async((str(record.path), f"later {number}"), countdown=DAY_S)
+        say.delay(str(record.path), "now")
+        assert record.await_lines(1) == ["now"]
+        with connection.channel() as channel:
+            # All of them wait in the worker.
+            await_true(
+                "the queue is empty",
+                lambda: channel.queue_declare(queue, passive=True).message_count == 0,
+            )
+
+
+def test_retries(app: Celery, start_worker, record: Record) -> None:
+    with start_worker(*ALONE):
+        answer = stumble.delay(str(record.path), 3).get(timeout=PATIENCE_S)
+    assert answer == "at last"
+    assert record.lines == [f"try {number}" for number in range(4)]
+
+
+def test_a_task_of_a_killed_worker_runs_again(
+    app: Celery, start_worker, record: Record, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    hold.delay(str(record.path), str(gate))
+    with start_worker(*ALONE, name="killed") as worker:
+        first = worker.process.pid
+        assert record.await_lines(1) == [f"first {first}"]
+    with start_worker(*ALONE, name="other") as worker:
+        second = worker.process.pid
+        assert record.await_lines(2)[1:] == [f"again {second}"]
+        gate.touch()
+        assert record.await_lines(3)[2:] == [f"done {second}"]
+
+
+def test_results_of_a_group_and_remote_control(app: Celery, start_worker, queue: str) -> None:
+    """Results come over the broker; so do questions to workers, by a fanout."""
+    with start_worker(*ALONE, name=queue):
+        job = group(add.s(number, number) for number in range(20)).apply_async()
+        assert job.get(timeout=PATIENCE_S) == [2 * number for number in range(20)]
+        (answer,) = app.control.ping(limit=1, timeout=PATIENCE_S)
+        ((name, said),) = answer.items()
+        assert name.startswith(queue)
+        assert said == {"ok": "pong"}

@@ -1,0 +1,92 @@
+"""kombu: what it makes of the broker that it finds, and what it can ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import kombu
+import pytest
+from record import await_true
+
+# How long nothing more has to come until nothing more is awaited: only what must not come depends
+# on it.
+SILENCE_S = 0.2
+
+
+class Taker:
+    """A consumer that keeps what it is handed, and acknowledges nothing by itself."""
+
+    def __init__(self, connection: kombu.Connection, queue: kombu.Queue, prefetch: int) -> None:
+        self.connection = connection
+        self.messages: list[kombu.Message] = []
+        self.consumer = kombu.Consumer(
+            connection.channel(), [queue], on_message=self.messages.append
+        )
+        # As Celery does, where kombu says that only this reaches consumers that run.
+        self.consumer.qos(prefetch_count=prefetch, apply_global=True)
+        self.consumer.consume()
+
+    def await_messages(self, count: int) -> list:
+        """Return what came, in order, once it is so much and nothing more comes."""
+        await_true(f"{count} messages", lambda: self._has(count))
+        while self._take(SILENCE_S):
+            pass
+        assert len(self.messages) == count, [message.payload for message in self.messages]
+        return [message.payload for message in self.messages]
+
+    def _has(self, count: int) -> bool:
+        self._take(0.01)
+        return len(self.messages) >= count
+
+    def _take(self, patience_s: float) -> bool:
+        """Take in what comes in this time; return whether something did."""
+        try:
+            self.connection.drain_events(timeout=patience_s)
+        except TimeoutError:
+            return False
+        return True
+
+
+@pytest.fixture
+def take(broker) -> Iterator[Callable[..., Taker]]:
+    """Start consumers, each on a connection of its own."""
+    running: list[kombu.Connection] = []
+
+    def start(queue: kombu.Queue, prefetch: int) -> Taker:
+        running.append(kombu.Connection(broker.url()))
+        return Taker(running[-1], queue, prefetch)
+
+    yield start
+    for each in running:
+        each.close()
+
+
+def put(connection: kombu.Connection, queue: kombu.Queue, *payloads: object, **more: int) -> None:
+    """Publish to a queue, declaring it before."""
+    queue(connection.default_channel).declare()
+    with connection.Producer() as producer:
+        for payload in payloads:
+            producer.publish(payload, routing_key=queue.name, **more)
+
+
+def test_it_knows_what_prefetch_means_here(connection: kombu.Connection) -> None:
+    """By product and version it decides whether its `basic.qos` is to be global."""
+    connection.connect()
+    assert connection.transport.qos_semantics_matches_spec(connection.connection) is False
+    properties = connection.connection.server_properties
+    assert properties["product"] == "RabbitMQ"
+    assert properties["capabilities"]["consumer_priorities"] is True
+    assert properties["cluster_name"]
+
+
+def test_prefetch_is_raised_for_a_consumer_that_runs(
+    connection: kombu.Connection, queue: str, take
+) -> None:
+    tasks = kombu.Queue(queue)
+    put(connection, tasks, *range(10))
+    taker = take(tasks, 2)
+    assert taker.await_messages(2) == [0, 1]
+    taker.consumer.qos(prefetch_count=5, apply_global=True)
+    assert taker.await_messages(5) == [0, 1, 2, 3, 4]
+    taker.messages[0].ack()
+    assert taker.await_messages(6) == [0, 1, 2, 3, 4, 5]
