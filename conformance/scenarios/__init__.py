@@ -20,6 +20,7 @@ MODULES = (
     "publishing",
     "transactions",
     "lengths",
+    "priorities",
     "dead_letters",
     "access",
     "edges",

@@ -200,16 +200,3 @@ def priorities_are_only_a_property(s: Script) -> None:
     c.send(queue, "low", priority=0)
     c.send(queue, "high", priority=9)
     rest(c, queue)
-
-
-@scenario(
-    "by-hand",
-    crosstie=[
-        "('queue.declare', {'arguments': {'x-max-priority': 5}, 'queue': 'q'}, "
-        "'connection closed', 540, *NOT_IMPLEMENTED - *, 50, 10)"
-    ],
-    because="priorities are refused until there are some",
-)
-def priority_queue(s: Script) -> None:
-    c = s.channel()
-    c.queue("q", arguments={"x-max-priority": 5})

@@ -107,6 +107,7 @@ def queue_with_bad_arguments(s: Script) -> None:
         {"x-max-priority": -1},
         {"x-max-priority": "a"},
         {"x-max-priority": 256},
+        {"x-max-priority": True},
     ]
     for number, arguments in enumerate(bad):
         c.queue(f"q{number}", arguments=arguments)

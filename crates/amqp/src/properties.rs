@@ -129,6 +129,14 @@ impl<'a> Properties<'a> {
         }
     }
 
+    /// The priority alone: only some queues look at it.
+    pub fn priority(self) -> Option<u8> {
+        match self.flags() & PRIORITY {
+            0 => None,
+            _ => BasicProperties::skim_priority(self.octets).ok(),
+        }
+    }
+
     fn flags(self) -> u16 {
         self.octets
             .first_chunk()
@@ -225,6 +233,24 @@ impl<'a> BasicProperties<'a> {
         Ok(properties)
     }
 
+    /// Of octets that were checked, and that have one.
+    fn skim_priority(octets: &[u8]) -> Result<u8, PropertiesError> {
+        let mut reader = Reader::new(octets);
+        let flags = reader.short()?;
+        for text in [CONTENT_TYPE, CONTENT_ENCODING] {
+            if flags & text != 0 {
+                reader.shortstr_octets()?;
+            }
+        }
+        if flags & HEADERS != 0 {
+            reader.longstr()?;
+        }
+        if flags & DELIVERY_MODE != 0 {
+            reader.octet()?;
+        }
+        Ok(reader.octet()?)
+    }
+
     /// Appends flags and values.
     pub fn write(&self, out: &mut Vec<u8>) {
         let start = out.len();
@@ -316,6 +342,7 @@ mod tests {
             let properties = Properties::from_checked_octets(&octets);
             assert_eq!(properties.parse(), all);
             assert_eq!(properties.parse_for_broker(), looked_for);
+            assert_eq!(properties.priority(), all.priority);
         }
     }
 
@@ -327,10 +354,13 @@ mod tests {
             &[0x20, 0],
             &[0x30, 0, 0, 0],
             &[1, 0, 9, b'1'],
+            &[0x08, 0],
+            &[0x28, 0, 0, 0, 0, 9, 1],
         ] {
             let properties = Properties::from_checked_octets(octets);
             assert_eq!(properties.parse(), BasicProperties::default());
             assert_eq!(properties.parse_for_broker(), BasicProperties::default());
+            assert_eq!(properties.priority(), None);
         }
     }
 }

@@ -17,6 +17,7 @@ mod fault;
 mod journal;
 mod keys;
 mod message;
+mod messages;
 mod outbox;
 mod queue;
 mod random;

@@ -1,12 +1,12 @@
-//! A queue: its messages in order, who consumes them, what bounds them.
+//! A queue: its messages, who consumes them, what bounds them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crosstie_amqp::TableBuf;
+use crosstie_amqp::{Properties, TableBuf};
 
 use crate::keys::ConsumerKey;
-use crate::shrink::shrink;
+use crate::messages::Messages;
 use crate::topology::{Overflow, QueueArguments, QueueFlags, QueueKind};
 use crate::{ConnectionKey, MessageContent, QueueId, Record, StoredMessage, Time};
 
@@ -19,6 +19,8 @@ pub(crate) struct Entry {
     pub(crate) expires_at: Option<Time>,
     /// How often it came back; only quorum queues count.
     pub(crate) deliveries: u32,
+    /// Its priority, as far as its queue has such (`x-max-priority`).
+    pub(crate) level: u8,
     pub(crate) is_redelivered: bool,
     /// A store knows of it.
     pub(crate) is_stored: bool,
@@ -34,8 +36,8 @@ pub(crate) struct Queue {
     pub(crate) settings: QueueArguments,
     /// The connection that an exclusive queue belongs to.
     pub(crate) owner: Option<ConnectionKey>,
-    /// Ready, in the order of their places.
-    pub(crate) messages: VecDeque<Entry>,
+    /// Ready ones.
+    pub(crate) messages: Messages,
     /// Of the ready messages' bodies: what `x-max-length-bytes` bounds.
     pub(crate) body_bytes: u64,
     pub(crate) next_place: i64,
@@ -91,58 +93,48 @@ impl Queue {
         place
     }
 
-    /// Behind all others.
+    /// Behind all others of its priority.
     pub(crate) fn push(&mut self, entry: Entry) {
         self.body_bytes += entry.content.body().len() as u64;
-        self.messages.push_back(entry);
+        self.messages.push(entry);
     }
 
     pub(crate) fn pop(&mut self) -> Option<Entry> {
-        let entry = self.messages.pop_front()?;
-        shrink(&mut self.messages);
+        let entry = self.messages.pop()?;
         self.body_bytes -= entry.content.body().len() as u64;
         Some(entry)
     }
 
-    /// Back to their places, which mostly are before the first that is there, or not far behind it.
+    /// Back to its place.
+    pub(crate) fn insert(&mut self, entry: Entry) {
+        self.body_bytes += entry.content.body().len() as u64;
+        self.messages.insert(entry);
+    }
+
+    /// Several back to their places.
     pub(crate) fn put_back(&mut self, mut entries: Vec<Entry>) {
+        if entries.len() == 1 {
+            return entries.drain(..).for_each(|entry| self.insert(entry));
+        }
         for entry in &entries {
             self.body_bytes += entry.content.body().len() as u64;
         }
-        if let [_] = entries[..] {
-            for entry in entries {
-                let at = self.messages.partition_point(|e| e.place < entry.place);
-                self.messages.insert(at, entry);
-            }
-            return;
-        }
-        entries.sort_by_key(|entry| entry.place);
-        let last_place = entries.last().map_or(i64::MIN, |last| last.place);
-        let mut before = Vec::new();
-        while self.messages.front().is_some_and(|e| e.place < last_place) {
-            before.extend(self.messages.pop_front());
-        }
-        // The later of both lists' ends goes first.
-        while let Some(entry) = entries.pop() {
-            while let Some(between) = before.pop_if(|e| e.place > entry.place) {
-                self.messages.push_front(between);
-            }
-            self.messages.push_front(entry);
-        }
-        for entry in before.into_iter().rev() {
-            self.messages.push_front(entry);
-        }
+        self.messages.put_back(entries);
     }
 
     /// Takes out the ready message of that place.
     pub(crate) fn take(&mut self, place: i64) -> Option<Entry> {
-        let at = self.messages.partition_point(|entry| entry.place < place);
-        if self.messages.get(at)?.place != place {
-            return None;
-        }
-        let entry = self.messages.remove(at)?;
+        let entry = self.messages.take(place)?;
         self.body_bytes -= entry.content.body().len() as u64;
         Some(entry)
+    }
+
+    /// Which line a message waits in that says so of itself.
+    pub(crate) fn level(&self, properties: Properties<'_>) -> u8 {
+        match self.settings.priority_max {
+            0 => 0,
+            max => properties.priority().unwrap_or(0).min(max),
+        }
     }
 
     /// Whether a publication is refused, and not an older message dropped for it.

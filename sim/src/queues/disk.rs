@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crosstie_amqp::TableBuf;
-use crosstie_queues::{Destination, QueueId, Record, StoredMessage};
+use crosstie_queues::{Destination, MessageContent, QueueId, Record, StoredMessage};
 
 /// What is on it.
 #[derive(Clone, Debug, Default)]
@@ -129,8 +129,22 @@ impl Disk {
         records.extend(messages.map(|((queue, place), message)| Record::Enqueued {
             queue: *queue,
             place: *place,
-            message: message.clone(),
+            message: read(message),
         }));
         records
+    }
+}
+
+/// As a real disk gives it back: octets, and nothing of what the vhost before thought of them.
+fn read(message: &StoredMessage) -> StoredMessage {
+    let content = &message.content;
+    StoredMessage {
+        content: Arc::new(MessageContent::new(
+            content.exchange(),
+            content.routing_key(),
+            content.property_octets(),
+            content.body(),
+        )),
+        ..message.clone()
     }
 }

@@ -233,6 +233,9 @@ fn draw_queue(
         kind.dead_letter_queue = chance.one_in(2).then(|| DEAD[place].to_owned());
         kind.delivery_limit = kind.is_quorum.then(|| chance.below(3) as u32);
     }
+    if !kind.is_quorum && chance.one_in(3) {
+        kind.priority_max = chance.pick(&[1, 3, 255]);
+    }
     Some(Operation::DeclareQueue { from, name, kind })
 }
 
@@ -258,6 +261,9 @@ fn draw_publish(
         persistent: chance.one_in(habits.persistent_one_in),
         mandatory: !is_deaf && chance.one_in(6),
         expiration_ms: chance.one_in(8).then(|| 1 + chance.below(80) as u64),
+        priority: chance
+            .one_in(2)
+            .then(|| chance.pick(&[0, 1, 2, 3, 4, 200, 255])),
     }
 }
 

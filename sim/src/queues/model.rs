@@ -52,7 +52,8 @@ pub struct Queue {
     pub kind: QueueKind,
     /// Of an exclusive one.
     pub owner: u32,
-    /// In their order; one that is delivered keeps its place until it is acknowledged.
+    /// In their order, the highest priority first; one that is delivered keeps its place until it
+    /// is acknowledged.
     pub entries: Vec<Entry>,
     pub consumers: Vec<Consumer>,
 }
@@ -62,6 +63,8 @@ pub struct Queue {
 pub struct Entry {
     pub message: u64,
     pub persistent: bool,
+    /// None is 0.
+    pub priority: u8,
     pub expires_at: Option<u64>,
     pub redelivered: bool,
     /// How often it came back, where the queue counts.
@@ -127,7 +130,33 @@ impl Queue {
         self.entries.iter().position(|entry| entry.held.is_none())
     }
 
-    /// Whether its oldest message has to go.
+    /// Where that message is, if it may be the next: what an input brings or gives back may be given
+    /// out before a more urgent one is there that the same input brings.
+    pub fn head_that_is(&self, message: u64, input: usize) -> Option<usize> {
+        let may_be_next = |place: usize| {
+            let entry = &self.entries[place];
+            let mut before = self.entries[..place].iter().filter(|e| e.held.is_none());
+            let is_later =
+                |other: &Entry| other.since == input && self.urgency(other) > self.urgency(entry);
+            entry.message == message && entry.held.is_none() && before.all(is_later)
+        };
+        (0..self.entries.len()).find(|place| may_be_next(*place))
+    }
+
+    /// Of a message, as far as this queue tells them apart.
+    fn urgency(&self, entry: &Entry) -> u8 {
+        entry.priority.min(self.kind.priority_max)
+    }
+
+    /// Puts it behind all that are as urgent as it is.
+    pub fn push(&mut self, entry: Entry) {
+        let mut entries = self.entries.iter();
+        let behind = entries.position(|other| self.urgency(other) < self.urgency(&entry));
+        self.entries
+            .insert(behind.unwrap_or(self.entries.len()), entry);
+    }
+
+    /// Whether its first message has to go.
     pub fn is_over(&self) -> bool {
         let max = self.kind.length_max.filter(|_| !self.kind.rejects_publish);
         max.is_some_and(|max| self.ready() > max)

@@ -22,6 +22,8 @@ pub struct QueueKind {
     pub dead_letter_queue: Option<String>,
     pub delivery_limit: Option<u32>,
     pub is_single_active: bool,
+    /// 0: all messages in one line.
+    pub priority_max: u8,
 }
 
 /// One step.
@@ -80,6 +82,7 @@ pub enum Operation {
         persistent: bool,
         mandatory: bool,
         expiration_ms: Option<u64>,
+        priority: Option<u8>,
     },
     Qos {
         from: Channel,

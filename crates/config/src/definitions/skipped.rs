@@ -113,10 +113,7 @@ pub(super) fn reason_for_queue(kind: Option<&str>, arguments: &[(String, Json)])
         Some("stream" | "rabbit_stream_queue") => return Some("there are no streams".into()),
         Some(other) => return Some(format!("there are no queues of type '{other}'")),
     }
-    let has_priorities = argument("x-max-priority").is_some();
-    has_priorities.then(|| {
-        "there are no priorities: without `x-max-priority` it would be another queue".into()
-    })
+    None
 }
 
 /// Why an exchange of this type is not taken, if it is not.

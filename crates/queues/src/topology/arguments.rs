@@ -28,6 +28,8 @@ pub(crate) struct QueueArguments {
     /// Of bodies.
     pub(crate) bytes_max: Option<u64>,
     pub(crate) overflow: Overflow,
+    /// Messages wait by their priority up to there; 0: all in one line.
+    pub(crate) priority_max: u8,
     pub(crate) dead_letter_exchange: Option<Arc<str>>,
     pub(crate) dead_letter_routing_key: Option<Arc<str>>,
     pub(crate) delivery_limit: Option<u64>,
@@ -104,9 +106,6 @@ impl QueueArguments {
                 )));
             }
         }
-        if priority_max(arguments) > 0 {
-            return Err(not_supported(caller, queue, "priorities (x-max-priority)"));
-        }
         parsed.check_flags(caller, queue, flags)?;
         Ok(parsed)
     }
@@ -173,7 +172,6 @@ pub(crate) fn check_server_named(caller: &Caller<'_>, arguments: Table<'_>) -> R
 
 const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
 const QUEUE_TYPE: &str = "x-queue-type";
-const PRIORITY_MAX: &str = "x-max-priority";
 
 /// Of a timer: ten years, as RabbitMQ has it.
 const TIME_MAX_MS: u64 = 315_360_000_000;
@@ -268,11 +266,13 @@ const ARGUMENTS: &[Argument] = &[
         read: |_, value| natural(value).map(drop),
     },
     Argument {
-        name: PRIORITY_MAX,
+        name: "x-max-priority",
         kinds: CLASSIC,
-        read: |_, value| match natural(value)? {
-            priority @ 256.. => Err(format!("{{max_value_exceeded,{priority}}}")),
-            _ => Ok(()),
+        read: |queue, value| {
+            let max = natural(value)?;
+            queue.priority_max =
+                u8::try_from(max).map_err(|_| format!("{{max_value_exceeded,{max}}}"))?;
+            Ok(())
         },
     },
     Argument {
@@ -393,14 +393,6 @@ impl QueueKind {
             Self::Quorum => "rabbit_quorum_queue",
         }
     }
-}
-
-/// Beyond 0, which says that there are none.
-fn priority_max(arguments: Table<'_>) -> i64 {
-    arguments
-        .find(PRIORITY_MAX)
-        .and_then(Value::as_i64)
-        .unwrap_or(0)
 }
 
 fn not_supported(caller: &Caller<'_>, queue: Resource<'_>, what: &str) -> Fault {

@@ -181,7 +181,7 @@ impl<H> Vhost<H> {
             // It asked for a message and will not have it, nor hear that there is none: it is
             // closed. The message stays.
             if let Some(queue) = self.queues.find_mut(key) {
-                queue.put_back(vec![entry]);
+                queue.insert(entry);
             }
             self.set_head_timer(key);
             return Ok(());

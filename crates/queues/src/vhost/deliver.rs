@@ -6,6 +6,7 @@ use crosstie_amqp::{Changes, Properties, TableBuf, Value};
 use super::Vhost;
 use crate::channel::Turn;
 use crate::keys::ConsumerKey;
+use crate::messages::Messages;
 use crate::queue::Entry;
 use crate::timers::Timer;
 use crate::unacked::Delivery;
@@ -61,7 +62,7 @@ impl<H> Vhost<H> {
                 Ok(None) => self.forget(key, entry),
                 Err(_) => {
                     if let Some(queue) = self.queues.find_mut(key) {
-                        queue.put_back(vec![entry]);
+                        queue.insert(entry);
                     }
                 }
             }
@@ -216,6 +217,13 @@ impl<H> Vhost<H> {
         if entry.content.release() {
             let bytes = entry.content.memory_bytes();
             self.memory_bytes = self.memory_bytes.saturating_sub(bytes);
+        }
+    }
+
+    /// So many less.
+    pub(super) fn release_all(&mut self, entries: &Messages) {
+        for entry in entries.iter() {
+            self.release(entry);
         }
     }
 

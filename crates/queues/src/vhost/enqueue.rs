@@ -111,6 +111,7 @@ impl<H> Vhost<H> {
             place: queue.take_place(),
             expires_at,
             deliveries: 0,
+            level: queue.level(incoming.properties),
             is_redelivered: false,
             is_stored,
         };
@@ -153,7 +154,8 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// Messages at the front go until the queue is within its bounds.
+    /// Messages at the front go until the queue is within its bounds: those that would be next,
+    /// whatever their priority.
     pub(super) fn drop_overflow(&mut self, key: QueueKey) {
         while let Some(queue) = self.queues.find_mut(key) {
             if !queue.overflows() {

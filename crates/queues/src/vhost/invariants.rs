@@ -1,5 +1,6 @@
 //! What is true of a vhost between any two inputs; and a thousand inputs at random that keep it.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -59,7 +60,11 @@ impl<H> Vhost<H> {
         for (key, queue) in self.queues.iter() {
             let unacked = unacked_of_queue.remove(&key).unwrap_or(0);
             assert_eq!(queue.unacknowledged, unacked, "of {}", queue.name);
-            assert!(queue.messages.iter().is_sorted_by(|a, b| a.place < b.place));
+            let order = |entry: &Entry| (Reverse(entry.level), entry.place);
+            let messages = &queue.messages;
+            assert!(messages.iter().is_sorted_by(|a, b| order(a) < order(b)));
+            let is_its_level = |e: &Entry| e.level == queue.level(e.content.properties());
+            assert!(messages.iter().all(is_its_level));
             assert!(!queue.overflows() || queue.unacknowledged > 0);
             let bodies = queue.messages.iter().map(|e| e.content.body().len() as u64);
             assert_eq!(queue.body_bytes, bodies.sum::<u64>());
@@ -283,6 +288,9 @@ impl Driver {
         let named = BasicProperties {
             delivery_mode: self.chance().then_some(2),
             expiration: expirations[self.below(6) as usize],
+            priority: self
+                .chance()
+                .then(|| [0, 1, 2, 3, 9, 255][self.below(6) as usize]),
             ..BasicProperties::default()
         };
         let mut octets = Vec::new();
@@ -402,6 +410,10 @@ impl Driver {
         }
         if self.below(3) == 0 {
             table = table.with("x-message-ttl", Value::I32(self.below(60) as i32));
+        }
+        if kind == b"classic" && self.chance() {
+            let max = [1, 3, 255][self.below(3) as usize];
+            table = table.with("x-max-priority", Value::I32(max));
         }
         if self.below(3) == 0 {
             table = table.with("x-overflow", Value::LongString(b"reject-publish"));

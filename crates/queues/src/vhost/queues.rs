@@ -253,9 +253,7 @@ impl<H> Vhost<H> {
                 self.record(Record::Purged { queue: id });
             }
         }
-        for entry in &entries {
-            self.release(entry);
-        }
+        self.release_all(&entries);
         entries.len()
     }
 
@@ -304,9 +302,7 @@ impl<H> Vhost<H> {
         if let Some(id) = queue.id {
             self.record(Record::QueueDeleted { id });
         }
-        for entry in &queue.messages {
-            self.release(entry);
-        }
+        self.release_all(&queue.messages);
         for consumer in queue.consumers {
             let Some(consumer) = self.consumers.remove(consumer) else {
                 continue;

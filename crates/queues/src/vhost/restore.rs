@@ -1,7 +1,5 @@
 //! What a store has kept comes back.
 
-use std::collections::VecDeque;
-
 use crosstie_auth::Permissions;
 
 use super::Vhost;
@@ -68,22 +66,25 @@ impl<H> Vhost<H> {
                 let Some(key) = self.restoring.get(&queue).copied() else {
                     return;
                 };
+                let properties = message.content.properties();
+                let level = self.queues.find(key).map_or(0, |q| q.level(properties));
                 let entry = Entry {
                     content: message.content,
                     place,
                     expires_at: message.expires_at,
                     deliveries: message.deliveries,
+                    level,
                     // Whoever had it may have had it.
                     is_redelivered: true,
                     is_stored: true,
                 };
                 self.account(&entry);
                 if let Some(queue) = self.queues.find_mut(key) {
-                    queue.next_place = queue.next_place.max(place.saturating_add(1));
-                    match queue.messages.back() {
-                        Some(last) if last.place >= place => queue.put_back(vec![entry]),
-                        _ => queue.push(entry),
+                    match queue.next_place <= place {
+                        true => queue.push(entry),
+                        false => queue.insert(entry),
                     }
+                    queue.next_place = queue.next_place.max(place.saturating_add(1));
                 }
             }
             Record::Dequeued { queue, place } => {
@@ -99,13 +100,10 @@ impl<H> Vhost<H> {
                 deliveries,
             } => {
                 let key = self.restoring.get(&queue).copied();
-                if let Some(queue) = key.and_then(|key| self.queues.find_mut(key)) {
-                    let at = queue.messages.partition_point(|e| e.place < place);
-                    if let Some(entry) = queue.messages.get_mut(at)
-                        && entry.place == place
-                    {
-                        entry.deliveries = deliveries;
-                    }
+                if let Some(queue) = key.and_then(|key| self.queues.find_mut(key))
+                    && let Some(entry) = queue.messages.find_mut(place)
+                {
+                    entry.deliveries = deliveries;
                 }
             }
             Record::Purged { queue } => {
@@ -132,11 +130,5 @@ impl<H> Vhost<H> {
             self.deliver(now, key, out);
         }
         self.bury(now, out);
-    }
-
-    fn release_all(&mut self, entries: &VecDeque<Entry>) {
-        for entry in entries {
-            self.release(entry);
-        }
     }
 }

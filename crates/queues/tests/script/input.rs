@@ -69,6 +69,7 @@ impl<'t> Request<'t> {
                 None => self.has("persistent").then_some(2),
             },
             expiration: self.value("expiration"),
+            priority: self.value("priority").and_then(|text| text.parse().ok()),
             reply_to: self.value("reply-to"),
             user_id: self.value("user-id"),
             ..BasicProperties::default()

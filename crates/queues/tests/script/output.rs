@@ -156,6 +156,9 @@ fn properties_text(properties: Properties<'_>) -> String {
     if let Some(expiration) = named.expiration {
         text.push_str(&format!(" expiration={expiration}"));
     }
+    if let Some(priority) = named.priority {
+        text.push_str(&format!(" priority={priority}"));
+    }
     if let Some(reply_to) = named.reply_to {
         text.push_str(&format!(" reply-to {reply_to}"));
     }

@@ -56,10 +56,9 @@ impl Model {
         let (name, place) = found.ok_or_else(|| format!("{what}, who is not there"))?;
         let is_head = |model: &Self| {
             let queue = model.queue(&name)?;
-            let head = queue.head()?;
-            let entry = &queue.entries[head];
-            let is_alive = entry.expires_at.is_none_or(|due| due > model.now_ms);
-            (is_alive && entry.message == message).then_some(head)
+            let head = queue.head_that_is(message, model.input)?;
+            let due = queue.entries[head].expires_at;
+            due.is_none_or(|due| due > model.now_ms).then_some(head)
         };
         // Something before it may be too old, or too much: what came back is given out again
         // before or after the queue is cut to its length.
@@ -116,6 +115,10 @@ impl Model {
                 return Err(format!("message {message} is confirmed, but was rejected"));
             }
             if is_ack && !self.is_safe(&confirmed) {
+                // It may have gone from a full queue.
+                self.settle_queues();
+            }
+            if is_ack && !self.is_safe(&confirmed) {
                 return Err(format!("message {message} is confirmed before it is kept"));
             }
             if !is_ack && !confirmed.is_rejected && !is_failed(&confirmed, failed) {
@@ -132,7 +135,9 @@ impl Model {
 
     /// A crash would find it, or it is where it should be.
     fn is_safe(&self, confirmed: &Unconfirmed) -> bool {
-        confirmed.since <= self.committed
+        // A dead letter of a queue that keeps nothing is nobody's promise, wherever it went.
+        !confirmed.is_durable
+            || confirmed.since <= self.committed
             || !self.queues.iter().any(|queue| {
                 queue.entries.iter().any(|entry| {
                     queue.keeps(entry.persistent)

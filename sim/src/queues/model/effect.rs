@@ -260,6 +260,7 @@ impl Model {
             persistent,
             mandatory,
             expiration_ms,
+            priority,
         } = operation
         else {
             return Ok(());
@@ -289,6 +290,7 @@ impl Model {
             let entry = Entry {
                 message: *message,
                 persistent: *persistent,
+                priority: priority.unwrap_or(0),
                 expires_at: ttl.map(|ttl| self.now_ms + ttl),
                 redelivered: false,
                 deliveries: 0,
@@ -296,7 +298,7 @@ impl Model {
                 held: None,
             };
             if let Some(queue) = self.queue_mut(&name) {
-                queue.entries.push(entry);
+                queue.push(entry);
             }
         }
         let since = self.input;

@@ -85,9 +85,10 @@ impl Model {
         let input = self.input;
         let queue = target.and_then(|name| self.queue_mut(&name));
         if let Some(queue) = queue {
-            queue.entries.push(Entry {
+            queue.push(Entry {
                 message: entry.message,
                 persistent: entry.persistent,
+                priority: entry.priority,
                 expires_at: None,
                 redelivered: false,
                 deliveries: 0,

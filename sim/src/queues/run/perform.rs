@@ -94,6 +94,7 @@ impl VhostSimulation {
             persistent,
             mandatory,
             expiration_ms,
+            priority,
         } = operation
         else {
             return Ok(());
@@ -103,6 +104,7 @@ impl VhostSimulation {
         BasicProperties {
             delivery_mode: Some(if *persistent { 2 } else { 1 }),
             expiration: expiration.as_deref(),
+            priority: *priority,
             ..BasicProperties::default()
         }
         .write(&mut properties);
@@ -308,6 +310,9 @@ fn arguments_of(kind: &QueueKind) -> TableBuf {
     }
     if let Some(limit) = kind.delivery_limit {
         table = table.with("x-delivery-limit", number(limit as usize));
+    }
+    if kind.priority_max > 0 {
+        table = table.with("x-max-priority", number(kind.priority_max.into()));
     }
     if kind.is_single_active {
         table = table.with("x-single-active-consumer", Value::Bool(true));
