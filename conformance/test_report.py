@@ -9,6 +9,7 @@ import shutil
 import struct
 import subprocess
 import zlib
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -238,6 +239,88 @@ def look(picture: Path) -> tuple[tuple[int, int], float]:
     # Rows are stored as differences: where nothing changes there are zeros.
     rows = zlib.decompress(packed)
     return size, 1 - rows.count(0) / len(rows)
+
+
+# What is wrong with the page in a browser, written into its title: a browser without a window prints
+# its document and nothing else.
+LOOK = """<script>addEventListener("load", () => {
+  const right = innerWidth + 0.5, out = [], small = [], tall = [];
+  const name = (e) => e.tagName + "." + (e.getAttribute("class") || "") + " " +
+    (e.textContent || "").trim().slice(0, 30);
+  for (const e of document.body.querySelectorAll("*")) {
+    const box = e.getBoundingClientRect();
+    if (!box.width || !box.height || e.closest("desc, title")) continue;
+    if (box.right > right || box.left < -0.5) out.push(name(e) + " " + Math.round(box.right));
+    const scroll = getComputedStyle(e).overflowX;
+    if (["auto", "scroll"].includes(scroll) && e.scrollWidth > e.clientWidth) out.push(name(e));
+    const text = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+    if (text && !e.closest("script, style")) {
+      const scale = e.ownerSVGElement ? e.getScreenCTM().a : 1;
+      const size = parseFloat(getComputedStyle(e).fontSize) * scale;
+      if (size < SIZE_MIN) small.push(name(e) + " " + size.toFixed(1));
+    }
+    if (e.matches("svg.chart")) {
+      let kept = e;
+      while (kept && getComputedStyle(kept).breakInside !== "avoid") kept = kept.parentElement;
+      const height = kept ? kept.getBoundingClientRect().height : Infinity;
+      if (height > HEIGHT_MAX) tall.push(name(e) + " " + Math.round(height));
+    }
+  }
+  const charts = [...document.querySelectorAll("svg.chart")];
+  const shown = charts.filter((e) => e.getBoundingClientRect().width).length;
+  document.title = JSON.stringify({width: innerWidth, out, small, tall, shown});
+});</script>"""
+
+
+def looked_at(page: Path, browser, tmp_path: Path, width: int, **limits: float) -> dict:
+    """Return what is wrong with the page at that width."""
+    script = LOOK
+    for name in ("SIZE_MIN", "HEIGHT_MAX"):
+        script = script.replace(name, str(limits.get(name.lower(), "Infinity")))
+    script = script.replace("size < Infinity", "false")
+    html = page.read_text().replace("</body>", script + "</body>")
+    if "height_max" in limits:
+        # As on paper.
+        html = html.replace("@media print", "@media all").replace("@media screen", "@media tty")
+    # In a frame, because a browser's window is not as narrow as a telephone.
+    (tmp_path / "inner.html").write_text(html)
+    outer = tmp_path / "outer.html"
+    outer.write_text(
+        f'<iframe src="inner.html" style="border:0;width:{width}px;height:800px"'
+        ' onload="setTimeout(() => document.title = this.contentDocument.title, 0)"></iframe>'
+    )
+    dom = browser(outer, "--dump-dom", "--allow-file-access-from-files", "--window-size=1200,900")
+    found = json.loads(unescape(re.search("<title>(.*?)</title>", dom, re.DOTALL)[1]))
+    assert found["width"] == width
+    return found
+
+
+@in_a_browser
+@pytest.mark.parametrize("width", [390, 700])
+def test_nothing_is_wider_than_the_screen(page, browser, tmp_path, width):
+    found = looked_at(page, browser, tmp_path, width, size_min=9)
+    assert found["out"] == []
+    assert found["small"] == []
+    assert found["shown"] == len(re.findall(r'<svg class="chart"', page.read_text()))
+
+
+@in_a_browser
+def test_paper_cuts_nothing(page, browser, tmp_path):
+    """A4 less its margins, at 96 pixels to the inch."""
+    found = looked_at(page, browser, tmp_path, 688, height_max=994)
+    assert found["out"] == []
+    assert found["tall"] == []
+
+
+def test_goals_say_of_which_run_and_under_which_load(page):
+    table = re.search(r'<table class="goals">.*?</table>', page.read_text(), re.DOTALL)[0]
+    runs = re.findall(r"<tbody>(.*?)</tbody>", table, re.DOTALL)
+    assert len(runs) > 8
+    heads = [re.search(r'<tr class="group">(.*?)</tr>', run, re.DOTALL)[1] for run in runs]
+    assert len(set(re.sub("<br>.*", "", head) for head in heads)) == len(heads)
+    for head in heads:
+        assert re.search(r"machine's load before \d+\.\d\d", unescape(head)), head
+    assert any("cores busy" in head for head in heads)
 
 
 # --- every bench on a schedule

@@ -27,6 +27,29 @@ pub(super) enum Beside {
     Below,
 }
 
+/// For which screen it is: each chart is drawn twice, and the page shows one of the two. Letters would
+/// be too small to read if a wide one was made to fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Wide,
+    Narrow,
+}
+
+impl Form {
+    /// Both, one behind the other.
+    pub(super) fn both(draw: impl Fn(Self) -> String) -> String {
+        draw(Self::Wide) + &draw(Self::Narrow)
+    }
+
+    /// In pixels; a narrow one fits on the narrowest screen in use.
+    pub(super) fn width(self, wide: u32) -> u32 {
+        match self {
+            Self::Wide => wide,
+            Self::Narrow => 340,
+        }
+    }
+}
+
 /// What is drawn is kept and put onto plotters' area at the end, in one go.
 pub(super) struct Canvas {
     size: (u32, u32),
@@ -112,13 +135,17 @@ impl Canvas {
     }
 
     /// The SVG, with what it shows in words for those who do not see it.
-    pub(super) fn figure(self, title: &str, description: &str) -> String {
+    pub(super) fn figure(self, form: Form, title: &str, description: &str) -> String {
         let words = format!(
             "role=\"img\"><title>{}</title><desc>{}</desc>",
             escape(title),
             escape(description)
         );
-        self.svg("chart", &words)
+        let class = match form {
+            Form::Wide => "chart",
+            Form::Narrow => "chart narrow",
+        };
+        self.svg(class, &words)
     }
 
     /// The SVG of something that only repeats what stands beside it.
@@ -205,7 +232,7 @@ mod tests {
             12.0,
             super::super::role::INK,
         );
-        let svg = canvas.figure("x & y", "z");
+        let svg = canvas.figure(Form::Wide, "x & y", "z");
         assert!(
             svg.starts_with("<svg class=\"chart\" viewBox=\"0 0 200 100\""),
             "{svg}"

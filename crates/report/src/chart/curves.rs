@@ -1,7 +1,7 @@
 //! How one figure goes with another: rate and latency, workers and rate.
 
 use super::axis::{Axis, Scale};
-use super::canvas::{Beside, Canvas};
+use super::canvas::{Beside, Canvas, Form};
 use super::role::{AXIS, GREY, GRID, INK, Role};
 use crate::metric::{self, Unit, with_unit};
 
@@ -32,8 +32,13 @@ const BOTTOM: f64 = 42.0;
 
 /// The chart.
 pub(crate) fn curves(title: &str, curves: &[Curve], x: Side<'_>, y: Side<'_>) -> String {
-    let mut canvas = Canvas::new(WIDTH, HEIGHT);
-    let (right, bottom) = (f64::from(WIDTH) - RIGHT, f64::from(HEIGHT) - BOTTOM);
+    Form::both(|form| drawn(form, title, curves, x, y))
+}
+
+fn drawn(form: Form, title: &str, curves: &[Curve], x: Side<'_>, y: Side<'_>) -> String {
+    let width = form.width(WIDTH);
+    let mut canvas = Canvas::new(width, HEIGHT);
+    let (right, bottom) = (f64::from(width) - RIGHT, f64::from(HEIGHT) - BOTTOM);
     let all = || curves.iter().flat_map(|curve| &curve.points);
     let xs: Vec<f64> = all().map(|point| point.0).collect();
     let ys: Vec<f64> = all().map(|point| point.1).collect();
@@ -69,7 +74,7 @@ pub(crate) fn curves(title: &str, curves: &[Curve], x: Side<'_>, y: Side<'_>) ->
         }
     }
     let described: Vec<String> = curves.iter().map(|curve| describe(curve, x, y)).collect();
-    canvas.figure(title, &described.join("; "))
+    canvas.figure(form, title, &described.join("; "))
 }
 
 fn describe(curve: &Curve, x: Side<'_>, y: Side<'_>) -> String {

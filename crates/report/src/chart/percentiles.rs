@@ -2,7 +2,7 @@
 //! room as the one before.
 
 use super::axis::{Axis, Scale};
-use super::canvas::{Beside, Canvas};
+use super::canvas::{Beside, Canvas, Form};
 use super::role::{AXIS, GRID, INK, Role};
 use crate::metric::{self, Unit, with_unit};
 
@@ -35,8 +35,13 @@ const NINES_MAX: f64 = 4.0;
 /// The chart of one case, on a scale that has room for `values`; `flat` are figures from elsewhere
 /// that are one number alone.
 pub(crate) fn percentiles(title: &str, lines: &[Line], flat: &[Line], values: &[f64]) -> String {
-    let mut canvas = Canvas::new(WIDTH, HEIGHT);
-    let (right, bottom) = (f64::from(WIDTH) - RIGHT, f64::from(HEIGHT) - BOTTOM);
+    Form::both(|form| drawn(form, title, lines, flat, values))
+}
+
+fn drawn(form: Form, title: &str, lines: &[Line], flat: &[Line], values: &[f64]) -> String {
+    let width = form.width(WIDTH);
+    let mut canvas = Canvas::new(width, HEIGHT);
+    let (right, bottom) = (f64::from(width) - RIGHT, f64::from(HEIGHT) - BOTTOM);
     let all = || lines.iter().chain(flat);
     let up = Axis::around(
         values,
@@ -85,7 +90,7 @@ pub(crate) fn percentiles(title: &str, lines: &[Line], flat: &[Line], values: &[
         }
     }
     let described: Vec<String> = all().map(describe).collect();
-    canvas.figure(title, &described.join("; "))
+    canvas.figure(form, title, &described.join("; "))
 }
 
 /// How many nines a quantile has: 1 for 0.9, 2 for 0.99. The longest has no end of them.

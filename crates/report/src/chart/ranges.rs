@@ -2,7 +2,7 @@
 //! from its smallest to its largest round.
 
 use super::axis::{Axis, Scale};
-use super::canvas::{Beside, Canvas};
+use super::canvas::{Beside, Canvas, Form};
 use super::role::{AXIS, GREY, GRID, INK, Role};
 use crate::metric::{self, Unit, with_unit};
 use crate::run::Spread;
@@ -38,6 +38,9 @@ const RIGHT: f64 = 36.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 40.0;
 
+/// What a label above its marks takes.
+const LABEL_HEIGHT: f64 = 14.0;
+
 /// Beyond this many subjects in a row their marks need more room.
 const MARK_DISTANCE: f64 = 8.5;
 
@@ -50,16 +53,38 @@ pub(crate) fn ranges(
     scale: Scale,
     reference: Option<f64>,
 ) -> String {
-    let heights: Vec<f64> = ranks
-        .iter()
-        .map(|rank| (rank.marks.len() as f64 * MARK_DISTANCE + 14.0).max(23.0))
-        .collect();
+    Form::both(|form| drawn(form, title, caption, ranks, unit, scale, reference))
+}
+
+fn drawn(
+    form: Form,
+    title: &str,
+    caption: &str,
+    ranks: &[Rank],
+    unit: Unit,
+    scale: Scale,
+    reference: Option<f64>,
+) -> String {
+    // Where there is no room beside the marks, labels stand above them.
+    let above = match form {
+        Form::Wide => 0.0,
+        Form::Narrow => LABEL_HEIGHT,
+    };
+    let height = |rank: &Rank| match rank.marks.len() {
+        0 => 23.0,
+        marks => above + (marks as f64 * MARK_DISTANCE + 14.0).max(23.0),
+    };
+    let heights: Vec<f64> = ranks.iter().map(height).collect();
     // As wide as the longest label, by what a letter takes on average.
     let letters = ranks.iter().map(|rank| rank.label.chars().count()).max();
-    let left = (letters.unwrap_or(0) as f64 * 6.3 + 24.0).clamp(LEFT_MIN, LEFT_MAX);
+    let left = match form {
+        Form::Wide => (letters.unwrap_or(0) as f64 * 6.3 + 24.0).clamp(LEFT_MIN, LEFT_MAX),
+        Form::Narrow => 14.0,
+    };
     let bottom = TOP + heights.iter().sum::<f64>();
-    let mut canvas = Canvas::new(WIDTH, (bottom + BOTTOM).ceil() as u32);
-    let right = f64::from(WIDTH) - RIGHT;
+    let width = form.width(WIDTH);
+    let mut canvas = Canvas::new(width, (bottom + BOTTOM).ceil() as u32);
+    let right = f64::from(width) - RIGHT;
     let spreads = ranks
         .iter()
         .flat_map(|rank| &rank.marks)
@@ -69,9 +94,12 @@ pub(crate) fn ranges(
         .chain(reference)
         .collect();
     let along = Axis::around(&values, unit, scale, (left, right));
+    let spans = spans(form, ranks, &heights);
     for tick in &along.ticks {
         let x = along.at(*tick);
-        canvas.rule((x, TOP), (x, bottom + 4.0), GRID, 1.0);
+        for (from, to) in &spans {
+            canvas.rule((x, *from), (x, *to), GRID, 1.0);
+        }
         let label = metric::tick(*tick, unit);
         canvas.text(&label, (x, bottom + 7.0), Beside::Below, 11.5, INK);
     }
@@ -79,17 +107,30 @@ pub(crate) fn ranges(
     canvas.text(caption, middle, Beside::Below, 11.0, GREY);
     if let Some(reference) = reference {
         let x = along.at(reference);
-        canvas.rule((x, TOP), (x, bottom), INK, 1.2);
+        for (from, to) in &spans {
+            canvas.rule((x, *from), (x, *to), INK, 1.2);
+        }
     }
     let mut top = TOP;
     for (rank, height) in ranks.iter().zip(heights) {
         let label = top + height / 2.0;
         if rank.marks.is_empty() {
             canvas.text(&rank.label, (0.0, label + 3.0), Beside::Right, 12.0, GREY);
+        } else if form == Form::Narrow {
+            let at = (0.0, top + LABEL_HEIGHT / 2.0 + 2.0);
+            // A long one in smaller letters, by what a letter takes on average.
+            let fitting = f64::from(width) / (rank.label.chars().count() as f64 * 0.56);
+            canvas.text(
+                &rank.label,
+                at,
+                Beside::Right,
+                fitting.clamp(9.0, 11.5),
+                INK,
+            );
         } else {
             canvas.text(&rank.label, (left - 12.0, label), Beside::Left, 12.0, INK);
         }
-        let first = top + height / 2.0 - (rank.marks.len() as f64 - 1.0) / 2.0 * MARK_DISTANCE;
+        let first = label + above / 2.0 - (rank.marks.len() as f64 - 1.0) / 2.0 * MARK_DISTANCE;
         for (at, mark) in rank.marks.iter().enumerate() {
             let y = first + at as f64 * MARK_DISTANCE;
             let Spread { median, min, max } = mark.spread;
@@ -106,7 +147,23 @@ pub(crate) fn ranges(
     }
     canvas.rule((left, bottom), (right, bottom), AXIS, 1.0);
     let described: Vec<String> = ranks.iter().map(|rank| describe(rank, unit)).collect();
-    canvas.figure(title, &described.join("; "))
+    canvas.figure(form, title, &described.join("; "))
+}
+
+/// Where the grid runs: from top to bottom, or beside the marks only, so that it crosses no label.
+fn spans(form: Form, ranks: &[Rank], heights: &[f64]) -> Vec<(f64, f64)> {
+    let mut top = TOP;
+    if form == Form::Wide {
+        return vec![(TOP, TOP + heights.iter().sum::<f64>() + 4.0)];
+    }
+    let mut spans = Vec::new();
+    for (rank, height) in ranks.iter().zip(heights) {
+        if !rank.marks.is_empty() {
+            spans.push((top + LABEL_HEIGHT + 3.0, top + height));
+        }
+        top += height;
+    }
+    spans
 }
 
 fn describe(rank: &Rank, unit: Unit) -> String {

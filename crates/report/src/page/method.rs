@@ -28,12 +28,14 @@ pub(super) fn method(runs: &[Run]) -> Markup {
                             @let here = runs.iter().filter(|run| run.machine.is_same(machine));
                             @let here: Vec<&str> = here.map(|run| run.bench.as_str()).collect();
                             tr {
-                                td { (machine.cpu) }
-                                td.number { (machine.cores) }
-                                td.number { (machine.memory_bytes >> 30) " GiB" }
-                                td { (machine.os) }
-                                td { (machine.kernel) }
-                                td { (here.join(", ")) }
+                                th scope="row" { (machine.cpu) }
+                                td.number data-label="Cores" { (machine.cores) }
+                                td.number data-label="Memory" {
+                                    (machine.memory_bytes >> 30) " GiB"
+                                }
+                                td data-label="System" { (machine.os) }
+                                td data-label="Kernel" { (machine.kernel) }
+                                td data-label="Runs" { (here.join(", ")) }
                             }
                         }
                     }

@@ -167,16 +167,18 @@ fn goals(parts: &[Part<'_>]) -> Markup {
                     th scope="col" { "" }
                 } }
                 @for part in parts {
-                    @let verdicts: Vec<&Verdict> =
-                        part.runs.iter().flat_map(|shown| &shown.verdicts).collect();
-                    @if !verdicts.is_empty() {
-                        tbody {
-                            tr.group { th colspan="5" scope="rowgroup" {
-                                a href={ "#" (part.bench) } { (part.title) }
-                            } }
-                            @for verdict in verdicts { (goal(verdict)) }
+                        @for shown in &part.runs {
+                            @if !shown.verdicts.is_empty() {
+                                tbody {
+                                    tr.group { th colspan="5" scope="rowgroup" {
+                                        a href={ "#" (part.bench) } { (part.title) }
+                                        @if part.runs.len() > 1 { ", " (words::run(shown.run)) }
+                                        br; span.load { (words::load(shown.run)) }
+                                    } }
+                                    @for verdict in &shown.verdicts { (goal(verdict)) }
+                                }
+                            }
                         }
-                    }
                 }
             }
         }
@@ -191,10 +193,10 @@ fn goal(verdict: &Verdict) -> Markup {
     };
     html! {
         tr class=(class) {
-            td { (verdict.what) }
-            td { (words::placed(&verdict.case, verdict.placement.as_deref())) }
-            td.number { (verdict.bound) }
-            td.number { (verdict.reached) }
+            th scope="row" { (verdict.what) }
+            td data-label="Case" { (words::placed(&verdict.case, verdict.placement.as_deref())) }
+            td.number data-label="Goal" { (verdict.bound) }
+            td.number data-label="Reached" { (verdict.reached) }
             td.verdict title=[verdict.invalid.as_deref()] {
                 span aria-hidden="true" { (sign) } " " (word)
             }

@@ -51,17 +51,19 @@ pub(super) fn pictures(run: &Run, roles: &Roles) -> Markup {
 }
 
 fn heading(name: &str) -> Markup {
-    let metric = Metric::of(name);
-    let symbol = symbol(metric.unit);
-    let label = match name {
-        "pid" => "PID".to_owned(),
-        _ => drawings::sentence(&metric.label),
-    };
+    let symbol = symbol(Metric::of(name).unit);
     html! {
         th scope="col" .number {
-            (label)
+            (label(name))
             @if !symbol.is_empty() { br; span.unit { (symbol) } }
         }
+    }
+}
+
+fn label(name: &str) -> String {
+    match name {
+        "pid" => "PID".to_owned(),
+        _ => drawings::sentence(&Metric::of(name).label),
     }
 }
 
@@ -70,10 +72,13 @@ fn row(process: &Process) -> Markup {
         tr {
             th scope="row" { (process.role) }
             @for name in COLUMNS {
-                td.number {
+                td.number data-label=(label(name)) {
                     @match process.figures.get(*name) {
                         None => span.none { "–" },
-                        Some(value) => (form(name, *value)),
+                        Some(value) => {
+                            (form(name, *value)) " "
+                            span.symbol { (symbol(Metric::of(name).unit)) }
+                        }
                     }
                 }
             }

@@ -46,9 +46,9 @@ fn line(run: &Run, remark: &str) -> Markup {
     html! {
         tr {
             td { code { (run.file) } }
-            td { (run.bench) }
-            td { (words::time(run.machine.unix_time_s)) }
-            td { (words::build(run)) }
+            td data-label="Bench" { (run.bench) }
+            td data-label="Measured" { (words::time(run.machine.unix_time_s)) }
+            td data-label="Build" { (words::build(run)) }
             td { (remark) }
         }
     }

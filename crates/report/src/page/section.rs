@@ -36,7 +36,7 @@ fn run(shown: &Shown<'_>, titled: bool, roles: &Roles) -> Markup {
             @if titled { h3 { (words::title(run)) } }
             p.meta {
                 code { "crosstie bench " (run.bench) } " · " (words::time(run.machine.unix_time_s))
-                " · " (words::build(run)) " · load before " (format!("{:.2}", run.machine.load_average))
+                " · " (words::build(run)) " · " (words::load(run))
                 @let settings = words::settings(run);
                 @if !settings.is_empty() { br; (settings) }
                 @for peer in words::peers(run) { br; (peer) }

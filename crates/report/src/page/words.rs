@@ -74,6 +74,29 @@ pub(super) fn title(run: &Run) -> String {
     super::drawings::sentence(&parts.join(", "))
 }
 
+/// The same within a sentence.
+pub(super) fn run(run: &Run) -> String {
+    let title = title(run);
+    let mut letters = title.chars();
+    match letters.next() {
+        Some(first) => first.to_lowercase().chain(letters).collect(),
+        None => title,
+    }
+}
+
+/// How busy the machine was without the bench: before it, and while it measured.
+pub(super) fn load(run: &Run) -> String {
+    let before = format!("machine's load before {:.2}", run.machine.load_average);
+    let subjects = run.groups.iter().flat_map(|group| &group.subjects);
+    let foreign = subjects.filter_map(|subject| subject.figures.get("foreign_busy_cores"));
+    match foreign.map(|spread| spread.max).reduce(f64::max) {
+        Some(cores) => {
+            format!("{before}; while it was measured others kept up to {cores:.2} cores busy")
+        }
+        None => before,
+    }
+}
+
 /// A file's name without its folder and ending.
 pub(super) fn stem(file: &str) -> &str {
     let name = file.rsplit('/').next().unwrap_or(file);

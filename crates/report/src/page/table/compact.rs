@@ -41,7 +41,9 @@ pub(super) fn compact(run: &Run) -> Markup {
                     @for group in &run.groups {
                         tr .invalid[!valid(group)] {
                             th scope="row" { (words::group(group)) }
-                            @if documented { td.number { (given(run, group)) } }
+                            @if documented {
+                                td.number data-label="Document" { (given(run, group)) }
+                            }
                             @for name in &headlines { (cells(group, name, &subjects, has_floor)) }
                         }
                     }
@@ -84,7 +86,9 @@ fn given(run: &Run, group: &Group) -> Markup {
 }
 
 fn cells(group: &Group, name: &str, subjects: &[&str], has_floor: bool) -> Markup {
-    let unit = Metric::of(name).unit;
+    let metric = Metric::of(name);
+    let unit = metric.unit;
+    let label = sentence(&metric.label);
     let own = group.subject(OWN);
     let ratio = own
         .zip(group.floor())
@@ -92,13 +96,13 @@ fn cells(group: &Group, name: &str, subjects: &[&str], has_floor: bool) -> Marku
     html! {
         @for subject in subjects {
             @let found = group.subject(subject).and_then(|s| s.median(name));
-            td.number {
+            td.number data-label={ (label) ", " (subject) } {
                 @match found {
-                    Some(value) => (bare(value, unit)),
+                    Some(value) => { (bare(value, unit)) " " span.symbol { (symbol(unit)) } }
                     None => span.none { "–" },
                 }
             }
         }
-        @if has_floor { (figure(ratio, number)) }
+        @if has_floor { (figure(&format!("{label} ÷ floor"), ratio, number, "")) }
     }
 }

@@ -26,6 +26,16 @@ struct Column<'a> {
     over_floor: bool,
 }
 
+impl Column<'_> {
+    fn label(&self) -> String {
+        let label = drawings::sentence(&self.metric.label);
+        match self.over_floor {
+            true => format!("{label} ÷ floor"),
+            false => label,
+        }
+    }
+}
+
 /// The table of a run.
 pub(super) fn results(run: &Run, chosen: &[&str], roles: &Roles) -> Markup {
     let alone = run.groups.iter().all(|group| group.subjects.len() == 1);
@@ -175,17 +185,28 @@ fn cell(group: &Group, subject: &Subject, column: &Column<'_>) -> Markup {
     if column.over_floor {
         let floor = group.floor().filter(|_| subject.name != FLOOR);
         let ratio = floor.and_then(|floor| subject.over(floor, column.name));
-        return figure(ratio, number);
+        return figure(&column.label(), ratio, number, "");
     }
     let spread = subject.figures.get(column.name).copied();
-    figure(spread, |value| bare(value, column.metric.unit))
+    let unit = column.metric.unit;
+    figure(
+        &column.label(),
+        spread,
+        |value| bare(value, unit),
+        symbol(unit),
+    )
 }
 
 /// A document's figure, or in the column of ratios how many times ours it is.
 fn documented(group: &Group, column: &Column<'_>, value: Option<f64>) -> Markup {
     if !column.over_floor {
         return html! {
-            td.number { @if let Some(value) = value { (bare(value, column.metric.unit)) } }
+            td.number data-label=(column.label()) {
+                @if let Some(value) = value {
+                    (bare(value, column.metric.unit)) " "
+                    span.symbol { (symbol(column.metric.unit)) }
+                }
+            }
         };
     }
     let own = group.subject(OWN).and_then(|own| own.median(column.name));
@@ -194,7 +215,7 @@ fn documented(group: &Group, column: &Column<'_>, value: Option<f64>) -> Markup 
         _ => None,
     };
     html! {
-        td.number {
+        td.number data-label=(column.label()) {
             @if let Some(times) = times.filter(|times| times.is_finite()) {
                 (number(times)) " × ours"
             }
@@ -202,13 +223,19 @@ fn documented(group: &Group, column: &Column<'_>, value: Option<f64>) -> Markup 
     }
 }
 
-fn figure(spread: Option<Spread>, form: impl Fn(f64) -> String) -> Markup {
+/// One cell. Where there is no room for a table it stands alone, with its label and its unit.
+fn figure(
+    label: &str,
+    spread: Option<Spread>,
+    form: impl Fn(f64) -> String,
+    symbol: &str,
+) -> Markup {
     html! {
-        td.number {
+        td.number data-label=(label) {
             @match spread {
                 None => span.none { "–" },
                 Some(Spread { median, min, max }) => {
-                    (form(median))
+                    (form(median)) " " span.symbol { (symbol) }
                     @let (least, most) = (form(min), form(max));
                     @if least != most { br; span.range { (least) "–" (most) } }
                 }
@@ -269,10 +296,12 @@ fn lines(group: &Group, subject: &Subject, names: &[&str], several: bool) -> Mar
                     @let form = |value: f64| in_list(value, metric.unit);
                     tr {
                         th scope="row" { @if at == 0 { (words::group(group)) } }
-                        @if several { td { @if at == 0 { (subject.name) } } }
-                        td { (metric.label) }
-                        td.number { (form(spread.median)) }
-                        td.number {
+                        @if several {
+                            td data-label="Subject" { @if at == 0 { (subject.name) } }
+                        }
+                        td.figure { (metric.label) }
+                        td.number data-label="Median" { (form(spread.median)) }
+                        td.number data-label="Smallest–largest" {
                             @let (least, most) = (form(spread.min), form(spread.max));
                             @if least != most { span.range { (least) "–" (most) } }
                         }
