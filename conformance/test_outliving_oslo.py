@@ -16,7 +16,7 @@ from rig.broker import Broker
 from rig.process import Process
 from rig.relay import Relay
 from rig.router import binary
-from rig.waiting import DEADLINE_S, await_true
+from rig.waiting import DEADLINE_S
 
 # Heartbeats to live through; the server looks after its connections twice as often.
 PERIODS = 5
@@ -116,17 +116,6 @@ def test_a_slow_call_keeps_its_caller_waiting(server, call):
     assert server.interrupt()[0] == 0
 
 
-def said(server: Process, *texts: str) -> None:
-    """Wait until the server has complained of that, in this order."""
-
-    def has_said() -> bool:
-        everything = "".join(server.errors)
-        ends = [everything.rfind(text) for text in texts]
-        return -1 not in ends and ends == sorted(ends)
-
-    await_true(f"the server says {texts}", has_said)
-
-
 def test_a_server_that_is_cut_off_comes_back(relay, server, call, start_process, direct):
     """More than once; what it was at is answered all the same, on connections that are new."""
     for _ in range(2):
@@ -135,7 +124,7 @@ def test_a_server_that_is_cut_off_comes_back(relay, server, call, start_process,
         assert "::sleeps(" in server.line()
         server.errors.clear()
         relay.cut()
-        said(server, "; connecting again\n", "connected again\n")
+        server.said("; connecting again\n", "connected again\n")
         sleeper.line()
         assert sleeper.line() == "RPC return value=after all"
         done = call("echo", "--quiet")
@@ -148,9 +137,9 @@ def test_a_server_that_is_cut_off_comes_back(relay, server, call, start_process,
 def test_a_network_that_is_gone_is_noticed(relay, server, call):
     """Nothing is closed: only heartbeats tell."""
     relay.hold()
-    said(server, "silent for twice the heartbeat of 1 s; connecting again\n")
+    server.said("silent for twice the heartbeat of 1 s; connecting again\n")
     relay.go_on()
-    said(server, "connected again\n")
+    server.said("connected again\n")
     done = call("echo", "--quiet")
     assert done.returncode == 0, done.stderr
     server.line()
@@ -169,7 +158,7 @@ def test_a_broker_that_restarts_has_its_server_again(start_broker, start_process
         assert start_process(*echo).process.wait(DEADLINE_S) == 0
         server.errors.clear()
         broker.restart(kill=kill)
-        said(server, "; connecting again\n", "connected again\n")
+        server.said("; connecting again\n", "connected again\n")
     assert start_process(*echo).process.wait(DEADLINE_S) == 0
     assert server.interrupt()[0] == 0
 
@@ -181,6 +170,6 @@ def test_a_server_without_a_broker_ends_when_it_is_told(start_broker, start_proc
     server = start_process(binary(), "oslo", "rpc-server", "native", *place)
     assert server.line().startswith("Running server")
     broker.router.stop()
-    said(server, "; connecting again\n", "; trying again\n")
+    server.said("; connecting again\n", "; trying again\n")
     code, rest = server.interrupt()
     assert (code, rest) == (0, "Stopping..\n")

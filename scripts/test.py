@@ -82,6 +82,7 @@ def suites() -> list[Suite]:
         for which in ("amqp_oslo", "oslo_cli", "outliving_oslo", "bench_oslo")
     ]
     containers = [f"conformance/test_container{which}.py" for which in ("_host", "_wire", "")]
+    containers.append("conformance/test_outliving_node.py")
     return [
         Suite(
             "format",

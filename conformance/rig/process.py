@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 
-from rig.waiting import DEADLINE_S
+from rig.waiting import DEADLINE_S, await_true
 
 
 class Process:
@@ -30,6 +30,16 @@ class Process:
         line = self.process.stdout.readline()
         assert line, "".join(self.errors)
         return line.rstrip("\n")
+
+    def said(self, *texts: str) -> None:
+        """Wait until it has complained of that, in this order."""
+
+        def has_said() -> bool:
+            everything = "".join(self.errors)
+            ends = [everything.rfind(text) for text in texts]
+            return -1 not in ends and ends == sorted(ends)
+
+        await_true(f"it says {texts}", has_said)
 
     def ask(self, **request: object) -> dict:
         """Have a client of the real library do something."""

@@ -33,6 +33,10 @@ pub(crate) struct Connection {
     /// Trust any certificate: only for tests, since anybody may answer then.
     #[arg(long)]
     insecure: bool,
+    /// How often the router is pinged; one that says nothing for as long after a ping is given up. 0 is
+    /// never.
+    #[arg(long, value_name = "SECONDS", default_value_t = 20.0, value_parser = seconds)]
+    ping_interval: f64,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -89,6 +93,8 @@ impl Connection {
         });
         config.tls.ca_files.clone_from(&self.ca);
         config.tls.insecure = self.insecure;
+        let interval = Duration::from_secs_f64(self.ping_interval);
+        config.ping_interval = (!interval.is_zero()).then_some(interval);
         config.reconnect = reconnect;
         Client::connect(config).await.map_err(|error| {
             let advice = advice(&error);
@@ -97,6 +103,13 @@ impl Connection {
                 None => error.into(),
             }
         })
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds == 0.0 || (0.1..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("expected seconds, 0.1 to 86400, or 0 for never".to_owned()),
     }
 }
 
