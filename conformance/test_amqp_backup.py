@@ -1,4 +1,4 @@
-"""`crosstie backup`: of a node under load, of one that is stopped, of several stores; and restored."""
+"""`crosstie backup`: of a node under load, of a stopped one, of several stores; and restored."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """WAMP clients and their router beyond every timer of theirs, with nothing to do and with much.
 
-Both sides ping each other at their shortest interval, through a relay that counts what passes: a test
-waits for keepalives, not for time.
+Both sides ping each other at their shortest interval, through a relay that counts what passes: a
+test waits for keepalives, not for time.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def test_who_waits_for_long_is_served(relay, staying, serves):
 
 
 def test_who_is_busy_for_long_is_served(relay, router, staying, serves):
-    """Calls one after the other for as long as the one who only waits lives through its intervals."""
+    """Calls one after the other while the one who only waits lives through its intervals."""
     _, waiting = relay.open()
     with RawSocket.tcp(router.address("tcp")).shake_hands().join() as caller:
         number = 0

@@ -241,8 +241,8 @@ def look(picture: Path) -> tuple[tuple[int, int], float]:
     return size, 1 - rows.count(0) / len(rows)
 
 
-# What is wrong with the page in a browser, written into its title: a browser without a window prints
-# its document and nothing else.
+# What is wrong with the page in a browser, written into its title: a browser without a window
+# prints its document and nothing else.
 LOOK = """<script>addEventListener("load", () => {
   const right = innerWidth + 0.5, out = [], small = [], tall = [];
   const name = (e) => e.tagName + "." + (e.getAttribute("class") || "") + " " +
@@ -317,7 +317,7 @@ def test_goals_say_of_which_run_and_under_which_load(page):
     runs = re.findall(r"<tbody>(.*?)</tbody>", table, re.DOTALL)
     assert len(runs) > 8
     heads = [re.search(r'<tr class="group">(.*?)</tr>', run, re.DOTALL)[1] for run in runs]
-    assert len(set(re.sub("<br>.*", "", head) for head in heads)) == len(heads)
+    assert len({re.sub("<br>.*", "", head) for head in heads}) == len(heads)
     for head in heads:
         assert re.search(r"machine's load before \d+\.\d\d", unescape(head)), head
     assert any("cores busy" in head for head in heads)
