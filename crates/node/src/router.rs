@@ -243,11 +243,11 @@ impl Router {
                     .iter()
                     .for_each(|p| session::say_goodbye(messages, p, farewell));
             }
+            for listening in &transports {
+                hub.watch.finish_unopened(listening.number);
+            }
             if let Some(broker) = hub.amqp() {
                 broker.close_connections(&hub.watch, None, "shutdown");
-            }
-            for listening in &transports {
-                hub.watch.finish_openings(listening.number);
             }
             crosstie_transport::uncork();
         });

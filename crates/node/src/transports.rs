@@ -211,10 +211,10 @@ impl Router {
                 let farewell = &Farewell::STOP_TRANSPORT;
                 its_own.for_each(|peer| session::say_goodbye(messages, peer, farewell));
             }
+            hub.watch.finish_unopened(listening.number);
             if let Some(broker) = hub.amqp() {
                 broker.close_connections(&hub.watch, Some(listening.number), "shutdown");
             }
-            hub.watch.finish_openings(listening.number);
             crosstie_transport::uncork();
             drop(connections);
             let emptied = listening.until_empty();

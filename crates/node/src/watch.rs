@@ -152,14 +152,19 @@ impl Watch {
     }
 
     /// Ends the connections by `transport` that never became a session: nobody there could say
-    /// goodbye.
-    pub(crate) fn finish_openings(&self, transport: u32) {
+    /// goodbye. Where that was said before, a client that has yet to close its socket sees the end.
+    pub(crate) fn finish_unopened(&self, transport: u32) {
         for (_, watched) in self.entries.lock().iter() {
-            if watched.transport == transport
-                && let Phase::Opening { .. } = watched.phase
-            {
-                watched.connection.finish();
-                watched.connection.close();
+            if watched.transport != transport {
+                continue;
+            }
+            match watched.phase {
+                Phase::Opening { .. } => {
+                    watched.connection.finish();
+                    watched.connection.close();
+                }
+                Phase::Closing { .. } => watched.connection.finish(),
+                Phase::Open { .. } | Phase::Amqp { .. } => {}
             }
         }
     }

@@ -268,6 +268,7 @@ fn speaking(options: View<'_>) -> AmqpTransport {
         heartbeat: (!heartbeat.is_zero()).then_some(heartbeat),
         mechanisms: Vec::new(),
         handshake_timeout: milliseconds(options, "handshake_timeout_ms"),
+        closing_timeout: milliseconds(options, "closing_timeout_ms"),
     }
 }
 

@@ -321,5 +321,12 @@ static AMQP_OPTIONS: Table = Table {
             "How long a connection may take until it has opened its vhost, in milliseconds.",
         )
         .fallback(Fallback::Integer(10_000)),
+        key(
+            "closing_timeout_ms",
+            integer(1_000, 3_600_000),
+            "How long a client may take to answer `connection.close`, and to close its socket \
+             after `connection.close-ok`, in milliseconds. Then its socket is closed here.",
+        )
+        .fallback(Fallback::Integer(10_000)),
     ],
 };

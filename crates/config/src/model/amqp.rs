@@ -91,6 +91,9 @@ pub struct AmqpTransport {
     /// `PLAIN`, `AMQPLAIN`, `EXTERNAL`.
     pub mechanisms: Vec<AmqpMechanism>,
     pub handshake_timeout: Duration,
+    /// For closing its socket, once that the connection is closed was said and answered; and for
+    /// the answer, where the broker says it.
+    pub closing_timeout: Duration,
 }
 
 /// How a client proves who it is.

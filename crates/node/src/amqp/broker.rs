@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crosstie_amqp::TableBuf;
 use crosstie_auth::{Permissions, User, Users};
@@ -47,9 +47,6 @@ pub(crate) struct Totals {
     pub(crate) connections_closed: AtomicU64,
     pub(crate) connections_refused: AtomicU64,
 }
-
-/// A client has so long to answer that the connection is closed.
-pub(crate) const CLOSING_MAX: Duration = Duration::from_secs(10);
 
 impl Broker {
     /// Opens the store, restores what it has kept, and adds what is defined. Returns what
@@ -258,7 +255,7 @@ fn is_embedded(store: &str) -> bool {
 /// Under the lock of the broker's peers: the watch has not given the place to another.
 fn force_close(peer: &Arc<Peer>, watch: &Watch, reason: &str) {
     peer.force_close(reason);
-    watch.closing(peer.watch, CLOSING_MAX);
+    watch.closing(peer.watch, peer.closing_timeout);
 }
 
 pub(super) fn vhost_config(name: &Arc<str>, limits: &model::AmqpLimits) -> VhostConfig {

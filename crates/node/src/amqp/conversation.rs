@@ -12,7 +12,7 @@ use crosstie_config::AmqpTransport;
 use crosstie_queues::Fault;
 use crosstie_transport::{Connection, ConnectionLimits, Ended, Outcome, Protocol};
 
-use super::broker::{Broker, CLOSING_MAX};
+use super::broker::Broker;
 use super::negotiation::{self, Entered, Negotiation, Step, TurnedAway};
 use super::open::{Open, Then, decode_alone};
 use super::peer;
@@ -58,7 +58,8 @@ enum Stage {
     Open(Box<Open>),
     /// The broker has said `connection.close`; what comes before the answer is nobody's.
     Closing,
-    /// Everything is said; what still comes is not read.
+    /// Everything is said; what still comes is nobody's, and the client has so long to close its
+    /// socket.
     Over,
 }
 
@@ -196,10 +197,10 @@ impl Conversation {
 
     /// Lets a client into its vhost.
     fn enter(&mut self, entered: Entered) {
-        let AmqpEndpoint { broker, .. } = &*self.endpoint;
+        let AmqpEndpoint { options, broker } = &*self.endpoint;
         let heartbeat_s = entered.client.heartbeat_s;
-        let number = self.listening.number;
-        let open = Open::enter(entered, &self.connection, number, self.watch, broker);
+        let transport = (self.listening.number, options);
+        let open = Open::enter(entered, &self.connection, transport, self.watch, broker);
         let watch = &self.listening.router.watch;
         watch.opened_amqp(self.watch, heartbeat_s);
         Negotiation::welcome(&self.connection);
@@ -321,24 +322,30 @@ impl Conversation {
     fn set_closing(&mut self) {
         self.leave();
         self.stage = Stage::Closing;
-        let watch = &self.listening.router.watch;
-        watch.closing(self.watch, CLOSING_MAX);
+        self.await_end();
     }
 
-    /// Answers that the client closes the connection.
+    /// Answers that the client closes the connection. Its socket is left to the client, as by
+    /// RabbitMQ: one that finds the end behind the answer, or in place of it, takes it for a
+    /// connection that broke.
     fn answer_close(&mut self) {
         // What it has not acknowledged is requeued before it hears that all is over.
         self.leave();
         peer::send(&self.connection, &ConnectionCloseOk {});
-        self.finish();
+        self.await_end();
     }
 
     /// Sends what is queued, and gives the peer a moment to close its side.
     fn finish(&mut self) {
         self.leave();
         self.connection.finish();
+        self.await_end();
+    }
+
+    /// The peer has only so long for what it has yet to do.
+    fn await_end(&self) {
         let watch = &self.listening.router.watch;
-        watch.closing(self.watch, CLOSING_MAX);
+        watch.closing(self.watch, self.endpoint.options.closing_timeout);
     }
 
     /// Nothing more is read, and the client is in no vhost.

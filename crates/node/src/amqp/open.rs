@@ -7,6 +7,7 @@ use std::time::Instant;
 use crosstie_amqp::frame::{self, Decoded, Frame, FrameKind};
 use crosstie_amqp::method::ConnectionUpdateSecretOk;
 use crosstie_amqp::{Method, ReplyCode};
+use crosstie_config::AmqpTransport;
 use crosstie_queues::{Client, ConnectionKey, Fault};
 use crosstie_transport::Connection;
 
@@ -58,7 +59,7 @@ impl Open {
     pub(super) fn enter(
         entered: Entered,
         connection: &Arc<Connection>,
-        transport: u32,
+        (transport, options): (u32, &AmqpTransport),
         watch: WatchKey,
         broker: &Broker,
     ) -> Self {
@@ -74,6 +75,7 @@ impl Open {
             number: broker.next_number(),
             transport,
             watch,
+            closing_timeout: options.closing_timeout,
             frame_bytes_max: client.frame_bytes_max,
             vhost: Arc::clone(&vhost),
             about: client.about,

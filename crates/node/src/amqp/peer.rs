@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crosstie_amqp::frame::{self, FrameKind};
 use crosstie_amqp::method::{ConnectionBlocked, ConnectionClose, ConnectionUnblocked};
@@ -23,6 +23,8 @@ pub(crate) struct Peer {
     /// The transport that it came by.
     pub(crate) transport: u32,
     pub(crate) watch: WatchKey,
+    /// How long it has to answer that the broker closes the connection.
+    pub(crate) closing_timeout: Duration,
     /// The longest frame that both sides take.
     pub(crate) frame_bytes_max: u32,
     pub(crate) vhost: Arc<SharedVhost>,
@@ -59,6 +61,7 @@ pub(crate) struct PeerParts {
     pub(crate) number: u64,
     pub(crate) transport: u32,
     pub(crate) watch: WatchKey,
+    pub(crate) closing_timeout: Duration,
     pub(crate) frame_bytes_max: u32,
     pub(crate) vhost: Arc<SharedVhost>,
     pub(crate) about: About,
@@ -72,6 +75,7 @@ impl Peer {
             number: parts.number,
             transport: parts.transport,
             watch: parts.watch,
+            closing_timeout: parts.closing_timeout,
             frame_bytes_max: parts.frame_bytes_max,
             vhost: parts.vhost,
             key: OnceLock::new(),

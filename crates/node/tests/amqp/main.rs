@@ -1,6 +1,7 @@
 //! Routers that speak AMQP, seen from their sockets, frame by frame.
 
 mod channels;
+mod closing;
 mod flow;
 mod negotiation;
 mod operators;

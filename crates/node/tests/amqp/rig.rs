@@ -45,6 +45,7 @@ impl Default for Setting {
                 heartbeat: Some(Duration::from_secs(60)),
                 mechanisms: vec![AmqpMechanism::Plain, AmqpMechanism::AmqPlain],
                 handshake_timeout: Duration::from_secs(10),
+                closing_timeout: Duration::from_secs(10),
             },
             connections_max: None,
             tls: None,
