@@ -543,8 +543,13 @@ def test_what_rabbitmq_exports_today_is_imported(rabbitmq, start_broker, tmp_pat
         channel.queue_declare("operators.queue", durable=True, arguments=arguments)
         match = {"x-match": "any", "kind": "a", "number": 7}
         channel.queue_bind("operators.queue", "operators.exchange", "", match)
+        # A name of the broker's own is as good as any other.
+        named = channel.queue_declare("", durable=True).method.queue
+        assert named.startswith("amq.gen-")
+        channel.queue_bind(named, "amq.topic", "a.#")
         path = tmp_path / "exported.json"
         rabbitmq.control("export_definitions", str(path))
+        channel.queue_delete(named)
         channel.queue_delete("operators.queue")
         channel.exchange_delete("operators.exchange")
     ours: Crosstie = start_broker()
@@ -560,3 +565,9 @@ def test_what_rabbitmq_exports_today_is_imported(rabbitmq, start_broker, tmp_pat
         channel.confirm_delivery()
         channel.basic_publish("operators.exchange", "", b"message", properties, mandatory=True)
         assert channel.basic_get("operators.queue")[2] == b"message"
+        channel.basic_publish("amq.topic", "a.b", b"message", mandatory=True)
+        assert channel.basic_get(named)[2] == b"message"
+    # Once more, over what the store has kept.
+    ours.restart()
+    with connect(ours.address, "test") as connection:
+        connection.channel().basic_publish("", named, b"message")

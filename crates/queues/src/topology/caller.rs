@@ -11,11 +11,19 @@ use crate::Fault;
 pub(crate) struct Caller<'a> {
     pub(crate) user: &'a str,
     pub(crate) permissions: &'a Permissions,
-    /// The method's class and number.
+    /// The method's class and number; none of an operator's, who calls by no method.
     pub(crate) method: (u16, u16),
 }
 
+/// In place of a method's class and number.
+pub(crate) const OPERATOR: (u16, u16) = (0, 0);
+
 impl Caller<'_> {
+    /// No client, but who runs the broker.
+    pub(crate) fn is_operator(&self) -> bool {
+        self.method == OPERATOR
+    }
+
     /// That the user may do that. A vhost's default exchange goes by the name `amq.default`.
     pub(crate) fn check(&self, access: Access, resource: Resource<'_>) -> Result<(), Fault> {
         let name = match resource.is_default_exchange() {

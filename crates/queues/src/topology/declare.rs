@@ -190,9 +190,10 @@ impl Caller<'_> {
         Err(self.fault(ReplyCode::AccessRefused, text))
     }
 
-    /// That the name of a queue or an exchange to be made is not one of the broker's.
+    /// That the name of a queue or an exchange to be made is not one of the broker's: a rule for
+    /// clients. Definitions may hold queues that a broker has named.
     pub(crate) fn check_not_reserved(&self, resource: Resource<'_>) -> Result<(), Fault> {
-        if !resource.name.starts_with(RESERVED_PREFIX) {
+        if self.is_operator() || !resource.name.starts_with(RESERVED_PREFIX) {
             return Ok(());
         }
         let text = format!(

@@ -13,7 +13,7 @@ use crate::channel::Turn;
 use crate::status::{
     BindingStatus, ChannelStatus, ConsumerStatus, Counts, ExchangeStatus, QueueStatus,
 };
-use crate::topology::Caller;
+use crate::topology::{Caller, OPERATOR};
 use crate::{ConnectionKey, Destination, Fault, Outbox, QueueKey, Time};
 
 /// Why an operator's request was not done.
@@ -235,7 +235,7 @@ fn definer(permissions: &Permissions) -> Caller<'_> {
     Caller {
         user: "",
         permissions,
-        method: (0, 0),
+        method: OPERATOR,
     }
 }
 
