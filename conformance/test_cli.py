@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rig import config
+from rig import certificates, config
 from rig.router import binary
 from rig.waiting import DEADLINE_S
 
@@ -269,6 +269,26 @@ def test_tls(running, router, certificate_directory):
     assert "--ca" in done.stderr
     done = crosstie("publish", "com.x", "--acknowledge", "--url", url, "--insecure")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("names", [[], ["localhost"]], ids=["common name", "names"])
+def test_the_usual_self_signed_certificate(start_router, tmp_path, names):
+    certificate = certificates.write_self_signed(tmp_path, names)
+    router = start_router(config.plain(config.universal("tls", config.tls(tmp_path))))
+    url = router.urls("tls")[0].replace("127.0.0.1", "localhost")
+    publish = ("publish", "com.x", "--acknowledge", "--url", url)
+    done = crosstie(*publish, "--ca", certificate)
+    assert done.returncode == 0, done.stderr
+    # Another one of the same name is not the one that is trusted.
+    (tmp_path / "other").mkdir()
+    other = certificates.write_self_signed(tmp_path / "other", names)
+    done = crosstie(*publish, "--ca", other)
+    assert done.returncode == 2
+    assert "that of a certificate authority (CA:TRUE)" in done.stderr
+    elsewhere = url.replace("localhost", "127.0.0.1")
+    done = crosstie("publish", "com.x", "--url", elsewhere, "--ca", certificate)
+    assert done.returncode == 2
+    assert 'not valid for name "127.0.0.1"' in done.stderr
 
 
 def test_no_such_procedure(url):

@@ -27,7 +27,8 @@ pub(crate) struct Connection {
     /// Authid to ask the router for.
     #[arg(long)]
     authid: Option<String>,
-    /// File with further certificate authorities to trust, in PEM.
+    /// File with further certificate authorities to trust, or with the router's own certificate, in
+    /// PEM.
     #[arg(long, value_name = "FILE")]
     ca: Vec<PathBuf>,
     /// Trust any certificate: only for tests, since anybody may answer then.
@@ -121,7 +122,7 @@ fn advice(error: &ConnectError) -> Option<&'static str> {
         }
         ConnectError::Tls { .. } => {
             "Does the router speak TLS there? If so, --ca names a file with the certificate \
-             authority that its certificate is from."
+             authority that its certificate is from, or with that certificate itself."
         }
         ConnectError::Handshake { .. } => {
             "Does the router listen for this transport there? --url names another one, and \
