@@ -366,7 +366,7 @@ def queue_lost_while_consumed(s: Script) -> None:
     BY_HAND,
     crosstie=[
         "('queue.declare', {'arguments': {'x-queue-type': 'stream'}, 'durable': True, "
-        "'queue': 'q'}, 'connection closed', 540, *NOT_IMPLEMENTED - *stream*, 50, 10)"
+        "'queue': 'q'}, 'channel closed', 406, *PRECONDITION_FAILED - streams*, 50, 10)"
     ],
     because="there are no streams",
 )

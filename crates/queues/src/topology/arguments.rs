@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crosstie_amqp::{ReplyCode, Table, Value};
+use crosstie_amqp::{Table, Value};
 use crosstie_auth::Access;
 
 use super::{Caller, Resource, equivalence, term};
@@ -397,7 +397,7 @@ impl QueueKind {
 
 fn not_supported(caller: &Caller<'_>, queue: Resource<'_>, what: &str) -> Fault {
     let text = format!("{what} are not supported; asked for by {queue}");
-    caller.fault(ReplyCode::NotImplemented, text)
+    caller.precondition_failed(text)
 }
 
 fn time(value: Value<'_>) -> Result<u64, String> {

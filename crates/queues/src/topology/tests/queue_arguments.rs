@@ -205,7 +205,7 @@ fn what_is_not_supported() {
     check(
         "
 declare q durable x-queue-type=stream
-  540 NOT_IMPLEMENTED - streams (x-queue-type) are not supported; asked for by queue 'q' in vhost '/'
+  406 PRECONDITION_FAILED - streams (x-queue-type) are not supported; asked for by queue 'q' in vhost '/'
 ",
     );
 }
