@@ -6,6 +6,7 @@ import itertools
 
 import txaio
 from autobahn.wamp import message
+from autobahn.wamp.cryptobox import KeyRing
 from autobahn.wamp.exception import ApplicationError, TransportLost
 from autobahn.wamp.types import (
     CallOptions,
@@ -134,6 +135,10 @@ def session_class(base: type) -> type:
 
         def do_drop(self, number: int, command: dict) -> None:
             self._transport.abort()
+            say(id=number, ok={})
+
+        def do_keyring(self, number: int, command: dict) -> None:
+            self.set_payload_codec(KeyRing(default_key=command["key"]))
             say(id=number, ok={})
 
         def do_call(self, number: int, command: dict) -> None:

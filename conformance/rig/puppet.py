@@ -160,6 +160,10 @@ class Session:
         """Cut the connection without a word."""
         self._do("drop")
 
+    def use_key(self, key: str) -> None:
+        """Encrypt and decrypt all arguments with a cryptobox key (autobahn-python only)."""
+        self._do("keyring", key=key)
+
     def call(self, procedure: str, *args: object, **kwargs: object) -> Reply:
         """Call and wait for the result."""
         return result(self.start_call(procedure, *args, **kwargs))

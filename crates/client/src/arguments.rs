@@ -189,6 +189,13 @@ impl Arguments {
         converted(value, || format!("{name:?}"))
     }
 
+    /// The text or octets in place of arguments, when the sender encoded them its own way
+    /// (`enc_algo` of its message says how). Such a message has no arguments.
+    pub fn encoded(&self) -> Result<Option<&Value>, ArgumentError> {
+        let args = &self.values()?.args;
+        Ok((!matches!(args, Value::List(_))).then_some(args))
+    }
+
     /// Whether there are neither arguments nor keyword arguments.
     pub fn is_empty(&self) -> bool {
         match (&self.octets, self.values.get()) {
@@ -263,7 +270,8 @@ impl Octets {
     fn decode(&self) -> Result<Values, DecodeError> {
         let decode = |octets| codec::decode_value(self.serializer, octets, &Limits::default());
         let mut values = Values::default();
-        // The decoder of the message has seen that these are a list and a dictionary.
+        // The decoder of the message has seen that these are a list, or what stands in its place,
+        // and a dictionary.
         if !self.args.is_empty() {
             values.args = decode(&self.args)?;
         }

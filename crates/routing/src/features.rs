@@ -102,20 +102,24 @@ pub fn welcome_details(realm: &str, identity: &Identity) -> Dict {
     ]
 }
 
-const BROKER_FEATURES: [&str; 5] = [
+const BROKER_FEATURES: [&str; 7] = [
     "pattern_based_subscription",
+    "payload_encryption_cryptobox",
     "payload_passthru_mode",
+    "payload_transparency",
     "publisher_exclusion",
     "publisher_identification",
     "subscriber_blackwhite_listing",
 ];
 
-const DEALER_FEATURES: [&str; 8] = [
+const DEALER_FEATURES: [&str; 10] = [
     "call_canceling",
     "call_timeout",
     "caller_identification",
     "pattern_based_registration",
+    "payload_encryption_cryptobox",
     "payload_passthru_mode",
+    "payload_transparency",
     "progressive_call_invocations",
     "progressive_call_results",
     "shared_registration",

@@ -6,7 +6,9 @@ use crate::options::{
     CallOptions, CancelOptions, EventDetails, InterruptOptions, InvocationDetails, PublishOptions,
     RegisterOptions, ResultDetails, SubscribeOptions, YieldOptions,
 };
-use crate::{Dict, Payload, PublicationId, RegistrationId, RequestId, SessionId, SubscriptionId};
+use crate::{
+    Dict, Payload, PublicationId, RegistrationId, RequestId, SessionId, SubscriptionId, Value,
+};
 
 /// One message, borrowing from the octets it was decoded from.
 ///
@@ -268,5 +270,26 @@ impl Message<'_> {
             | Self::Yield { payload, .. } => Some(payload),
             _ => None,
         }
+    }
+
+    /// Whether its head says how its payload is encoded (`enc_algo`), so that the payload may be
+    /// one text or binary value in place of the arguments.
+    pub fn is_encoded(&self) -> bool {
+        let attributes = match self {
+            Self::Error { details, .. } => Some(details),
+            Self::Publish { options, .. } => options.passthru.as_deref(),
+            Self::Event { details, .. } => details.passthru.as_deref(),
+            Self::Call { options, .. } => options.passthru.as_deref(),
+            Self::Result { details, .. } => details.passthru.as_deref(),
+            Self::Invocation { details, .. } => details.passthru.as_deref(),
+            Self::Yield { options, .. } => options.passthru.as_deref(),
+            _ => None,
+        };
+        attributes.is_some_and(|attributes| {
+            // Text that looks like binary in JSON has become binary on its way through it.
+            attributes.iter().any(|(key, value)| {
+                key == "enc_algo" && matches!(value, Value::String(_) | Value::Binary(_))
+            })
+        })
     }
 }

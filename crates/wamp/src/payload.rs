@@ -7,11 +7,14 @@ use crate::Serializer;
 /// Both slices hold exactly one well-formed value of [`Payload::serializer`] each (validated by
 /// the decoder), or are empty when the message does not have that element. `kwargs` without
 /// `args` is allowed here; an encoder then writes an empty list for the arguments.
+///
+/// A message whose head names an `enc_algo` may have one text or binary value in place of the
+/// arguments, and then has no keyword arguments: what Crossbar.io calls payload transparency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Payload<'a> {
     /// What the octets are written in.
     pub serializer: Serializer,
-    /// One list value, or empty.
+    /// One list value, or empty; or the one value in its place.
     pub args: &'a [u8],
     /// One dictionary value, or empty.
     pub kwargs: &'a [u8],

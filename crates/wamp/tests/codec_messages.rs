@@ -33,6 +33,13 @@ const CANONICAL: &[&str] = &[
     r#"[16,239714735,{"acknowledge":true,"exclude_me":false,"disclose_me":true},"com.example.topic",["a"],{"b":1}]"#,
     r#"[16,1,{"exclude":[1,9007199254740992],"exclude_authid":["a"],"exclude_authrole":["b","c"],"eligible":[],"eligible_authid":["d"],"eligible_authrole":[]},"a"]"#,
     r#"[16,1,{"disclose_me":false,"ppt_scheme":"x_mine","ppt_serializer":"cbor","enc_algo":"cryptobox","_trace":{"id":[1,-2]}},"a",["x"]]"#,
+    r#"[16,1,{"enc_algo":"cryptobox","enc_key":"k","enc_serializer":"json"},"a","\u0000AAEC"]"#,
+    r#"[8,48,1,{"enc_algo":"cryptobox"},"com.example.error","\u0000AAEC"]"#,
+    r#"[36,2,3,{"enc_algo":"x_mine"},"text in place of arguments"]"#,
+    r#"[48,1,{"enc_algo":"mqtt"},"a","\u0000AAEC"]"#,
+    r#"[50,1,{"progress":true,"enc_algo":"cryptobox"},"\u0000AAEC"]"#,
+    r#"[68,1,2,{"enc_algo":"cryptobox"},""]"#,
+    r#"[70,1,{"enc_algo":"cryptobox"},"\u0000"]"#,
     "[17,239714735,4429313566]",
     r#"[32,713845233,{},"com.example.topic"]"#,
     r#"[32,713845233,{"match":"prefix"},"com.example."]"#,
@@ -706,6 +713,50 @@ fn a_payload_transcoded_before_is_put_in() {
             oracle::value(json)
         );
     }
+}
+
+/// What may stand in place of the arguments, and what must be there beside it.
+#[test]
+fn a_payload_in_place_of_arguments_is_announced() {
+    let algo = r#""enc_algo":"cryptobox""#;
+    for (options, payload, expected) in [
+        (algo, r#""text""#, Ok(())),
+        (algo, r#"[1],{"a":2}"#, Ok(())),
+        (algo, r#"null,{"a":2}"#, Ok(())),
+        ("", r#""text""#, Err("PUBLISH: arguments at octet 13: expected list, found text")),
+        (
+            r#""enc_key":"k""#,
+            r#""\u0000AAEC""#,
+            Err("PUBLISH: arguments at octet 26: expected list, found text"),
+        ),
+        (
+            r#""enc_algo":true"#,
+            r#""text""#,
+            Err("PUBLISH: arguments at octet 28: expected list, found text"),
+        ),
+        (
+            algo,
+            "1",
+            Err("PUBLISH: arguments at octet 35: expected list, found integer"),
+        ),
+        (
+            algo,
+            r#"["unended]"#,
+            Err("PUBLISH: arguments at octet 47: expected a closing quote, found the end"),
+        ),
+        (
+            algo,
+            r#""text",{"a":2}"#,
+            Err("PUBLISH at octet 42: expected the end of the message, found an element"),
+        ),
+    ] {
+        let json = format!(r#"[16,1,{{{options}}},"a",{payload}]"#);
+        let read = decode(Serializer::Json, json.as_bytes(), &LIMITS).map(|_| ());
+        let read = read.map_err(|error| error.to_string());
+        assert_eq!(read, expected.map_err(str::to_owned), "{json}");
+    }
+    let abort = br#"[3,{"enc_algo":"cryptobox"},"a.b","text"]"#;
+    assert!(decode(Serializer::Json, abort, &LIMITS).is_err());
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! Invocations", for the CALLs that continue one).
 
 use crosstie_wamp::{
-    CallOptions, InvocationDetails, MatchPolicy, Message, MessageType, Payload, RequestId,
+    CallOptions, Dict, InvocationDetails, MatchPolicy, Message, MessageType, Payload, RequestId,
+    Value,
 };
 
 use super::Dealer;
@@ -248,7 +249,10 @@ impl Dealer {
                     timeout_ms: progressive.timeout_ms,
                     receive_progress: progressive.receive_progress,
                     progress: options.progress,
-                    passthru: progressive.passthru.clone(),
+                    passthru: attributes_of_part(
+                        progressive.passthru.as_deref(),
+                        options.passthru.as_deref(),
+                    ),
                 },
                 payload,
             };
@@ -307,6 +311,16 @@ fn is_late_continuation<H>(session: &mut Session<H>, request: RequestId, progres
         session.unfinished.remove(place);
     }
     true
+}
+
+/// What is passed on beside a further part: the first one's attributes hold for all, but how a
+/// payload is encoded is said with it.
+fn attributes_of_part(first: Option<&Dict>, part: Option<&Dict>) -> Option<Box<Dict>> {
+    let is_encoding = |(key, _): &&(String, Value)| key.starts_with("enc_");
+    let frozen = first.into_iter().flatten().filter(|entry| !is_encoding(entry));
+    let own = part.into_iter().flatten().filter(is_encoding);
+    let attributes: Dict = frozen.chain(own).cloned().collect();
+    (!attributes.is_empty()).then(|| Box::new(attributes))
 }
 
 /// The shorter of two times, where 0 means for ever.

@@ -388,7 +388,7 @@ fn flag(value: &str) -> bool {
 }
 
 fn pass(passthru: &mut Option<Box<Dict>>, key: &str, value: &str) -> Result<(), String> {
-    if !key.starts_with("ppt_") && !key.starts_with('_') {
+    if !["ppt_", "enc_", "_"].iter().any(|kept| key.starts_with(kept)) {
         return Err(format!("no such option: {key}"));
     }
     passthru

@@ -7,7 +7,7 @@ mod options;
 
 use std::borrow::Cow;
 
-use super::reader::{Open, Reader, Result, enter};
+use super::reader::{Kind, Open, Reader, Result, enter};
 use super::value::{self, Room};
 use super::{DecodeError, Limits};
 use crate::{
@@ -34,6 +34,7 @@ pub(super) fn message<'a, R: Reader<'a>>(
         closed: false,
         depth_left,
         serializer,
+        no_list: None,
     };
     let kind = elements.read("message type", message_type)?;
     elements.message(kind).map_err(|error| error.of(kind))
@@ -55,6 +56,8 @@ struct Elements<R> {
     /// Lists and dictionaries that may be inside one another within the message's own list.
     depth_left: usize,
     serializer: Serializer,
+    /// The arguments are text or binary, which is this error unless the head names an `enc_algo`.
+    no_list: Option<DecodeError>,
 }
 
 impl<'a, R: Reader<'a>> Elements<R> {
@@ -174,6 +177,11 @@ impl<'a, R: Reader<'a>> Elements<R> {
                 payload: self.payload()?,
             },
         };
+        if let Some(error) = self.no_list.take()
+            && !message.is_encoded()
+        {
+            return Err(error);
+        }
         if self.more()? {
             let offset = self.reader.value_offset();
             return Err(DecodeError::unexpected(
@@ -283,12 +291,32 @@ impl<'a, R: Reader<'a>> Elements<R> {
             kwargs: &[],
         };
         if self.more()? {
-            payload.args = self.part("arguments", R::list_octets)?;
+            let offset = self.reader.value_offset();
+            payload.args = match self.part("arguments", R::list_octets) {
+                Ok(args) => args,
+                // Nothing stands behind a payload in place of the arguments.
+                Err(error) => return self.in_place(offset, error).map(|args| Payload { args, ..payload }),
+            };
             if self.more()? {
                 payload.kwargs = self.part("keyword arguments", R::dict_octets)?;
             }
         }
         Ok(payload)
+    }
+
+    /// The one text or binary value at `offset` that stands where the arguments were expected.
+    /// Whether it may is seen when the message has been read.
+    #[cold]
+    fn in_place(&mut self, offset: usize, error: DecodeError) -> Result<&'a [u8]> {
+        let is_there = self.reader.value_offset() == offset;
+        let kind = self.reader.kind();
+        if !is_there || !matches!(kind, Ok(Kind::Text | Kind::Binary)) {
+            return Err(error);
+        }
+        let skipped = self.reader.skip(self.depth_left);
+        skipped.map_err(|error| error.inside("payload"))?;
+        self.no_list = Some(error);
+        Ok(&self.reader.octets()[offset..self.reader.offset()])
     }
 
     #[inline]
