@@ -413,6 +413,26 @@ def test_events_of_a_pattern_say_their_topic(running, url):
     assert subscriber.interrupt() == 0
 
 
+def test_what_was_retained_comes_first(running, url):
+    done = crosstie("publish", "com.cli.kept", "1", "--retain", "--acknowledge", "--url", url)
+    assert done.returncode == 0
+    subscriber = running(
+        "subscribe", "com.cli.kept", "--get-retained", "--count", "1", "--url", url
+    )
+    assert json.loads(subscriber.line())["args"] == [1]
+    assert subscriber.process.wait(DEADLINE_S) == 0
+
+
+def test_a_procedure_is_taken_by_force(running, url):
+    first = running("register", "com.cli.mine", "--answer", "1", "--url", url)
+    first.await_stderr("registered")
+    second = running("register", "com.cli.mine", "--answer", "2", "--force", "--url", url)
+    second.await_stderr("registered")
+    assert first.process.wait(DEADLINE_S) == 1
+    assert crosstie("call", "com.cli.mine", "--url", url).stdout == "2\n"
+    assert second.interrupt() == 0
+
+
 def test_publish_to_some_only(running, router):
     path = router.urls("tcp")[0].rsplit("/", 1)[0]
     red = running("subscribe", "com.cli.some", "--url", f"{path}/red", "--count", "1")

@@ -192,6 +192,7 @@ class Session {
             publisher: event.publisher || null,
             publisher_authid: event.publisher_authid || null,
             publisher_authrole: event.publisher_authrole || null,
+            retained: Boolean(event.retained),
         });
         answer(id, this.session.subscribe(topic, published, options), (subscription) => {
             this.objects.set(subscription.id, subscription);

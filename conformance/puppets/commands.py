@@ -194,13 +194,11 @@ def session_class(base: type) -> type:
             self.answer(number, gone)
 
         def do_subscribe(self, number: int, command: dict) -> None:
-            subscribed_id: list[int] = []
-
             def published(*args, details, **kwargs) -> None:
                 say(
                     session=self.name,
                     event="published",
-                    subscription=subscribed_id[0],
+                    subscription=details.subscription.id,
                     publication=details.publication,
                     args=list(args),
                     kwargs=kwargs,
@@ -208,6 +206,7 @@ def session_class(base: type) -> type:
                     publisher=details.publisher,
                     publisher_authid=details.publisher_authid,
                     publisher_authrole=details.publisher_authrole,
+                    retained=bool(details.retained),
                 )
 
             subscribing = self.subscribe(
@@ -217,7 +216,6 @@ def session_class(base: type) -> type:
             )
 
             def subscribed(subscription) -> None:
-                subscribed_id.append(subscription.id)
                 self.objects[subscription.id] = subscription
                 say(id=number, ok={"subscription": subscription.id})
 

@@ -50,14 +50,19 @@ class Wamp:
 
     def hear(self, kind: int) -> list:
         """Return the next message, which must be of this kind."""
-        message = DECODE[self.serializer](self.receive_octets())
+        message = self.hear_any()
         assert message[0] == kind, message
         return message
+
+    def hear_any(self) -> list:
+        """Return the next message."""
+        return DECODE[self.serializer](self.receive_octets())
 
     def join(self, realm: str = "realm1", **details: object):
         """Open a session."""
         self.say(HELLO, realm, {"roles": ROLES, **details})
-        self.id = self.hear(WELCOME)[1]
+        welcome = self.hear(WELCOME)
+        self.id, self.authid = welcome[1], welcome[2].get("authid", "")
         self.requests = itertools.count(1)
         return self
 

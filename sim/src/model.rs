@@ -6,11 +6,13 @@
 mod broker;
 mod dealer;
 mod matching;
+mod retained;
 
 use crosstie_routing::{ClientFeatures, RealmConfig, Refused, RequestIdCheck};
 use crosstie_wamp::{ID_MAX, InvocationPolicy, MatchPolicy};
 
 use self::dealer::Call;
+use self::retained::RetainedEvent;
 use crate::{Name, Operation, Refusing, Request, Sent};
 
 /// A realm, for the eye.
@@ -29,6 +31,8 @@ pub struct Model {
     /// Ids that a subscription or registration has had, and may not have again.
     ids_used: Vec<(&'static str, u64)>,
     publications_used: Vec<u64>,
+    /// The oldest first.
+    retained: Vec<RetainedEvent>,
     /// What the present operation must have sent, and what it did send.
     expected: Vec<(Name, Sent)>,
     actual: Vec<(Name, Sent)>,
@@ -61,6 +65,9 @@ pub(crate) struct Entry {
     order: u64,
     invoke: InvocationPolicy,
     forward_timeout: bool,
+    disclosed: bool,
+    /// 0 means no bound.
+    concurrency: u32,
 }
 
 impl Model {
@@ -76,6 +83,7 @@ impl Model {
             order_last: 0,
             ids_used: Vec::new(),
             publications_used: Vec::new(),
+            retained: Vec::new(),
             expected: Vec::new(),
             actual: Vec::new(),
             doomed: Vec::new(),
@@ -245,10 +253,10 @@ impl Model {
             }
             Request::Subscribe {
                 request,
-                policy,
+                options,
                 topic,
             } => {
-                self.subscribe(from, *request, *policy, topic);
+                self.subscribe(from, *request, options, topic);
             }
             Request::Unsubscribe {
                 request,

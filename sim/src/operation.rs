@@ -2,9 +2,9 @@
 
 use crosstie_routing::{ClientFeatures, Refused};
 use crosstie_wamp::{
-    CallOptions, CancelMode, CancelOptions, MatchPolicy, Message, MessageType, Payload,
-    PublishOptions, RegisterOptions, RegistrationId, RequestId, Serializer, SubscribeOptions,
-    SubscriptionId, YieldOptions,
+    CallOptions, CancelMode, CancelOptions, Message, MessageType, Payload, PublishOptions,
+    RegisterOptions, RegistrationId, RequestId, Serializer, SubscribeOptions, SubscriptionId,
+    YieldOptions,
 };
 
 /// A session of the simulation: its handle in the realm, never used twice.
@@ -75,7 +75,7 @@ pub enum Request {
     },
     Subscribe {
         request: u64,
-        policy: MatchPolicy,
+        options: SubscribeOptions,
         topic: String,
     },
     Unsubscribe {
@@ -143,13 +143,11 @@ impl Request {
             },
             Self::Subscribe {
                 request,
-                policy,
+                options,
                 topic,
             } => Message::Subscribe {
                 request: RequestId(*request),
-                options: SubscribeOptions {
-                    match_policy: *policy,
-                },
+                options: options.clone(),
                 topic: topic.into(),
             },
             Self::Unsubscribe {
@@ -211,6 +209,7 @@ impl Request {
             },
             Self::Nonsense => Message::Unregistered {
                 request: RequestId(1),
+                revoked: None,
             },
         };
         show(&message)

@@ -22,12 +22,15 @@ pub enum Sent {
     },
     Unregistered {
         request: u64,
+        /// The registration that was taken, when the request is 0.
+        revoked: Option<u64>,
     },
     Event {
         subscription: u64,
         publication: u64,
         topic: Option<String>,
         publisher: Option<u64>,
+        retained: bool,
         payload: u64,
     },
     Invocation {
@@ -48,6 +51,7 @@ pub enum Sent {
     Result {
         request: u64,
         progress: bool,
+        callee: Option<u64>,
         payload: u64,
     },
     /// `payload` is a callee's; an ERROR of the router's own has a text.
@@ -89,7 +93,10 @@ impl Sent {
                 request: request.0,
                 registration: registration.0,
             },
-            Message::Unregistered { request } => Self::Unregistered { request: request.0 },
+            Message::Unregistered { request, revoked } => Self::Unregistered {
+                request: request.0,
+                revoked: revoked.as_ref().map(|revoked| revoked.registration.0),
+            },
             Message::Event {
                 subscription,
                 publication,
@@ -100,6 +107,7 @@ impl Sent {
                 publication: publication.0,
                 topic: details.topic.as_deref().map(str::to_owned),
                 publisher: details.publisher.as_ref().map(|who| who.session.0),
+                retained: details.retained,
                 payload: payload()?,
             },
             Message::Invocation {
@@ -127,6 +135,7 @@ impl Sent {
             } => Self::Result {
                 request: request.0,
                 progress: details.progress,
+                callee: details.callee.as_ref().map(|who| who.session.0),
                 payload: payload()?,
             },
             Message::Error {

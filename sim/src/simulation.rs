@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use crosstie_routing::{Identity, Realm, SessionKey, Time};
-use crosstie_wamp::MatchPolicy;
+use crosstie_wamp::SubscribeOptions;
 
 use self::recorder::Recorder;
 use crate::{Chance, Model, Name, Operation, Request, Sent};
@@ -206,7 +206,7 @@ impl Simulation {
         let before = self.realm.counts();
         let late = Request::Subscribe {
             request: 1,
-            policy: MatchPolicy::Exact,
+            options: SubscribeOptions::default(),
             topic: "late".to_owned(),
         };
         let (realm, out, now) = (&mut self.realm, &mut self.out, self.now);

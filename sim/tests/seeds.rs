@@ -11,18 +11,22 @@ fn the_realm_sends_what_the_model_expects() {
     });
 }
 
-const EXPECTED: [&str; 27] = [
+const EXPECTED: [&str; 31] = [
     "Closed",
     "Event",
+    "Event, retained",
     "Interrupt",
     "Invocation",
     "Published",
     "Registered",
     "Result",
+    "Result, disclosed",
     "Subscribed",
     "Unregistered",
+    "Unregistered, revoked",
     "Unsubscribed",
     "com.simulated.error",
+    "crossbar.error.max_concurrency_reached",
     "crosstie.error.calls_max",
     "crosstie.error.registrations_max",
     "crosstie.error.subscriptions_max",

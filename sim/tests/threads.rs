@@ -20,7 +20,7 @@ use crosstie_routing::{
 use crosstie_sim::{Chance, Name, Request, Sent};
 use crosstie_wamp::{
     CallOptions, CancelMode, InvocationPolicy, MatchPolicy, Message, PublishOptions,
-    RegisterOptions,
+    RegisterOptions, SubscribeOptions,
 };
 
 const THREADS: usize = 4;
@@ -264,7 +264,10 @@ impl Worker {
                 let topic = if wildcard { ".x".to_owned() } else { uri };
                 Request::Subscribe {
                     request,
-                    policy,
+                    options: SubscribeOptions {
+                        match_policy: policy,
+                        ..SubscribeOptions::default()
+                    },
                     topic,
                 }
             }

@@ -24,6 +24,9 @@ pub(crate) struct PublishArguments {
     /// Wait for the router's answer and print the id that it gave the publication.
     #[arg(long)]
     acknowledge: bool,
+    /// Have the router keep the event for those who subscribe to its topic later.
+    #[arg(long)]
+    retain: bool,
     /// Let the subscribers know who publishes.
     #[arg(long)]
     disclose_me: bool,
@@ -59,6 +62,7 @@ pub(crate) async fn run(arguments: PublishArguments) -> anyhow::Result<ExitCode>
     let options = PublishOptions {
         acknowledge: arguments.acknowledge,
         disclose_me: arguments.disclose_me.then_some(true),
+        retain: arguments.retain,
         receivers: (receivers != Receivers::default()).then(|| Box::new(receivers)),
         ..PublishOptions::default()
     };

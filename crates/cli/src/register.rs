@@ -36,6 +36,9 @@ pub(crate) struct RegisterArguments {
     /// Which callee is invoked, when several register.
     #[arg(long, value_enum, default_value_t)]
     invoke: Invoke,
+    /// Take the procedure from whoever has registered it.
+    #[arg(long)]
+    force: bool,
     /// Calls that are answered at once; further ones wait.
     #[arg(long, value_name = "N", default_value_t = 16)]
     concurrency: u32,
@@ -93,6 +96,7 @@ pub(crate) async fn run(arguments: RegisterArguments) -> anyhow::Result<ExitCode
     options.match_policy = arguments.match_policy.into();
     options.invoke = arguments.invoke.into();
     options.running_max = arguments.concurrency;
+    options.force_reregister = arguments.force;
     let answer = Arc::new(Answer::from(arguments.answer));
     let calls = Arc::new(Countdown::new(arguments.count));
     let handler = {
@@ -108,7 +112,7 @@ pub(crate) async fn run(arguments: RegisterArguments) -> anyhow::Result<ExitCode
         }
     };
     let registered = client.register_with(&procedure, options, handler).await;
-    let registration = match registered {
+    let mut registration = match registered {
         Ok(registration) => registration,
         Err(RegisterError::Refused(error)) => {
             print_error(&error);
@@ -119,9 +123,15 @@ pub(crate) async fn run(arguments: RegisterArguments) -> anyhow::Result<ExitCode
     };
     complain!("crosstie: registered {procedure}");
     tokio::select! {
+        biased;
         () = calls.wait() => {}
         _ = signals.next() => {}
         cause = client.ended() => bail!(cause),
+        () = registration.ended() => {
+            complain!("crosstie: another client has taken {procedure}");
+            client.leave().await;
+            return Ok(ExitCode::FAILURE);
+        }
     }
     tokio::select! {
         // Without a session there is nothing to unregister.

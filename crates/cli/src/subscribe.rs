@@ -23,6 +23,9 @@ pub(crate) struct SubscribeArguments {
     /// How topics are compared; in a wildcard pattern an empty component is any one component.
     #[arg(long = "match", value_enum, default_value_t)]
     match_policy: Match,
+    /// Begin with what was retained before.
+    #[arg(long)]
+    get_retained: bool,
     /// End after so many events.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -36,6 +39,7 @@ pub(crate) async fn run(arguments: SubscribeArguments) -> anyhow::Result<ExitCod
     let mut signals = Signals::catch()?;
     let mut options = SubscribeOptions::default();
     options.match_policy = arguments.match_policy.into();
+    options.get_retained = arguments.get_retained;
     let subscribed = client.subscribe_with(&arguments.topic, options).await;
     let mut subscription = match subscribed {
         Ok(subscription) => subscription,

@@ -69,6 +69,8 @@ pub(crate) fn deliver(
                 deliver_event(listeners, *key, &event);
             }
         }
+        // Its handler's queue ends with it, and it is not restored.
+        Effect::Revoked(key) => drop(listeners.remove(&key)),
         Effect::Interrupted { running, options } => {
             let interrupt = Interrupt::new(&options);
             running.interrupt.send_replace(Some(interrupt));
@@ -165,6 +167,7 @@ fn event(
         publication,
         topic: details.topic.as_deref().unwrap_or(topic).to_owned(),
         publisher: details.publisher.as_ref().map(peer),
+        retained: details.retained,
         arguments: Arguments::from_payload(payload),
     }
 }

@@ -22,6 +22,12 @@ pub struct RegisterOptions {
     pub invoke: InvocationPolicy,
     /// Whether the handler keeps the caller's timeout, instead of the router. Default: no.
     pub forward_timeout: bool,
+    /// Invocations that the router sends at a time, on routers that have this option; callers beyond
+    /// go to another callee, or get an error. Default: 0, as many as come.
+    pub concurrency: u32,
+    /// Whether whoever has registered the procedure before loses it, on routers that have this
+    /// option. After a reconnection too. Default: no.
+    pub force_reregister: bool,
     /// Handlers that run at once. Default: 64.
     pub running_max: u32,
     /// Invocations that wait for a handler; a further one is answered at once with
@@ -52,6 +58,8 @@ impl Default for RegisterOptions {
             match_policy: MatchPolicy::default(),
             invoke: InvocationPolicy::default(),
             forward_timeout: false,
+            concurrency: 0,
+            force_reregister: false,
             running_max: 64,
             waiting_max: 1024,
             chunks_max: 64,
@@ -70,13 +78,22 @@ pub struct Registration {
 }
 
 impl Registration {
+    /// Waits until the procedure is not served any more: another client has taken it
+    /// (`force_reregister`), or this client has ended.
+    pub async fn ended(&mut self) {
+        if !self.serving.is_finished() {
+            // Only a runtime that is going down cancels it.
+            let _ = (&mut self.serving).await;
+        }
+    }
+
     /// Takes the procedure back, and waits until every handler that still runs has answered; so
     /// no handler of this procedure should wait for it.
     pub async fn unregister(self) -> Result<(), RegisterError> {
         let Self {
             client,
             key,
-            serving,
+            mut serving,
         } = self;
         let answered = client.ask(|active, _, waiter| {
             let out = &mut active.outgoing;
@@ -89,8 +106,9 @@ impl Registration {
         let answer = answered.await;
         // This ends the queue, and with it the serving task.
         client.shared().remove_listener(key);
-        // Only a runtime that is going down cancels it.
-        let _ = serving.await;
+        if !serving.is_finished() {
+            let _ = (&mut serving).await;
+        }
         match answer {
             // Without a session there is nothing to take back, and nothing will be restored.
             Ok(_) | Err(Failure::Disconnected(_)) => Ok(()),
@@ -151,6 +169,9 @@ impl Client {
             match_policy: options.match_policy,
             invoke: options.invoke,
             forward_timeout: options.forward_timeout,
+            concurrency: options.concurrency,
+            force_reregister: options.force_reregister,
+            unsupported: None,
         };
         let kind = ListenerKind::Registration {
             procedure: procedure.into(),

@@ -19,11 +19,9 @@ pub(crate) fn restore(inner: &mut Inner) {
             ListenerKind::Registration {
                 procedure, options, ..
             } => session.register(key, procedure, options.clone(), waiter, outgoing),
-            ListenerKind::Subscription {
-                topic,
-                match_policy,
-                ..
-            } => session.subscribe(key, topic, *match_policy, waiter, outgoing),
+            ListenerKind::Subscription { topic, options, .. } => {
+                session.subscribe(key, topic, options.clone(), waiter, outgoing)
+            }
         };
         // What fit into the first session's messages fits into the next one's, unless that
         // router accepts less: then it will not be restored.

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crosstie_wamp::{MatchPolicy, RegisterOptions};
+use crosstie_wamp::{RegisterOptions, SubscribeOptions};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
@@ -79,7 +79,7 @@ pub(crate) enum ListenerKind {
     },
     Subscription {
         topic: String,
-        match_policy: MatchPolicy,
+        options: SubscribeOptions,
         queue: mpsc::Sender<Event>,
         missed: Arc<AtomicU64>,
     },

@@ -25,6 +25,8 @@ pub struct Event {
     pub topic: String,
     /// Who published, if the router tells.
     pub publisher: Option<Peer>,
+    /// It was published before the subscription, and kept for it.
+    pub retained: bool,
     pub arguments: Arguments,
 }
 
@@ -33,6 +35,9 @@ pub struct Event {
 #[derive(Clone, Debug)]
 pub struct SubscribeOptions {
     pub match_policy: MatchPolicy,
+    /// Whether the router is asked for what was retained before, on routers that have this option.
+    /// After a reconnection too. Default: no.
+    pub get_retained: bool,
     /// Events that wait to be taken; further ones are dropped and [counted](Subscription::missed).
     /// Default: 1,024.
     pub waiting_max: usize,
@@ -42,6 +47,7 @@ impl Default for SubscribeOptions {
     fn default() -> Self {
         Self {
             match_policy: MatchPolicy::default(),
+            get_retained: false,
             waiting_max: 1024,
         }
     }
@@ -84,13 +90,19 @@ impl Client {
     ) -> Result<Subscription, SubscribeError> {
         let SubscribeOptions {
             match_policy,
+            get_retained,
             waiting_max,
         } = options;
+        let options = crosstie_wamp::SubscribeOptions {
+            match_policy,
+            get_retained,
+            unsupported: None,
+        };
         let (queue, events) = mpsc::channel(waiting_max.max(1));
         let missed = Arc::new(AtomicU64::new(0));
         let kind = ListenerKind::Subscription {
             topic: topic.to_owned(),
-            match_policy,
+            options: options.clone(),
             queue,
             missed: Arc::clone(&missed),
         };
@@ -105,7 +117,7 @@ impl Client {
         let answer = self.ask(|active, listeners, waiter| {
             let out = &mut active.outgoing;
             let session = &mut active.session;
-            session.subscribe(key, topic, match_policy, waiter, out)?;
+            session.subscribe(key, topic, options, waiter, out)?;
             listeners.insert(key, Listener { kind, asked: true });
             Ok(())
         });

@@ -38,11 +38,11 @@ pub use model::{
     AmqpUser, AmqpVhost, Anonymous, Auth, CallTimeoutUnit, ChildEnvironment, Component,
     ComponentKind, Config, ContainerShutdown, ContainerWorker, Controller, DefinedArguments,
     DefinedBinding, DefinedExchange, DefinedQueue, Definitions, Deflate, Disclose, DiscloseMe,
-    Endpoint, GuestInput, GuestOutput, GuestWatch, GuestWorker, HostMonitorWorker, Inherit, Json,
-    Limits, LoneSurrogates, MatchPolicy, NativeOptions, Page, Permission, Ping, RawSocket, Realm,
-    RequestIdCheck, Restart, Role, RouterWorker, Serializer, ShutdownTrigger, Skipped, TcpEndpoint,
-    Testee, TesteeKind, TesteeWorker, Tls, Transport, TransportKind, UriCheck, WebSocket,
-    WebSocketOptions, WebSocketTestee, Worker,
+    EmptyEligible, Endpoint, GuestInput, GuestOutput, GuestWatch, GuestWorker, HostMonitorWorker,
+    Inherit, Json, Limits, LoneSurrogates, MatchPolicy, NativeOptions, Page, Permission, Ping,
+    RawSocket, Realm, RequestIdCheck, Restart, Role, RouterWorker, Serializer, ShutdownTrigger,
+    Skipped, TcpEndpoint, Testee, TesteeKind, TesteeWorker, Tls, Transport, TransportKind,
+    UriCheck, WebSocket, WebSocketOptions, WebSocketTestee, Worker,
 };
 pub use part::{
     component_from_json, realm_from_json, role_from_json, transport_from_json, worker_from_json,

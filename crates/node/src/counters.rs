@@ -26,11 +26,13 @@ pub(crate) enum Counter {
     PeerFaults,
     LoneSurrogatesReplaced,
     LoneSurrogatesRefused,
+    RetainedEventsEvicted,
+    RetainedEventsNotSent,
 }
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 18] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 20] = [
         (Self::Reads, "reads", "Reads that brought octets"),
         (
             Self::ReceivedBytes,
@@ -116,6 +118,16 @@ impl Counter {
             Self::LoneSurrogatesRefused,
             "lone_surrogates_refused",
             "Messages that were refused for halves of characters in them",
+        ),
+        (
+            Self::RetainedEventsEvicted,
+            "retained_events_evicted",
+            "Retained events that made room for newer ones",
+        ),
+        (
+            Self::RetainedEventsNotSent,
+            "retained_events_not_sent",
+            "Retained events beyond what one subscription is sent",
         ),
     ];
 }

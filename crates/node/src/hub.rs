@@ -186,6 +186,10 @@ fn realm_limits(limits: &model::Limits) -> Limits {
     let timeout_ms = limits.call_timeout_max.map(|max| max.as_millis().max(1));
     realm_limits.call_timeout_ms_max =
         timeout_ms.map_or(0, |ms| u64::try_from(ms).unwrap_or(u64::MAX));
+    realm_limits.retained_events_max = limits.retained_events_max;
+    realm_limits.retained_bytes_max = limits.retained_bytes_max;
+    realm_limits.retained_event_bytes_max = limits.retained_event_bytes_max;
+    realm_limits.retained_sent_max = limits.retained_sent_max;
     realm_limits
 }
 
@@ -199,6 +203,7 @@ fn realm_config(realm: &model::Realm, limits: &Limits) -> RealmConfig {
             model::CallTimeoutUnit::Milliseconds => CallTimeoutUnit::Milliseconds,
             model::CallTimeoutUnit::Seconds => CallTimeoutUnit::Seconds,
         },
+        empty_eligible: realm.empty_eligible,
         roles: realm.roles.clone(),
         limits: limits.clone(),
     }

@@ -1,7 +1,7 @@
 //! What a realm sends, turned into octets in the receivers' queues.
 
 use bytes::Bytes;
-use crosstie_routing::{CloseReason, Outbox, Refused};
+use crosstie_routing::{CloseReason, Note, Outbox, Refused};
 use crosstie_wamp::codec::{self, TranscodeError};
 use crosstie_wamp::{Message, Payload, Serializer};
 
@@ -76,6 +76,15 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
                 Err(refused) => self.counters.count(dropped(refused)),
             }
         }
+    }
+
+    fn note(&mut self, what: Note, count: usize) {
+        let counter = match what {
+            Note::RetainedEvicted => Counter::RetainedEventsEvicted,
+            Note::RetainedNotSent => Counter::RetainedEventsNotSent,
+            _ => return,
+        };
+        self.counters.add(counter, count as u64);
     }
 
     fn close(&mut self, session: &Peer, _: CloseReason) {

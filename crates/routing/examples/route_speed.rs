@@ -42,6 +42,7 @@ fn main() {
     report("PUBLISH to 1, 10 prefix patterns of others", || {
         publications(1, 10)
     });
+    report("SUBSCRIBE to a prefix, 10000 retained events", retained);
 }
 
 /// The best of several runs: the others measured the machine's other work too.
@@ -115,7 +116,10 @@ fn publications(subscribers: u32, patterns: u32) -> f64 {
         let from = join(realm);
         let message = Message::Subscribe {
             request: RequestId(1),
-            options: SubscribeOptions { match_policy },
+            options: SubscribeOptions {
+                match_policy,
+                ..SubscribeOptions::default()
+            },
             topic: topic.into(),
         };
         realm
@@ -150,6 +154,45 @@ fn publications(subscribers: u32, patterns: u32) -> f64 {
         realm
             .handle(Time(0), publisher, &message, &mut out)
             .expect("no violations here");
+    }
+    let elapsed = start.elapsed();
+    black_box(out.0);
+    elapsed.as_nanos() as f64 / f64::from(rounds)
+}
+
+/// Subscribing to more retained events than one subscription is sent, again and again.
+fn retained() -> f64 {
+    let mut realm = Realm::new(RealmConfig::open("realm1"), 1);
+    let mut out = Discard(0);
+    let session = join(&mut realm);
+    let mut handle = |message: Message<'_>| {
+        realm
+            .handle(Time(0), session, &message, &mut out)
+            .expect("no violations here");
+    };
+    for number in 1..=10_000 {
+        handle(Message::Publish {
+            request: RequestId(number),
+            options: PublishOptions {
+                retain: true,
+                ..PublishOptions::default()
+            },
+            topic: format!("com.example.topic.n{number}").into(),
+            payload: Payload::EMPTY,
+        });
+    }
+    let rounds = (ROUNDS / 2_000).max(1);
+    let start = Instant::now();
+    for round in 1..=u64::from(rounds) {
+        handle(Message::Subscribe {
+            request: RequestId(10_000 + round),
+            options: SubscribeOptions {
+                match_policy: MatchPolicy::Prefix,
+                get_retained: true,
+                ..SubscribeOptions::default()
+            },
+            topic: "com.".into(),
+        });
     }
     let elapsed = start.elapsed();
     black_box(out.0);

@@ -65,6 +65,8 @@ pub struct Allow {
 pub struct Disclose {
     pub caller: bool,
     pub publisher: bool,
+    /// Whoever registers is disclosed to those whom it answers.
+    pub callee: bool,
 }
 
 /// What a session wants to do with a URI.
@@ -77,12 +79,13 @@ pub enum Action {
 }
 
 impl Action {
-    pub(crate) fn name(self) -> &'static str {
+    /// What is done, in front of the URI.
+    pub(crate) fn phrase(self) -> &'static str {
         match self {
-            Self::Call => "call",
-            Self::Register => "register",
-            Self::Publish => "publish",
-            Self::Subscribe => "subscribe",
+            Self::Call => "call procedure",
+            Self::Register => "register procedure",
+            Self::Publish => "publish to topic",
+            Self::Subscribe => "subscribe to topic",
         }
     }
 

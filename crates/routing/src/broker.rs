@@ -2,19 +2,21 @@
 //! Subscribe", with the advanced profile's patterns, black- and whitelists, and identification).
 
 mod receivers;
+mod retained;
 
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use crosstie_wamp::{
     EventDetails, MatchPolicy, Message, MessageType, Payload, PublishOptions, RequestId,
-    SubscriptionId,
+    SubscribeOptions, SubscriptionId,
 };
 use indexmap::IndexSet;
 use rustc_hash::{FxHashMap, FxHasher};
 use slab::Slab;
 
 use self::receivers::Filter;
+use self::retained::{Publication, Retained};
 use crate::authz::Action;
 use crate::context::{Context, is_reserved, reserved_uri};
 use crate::fault::{Fault, error};
@@ -47,6 +49,7 @@ pub(crate) struct Broker {
     id_last: u64,
     /// The subscriptions that the present publication reaches.
     matched: Vec<SubscriptionKey>,
+    retained: Retained,
 }
 
 impl Broker {
@@ -57,6 +60,7 @@ impl Broker {
             by_id: FxHashMap::default(),
             id_last: 0,
             matched: Vec::new(),
+            retained: Retained::default(),
         }
     }
 
@@ -65,17 +69,22 @@ impl Broker {
         context: &mut Context<'_, H>,
         from: SessionIndex,
         request: RequestId,
-        policy: MatchPolicy,
+        options: &SubscribeOptions,
         topic: &str,
     ) {
-        let reply = match self.enter(context, from, policy, topic) {
-            Ok(subscription) => Message::Subscribed {
-                request,
-                subscription,
-            },
+        let subscription = match self.enter(context, from, options, topic) {
+            Ok(subscription) => subscription,
             Err(fault) => return context.refuse(from, MessageType::Subscribe, request, &fault),
         };
-        let _ = context.reply(from, &reply);
+        let subscribed = Message::Subscribed {
+            request,
+            subscription,
+        };
+        if context.reply(from, &subscribed).is_ok() && options.get_retained {
+            let policy = options.match_policy;
+            self.retained
+                .send(context, from, subscription, policy, topic);
+        }
     }
 
     pub(crate) fn unsubscribe<H>(
@@ -134,35 +143,61 @@ impl Broker {
         self.by_topic
             .for_each_pattern(topic, |key| self.matched.push(key));
 
-        let publication = context.random.publication_id();
-        if options.acknowledge {
-            let _ = context.reply(
-                from,
-                &Message::Published {
-                    request,
-                    publication,
-                },
-            );
-        }
-        if self.matched.is_empty() {
+        let publication = Publication {
+            id: context.random.publication_id(),
+            publisher: disclosed.then_some(from),
+            options,
+            topic,
+            payload,
+        };
+        if options.retain
+            && let Err(fault) = self.retained.keep(context, &publication)
+        {
+            if options.acknowledge {
+                context.refuse(from, MessageType::Publish, request, &fault);
+            }
             return;
         }
+        if options.acknowledge {
+            let published = Message::Published {
+                request,
+                publication: publication.id,
+            };
+            let _ = context.reply(from, &published);
+        }
+        if !self.matched.is_empty() {
+            self.send_events(context, from, &publication);
+        }
+    }
+
+    /// Sends the EVENTs of a publication, under each of the subscriptions that match.
+    fn send_events<H>(
+        &self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        publication: &Publication<'_>,
+    ) {
+        let options = publication.options;
         let sessions = &*context.sessions;
         let filter = options
             .receivers
             .as_deref()
-            .map(|lists| Filter::new(lists, sessions));
+            .map(|lists| Filter::new(lists, sessions, context.config.empty_eligible));
         for &SubscriptionKey(key) in &self.matched {
             let subscription = &self.subscriptions[key as usize];
+            let is_pattern = subscription.match_policy != MatchPolicy::Exact;
             let event = Message::Event {
                 subscription: subscription.id,
-                publication,
+                publication: publication.id,
                 details: EventDetails {
-                    topic: (subscription.match_policy != MatchPolicy::Exact).then(|| topic.into()),
-                    publisher: disclosed.then(|| sessions[from].disclosed()),
+                    topic: is_pattern.then(|| publication.topic.into()),
+                    publisher: publication
+                        .publisher
+                        .map(|index| sessions[index].disclosed()),
+                    retained: false,
                     passthru: options.passthru.clone(),
                 },
-                payload,
+                payload: publication.payload,
             };
             let subscribers = &subscription.subscribers;
             let reached = |index: SessionIndex| {
@@ -194,6 +229,10 @@ impl Broker {
         }
     }
 
+    pub(crate) fn retained(&self) -> &Retained {
+        &self.retained
+    }
+
     pub(crate) fn subscriptions(&self) -> usize {
         self.subscriptions.len()
     }
@@ -203,14 +242,16 @@ impl Broker {
         &mut self,
         context: &mut Context<'_, H>,
         from: SessionIndex,
-        policy: MatchPolicy,
+        options: &SubscribeOptions,
         topic: &str,
     ) -> Result<SubscriptionId, Fault> {
+        let policy = options.match_policy;
         let known = self.by_topic.value(policy, topic);
         if known.is_none() {
-            context.check_pattern(topic, policy)?;
+            context.check_pattern(Action::Subscribe, topic, policy)?;
         }
         context.authorize(from, Action::Subscribe, topic, policy)?;
+        context.check_options(options.unsupported)?;
         let session = &mut context.sessions[from];
         if let Some(key) = known.filter(|key| session.subscriptions.contains(key)) {
             return Ok(self.subscriptions[key.0 as usize].id);
@@ -279,6 +320,7 @@ impl Broker {
             .map(|(_, session)| session.subscriptions.len())
             .sum();
         assert_eq!(held, memberships);
+        self.retained.check_invariants();
     }
 }
 
@@ -291,11 +333,12 @@ fn permit_publish<H>(
     checked: bool,
 ) -> Result<bool, Fault> {
     if !checked {
-        context.check_uri(topic)?;
+        context.check_uri(Action::Publish, topic)?;
     }
     if is_reserved(topic) {
-        return Err(reserved_uri());
+        return Err(reserved_uri(Action::Publish, topic));
     }
     let disclose = context.authorize(from, Action::Publish, topic, MatchPolicy::Exact)?;
+    context.check_options(options.unsupported)?;
     context.disclose(disclose.publisher, options.disclose_me)
 }

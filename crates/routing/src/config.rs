@@ -17,6 +17,8 @@ pub struct RealmConfig {
     pub disclose_me: DiscloseMe,
     /// What the number in a CALL's `timeout` counts.
     pub call_timeout_unit: CallTimeoutUnit,
+    /// Whom an empty whitelist of a publication reaches.
+    pub empty_eligible: EmptyEligible,
     /// The roles that sessions can have at first; a session of another role cannot join.
     pub roles: Vec<Role>,
     pub limits: Limits,
@@ -31,6 +33,7 @@ impl RealmConfig {
             request_id_check: RequestIdCheck::default(),
             disclose_me: DiscloseMe::default(),
             call_timeout_unit: CallTimeoutUnit::default(),
+            empty_eligible: EmptyEligible::default(),
             roles: vec![Role::everything("anonymous")],
             limits: Limits::default(),
         }
@@ -82,4 +85,14 @@ impl CallTimeoutUnit {
             Self::Seconds => timeout.saturating_mul(1_000),
         }
     }
+}
+
+/// What `eligible: []` means in a PUBLISH (likewise `eligible_authid` and `eligible_authrole`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EmptyEligible {
+    /// A list on which nobody is: the event reaches nobody.
+    #[default]
+    Nobody,
+    /// As good as no list, as Crossbar.io takes it: the event reaches everybody.
+    Everybody,
 }

@@ -1,6 +1,9 @@
 //! What broker and dealer are lent for the time of one input.
 
-use crosstie_wamp::{MatchPolicy, Message, MessageType, Payload, RequestId, Serializer, uri};
+use crosstie_wamp::uri::UriCheck;
+use crosstie_wamp::{
+    MatchPolicy, Message, MessageType, Payload, RequestId, Serializer, Unsupported, uri,
+};
 
 use crate::authz::Roles;
 use crate::fault::{Fault, error};
@@ -8,7 +11,8 @@ use crate::random::Random;
 use crate::session::{Session, SessionIndex, Sessions};
 use crate::wildcard::WILDCARD_COMPONENTS_MAX;
 use crate::{
-    Action, CloseReason, Disclose, DiscloseMe, Outbox, RealmConfig, Refused, Time, Violation,
+    Action, CloseReason, Disclose, DiscloseMe, Identity, Outbox, RealmConfig, Refused, Time,
+    Violation,
 };
 
 /// The realm's surroundings, as its two roles see them.
@@ -32,16 +36,21 @@ impl<H> Context<'_, H> {
     }
 
     /// Judges a topic or procedure that was named whole.
-    pub(crate) fn check_uri(&self, uri: &str) -> Result<(), Fault> {
+    pub(crate) fn check_uri(&self, action: Action, uri: &str) -> Result<(), Fault> {
         self.check_length(uri)?;
         match uri::check(uri, self.config.uri_check) {
             None => Ok(()),
-            Some(reason) => Err(Fault::new(error::INVALID_URI, reason)),
+            Some(reason) => Err(self.invalid_uri(action, uri, reason)),
         }
     }
 
     /// Judges what is to be subscribed to or registered.
-    pub(crate) fn check_pattern(&self, pattern: &str, policy: MatchPolicy) -> Result<(), Fault> {
+    pub(crate) fn check_pattern(
+        &self,
+        action: Action,
+        pattern: &str,
+        policy: MatchPolicy,
+    ) -> Result<(), Fault> {
         self.check_length(pattern)?;
         if policy == MatchPolicy::Wildcard
             && pattern.split('.').nth(WILDCARD_COMPONENTS_MAX).is_some()
@@ -53,7 +62,7 @@ impl<H> Context<'_, H> {
         }
         match uri::check_pattern(pattern, policy, self.config.uri_check) {
             None => Ok(()),
-            Some(reason) => Err(Fault::new(error::INVALID_URI, reason)),
+            Some(reason) => Err(self.invalid_uri(action, pattern, reason)),
         }
     }
 
@@ -66,18 +75,16 @@ impl<H> Context<'_, H> {
         policy: MatchPolicy,
     ) -> Result<Disclose, Fault> {
         let session = &self.sessions[from];
-        self.roles
-            .judge(session.role, action, uri, policy)
-            .ok_or_else(|| {
-                Fault::new(
-                    error::NOT_AUTHORIZED,
-                    format!(
-                        "role {} may not {} {uri}",
-                        session.identity.authrole,
-                        action.name(),
-                    ),
-                )
-            })
+        let disclose = self.roles.judge(session.role, action, uri, policy);
+        disclose.ok_or_else(|| self.not_authorized(from, action, uri))
+    }
+
+    /// Refuses a request with an option that is not honoured here.
+    pub(crate) fn check_options(&self, unsupported: Option<Unsupported>) -> Result<(), Fault> {
+        unsupported.map_or(Ok(()), |option| {
+            let text = format!("this router does not have the option {}", option.name());
+            Err(Fault::new(error::OPTION_NOT_ALLOWED, text))
+        })
     }
 
     /// Whether the sender is disclosed to those whom its message reaches.
@@ -96,6 +103,43 @@ impl<H> Context<'_, H> {
                 "this realm does not disclose sessions at their own wish",
             )),
         }
+    }
+
+    /// In Crossbar.io's words, which programs may compare.
+    #[cold]
+    fn not_authorized(&self, from: SessionIndex, action: Action, uri: &str) -> Fault {
+        let session = &self.sessions[from];
+        let Identity {
+            authid, authrole, ..
+        } = &session.identity;
+        let text = match action {
+            Action::Publish => format!("session not authorized to publish to topic '{uri}'"),
+            Action::Subscribe | Action::Register | Action::Call => format!(
+                "session (session_id={}, authid=\"{authid}\", authrole=\"{authrole}\") is not \
+                 authorized to {} \"{uri}\" on realm \"{}\"",
+                session.id,
+                action.phrase(),
+                self.config.name,
+            ),
+        };
+        Fault::new(error::NOT_AUTHORIZED, text)
+    }
+
+    /// Begins with Crossbar.io's words, and adds what is wrong.
+    #[cold]
+    fn invalid_uri(&self, action: Action, uri: &str, reason: &str) -> Fault {
+        let strict = match self.config.uri_check {
+            UriCheck::Strict => "True",
+            UriCheck::Loose => "False",
+        };
+        let checking = format!("(URI strict checking {strict})");
+        let text = match action {
+            Action::Subscribe => format!("subscribe for invalid topic URI '{uri}'"),
+            Action::Publish => format!("publish with invalid topic URI '{uri}' {checking}"),
+            Action::Register => format!("register for invalid procedure URI '{uri}' {checking}"),
+            Action::Call => format!("call with invalid procedure URI '{uri}' {checking}"),
+        };
+        Fault::new(error::INVALID_URI, format!("{text}: {reason}"))
     }
 
     fn check_length(&self, uri: &str) -> Result<(), Fault> {
@@ -174,10 +218,11 @@ pub(crate) fn is_reserved(uri: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The fault of registering or publishing under a reserved URI.
-pub(crate) fn reserved_uri() -> Fault {
-    Fault::new(
-        error::INVALID_URI,
-        "the first component wamp is reserved for the router",
-    )
+/// The fault of registering or publishing under a reserved URI, in Crossbar.io's words.
+pub(crate) fn reserved_uri(action: Action, uri: &str) -> Fault {
+    let text = match action {
+        Action::Register => format!("register for restricted procedure URI '{uri}')"),
+        _ => format!("publish with restricted topic URI '{uri}'"),
+    };
+    Fault::new(error::INVALID_URI, text)
 }

@@ -2,7 +2,7 @@
 //! "Remote Procedure Calls").
 //!
 //! ```text
-//!   CALL ──► call.rs ──► INVOCATION          registrations.rs   who serves what
+//!   CALL ──► call.rs ──► INVOCATION          registrations.rs   who serves what (callees.rs: in turn)
 //!                │                           calls.rs           what is open between whom
 //!   CANCEL, time, someone left ──► end.rs
 //!                │
@@ -14,6 +14,7 @@
 
 mod answer;
 mod call;
+mod callees;
 mod calls;
 mod end;
 mod registrations;
@@ -78,7 +79,11 @@ impl Dealer {
             );
             return context.refuse(from, MessageType::Unregister, request, &fault);
         }
-        let _ = context.reply(from, &Message::Unregistered { request });
+        let unregistered = Message::Unregistered {
+            request,
+            revoked: None,
+        };
+        let _ = context.reply(from, &unregistered);
     }
 
     /// Shows `visit` the callees that a call of `procedure` may reach until it returns `false`.
@@ -116,7 +121,7 @@ impl Dealer {
 
     /// Asserts that tables and sessions say the same. Walks everything.
     pub(crate) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
-        self.registrations.check_invariants(sessions);
+        self.registrations.check_invariants(sessions, &self.calls);
         self.calls.check_invariants(sessions);
     }
 }

@@ -15,12 +15,15 @@ pub mod error {
     pub const FEATURE_NOT_SUPPORTED: &str = "wamp.error.feature_not_supported";
     pub const INVALID_ARGUMENT: &str = "wamp.error.invalid_argument";
     pub const INVALID_URI: &str = "wamp.error.invalid_uri";
+    /// Crossbar.io's, for which the specification has none.
+    pub const MAX_CONCURRENCY_REACHED: &str = "crossbar.error.max_concurrency_reached";
     pub const NO_AVAILABLE_CALLEE: &str = "wamp.error.no_available_callee";
     pub const NO_SUCH_PROCEDURE: &str = "wamp.error.no_such_procedure";
     pub const NO_SUCH_REGISTRATION: &str = "wamp.error.no_such_registration";
     pub const NO_SUCH_ROLE: &str = "wamp.error.no_such_role";
     pub const NO_SUCH_SUBSCRIPTION: &str = "wamp.error.no_such_subscription";
     pub const NOT_AUTHORIZED: &str = "wamp.error.not_authorized";
+    pub const OPTION_NOT_ALLOWED: &str = "wamp.error.option_not_allowed";
     pub const PAYLOAD_SIZE_EXCEEDED: &str = "wamp.error.payload_size_exceeded";
     pub const PROCEDURE_ALREADY_EXISTS: &str = "wamp.error.procedure_already_exists";
     /// Not in the specification, which forbids the second registration without naming an error
@@ -29,9 +32,12 @@ pub mod error {
         "wamp.error.procedure_exists_with_different_invocation_policy";
     pub const PROTOCOL_VIOLATION: &str = "wamp.error.protocol_violation";
     pub const REGISTRATIONS_MAX: &str = "crosstie.error.registrations_max";
+    pub const RETAINED_EVENT_BYTES_MAX: &str = "crosstie.error.retained_event_bytes_max";
     pub const SESSIONS_MAX: &str = "crosstie.error.sessions_max";
     pub const SUBSCRIPTIONS_MAX: &str = "crosstie.error.subscriptions_max";
     pub const TIMEOUT: &str = "wamp.error.timeout";
+    /// Not an error of anybody's: the reason of a revoked registration, as Crossbar.io says it.
+    pub const UNREGISTERED: &str = "wamp.error.unregistered";
 }
 
 /// A peer broke the protocol (WAMP basic profile, "Protocol Errors"): its owner sends ABORT with

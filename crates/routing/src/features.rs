@@ -19,6 +19,8 @@ pub struct ClientFeatures {
     pub callee_call_canceling: bool,
     /// `callee.call_timeout`
     pub callee_call_timeout: bool,
+    /// `callee.registration_revocation`
+    pub callee_registration_revocation: bool,
 }
 
 impl ClientFeatures {
@@ -54,6 +56,7 @@ impl ClientFeatures {
             callee_call_canceling: announced("callee", "call_canceling")
                 || announced("callee", "call_cancelling"),
             callee_call_timeout: announced("callee", "call_timeout"),
+            callee_registration_revocation: announced("callee", "registration_revocation"),
         })
     }
 }
@@ -102,7 +105,8 @@ pub fn welcome_details(realm: &str, identity: &Identity) -> Dict {
     ]
 }
 
-const BROKER_FEATURES: [&str; 7] = [
+const BROKER_FEATURES: [&str; 8] = [
+    "event_retention",
     "pattern_based_subscription",
     "payload_encryption_cryptobox",
     "payload_passthru_mode",
@@ -112,7 +116,7 @@ const BROKER_FEATURES: [&str; 7] = [
     "subscriber_blackwhite_listing",
 ];
 
-const DEALER_FEATURES: [&str; 10] = [
+const DEALER_FEATURES: [&str; 11] = [
     "call_canceling",
     "call_timeout",
     "caller_identification",
@@ -122,6 +126,7 @@ const DEALER_FEATURES: [&str; 10] = [
     "payload_transparency",
     "progressive_call_invocations",
     "progressive_call_results",
+    "registration_revocation",
     "shared_registration",
 ];
 

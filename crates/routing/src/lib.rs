@@ -46,11 +46,11 @@ mod time;
 mod wildcard;
 
 pub use authz::{Action, Allow, Disclose, Permission, Role};
-pub use config::{CallTimeoutUnit, DiscloseMe, RealmConfig, RequestIdCheck};
+pub use config::{CallTimeoutUnit, DiscloseMe, EmptyEligible, RealmConfig, RequestIdCheck};
 pub use fault::{Violation, error};
 pub use features::{ClientFeatures, RolesMissing, welcome_details};
 pub use limits::Limits;
-pub use outbox::{CloseReason, Outbox, Refused};
+pub use outbox::{CloseReason, Note, Outbox, Refused};
 pub use realm::{JoinError, Realm, RealmCounts};
 pub use session::{Identity, SessionKey};
 pub use time::Time;

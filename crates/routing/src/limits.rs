@@ -17,6 +17,15 @@ pub struct Limits {
     pub uri_bytes_max: usize,
     /// No call stays open longer, whether it asked for a timeout or not; 0 means no such bound.
     pub call_timeout_ms_max: u64,
+    /// Retained events in the realm; at one more the oldest goes.
+    pub retained_events_max: usize,
+    /// Octets of all retained events, with their topics and lists; beyond, the oldest go.
+    pub retained_bytes_max: usize,
+    /// Octets of one retained event; a longer one is `crosstie.error.retained_event_bytes_max`.
+    /// One subscription is sent no more octets of retained events than this either.
+    pub retained_event_bytes_max: usize,
+    /// Retained events that one subscription is sent; it goes without the others.
+    pub retained_sent_max: usize,
 }
 
 impl Default for Limits {
@@ -28,6 +37,10 @@ impl Default for Limits {
             calls_max: 10_000,
             uri_bytes_max: 1_024,
             call_timeout_ms_max: 0,
+            retained_events_max: 10_000,
+            retained_bytes_max: 16 << 20,
+            retained_event_bytes_max: 256 << 10,
+            retained_sent_max: 1_000,
         }
     }
 }

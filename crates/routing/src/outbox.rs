@@ -15,6 +15,19 @@ pub trait Outbox<H> {
     /// has forgotten it when the present call into the realm returns, and sends it nothing more;
     /// the owner closes it, and a later `leave` of it does nothing.
     fn close(&mut self, session: &H, reason: CloseReason);
+
+    /// Takes note of something that reached a bound and that nobody is told of.
+    fn note(&mut self, _what: Note, _count: usize) {}
+}
+
+/// What became of events at a bound of the realm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Note {
+    /// Retained events went to make room for newer ones.
+    RetainedEvicted,
+    /// A subscription went without some of the retained events that it asked for.
+    RetainedNotSent,
 }
 
 /// Why an outbox did not take a message.

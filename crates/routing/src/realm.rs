@@ -152,12 +152,22 @@ impl<H> Realm<H> {
             subscriptions: self.broker.subscriptions(),
             registrations: self.dealer.registrations(),
             calls: self.dealer.calls(),
+            retained_events: self.broker.retained().events(),
+            retained_bytes: self.broker.retained().bytes(),
         }
     }
 
-    /// Whether nothing at all is held.
+    /// Whether nothing at all is held, but for retained events, which outlive their publishers.
     pub fn is_idle(&self) -> bool {
-        self.counts() == RealmCounts::default() && self.next_timeout().is_none()
+        let RealmCounts {
+            sessions,
+            subscriptions,
+            registrations,
+            calls,
+            ..
+        } = self.counts();
+        let held = sessions + subscriptions + registrations + calls;
+        held == 0 && self.next_timeout().is_none()
     }
 
     /// Asserts that all tables mirror each other. It walks everything the realm holds, and is for
@@ -223,7 +233,7 @@ impl<H> Realm<H> {
                 topic,
             } => {
                 context.take_request(from, *request)?;
-                broker.subscribe(context, from, *request, options.match_policy, topic);
+                broker.subscribe(context, from, *request, options, topic);
             }
             Message::Unsubscribe {
                 request,
@@ -319,6 +329,9 @@ pub struct RealmCounts {
     pub registrations: usize,
     /// Calls without their last answer.
     pub calls: usize,
+    pub retained_events: usize,
+    /// Octets of the retained events, with their topics and lists.
+    pub retained_bytes: usize,
 }
 
 /// Why a session was not let in.

@@ -77,7 +77,10 @@ fn the_look_ahead_shows_whom_a_payload_reaches() {
     let [a, b, c] = ['A', 'B', 'C'].map(|name| join(&mut realm, name));
     let subscribe = |request, topic, match_policy| Message::Subscribe {
         request: RequestId(request),
-        options: SubscribeOptions { match_policy },
+        options: SubscribeOptions {
+            match_policy,
+            ..SubscribeOptions::default()
+        },
         topic: Cow::Borrowed(topic),
     };
     check(

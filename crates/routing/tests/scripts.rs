@@ -22,6 +22,7 @@
 //! start guest                                      a role that may do everything
 //! stop guest                                       it, and its sessions: A< ENDED
 //! end                                              all sessions
+//! -< NOTE RetainedEvicted 1                        what nobody is told of
 //! holds sessions=1 subscriptions=0 registrations=0 calls=0
 //! ```
 //!

@@ -23,7 +23,7 @@ pub use message::{Message, MessageType};
 pub use options::{
     CallOptions, CancelMode, CancelOptions, Disclosed, EventDetails, InterruptOptions,
     InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, Receivers, RegisterOptions,
-    ResultDetails, SubscribeOptions, YieldOptions,
+    ResultDetails, Revoked, SubscribeOptions, Unsupported, YieldOptions,
 };
 pub use payload::Payload;
 pub use serializer::Serializer;

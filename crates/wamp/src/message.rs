@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::options::{
     CallOptions, CancelOptions, EventDetails, InterruptOptions, InvocationDetails, PublishOptions,
-    RegisterOptions, ResultDetails, SubscribeOptions, YieldOptions,
+    RegisterOptions, ResultDetails, Revoked, SubscribeOptions, YieldOptions,
 };
 use crate::{
     Dict, Payload, PublicationId, RegistrationId, RequestId, SessionId, SubscriptionId, Value,
@@ -91,7 +91,7 @@ pub enum Message<'a> {
     },
     Result {
         request: RequestId,
-        details: ResultDetails,
+        details: ResultDetails<'a>,
         payload: Payload<'a>,
     },
     Register {
@@ -108,7 +108,9 @@ pub enum Message<'a> {
         registration: RegistrationId,
     },
     Unregistered {
+        /// 0 where a registration is revoked.
         request: RequestId,
+        revoked: Option<Revoked<'a>>,
     },
     Invocation {
         request: RequestId,

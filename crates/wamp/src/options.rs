@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::{Dict, SessionId};
+use crate::{Dict, RegistrationId, SessionId};
 
 /// How a registered or subscribed URI is compared (WAMP advanced profile, "Pattern-based …").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,6 +36,19 @@ pub enum InvocationPolicy {
     Random,
 }
 
+impl InvocationPolicy {
+    /// The word on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::First => "first",
+            Self::Last => "last",
+            Self::RoundRobin => "roundrobin",
+            Self::Random => "random",
+        }
+    }
+}
+
 /// What happens to a call that is cancelled (WAMP advanced profile, "Call Canceling").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CancelMode {
@@ -51,11 +64,11 @@ pub enum CancelMode {
 /// Who sent something, when it may be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disclosed<'a> {
-    /// `caller` or `publisher`.
+    /// `caller`, `callee` or `publisher`.
     pub session: SessionId,
-    /// `caller_authid` or `publisher_authid`.
+    /// `caller_authid` and so on.
     pub authid: Cow<'a, str>,
-    /// `caller_authrole` or `publisher_authrole`.
+    /// `caller_authrole` and so on.
     pub authrole: Cow<'a, str>,
 }
 
@@ -78,9 +91,12 @@ pub struct PublishOptions {
     /// Whether the publisher itself is left out; the default is yes.
     pub exclude_me: bool,
     pub disclose_me: Option<bool>,
+    /// The event is kept, for those who subscribe to its topic later.
+    pub retain: bool,
     /// Present only when one of the six lists was given.
     pub receivers: Option<Box<Receivers>>,
     pub passthru: Option<Box<Dict>>,
+    pub unsupported: Option<Unsupported>,
 }
 
 impl Default for PublishOptions {
@@ -89,8 +105,10 @@ impl Default for PublishOptions {
             acknowledge: false,
             exclude_me: true,
             disclose_me: None,
+            retain: false,
             receivers: None,
             passthru: None,
+            unsupported: None,
         }
     }
 }
@@ -99,6 +117,9 @@ impl Default for PublishOptions {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SubscribeOptions {
     pub match_policy: MatchPolicy,
+    /// The subscriber wants what was retained before it came.
+    pub get_retained: bool,
+    pub unsupported: Option<Unsupported>,
 }
 
 /// `EVENT.Details`.
@@ -107,6 +128,8 @@ pub struct EventDetails<'a> {
     /// Given to pattern-based subscriptions, which cannot know it.
     pub topic: Option<Cow<'a, str>>,
     pub publisher: Option<Disclosed<'a>>,
+    /// The event was published before the subscription, and kept for it.
+    pub retained: bool,
     pub passthru: Option<Box<Dict>>,
 }
 
@@ -121,6 +144,7 @@ pub struct CallOptions {
     pub progress: bool,
     pub disclose_me: Option<bool>,
     pub passthru: Option<Box<Dict>>,
+    pub unsupported: Option<Unsupported>,
 }
 
 /// `CANCEL.Options`.
@@ -131,8 +155,11 @@ pub struct CancelOptions {
 
 /// `RESULT.Details`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ResultDetails {
+pub struct ResultDetails<'a> {
     pub progress: bool,
+    /// Who answered, when it may be told (Crossbar.io's; not in the specification). Boxed, because
+    /// it is rare and a RESULT is not.
+    pub callee: Option<Box<Disclosed<'a>>>,
     pub passthru: Option<Box<Dict>>,
 }
 
@@ -143,6 +170,53 @@ pub struct RegisterOptions {
     pub invoke: InvocationPolicy,
     /// The callee wants to keep the call's timeout itself.
     pub forward_timeout: bool,
+    /// Invocations that the callee serves at a time; 0 means as many as come (Crossbar.io's; not
+    /// in the specification).
+    pub concurrency: u32,
+    /// Whoever has registered the procedure before loses it (Crossbar.io's likewise).
+    pub force_reregister: bool,
+    pub unsupported: Option<Unsupported>,
+}
+
+/// What a router says of a registration that it ended itself, in an UNREGISTERED that nobody asked
+/// for (WAMP advanced profile, "Registration Revocation").
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revoked<'a> {
+    pub registration: RegistrationId,
+    pub reason: Option<Cow<'a, str>>,
+}
+
+/// An option that other routers know and this one does not honour: whoever gives it is told so,
+/// instead of being served otherwise than it asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsupported {
+    /// Router-to-router links: who sent it to the router that sends it on.
+    ForwardFor,
+    /// Sharded subscriptions: the shard of a subscriber's node.
+    Nkey,
+    /// Sharded registrations and subscriptions: the shard that is meant.
+    Rkey,
+    /// Sharded registrations: whether one callee is called or one of each shard.
+    Runmode,
+}
+
+impl Unsupported {
+    const ALL: [Self; 4] = [Self::ForwardFor, Self::Nkey, Self::Rkey, Self::Runmode];
+
+    /// The option of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|option| option.name() == name)
+    }
+
+    /// The key on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ForwardFor => "forward_for",
+            Self::Nkey => "nkey",
+            Self::Rkey => "rkey",
+            Self::Runmode => "runmode",
+        }
+    }
 }
 
 /// `INVOCATION.Details`.

@@ -11,8 +11,8 @@ use crosstie_wamp::codec::{Limits, decode, encode, encode_value, encode_with, tr
 use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Disclosed, EventDetails, InterruptOptions,
     InvocationDetails, InvocationPolicy, MatchPolicy, Message, MessageType, Payload, PublicationId,
-    PublishOptions, Receivers, RegisterOptions, RegistrationId, RequestId, ResultDetails,
-    Serializer, SessionId, SubscribeOptions, SubscriptionId, Value, YieldOptions,
+    PublishOptions, Receivers, RegisterOptions, RegistrationId, RequestId, ResultDetails, Revoked,
+    Serializer, SessionId, SubscribeOptions, SubscriptionId, Unsupported, Value, YieldOptions,
 };
 
 const LIMITS: Limits = Limits { depth_max: 64 };
@@ -65,6 +65,13 @@ const CANONICAL: &[&str] = &[
     "[65,25349185,2103333224]",
     "[66,788923562,2103333224]",
     "[67,788923562]",
+    r#"[67,0,{"registration":2,"reason":"wamp.error.unregistered"}]"#,
+    r#"[67,0,{"registration":2}]"#,
+    r#"[50,7814135,{"callee":3335656,"callee_authid":"joe","callee_authrole":"user"}]"#,
+    r#"[64,25349185,{"concurrency":7,"force_reregister":true},"a"]"#,
+    r#"[32,713845233,{"get_retained":true},"com.example.topic"]"#,
+    r#"[36,5512315355,4429313566,{"retained":true}]"#,
+    r#"[16,1,{"retain":true,"transaction_hash":"0x00"},"a"]"#,
     "[67,0]",
     "[68,6131533,9823526,{}]",
     r#"[68,6131533,9823526,{"procedure":"a.b","caller":3335656,"caller_authid":"joe","caller_authrole":"user","timeout":30000,"receive_progress":true,"progress":true,"_x":"y"},["Hello, world!"],{"k":{}}]"#,
@@ -81,9 +88,12 @@ const OTHERWISE: &[(&str, &str)] = &[
         r#"[48,1,{"x":{"y":[1]},"timeout":7},"a"]"#,
         r#"[48,1,{"timeout":7},"a"]"#,
     ),
-    (r#"[32,1,{"get_retained":true},"a"]"#, r#"[32,1,{},"a"]"#),
     (
-        r#"[36,1,2,{"retained":true,"forward_for":[]}]"#,
+        r#"[32,1,{"get_retained":false,"x":1,"nkey":null},"a"]"#,
+        r#"[32,1,{},"a"]"#,
+    ),
+    (
+        r#"[36,1,2,{"retained":false,"forward_for":[]}]"#,
         "[36,1,2,{}]",
     ),
     (r#"[49,1,{}]"#, r#"[49,1,{"mode":"killnowait"}]"#),
@@ -102,6 +112,14 @@ const OTHERWISE: &[(&str, &str)] = &[
         r#"[48,1,{"timeout":2000.0},"a"]"#,
         r#"[48,1,{"timeout":2000},"a"]"#,
     ),
+    (
+        r#"[64,1,{"concurrency":2.0},"a"]"#,
+        r#"[64,1,{"concurrency":2},"a"]"#,
+    ),
+    (
+        r#"[64,1,{"concurrency":9007199254740992},"a"]"#,
+        r#"[64,1,{"concurrency":4294967295},"a"]"#,
+    ),
     // And some write null for arguments that are not there.
     (r#"[48,1,{},"a",null]"#, r#"[48,1,{},"a"]"#),
     (r#"[48,1,{},"a",null,null]"#, r#"[48,1,{},"a"]"#),
@@ -116,7 +134,7 @@ const OTHERWISE: &[(&str, &str)] = &[
         r#"[35,0,{"subscription":1293722,"reason":"no longer authorized"}]"#,
         "[35,0]",
     ),
-    (r#"[67,0,{"registration":1293722}]"#, "[67,0]"),
+    (r#"[67,0,{"reason":"nobody's"}]"#, "[67,0]"),
     (r#"[3,{},"a.b",[1],{"k":2}]"#, r#"[3,{},"a.b"]"#),
 ];
 
@@ -340,6 +358,10 @@ const BAD: &[(&str, &str)] = &[
         "[70,1]",
         "YIELD: options expected one more element, found the end of the message",
     ),
+    (
+        r#"[64,1,{"concurrency":0},"a"]"#,
+        "REGISTER: options.concurrency expected invocations, from 1 to 2^53, found another value",
+    ),
 ];
 
 /// The message's octets in `serializer`, by the oracle.
@@ -506,13 +528,14 @@ fn fields_are_told_apart() {
         },
     );
     check(
-        r#"[16,1,{"exclude_me":false,"exclude":[1],"exclude_authid":["b"],"exclude_authrole":["c"],"eligible":[4],"eligible_authid":["e"],"eligible_authrole":["f"]},"t"]"#,
+        r#"[16,1,{"exclude_me":false,"retain":true,"exclude":[1],"exclude_authid":["b"],"exclude_authrole":["c"],"eligible":[4],"eligible_authid":["e"],"eligible_authrole":["f"]},"t"]"#,
         Message::Publish {
             request: RequestId(1),
             options: PublishOptions {
                 acknowledge: false,
                 exclude_me: false,
                 disclose_me: None,
+                retain: true,
                 receivers: Some(Box::new(Receivers {
                     exclude: Some(vec![SessionId(1)]),
                     exclude_authid: Some(vec!["b".to_owned()]),
@@ -522,6 +545,7 @@ fn fields_are_told_apart() {
                     eligible_authrole: Some(vec!["f".to_owned()]),
                 })),
                 passthru: None,
+                unsupported: None,
             },
             topic: text("t"),
             payload: empty,
@@ -535,11 +559,13 @@ fn fields_are_told_apart() {
         },
     );
     check(
-        r#"[32,1,{"match":"wildcard"},"t"]"#,
+        r#"[32,1,{"match":"wildcard","get_retained":true,"nkey":1},"t"]"#,
         Message::Subscribe {
             request: RequestId(1),
             options: SubscribeOptions {
                 match_policy: MatchPolicy::Wildcard,
+                get_retained: true,
+                unsupported: Some(Unsupported::Nkey),
             },
             topic: text("t"),
         },
@@ -565,7 +591,7 @@ fn fields_are_told_apart() {
         },
     );
     check(
-        r#"[36,1,2,{"topic":"t","publisher":3,"publisher_authid":"i","publisher_authrole":"r"}]"#,
+        r#"[36,1,2,{"topic":"t","publisher":3,"publisher_authid":"i","publisher_authrole":"r","retained":true}]"#,
         Message::Event {
             subscription: SubscriptionId(1),
             publication: PublicationId(2),
@@ -576,13 +602,14 @@ fn fields_are_told_apart() {
                     authid: text("i"),
                     authrole: text("r"),
                 }),
+                retained: true,
                 passthru: None,
             },
             payload: empty,
         },
     );
     check(
-        r#"[48,1,{"timeout":5,"receive_progress":true,"disclose_me":false,"_x":6},"p"]"#,
+        r#"[48,1,{"timeout":5,"receive_progress":true,"disclose_me":false,"_x":6,"rkey":7},"p"]"#,
         Message::Call {
             request: RequestId(1),
             options: CallOptions {
@@ -591,6 +618,7 @@ fn fields_are_told_apart() {
                 progress: false,
                 disclose_me: Some(false),
                 passthru: Some(Box::new(vec![number("_x", 6)])),
+                unsupported: Some(Unsupported::Rkey),
             },
             procedure: text("p"),
             payload: empty,
@@ -606,24 +634,32 @@ fn fields_are_told_apart() {
         },
     );
     check(
-        r#"[50,1,{"progress":true}]"#,
+        r#"[50,1,{"progress":true,"callee":3,"callee_authid":"i","callee_authrole":"r"}]"#,
         Message::Result {
             request: RequestId(1),
             details: ResultDetails {
                 progress: true,
+                callee: Some(Box::new(Disclosed {
+                    session: SessionId(3),
+                    authid: text("i"),
+                    authrole: text("r"),
+                })),
                 passthru: None,
             },
             payload: empty,
         },
     );
     check(
-        r#"[64,1,{"invoke":"last","match":"prefix","forward_timeout":true},"p"]"#,
+        r#"[64,1,{"invoke":"last","match":"prefix","forward_timeout":true,"concurrency":5,"force_reregister":true,"forward_for":null},"p"]"#,
         Message::Register {
             request: RequestId(1),
             options: RegisterOptions {
                 match_policy: MatchPolicy::Prefix,
                 invoke: InvocationPolicy::Last,
                 forward_timeout: true,
+                concurrency: 5,
+                force_reregister: true,
+                unsupported: None,
             },
             procedure: text("p"),
         },
@@ -646,6 +682,17 @@ fn fields_are_told_apart() {
         "[67,1]",
         Message::Unregistered {
             request: RequestId(1),
+            revoked: None,
+        },
+    );
+    check(
+        r#"[67,0,{"registration":2,"reason":"r","more":[]}]"#,
+        Message::Unregistered {
+            request: RequestId(0),
+            revoked: Some(Revoked {
+                registration: RegistrationId(2),
+                reason: Some(text("r")),
+            }),
         },
     );
     check(
@@ -723,7 +770,11 @@ fn a_payload_in_place_of_arguments_is_announced() {
         (algo, r#""text""#, Ok(())),
         (algo, r#"[1],{"a":2}"#, Ok(())),
         (algo, r#"null,{"a":2}"#, Ok(())),
-        ("", r#""text""#, Err("PUBLISH: arguments at octet 13: expected list, found text")),
+        (
+            "",
+            r#""text""#,
+            Err("PUBLISH: arguments at octet 13: expected list, found text"),
+        ),
         (
             r#""enc_key":"k""#,
             r#""\u0000AAEC""#,
@@ -742,12 +793,12 @@ fn a_payload_in_place_of_arguments_is_announced() {
         (
             algo,
             r#"["unended]"#,
-            Err("PUBLISH: arguments at octet 47: expected a closing quote, found the end"),
+            Err("PUBLISH: arguments at octet 46: expected a closing quote, found the end"),
         ),
         (
             algo,
             r#""text",{"a":2}"#,
-            Err("PUBLISH at octet 42: expected the end of the message, found an element"),
+            Err("PUBLISH: at octet 42: expected the end of the message, found an element"),
         ),
     ] {
         let json = format!(r#"[16,1,{{{options}}},"a",{payload}]"#);

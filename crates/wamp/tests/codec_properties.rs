@@ -14,7 +14,8 @@ use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, EventDetails, ID_MAX,
     InterruptOptions, InvocationDetails, InvocationPolicy, MatchPolicy, Message, MessageType,
     Payload, PublicationId, PublishOptions, Receivers, RegisterOptions, RegistrationId, RequestId,
-    ResultDetails, Serializer, SessionId, SubscribeOptions, SubscriptionId, Value, YieldOptions,
+    ResultDetails, Revoked, Serializer, SessionId, SubscribeOptions, SubscriptionId, Value,
+    YieldOptions,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -327,15 +328,18 @@ fn session_message() -> impl Strategy<Value = Message<'static>> {
 }
 
 fn publish() -> impl Strategy<Value = Message<'static>> {
-    let flags = (any::<bool>(), any::<bool>(), any::<Option<bool>>());
+    let flags = (any::<[bool; 3]>(), any::<Option<bool>>());
     (request(), flags, receivers(), passthru(), cow()).prop_map(
-        |(request, (acknowledge, exclude_me, disclose_me), receivers, passthru, topic)| {
+        |(request, (flags, disclose_me), receivers, passthru, topic)| {
+            let [acknowledge, exclude_me, retain] = flags;
             let options = PublishOptions {
                 acknowledge,
                 exclude_me,
                 disclose_me,
+                retain,
                 receivers,
                 passthru,
+                unsupported: None,
             };
             Message::Publish {
                 request,
@@ -348,13 +352,15 @@ fn publish() -> impl Strategy<Value = Message<'static>> {
 }
 
 fn event() -> impl Strategy<Value = Message<'static>> {
-    (id(), id(), option::of(cow()), disclosed(), passthru()).prop_map(
-        |(subscription, publication, topic, publisher, passthru)| Message::Event {
+    let details = (option::of(cow()), disclosed(), any::<bool>(), passthru());
+    (id(), id(), details).prop_map(
+        |(subscription, publication, (topic, publisher, retained, passthru))| Message::Event {
             subscription: SubscriptionId(subscription),
             publication: PublicationId(publication),
             details: EventDetails {
                 topic,
                 publisher,
+                retained,
                 passthru,
             },
             payload: Payload::EMPTY,
@@ -372,6 +378,7 @@ fn call() -> impl Strategy<Value = Message<'static>> {
                 progress,
                 disclose_me,
                 passthru,
+                unsupported: None,
             };
             Message::Call {
                 request,
@@ -391,20 +398,33 @@ fn register() -> impl Strategy<Value = Message<'static>> {
         InvocationPolicy::RoundRobin,
         InvocationPolicy::Random,
     ]);
-    (request(), match_policy(), policies, any::<bool>(), cow()).prop_map(
-        |(request, match_policy, invoke, forward_timeout, procedure)| {
-            let options = RegisterOptions {
-                match_policy,
-                invoke,
-                forward_timeout,
-            };
-            Message::Register {
-                request,
-                options,
-                procedure,
-            }
-        },
+    let flags = any::<[bool; 2]>();
+    (
+        request(),
+        match_policy(),
+        policies,
+        flags,
+        any::<u32>(),
+        cow(),
     )
+        .prop_map(
+            |(request, match_policy, invoke, flags, concurrency, procedure)| {
+                let [forward_timeout, force_reregister] = flags;
+                let options = RegisterOptions {
+                    match_policy,
+                    invoke,
+                    forward_timeout,
+                    concurrency,
+                    force_reregister,
+                    unsupported: None,
+                };
+                Message::Register {
+                    request,
+                    options,
+                    procedure,
+                }
+            },
+        )
 }
 
 fn invocation() -> impl Strategy<Value = Message<'static>> {
@@ -458,13 +478,20 @@ fn answer() -> impl Strategy<Value = Message<'static>> {
                 payload,
             }
         ),
-        (request(), any::<bool>(), passthru()).prop_map(move |(request, progress, passthru)| {
-            Message::Result {
-                request,
-                details: ResultDetails { progress, passthru },
-                payload,
+        (request(), any::<bool>(), disclosed(), passthru()).prop_map(
+            move |(request, progress, callee, passthru)| {
+                let details = ResultDetails {
+                    progress,
+                    callee: callee.map(Box::new),
+                    passthru,
+                };
+                Message::Result {
+                    request,
+                    details,
+                    payload,
+                }
             }
-        }),
+        ),
         (request(), any::<bool>(), passthru()).prop_map(move |(request, progress, passthru)| {
             Message::Yield {
                 request,
@@ -484,13 +511,20 @@ fn small_message() -> impl Strategy<Value = Message<'static>> {
                 publication: PublicationId(id),
             }
         }),
-        (request(), match_policy(), cow()).prop_map(|(request, match_policy, topic)| {
-            Message::Subscribe {
-                request,
-                options: SubscribeOptions { match_policy },
-                topic,
+        (request(), match_policy(), any::<bool>(), cow()).prop_map(
+            |(request, match_policy, get_retained, topic)| {
+                let options = SubscribeOptions {
+                    match_policy,
+                    get_retained,
+                    unsupported: None,
+                };
+                Message::Subscribe {
+                    request,
+                    options,
+                    topic,
+                }
             }
-        }),
+        ),
         two_ids().prop_map(|(request, id)| {
             Message::Subscribed {
                 request,
@@ -522,7 +556,13 @@ fn small_message() -> impl Strategy<Value = Message<'static>> {
                 registration: RegistrationId(id),
             }
         }),
-        request().prop_map(|request| Message::Unregistered { request }),
+        (request(), option::of((id(), option::of(cow())))).prop_map(|(request, revoked)| {
+            let revoked = revoked.map(|(registration, reason)| Revoked {
+                registration: RegistrationId(registration),
+                reason,
+            });
+            Message::Unregistered { request, revoked }
+        }),
         (request(), option::of(cancel_mode()), option::of(cow())).prop_map(
             |(request, mode, reason)| {
                 Message::Interrupt {

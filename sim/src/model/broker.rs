@@ -1,14 +1,23 @@
 //! Subscriptions and publications, naively.
 
-use crosstie_routing::{Action, error};
-use crosstie_wamp::{InvocationPolicy, MatchPolicy, PublishOptions, Receivers, SessionId};
+use crosstie_routing::{Action, EmptyEligible, error};
+use crosstie_wamp::{
+    InvocationPolicy, MatchPolicy, PublishOptions, Receivers, SessionId, SubscribeOptions,
+};
 
 use super::matching::matches;
 use super::{Entry, Member, Model};
 use crate::{Name, Sent};
 
 impl Model {
-    pub(super) fn subscribe(&mut self, from: Name, request: u64, policy: MatchPolicy, topic: &str) {
+    pub(super) fn subscribe(
+        &mut self,
+        from: Name,
+        request: u64,
+        options: &SubscribeOptions,
+        topic: &str,
+    ) {
+        let policy = options.match_policy;
         let permitted = Self::check_uri(topic, policy).and_then(|()| {
             self.permission(from, Action::Subscribe, topic, policy)
                 .map(|_| ())
@@ -49,15 +58,17 @@ impl Model {
                 order: self.order_last,
                 invoke: InvocationPolicy::default(),
                 forward_timeout: false,
+                disclosed: false,
+                concurrency: 0,
             });
         }
-        let _ = self.reply(
-            from,
-            Sent::Subscribed {
-                request,
-                subscription: id,
-            },
-        );
+        let subscribed = Sent::Subscribed {
+            request,
+            subscription: id,
+        };
+        if self.reply(from, subscribed).is_ok() && options.get_retained {
+            self.send_retained(from, id, policy, topic);
+        }
     }
 
     pub(super) fn unsubscribe(&mut self, from: Name, request: u64, subscription: u64) {
@@ -110,9 +121,14 @@ impl Model {
             );
         }
         let publisher = disclosed.then(|| self.member(from).id);
+        if options.retain {
+            self.retain(told, publisher, options, topic, payload);
+        }
         for entry in self.subscribers.clone() {
             let listed = options.receivers.as_deref();
-            let admitted = listed.is_none_or(|lists| admits(lists, self.member(entry.member)));
+            let member = self.member(entry.member);
+            let admitted =
+                listed.is_none_or(|lists| admits(lists, self.config.empty_eligible, member));
             let itself = options.exclude_me && entry.member == from;
             if !matches(entry.policy, &entry.uri, topic) || itself || !admitted {
                 continue;
@@ -122,6 +138,7 @@ impl Model {
                 publication,
                 topic: (entry.policy != MatchPolicy::Exact).then(|| topic.to_owned()),
                 publisher,
+                retained: false,
                 payload,
             };
             let _ = self.deliver(entry.member, event);
@@ -129,20 +146,17 @@ impl Model {
     }
 }
 
-fn admits(lists: &Receivers, member: &Member) -> bool {
+/// Whether lists of receivers admit a session.
+pub(super) fn admits(lists: &Receivers, empty: EmptyEligible, member: &Member) -> bool {
+    fn on_list<T: PartialEq>(list: &Option<Vec<T>>, empty: EmptyEligible, item: &T) -> bool {
+        let is_none = |list: &Vec<T>| list.is_empty() && empty == EmptyEligible::Everybody;
+        list.as_ref()
+            .is_none_or(|list| is_none(list) || list.contains(item))
+    }
     let id = SessionId(member.id);
-    let eligible = lists
-        .eligible
-        .as_ref()
-        .is_none_or(|list| list.contains(&id))
-        && lists
-            .eligible_authid
-            .as_ref()
-            .is_none_or(|list| list.contains(&member.authid))
-        && lists
-            .eligible_authrole
-            .as_ref()
-            .is_none_or(|list| list.contains(&member.authrole));
+    let eligible = on_list(&lists.eligible, empty, &id)
+        && on_list(&lists.eligible_authid, empty, &member.authid)
+        && on_list(&lists.eligible_authrole, empty, &member.authrole);
     let excluded = lists
         .exclude
         .as_ref()

@@ -16,6 +16,9 @@ pub(crate) struct Call {
     pub(crate) callee: Name,
     pub(crate) invocation: u64,
     pub(crate) receive_progress: bool,
+    disclosed: bool,
+    /// The order number of a callee with a bound on its invocations.
+    slot: Option<u64>,
     interrupted: bool,
     /// The next part's INVOCATION, while more parts may come.
     pub(crate) next_part: Option<Sent>,
@@ -38,10 +41,14 @@ impl Model {
         options: &RegisterOptions,
         procedure: &str,
     ) {
-        if let Err(uri) = self.may_register(from, options, procedure) {
-            return self.refuse(from, "REGISTER", request, uri);
-        }
+        let disclosed = match self.may_register(from, options, procedure) {
+            Ok(disclosed) => disclosed,
+            Err(uri) => return self.refuse(from, "REGISTER", request, uri),
+        };
         let policy = options.match_policy;
+        if options.force_reregister {
+            self.revoke(policy, procedure);
+        }
         let same = |entry: &&Entry| entry.policy == policy && entry.uri == procedure;
         let known = self.callees.iter().find(same).map(|entry| entry.id);
         let told = self.actual.iter().find_map(|(to, sent)| match sent {
@@ -53,7 +60,7 @@ impl Model {
         });
         let id = self.learn_id("registration", known, told);
         self.order_last += 1;
-        self.callees.push(Entry {
+        let mut entry = Entry {
             member: from,
             policy,
             uri: procedure.to_owned(),
@@ -61,7 +68,17 @@ impl Model {
             order: self.order_last,
             invoke: options.invoke,
             forward_timeout: options.forward_timeout,
-        });
+            disclosed,
+            concurrency: options.concurrency,
+        };
+        let mine = |entry: &&mut Entry| entry.id == id && entry.member == from;
+        match self.callees.iter_mut().find(mine) {
+            Some(again) => {
+                entry.order = again.order;
+                *again = entry;
+            }
+            None => self.callees.push(entry),
+        }
         let _ = self.reply(
             from,
             Sent::Registered {
@@ -78,7 +95,29 @@ impl Model {
         if self.callees.len() == before {
             return self.refuse(from, "UNREGISTER", request, error::NO_SUCH_REGISTRATION);
         }
-        let _ = self.reply(from, Sent::Unregistered { request });
+        let unregistered = Sent::Unregistered {
+            request,
+            revoked: None,
+        };
+        let _ = self.reply(from, unregistered);
+    }
+
+    /// Takes a procedure from all its callees.
+    fn revoke(&mut self, policy: MatchPolicy, procedure: &str) {
+        let same = |entry: &mut Entry| entry.policy == policy && entry.uri == procedure;
+        for entry in self.callees.extract_if(.., same).collect::<Vec<_>>() {
+            if self
+                .member(entry.member)
+                .features
+                .callee_registration_revocation
+            {
+                let unregistered = Sent::Unregistered {
+                    request: 0,
+                    revoked: Some(entry.id),
+                };
+                let _ = self.reply(entry.member, unregistered);
+            }
+        }
     }
 
     /// Whether it is a violation.
@@ -136,6 +175,7 @@ impl Model {
             return invocation > self.member(from).invocation_last;
         };
         let (caller, request) = (self.calls[place].caller, self.calls[place].request);
+        let callee = self.calls[place].disclosed.then(|| self.member(from).id);
         if progress {
             self.calls[place].since_ms = self.now_ms;
         }
@@ -144,6 +184,7 @@ impl Model {
             Ok(payload) => Sent::Result {
                 request,
                 progress,
+                callee,
                 payload,
             },
             Err(payload) => Sent::Error {
@@ -218,35 +259,30 @@ impl Model {
         from: Name,
         options: &RegisterOptions,
         procedure: &str,
-    ) -> Result<(), &'static str> {
+    ) -> Result<bool, &'static str> {
         let policy = options.match_policy;
         Self::check_uri(procedure, policy)?;
         Self::check_reserved(procedure)?;
-        self.permission(from, Action::Register, procedure, policy)?;
-        let held = self
-            .callees
-            .iter()
-            .filter(|entry| entry.member == from)
-            .count();
-        if held >= self.config.limits.registrations_max {
-            return Err(error::REGISTRATIONS_MAX);
-        }
-        for entry in &self.callees {
-            if entry.policy != policy || entry.uri != procedure {
-                continue;
-            }
+        let grant = self.permission(from, Action::Register, procedure, policy)?;
+        let same = |entry: &&Entry| entry.policy == policy && entry.uri == procedure;
+        let first = self.callees.iter().find(same);
+        if let Some(entry) = first.filter(|_| !options.force_reregister) {
             if entry.invoke == InvocationPolicy::Single {
-                return Err(error::PROCEDURE_ALREADY_EXISTS);
-            }
-            let mine = |other: &Entry| other.id == entry.id && other.member == from;
-            if self.callees.iter().any(mine) {
                 return Err(error::PROCEDURE_ALREADY_EXISTS);
             }
             if entry.invoke != options.invoke {
                 return Err(error::PROCEDURE_EXISTS_WITH_DIFFERENT_POLICY);
             }
         }
-        Ok(())
+        // The same once more is not one more.
+        let others = |entry: &&Entry| entry.member == from && !same(entry);
+        let held = self.callees.iter().filter(others).count();
+        let mine = |entry: &Entry| entry.member == from && same(&entry);
+        let is_again = !options.force_reregister && self.callees.iter().any(mine);
+        if !is_again && held >= self.config.limits.registrations_max {
+            return Err(error::REGISTRATIONS_MAX);
+        }
+        Ok(grant.disclose.callee)
     }
 
     fn open_call(
@@ -268,6 +304,9 @@ impl Model {
             >= self.config.limits.calls_max
         {
             return Err(error::CALLS_MAX);
+        }
+        if group.iter().all(|entry| self.is_busy(entry)) {
+            return Err(error::MAX_CONCURRENCY_REACHED);
         }
         let attempts = self.attempts(&group);
         let chosen = attempts
@@ -310,6 +349,8 @@ impl Model {
             callee: chosen.member,
             invocation,
             receive_progress: options.receive_progress,
+            disclosed: chosen.disclosed,
+            slot: (chosen.concurrency > 0).then_some(chosen.order),
             interrupted: false,
             next_part: options.progress.then(|| first_part.clone()),
             timeout_ms,
@@ -396,7 +437,8 @@ impl Model {
 
     /// Which of the callees, asked in that order, takes the call.
     fn choose(&self, order: &[Entry], progress: bool) -> Result<Entry, &'static str> {
-        for entry in order.iter().take(8) {
+        let free = order.iter().filter(|entry| !self.is_busy(entry));
+        for entry in free.take(8) {
             let member = self.member(entry.member);
             let features = member.features;
             if progress
@@ -411,6 +453,15 @@ impl Model {
             }
         }
         Err(error::NO_AVAILABLE_CALLEE)
+    }
+
+    /// Whether a callee serves as many calls as it wants to.
+    fn is_busy(&self, entry: &Entry) -> bool {
+        let serving = self
+            .calls
+            .iter()
+            .filter(|call| call.slot == Some(entry.order));
+        entry.concurrency > 0 && serving.count() >= entry.concurrency as usize
     }
 
     /// Whether that is what the realm chose.

@@ -1,12 +1,12 @@
 //! What is done next: mostly what a client could mean, and some of what it should not.
 
 use crosstie_routing::{
-    Allow, CallTimeoutUnit, ClientFeatures, Disclose, DiscloseMe, Limits, Permission, RealmConfig,
-    RequestIdCheck, Role,
+    Allow, CallTimeoutUnit, ClientFeatures, Disclose, DiscloseMe, EmptyEligible, Limits,
+    Permission, RealmConfig, RequestIdCheck, Role,
 };
 use crosstie_wamp::{
     CallOptions, CancelMode, ID_MAX, InvocationPolicy, MatchPolicy, PublishOptions, Receivers,
-    RegisterOptions, SessionId,
+    RegisterOptions, SessionId, SubscribeOptions,
 };
 
 use super::Simulation;
@@ -66,6 +66,7 @@ impl Simulation {
             callee_progressive_call_results: announced(),
             callee_call_canceling: announced(),
             callee_call_timeout: announced(),
+            callee_registration_revocation: announced(),
         };
         Operation::Join {
             name: self.name_last,
@@ -97,10 +98,15 @@ impl Simulation {
         match self.chance.below(100) {
             0..12 => self.draw_publish(from),
             12..20 => {
-                let (policy, topic) = self.draw_pattern();
+                let (match_policy, topic) = self.draw_pattern();
+                let options = SubscribeOptions {
+                    match_policy,
+                    get_retained: self.chance.one_in(2),
+                    unsupported: None,
+                };
                 Request::Subscribe {
                     request: self.draw_id(from),
-                    policy,
+                    options,
                     topic,
                 }
             }
@@ -153,6 +159,7 @@ impl Simulation {
             acknowledge: chance.one_in(2),
             exclude_me: !chance.one_in(3),
             disclose_me: chance.pick(&[None, None, Some(false), Some(true)]),
+            retain: chance.one_in(3),
             ..PublishOptions::default()
         };
         if chance.one_in(3) {
@@ -207,11 +214,14 @@ impl Simulation {
             InvocationPolicy::RoundRobin,
             InvocationPolicy::Random,
         ]);
-        let forward_timeout = self.chance.one_in(2);
+        let chance = &mut self.chance;
         let options = RegisterOptions {
             match_policy,
             invoke,
-            forward_timeout,
+            forward_timeout: chance.one_in(2),
+            concurrency: chance.pick(&[0, 0, 1, 2]),
+            force_reregister: chance.one_in(8),
+            unsupported: None,
         };
         Request::Register {
             request: self.draw_id(from),
@@ -238,6 +248,7 @@ impl Simulation {
             progress: chance.one_in(3) && (announced || chance.one_in(20)),
             disclose_me: chance.pick(&[None, None, Some(false), Some(true)]),
             passthru: None,
+            unsupported: None,
         };
         let procedure = chance.pick(&URIS).to_owned();
         Request::Call {
@@ -346,7 +357,10 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
         true => CallTimeoutUnit::Seconds,
         false => CallTimeoutUnit::Milliseconds,
     };
+    config.empty_eligible = chance.pick(&[EmptyEligible::Nobody, EmptyEligible::Everybody]);
     config.limits = Limits::default();
+    config.limits.retained_events_max = chance.pick(&[3, 1_000]);
+    config.limits.retained_sent_max = chance.pick(&[2, 1_000]);
     config.limits.subscriptions_max = chance.pick(&[3, 1_000]);
     config.limits.registrations_max = chance.pick(&[3, 1_000]);
     config.limits.calls_max = chance.pick(&[2, 1_000]);
@@ -363,6 +377,7 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
         disclose: Disclose {
             caller: disclosed,
             publisher: disclosed,
+            callee: disclosed,
         },
         cache: true,
     };

@@ -24,6 +24,11 @@ impl Recorder {
     fn note(&mut self, sent: &Sent) {
         let kind = match sent {
             Sent::Error { uri, .. } => uri.clone(),
+            Sent::Event { retained: true, .. } => "Event, retained".to_owned(),
+            Sent::Unregistered { request: 0, .. } => "Unregistered, revoked".to_owned(),
+            Sent::Result {
+                callee: Some(_), ..
+            } => "Result, disclosed".to_owned(),
             other => format!("{other:?}")
                 .split(' ')
                 .next()

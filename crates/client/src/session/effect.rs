@@ -52,6 +52,8 @@ pub(crate) enum Effect<'a, W, I> {
         last: bool,
         payload: Payload<'a>,
     },
+    /// The registration is no more: nobody asked for its end.
+    Revoked(ListenerKey),
     Interrupted {
         running: &'a mut I,
         options: InterruptOptions<'a>,

@@ -2,7 +2,7 @@
 
 use crosstie_wamp::{
     Dict, InvocationDetails, Message, MessageType, Payload, RegistrationId, RequestId,
-    ResultDetails, SubscriptionId,
+    ResultDetails, Revoked, SubscriptionId,
 };
 
 use super::{Answer, Effect, Invocation, Phase, Request, Session, Topic, Violation};
@@ -103,7 +103,11 @@ impl<W, I> Session<W, I> {
                 request,
                 registration,
             } => self.handle_registered(request, registration, out),
-            Message::Unregistered { request } => {
+            Message::Unregistered {
+                request: RequestId(0),
+                revoked,
+            } => Ok(self.handle_revoked(revoked)),
+            Message::Unregistered { request, .. } => {
                 if let Some(Request::Unregister(id)) = self.pending_kind(request) {
                     let id = *id;
                     self.registrations.remove(&id);
@@ -151,10 +155,16 @@ impl<W, I> Session<W, I> {
         }
     }
 
+    /// The router has taken a registration from this client.
+    fn handle_revoked(&mut self, revoked: Option<Revoked<'_>>) -> Effect<'_, W, I> {
+        let key = revoked.and_then(|revoked| self.registrations.remove(&revoked.registration));
+        key.map_or(Effect::None, Effect::Revoked)
+    }
+
     fn handle_result<'a>(
         &'a mut self,
         request: RequestId,
-        details: &ResultDetails,
+        details: &ResultDetails<'_>,
         payload: Payload<'a>,
     ) -> Handled<'a, W, I> {
         if !details.progress {

@@ -201,6 +201,7 @@ fn roles() -> Value {
                 "call_timeout",
                 "pattern_based_registration",
                 "shared_registration",
+                "registration_revocation",
                 "progressive_call_results",
                 "progressive_call_invocations",
                 "payload_passthru_mode",

@@ -4,8 +4,8 @@
 //! message is in the queue.
 
 use crosstie_wamp::{
-    CallOptions, CancelMode, CancelOptions, Dict, MatchPolicy, Message, MessageType, Payload,
-    PublishOptions, RegisterOptions, RequestId, SubscribeOptions, YieldOptions,
+    CallOptions, CancelMode, CancelOptions, Dict, Message, MessageType, Payload, PublishOptions,
+    RegisterOptions, RequestId, SubscribeOptions, YieldOptions,
 };
 
 use super::{ANSWERED_EARLY_MAX, ListenerKey, Pending, Request, Session, Topic};
@@ -161,19 +161,19 @@ impl<W, I> Session<W, I> {
         &mut self,
         key: ListenerKey,
         topic: &str,
-        match_policy: MatchPolicy,
+        options: SubscribeOptions,
         waiter: W,
         out: &mut Outgoing,
     ) -> Result<(), Unsendable> {
         let kind = Request::Subscribe {
             key,
             topic: topic.to_owned(),
-            match_policy,
+            match_policy: options.match_policy,
             abandoned: false,
         };
         self.request(kind, Some(waiter), out, |request| Message::Subscribe {
             request,
-            options: SubscribeOptions { match_policy },
+            options,
             topic: topic.into(),
         })?;
         Ok(())

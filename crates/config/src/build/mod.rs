@@ -129,6 +129,10 @@ fn limits(limits: View<'_>) -> Limits {
         registrations_max: bound(limits, "registrations_max"),
         uri_bytes_max: bound(limits, "uri_bytes_max"),
         call_timeout_max: time(limits, "call_timeout_ms_max"),
+        retained_events_max: bound(limits, "retained_events_max"),
+        retained_bytes_max: bound(limits, "retained_bytes_max"),
+        retained_event_bytes_max: bound(limits, "retained_event_bytes_max"),
+        retained_sent_max: bound(limits, "retained_sent_max"),
         shutdown_timeout: milliseconds(limits, "shutdown_timeout_ms"),
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{Builder, Names};
 use crate::model::{
-    Allow, CallTimeoutUnit, Disclose, DiscloseMe, LoneSurrogates, MatchPolicy, Permission, Realm,
-    RequestIdCheck, Role, UriCheck,
+    Allow, CallTimeoutUnit, Disclose, DiscloseMe, EmptyEligible, LoneSurrogates, MatchPolicy,
+    Permission, Realm, RequestIdCheck, Role, UriCheck,
 };
 use crate::problem::Problem;
 use crate::tree::quoted;
@@ -44,6 +44,10 @@ impl Builder<'_> {
             lone_surrogates: match options.text("lone_surrogates") {
                 Some("refuse") => LoneSurrogates::Refuse,
                 _ => LoneSurrogates::Replace,
+            },
+            empty_eligible: match options.text("empty_eligible") {
+                Some("everybody") => EmptyEligible::Everybody,
+                _ => EmptyEligible::Nobody,
             },
             is_call_timeout_unit_given: options.given("call_timeout_unit").is_some(),
             roles: self.roles(realm),
@@ -131,6 +135,7 @@ impl Builder<'_> {
             disclose: Disclose {
                 caller: disclose.boolean("caller"),
                 publisher: disclose.boolean("publisher"),
+                callee: disclose.boolean("callee"),
             },
             cache: object.boolean("cache"),
         }

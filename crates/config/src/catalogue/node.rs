@@ -189,6 +189,34 @@ pub(super) static LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(0)),
         key(
+            "retained_events_max",
+            integer(1, 100_000_000),
+            "Retained events of one realm; at one more the oldest goes.",
+        )
+        .fallback(Fallback::Integer(10_000)),
+        key(
+            "retained_bytes_max",
+            integer(4_096, 1 << 40),
+            "Octets of one realm's retained events, with their topics and lists of \
+             receivers and 256 for each; beyond, the oldest go.",
+        )
+        .fallback(Fallback::Integer(16 << 20)),
+        key(
+            "retained_event_bytes_max",
+            integer(1_024, 1 << 24),
+            "Octets of one retained event, counted likewise; to retain a longer one is \
+             an error. It also bounds the octets of retained events that one \
+             subscription is sent.",
+        )
+        .fallback(Fallback::Integer(256 << 10)),
+        key(
+            "retained_sent_max",
+            integer(1, 1_000_000),
+            "Retained events that one subscription to a pattern is sent, in the order of \
+             their topics' names; it goes without the others.",
+        )
+        .fallback(Fallback::Integer(1_000)),
+        key(
             "shutdown_timeout_ms",
             integer(0, 3_600_000),
             "How long the node waits for its sessions to say goodbye when it ends, in \

@@ -70,6 +70,14 @@ static REALM_OPTIONS: Table = Table {
         )
         .fallback(Fallback::Text("replace"))
         .own(),
+        key(
+            "empty_eligible",
+            Kind::OneOf(&EMPTY_ELIGIBLE),
+            "Whom an event with an empty whitelist (`eligible: []`) reaches: a list on which \
+             nobody is, or, as on Crossbar.io, as good as none.",
+        )
+        .fallback(Fallback::Text("nobody"))
+        .own(),
         key("event_dispatching_chunk_size", integer(1, i64::MAX), "")
             .inert("a large fan-out gives way to other work by itself"),
         key(
@@ -100,6 +108,11 @@ static CALL_TIMEOUT_UNIT: Words = Words {
 static LONE_SURROGATES: Words = Words {
     path: "realms[].options.lone_surrogates",
     words: &["replace", "refuse"],
+};
+
+static EMPTY_ELIGIBLE: Words = Words {
+    path: "realms[].options.empty_eligible",
+    words: &["nobody", "everybody"],
 };
 
 static DISCLOSE_ME: Words = Words {
@@ -203,5 +216,13 @@ static DISCLOSE: Table = Table {
             "Subscribers are told who publishes, whether the publisher asks for it or not.",
         )
         .fallback(NO),
+        key(
+            "callee",
+            Kind::Boolean,
+            "Callers are told who answers what was registered under this permission; \
+             Crossbar.io always tells.",
+        )
+        .fallback(NO)
+        .own(),
     ],
 };

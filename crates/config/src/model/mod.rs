@@ -17,7 +17,9 @@ pub use amqp::{
     AmqpVhost, DefinedArguments, DefinedBinding, DefinedExchange, DefinedQueue, Definitions,
     Skipped,
 };
-pub use crosstie_routing::{Allow, Disclose, DiscloseMe, Permission, RequestIdCheck, Role};
+pub use crosstie_routing::{
+    Allow, Disclose, DiscloseMe, EmptyEligible, Permission, RequestIdCheck, Role,
+};
 pub use crosstie_wamp::uri::UriCheck;
 pub use crosstie_wamp::{MatchPolicy, Serializer};
 pub use transport::{
@@ -68,6 +70,7 @@ pub struct Realm {
     pub disclose_me: DiscloseMe,
     pub call_timeout_unit: CallTimeoutUnit,
     pub lone_surrogates: LoneSurrogates,
+    pub empty_eligible: EmptyEligible,
     /// Whether the file says so, or it is the default.
     pub is_call_timeout_unit_given: bool,
     pub roles: Vec<Role>,
@@ -115,5 +118,9 @@ pub struct Limits {
     pub uri_bytes_max: usize,
     /// No such bound where not said.
     pub call_timeout_max: Option<Duration>,
+    pub retained_events_max: usize,
+    pub retained_bytes_max: usize,
+    pub retained_event_bytes_max: usize,
+    pub retained_sent_max: usize,
     pub shutdown_timeout: Duration,
 }

@@ -162,6 +162,7 @@ fn register_realms(registry: &mut Registry, routers: &[Arc<Hub>]) {
     type ByRealm = Family<[(&'static str, String); 2], Gauge>;
     let (sessions, subscriptions) = (ByRealm::default(), ByRealm::default());
     let (registrations, calls) = (ByRealm::default(), ByRealm::default());
+    let (retained_events, retained_bytes) = (ByRealm::default(), ByRealm::default());
     for (router, realm) in realms(routers) {
         let counts = realm.counts();
         let labels = [
@@ -175,6 +176,8 @@ fn register_realms(registry: &mut Registry, routers: &[Arc<Hub>]) {
         set(&subscriptions, counts.subscriptions);
         set(&registrations, counts.registrations);
         set(&calls, counts.calls);
+        set(&retained_events, counts.retained_events);
+        set(&retained_bytes, counts.retained_bytes);
     }
     registry.register("realm_sessions", "Sessions in the realm", sessions);
     registry.register(
@@ -191,6 +194,16 @@ fn register_realms(registry: &mut Registry, routers: &[Arc<Hub>]) {
         "realm_calls_open",
         "Calls that wait for their result",
         calls,
+    );
+    registry.register(
+        "realm_retained_events",
+        "Retained events in the realm",
+        retained_events,
+    );
+    registry.register(
+        "realm_retained_bytes",
+        "Octets of the retained events, with their topics and lists",
+        retained_bytes,
     );
 }
 

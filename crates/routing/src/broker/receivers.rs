@@ -3,6 +3,7 @@
 use crosstie_wamp::{Receivers, SessionId};
 
 use super::Subscribers;
+use crate::EmptyEligible;
 use crate::session::{Session, SessionIndex, Sessions};
 
 /// The six lists of one publication, sorted: they may be as long as a message, and are asked
@@ -17,7 +18,11 @@ pub(super) struct Filter<'p> {
 }
 
 impl<'p> Filter<'p> {
-    pub(super) fn new<H>(lists: &'p Receivers, sessions: &Sessions<H>) -> Self {
+    pub(super) fn new<H>(
+        lists: &'p Receivers,
+        sessions: &Sessions<H>,
+        empty: EmptyEligible,
+    ) -> Self {
         // Sessions that do not exist can neither be reached nor left out.
         let known = |ids: &Vec<SessionId>| {
             let mut known: Vec<_> = ids.iter().filter_map(|id| sessions.find_id(*id)).collect();
@@ -31,9 +36,9 @@ impl<'p> Filter<'p> {
             sorted
         };
         Self {
-            eligible: lists.eligible.as_ref().map(known),
-            eligible_authid: lists.eligible_authid.as_ref().map(sorted),
-            eligible_authrole: lists.eligible_authrole.as_ref().map(sorted),
+            eligible: whitelist(&lists.eligible, empty).map(known),
+            eligible_authid: whitelist(&lists.eligible_authid, empty).map(sorted),
+            eligible_authrole: whitelist(&lists.eligible_authrole, empty).map(sorted),
             exclude: lists.exclude.as_ref().map(known),
             exclude_authid: lists.exclude_authid.as_ref().map(sorted),
             exclude_authrole: lists.exclude_authrole.as_ref().map(sorted),
@@ -71,4 +76,10 @@ impl<'p> Filter<'p> {
             && !lists(self.exclude_authid.as_ref(), &authid, false)
             && !lists(self.exclude_authrole.as_ref(), &authrole, false)
     }
+}
+
+/// A whitelist, unless it is as good as none.
+pub(super) fn whitelist<T>(list: &Option<Vec<T>>, empty: EmptyEligible) -> Option<&Vec<T>> {
+    let counts = |list: &&Vec<T>| empty == EmptyEligible::Nobody || !list.is_empty();
+    list.as_ref().filter(counts)
 }

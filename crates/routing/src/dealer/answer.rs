@@ -3,7 +3,8 @@
 
 use crosstie_wamp::uri::{self, UriCheck};
 use crosstie_wamp::{
-    Dict, Message, MessageType, Payload, RequestId, ResultDetails, Serializer, YieldOptions,
+    Dict, Disclosed, Message, MessageType, Payload, RequestId, ResultDetails, Serializer,
+    YieldOptions,
 };
 
 use super::call::{too_long, unrepresentable};
@@ -28,10 +29,23 @@ impl Dealer {
         };
         let call = &self.calls[key];
         let (caller, request) = (call.caller, call.request);
+        let callee = call.discloses_callee.then(|| {
+            let Disclosed {
+                session,
+                authid,
+                authrole,
+            } = context.sessions[from].disclosed();
+            Box::new(Disclosed {
+                session,
+                authid: authid.into_owned().into(),
+                authrole: authrole.into_owned().into(),
+            })
+        });
         let result = Message::Result {
             request,
             details: ResultDetails {
                 progress: options.progress,
+                callee,
                 passthru: options.passthru.clone(),
             },
             payload,

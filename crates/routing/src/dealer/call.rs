@@ -7,8 +7,9 @@ use crosstie_wamp::{
 };
 
 use super::Dealer;
+use super::callees::{Callee, Slot};
 use super::calls::{Call, CallKey, Progressive};
-use super::registrations::{Callee, RegistrationKey};
+use super::registrations::RegistrationKey;
 use crate::authz::Action;
 use crate::context::{Context, deliver, is_reserved};
 use crate::fault::{Fault, error};
@@ -97,7 +98,7 @@ impl Dealer {
             // What was registered exactly has been checked then.
             Some(key) => Some(key),
             None => {
-                context.check_uri(procedure)?;
+                context.check_uri(Action::Call, procedure)?;
                 // A broad pattern must not answer for the router.
                 let reserved = is_reserved(procedure);
                 if reserved {
@@ -108,11 +109,12 @@ impl Dealer {
             }
         };
         let disclose = context.authorize(from, Action::Call, procedure, MatchPolicy::Exact)?;
+        context.check_options(options.unsupported)?;
         let disclosed = context.disclose(disclose.caller, options.disclose_me)?;
         let Some(registration) = registration else {
             return Err(Fault::new(
                 error::NO_SUCH_PROCEDURE,
-                format!("no callee has registered {procedure}"),
+                format!("no callee registered for procedure <{procedure}>"),
             ));
         };
         let calls_max = context.config.limits.calls_max;
@@ -123,9 +125,18 @@ impl Dealer {
             ));
         }
 
-        let candidates = self.registrations.candidates(registration, context.random);
-        for place in candidates.take(CALLEES_TRIED_MAX) {
-            let callee = self.registrations.callee(registration, place);
+        let callees = &self.registrations[registration].callees;
+        let candidates = callees.candidates(context.random)?;
+        let mut tried = 0;
+        for place in candidates {
+            let callee = self.registrations[registration].callees[place];
+            if !callee.is_free() {
+                continue;
+            }
+            if tried == CALLEES_TRIED_MAX {
+                break;
+            }
+            tried += 1;
             let new = NewCall {
                 from,
                 request,
@@ -136,7 +147,7 @@ impl Dealer {
             };
             match self.invoke(context, registration, callee, &new)? {
                 Ok(()) => {
-                    self.registrations.served(registration, place);
+                    self.registrations.invoked(registration, place);
                     return Ok(());
                 }
                 Err(Refused::Full | Refused::Gone) => {}
@@ -204,6 +215,13 @@ impl Dealer {
         context.sessions[callee.session].invocation_last = invocation.0;
         let mut call = Call::new(new.from, new.request, callee.session, invocation);
         call.receive_progress = options.receive_progress;
+        call.discloses_callee = callee.is_disclosed;
+        if callee.concurrency > 0 {
+            call.slot = Some(Box::new(Slot {
+                registration: registration.id,
+                callee: callee.number,
+            }));
+        }
         call.timeout_ms = bounded(timeout_ms, context.config.limits.call_timeout_ms_max);
         if options.progress {
             call.progressive = Some(Box::new(Progressive {
@@ -317,7 +335,10 @@ fn is_late_continuation<H>(session: &mut Session<H>, request: RequestId, progres
 /// payload is encoded is said with it.
 fn attributes_of_part(first: Option<&Dict>, part: Option<&Dict>) -> Option<Box<Dict>> {
     let is_encoding = |(key, _): &&(String, Value)| key.starts_with("enc_");
-    let frozen = first.into_iter().flatten().filter(|entry| !is_encoding(entry));
+    let frozen = first
+        .into_iter()
+        .flatten()
+        .filter(|entry| !is_encoding(entry));
     let own = part.into_iter().flatten().filter(is_encoding);
     let attributes: Dict = frozen.chain(own).cloned().collect();
     (!attributes.is_empty()).then(|| Box::new(attributes))

@@ -7,6 +7,7 @@ use crosstie_wamp::{Dict, RegistrationId, RequestId};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
+use super::callees::Slot;
 use crate::Time;
 use crate::random::Random;
 use crate::session::{SessionIndex, Sessions};
@@ -26,6 +27,10 @@ pub(super) struct Call {
     pub(super) invocation: RequestId,
     /// The caller takes progressive results.
     pub(super) receive_progress: bool,
+    /// The callee is disclosed to the caller.
+    pub(super) discloses_callee: bool,
+    /// The place that it takes at a callee with a bound on its invocations.
+    pub(super) slot: Option<Box<Slot>>,
     /// The callee was asked to stop, and its answer is still the caller's (mode `kill`).
     pub(super) interrupted: bool,
     /// What the INVOCATIONs to come need; there while the caller's last CALL has not come.
@@ -65,6 +70,8 @@ impl Call {
             callee,
             invocation,
             receive_progress: false,
+            discloses_callee: false,
+            slot: None,
             interrupted: false,
             progressive: None,
             timeout_ms: 0,
@@ -162,6 +169,13 @@ impl Calls {
 
     pub(super) fn len(&self) -> usize {
         self.slab.len()
+    }
+
+    /// The places that open calls take at callees with a bound.
+    pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
+        self.slab
+            .iter()
+            .filter_map(|(_, call)| call.slot.as_deref())
     }
 
     /// Asserts that tables and sessions say the same. Walks everything.

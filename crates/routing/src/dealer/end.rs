@@ -57,14 +57,17 @@ impl Dealer {
         let mut made = context.sessions[index].calls.clone();
         made.sort_unstable_by_key(|key| self.calls[*key].request);
         for key in made {
-            let call = self.calls.remove(key, context.sessions);
+            let call = self.take(context, key);
             if !call.interrupted {
                 interrupt(context, &call, CancelMode::KillNoWait, error::CANCELED);
             }
         }
         let mut served = context.sessions[index].invocations.clone();
         served.sort_unstable_by_key(|key| self.calls[*key].invocation);
-        let fault = Fault::new(error::CANCELED, "the callee left before it answered");
+        let fault = Fault::new(
+            error::CANCELED,
+            "callee disconnected from in-flight request",
+        );
         for key in served {
             let call = self.end(context, key);
             context.refuse(call.caller, MessageType::Call, call.request, &fault);
@@ -88,9 +91,18 @@ impl Dealer {
     /// Takes a call out of the table. What its callee still says of it is ignored from now on,
     /// and so are further parts that its caller sends before it learns of the end.
     pub(super) fn end<H>(&mut self, context: &mut Context<'_, H>, key: CallKey) -> Call {
-        let call = self.calls.remove(key, context.sessions);
+        let call = self.take(context, key);
         if call.progressive.is_some() {
             expect_continuations(&mut context.sessions[call.caller], call.request);
+        }
+        call
+    }
+
+    /// Takes a call out of the table, and frees the place that it took at its callee.
+    fn take<H>(&mut self, context: &mut Context<'_, H>, key: CallKey) -> Call {
+        let call = self.calls.remove(key, context.sessions);
+        if let Some(slot) = &call.slot {
+            self.registrations.release(slot);
         }
         call
     }

@@ -3,9 +3,14 @@
 
 use std::sync::Arc;
 
-use crosstie_wamp::{InvocationPolicy, MatchPolicy, RegisterOptions, RegistrationId};
+use crosstie_wamp::{
+    InvocationPolicy, MatchPolicy, Message, RegisterOptions, RegistrationId, RequestId, Revoked,
+};
 use rustc_hash::FxHashMap;
 use slab::Slab;
+
+use super::callees::{Callee, Callees, Slot};
+use super::calls::Calls;
 
 use crate::authz::Action;
 use crate::context::{Context, is_reserved, reserved_uri};
@@ -24,18 +29,8 @@ pub(super) struct Registration {
     pub(super) id: RegistrationId,
     procedure: Arc<str>,
     pub(super) match_policy: MatchPolicy,
-    invoke: InvocationPolicy,
-    /// In the order of registration; never empty.
-    callees: Vec<Callee>,
-    /// The place in `callees` that is next in turn; past the end, the first one is.
-    turn: usize,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Callee {
-    pub(super) session: SessionIndex,
-    /// It keeps the time of its calls itself.
-    pub(super) forward_timeout: bool,
+    /// Never empty.
+    pub(super) callees: Callees,
 }
 
 #[derive(Debug)]
@@ -45,6 +40,7 @@ pub(super) struct Registrations {
     by_id: FxHashMap<RegistrationId, RegistrationKey>,
     /// Ids are not used twice, so that a late INVOCATION cannot be taken for another procedure's.
     id_last: u64,
+    callee_last: u64,
 }
 
 impl Registrations {
@@ -54,10 +50,11 @@ impl Registrations {
             by_procedure: PatternMap::new(random.hash_keys()),
             by_id: FxHashMap::default(),
             id_last: 0,
+            callee_last: 0,
         }
     }
 
-    /// Adds a callee.
+    /// Adds a callee; one that is there already has its options replaced.
     pub(super) fn enter<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -66,44 +63,44 @@ impl Registrations {
         procedure: &str,
     ) -> Result<RegistrationId, Fault> {
         let policy = options.match_policy;
-        context.check_pattern(procedure, policy)?;
+        context.check_pattern(Action::Register, procedure, policy)?;
         if is_reserved(procedure) {
-            return Err(reserved_uri());
+            return Err(reserved_uri(Action::Register, procedure));
         }
-        context.authorize(from, Action::Register, procedure, policy)?;
+        let disclose = context.authorize(from, Action::Register, procedure, policy)?;
+        context.check_options(options.unsupported)?;
+        let mut known = self.by_procedure.value(policy, procedure);
+        let is_mine = |key: &RegistrationKey| context.sessions[from].registrations.contains(key);
+        let is_again = !options.force_reregister && known.as_ref().is_some_and(is_mine);
+        if let Some(key) = known.filter(|_| !options.force_reregister) {
+            may_share(self[key].callees.policy(), options.invoke, procedure)?;
+        }
         let registrations_max = context.config.limits.registrations_max;
-        let session = &mut context.sessions[from];
-        if session.registrations.len() >= registrations_max {
+        // Which may be one too many only until it loses the one that it has.
+        let is_replaced = options.force_reregister && known.as_ref().is_some_and(is_mine);
+        let held = context.sessions[from].registrations.len() - usize::from(is_replaced);
+        if !is_again && held >= registrations_max {
             return Err(Fault::new(
                 error::REGISTRATIONS_MAX,
                 format!("a session may have {registrations_max} registrations"),
             ));
         }
-        let key = match self.by_procedure.value(policy, procedure) {
-            None => self.create(options, procedure),
-            Some(key) => {
-                let invoke = self[key].invoke;
-                if invoke == InvocationPolicy::Single || session.registrations.contains(&key) {
-                    return Err(Fault::new(
-                        error::PROCEDURE_ALREADY_EXISTS,
-                        format!("{procedure} is registered already"),
-                    ));
-                }
-                if invoke != options.invoke {
-                    let invoke = format!("{invoke:?}").to_lowercase();
-                    return Err(Fault::new(
-                        error::PROCEDURE_EXISTS_WITH_DIFFERENT_POLICY,
-                        format!("{procedure} is registered with invoke {invoke} already"),
-                    ));
-                }
-                key
-            }
-        };
-        session.registrations.insert(key);
+        if options.force_reregister
+            && let Some(key) = known.take()
+        {
+            self.revoke(context, key);
+        }
+        let key = known.unwrap_or_else(|| self.create(options, procedure));
+        context.sessions[from].registrations.insert(key);
+        self.callee_last += 1;
         let registration = &mut self.slab[key.0 as usize];
-        registration.callees.push(Callee {
+        registration.callees.enter(Callee {
             session: from,
+            number: self.callee_last,
             forward_timeout: options.forward_timeout,
+            is_disclosed: disclose.callee,
+            concurrency: options.concurrency,
+            in_flight: 0,
         });
         Ok(registration.id)
     }
@@ -142,35 +139,22 @@ impl Registrations {
         prefix.or_else(|| self.by_procedure.best_wildcard(procedure))
     }
 
-    /// The callees that may serve one call, in the order in which they are asked.
-    pub(super) fn candidates(
-        &self,
-        key: RegistrationKey,
-        random: &mut Random,
-    ) -> impl Iterator<Item = usize> + use<> {
-        let registration = &self[key];
-        let len = registration.callees.len();
-        let (first, step) = match registration.invoke {
-            InvocationPolicy::Single | InvocationPolicy::First => (0, 1),
-            InvocationPolicy::Last => (len - 1, len - 1),
-            InvocationPolicy::RoundRobin => (registration.turn, 1),
-            InvocationPolicy::Random => (random.below(len), 1),
-        };
-        (0..len).map(move |attempt| (first + attempt * step) % len)
-    }
-
     /// The sessions that share a registration.
     pub(super) fn callees(&self, key: RegistrationKey) -> impl Iterator<Item = SessionIndex> {
         self[key].callees.iter().map(|callee| callee.session)
     }
 
-    pub(super) fn callee(&self, key: RegistrationKey, place: usize) -> Callee {
-        self[key].callees[place]
+    /// A call went to the callee at `place`.
+    pub(super) fn invoked(&mut self, key: RegistrationKey, place: usize) {
+        self.slab[key.0 as usize].callees.invoked(place);
     }
 
-    /// A call went to the callee at `place`: the turn is the next one's.
-    pub(super) fn served(&mut self, key: RegistrationKey, place: usize) {
-        self.slab[key.0 as usize].turn = place + 1;
+    /// A call has ended that took a place at a callee with a bound. Callee and registration may be
+    /// gone.
+    pub(super) fn release(&mut self, slot: &Slot) {
+        if let Some(RegistrationKey(key)) = self.by_id.get(&slot.registration) {
+            self.slab[*key as usize].callees.release(slot.callee);
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -185,9 +169,7 @@ impl Registrations {
             id,
             procedure: Arc::clone(&procedure),
             match_policy: options.match_policy,
-            invoke: options.invoke,
-            callees: Vec::new(),
-            turn: 0,
+            callees: Callees::new(options.invoke),
         }) as u32);
         self.by_procedure
             .insert(options.match_policy, procedure, key);
@@ -197,26 +179,43 @@ impl Registrations {
 
     fn remove_callee(&mut self, key: RegistrationKey, session: SessionIndex) {
         let registration = &mut self.slab[key.0 as usize];
-        let place = registration
-            .callees
-            .iter()
-            .position(|callee| callee.session == session);
-        if let Some(place) = place {
-            registration.callees.remove(place);
-            if place < registration.turn {
-                registration.turn -= 1;
-            }
-        }
+        registration.callees.leave(session);
         if registration.callees.is_empty() {
-            let registration = self.slab.remove(key.0 as usize);
-            self.by_procedure
-                .remove(registration.match_policy, &registration.procedure);
-            self.by_id.remove(&registration.id);
+            self.delete(key);
+        }
+    }
+
+    fn delete(&mut self, key: RegistrationKey) -> Registration {
+        let registration = self.slab.remove(key.0 as usize);
+        self.by_procedure
+            .remove(registration.match_policy, &registration.procedure);
+        self.by_id.remove(&registration.id);
+        registration
+    }
+
+    /// Takes a registration from all its callees. Those who understand it are told; calls that are
+    /// open under it stay open until they are answered.
+    fn revoke<H>(&mut self, context: &mut Context<'_, H>, key: RegistrationKey) {
+        let registration = self.delete(key);
+        for callee in registration.callees.iter() {
+            let session = &mut context.sessions[callee.session];
+            session.registrations.remove(&key);
+            if !session.features.callee_registration_revocation {
+                continue;
+            }
+            let unregistered = Message::Unregistered {
+                request: RequestId(0),
+                revoked: Some(Revoked {
+                    registration: registration.id,
+                    reason: Some(error::UNREGISTERED.into()),
+                }),
+            };
+            let _ = context.reply(callee.session, &unregistered);
         }
     }
 
     /// Asserts that tables and sessions say the same. Walks everything.
-    pub(super) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
+    pub(super) fn check_invariants<H>(&self, sessions: &Sessions<H>, calls: &Calls) {
         assert_eq!(self.by_procedure.len(), self.slab.len());
         assert_eq!(self.by_id.len(), self.slab.len());
         let mut memberships = 0;
@@ -225,13 +224,15 @@ impl Registrations {
             let (policy, procedure) = (registration.match_policy, &registration.procedure);
             assert_eq!(self.by_procedure.value(policy, procedure), Some(key));
             assert_eq!(self.by_id.get(&registration.id), Some(&key));
-            assert!(registration.turn <= registration.callees.len());
-            let single = registration.invoke == InvocationPolicy::Single;
-            assert!(!single || registration.callees.len() == 1);
-            for callee in &registration.callees {
+            let of_this = |slot: &&Slot| slot.registration == registration.id;
+            let slots = calls.slots().filter(of_this);
+            registration
+                .callees
+                .check_invariants(slots.map(|slot| slot.callee));
+            for callee in registration.callees.iter() {
                 assert!(sessions[callee.session].registrations.contains(&key));
             }
-            memberships += registration.callees.len();
+            memberships += registration.callees.iter().count();
         }
         let held: usize = sessions
             .iter()
@@ -247,4 +248,26 @@ impl std::ops::Index<RegistrationKey> for Registrations {
     fn index(&self, key: RegistrationKey) -> &Registration {
         &self.slab[key.0 as usize]
     }
+}
+
+/// Whether one more callee may share a registration that has callees with the policy `has`.
+fn may_share(
+    has: InvocationPolicy,
+    requested: InvocationPolicy,
+    procedure: &str,
+) -> Result<(), Fault> {
+    let taken = format!("register for already registered procedure '{procedure}'");
+    if has == InvocationPolicy::Single {
+        return Err(Fault::new(error::PROCEDURE_ALREADY_EXISTS, taken));
+    }
+    if has == requested {
+        return Ok(());
+    }
+    let (has, requested) = (has.name(), requested.name());
+    Err(Fault::new(
+        error::PROCEDURE_EXISTS_WITH_DIFFERENT_POLICY,
+        format!(
+            "{taken} with conflicting invocation policy (has {has} and {requested} was requested)"
+        ),
+    ))
 }

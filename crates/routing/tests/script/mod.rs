@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
 use crosstie_routing::{
-    Allow, CallTimeoutUnit, ClientFeatures, CloseReason, Disclose, DiscloseMe, Identity, Outbox,
-    Permission, Realm, RealmConfig, Refused, RequestIdCheck, Role, SessionKey, Time,
+    Allow, CallTimeoutUnit, ClientFeatures, CloseReason, Disclose, DiscloseMe, EmptyEligible,
+    Identity, Note, Outbox, Permission, Realm, RealmConfig, Refused, RequestIdCheck, Role,
+    SessionKey, Time,
 };
 use crosstie_wamp::Message;
 use crosstie_wamp::uri::UriCheck;
@@ -98,6 +99,16 @@ impl Outbox<char> for Recorder {
         for receiver in receivers {
             let _ = self.send(receiver, event);
         }
+    }
+
+    /// What nobody is told of is said to nobody: to `-`.
+    fn note(&mut self, what: Note, count: usize) {
+        let text = format!("NOTE {what:?} {count}");
+        self.outputs
+            .borrow_mut()
+            .entry('-')
+            .or_default()
+            .push_back(text);
     }
 
     fn close(&mut self, session: &char, reason: CloseReason) {
@@ -211,6 +222,15 @@ impl Player {
                 ("call_timeout_unit", "seconds") => {
                     config.call_timeout_unit = CallTimeoutUnit::Seconds;
                 }
+                ("empty_eligible", "everybody") => {
+                    config.empty_eligible = EmptyEligible::Everybody;
+                }
+                ("retained_events_max", _) => config.limits.retained_events_max = limit?,
+                ("retained_bytes_max", _) => config.limits.retained_bytes_max = limit?,
+                ("retained_event_bytes_max", _) => {
+                    config.limits.retained_event_bytes_max = limit?;
+                }
+                ("retained_sent_max", _) => config.limits.retained_sent_max = limit?,
                 ("sessions_max", _) => config.limits.sessions_max = limit?,
                 ("subscriptions_max", _) => config.limits.subscriptions_max = limit?,
                 ("registrations_max", _) => config.limits.registrations_max = limit?,
@@ -248,6 +268,7 @@ impl Player {
             disclose: Disclose {
                 caller: discloses("caller"),
                 publisher: discloses("publisher"),
+                callee: discloses("callee"),
             },
             cache: true,
         };
@@ -388,6 +409,8 @@ impl Player {
                 "subscriptions" => counts.subscriptions,
                 "registrations" => counts.registrations,
                 "calls" => counts.calls,
+                "retained_events" => counts.retained_events,
+                "retained_bytes" => counts.retained_bytes,
                 _ => return Err(format!("no such count: {key}")),
             };
             if held.to_string() != value {

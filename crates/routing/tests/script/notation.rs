@@ -8,8 +8,8 @@ use crosstie_routing::ClientFeatures;
 use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, InvocationPolicy, MatchPolicy,
     Message, MessageType, Payload, PublishOptions, Receivers, RegisterOptions, RegistrationId,
-    RequestId, ResultDetails, Serializer, SessionId, SubscribeOptions, SubscriptionId, Value,
-    YieldOptions,
+    RequestId, ResultDetails, Serializer, SessionId, SubscribeOptions, SubscriptionId, Unsupported,
+    Value, YieldOptions,
 };
 
 /// A message that a client sends.
@@ -26,9 +26,7 @@ pub(super) fn read(text: &str) -> Result<Message<'_>, String> {
         },
         MessageType::Subscribe => Message::Subscribe {
             request: words.request()?,
-            options: SubscribeOptions {
-                match_policy: register_options(words.next()?)?.match_policy,
-            },
+            options: subscribe_options(words.next()?)?,
             topic: words.uri()?,
         },
         MessageType::Unsubscribe => Message::Unsubscribe {
@@ -145,8 +143,22 @@ pub(super) fn write(message: &Message<'_>) -> String {
             request,
             registration,
         } => format!("{name} {request} {registration}"),
-        Message::Unsubscribed { request } | Message::Unregistered { request } => {
+        Message::Unsubscribed { request }
+        | Message::Unregistered {
+            request,
+            revoked: None,
+        } => {
             format!("{name} {request}")
+        }
+        Message::Unregistered {
+            request,
+            revoked: Some(revoked),
+        } => {
+            let details = Writer::new()
+                .given("registration", Some(&revoked.registration.to_string()))
+                .given("reason", revoked.reason.as_deref())
+                .close();
+            format!("{name} {request} {details}")
         }
         Message::Event {
             subscription,
@@ -157,6 +169,7 @@ pub(super) fn write(message: &Message<'_>) -> String {
             let details = Writer::new()
                 .given("topic", details.topic.as_deref())
                 .disclosed("publisher", details.publisher.as_ref())
+                .flag("retained", details.retained)
                 .passed(details.passthru.as_deref())
                 .close();
             format!("{name} {subscription} {publication} {details}")
@@ -166,6 +179,7 @@ pub(super) fn write(message: &Message<'_>) -> String {
         } => {
             let details = Writer::new()
                 .flag("progress", details.progress)
+                .disclosed("callee", details.callee.as_deref())
                 .passed(details.passthru.as_deref())
                 .close();
             format!("{name} {request} {details}")
@@ -256,6 +270,7 @@ pub(super) fn features(list: &str) -> Result<ClientFeatures, String> {
             "callee.progressive_call_results" => &mut features.callee_progressive_call_results,
             "callee.call_canceling" => &mut features.callee_call_canceling,
             "callee.call_timeout" => &mut features.callee_call_timeout,
+            "callee.registration_revocation" => &mut features.callee_registration_revocation,
             _ => return Err(format!("no such feature: {name}")),
         } = true;
     }
@@ -388,7 +403,10 @@ fn flag(value: &str) -> bool {
 }
 
 fn pass(passthru: &mut Option<Box<Dict>>, key: &str, value: &str) -> Result<(), String> {
-    if !["ppt_", "enc_", "_"].iter().any(|kept| key.starts_with(kept)) {
+    if !["ppt_", "enc_", "_"]
+        .iter()
+        .any(|kept| key.starts_with(kept))
+    {
         return Err(format!("no such option: {key}"));
     }
     passthru
@@ -405,7 +423,27 @@ fn call_options(word: &str) -> Result<CallOptions, String> {
             "receive_progress" => options.receive_progress = flag(value),
             "progress" => options.progress = flag(value),
             "disclose_me" => options.disclose_me = Some(flag(value)),
+            _ if unsupported(&mut options.unsupported, key) => {}
             _ => pass(&mut options.passthru, key, value)?,
+        }
+    }
+    Ok(options)
+}
+
+/// Whether the option is one that the router does not have.
+fn unsupported(option: &mut Option<Unsupported>, key: &str) -> bool {
+    *option = Unsupported::from_name(key).or(*option);
+    Unsupported::from_name(key).is_some()
+}
+
+fn subscribe_options(word: &str) -> Result<SubscribeOptions, String> {
+    let mut options = SubscribeOptions::default();
+    for (key, value) in options_of(word)? {
+        match key {
+            "match" => options.match_policy = match_policy(value).ok_or("no such policy")?,
+            "get_retained" => options.get_retained = flag(value),
+            _ if unsupported(&mut options.unsupported, key) => {}
+            _ => return Err(format!("no such option: {key}={value}")),
         }
     }
     Ok(options)
@@ -424,6 +462,11 @@ fn register_options(word: &str) -> Result<RegisterOptions, String> {
             ("invoke", "roundrobin") => options.invoke = InvocationPolicy::RoundRobin,
             ("invoke", "random") => options.invoke = InvocationPolicy::Random,
             ("forward_timeout", value) => options.forward_timeout = flag(value),
+            ("force_reregister", value) => options.force_reregister = flag(value),
+            ("concurrency", value) => {
+                options.concurrency = value.parse().map_err(|_| "concurrency is a number")?;
+            }
+            _ if unsupported(&mut options.unsupported, key) => {}
             _ => return Err(format!("no such option: {key}={value}")),
         }
     }
@@ -451,6 +494,8 @@ fn publish_options(word: &str) -> Result<PublishOptions, String> {
         match key {
             "acknowledge" => options.acknowledge = flag(value),
             "exclude_me" => options.exclude_me = flag(value),
+            "retain" => options.retain = flag(value),
+            _ if unsupported(&mut options.unsupported, key) => {}
             "disclose_me" => options.disclose_me = Some(flag(value)),
             "exclude" => lists(&mut options).exclude = Some(ids(value)?),
             "exclude_authid" => lists(&mut options).exclude_authid = Some(names(value)),

@@ -5,8 +5,8 @@
 
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{
-    CallOptions, CancelMode, MatchPolicy, Payload, PublishOptions, RegisterOptions, RequestId,
-    Serializer, YieldOptions,
+    CallOptions, CancelMode, Payload, PublishOptions, RegisterOptions, RequestId, Serializer,
+    SubscribeOptions, YieldOptions,
 };
 
 use crate::outgoing::{Format, Outgoing, Wire};
@@ -116,9 +116,9 @@ impl Actor {
                 note = session.unregister(key(1), Some(waiter), out).unwrap();
             }
             "subscribe" => {
-                let exact = MatchPolicy::Exact;
+                let options = SubscribeOptions::default();
                 session
-                    .subscribe(key(1), words[2], exact, waiter, out)
+                    .subscribe(key(1), words[2], options, waiter, out)
                     .unwrap();
             }
             "unsubscribe" => {
@@ -217,6 +217,7 @@ fn shown(effect: Effect<'_, String, String>) -> String {
             let last = if last { "last" } else { "more" };
             format!("{running}: {last}{}", text(&payload))
         }
+        Effect::Revoked(key) => format!("revoked {}", key.0),
         Effect::Interrupted { running, .. } => format!("{running}: interrupted"),
         Effect::Event {
             listeners,

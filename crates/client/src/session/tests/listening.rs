@@ -41,6 +41,25 @@ fn registrations() {
 }
 
 #[test]
+fn registration_revoked() {
+    check(
+        r#"
+        do register 1 a
+        > [64,1,{},"a"]
+        < [65, 1, 50]
+        = register 1 a: done
+        < [67, 0, {"registration": 7}]
+        < [67, 0]
+        < [67, 0, {"registration": 50, "reason": "wamp.error.unregistered"}]
+        = revoked 1
+        < [67, 0, {"registration": 50}]
+        do unregister 1
+        = unregister 1
+        "#,
+    );
+}
+
+#[test]
 fn registration_refused() {
     check(
         r#"

@@ -121,9 +121,14 @@ impl<'a, R: Reader<'a>> Elements<R> {
                 request: self.request()?,
                 subscription: self.subscription()?,
             },
-            MessageType::Unsubscribed => Message::Unsubscribed {
-                request: self.revocable()?,
-            },
+            MessageType::Unsubscribed => {
+                let request = self.revocable()?;
+                if self.more()? {
+                    let details = self.reader.dict_octets(self.depth_left);
+                    details.map_err(|error| error.inside("details"))?;
+                }
+                Message::Unsubscribed { request }
+            }
             MessageType::Event => Message::Event {
                 subscription: self.subscription()?,
                 publication: PublicationId(self.id("publication")?),
@@ -158,9 +163,16 @@ impl<'a, R: Reader<'a>> Elements<R> {
                 request: self.request()?,
                 registration: self.registration()?,
             },
-            MessageType::Unregistered => Message::Unregistered {
-                request: self.revocable()?,
-            },
+            MessageType::Unregistered => {
+                let request = self.revocable()?;
+                let mut revoked = None;
+                if self.more()? {
+                    let mut room = Room::new(self.depth_left, HEAD_VALUES_MAX);
+                    let details = options::revoked(&mut self.reader, &mut room);
+                    revoked = details.map_err(|error| error.inside("details"))?;
+                }
+                Message::Unregistered { request, revoked }
+            }
             MessageType::Invocation => Message::Invocation {
                 request: self.request()?,
                 registration: self.registration()?,
@@ -251,10 +263,6 @@ impl<'a, R: Reader<'a>> Elements<R> {
                 number => checked_id(number, offset),
             }
         })?;
-        if self.more()? {
-            let details = self.reader.dict_octets(self.depth_left);
-            details.map_err(|error| error.inside("details"))?;
-        }
         Ok(RequestId(request))
     }
 
@@ -295,7 +303,11 @@ impl<'a, R: Reader<'a>> Elements<R> {
             payload.args = match self.part("arguments", R::list_octets) {
                 Ok(args) => args,
                 // Nothing stands behind a payload in place of the arguments.
-                Err(error) => return self.in_place(offset, error).map(|args| Payload { args, ..payload }),
+                Err(error) => {
+                    return self
+                        .in_place(offset, error)
+                        .map(|args| Payload { args, ..payload });
+                }
             };
             if self.more()? {
                 payload.kwargs = self.part("keyword arguments", R::dict_octets)?;

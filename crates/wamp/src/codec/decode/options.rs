@@ -12,7 +12,8 @@ use super::id;
 use crate::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, EventDetails, ID_MAX,
     InterruptOptions, InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, Receivers,
-    RegisterOptions, ResultDetails, SessionId, SubscribeOptions, YieldOptions,
+    RegisterOptions, RegistrationId, ResultDetails, Revoked, SessionId, SubscribeOptions,
+    Unsupported, YieldOptions,
 };
 
 /// Reads a dictionary, each of its values with `entry`.
@@ -42,13 +43,44 @@ fn other<'a, R: Reader<'a>>(
     room: &mut Room,
     passthru: &mut Option<Box<Dict>>,
 ) -> Result<()> {
-    if key.starts_with("ppt_") || key.starts_with("enc_") || key.starts_with('_') {
+    let is_kept = ["ppt_", "enc_", "_"]
+        .iter()
+        .any(|kept| key.starts_with(kept));
+    if is_kept || key == "transaction_hash" {
         let value = value::read(reader, room)?;
         passthru
             .get_or_insert_default()
             .push((key.to_owned(), value));
         return Ok(());
     }
+    reader.skip(room.depth_left)
+}
+
+/// An unknown key of a request: kept when it must be passed on, noted when it cannot be honoured.
+fn other_of_request<'a, R: Reader<'a>>(
+    reader: &mut R,
+    key: &str,
+    room: &mut Room,
+    passthru: &mut Option<Box<Dict>>,
+    unsupported: &mut Option<Unsupported>,
+) -> Result<()> {
+    if Unsupported::from_name(key).is_some() {
+        return unknown(reader, key, room, unsupported);
+    }
+    other(reader, key, room, passthru)
+}
+
+/// An unknown key of a request that is passed on to nobody. A null is as good as none.
+fn unknown<'a, R: Reader<'a>>(
+    reader: &mut R,
+    key: &str,
+    room: &Room,
+    unsupported: &mut Option<Unsupported>,
+) -> Result<()> {
+    if reader.null() {
+        return Ok(());
+    }
+    *unsupported = Unsupported::from_name(key).or(*unsupported);
     reader.skip(room.depth_left)
 }
 
@@ -62,6 +94,7 @@ pub(super) fn publish<'a, R: Reader<'a>>(
             "acknowledge" => options.acknowledge = reader.boolean()?,
             "exclude_me" => options.exclude_me = reader.boolean()?,
             "disclose_me" => options.disclose_me = Some(reader.boolean()?),
+            "retain" => options.retain = reader.boolean()?,
             "exclude" => receivers(&mut options).exclude = Some(list(reader, room, session)?),
             "exclude_authid" => {
                 receivers(&mut options).exclude_authid = Some(list(reader, room, owned_text)?);
@@ -76,7 +109,10 @@ pub(super) fn publish<'a, R: Reader<'a>>(
             "eligible_authrole" => {
                 receivers(&mut options).eligible_authrole = Some(list(reader, room, owned_text)?);
             }
-            _ => other(reader, key, room, &mut options.passthru)?,
+            _ => {
+                let (passthru, unsupported) = (&mut options.passthru, &mut options.unsupported);
+                other_of_request(reader, key, room, passthru, unsupported)?;
+            }
         }
         Ok(())
     })?;
@@ -94,7 +130,8 @@ pub(super) fn subscribe<'a, R: Reader<'a>>(
     let mut options = SubscribeOptions::default();
     entries(reader, room, |reader, key, room| match key {
         "match" => word(reader, &MATCH_POLICIES).map(|policy| options.match_policy = policy),
-        _ => reader.skip(room.depth_left),
+        "get_retained" => reader.boolean().map(|get| options.get_retained = get),
+        _ => unknown(reader, key, room, &mut options.unsupported),
     })?;
     Ok(options)
 }
@@ -111,6 +148,7 @@ pub(super) fn event<'a, R: Reader<'a>>(
             "publisher" => publisher.session = Some(session(reader)?),
             "publisher_authid" => publisher.authid = reader.text()?,
             "publisher_authrole" => publisher.authrole = reader.text()?,
+            "retained" => details.retained = reader.boolean()?,
             _ => other(reader, key, room, &mut details.passthru)?,
         }
         Ok(())
@@ -127,7 +165,10 @@ pub(super) fn call<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result
             "receive_progress" => options.receive_progress = reader.boolean()?,
             "progress" => options.progress = reader.boolean()?,
             "disclose_me" => options.disclose_me = Some(reader.boolean()?),
-            _ => other(reader, key, room, &mut options.passthru)?,
+            _ => {
+                let (passthru, unsupported) = (&mut options.passthru, &mut options.unsupported);
+                other_of_request(reader, key, room, passthru, unsupported)?;
+            }
         }
         Ok(())
     })?;
@@ -143,12 +184,23 @@ pub(super) fn cancel<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Resu
     Ok(options)
 }
 
-pub(super) fn result<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result<ResultDetails> {
+pub(super) fn result<'a, R: Reader<'a>>(
+    reader: &mut R,
+    room: &mut Room,
+) -> Result<ResultDetails<'a>> {
     let mut details = ResultDetails::default();
-    entries(reader, room, |reader, key, room| match key {
-        "progress" => reader.boolean().map(|progress| details.progress = progress),
-        _ => other(reader, key, room, &mut details.passthru),
+    let mut callee = Disclosure::default();
+    entries(reader, room, |reader, key, room| {
+        match key {
+            "progress" => details.progress = reader.boolean()?,
+            "callee" => callee.session = Some(session(reader)?),
+            "callee_authid" => callee.authid = reader.text()?,
+            "callee_authrole" => callee.authrole = reader.text()?,
+            _ => other(reader, key, room, &mut details.passthru)?,
+        }
+        Ok(())
     })?;
+    details.callee = callee.disclosed().map(Box::new);
     Ok(details)
 }
 
@@ -162,11 +214,33 @@ pub(super) fn register<'a, R: Reader<'a>>(
             "match" => options.match_policy = word(reader, &MATCH_POLICIES)?,
             "invoke" => options.invoke = word(reader, &INVOCATION_POLICIES)?,
             "forward_timeout" => options.forward_timeout = reader.boolean()?,
-            _ => reader.skip(room.depth_left)?,
+            "concurrency" => options.concurrency = concurrency(reader)?,
+            "force_reregister" => options.force_reregister = reader.boolean()?,
+            _ => unknown(reader, key, room, &mut options.unsupported)?,
         }
         Ok(())
     })?;
     Ok(options)
+}
+
+/// The details of an UNREGISTERED that nobody asked for.
+pub(super) fn revoked<'a, R: Reader<'a>>(
+    reader: &mut R,
+    room: &mut Room,
+) -> Result<Option<Revoked<'a>>> {
+    let (mut registration, mut reason) = (None, None);
+    entries(reader, room, |reader, key, room| {
+        match key {
+            "registration" => registration = Some(RegistrationId(id(reader)?)),
+            "reason" => reason = Some(reader.text()?),
+            _ => reader.skip(room.depth_left)?,
+        }
+        Ok(())
+    })?;
+    Ok(registration.map(|registration| Revoked {
+        registration,
+        reason,
+    }))
 }
 
 pub(super) fn invocation<'a, R: Reader<'a>>(
@@ -288,22 +362,35 @@ fn word<'a, R: Reader<'a>, T: Copy>(reader: &mut R, words: &Words<T>) -> Result<
     }
 }
 
-/// Some clients write every number as a double.
 fn milliseconds<'a, R: Reader<'a>>(reader: &mut R) -> Result<u64> {
+    whole(reader, 0, "milliseconds, from 0 to 2^53")
+}
+
+/// A whole number from `least`. Some clients write every number as a double.
+fn whole<'a, R: Reader<'a>>(reader: &mut R, least: u64, expected: &'static str) -> Result<u64> {
     let offset = reader.value_offset();
-    match reader.token()? {
-        Token::Integer(number) if (0..=i128::from(ID_MAX)).contains(&number) => Ok(number as u64),
+    let number = match reader.token()? {
+        Token::Integer(number) => u64::try_from(number).ok(),
         Token::Float(number)
             if (0.0..=ID_MAX as f64).contains(&number) && number.fract() == 0.0 =>
         {
-            Ok(number as u64)
+            Some(number as u64)
         }
-        _ => Err(DecodeError::unexpected(
-            offset,
-            "milliseconds, from 0 to 2^53",
-            "another value",
-        )),
+        _ => None,
+    };
+    number
+        .filter(|number| (least..=ID_MAX).contains(number))
+        .ok_or_else(|| DecodeError::unexpected(offset, expected, "another value"))
+}
+
+/// Invocations at a time; null is as good as not given. Beyond what is counted there is no bound
+/// that could be reached.
+fn concurrency<'a, R: Reader<'a>>(reader: &mut R) -> Result<u32> {
+    if reader.null() {
+        return Ok(0);
     }
+    let number = whole(reader, 1, "invocations, from 1 to 2^53")?;
+    Ok(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 fn session<'a, R: Reader<'a>>(reader: &mut R) -> Result<SessionId> {

@@ -134,10 +134,22 @@ impl<W: Writer> Elements<W> {
                 self.number(subscription.0);
                 Ok(())
             }
-            Message::Unsubscribed { request } | Message::Unregistered { request } => {
+            Message::Unsubscribed { request }
+            | Message::Unregistered {
+                request,
+                revoked: None,
+            } => {
                 self.open(code, 2);
                 self.number(request.0);
                 Ok(())
+            }
+            Message::Unregistered {
+                request,
+                revoked: Some(revoked),
+            } => {
+                self.open(code, 3);
+                self.number(request.0);
+                self.options(|entries| entries.revoked(revoked))
             }
             Message::Event {
                 subscription,

@@ -7,7 +7,7 @@ use super::super::writer::{Opened, Result, Writer};
 use crate::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, EventDetails, InterruptOptions,
     InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, RegisterOptions,
-    ResultDetails, SessionId, SubscribeOptions, YieldOptions,
+    ResultDetails, Revoked, SessionId, SubscribeOptions, YieldOptions,
 };
 
 /// The entries of one dictionary. How many there will be is not known in front; it is filled in
@@ -40,6 +40,7 @@ impl<'w, W: Writer> Entries<'w, W> {
             self.key("exclude_me").boolean(false);
         }
         self.disclose_me(options.disclose_me);
+        self.flag("retain", options.retain);
         if let Some(receivers) = &options.receivers {
             self.sessions("exclude", receivers.exclude.as_deref());
             self.texts("exclude_authid", receivers.exclude_authid.as_deref());
@@ -53,6 +54,7 @@ impl<'w, W: Writer> Entries<'w, W> {
 
     pub(super) fn subscribe(&mut self, options: &SubscribeOptions) -> Result<()> {
         self.match_policy(options.match_policy);
+        self.flag("get_retained", options.get_retained);
         Ok(())
     }
 
@@ -62,6 +64,7 @@ impl<'w, W: Writer> Entries<'w, W> {
             let keys = ["publisher", "publisher_authid", "publisher_authrole"];
             self.disclosed(keys, publisher);
         }
+        self.flag("retained", details.retained);
         self.passthru(details.passthru.as_deref())
     }
 
@@ -78,24 +81,30 @@ impl<'w, W: Writer> Entries<'w, W> {
         Ok(())
     }
 
-    pub(super) fn result(&mut self, details: &ResultDetails) -> Result<()> {
+    pub(super) fn result(&mut self, details: &ResultDetails<'_>) -> Result<()> {
         self.flag("progress", details.progress);
+        if let Some(callee) = &details.callee {
+            self.disclosed(["callee", "callee_authid", "callee_authrole"], callee);
+        }
         self.passthru(details.passthru.as_deref())
     }
 
     pub(super) fn register(&mut self, options: &RegisterOptions) -> Result<()> {
         self.match_policy(options.match_policy);
-        let invoke = match options.invoke {
-            InvocationPolicy::Single => None,
-            InvocationPolicy::First => Some("first"),
-            InvocationPolicy::Last => Some("last"),
-            InvocationPolicy::RoundRobin => Some("roundrobin"),
-            InvocationPolicy::Random => Some("random"),
-        };
-        if let Some(invoke) = invoke {
-            self.key("invoke").text(invoke);
+        if options.invoke != InvocationPolicy::Single {
+            self.key("invoke").text(options.invoke.name());
         }
         self.flag("forward_timeout", options.forward_timeout);
+        if options.concurrency > 0 {
+            self.key("concurrency").unsigned(options.concurrency.into());
+        }
+        self.flag("force_reregister", options.force_reregister);
+        Ok(())
+    }
+
+    pub(super) fn revoked(&mut self, revoked: &Revoked<'_>) -> Result<()> {
+        self.key("registration").unsigned(revoked.registration.0);
+        self.optional_text("reason", revoked.reason.as_ref());
         Ok(())
     }
 

@@ -1,0 +1,370 @@
+//! Retained events: the last event of a topic, for those who subscribe later (Crossbar.io's "Event
+//! Retention"; WAMP advanced profile, "Event Retention").
+//!
+//! A topic keeps its last event without lists of receivers, and beside it later events with lists,
+//! a few of them: whoever asks is sent the newest that it may receive. Retained events outlive their
+//! publishers and end with the realm. All of them together are bounded, and the oldest go first.
+
+use std::collections::BTreeMap;
+use std::iter;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crosstie_wamp::{
+    Dict, Disclosed, EventDetails, MatchPolicy, Message, Payload, PublicationId, PublishOptions,
+    Receivers, Serializer, SessionId, SubscriptionId, Value,
+};
+
+use super::receivers::whitelist;
+use crate::context::Context;
+use crate::fault::{Fault, error};
+use crate::overlap::common_beginning;
+use crate::session::{Session, SessionIndex};
+use crate::{EmptyEligible, Identity, Note};
+
+/// Events with lists that one topic keeps beside its last one without.
+const LISTED_MAX: usize = 8;
+
+/// What an event takes in memory beside its octets, roughly.
+const EVENT_BYTES: usize = 256;
+
+/// A publication that is to be retained.
+pub(super) struct Publication<'m> {
+    pub(super) id: PublicationId,
+    /// Who published, when it may be told.
+    pub(super) publisher: Option<SessionIndex>,
+    pub(super) options: &'m PublishOptions,
+    pub(super) topic: &'m str,
+    pub(super) payload: Payload<'m>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Retained {
+    /// In the order of their names, which is how patterns are looked up. The oldest event of a
+    /// topic stands first; only the first can be one without lists. None is empty.
+    topics: BTreeMap<Arc<str>, Vec<Event>>,
+    /// By number: the topics of all events, the oldest first.
+    by_age: BTreeMap<u64, Arc<str>>,
+    number_last: u64,
+    bytes: usize,
+}
+
+/// A retained event.
+#[derive(Debug)]
+struct Event {
+    number: u64,
+    publication: PublicationId,
+    publisher: Option<(SessionId, Identity)>,
+    /// `None` means everybody.
+    receivers: Option<Box<Receivers>>,
+    passthru: Option<Box<Dict>>,
+    serializer: Serializer,
+    /// Arguments, then keyword arguments.
+    octets: Box<[u8]>,
+    args_bytes: usize,
+    /// What it counts for against the bounds.
+    bytes: usize,
+}
+
+impl Retained {
+    /// Keeps a publication in the place of what it makes obsolete.
+    pub(super) fn keep<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        publication: &Publication<'_>,
+    ) -> Result<(), Fault> {
+        let config = context.config;
+        let limits = &config.limits;
+        let lists = publication.options.receivers.as_deref();
+        let receivers = lists.and_then(|lists| effective(lists, config.empty_eligible));
+        let bytes = weight(publication, receivers.as_deref());
+        if bytes > limits.retained_event_bytes_max {
+            let text = format!(
+                "an event that is retained may have {} octets with its topic and lists; this \
+                 one has {bytes}",
+                limits.retained_event_bytes_max
+            );
+            return Err(Fault::new(error::RETAINED_EVENT_BYTES_MAX, text));
+        }
+        self.number_last += 1;
+        let payload = publication.payload;
+        let event = Event {
+            number: self.number_last,
+            publication: publication.id,
+            publisher: publication.publisher.map(|index| {
+                let session = &context.sessions[index];
+                (session.id, session.identity.clone())
+            }),
+            receivers,
+            passthru: publication.options.passthru.clone(),
+            serializer: payload.serializer,
+            octets: [payload.args, payload.kwargs].concat().into(),
+            args_bytes: payload.args.len(),
+            bytes,
+        };
+        self.insert(publication.topic, event);
+        let evicted = self.make_room(limits.retained_events_max, limits.retained_bytes_max);
+        if evicted > 0 {
+            context.out.note(Note::RetainedEvicted, evicted);
+        }
+        Ok(())
+    }
+
+    /// Sends a subscriber what was retained before it came, of each topic the newest event that
+    /// it may receive, in the order of the topics' names.
+    pub(super) fn send<H>(
+        &self,
+        context: &mut Context<'_, H>,
+        to: SessionIndex,
+        subscription: SubscriptionId,
+        policy: MatchPolicy,
+        pattern: &str,
+    ) {
+        let limits = &context.config.limits;
+        let session = &context.sessions[to];
+        let mut events_left = limits.retained_sent_max;
+        let mut bytes_left = limits.retained_event_bytes_max;
+        let mut not_sent = 0;
+        for (topic, events) in self.matching(policy, pattern) {
+            if events_left == 0 || bytes_left == 0 {
+                not_sent += 1;
+                continue;
+            }
+            let newest = events.iter().rev().find(|event| {
+                // Also its lists are looked at, and may be as long as an event.
+                bytes_left = bytes_left.saturating_sub(event.bytes);
+                event.admits(session)
+            });
+            let Some(event) = newest else { continue };
+            events_left -= 1;
+            let topic = (policy != MatchPolicy::Exact).then_some(&**topic);
+            let message = event.message(subscription, topic);
+            let mut receiver = iter::once(&session.handle);
+            context.out.publish(&message, &mut receiver);
+        }
+        if not_sent > 0 {
+            context.out.note(Note::RetainedNotSent, not_sent);
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn events(&self) -> usize {
+        self.by_age.len()
+    }
+
+    /// What they count for against the bound.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The topics that match, with their events.
+    fn matching<'a>(
+        &'a self,
+        policy: MatchPolicy,
+        pattern: &'a str,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Vec<Event>)> {
+        let beginning = common_beginning(policy, pattern);
+        let from = (Bound::Included(beginning), Bound::Unbounded);
+        let range = self.topics.range::<str, _>(from);
+        let is_near = move |topic: &str| match policy {
+            MatchPolicy::Exact => topic == pattern,
+            MatchPolicy::Prefix | MatchPolicy::Wildcard => topic.starts_with(beginning),
+        };
+        range
+            .take_while(move |(topic, _)| is_near(topic))
+            .filter(move |(topic, _)| policy != MatchPolicy::Wildcard || fits(pattern, topic))
+    }
+
+    fn insert(&mut self, topic: &str, event: Event) {
+        let mut obsolete = Vec::new();
+        let topic = match self.topics.get_key_value(topic) {
+            Some((topic, _)) => Arc::clone(topic),
+            None => topic.into(),
+        };
+        let events = self.topics.entry(Arc::clone(&topic)).or_default();
+        if event.receivers.is_none() {
+            // Everybody may receive this one, and it is newer than all others.
+            obsolete.append(events);
+        } else {
+            let same = events.iter().position(|e| e.receivers == event.receivers);
+            obsolete.extend(same.map(|place| events.remove(place)));
+            let is_listed = |e: &Event| e.receivers.is_some();
+            if events.iter().filter(|e| is_listed(e)).count() >= LISTED_MAX {
+                let oldest = events.iter().position(is_listed);
+                obsolete.extend(oldest.map(|place| events.remove(place)));
+            }
+        }
+        self.bytes += event.bytes;
+        self.by_age.insert(event.number, topic);
+        events.push(event);
+        for event in obsolete {
+            self.by_age.remove(&event.number);
+            self.bytes -= event.bytes;
+        }
+    }
+
+    /// Removes the oldest events until the bounds are kept; how many.
+    fn make_room(&mut self, events_max: usize, bytes_max: usize) -> usize {
+        let mut evicted = 0;
+        while self.events() > events_max || self.bytes > bytes_max {
+            let Some((number, topic)) = self.by_age.pop_first() else {
+                break;
+            };
+            let Some(events) = self.topics.get_mut(&topic) else {
+                continue;
+            };
+            if let Some(place) = events.iter().position(|event| event.number == number) {
+                self.bytes -= events.remove(place).bytes;
+            }
+            if events.is_empty() {
+                self.topics.remove(&topic);
+            }
+            evicted += 1;
+        }
+        evicted
+    }
+
+    /// Asserts that the tables say the same. Walks everything.
+    pub(super) fn check_invariants(&self) {
+        let all = || {
+            self.topics
+                .iter()
+                .flat_map(|(topic, events)| events.iter().map(move |event| (topic, event)))
+        };
+        assert_eq!(all().count(), self.by_age.len());
+        assert_eq!(
+            all().map(|(_, event)| event.bytes).sum::<usize>(),
+            self.bytes
+        );
+        for (topic, event) in all() {
+            assert_eq!(self.by_age.get(&event.number), Some(topic));
+        }
+        for events in self.topics.values() {
+            assert!(!events.is_empty() && events.len() <= 1 + LISTED_MAX);
+            assert!(events[1..].iter().all(|event| event.receivers.is_some()));
+            assert!(events.is_sorted_by_key(|event| event.number));
+        }
+    }
+}
+
+impl Event {
+    fn message<'a>(&'a self, subscription: SubscriptionId, topic: Option<&'a str>) -> Message<'a> {
+        let publisher = self.publisher.as_ref();
+        let (args, kwargs) = self.octets.split_at(self.args_bytes);
+        Message::Event {
+            subscription,
+            publication: self.publication,
+            details: EventDetails {
+                topic: topic.map(Into::into),
+                publisher: publisher.map(|(session, identity)| Disclosed {
+                    session: *session,
+                    authid: (&*identity.authid).into(),
+                    authrole: (&*identity.authrole).into(),
+                }),
+                retained: true,
+                passthru: self.passthru.clone(),
+            },
+            payload: Payload {
+                serializer: self.serializer,
+                args,
+                kwargs,
+            },
+        }
+    }
+
+    /// Whether the lists let it reach a session. Each is looked through once: for one session,
+    /// sorting them would not pay.
+    fn admits<H>(&self, session: &Session<H>) -> bool {
+        let Some(lists) = self.receivers.as_deref() else {
+            return true;
+        };
+        let named = |list: &Option<Vec<String>>, name: &str, absent: bool| {
+            list.as_ref()
+                .map_or(absent, |list| list.iter().any(|listed| listed == name))
+        };
+        let known = |list: &Option<Vec<SessionId>>, absent: bool| {
+            list.as_ref()
+                .map_or(absent, |list| list.contains(&session.id))
+        };
+        let Identity {
+            authid, authrole, ..
+        } = &session.identity;
+        known(&lists.eligible, true)
+            && named(&lists.eligible_authid, authid, true)
+            && named(&lists.eligible_authrole, authrole, true)
+            && !known(&lists.exclude, false)
+            && !named(&lists.exclude_authid, authid, false)
+            && !named(&lists.exclude_authrole, authrole, false)
+    }
+}
+
+/// The lists without those that leave nobody out; `None` when that is all of them.
+fn effective(lists: &Receivers, empty: EmptyEligible) -> Option<Box<Receivers>> {
+    fn blacklist<T: Clone>(list: &Option<Vec<T>>) -> Option<Vec<T>> {
+        list.clone().filter(|list| !list.is_empty())
+    }
+    let lists = Receivers {
+        exclude: blacklist(&lists.exclude),
+        exclude_authid: blacklist(&lists.exclude_authid),
+        exclude_authrole: blacklist(&lists.exclude_authrole),
+        eligible: whitelist(&lists.eligible, empty).cloned(),
+        eligible_authid: whitelist(&lists.eligible_authid, empty).cloned(),
+        eligible_authrole: whitelist(&lists.eligible_authrole, empty).cloned(),
+    };
+    (lists != Receivers::default()).then(|| Box::new(lists))
+}
+
+/// What a publication counts for against the bounds.
+fn weight(publication: &Publication<'_>, receivers: Option<&Receivers>) -> usize {
+    let ids = |list: &Option<Vec<SessionId>>| list.as_ref().map_or(0, Vec::len) * size_of::<u64>();
+    let names = |list: &Option<Vec<String>>| {
+        let names = list.iter().flatten();
+        names
+            .map(|name| name.len() + size_of::<String>())
+            .sum::<usize>()
+    };
+    let lists = receivers.map_or(0, |lists| {
+        ids(&lists.eligible)
+            + ids(&lists.exclude)
+            + names(&lists.eligible_authid)
+            + names(&lists.eligible_authrole)
+            + names(&lists.exclude_authid)
+            + names(&lists.exclude_authrole)
+    });
+    let passthru = publication
+        .options
+        .passthru
+        .as_deref()
+        .map_or(0, dict_bytes);
+    EVENT_BYTES + publication.topic.len() + publication.payload.len() + lists + passthru
+}
+
+fn dict_bytes(dict: &Dict) -> usize {
+    let entry =
+        |(key, value): &(String, Value)| key.len() + size_of::<String>() + value_bytes(value);
+    dict.iter().map(entry).sum()
+}
+
+fn value_bytes(value: &Value) -> usize {
+    let inside = match value {
+        Value::String(text) => text.len(),
+        Value::Binary(octets) => octets.len(),
+        Value::List(values) => values.iter().map(value_bytes).sum(),
+        Value::Dict(dict) => dict_bytes(dict),
+        Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Float(_) => 0,
+    };
+    size_of::<Value>() + inside
+}
+
+/// Whether a topic matches a wildcard pattern.
+fn fits(pattern: &str, topic: &str) -> bool {
+    let mut parts = pattern.split('.');
+    let mut components = topic.split('.');
+    loop {
+        match (parts.next(), components.next()) {
+            (None, None) => return true,
+            (Some(part), Some(component)) if part.is_empty() || part == component => {}
+            _ => return false,
+        }
+    }
+}

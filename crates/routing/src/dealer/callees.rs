@@ -1,0 +1,192 @@
+//! The callees that share one registration: whose turn it is, and who is busy (WAMP advanced
+//! profile, "Shared Registration"; the bound on invocations is Crossbar.io's `concurrency`).
+
+use std::ops;
+
+use crosstie_wamp::{InvocationPolicy, RegistrationId};
+
+use crate::fault::{Fault, error};
+use crate::random::Random;
+use crate::session::SessionIndex;
+
+/// One session's part in a registration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Callee {
+    pub(super) session: SessionIndex,
+    /// Counted up over all registrations: it finds the callee when others have gone.
+    pub(super) number: u64,
+    /// It keeps the time of its calls itself.
+    pub(super) forward_timeout: bool,
+    /// Its callers are told who it is.
+    pub(super) is_disclosed: bool,
+    /// Invocations that it serves at a time; 0 means as many as come.
+    pub(super) concurrency: u32,
+    /// Those that it serves now, counted where there is a bound.
+    pub(super) in_flight: u32,
+}
+
+impl Callee {
+    /// Whether it may be given one more invocation.
+    pub(super) fn is_free(&self) -> bool {
+        self.concurrency == 0 || self.in_flight < self.concurrency
+    }
+}
+
+/// A place that a call takes at a callee with a bound.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) registration: RegistrationId,
+    pub(super) callee: u64,
+}
+
+/// In the order of registration, which is the order of their numbers.
+#[derive(Debug)]
+pub(super) struct Callees {
+    policy: InvocationPolicy,
+    list: Vec<Callee>,
+    /// The place in `list` that is next in turn; past the end, the first one is.
+    turn: usize,
+    /// Callees that are not free, so that a call that finds none of them free costs nothing.
+    busy: usize,
+}
+
+impl Callees {
+    pub(super) fn new(policy: InvocationPolicy) -> Self {
+        Self {
+            policy,
+            list: Vec::new(),
+            turn: 0,
+            busy: 0,
+        }
+    }
+
+    /// Adds a callee. One of the same session keeps its place and what it serves, and has the
+    /// options of the new one.
+    pub(super) fn enter(&mut self, new: Callee) {
+        match self
+            .list
+            .iter()
+            .position(|callee| callee.session == new.session)
+        {
+            None => self.list.push(new),
+            Some(place) => self.change(place, |callee| {
+                *callee = Callee {
+                    number: callee.number,
+                    in_flight: callee.in_flight,
+                    ..new
+                };
+            }),
+        }
+    }
+
+    pub(super) fn leave(&mut self, session: SessionIndex) {
+        let place = self
+            .list
+            .iter()
+            .position(|callee| callee.session == session);
+        if let Some(place) = place {
+            let callee = self.list.remove(place);
+            self.busy -= usize::from(!callee.is_free());
+            if place < self.turn {
+                self.turn -= 1;
+            }
+        }
+    }
+
+    /// The callee at `place` was given a call: the turn is the next one's.
+    pub(super) fn invoked(&mut self, place: usize) {
+        self.turn = place + 1;
+        if self.list[place].concurrency > 0 {
+            self.change(place, |callee| callee.in_flight += 1);
+        }
+    }
+
+    /// A call of the callee with that number has ended. The callee may be gone.
+    pub(super) fn release(&mut self, number: u64) {
+        let place = self
+            .list
+            .binary_search_by_key(&number, |callee| callee.number);
+        if let Ok(place) = place {
+            self.change(place, |callee| callee.in_flight -= 1);
+        }
+    }
+
+    pub(super) fn policy(&self) -> InvocationPolicy {
+        self.policy
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Callee> {
+        self.list.iter()
+    }
+
+    /// The places of the callees that may serve one call, in the order in which they are asked;
+    /// the busy ones among them are to be passed over.
+    pub(super) fn candidates(
+        &self,
+        random: &mut Random,
+    ) -> Result<impl Iterator<Item = usize> + use<>, Fault> {
+        let len = self.list.len();
+        if self.busy == len {
+            return Err(self.all_busy());
+        }
+        let (first, step) = match self.policy {
+            InvocationPolicy::Single | InvocationPolicy::First => (0, 1),
+            InvocationPolicy::Last => (len - 1, len - 1),
+            InvocationPolicy::RoundRobin => (self.turn, 1),
+            InvocationPolicy::Random => (random.below(len), 1),
+        };
+        Ok((0..len).map(move |attempt| (first + attempt * step) % len))
+    }
+
+    /// In Crossbar.io's words.
+    #[cold]
+    fn all_busy(&self) -> Fault {
+        let len = self.list.len();
+        let concurrency = self.list[(self.turn + len - 1) % len].concurrency;
+        let whose = match self.policy {
+            InvocationPolicy::Single => "callee/endpoint reached (on non-shared/single",
+            InvocationPolicy::First => "all callee/endpoints reached (on first",
+            InvocationPolicy::Last => "all callee/endpoints reached (on last",
+            InvocationPolicy::RoundRobin => "all callee/endpoints reached (on round-robin",
+            InvocationPolicy::Random => "all callee/endpoints reached (on random",
+        };
+        Fault::new(
+            error::MAX_CONCURRENCY_REACHED,
+            format!("maximum concurrency {concurrency} of {whose} registration)"),
+        )
+    }
+
+    fn change(&mut self, place: usize, change: impl FnOnce(&mut Callee)) {
+        let callee = &mut self.list[place];
+        self.busy -= usize::from(!callee.is_free());
+        change(callee);
+        self.busy += usize::from(!callee.is_free());
+    }
+
+    /// Asserts what the fields promise each other; `slots` are the places that open calls take.
+    pub(super) fn check_invariants(&self, slots: impl Iterator<Item = u64>) {
+        let slots: Vec<u64> = slots.collect();
+        assert!(!self.list.is_empty(), "registration without callees");
+        assert!(self.turn <= self.list.len());
+        assert!(self.policy != InvocationPolicy::Single || self.list.len() == 1);
+        assert!(self.list.is_sorted_by_key(|callee| callee.number));
+        let busy = self.list.iter().filter(|callee| !callee.is_free());
+        assert_eq!(busy.count(), self.busy);
+        for callee in &self.list {
+            let taken = slots.iter().filter(|number| **number == callee.number);
+            assert_eq!(taken.count(), callee.in_flight as usize);
+        }
+    }
+}
+
+impl ops::Index<usize> for Callees {
+    type Output = Callee;
+
+    fn index(&self, place: usize) -> &Callee {
+        &self.list[place]
+    }
+}
