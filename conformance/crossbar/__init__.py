@@ -1,0 +1,1 @@
+"""Crossbar.io as a judge: what it answers, kept as data, and what plays it anew."""
