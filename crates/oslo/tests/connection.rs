@@ -364,6 +364,45 @@ fn what_is_no_broker_is_said_to_be_none() {
 }
 
 #[test]
+fn a_host_without_a_broker_behind_it_is_passed_over() {
+    let [ends, is_mute, is_there] =
+        [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let port = |listener: &TcpListener| listener.local_addr().expect("an address").port();
+    let hosts = [port(&ends), port(&is_mute), port(&is_there)];
+    let url = |hosts: &[u16]| -> TransportUrl {
+        let hosts: Vec<_> = hosts
+            .iter()
+            .map(|port| format!("127.0.0.1:{port}"))
+            .collect();
+        format!("rabbit://{}", hosts.join(","))
+            .parse()
+            .expect("a URL")
+    };
+    let options = ConnectionOptions {
+        connect_timeout: Duration::from_millis(300),
+        ..ConnectionOptions::default()
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..2 {
+                drop(ends.accept().expect("a client"));
+            }
+        });
+        scope.spawn(|| assert_eq!(Broker::accept(&is_there, 0).hear(), "end"));
+        let mut connection = Connection::open(&url(&hosts), &options).expect("the third");
+        assert_eq!(connection.host().port, hosts[2]);
+        connection.open_channel(1).expect("opened");
+        drop(connection);
+        // The last reason is told where none of them is a broker.
+        let error = Connection::open(&url(&hosts[..2]), &options).err();
+        let Some(ConnectionError::Timeout { waited, .. }) = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(waited, options.connect_timeout);
+    });
+}
+
+#[test]
 fn who_does_not_listen_is_named() {
     let url = "rabbit://127.0.0.1:1,[::1]:1".parse().expect("a URL");
     let error = Connection::open(&url, &ConnectionOptions::default()).err();

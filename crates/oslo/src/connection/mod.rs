@@ -33,7 +33,7 @@ pub use self::event::{Content, Event};
 /// How a connection is opened and kept.
 #[derive(Clone, Debug)]
 pub struct ConnectionOptions {
-    /// How long each address is tried.
+    /// How long each address is tried, and how long each step of the negotiation may take there.
     pub connect_timeout: Duration,
     /// How long the broker may take to answer, or to take what is written.
     pub reply_timeout: Duration,
@@ -94,13 +94,26 @@ impl Connection {
     /// Connects to the first of the hosts that answers, logs in there, opens the vhost.
     pub fn open(url: &TransportUrl, options: &ConnectionOptions) -> Result<Self, ConnectionError> {
         let mut tried = Vec::new();
+        let mut mute = None;
         for host in &url.hosts {
-            match connect(host, options) {
-                Ok(stream) => return Self::negotiate(stream, host, &url.virtual_host, options),
-                Err(error) => tried.push((host.to_string(), error)),
+            let stream = match connect(host, options) {
+                Ok(stream) => stream,
+                Err(error) => {
+                    tried.push((host.to_string(), error));
+                    continue;
+                }
+            };
+            match Self::negotiate(stream, host, &url.virtual_host, options) {
+                // Somebody accepts and there is no broker behind: a balancer without one, most often.
+                Err(
+                    error @ (ConnectionError::Socket(_)
+                    | ConnectionError::EndOfStream
+                    | ConnectionError::Timeout { .. }),
+                ) => mute = Some(error),
+                negotiated => return negotiated,
             }
         }
-        Err(ConnectionError::Unreachable(tried))
+        Err(mute.unwrap_or(ConnectionError::Unreachable(tried)))
     }
 
     pub fn open_channel(&mut self, channel: u16) -> Result<(), ConnectionError> {

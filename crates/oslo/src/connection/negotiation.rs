@@ -43,7 +43,8 @@ impl Connection {
             read_at: now,
             written_at: now,
             read_timeout: None,
-            reply_timeout: options.reply_timeout,
+            // A broker that is there says so at once; who waits for one may want to go elsewhere, or end.
+            reply_timeout: options.connect_timeout,
             blocked: None,
             server_properties: TableBuf::new(),
         };
@@ -55,6 +56,7 @@ impl Connection {
             ..ConnectionOpen::default()
         };
         connection.call(0, &open)?;
+        connection.reply_timeout = options.reply_timeout;
         Ok(connection)
     }
 
