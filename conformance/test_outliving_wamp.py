@@ -6,6 +6,7 @@ test waits for keepalives, not for time.
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 
@@ -45,10 +46,18 @@ def url(kind: str, address: tuple[str, int]) -> str:
     return f"{kind}://{address[0]}:{address[1]}{path}"
 
 
-@pytest.fixture(params=["ws", "rs"])
+@pytest.fixture(params=["ws", "rs", "rs over a link"])
 def staying(request, start_process, relay: Relay) -> tuple[Process, Process]:
-    """A callee and a subscriber, who ping the router as well."""
-    where = ("--url", url(request.param, relay.address), "--ping-interval", 1)
+    """A callee and a subscriber, who ping the router as well; the link is there for as long."""
+    kind, _, over = request.param.partition(" ")
+    address = relay.address
+    if over:
+        ends = ("--listen", "127.0.0.1:0", "--connect", ":".join(map(str, address)))
+        link = start_process(binary(), "link", *ends, "--delay", "20ms", "--direction", "both")
+        link.said("→")
+        host, port = re.search(r"tcp://([\d.]+):(\d+) →", "".join(link.errors)).groups()
+        address = (host, int(port))
+    where = ("--url", url(kind, address), "--ping-interval", 1)
     callee = start_process(binary(), "register", "com.echo", "--echo", *where)
     subscriber = start_process(binary(), "subscribe", "com.topic", *where)
     callee.said("com.echo")

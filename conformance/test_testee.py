@@ -731,6 +731,24 @@ def test_statistics_in_the_documents_form(start):
             assert sum(block[3 + at] for block in mine) == mine[-1][8 + at], NAMES[at]
 
 
+def test_periods_are_outlived(start):
+    """By a peer that says nothing for several of them, and by one that says much."""
+    testee = start("websocket", "--url=ws://127.0.0.1:0", "--interval=0.05")
+    with WebSocket.tcp(testee.address) as idle, WebSocket.tcp(testee.address) as busy:
+        peers = (idle, busy)
+        for peer in peers:
+            assert peer.upgrade(None, "/")[0] == 101
+        for is_busy in (True, False):
+            end = len(testee.blocks) + 10
+            while is_busy and len(testee.blocks) < end:
+                busy.send_frame(TEXT, b"much")
+                assert busy.receive_frame() == (TEXT, b"much")
+            await_true("periods end", lambda end=end: len(testee.blocks) >= end)
+            for peer in peers:
+                peer.send_frame(TEXT, b"little")
+                assert peer.receive_frame() == (TEXT, b"little")
+
+
 def test_silence(start):
     testee = start("websocket", "--url=ws://127.0.0.1:0", "--silence", "--interval=0.01")
     with WebSocket.tcp(testee.address) as peer:
