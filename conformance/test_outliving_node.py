@@ -95,18 +95,32 @@ def test_components_outlive_their_pings_and_a_lost_connection(host, relay, route
             answers(caller, name)
 
 
-@pytest.mark.parametrize("kind", ["ws", "rs"])
-def test_drivers_outlive_the_pings_of_a_router(router, relay, tmp_path, kind):
-    """Measured for several of its intervals, beside a callee who waits for all of that."""
+RPC = ("rpc", "calls", "--seconds", "3")
+# Seldom enough that the router pings who waits for an event.
+PUBSUB = ("pubsub", "events", "--seconds", "5", "--no-floor", "--clients", "4", "--rate", "0.4")
+
+
+@pytest.mark.parametrize(
+    ("bench", "kind"),
+    [(RPC, "ws"), (RPC, "rs"), (PUBSUB, "ws"), (PUBSUB, "rs")],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_drivers_outlive_the_pings_of_a_router(router, relay, tmp_path, bench, kind):
+    """Measured for several of its intervals, busy and with those who mostly wait."""
     host, port = relay.address
     url = f"{kind}://{host}:{port}" + ("/ws" if kind == "ws" else "")
-    options = ("--placement", "free", "--seconds", "3", "--runs", "1", "--url", url)
-    command = [binary(), "bench", "rpc", *options, "--json", "rpc.json"]
+    name, counted, *options = bench
+    options += ["--placement", "free", "--runs", "1", "--url", url, "--json", "found.json"]
     done = subprocess.run(
-        list(map(str, command)), cwd=tmp_path, text=True, capture_output=True, timeout=60
+        [str(binary()), "bench", name, *options],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    rows = json.loads((tmp_path / "rpc.json").read_text())["results"]
-    calls = [row["metrics"]["calls"] for row in rows if "calls" in row["metrics"]]
-    assert all(calls), rows
+    rows = json.loads((tmp_path / "found.json").read_text())["results"]
+    counts = [row["metrics"][counted] for row in rows if counted in row["metrics"]]
+    assert counts, rows
+    assert all(counts), rows
     assert router.metric("connections_closed_for_silence_total") == 0
