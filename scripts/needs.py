@@ -28,6 +28,7 @@ OSLO_VENV = TARGET / "oslo-messaging/venv"
 FRAMEWORKS = CONFORMANCE / "frameworks"
 FRAMEWORKS_VENV = TARGET / "frameworks/venv"
 RUST_CLIENT = TARGET / "amqp-rust-client"
+GO_CLIENT = TARGET / "amqp-go-client"
 
 
 def run(*command: object, cwd: Path = ROOT) -> str | None:
@@ -183,6 +184,14 @@ def rust_client() -> str | None:
     """The AMQP client in Rust, built beside the workspace."""
     manifest = CONFORMANCE / "rust_client/Cargo.toml"
     return run("cargo", "build", "--manifest-path", manifest, "--target-dir", RUST_CLIENT)
+
+
+@functools.cache
+def go_client() -> str | None:
+    """The AMQP client in Go, with exactly the modules of its go.sum."""
+    if not shutil.which("go") and (reason := packages("golang-go")):
+        return reason
+    return run("go", "build", "-o", GO_CLIENT / "client", ".", cwd=CONFORMANCE / "go_client")
 
 
 @functools.cache

@@ -21,6 +21,7 @@ import needs
 LOGS = needs.TARGET / "test-logs"
 # The AMQP client in Rust is no part of the workspace.
 RUST_CLIENT = "conformance/rust_client/Cargo.toml"
+GO = "conformance/test_amqp_go.py"
 
 
 @dataclass
@@ -137,7 +138,7 @@ def suites() -> list[Suite]:
                     "conformance",
                     "--ignore=conformance/test_cli.py",
                     "--ignore=conformance/test_report.py",
-                    *[f"--ignore={file}" for file in (*containers, *judged, *oslo)],
+                    *[f"--ignore={file}" for file in (*containers, *judged, *oslo, GO)],
                     "--ignore=conformance/test_wheel.py",
                 ),
             ],
@@ -148,6 +149,12 @@ def suites() -> list[Suite]:
             "AMQP by four clients, judged by RabbitMQ; peers that break the rules; crashes, users",
             [["cargo", "build", "-p", "crosstie"], pytest(*judged)],
             [*cargo, needs.python, needs.rabbitmq, needs.rust_client, needs.strace],
+        ),
+        Suite(
+            "amqp-go",
+            "RabbitMQ's client for Go: how connections end, transactions; judged by RabbitMQ",
+            [["cargo", "build", "-p", "crosstie"], pytest(GO)],
+            [*cargo, needs.python, needs.rabbitmq, needs.go_client],
         ),
         Suite(
             "oslo",
