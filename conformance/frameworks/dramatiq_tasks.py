@@ -10,7 +10,7 @@ import dramatiq
 from dramatiq.brokers.rabbitmq import RabbitmqBroker
 from record import note
 
-dramatiq.set_broker(RabbitmqBroker(url=os.environ["DRAMATIQ_TEST_URL"]))
+dramatiq.set_broker(RabbitmqBroker(url=os.environ["DRAMATIQ_TEST_URL"], max_priority=10))
 
 
 @dramatiq.actor(queue_name=os.environ["DRAMATIQ_TEST_QUEUE"], actor_name="hold")

@@ -60,6 +60,17 @@ def test_an_immediate_task_passes_by_those_that_wait_for_their_time(
             )
 
 
+@pytest.mark.parametrize("settings", [{"task_queue_max_priority": 10}], indirect=True)
+def test_priorities(app: Celery, start_worker, record: Record) -> None:
+    for number in range(30):
+        say.apply_async((str(record.path), f"{number % 10} {number}"), priority=number % 10)
+    with start_worker(*ALONE, "--prefetch-multiplier", "1"):
+        order = record.await_lines(30)
+    numbers = [tuple(map(int, line.split())) for line in order]
+    # The highest first, and within a priority the oldest.
+    assert numbers == sorted(numbers, key=lambda each: (-each[0], each[1]))
+
+
 def test_retries(app: Celery, start_worker, record: Record) -> None:
     with start_worker(*ALONE):
         answer = stumble.delay(str(record.path), 3).get(timeout=PATIENCE_S)

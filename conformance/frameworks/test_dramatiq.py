@@ -1,4 +1,4 @@
-"""Dramatiq: delays, retries and dead letters, on RabbitMQ and on Crosstie."""
+"""Dramatiq: priorities, delays, retries and dead letters, on RabbitMQ and on Crosstie."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ QUEUE = "DRAMATIQ_TEST_QUEUE"
 @pytest.fixture
 def dramatiq_broker(broker: Broker, queue: str) -> Iterator[RabbitmqBroker]:
     """Dramatiq's side; the queues for delays and dead letters go with the test's own."""
-    speaking = RabbitmqBroker(url=broker.url(), confirm_delivery=True)
+    speaking = RabbitmqBroker(url=broker.url(), max_priority=10, confirm_delivery=True)
     dramatiq.set_broker(speaking)
     yield speaking
     for name in (dq_name(queue), xq_name(queue)):
@@ -82,6 +82,19 @@ def await_done(done: list, count: int) -> list:
     """Return what was done once it is so much."""
     await_true(f"{count} are done", lambda: len(done) >= count)
     return done
+
+
+def test_priorities(dramatiq_broker, worker, queue: str, done: list) -> None:
+    @dramatiq.actor(queue_name=queue)
+    def act(priority: int, number: int) -> None:
+        done.append((priority, number))
+
+    for number in range(30):
+        message = act.message_with_options(args=(number % 10, number), broker_priority=number % 10)
+        dramatiq_broker.enqueue(message)
+    worker.start()
+    # The highest first, and within a priority the oldest.
+    assert await_done(done, 30) == sorted(done, key=lambda each: (-each[0], each[1]))
 
 
 def test_a_delayed_message_lets_others_pass(worker, queue: str, done: list) -> None:

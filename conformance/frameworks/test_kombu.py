@@ -90,3 +90,28 @@ def test_prefetch_is_raised_for_a_consumer_that_runs(
     assert taker.await_messages(5) == [0, 1, 2, 3, 4]
     taker.messages[0].ack()
     assert taker.await_messages(6) == [0, 1, 2, 3, 4, 5]
+
+
+def test_priorities_of_messages(connection: kombu.Connection, queue: str, take) -> None:
+    tasks = kombu.Queue(queue, max_priority=10)
+    for priority in (0, 5, 10, 3, 99):
+        put(connection, tasks, f"first {priority}", f"second {priority}", priority=priority)
+    taken = take(tasks, 0).await_messages(10)
+    # 99 counts as the queue's highest.
+    assert taken[:4] == ["first 10", "second 10", "first 99", "second 99"]
+    assert taken[4:] == [f"{which} {level}" for level in (5, 3, 0) for which in ("first", "second")]
+
+
+def test_a_requeued_message_comes_first_of_its_priority(
+    connection: kombu.Connection, queue: str
+) -> None:
+    tasks = kombu.Queue(queue, max_priority=2)
+    put(connection, tasks, "low", priority=0)
+    put(connection, tasks, "high", "higher", priority=2)
+    bound = tasks(connection.channel())
+    first = bound.get()
+    assert first.payload == "high"
+    first.requeue()
+    taken = [bound.get() for _ in range(3)]
+    assert [each.payload for each in taken] == ["high", "higher", "low"]
+    assert [each.delivery_info["redelivered"] for each in taken] == [True, False, False]
