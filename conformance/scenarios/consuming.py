@@ -443,21 +443,6 @@ def channel_flow(s: Script) -> None:
     c("channel.flow", active=False)
 
 
-@scenario(
-    BY_HAND,
-    crosstie=[
-        "('queue.declare', {'queue': 'q'}, {'consumers': 0, 'messages': 0, 'queue': 'q'})",
-        "('basic.consume', {'arguments': {'x-priority': 10}, 'queue': 'q', 'tag': 't'}, "
-        "'connection closed', 540, *NOT_IMPLEMENTED - *x-priority*, 60, 20)",
-    ],
-    because="priorities are refused until there are some",
-)
-def consumer_priority(s: Script) -> None:
-    c = s.channel()
-    queue = c.queue("q")
-    c("basic.consume", queue=queue, tag="t", arguments={"x-priority": 10})
-
-
 @scenario(BY_HAND)
 def consumer_arguments(s: Script) -> None:
     c = s.channel()

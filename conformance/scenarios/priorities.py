@@ -165,3 +165,106 @@ def purge_of_all_priorities(s: Script) -> None:
     c.count(queue)
     c("basic.reject", delivery=1, requeue=True)
     c.get(queue)
+
+
+@scenario()
+def consumer_priority(s: Script) -> None:
+    """One with a higher priority is given all while it takes messages."""
+    c = s.channel()
+    queue = c.queue("q")
+    low, high, lower = (c.link.channel(number) for number in (2, 3, 4))
+    low.consume(queue, "low")
+    high("basic.qos", count=2)
+    high.consume(queue, "high", arguments={"x-priority": 10})
+    lower.consume(queue, "lower", arguments={"x-priority": -1})
+    c.send(queue, "1", "2", "3", "4")
+    high.deliveries(2)
+    low.deliveries(2)
+    high("basic.ack", delivery=2, multiple=True)
+    c.count(queue)
+    c.send(queue, "5", "6")
+    high.deliveries(2)
+    low.consume(queue, "lowest", arguments={"x-priority": -2147483648})
+    low("basic.cancel", tag="low")
+    c.send(queue, "7")
+    lower.deliveries(1)
+    lower("basic.cancel", tag="lower")
+    c.send(queue, "8")
+    low.deliveries(1)
+    c.count(queue)
+
+
+@scenario()
+def consumers_of_equal_priority(s: Script) -> None:
+    c = s.channel()
+    queue = c.queue("q")
+    one, two, three = (c.link.channel(number) for number in (2, 3, 4))
+    one.consume(queue, "one", no_ack=True, arguments={"x-priority": 3})
+    three.consume(queue, "three", no_ack=True, arguments={"x-priority": 1})
+    two.consume(queue, "two", no_ack=True, arguments={"x-priority": 3})
+    c.send(queue, "1", "2", "3", "4")
+    one.deliveries(2)
+    two.deliveries(2)
+    c.count(queue)
+
+
+@scenario()
+def consumer_priority_that_cannot_be(s: Script) -> None:
+    c = s.channel()
+    queue = c.queue("q")
+    for priority in ("high", True, None, {"a": 1}):
+        c.consume(queue, arguments={"x-priority": priority})
+        c = c.opened_again()
+
+
+@scenario()
+def consumer_priority_on_a_quorum_queue(s: Script) -> None:
+    c = s.channel()
+    queue = c.queue("q", durable=True, arguments={"x-queue-type": "quorum"})
+    low, high = c.link.channel(2), c.link.channel(3)
+    low.consume(queue, "low", no_ack=True)
+    high("basic.qos", count=1)
+    high.consume(queue, "high", arguments={"x-priority": 1})
+    c.send(queue, "1")
+    high.deliveries(1)
+    c.send(queue, "2")
+    low.deliveries(1)
+
+
+@scenario()
+def successor_by_priority(s: Script) -> None:
+    """The next single active consumer is the one with the highest priority."""
+    c = s.channel()
+    queue = c.queue("q", arguments={"x-single-active-consumer": True})
+    one, two, three = (c.link.channel(number) for number in (2, 3, 4))
+    one.consume(queue, "one", no_ack=True)
+    two.consume(queue, "two", no_ack=True, arguments={"x-priority": 1})
+    three.consume(queue, "three", no_ack=True, arguments={"x-priority": 5})
+    c.send(queue, "1")
+    one.deliveries(1)
+    one("basic.cancel", tag="one")
+    c.send(queue, "2")
+    three.deliveries(1)
+    three("basic.cancel", tag="three")
+    c.send(queue, "3")
+    two.deliveries(1)
+
+
+@scenario()
+def limit_of_all_consumers_and_automatic_ones(s: Script) -> None:
+    """The limit holds back those that acknowledge nothing as well."""
+    c = s.channel()
+    held, automatic = c.queue("held"), c.queue("automatic")
+    c("basic.qos", count=1, is_global=True)
+    c.consume(held, "held")
+    c.consume(automatic, "automatic", no_ack=True)
+    d = c.link.channel(2)
+    d.send(automatic, "1")
+    c.deliveries(1)
+    d.send(held, "2")
+    c.deliveries(1)
+    d.send(automatic, "3", "4")
+    d.count(automatic)
+    c("basic.ack", delivery=2)
+    c.deliveries(2)
+    d.count(automatic)

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crosstie_auth::Permissions;
 
-use crate::keys::ConsumerKey;
+use crate::keys::{ConsumerKey, GroupKey};
+use crate::line::Rank;
 use crate::shrink::shrink;
 use crate::transaction::Transaction;
 use crate::unacked::Unacked;
@@ -45,11 +46,18 @@ pub(crate) struct Channel {
     /// How many of them count against a limit of all consumers together: those that consumers
     /// were sent, and those that `basic.get` was given before the limit was set.
     pub(crate) prefetched: usize,
+    /// The last delivery tag when it was set.
+    pub(crate) limited_at: u64,
     /// For consumers to come; 0: without limit.
     pub(crate) prefetch_count: u16,
     /// For all consumers together; 0: without limit.
     pub(crate) prefetch_count_global: u16,
     pub(crate) consumers: BTreeMap<Arc<str>, ConsumerKey>,
+    /// Its consumers of each queue.
+    pub(crate) groups: BTreeMap<QueueKey, GroupKey>,
+    /// Those that found no room here when they could have been given something, in that order.
+    pub(crate) waiting: BTreeMap<u64, GroupKey>,
+    pub(crate) last_waiting: u64,
     /// What an empty queue name means.
     pub(crate) last_queue: Option<Arc<str>>,
     pub(crate) confirms: Option<Confirms>,
@@ -131,6 +139,11 @@ pub(crate) struct Consumer {
     pub(crate) channel: ChannelKey,
     pub(crate) queue: QueueKey,
     pub(crate) tag: Arc<str>,
+    pub(crate) group: GroupKey,
+    /// Its place among all consumers of its queue.
+    pub(crate) seat: Rank,
+    /// Its place in line.
+    pub(crate) rank: Rank,
     pub(crate) no_ack: bool,
     pub(crate) is_exclusive: bool,
     /// 0: without limit.
@@ -139,17 +152,34 @@ pub(crate) struct Consumer {
     pub(crate) turn: Turn,
 }
 
-/// Whether a consumer is in its queue's line.
+/// Whether a consumer is in line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     InLine,
-    /// At a limit, or its connection is full.
+    /// At its own limit.
     Blocked,
     /// Another one is the single active consumer.
     Inactive,
 }
 
 impl Channel {
+    /// Whether its consumers are sent nothing, even those that acknowledge nothing.
+    pub(crate) fn is_at_limit(&self) -> bool {
+        is_at(self.prefetched, self.prefetch_count_global)
+    }
+
+    /// Whether a delivery counts against the limit of all consumers together.
+    pub(crate) fn counts(&self, tag: u64, consumer: Option<ConsumerKey>) -> bool {
+        consumer.is_some() || tag <= self.limited_at
+    }
+
+    /// A group waits for room, behind those that do. Returns its number.
+    pub(crate) fn wait(&mut self, group: GroupKey) -> u64 {
+        self.last_waiting += 1;
+        self.waiting.insert(self.last_waiting, group);
+        self.last_waiting
+    }
+
     pub(crate) fn next_tag(&mut self) -> u64 {
         self.last_tag += 1;
         self.last_tag
@@ -164,13 +194,13 @@ impl Channel {
     }
 }
 
-impl<H> Connection<H> {
-    /// Whether nothing can be sent to that consumer now.
-    pub(crate) fn blocks(&self, channel: &Channel, consumer: &Consumer) -> bool {
-        let is_at = |count: usize, max: u16| max != 0 && count >= max.into();
-        self.is_full
-            || (!consumer.no_ack
-                && (is_at(consumer.unacked, consumer.prefetch_count)
-                    || is_at(channel.prefetched, channel.prefetch_count_global)))
+impl Consumer {
+    /// Whether it has to acknowledge something before it is sent more.
+    pub(crate) fn is_at_limit(&self) -> bool {
+        !self.no_ack && is_at(self.unacked, self.prefetch_count)
     }
+}
+
+fn is_at(count: usize, max: u16) -> bool {
+    max != 0 && count >= max.into()
 }

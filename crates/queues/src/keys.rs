@@ -11,8 +11,11 @@ pub enum OfChannel {}
 pub enum OfQueue {}
 #[derive(Debug)]
 pub(crate) enum OfConsumer {}
+#[derive(Debug)]
+pub(crate) enum OfGroup {}
 
 pub type ConnectionKey = Key<OfConnection>;
 pub type ChannelKey = Key<OfChannel>;
 pub type QueueKey = Key<OfQueue>;
 pub(crate) type ConsumerKey = Key<OfConsumer>;
+pub(crate) type GroupKey = Key<OfGroup>;

@@ -14,8 +14,10 @@
 mod channel;
 mod config;
 mod fault;
+mod group;
 mod journal;
 mod keys;
+mod line;
 mod message;
 mod messages;
 mod outbox;

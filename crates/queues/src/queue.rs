@@ -1,11 +1,12 @@
 //! A queue: its messages, who consumes them, what bounds them.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crosstie_amqp::{Properties, TableBuf};
 
-use crate::keys::ConsumerKey;
+use crate::keys::{ConsumerKey, GroupKey};
+use crate::line::{Line, Rank};
 use crate::messages::Messages;
 use crate::topology::{Overflow, QueueArguments, QueueFlags, QueueKind};
 use crate::{ConnectionKey, MessageContent, QueueId, Record, StoredMessage, Time};
@@ -43,11 +44,12 @@ pub(crate) struct Queue {
     pub(crate) next_place: i64,
     /// How many messages channels hold.
     pub(crate) unacknowledged: usize,
-    /// In the order in which they came.
-    pub(crate) consumers: Vec<ConsumerKey>,
-    /// Whose turn it is: those that nothing is known against. Who turns out to be at its limit
-    /// leaves, and is put back at the end by what changes that.
-    pub(crate) ready: VecDeque<ConsumerKey>,
+    /// By priority, and in the order in which they came.
+    pub(crate) consumers: Line<ConsumerKey>,
+    /// Whose turn it is: groups that nothing is known against. One that turns out to have no room
+    /// leaves, and comes back by what changes that.
+    pub(crate) line: Line<GroupKey>,
+    pub(crate) last_turn: u64,
     pub(crate) exclusive_consumer: Option<ConsumerKey>,
     /// Of a queue with `x-single-active-consumer`.
     pub(crate) active_consumer: Option<ConsumerKey>,
@@ -91,6 +93,15 @@ impl Queue {
         let place = self.next_place;
         self.next_place = place.saturating_add(1);
         place
+    }
+
+    /// A place in line behind all that have this priority.
+    pub(crate) fn rank_behind(&mut self, priority: Reverse<i64>) -> Rank {
+        self.last_turn += 1;
+        Rank {
+            priority,
+            turn: self.last_turn,
+        }
     }
 
     /// Behind all others of its priority.

@@ -52,6 +52,8 @@ pub struct ConsumerStatus {
     pub exclusive: bool,
     /// 0: without limit.
     pub prefetch_count: u16,
+    /// `x-priority`.
+    pub priority: i64,
     pub messages_unacknowledged: usize,
     /// Whether it is not waiting behind a single active consumer.
     pub active: bool,

@@ -96,6 +96,11 @@ impl Transaction {
         self.publications.len() + self.acknowledged
     }
 
+    /// Deliveries that were acknowledged, and count as if they were not.
+    pub(crate) fn acknowledged(&self) -> usize {
+        self.acknowledged
+    }
+
     /// When the oldest delivery that it acknowledges was delivered.
     pub(crate) fn held_since(&self) -> Option<Time> {
         self.held_since
@@ -107,9 +112,14 @@ impl Transaction {
     }
 
     #[cfg(test)]
-    pub(crate) fn deliveries(&self) -> impl Iterator<Item = &Delivery> {
+    pub(crate) fn deliveries(&self) -> impl Iterator<Item = (u64, &Delivery)> {
         let groups = self.acknowledgements.iter();
-        groups.flat_map(|group| group.deliveries.iter().map(|(_, delivery)| delivery))
+        groups.flat_map(|group| {
+            group
+                .deliveries
+                .iter()
+                .map(|(tag, delivery)| (*tag, delivery))
+        })
     }
 }
 

@@ -12,8 +12,6 @@ pub(crate) struct Delivery {
     pub(crate) queue: QueueKey,
     /// None: it was asked for by `basic.get`.
     pub(crate) consumer: Option<ConsumerKey>,
-    /// It counts against its channel's limit.
-    pub(crate) is_prefetched: bool,
     pub(crate) delivered_at: Time,
     pub(crate) entry: Entry,
 }
@@ -88,18 +86,10 @@ impl Unacked {
         }
     }
 
-    /// From now on all that is there counts against the channel's limit. Returns how many did not
-    /// before.
-    pub(crate) fn count_all(&mut self) -> usize {
-        let deliveries = self.deliveries.iter_mut().filter_map(|(_, d)| d.as_mut());
-        deliveries
-            .map(|delivery| usize::from(!std::mem::replace(&mut delivery.is_prefetched, true)))
-            .sum()
-    }
-
     #[cfg(test)]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Delivery> {
-        self.deliveries.iter().filter_map(|(_, d)| d.as_ref())
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Delivery)> {
+        let deliveries = self.deliveries.iter();
+        deliveries.filter_map(|(tag, d)| Some((*tag, d.as_ref()?)))
     }
 
     fn find(&self, tag: u64) -> Option<usize> {

@@ -126,6 +126,7 @@ pub(super) fn draw(
                     queue,
                     tag: format!("c{}", last.consumer),
                     no_ack: chance.one_in(4),
+                    priority: chance.one_in(3).then(|| chance.pick(&[-5, 0, 1, 10])),
                 }
             }
             (59..62, _) => {

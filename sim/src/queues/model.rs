@@ -55,6 +55,7 @@ pub struct Queue {
     /// In their order, the highest priority first; one that is delivered keeps its place until it
     /// is acknowledged.
     pub entries: Vec<Entry>,
+    /// As they came; a single active one is the first.
     pub consumers: Vec<Consumer>,
 }
 
@@ -88,6 +89,7 @@ pub struct Consumer {
     pub channel: Channel,
     pub tag: String,
     pub no_ack: bool,
+    pub priority: i32,
     /// 0: without limit.
     pub prefetch: u16,
 }
@@ -154,6 +156,19 @@ impl Queue {
         let behind = entries.position(|other| self.urgency(other) < self.urgency(&entry));
         self.entries
             .insert(behind.unwrap_or(self.entries.len()), entry);
+    }
+
+    /// The first of the most urgent consumers becomes the active one.
+    pub fn activate_next(&mut self) {
+        let highest = self
+            .consumers
+            .iter()
+            .map(|consumer| consumer.priority)
+            .max();
+        let mut consumers = self.consumers.iter();
+        if let Some(place) = consumers.position(|consumer| Some(consumer.priority) == highest) {
+            self.consumers[..=place].rotate_right(1);
+        }
     }
 
     /// Whether its first message has to go.
@@ -268,9 +283,6 @@ impl Model {
         if queue.kind.is_single_active && place > 0 {
             return false;
         }
-        if consumer.no_ack {
-            return true;
-        }
         let held = self.held_by(channel);
         if is_sure && self.orphans.iter().any(|held| held.channel == channel) {
             return false;
@@ -283,7 +295,8 @@ impl Model {
             open.map_or((0, 0), |open| (open.prefetch_global, open.limited_at));
         let counts = |held: &&Held| held.consumer.is_some() || held.tag <= limited_at;
         let has_room = |limit: u16, count: usize| limit == 0 || count < usize::from(limit);
-        has_room(consumer.prefetch, own) && has_room(global, held.iter().filter(counts).count())
+        (consumer.no_ack || has_room(consumer.prefetch, own))
+            && has_room(global, held.iter().filter(counts).count())
     }
 }
 

@@ -94,6 +94,7 @@ pub enum Operation {
         queue: String,
         tag: String,
         no_ack: bool,
+        priority: Option<i32>,
     },
     Cancel {
         from: Channel,

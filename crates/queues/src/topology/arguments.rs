@@ -414,7 +414,8 @@ fn natural(value: Value<'_>) -> Result<u64, String> {
         .map_err(|_| format!("{{value_negative,{integer}}}"))
 }
 
-fn integer(value: Value<'_>) -> Result<i64, String> {
+/// Of any width.
+pub(crate) fn integer(value: Value<'_>) -> Result<i64, String> {
     value
         .as_i64()
         .ok_or_else(|| format!("\"expected integer, got {}\"", term::kind(value)))

@@ -36,6 +36,7 @@ use ahash::RandomState;
 
 pub(crate) use arguments::{
     Overflow, QueueArguments, QueueFlags, QueueKind, check_queue_equivalent, check_server_named,
+    integer,
 };
 pub(crate) use caller::{Caller, OPERATOR};
 pub(crate) use resource::{Resource, strip_line_ends};

@@ -14,7 +14,6 @@ use super::dead_letters::Reason;
 use super::deliver::{Sending, with_delivery_count};
 use super::methods::Context;
 use crate::channel::Turn;
-use crate::keys::ConsumerKey;
 use crate::queue::Entry;
 use crate::topology::Resource;
 use crate::transaction::Verdict;
@@ -36,9 +35,8 @@ impl<H> Vhost<H> {
             let delivery = self.take_one::<BasicAck>(key, ack.delivery_tag, Verdict::Done)?;
             if let Some(delivery) = delivery {
                 self.counts.acknowledged += 1;
-                let (queue, consumer) = (delivery.queue, delivery.consumer);
-                self.forget(queue, delivery.entry);
-                self.unblock(now, key, consumer, out);
+                self.forget(delivery.queue, delivery.entry);
+                self.serve(now, key, out);
             }
             return Ok(());
         }
@@ -50,7 +48,7 @@ impl<H> Vhost<H> {
             self.counts.acknowledged += 1;
             self.forget(delivery.queue, delivery.entry);
         }
-        self.unblock_all(now, key, out);
+        self.serve(now, key, out);
         Ok(())
     }
 
@@ -107,7 +105,7 @@ impl<H> Vhost<H> {
         // The answer first: what is delivered again comes behind it.
         self.answer(context.channel, !is_answered, BasicRecoverOk {}, out)?;
         self.requeue_everything(now, &[context.channel], out);
-        self.unblock_all(now, context.channel, out);
+        self.serve(now, context.channel, out);
         Ok(())
     }
 
@@ -213,7 +211,7 @@ impl<H> Vhost<H> {
                 self.die(delivery.queue, delivery.entry, Reason::Rejected);
             }
         }
-        self.unblock_all(now, key, out);
+        self.serve(now, key, out);
     }
 
     pub(super) fn requeue(
@@ -270,33 +268,6 @@ impl<H> Vhost<H> {
         kept
     }
 
-    /// The consumer has room again, if it had none.
-    fn unblock(
-        &mut self,
-        now: Time,
-        channel: ChannelKey,
-        consumer: Option<ConsumerKey>,
-        out: &mut dyn Outbox<H>,
-    ) {
-        // Its room may be everybody's.
-        let is_shared = self
-            .channels
-            .find(channel)
-            .is_some_and(|channel| channel.prefetch_count_global != 0);
-        if is_shared {
-            self.unblock_all(now, channel, out);
-        } else if let Some(key) = consumer
-            && let Some(consumer) = self.consumers.find_mut(key)
-            && consumer.turn == Turn::Blocked
-            && let Some(queue) = self.queues.find_mut(consumer.queue)
-        {
-            consumer.turn = Turn::InLine;
-            queue.ready.push_back(key);
-            let queue = consumer.queue;
-            self.deliver(now, queue, out);
-        }
-    }
-
     /// The delivery of that tag; in a transaction it waits there for its commit.
     fn take_one<M: Arguments>(
         &mut self,
@@ -312,7 +283,7 @@ impl<H> Vhost<H> {
             return Ok(None);
         }
         let delivery = channel.unacked.take(tag).ok_or_else(|| unknown::<M>(tag))?;
-        self.settle(key, &delivery);
+        self.settle(key, tag, &delivery);
         Ok(Some(delivery))
     }
 
@@ -326,25 +297,30 @@ impl<H> Vhost<H> {
     }
 
     fn take_up_to(&mut self, key: ChannelKey, tag: u64) -> Option<Delivery> {
-        let (_, delivery) = self.channels.find_mut(key)?.unacked.take_up_to(tag)?;
-        self.settle(key, &delivery);
+        let (tag, delivery) = self.channels.find_mut(key)?.unacked.take_up_to(tag)?;
+        self.settle(key, tag, &delivery);
         Some(delivery)
     }
 
-    /// A delivery is nobody's any more; it counts against no limit.
-    pub(super) fn settle(&mut self, key: ChannelKey, delivery: &Delivery) {
+    /// A delivery is nobody's any more; it counts against no limit. Its consumer may have room
+    /// again: [`Self::serve`] then gives it what is ready.
+    pub(super) fn settle(&mut self, key: ChannelKey, tag: u64, delivery: &Delivery) {
         if let Some(queue) = self.queues.find_mut(delivery.queue) {
             queue.unacknowledged = queue.unacknowledged.saturating_sub(1);
         }
-        if delivery.is_prefetched
-            && let Some(channel) = self.channels.find_mut(key)
+        if let Some(channel) = self.channels.find_mut(key)
+            && channel.counts(tag, delivery.consumer)
         {
             channel.prefetched = channel.prefetched.saturating_sub(1);
         }
-        if let Some(consumer) = delivery.consumer
-            && let Some(consumer) = self.consumers.find_mut(consumer)
+        if let Some(key) = delivery.consumer
+            && let Some(consumer) = self.consumers.find_mut(key)
         {
             consumer.unacked = consumer.unacked.saturating_sub(1);
+            if consumer.turn == Turn::Blocked && !consumer.is_at_limit() {
+                self.unblocked.push(consumer.queue);
+                self.line_up(key);
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use crosstie_amqp::method::ChannelOpen;
 use crosstie_auth::Permissions;
 
 use super::Vhost;
-use crate::channel::{Channel, Connection, Turn};
+use crate::channel::{Channel, Connection};
 use crate::unacked::Unacked;
 use crate::{ChannelKey, Client, ConnectionKey, Fault, Outbox, Time};
 
@@ -77,9 +77,13 @@ impl<H> Vhost<H> {
             last_tag: 0,
             unacked: Unacked::default(),
             prefetched: 0,
+            limited_at: 0,
             prefetch_count: 0,
             prefetch_count_global: 0,
             consumers: Default::default(),
+            groups: Default::default(),
+            waiting: Default::default(),
+            last_waiting: 0,
             last_queue: None,
             confirms: None,
             transaction: None,
@@ -125,43 +129,6 @@ impl<H> Vhost<H> {
             {
                 connection.channels.retain(|key| key != channel);
             }
-        }
-    }
-
-    /// The connection takes messages again, after it had refused one as [`crate::Refused::Full`].
-    pub fn resume(&mut self, now: Time, connection: ConnectionKey, out: &mut dyn Outbox<H>) {
-        let Some(resuming) = self.connections.find_mut(connection) else {
-            return;
-        };
-        resuming.is_full = false;
-        for channel in resuming.channels.clone() {
-            self.unblock_all(now, channel, out);
-        }
-        self.bury(now, out);
-    }
-
-    /// Every consumer of the channel that was blocked may try again.
-    pub(super) fn unblock_all(&mut self, now: Time, channel: ChannelKey, out: &mut dyn Outbox<H>) {
-        let Some(unblocking) = self.channels.find(channel) else {
-            return;
-        };
-        let mut queues = Vec::new();
-        for key in unblocking.consumers.values() {
-            let Some(consumer) = self.consumers.find_mut(*key) else {
-                continue;
-            };
-            if consumer.turn != Turn::Blocked {
-                continue;
-            }
-            if let Some(queue) = self.queues.find_mut(consumer.queue) {
-                consumer.turn = Turn::InLine;
-                queue.ready.push_back(*key);
-                queues.push(consumer.queue);
-            }
-        }
-        queues.dedup();
-        for queue in queues {
-            self.deliver(now, queue, out);
         }
     }
 }

@@ -1,17 +1,21 @@
 //! Consumers come and go, and say how much they take.
 
-use crosstie_amqp::ReplyCode;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
 use crosstie_amqp::method::{
     BasicCancel, BasicCancelOk, BasicConsume, BasicConsumeOk, BasicQos, BasicQosOk,
 };
+use crosstie_amqp::{ReplyCode, Table};
 use crosstie_auth::Access;
 
 use super::Vhost;
 use super::methods::Context;
 use crate::channel::{Consumer, Turn};
+use crate::group::Group;
 use crate::keys::ConsumerKey;
-use crate::topology::Resource;
-use crate::{Fault, Outbox, QueueKey, Time};
+use crate::topology::{Caller, Resource, integer};
+use crate::{ChannelKey, Fault, Outbox, QueueKey, Time};
 
 impl<H> Vhost<H> {
     pub(super) fn handle_consume(
@@ -38,17 +42,13 @@ impl<H> Vhost<H> {
                 "consumer limit of the channel ({consumers_max}) is reached"
             )));
         }
-        let (prefetch_count, prefetch_count_global) =
-            (channel.prefetch_count, channel.prefetch_count_global);
+        let prefetch_count_global = channel.prefetch_count_global;
         let name = self.queue_name(context, method.queue)?;
         let vhost = self.config.name.clone();
         let resource = Resource::queue(&name, &vhost);
         caller.check(Access::Read, resource)?;
         let key = self.find_queue(context, &name)?;
-        if method.arguments.find("x-priority").is_some() {
-            let text = format!("consumer priorities (x-priority) for {resource}");
-            return Err(caller.fault(ReplyCode::NotImplemented, text));
-        }
+        let priority = priority(&caller, resource, method.arguments)?;
         let tag = match method.consumer_tag {
             "" => self.random.name("amq.ctag-"),
             tag => tag.into(),
@@ -74,38 +74,58 @@ impl<H> Vhost<H> {
             let text = format!("{resource} in exclusive use");
             return Err(caller.fault(ReplyCode::AccessRefused, text));
         }
-        let is_waiting = settings.is_single_active_consumer && queue.active_consumer.is_some();
-        let consumer = self.consumers.insert(Consumer {
-            channel: context.channel,
-            queue: key,
-            tag: tag.clone(),
-            no_ack: method.no_ack,
-            is_exclusive: method.exclusive,
-            prefetch_count,
-            unacked: 0,
-            turn: match is_waiting {
-                true => Turn::Inactive,
-                false => Turn::InLine,
-            },
-        });
-        queue.had_consumer = true;
-        queue.consumers.push(consumer);
-        if method.exclusive {
-            queue.exclusive_consumer = Some(consumer);
-        }
-        if !is_waiting {
-            queue.ready.push_back(consumer);
-            if queue.settings.is_single_active_consumer {
-                queue.active_consumer = Some(consumer);
-            }
-        }
-        if let Some(channel) = self.channels.find_mut(context.channel) {
-            channel.consumers.insert(tag.clone(), consumer);
-        }
+        self.add_consumer(context.channel, key, (tag.clone(), priority), method);
         let ok = BasicConsumeOk { consumer_tag: &tag };
         self.answer(context.channel, method.no_wait, ok, out)?;
         self.deliver(now, key, out);
         Ok(())
+    }
+
+    fn add_consumer(
+        &mut self,
+        channel_key: ChannelKey,
+        queue_key: QueueKey,
+        (tag, priority): (Arc<str>, i64),
+        method: &BasicConsume<'_>,
+    ) {
+        let Some(channel) = self.channels.find_mut(channel_key) else {
+            return;
+        };
+        let Some(queue) = self.queues.find_mut(queue_key) else {
+            return;
+        };
+        let group = channel.groups.entry(queue_key);
+        let group =
+            *group.or_insert_with(|| self.groups.insert(Group::new(channel_key, queue_key)));
+        if let Some(group) = self.groups.find_mut(group) {
+            group.consumers += 1;
+        }
+        let seat = queue.rank_behind(Reverse(priority));
+        let key = self.consumers.insert(Consumer {
+            channel: channel_key,
+            queue: queue_key,
+            tag: tag.clone(),
+            group,
+            seat,
+            rank: seat,
+            no_ack: method.no_ack,
+            is_exclusive: method.exclusive,
+            prefetch_count: channel.prefetch_count,
+            unacked: 0,
+            turn: Turn::Inactive,
+        });
+        channel.consumers.insert(tag, key);
+        queue.consumers.insert(seat, key);
+        queue.had_consumer = true;
+        if method.exclusive {
+            queue.exclusive_consumer = Some(key);
+        }
+        let is_single = queue.settings.is_single_active_consumer;
+        if is_single && queue.active_consumer.is_some() {
+            return;
+        }
+        queue.active_consumer = is_single.then_some(key);
+        self.line_up(key);
     }
 
     /// What the consumer has not acknowledged stays with its channel.
@@ -139,22 +159,21 @@ impl<H> Vhost<H> {
     /// be the active one now.
     pub(super) fn remove_consumer(&mut self, now: Time, key: ConsumerKey) -> Option<QueueKey> {
         let removed = self.consumers.remove(key)?;
+        self.leave_group(&removed);
         let queue = self.queues.find_mut(removed.queue)?;
-        queue.consumers.retain(|consumer| *consumer != key);
-        queue.ready.retain(|consumer| *consumer != key);
+        queue.consumers.remove(removed.seat);
         queue
             .exclusive_consumer
             .take_if(|consumer| *consumer == key);
+        let is_last = queue.consumers.is_empty();
         if queue.active_consumer == Some(key) {
-            queue.active_consumer = queue.consumers.first().copied();
-            if let Some(next) = queue.active_consumer
-                && let Some(consumer) = self.consumers.find_mut(next)
-            {
-                consumer.turn = Turn::InLine;
-                queue.ready.push_back(next);
+            let next = queue.consumers.first().map(|(_, next)| next);
+            queue.active_consumer = next;
+            if let Some(next) = next {
+                self.line_up(next);
             }
         }
-        if queue.consumers.is_empty() {
+        if is_last {
             self.touch(now, removed.queue);
         }
         Some(removed.queue)
@@ -195,12 +214,17 @@ impl<H> Vhost<H> {
             false => 0,
         };
         if before == 0 && channel.prefetch_count_global != 0 {
-            channel.prefetched += channel.unacked.count_all();
+            let held = channel
+                .transaction
+                .as_ref()
+                .map_or(0, |tx| tx.acknowledged());
+            channel.prefetched = channel.unacked.len() + held;
+            channel.limited_at = channel.last_tag;
         }
         let is_changed = before != channel.prefetch_count_global;
         self.answer(context.channel, false, BasicQosOk {}, out)?;
         if is_changed {
-            self.unblock_all(now, context.channel, out);
+            self.serve_waiting(now, context.channel, out);
         }
         Ok(())
     }
@@ -208,3 +232,15 @@ impl<H> Vhost<H> {
 
 /// Where a consumer begins in a stream; queues have no such places.
 const STREAM_OFFSET: &str = "x-stream-offset";
+
+/// Consumers with a higher one go first while they take messages; none is 0.
+const PRIORITY: &str = "x-priority";
+
+fn priority(caller: &Caller<'_>, queue: Resource<'_>, arguments: Table<'_>) -> Result<i64, Fault> {
+    let Some(value) = arguments.find(PRIORITY) else {
+        return Ok(0);
+    };
+    integer(value).map_err(|reason| {
+        caller.precondition_failed(format!("invalid arg '{PRIORITY}' for {queue}: {reason}"))
+    })
+}

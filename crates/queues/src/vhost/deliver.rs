@@ -4,7 +4,6 @@ use crosstie_amqp::method::BasicDeliver;
 use crosstie_amqp::{Changes, Properties, TableBuf, Value};
 
 use super::Vhost;
-use crate::channel::Turn;
 use crate::keys::ConsumerKey;
 use crate::messages::Messages;
 use crate::queue::Entry;
@@ -71,29 +70,8 @@ impl<H> Vhost<H> {
         self.set_head_timer(key);
     }
 
-    /// Whose turn it is; out of the line until [`Self::send`] puts it back.
-    pub(super) fn next_consumer(&mut self, key: QueueKey) -> Option<ConsumerKey> {
-        let queue = self.queues.find_mut(key)?;
-        while let Some(key) = queue.ready.pop_front() {
-            let Some(consumer) = self.consumers.find_mut(key) else {
-                continue;
-            };
-            let Some(channel) = self.channels.find(consumer.channel) else {
-                continue;
-            };
-            let Some(connection) = self.connections.find(channel.connection) else {
-                continue;
-            };
-            if !connection.blocks(channel, consumer) {
-                return Some(key);
-            }
-            consumer.turn = Turn::Blocked;
-        }
-        None
-    }
-
-    /// Sends to a consumer that has left the line for it, and puts it at the line's end. Returns
-    /// the delivery tag of a message that has to be acknowledged. Who refuses is blocked.
+    /// Sends to a consumer whose turn it is, and has had it then. Returns the delivery tag of a
+    /// message that has to be acknowledged. Whose connection refuses it is not the next any more.
     pub(super) fn send(
         &mut self,
         key: ConsumerKey,
@@ -121,7 +99,6 @@ impl<H> Vhost<H> {
         );
         if let Err(refused) = sent {
             connection.is_full = true;
-            consumer.turn = Turn::Blocked;
             return Err(refused);
         }
         self.counts.delivered += 1;
@@ -131,9 +108,7 @@ impl<H> Vhost<H> {
             consumer.unacked += 1;
             channel.prefetched += 1;
         }
-        if let Some(queue) = self.queues.find_mut(consumer.queue) {
-            queue.ready.push_back(key);
-        }
+        self.pass_turn(key);
         Ok(needs_ack.then_some(tag))
     }
 
@@ -175,7 +150,6 @@ impl<H> Vhost<H> {
             Delivery {
                 queue,
                 consumer,
-                is_prefetched: consumer.is_some(),
                 delivered_at: now,
                 entry,
             },

@@ -9,8 +9,9 @@ use crosstie_amqp::{BasicProperties, Method, Properties, Table, TableBuf, Value}
 use crosstie_auth::Permissions;
 
 use super::Vhost;
-use crate::channel::Turn;
-use crate::queue::Entry;
+use crate::channel::{Consumer, Turn};
+use crate::keys::{ConsumerKey, GroupKey};
+use crate::queue::{Entry, Queue};
 use crate::random::Random;
 use crate::{
     ChannelKey, Client, ConnectionKey, Counts, Fault, MessageContent, Outbox, Refused, Time,
@@ -39,12 +40,11 @@ impl<H> Vhost<H> {
             let held = transaction.into_iter().flat_map(|tx| tx.deliveries());
             uncommitted_bytes += transaction.map_or(0, |tx| tx.publication_bytes());
             committing += usize::from(transaction.is_some_and(|tx| tx.is_committing));
-            for delivery in channel.unacked.iter().chain(held) {
+            for (tag, delivery) in channel.unacked.iter().chain(held) {
                 hold(&delivery.entry);
                 *unacked_of_queue.entry(delivery.queue).or_insert(0) += 1;
-                prefetched += usize::from(delivery.is_prefetched);
+                prefetched += usize::from(channel.counts(tag, delivery.consumer));
                 if let Some(consumer) = delivery.consumer {
-                    assert!(delivery.is_prefetched);
                     *unacked_of_consumer.entry(consumer).or_insert(0) += 1;
                 }
             }
@@ -52,6 +52,12 @@ impl<H> Vhost<H> {
             let connection = self.connections.find(channel.connection);
             let connection = connection.expect("a channel has a connection");
             assert!(connection.channels.contains(&key));
+            assert!(
+                channel
+                    .waiting
+                    .values()
+                    .all(|group| channel.groups.values().any(|g| g == group))
+            );
             for (tag, consumer) in &channel.consumers {
                 let consumer = self.consumers.find(*consumer).expect("is there");
                 assert_eq!((&consumer.tag, consumer.channel), (tag, key));
@@ -72,34 +78,74 @@ impl<H> Vhost<H> {
             if let Some(expires_at) = queue.messages.front().and_then(|e| e.expires_at) {
                 assert!(queue.head_timer.is_some_and(|at| at <= expires_at));
             }
-            let mut in_line: Vec<_> = queue.ready.iter().copied().collect();
-            in_line.sort_unstable();
-            let mut expected = Vec::new();
-            for key in &queue.consumers {
-                let consumer = self.consumers.find(*key).expect("is there");
-                let channel = self.channels.find(consumer.channel).expect("is there");
-                let connection = self.connections.find(channel.connection).expect("is there");
+            let mut consumers = HashMap::new();
+            for (seat, key) in queue.consumers.iter() {
+                let consumer = self.consumers.find(key).expect("is there");
                 assert_eq!(
-                    consumer.unacked,
-                    unacked_of_consumer.remove(key).unwrap_or(0)
+                    (consumer.seat, consumer.rank.priority),
+                    (seat, seat.priority)
                 );
+                let unacked = unacked_of_consumer.remove(&key).unwrap_or(0);
+                assert_eq!(consumer.unacked, unacked);
                 match consumer.turn {
-                    Turn::InLine => expected.push(*key),
+                    Turn::InLine => {}
                     // Nobody is forgotten.
-                    Turn::Blocked => assert!(connection.blocks(channel, consumer)),
-                    Turn::Inactive => assert_ne!(queue.active_consumer, Some(*key)),
+                    Turn::Blocked => assert!(consumer.is_at_limit()),
+                    Turn::Inactive => assert_ne!(queue.active_consumer, Some(key)),
                 }
-                let waits = queue.messages.is_empty() || consumer.turn != Turn::InLine;
-                assert!(waits || connection.blocks(channel, consumer), "{queue:?}");
+                let of_group = consumers.entry(consumer.group).or_insert_with(Vec::new);
+                of_group.push((key, consumer));
             }
-            expected.sort_unstable();
-            assert_eq!(in_line, expected);
+            self.check_groups(queue, &consumers);
         }
+        assert!(self.unblocked.is_empty());
         assert_eq!(self.memory_bytes, memory_bytes);
         assert_eq!(self.committing, committing);
         assert_eq!(self.uncommitted_bytes, uncommitted_bytes);
         let of_connections = self.connections.iter().map(|(_, c)| c.uncommitted_bytes);
         assert_eq!(uncommitted_bytes, of_connections.sum::<usize>());
+    }
+
+    fn check_groups(
+        &self,
+        queue: &Queue,
+        consumers: &HashMap<GroupKey, Vec<(ConsumerKey, &Consumer)>>,
+    ) {
+        let mut line = Vec::new();
+        for (key, consumers) in consumers {
+            let group = self.groups.find(*key).expect("is there");
+            assert_eq!(group.consumers, consumers.len());
+            let channel = self.channels.find(group.channel).expect("is there");
+            assert_eq!(channel.groups.get(&group.queue), Some(key));
+            let in_line = consumers.iter().filter(|(_, c)| c.turn == Turn::InLine);
+            let mut expected: Vec<_> = in_line.map(|(key, c)| (c.rank, *key)).collect();
+            let mut found: Vec<_> = group.line.iter().collect();
+            expected.sort_unstable();
+            found.sort_unstable();
+            assert_eq!(found, expected);
+            let connection = self.connections.find(channel.connection).expect("is there");
+            let is_stopped = connection.is_full || channel.is_at_limit();
+            match group.waiting {
+                Some(number) => {
+                    assert_eq!(channel.waiting.get(&number), Some(key));
+                    // Nobody is forgotten.
+                    assert!(is_stopped);
+                    assert_eq!(group.rank, None);
+                }
+                None => assert_eq!(group.rank, found.first().map(|(rank, _)| *rank)),
+            }
+            line.extend(group.rank.map(|rank| (rank, *key)));
+            let can_take = !is_stopped
+                && found.iter().any(|(_, consumer)| {
+                    let consumer = self.consumers.find(*consumer).expect("is there");
+                    !consumer.is_at_limit()
+                });
+            assert!(queue.messages.is_empty() || !can_take, "{queue:?}");
+        }
+        let mut found: Vec<_> = queue.line.iter().collect();
+        line.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, line);
     }
 }
 
@@ -328,6 +374,11 @@ impl Driver {
         let delivery_tag = self.oldest(channel) + self.below(3);
         let arguments = self.arguments();
         let arguments: Table<'_> = arguments.as_table();
+        let mut of_consumer = TableBuf::new();
+        if self.below(3) == 0 {
+            let priority = [i64::MIN, -1, 0, 1, 2, i64::MAX][self.below(6) as usize];
+            of_consumer = of_consumer.with("x-priority", Value::I64(priority));
+        }
         let method: Method<'_> = match self.below(31) {
             0..=3 => QueueDeclare {
                 queue,
@@ -355,6 +406,7 @@ impl Driver {
                 consumer_tag,
                 no_ack,
                 exclusive: self.below(10) == 0,
+                arguments: of_consumer.as_table(),
                 ..BasicConsume::default()
             }
             .into(),

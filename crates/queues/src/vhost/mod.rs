@@ -17,11 +17,13 @@ mod replies;
 mod restore;
 mod timeouts;
 mod transactions;
+mod turns;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::channel::{Channel, Connection, Consumer};
-use crate::keys::{OfChannel, OfConnection, OfConsumer, OfQueue};
+use crate::group::Group;
+use crate::keys::{OfChannel, OfConnection, OfConsumer, OfGroup, OfQueue};
 use crate::queue::Queue;
 use crate::random::Random;
 use crate::slab::Slab;
@@ -53,6 +55,7 @@ pub struct Vhost<H> {
     connections: Slab<OfConnection, Connection<H>>,
     channels: Slab<OfChannel, Channel>,
     consumers: Slab<OfConsumer, Consumer>,
+    groups: Slab<OfGroup, Group>,
     queues: Slab<OfQueue, Queue>,
     timers: Timers,
     journal: Journal,
@@ -65,6 +68,8 @@ pub struct Vhost<H> {
     dead: VecDeque<DeadLetter>,
     /// Queues by what a store calls them; only until it has given back what it kept.
     restoring: BTreeMap<QueueId, QueueKey>,
+    /// Queues with a consumer that has room again. Empty between inputs, and used again.
+    unblocked: Vec<QueueKey>,
     /// Where a message goes: emptied, and used again.
     targets: Vec<QueueKey>,
     memory_bytes: usize,
@@ -89,6 +94,7 @@ impl<H> Vhost<H> {
             connections: Slab::new(),
             channels: Slab::new(),
             consumers: Slab::new(),
+            groups: Slab::new(),
             queues: Slab::new(),
             timers: Timers::default(),
             journal: Journal::default(),
@@ -97,6 +103,7 @@ impl<H> Vhost<H> {
             to_flush: Vec::new(),
             dead: VecDeque::new(),
             restoring: BTreeMap::new(),
+            unblocked: Vec::new(),
             targets: Vec::new(),
             memory_bytes: 0,
             uncommitted_bytes: 0,

@@ -164,6 +164,7 @@ impl<H> Vhost<H> {
                 no_ack: consumer.no_ack,
                 exclusive: consumer.is_exclusive,
                 prefetch_count: consumer.prefetch_count,
+                priority: consumer.seat.priority.0,
                 messages_unacknowledged: consumer.unacked,
                 active: consumer.turn != Turn::Inactive,
             })

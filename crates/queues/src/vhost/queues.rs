@@ -148,8 +148,9 @@ impl<H> Vhost<H> {
             body_bytes: 0,
             next_place: 0,
             unacknowledged: 0,
-            consumers: Vec::new(),
-            ready: Default::default(),
+            consumers: Default::default(),
+            line: Default::default(),
+            last_turn: 0,
             exclusive_consumer: None,
             active_consumer: None,
             had_consumer: false,
@@ -296,17 +297,19 @@ impl<H> Vhost<H> {
     /// A queue goes, with its messages, its bindings and its consumers, who are told if they like.
     pub(super) fn remove_queue(&mut self, key: QueueKey, out: &mut dyn Outbox<H>) {
         self.topology.remove_queue(key, &mut self.journal);
-        let Some(queue) = self.queues.remove(key) else {
+        let Some(mut queue) = self.queues.remove(key) else {
             return;
         };
         if let Some(id) = queue.id {
             self.record(Record::QueueDeleted { id });
         }
         self.release_all(&queue.messages);
-        for consumer in queue.consumers {
+        while let Some((seat, consumer)) = queue.consumers.first() {
+            queue.consumers.remove(seat);
             let Some(consumer) = self.consumers.remove(consumer) else {
                 continue;
             };
+            self.leave_group(&consumer);
             let Some(channel) = self.channels.find_mut(consumer.channel) else {
                 continue;
             };

@@ -77,7 +77,7 @@ impl<H> Vhost<H> {
         for acknowledgements in contents.acknowledgements {
             self.acknowledge_committed(now, key, acknowledgements, out);
         }
-        self.unblock_all(now, key, out);
+        self.serve(now, key, out);
         // What became of the dead is a part of it.
         self.bury(now, out);
         if is_rejected {
@@ -305,8 +305,8 @@ impl<H> Vhost<H> {
             mut deliveries,
         } = acknowledgements;
         deliveries.sort_unstable_by_key(|(tag, _)| *tag);
-        for (_, delivery) in &deliveries {
-            self.settle(key, delivery);
+        for (tag, delivery) in &deliveries {
+            self.settle(key, *tag, delivery);
         }
         let deliveries = deliveries.into_iter().map(|(_, delivery)| delivery);
         match verdict {

@@ -77,6 +77,13 @@ impl Model {
         if !self.is_able(queue, place, false) {
             return Err(format!("{what}, who must not be given any"));
         }
+        let priority = queue.consumers[place].priority;
+        let mut others =
+            (0..queue.consumers.len()).filter(|other| queue.consumers[*other].priority > priority);
+        if let Some(other) = others.find(|other| self.is_able(queue, *other, true)) {
+            let other = &queue.consumers[other].tag;
+            return Err(format!("{what}, though {other} goes first"));
+        }
         let expected = self.next_tag(to);
         if tag != expected {
             return Err(format!("{what} with tag {tag}, expected {expected}"));

@@ -108,6 +108,7 @@ impl Model {
                 queue,
                 tag,
                 no_ack,
+                priority,
             } => {
                 let prefetch = self.open(*from).map_or(0, |open| open.prefetch);
                 let queue = self.queue_mut(queue).ok_or(404u16)?;
@@ -115,6 +116,7 @@ impl Model {
                     channel: *from,
                     tag: tag.clone(),
                     no_ack: *no_ack,
+                    priority: priority.unwrap_or(0),
                     prefetch,
                 });
                 self.answer(*from, "basic.consume-ok");
@@ -228,7 +230,11 @@ impl Model {
         let mut without = Vec::new();
         for queue in &mut self.queues {
             let before = queue.consumers.len();
+            let is_active_gone = queue.consumers.first().is_some_and(&is_gone);
             queue.consumers.retain(|consumer| !is_gone(consumer));
+            if is_active_gone && queue.kind.is_single_active {
+                queue.activate_next();
+            }
             if queue.consumers.is_empty() && before > 0 && queue.kind.auto_delete {
                 without.push(queue.name.clone());
             }

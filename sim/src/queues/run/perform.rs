@@ -221,11 +221,17 @@ impl VhostSimulation {
                 queue,
                 tag,
                 no_ack,
+                priority,
             } => {
+                let priority = priority.map(Value::I32);
+                arguments = priority.map_or_else(TableBuf::new, |priority| {
+                    TableBuf::new().with("x-priority", priority)
+                });
                 let consume = BasicConsume {
                     queue,
                     consumer_tag: tag,
                     no_ack: *no_ack,
+                    arguments: arguments.as_table(),
                     ..BasicConsume::default()
                 };
                 (from, consume.into())

@@ -1,0 +1,57 @@
+//! The consumers that a channel has of one queue.
+//!
+//! What stops all consumers of a channel, its limit (`basic.qos` with `global`) or a connection that
+//! takes nothing, stops such a group in one step and not each of them: a channel may have ten
+//! thousand consumers of one queue, and an acknowledgement makes room for one message.
+
+use crate::keys::{ConsumerKey, GroupKey};
+use crate::line::{Line, Rank};
+use crate::queue::Queue;
+use crate::{ChannelKey, QueueKey};
+
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) channel: ChannelKey,
+    pub(crate) queue: QueueKey,
+    /// How many there are.
+    pub(crate) consumers: usize,
+    /// Those that nothing is known against themselves. Who turns out to be at its own limit leaves,
+    /// and comes back behind its equals.
+    pub(crate) line: Line<ConsumerKey>,
+    /// Where it stands in the queue's line: at the place of its own first. None: it has none, or it
+    /// waits.
+    pub(crate) rank: Option<Rank>,
+    /// Its number among those of its channel that wait for room.
+    pub(crate) waiting: Option<u64>,
+}
+
+impl Group {
+    pub(crate) fn new(channel: ChannelKey, queue: QueueKey) -> Self {
+        Self {
+            channel,
+            queue,
+            consumers: 0,
+            line: Line::default(),
+            rank: None,
+            waiting: None,
+        }
+    }
+
+    /// After its line or its waiting has changed: moves it to where it stands now.
+    pub(crate) fn place(&mut self, key: GroupKey, queue: &mut Queue) {
+        let rank = match self.waiting {
+            Some(_) => None,
+            None => self.line.first().map(|(rank, _)| rank),
+        };
+        if rank == self.rank {
+            return;
+        }
+        if let Some(rank) = self.rank {
+            queue.line.remove(rank);
+        }
+        if let Some(rank) = rank {
+            queue.line.insert(rank, key);
+        }
+        self.rank = rank;
+    }
+}

@@ -1,0 +1,160 @@
+//! Whose turn it is: by priority, in turn among equals, as long as there is room for more.
+
+use super::Vhost;
+use crate::channel::{Consumer, Turn};
+use crate::keys::{ConsumerKey, GroupKey};
+use crate::{ChannelKey, ConnectionKey, Outbox, QueueKey, Time};
+
+impl<H> Vhost<H> {
+    /// Whose turn it is. It stays in its place until [`Self::pass_turn`].
+    pub(super) fn next_consumer(&mut self, key: QueueKey) -> Option<ConsumerKey> {
+        loop {
+            let queue = self.queues.find_mut(key)?;
+            let (_, group_key) = queue.line.first()?;
+            let group = self.groups.find_mut(group_key)?;
+            let channel = self.channels.find_mut(group.channel)?;
+            let connection = self.connections.find(channel.connection)?;
+            if connection.is_full || channel.is_at_limit() {
+                group.waiting = Some(channel.wait(group_key));
+                group.place(group_key, queue);
+                continue;
+            }
+            let (rank, consumer_key) = group.line.first()?;
+            let consumer = self.consumers.find_mut(consumer_key)?;
+            if !consumer.is_at_limit() {
+                return Some(consumer_key);
+            }
+            consumer.turn = Turn::Blocked;
+            group.line.remove(rank);
+            group.place(group_key, queue);
+        }
+    }
+
+    /// It has had its turn, and goes behind its equals. Who is alone stays where it is.
+    pub(super) fn pass_turn(&mut self, key: ConsumerKey) {
+        let Some(consumer) = self.consumers.find_mut(key) else {
+            return;
+        };
+        let Some(queue) = self.queues.find_mut(consumer.queue) else {
+            return;
+        };
+        let Some(group) = self.groups.find_mut(consumer.group) else {
+            return;
+        };
+        if group.line.len() == 1 && queue.line.len() == 1 {
+            return;
+        }
+        group.line.remove(consumer.rank);
+        consumer.rank = queue.rank_behind(consumer.seat.priority);
+        group.line.insert(consumer.rank, key);
+        group.place(consumer.group, queue);
+    }
+
+    /// Nothing is known against a consumer any more: it comes behind its equals.
+    pub(super) fn line_up(&mut self, key: ConsumerKey) {
+        let Some(consumer) = self.consumers.find_mut(key) else {
+            return;
+        };
+        let Some(queue) = self.queues.find_mut(consumer.queue) else {
+            return;
+        };
+        let Some(group) = self.groups.find_mut(consumer.group) else {
+            return;
+        };
+        consumer.turn = Turn::InLine;
+        consumer.rank = queue.rank_behind(consumer.seat.priority);
+        group.line.insert(consumer.rank, key);
+        group.place(consumer.group, queue);
+    }
+
+    /// A consumer is gone, and its group with the last of them.
+    pub(super) fn leave_group(&mut self, consumer: &Consumer) {
+        let Some(group) = self.groups.find_mut(consumer.group) else {
+            return;
+        };
+        group.consumers -= 1;
+        if consumer.turn == Turn::InLine {
+            group.line.remove(consumer.rank);
+            if let Some(queue) = self.queues.find_mut(consumer.queue) {
+                group.place(consumer.group, queue);
+            }
+        }
+        if group.consumers > 0 {
+            return;
+        }
+        let waiting = group.waiting;
+        if let Some(channel) = self.channels.find_mut(consumer.channel) {
+            channel.groups.remove(&consumer.queue);
+            if let Some(number) = waiting {
+                channel.waiting.remove(&number);
+            }
+        }
+        self.groups.remove(consumer.group);
+    }
+
+    /// After deliveries of a channel were settled: whoever has room again is given what is ready.
+    /// First those that wait for their channel, each in its turn; so that who waits for its own
+    /// acknowledgement alone does not go before them.
+    pub(super) fn serve(&mut self, now: Time, channel: ChannelKey, out: &mut dyn Outbox<H>) {
+        self.serve_waiting(now, channel, out);
+        if self.unblocked.is_empty() {
+            return;
+        }
+        let mut queues = std::mem::take(&mut self.unblocked);
+        queues.sort_unstable();
+        queues.dedup();
+        for queue in queues.drain(..) {
+            self.deliver(now, queue, out);
+        }
+        self.unblocked = queues;
+    }
+
+    /// Groups that wait for their channel's room are served in turn, until there is none.
+    pub(super) fn serve_waiting(
+        &mut self,
+        now: Time,
+        channel: ChannelKey,
+        out: &mut dyn Outbox<H>,
+    ) {
+        while let Some(queue) = self.stop_waiting(channel) {
+            self.deliver(now, queue, out);
+        }
+    }
+
+    /// The connection takes messages again, after it had refused one as [`crate::Refused::Full`].
+    pub fn resume(&mut self, now: Time, connection: ConnectionKey, out: &mut dyn Outbox<H>) {
+        let Some(resuming) = self.connections.find_mut(connection) else {
+            return;
+        };
+        resuming.is_full = false;
+        // All of them before any is given something: the most urgent goes first.
+        let mut queues = Vec::new();
+        for channel in resuming.channels.clone() {
+            while let Some(queue) = self.stop_waiting(channel) {
+                queues.push(queue);
+            }
+        }
+        queues.sort_unstable();
+        queues.dedup();
+        for queue in queues {
+            self.deliver(now, queue, out);
+        }
+        self.bury(now, out);
+    }
+
+    /// The first group that waits in a channel with room stands in its queue's line again.
+    fn stop_waiting(&mut self, key: ChannelKey) -> Option<QueueKey> {
+        let channel = self.channels.find_mut(key)?;
+        if channel.waiting.is_empty() || channel.is_at_limit() {
+            return None;
+        }
+        if self.connections.find(channel.connection)?.is_full {
+            return None;
+        }
+        let (_, group_key): (u64, GroupKey) = channel.waiting.pop_first()?;
+        let group = self.groups.find_mut(group_key)?;
+        group.waiting = None;
+        group.place(group_key, self.queues.find_mut(group.queue)?);
+        Some(group.queue)
+    }
+}
