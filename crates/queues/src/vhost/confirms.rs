@@ -7,7 +7,7 @@ use crosstie_amqp::method::{BasicAck, BasicNack, TxCommitOk};
 
 use super::Vhost;
 use super::transactions::not_committed;
-use crate::channel::Ready;
+use crate::channel::{Confirms, Ready};
 use crate::shrink::shrink;
 use crate::{ChannelKey, MessageContent, Outbox, Position, Time};
 
@@ -95,9 +95,16 @@ impl<H> Vhost<H> {
             match waiting.awaited {
                 Awaited::Told => {}
                 Awaited::Publication { tag, .. } => {
-                    self.leave_line(waiting.channel, number);
+                    let key = waiting.channel;
+                    let Some(confirms) = self.confirms_out_of_line(key, number) else {
+                        continue;
+                    };
+                    let is_news = !confirms.has_news();
                     // Those before it were confirmed when they came, or waited in this same line.
-                    self.ready(waiting.channel, tag);
+                    Ready::add(&mut confirms.ready, tag);
+                    if is_news {
+                        self.to_flush.push(key);
+                    }
                 }
                 Awaited::Commit => self.end_commit(waiting.channel, out),
             }
@@ -113,7 +120,7 @@ impl<H> Vhost<H> {
             match waiting.awaited {
                 Awaited::Told => {}
                 Awaited::Publication { tag, .. } => {
-                    self.leave_line(waiting.channel, number);
+                    self.confirms_out_of_line(waiting.channel, number);
                     self.refuse(waiting.channel, tag, out);
                 }
                 Awaited::Commit => self.fail_commit(now, waiting.channel, out),
@@ -146,10 +153,14 @@ impl<H> Vhost<H> {
             confirms.waiting += 1;
             confirms.line.push_back(number);
             content.set_awaited(number);
-        } else if confirms.waiting > 0 {
-            self.confirm_early(key, tag);
-        } else {
-            self.ready(key, tag);
+            return;
+        }
+        if !confirms.has_news() {
+            self.to_flush.push(key);
+        }
+        match confirms.waiting {
+            0 => Ready::add(&mut confirms.ready, tag),
+            _ => confirms.early.push(tag),
         }
     }
 
@@ -157,6 +168,9 @@ impl<H> Vhost<H> {
     /// nothing to wait for.
     pub(super) fn not_owed(&mut self, content: &MessageContent) {
         let number = content.awaited();
+        if number == 0 {
+            return;
+        }
         let Some(waiting) = self.line.find_mut(number) else {
             return;
         };
@@ -248,18 +262,6 @@ impl<H> Vhost<H> {
         early.into_iter().for_each(|tag| ack(tag, false));
     }
 
-    /// Nothing that was published before waits either.
-    fn ready(&mut self, key: ChannelKey, tag: u64) {
-        if let Some(channel) = self.channels.find_mut(key)
-            && let Some(confirms) = &mut channel.confirms
-        {
-            if !confirms.has_news() {
-                self.to_flush.push(key);
-            }
-            Ready::add(&mut confirms.ready, tag);
-        }
-    }
-
     /// Something that was published before may wait.
     fn confirm_early(&mut self, key: ChannelKey, tag: u64) {
         if let Some(channel) = self.channels.find_mut(key)
@@ -273,13 +275,11 @@ impl<H> Vhost<H> {
     }
 
     /// What has that number in the line waits no more, nor does what its channel had before it.
-    fn leave_line(&mut self, key: ChannelKey, number: u64) {
-        if let Some(channel) = self.channels.find_mut(key)
-            && let Some(confirms) = &mut channel.confirms
-        {
-            confirms.waiting -= 1;
-            while confirms.line.pop_front_if(|n| *n <= number).is_some() {}
-        }
+    fn confirms_out_of_line(&mut self, key: ChannelKey, number: u64) -> Option<&mut Confirms> {
+        let confirms = self.channels.find_mut(key)?.confirms.as_mut()?;
+        confirms.waiting -= 1;
+        while confirms.line.pop_front_if(|n| *n <= number).is_some() {}
+        Some(confirms)
     }
 
     fn end_commit(&mut self, key: ChannelKey, out: &mut dyn Outbox<H>) {

@@ -119,6 +119,7 @@ impl<H> Vhost<H> {
 
     /// That a channel does nothing while its commit waits for a store, as in RabbitMQ: an answer
     /// would overtake that of the commit.
+    #[inline]
     pub(super) fn check_not_committing(
         &self,
         key: ChannelKey,
