@@ -118,7 +118,7 @@ def test_nobody_is_faster_than_the_delay(tmp_path: Path) -> None:
     assert "not given" in ended.stdout
 
 
-@pytest.mark.parametrize("case", ["transient", "durable", "durable-kept"])
+@pytest.mark.parametrize("case", ["transient", "durable", "transactions", "paced", "durable-kept"])
 def test_every_message_arrives(tmp_path: Path, case: str) -> None:
     path = tmp_path / "amqp.json"
     # A disk that others use too may take its time for the first commit.
@@ -135,6 +135,8 @@ def test_every_message_arrives(tmp_path: Path, case: str) -> None:
         assert row["metrics"]["published"] >= row["metrics"]["messages"] > 0
     if case == "durable":
         assert "acknowledged before its commit never reaches the disk" in words(ended.stdout)
+    if case == "paced":
+        assert rows["paced", "crosstie"]["metrics"]["confirm_p50_us"] > 0
 
 
 def test_a_full_queue_is_purged(tmp_path: Path) -> None:
@@ -225,7 +227,7 @@ def test_a_bench_that_is_killed_takes_its_peer_along() -> None:
         (("oslo", "--python", "/nonexistent/python3"), "it does not run"),
         (("amqp", "--payload", 5), "--payload is 12 to"),
         (("amqp", "--window", 2000), "--window is 1 to what --in-flight allows"),
-        (("amqp", "--case", "lazy"), "a case is transient, durable or durable-kept"),
+        (("amqp", "--case", "lazy"), "a case is transient, durable, transactions, paced or durable-kept"),
         (("amqp", "--url", "amqps://127.0.0.1"), "without TLS"),
     ],
 )

@@ -15,12 +15,22 @@ pub enum Case {
     Transient,
     /// A durable queue, persistent messages, confirms, acknowledgements.
     Durable,
-    /// The same without a consumer: no message is gone before it had to be written.
+    /// The same in transactions: each window is one.
+    Transactions,
+    /// Durable, one message after the other at a rate: how long confirms take.
+    Paced,
+    /// Durable without a consumer: no message is gone before it had to be written.
     DurableKept,
 }
 
 impl Case {
-    pub const ALL: [Self; 3] = [Self::Transient, Self::Durable, Self::DurableKept];
+    pub const ALL: [Self; 5] = [
+        Self::Transient,
+        Self::Durable,
+        Self::Transactions,
+        Self::Paced,
+        Self::DurableKept,
+    ];
 
     /// Whether messages are to survive.
     pub(super) fn is_durable(self) -> bool {
@@ -33,6 +43,8 @@ impl fmt::Display for Case {
         f.write_str(match self {
             Self::Transient => "transient",
             Self::Durable => "durable",
+            Self::Transactions => "transactions",
+            Self::Paced => "paced",
             Self::DurableKept => "durable-kept",
         })
     }
@@ -43,6 +55,7 @@ impl FromStr for Case {
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let found = Self::ALL.into_iter().find(|case| case.to_string() == text);
-        found.ok_or_else(|| ParseError::new(text, "a case is transient, durable or durable-kept"))
+        let known = "a case is transient, durable, transactions, paced or durable-kept";
+        found.ok_or_else(|| ParseError::new(text, known))
     }
 }

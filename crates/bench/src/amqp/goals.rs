@@ -28,6 +28,15 @@ pub(super) fn verdicts(section: &Section) -> Vec<String> {
             ("messages per second", "messages_per_s", Goal::AtLeast(3.0)),
         ],
         Case::Durable => &[("messages per second", "messages_per_s", Goal::AtLeast(2.0))],
+        Case::Transactions => &[
+            (
+                "broker CPU per message",
+                "broker_cpu_us_per_message",
+                Goal::AtMost(0.2),
+            ),
+            ("messages per second", "messages_per_s", Goal::AtLeast(5.0)),
+        ],
+        Case::Paced => &[("confirm, median", "confirm_p50_us", Goal::AtMost(1.0))],
         Case::DurableKept => &[],
     };
     let lines = goals.iter().filter_map(|(what, figure, goal)| {

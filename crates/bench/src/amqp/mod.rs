@@ -16,6 +16,7 @@ mod confirms;
 mod goals;
 mod ledger;
 mod options;
+mod pace;
 mod present;
 mod round;
 mod section;
@@ -200,6 +201,7 @@ impl Bench {
                 in_flight: options.in_flight,
                 window: options.window,
                 prefetch: options.prefetch,
+                rate: options.rate,
                 producers: options.producers,
                 consumers: options.consumers,
             },
@@ -240,6 +242,7 @@ impl Bench {
             "in_flight": options.in_flight,
             "window": options.window,
             "prefetch": options.prefetch,
+            "rate": options.rate,
             "producers": options.producers,
             "consumers": options.consumers,
             "runs": options.runs,

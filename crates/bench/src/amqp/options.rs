@@ -33,6 +33,8 @@ pub struct AmqpOptions {
     pub window: u64,
     /// Of consumers that acknowledge.
     pub prefetch: u16,
+    /// Messages a second where they are paced.
+    pub rate: u64,
     pub producers: usize,
     pub consumers: usize,
     pub runs: usize,
@@ -75,6 +77,7 @@ impl AmqpOptions {
             (1..=self.in_flight).contains(&self.window),
             "--window is 1 to what --in-flight allows",
         )?;
+        require((1..=100_000).contains(&self.rate), "--rate is 1 to 100,000")?;
         require(
             (1..=64).contains(&self.producers) && (1..=64).contains(&self.consumers),
             "--producers and --consumers are 1 to 64",

@@ -91,6 +91,33 @@ pub(super) fn print_section(
              nothing on a disk",
             bench.options.window, bench.options.prefetch
         )?,
+        Case::Transactions => writeln!(
+            out,
+            "  persistent messages in a durable queue, one transaction for each {}, its commit waited \
+             for; prefetch {}, one acknowledgement (of no transaction) for what a read brought\n  no \
+             floor: it keeps nothing on a disk",
+            bench.options.window, bench.options.prefetch
+        )?,
+        Case::Paced => {
+            for series in &section.measured {
+                let of = |name| spread(series.spread(name), thousands);
+                let (p50, p99) = (of("confirm_p50_us"), of("confirm_p99_us"));
+                let flat = |text: String| text.replace('\n', " ");
+                writeln!(
+                    out,
+                    "  confirm of {}: p50 {} µs, p99 {} µs",
+                    series.subject,
+                    flat(p50),
+                    flat(p99)
+                )?;
+            }
+            writeln!(
+                out,
+                "  persistent messages in a durable queue, {} a second, each published when it is due; \
+                 consumed and acknowledged at once\n  no floor: it keeps nothing on a disk",
+                bench.options.rate
+            )?;
+        }
         Case::DurableKept => writeln!(
             out,
             "  persistent messages in a durable queue without a consumer, confirms waited for after \

@@ -103,7 +103,10 @@ fn figures(plan: &Plan<'_>, finding: &Finding, used: &Used) -> Result<Figures, S
     }
     let per_s = messages as f64 / plan.measured.as_secs_f64();
     let per_message = |ns| used.us_per_operation(ns, per_s);
+    let (p50, p99) = finding.confirm_us.unzip();
     Ok(Figures::new()
+        .with_known("confirm_p50_us", p50.map(|us| us as f64))
+        .with_known("confirm_p99_us", p99.map(|us| us as f64))
         .with("messages", messages as f64)
         .with("published", finding.published as f64)
         .with("messages_per_s", per_s)

@@ -8,12 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crosstie_amqp::BasicProperties;
-use crosstie_amqp::method::{BasicAck, BasicPublish, BasicQos, QueueDelete};
+use crosstie_amqp::method::{BasicAck, BasicPublish, BasicQos, QueueDelete, TxCommit, TxSelect};
 use serde::{Deserialize, Serialize};
 
 use super::case::Case;
 use super::confirms::Confirms;
 use super::ledger::{Body, Ledger, Order as Arrivals};
+use super::pace;
 use crate::broker::Broker;
 use crate::broker::wire::{Event, Queue, Wire, properties};
 use crate::drive::{Faults, Traffic, Window, monotonic_ns};
@@ -31,6 +32,8 @@ pub(crate) struct Order {
     pub(super) in_flight: u64,
     pub(super) window: u64,
     pub(super) prefetch: u16,
+    /// Messages a second of all producers together, where they are paced.
+    pub(super) rate: u64,
     pub(super) producers: usize,
     pub(super) consumers: usize,
 }
@@ -56,6 +59,8 @@ pub(crate) struct Finding {
     pub(super) published: u64,
     /// Where nobody consumes.
     purged: u64,
+    /// What confirms took, where that is measured: half of them at most that long, and 99 of 100.
+    pub(super) confirm_us: Option<(u64, u64)>,
     pub(super) faults: Faults,
 }
 
@@ -141,15 +146,17 @@ fn consumer(order: &Order) -> Result<Wire, WorkerError> {
 
 fn producer(order: &Order) -> Result<Wire, WorkerError> {
     let mut wire = Wire::open(&order.broker, "crosstie bench: producer")?;
-    if order.case.is_durable() {
-        wire.select_confirms()?;
+    match order.case {
+        Case::Transient => {}
+        Case::Transactions => wire.ask(&TxSelect {}, "tx.select-ok")?,
+        Case::Durable | Case::Paced | Case::DurableKept => wire.select_confirms()?,
     }
     Ok(wire)
 }
 
 /// What the threads share.
-struct Shared<'a> {
-    order: &'a Order,
+pub(super) struct Shared<'a> {
+    pub(super) order: &'a Order,
     window: Window,
     ledger: Mutex<Ledger>,
     published: AtomicU64,
@@ -190,16 +197,23 @@ fn drive(
         let producing: Vec<_> = producers
             .into_iter()
             .enumerate()
-            .map(|(at, wire)| scope.spawn(move || produce(shared, at, wire)))
+            .map(|(at, wire)| {
+                scope.spawn(move || match order.case {
+                    Case::Paced => pace::produce(shared, at, wire),
+                    _ => produce(shared, at, wire),
+                })
+            })
             .collect();
         let mut finding = Finding::default();
         let mut published = Vec::new();
+        let mut confirms_us = Vec::new();
         let mut outcome = Ok(());
         for thread in producing {
             match joined(thread) {
                 Ok(produced) => {
                     published.push(produced.published);
                     finding.purged += produced.purged;
+                    confirms_us.extend(produced.confirms_us);
                     finding.traffic.add(produced.traffic);
                     finding.faults.add(produced.faults);
                 }
@@ -207,6 +221,7 @@ fn drive(
             }
         }
         finding.published = published.iter().sum();
+        finding.confirm_us = pace::quantiles(confirms_us);
         shared.await_the_late(finding.published);
         shared.is_over.store(true, SeqCst);
         for thread in consuming {
@@ -241,12 +256,21 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared<'_> {
-    fn is_time_over(&self) -> bool {
+    pub(super) fn is_time_over(&self) -> bool {
         self.is_over.load(SeqCst) || monotonic_ns() >= self.window.end_ns
     }
 
     fn is_in_window(&self) -> bool {
-        (self.window.start_ns..self.window.end_ns).contains(&monotonic_ns())
+        self.is_within(monotonic_ns())
+    }
+
+    pub(super) fn is_within(&self, at_ns: u64) -> bool {
+        (self.window.start_ns..self.window.end_ns).contains(&at_ns)
+    }
+
+    /// So many more were published, without asking for room.
+    pub(super) fn note_published(&self, count: u64) {
+        self.published.fetch_add(count, SeqCst);
     }
 
     /// Takes into account that the queue holds so many more, and purges it where it is full; how
@@ -329,12 +353,14 @@ impl Shared<'_> {
 
 /// What one producer did, warm-up and tail included, but for the traffic.
 #[derive(Default)]
-struct Produced {
-    published: u64,
+pub(super) struct Produced {
+    pub(super) published: u64,
     purged: u64,
     /// Where nobody consumes: confirms within the window.
     traffic: Traffic,
-    faults: Faults,
+    /// What confirms took, where that is measured.
+    pub(super) confirms_us: Vec<u64>,
+    pub(super) faults: Faults,
 }
 
 /// Publishes until the window ends.
@@ -368,6 +394,10 @@ fn produce(shared: &Shared<'_>, at: usize, mut wire: Wire) -> Result<Produced, W
         }
         wire.flush()?;
         let mut reads = 0;
+        if order.case == Case::Transactions {
+            wire.ask(&TxCommit {}, "tx.commit-ok")?;
+            continue;
+        }
         while is_durable && confirms.all_up_to() < produced.published {
             wire.receive(|event| {
                 confirms.take(&event);

@@ -16,7 +16,7 @@ use super::stop::{ended, stop_at_a_signal};
 /// Starts a broker and the floor's, and a driver as a process of its own.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// transient, durable or durable-kept; may be repeated [default: all].
+    /// transient, durable, transactions, paced or durable-kept; may be repeated [default: all].
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<Case>,
     /// same-core, split or free; may be repeated [default: same-core and split].
@@ -40,6 +40,9 @@ pub(crate) struct Arguments {
     /// Of durable messages, those that a consumer has not yet acknowledged; 0 sets no bound.
     #[arg(long, default_value_t = 200, value_name = "N")]
     prefetch: u16,
+    /// Messages a second of the case `paced`.
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    rate: u64,
     /// They publish to one queue, on a connection each.
     #[arg(long, default_value_t = 1, value_name = "N")]
     producers: usize,
@@ -79,6 +82,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         in_flight: arguments.in_flight,
         window: arguments.window,
         prefetch: arguments.prefetch,
+        rate: arguments.rate,
         producers: arguments.producers,
         consumers: arguments.consumers,
         runs: arguments.runs,
