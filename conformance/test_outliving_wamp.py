@@ -80,11 +80,20 @@ def run(router: Router) -> Callable[..., subprocess.CompletedProcess]:
 
 
 @pytest.fixture
-def serves(staying, run) -> Callable[[], None]:
+def serves(router, staying, run) -> Callable[[], None]:
     """Call, and publish, and have both arrive."""
     _, subscriber = staying
+    wanted = {"sessions": 2, "registrations": 1, "subscriptions": 1}
+
+    def are_there() -> bool:
+        return all(
+            router.metric(f"realm_{what}", realm="realm1") == count
+            for what, count in wanted.items()
+        )
 
     def serves() -> None:
+        # Who has joined again has yet to register and to subscribe.
+        await_true("both are what they were", are_there)
         called = run("call", "com.echo", "7")
         assert (called.returncode, called.stdout.strip()) == (0, "7"), called.stderr
         published = run("publish", "com.topic", "8", "--acknowledge")
