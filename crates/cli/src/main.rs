@@ -96,6 +96,7 @@ enum Command {
     Bindings(queues::BindingsArguments),
     Connections(queues::ConnectionsArguments),
     Backup(backup::BackupArguments),
+    Sessions(queues::sessions::SessionsArguments),
     /// Show a node directory's key.
     Keys(keys::Arguments),
     /// Say what version this is, and what it runs on.
@@ -172,6 +173,7 @@ fn main() -> ExitCode {
         Command::Bindings(arguments) => queues::bindings(&arguments),
         Command::Connections(arguments) => queues::connections(arguments),
         Command::Backup(arguments) => backup::backup(arguments),
+        Command::Sessions(arguments) => queues::sessions::run(arguments),
         Command::Keys(arguments) => keys::run(arguments),
         Command::Roundtrip(arguments) => roundtrip::run(arguments),
         Command::Version(arguments) => version::run(arguments),

@@ -117,14 +117,17 @@ impl Node {
             executable: options.executable.clone(),
             loglevel: options.loglevel.to_owned(),
         };
+        let id = node_id(config.controller.id.as_deref());
         let mut node = Self {
-            id: node_id(config.controller.id.as_deref()),
+            id: id.clone(),
             title: config.controller.title.clone(),
             triggers: config.controller.shutdown.clone(),
             limits: config.limits.clone(),
             version: options.version,
             public_key: options.public_key,
             router_options: RouterOptions {
+                node: id,
+                is_private: false,
                 directory: options.directory,
                 busy_poll: options.busy_poll,
                 overview: Arc::default(),
@@ -209,7 +212,7 @@ impl Node {
         let Some(socket) = self.place.management_socket() else {
             return Ok(());
         };
-        match Management::start(&socket, self.events.clone()).await {
+        match Management::start(&self.id, &socket, self.events.clone()).await {
             Ok(management) => {
                 self.management = Some(management);
                 info!("Joined realm 'crossbar' on node management router");

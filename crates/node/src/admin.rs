@@ -35,7 +35,8 @@ pub fn start_admin(
     let hub = Arc::clone(&first.hub);
     let listening = Listening::of_pages(hub, admin, directory).map_err(io)?;
     let listening = Arc::new(listening);
-    let bind = || listen::bind(&admin.endpoint, true, None, directory);
+    let stall_max = first.hub.limits.stall_max;
+    let bind = || listen::bind(&admin.endpoint, true, None, directory, stall_max);
     let listener = first.workers.enter_first(bind).map_err(io)?;
     let urls = urls::of_pages(&admin.endpoint, &listener, directory);
     let workers = Arc::clone(&first.workers);

@@ -12,12 +12,13 @@ use parking_lot::Mutex;
 
 use crate::compress::CompressFilter;
 use crate::counters::{Counter, counters};
+use crate::end_reason::EndReason;
 use crate::listen::Listening;
 use crate::peer::{Peer, Wire};
 use crate::report;
 use crate::session::{Flow, Session};
 use crate::upgrade::{self, Upgraded};
-use crate::watch::WatchKey;
+use crate::watch::{self, WatchKey};
 
 /// The server's side of one connection.
 pub(crate) struct Conversation {
@@ -142,15 +143,31 @@ impl Conversation {
             (Ended::ByPeer { unconsumed }, Stage::Open(_)) if *unconsumed > 0 => {
                 report::peer_fault(&self.connection, "truncated", "closed inside a message");
             }
+            // The system's own patience was over before the watch looked.
+            _ if self.connection.was_given_up() => {
+                EndReason::Stalled.note(&self.connection);
+                counters().count(Counter::ConnectionsClosedForStall);
+                report::peer_fault(&self.connection, "timeout", watch::STALLED);
+            }
             _ => {}
         }
-        self.leave();
+        self.leave(match ended {
+            Ended::Failed(_) => EndReason::Lost,
+            Ended::StageFailed(_) => EndReason::Violation,
+            _ => EndReason::Closed,
+        });
     }
 
-    /// Nothing more is read, and the session is over.
-    fn leave(&mut self) {
+    /// Nothing more is read, and the session is over: for what was noted, where it was closed from
+    /// here.
+    fn leave(&mut self, why: EndReason) {
         if let Stage::Open(mut open) = mem::replace(&mut self.stage, Stage::Over) {
-            open.session.leave();
+            let why = match EndReason::noted(&self.connection) {
+                Some(noted) => noted,
+                None if self.listening.is_stopping() => EndReason::Shutdown,
+                None => why,
+            };
+            open.session.leave(why);
         }
     }
 
@@ -331,7 +348,7 @@ impl Conversation {
         };
         self.connection.finish();
         self.listening.router.watch.closing(self.watch, closing_max);
-        self.leave();
+        self.leave(EndReason::Closed);
         Outcome::Continue {
             consumed: 0,
             wanted: 0,
@@ -437,7 +454,7 @@ impl Protocol for Conversation {
 impl Drop for Conversation {
     fn drop(&mut self) {
         // Also when the task is dropped with its runtime, or a panic unwinds it.
-        self.leave();
+        self.leave(EndReason::Lost);
         self.listening.router.watch.remove(self.watch);
         if std::thread::panicking() {
             self.connection.close();

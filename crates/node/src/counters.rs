@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::end_reason::EndReason;
+
 /// One thing that is counted; [`Counter::ALL`] says what it is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counter {
@@ -28,11 +30,12 @@ pub(crate) enum Counter {
     LoneSurrogatesRefused,
     RetainedEventsEvicted,
     RetainedEventsNotSent,
+    RequestsDenied,
 }
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 20] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 21] = [
         (Self::Reads, "reads", "Reads that brought octets"),
         (
             Self::ReceivedBytes,
@@ -129,6 +132,11 @@ impl Counter {
             "retained_events_not_sent",
             "Retained events beyond what one subscription is sent",
         ),
+        (
+            Self::RequestsDenied,
+            "requests_denied",
+            "Requests that a session's role does not allow",
+        ),
     ];
 }
 
@@ -137,6 +145,7 @@ impl Counter {
 #[derive(Debug)]
 pub(crate) struct Counters {
     single: [AtomicU64; Counter::ALL.len()],
+    left: [AtomicU64; EndReason::ALL.len()],
 }
 
 static THREADS: Mutex<Vec<&'static Counters>> = Mutex::new(Vec::new());
@@ -180,6 +189,7 @@ impl Counters {
     fn new() -> Self {
         Self {
             single: [const { AtomicU64::new(0) }; Counter::ALL.len()],
+            left: [const { AtomicU64::new(0) }; EndReason::ALL.len()],
         }
     }
 
@@ -190,6 +200,12 @@ impl Counters {
     pub(crate) fn add(&self, counter: Counter, count: u64) {
         add(&self.single[counter as usize], count);
     }
+
+    /// Counts a session that has left its realm.
+    pub(crate) fn left(&self, why: EndReason) {
+        self.count(Counter::SessionsLeft);
+        add(&self.left[why as usize], 1);
+    }
 }
 
 fn add(counter: &AtomicU64, count: u64) {
@@ -199,6 +215,11 @@ fn add(counter: &AtomicU64, count: u64) {
 /// What all threads have counted of `counter`.
 pub(crate) fn total(counter: Counter) -> u64 {
     sum(|counters| &counters.single[counter as usize])
+}
+
+/// The sessions that have left for one reason.
+pub(crate) fn total_left(why: EndReason) -> u64 {
+    sum(|counters| &counters.left[why as usize])
 }
 
 fn sum(of: impl Fn(&'static Counters) -> &'static AtomicU64) -> u64 {

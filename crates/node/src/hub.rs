@@ -15,6 +15,7 @@ use crate::amqp::Broker;
 use crate::message_counts::Messages;
 use crate::overview::Overview;
 use crate::realm::SharedRealm;
+use crate::router::RouterOptions;
 use crate::testee::TesteeTransport;
 use crate::watch::Watch;
 
@@ -22,6 +23,10 @@ use crate::watch::Watch;
 pub(crate) struct Hub {
     /// The worker's id.
     pub(crate) id: String,
+    /// The node's.
+    pub(crate) node: String,
+    /// It serves the node itself, and nobody is interested in who comes and goes.
+    is_private: bool,
     /// Looked at when a session opens, never for a message.
     realms: RwLock<HashMap<String, Arc<SharedRealm>>>,
     realm_limits: Limits,
@@ -48,10 +53,12 @@ impl Hub {
     pub(crate) fn new(
         worker: &model::RouterWorker,
         limits: &model::Limits,
-        overview: Arc<Overview>,
+        options: &RouterOptions,
     ) -> Self {
         Self {
             id: worker.id.clone(),
+            node: options.node.clone(),
+            is_private: options.is_private,
             realms: RwLock::default(),
             realm_limits: realm_limits(limits),
             limits: Arc::new(ConnectionLimits {
@@ -65,7 +72,7 @@ impl Hub {
             watch: Watch::default(),
             session_messages: Arc::new(Messages::new()),
             addresses: Mutex::default(),
-            overview,
+            overview: Arc::clone(&options.overview),
             handshake_timeout: limits.handshake_timeout,
             shutdown_timeout: limits.shutdown_timeout,
             connections_max: limits.sessions_max,
@@ -98,11 +105,12 @@ impl Hub {
         let number = self.next_number();
         let config = realm_config(realm, &self.realm_limits);
         let added = Arc::new(SharedRealm::new(
+            realm,
             config,
             seed(),
             number,
-            realm.lone_surrogates,
             Arc::clone(&self.session_messages),
+            self.is_private,
         ));
         realms.insert(realm.name.clone(), Arc::clone(&added));
         Some(added)

@@ -275,12 +275,13 @@ fn tls_from(files: &model::Tls, directory: &Path) -> io::Result<Arc<tls::ServerC
     tls::server_config(&files)
 }
 
-/// Binds the endpoint. Needs a tokio context, which then accepts.
+/// Binds the endpoint, whose peers may take nothing for `stall_max` unless it says otherwise. Needs a tokio context, which then accepts.
 pub(crate) fn bind(
     endpoint: &model::Endpoint,
     nodelay: bool,
     mode: Option<u32>,
     directory: &Path,
+    stall_max: Duration,
 ) -> io::Result<Listener> {
     Listener::bind(match endpoint {
         model::Endpoint::Tcp(tcp) => Endpoint::Tcp {
@@ -288,7 +289,7 @@ pub(crate) fn bind(
             options: TcpOptions {
                 backlog: tcp.backlog as i32,
                 shared: tcp.shared,
-                user_timeout: tcp.user_timeout.unwrap_or(Duration::ZERO),
+                user_timeout: tcp.user_timeout.unwrap_or(stall_max),
                 nodelay,
                 ..TcpOptions::default()
             },

@@ -1,9 +1,9 @@
 //! What a realm sends, turned into octets in the receivers' queues.
 
 use bytes::Bytes;
-use crosstie_routing::{CloseReason, Note, Outbox, Refused};
+use crosstie_routing::{Action, CloseReason, Identity, Note, Outbox, Refused};
 use crosstie_wamp::codec::{self, TranscodeError};
-use crosstie_wamp::{Message, Payload, Serializer};
+use crosstie_wamp::{Message, Payload, Serializer, SessionId};
 
 use crate::counters::{Counter, Counters};
 use crate::message_counts::{Direction, Messages};
@@ -17,6 +17,18 @@ pub(crate) struct RealmOutbox<'a, 'p> {
     pub(crate) messages: &'a Messages,
     /// Peers that were closed because they could not be told the truth any more.
     pub(crate) closed: Vec<Peer>,
+    /// Sessions that are out of the realm, and who they were.
+    pub(crate) left: Vec<(Peer, SessionId, Identity)>,
+    /// What the sender of the present message may not do.
+    pub(crate) denied: Option<Box<Denied>>,
+}
+
+/// A request that a role does not allow.
+pub(crate) struct Denied {
+    pub(crate) peer: Peer,
+    pub(crate) identity: Identity,
+    pub(crate) action: Action,
+    pub(crate) uri: String,
 }
 
 impl<'a, 'p> RealmOutbox<'a, 'p> {
@@ -30,6 +42,8 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
             counters,
             messages,
             closed: Vec::new(),
+            left: Vec::new(),
+            denied: None,
         }
     }
 }
@@ -89,10 +103,27 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
 
     fn close(&mut self, session: &Peer, _: CloseReason) {
         self.counters.count(Counter::SessionsClosedForRefusal);
-        session.connection.close();
+        session.say_last(QUEUE_FULL, "an answer found your queue full");
         self.closed.push(session.clone());
     }
+
+    fn left(&mut self, session: &Peer, id: SessionId, identity: &Identity) {
+        self.left.push((session.clone(), id, identity.clone()));
+    }
+
+    fn denied(&mut self, session: &Peer, identity: &Identity, action: Action, uri: &str) {
+        self.counters.count(Counter::RequestsDenied);
+        self.denied = Some(Box::new(Denied {
+            peer: session.clone(),
+            identity: identity.clone(),
+            action,
+            uri: uri.to_owned(),
+        }));
+    }
 }
+
+/// Why a session is aborted that an answer could not be queued for.
+const QUEUE_FULL: &str = "crosstie.error.queue_bytes_max";
 
 fn dropped(refused: Refused) -> Counter {
     match refused {

@@ -21,6 +21,7 @@ use crate::hub::Hub;
 use crate::listen::Listening;
 use crate::metrics::{Form, metrics};
 use crate::realm::SharedRealm;
+use crate::sessions;
 
 /// A connection that asks for nothing is closed after so long.
 const IDLE_MAX: Duration = Duration::from_secs(30);
@@ -153,6 +154,7 @@ fn status(listening: &Listening) -> String {
         );
     }
     let (addresses, workers) = (addresses(&routers), workers(&listening.router));
+    let sessions = session_table(&routers);
     let brokers = amqp_status(&routers);
     format!(
         "<!doctype html><html lang=en><meta charset=utf-8><title>Crosstie</title>\
@@ -161,7 +163,7 @@ fn status(listening: &Listening) -> String {
          <h1>Crosstie {}</h1><p>Up for {}; {} open connections, that of this page included.\
          {addresses}{workers}\
          <h2>WAMP</h2><div><table><tr><th>router<th>realm<th>sessions<th>subscriptions\
-         <th>registrations<th>open calls{realm_rows}</table></div>{brokers}\
+         <th>registrations<th>open calls{realm_rows}</table></div>{sessions}{brokers}\
          <p><a href=/health>health</a> · <a href=/metrics>metrics</a></html>\n",
         env!("CARGO_PKG_VERSION"),
         duration(listening.router.overview.uptime()),
@@ -226,6 +228,46 @@ fn duration(duration: Duration) -> String {
         _ => format!("{days} d {hours} h"),
     }
 }
+
+/// The first sessions of each router, for somebody who wants to know who is there; `crosstie sessions`
+/// lists all.
+fn session_table(routers: &[Arc<Hub>]) -> String {
+    let mut rows = String::new();
+    let mut is_cut = false;
+    for router in routers {
+        let sessions = sessions::of_hub(router, None, 0, SESSIONS_SHOWN + 1);
+        is_cut |= sessions.len() > SESSIONS_SHOWN;
+        for session in sessions.iter().take(SESSIONS_SHOWN) {
+            let age = duration(session.since.elapsed().unwrap_or_default());
+            let _ = write!(
+                rows,
+                "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}, {}<td>{age}",
+                escaped(&router.id),
+                escaped(&session.realm),
+                session.id,
+                escaped(&session.authid),
+                escaped(&session.authrole),
+                escaped(&session.peer),
+                session.framing,
+                session.serializer,
+            );
+        }
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    let more = match is_cut {
+        true => "<p>There are more: <code>crosstie sessions</code> lists all.",
+        false => "",
+    };
+    format!(
+        "<h2>Sessions</h2><div><table><tr><th>router<th>realm<th>session<th>authid<th>role<th>peer\
+         <th>transport<th>for{rows}</table></div>{more}"
+    )
+}
+
+/// Sessions of a router on the page.
+const SESSIONS_SHOWN: usize = 50;
 
 /// The vhosts of the routers that speak AMQP, and what is wrong there.
 fn amqp_status(routers: &[Arc<Hub>]) -> String {

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use crosstie_routing::Refused;
 use crosstie_transport::{Connection, Refused as Unqueued};
-use crosstie_wamp::Message;
-use crosstie_wamp::Serializer;
 use crosstie_wamp::codec::{self, TranscodeError};
 use crosstie_wamp::framing::{FrameError, Framing, rawsocket};
+use crosstie_wamp::{Message, Payload, Serializer, Value};
 
 use crate::outbox::Forms;
 
@@ -42,6 +41,28 @@ impl Peer {
             })
     }
 }
+
+impl Peer {
+    /// Says that the session is aborted, behind whatever waits in the peer's queue: room for a goodbye is
+    /// always left. Nothing can be sent to it after that.
+    pub(crate) fn say_last(&self, reason: &str, text: &str) {
+        let details = vec![("message".to_owned(), Value::from(text))];
+        let abort = Message::Abort {
+            details,
+            reason: reason.into(),
+        };
+        self.connection.append_last(|out| {
+            // A peer that takes only shorter messages is told by the close frame alone.
+            let _ = self
+                .wire
+                .write(&abort, &mut Forms::new(Payload::EMPTY), out);
+            self.wire.framing.close(POLICY_VIOLATION, text, out);
+        });
+    }
+}
+
+/// RFC 6455, section 7.4.1: none of the other codes says what happened.
+const POLICY_VIOLATION: u16 = 1008;
 
 impl Wire {
     /// Appends `message`, framed, to `out`; nothing if it is refused.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crosstie_config::LoneSurrogates;
+use crosstie_config::{self as model, LoneSurrogates};
 use crosstie_routing::{
     ClientFeatures, Identity, JoinError, Realm, RealmConfig, RealmCounts, Role, SessionKey, Time,
     Violation,
@@ -14,11 +14,13 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::counters::{Counter, counters};
+use crate::end_reason::EndReason;
 use crate::message_counts::{Direction, Messages, RealmMessages, is_of_sessions};
 use crate::outbox::{Forms, RealmOutbox};
 use crate::peer::Peer;
 use crate::report;
 use crate::session::{Farewell, say_goodbye};
+use crate::sessions::Seen;
 
 /// One realm, which any thread may enter for one short call.
 ///
@@ -31,6 +33,10 @@ pub(crate) struct SharedRealm {
     /// When it was started.
     pub(crate) started: SystemTime,
     pub(crate) lone_surrogates: LoneSurrogates,
+    /// WELCOME says which node, worker and process serve the session.
+    pub(crate) discloses_router: bool,
+    /// Its sessions' comings are told at a level that operators do not see unless they ask for it.
+    pub(crate) is_quiet: bool,
     roles: Mutex<Vec<StartedRole>>,
     realm: Mutex<Realm<Peer>>,
     /// Counted under the lock of `realm`.
@@ -60,17 +66,21 @@ pub(crate) enum NotJoined {
     Refused(JoinError),
 }
 
+/// Places of the table of sessions that are looked at under one lock.
+const PLACES_MAX: usize = 256;
+
 /// A payload of so many octets is transcoded before the lock is taken; a shorter one under it,
 /// where that takes less time than unlocking and locking again.
 const TRANSCODE_OUTSIDE_BYTES_MIN: usize = 512;
 
 impl SharedRealm {
     pub(crate) fn new(
+        model: &model::Realm,
         config: RealmConfig,
         seed: u64,
         number: u32,
-        lone_surrogates: LoneSurrogates,
         session_messages: Arc<Messages>,
+        is_quiet: bool,
     ) -> Self {
         let started = SystemTime::now();
         let roles = config.roles.iter().cloned();
@@ -78,7 +88,9 @@ impl SharedRealm {
             name: config.name.clone(),
             number,
             started,
-            lone_surrogates,
+            lone_surrogates: model.lone_surrogates,
+            discloses_router: model.discloses_router,
+            is_quiet,
             roles: Mutex::new(roles.map(|role| StartedRole { role, started }).collect()),
             stopped: AtomicBool::new(false),
             realm: Mutex::new(Realm::new(config, seed)),
@@ -129,7 +141,7 @@ impl SharedRealm {
         if payload.len() >= TRANSCODE_OUTSIDE_BYTES_MIN {
             self.transcode_ahead(from, message, &mut forms);
         }
-        self.enter(&mut forms, |realm, outbox| {
+        self.enter(&mut forms, EndReason::Closed, |realm, outbox| {
             if !is_of_sessions(message.kind()) {
                 let messages = outbox.messages;
                 messages.count_alone(Direction::Received, message.kind());
@@ -148,7 +160,7 @@ impl SharedRealm {
     ) -> Result<(), Violation> {
         let now = self.time(now);
         let mut forms = Forms::new(Payload::EMPTY);
-        self.enter(&mut forms, |realm, outbox| {
+        self.enter(&mut forms, EndReason::Closed, |realm, outbox| {
             let messages = outbox.messages;
             messages.count_alone(Direction::Received, message.kind());
             realm.decline(now, from, message, text, outbox)
@@ -156,16 +168,61 @@ impl SharedRealm {
     }
 
     /// Takes a session out, whatever it left open; whether it had not been taken out before.
-    pub(crate) fn leave(&self, session: SessionKey) -> bool {
+    pub(crate) fn leave(&self, session: SessionKey, why: EndReason) -> bool {
         let now = self.now();
         let mut forms = Forms::new(Payload::EMPTY);
-        let was_in = self.enter(&mut forms, |realm, outbox| {
+        self.enter(&mut forms, why, |realm, outbox| {
             let was_in = realm.has(session);
             realm.leave(now, session, outbox);
             was_in
-        });
-        counters().add(Counter::SessionsLeft, was_in.into());
-        was_in
+        })
+    }
+
+    /// Takes the session of that id out with a GOODBYE, if there is one.
+    pub(crate) fn end_session(&self, id: SessionId, text: &str) -> Option<Peer> {
+        let now = self.now();
+        let mut forms = Forms::new(Payload::EMPTY);
+        self.enter(&mut forms, EndReason::Killed, |realm, outbox| {
+            let peer = realm.end_session(now, id, outbox)?;
+            say_goodbye(&self.session_messages, &peer, &Farewell::killed(text));
+            Some(peer)
+        })
+    }
+
+    /// At most `limit` sessions, behind those that are to be skipped; how many are left to skip then.
+    pub(crate) fn sessions(&self, skip: &mut usize, limit: usize) -> Vec<Seen> {
+        let mut seen = Vec::new();
+        let mut first = 0;
+        loop {
+            let realm = self.realm.lock();
+            for session in realm.sessions_at(first..first + PLACES_MAX) {
+                if *skip > 0 {
+                    *skip -= 1;
+                    continue;
+                }
+                if seen.len() == limit {
+                    return seen;
+                }
+                seen.push(Seen {
+                    peer: session.handle.clone(),
+                    id: session.id,
+                    identity: session.identity.clone(),
+                    joined: session.joined,
+                    subscriptions: session.subscriptions,
+                    registrations: session.registrations,
+                    calls: session.calls,
+                });
+            }
+            first += PLACES_MAX;
+            if first >= realm.places() {
+                return seen;
+            }
+        }
+    }
+
+    /// How long ago that was.
+    pub(crate) fn age(&self, time: Time) -> Duration {
+        Duration::from_micros(self.now().0.saturating_sub(time.0))
     }
 
     /// Whether a session has not been taken out.
@@ -177,7 +234,7 @@ impl SharedRealm {
     pub(crate) fn stop(&self) -> Vec<Peer> {
         let now = self.now();
         let mut forms = Forms::new(Payload::EMPTY);
-        self.enter(&mut forms, |realm, outbox| {
+        self.enter(&mut forms, EndReason::RealmStopped, |realm, outbox| {
             self.stopped.store(true, Ordering::Relaxed);
             let ended = realm.end(now, outbox);
             self.say_goodbye_to(&ended, &Farewell::CLOSE_REALM);
@@ -206,7 +263,7 @@ impl SharedRealm {
         let mut roles = self.roles.lock();
         roles.retain(|started| started.role.name != name);
         let mut forms = Forms::new(Payload::EMPTY);
-        self.enter(&mut forms, |realm, outbox| {
+        self.enter(&mut forms, EndReason::RoleStopped, |realm, outbox| {
             let ended = realm.stop_role(now, name, outbox)?;
             self.say_goodbye_to(&ended, &Farewell::STOP_ROLE);
             Some(ended)
@@ -252,7 +309,7 @@ impl SharedRealm {
     fn handle_timeout(&self) {
         let now = self.now();
         let mut forms = Forms::new(Payload::EMPTY);
-        self.enter(&mut forms, |realm, outbox| {
+        self.enter(&mut forms, EndReason::Closed, |realm, outbox| {
             realm.handle_timeout(now, outbox);
             let next = realm.next_timeout().map_or(u64::MAX, |time| time.0);
             // Under the lock, so that a call that is made meanwhile arms the timer after this.
@@ -260,10 +317,12 @@ impl SharedRealm {
         });
     }
 
-    /// Has the realm do something, then everything about it that needs no lock.
+    /// Has the realm do something, then everything about it that needs no lock. Sessions leave it for
+    /// the reason given, unless their queues were full.
     fn enter<R>(
         &self,
         forms: &mut Forms<'_>,
+        why: EndReason,
         act: impl FnOnce(&mut Realm<Peer>, &mut RealmOutbox<'_, '_>) -> R,
     ) -> R {
         let mut outbox = RealmOutbox::new(forms, counters(), self.messages.own());
@@ -272,19 +331,32 @@ impl SharedRealm {
         let next = realm.next_timeout();
         drop(realm);
         self.arm(next);
-        for peer in outbox.closed {
-            let text = "an answer found its queue full";
-            report::session_closed(&peer.connection, "queue_bytes_max", text);
+        if !outbox.left.is_empty() || outbox.denied.is_some() {
+            self.tell(outbox, why);
         }
         outcome
     }
 
     /// Says GOODBYE to sessions that were taken out.
-    fn say_goodbye_to(&self, peers: &[Peer], farewell: &Farewell) {
+    fn say_goodbye_to(&self, peers: &[Peer], farewell: &Farewell<'_>) {
         peers
             .iter()
             .for_each(|peer| say_goodbye(&self.session_messages, peer, farewell));
-        counters().add(Counter::SessionsLeft, peers.len() as u64);
+    }
+
+    /// Tells and counts who has left, and what was denied.
+    #[cold]
+    fn tell(&self, outbox: RealmOutbox<'_, '_>, why: EndReason) {
+        for (peer, id, identity) in &outbox.left {
+            let is_same = |closed: &Peer| Arc::ptr_eq(&closed.connection, &peer.connection);
+            let is_full = outbox.closed.iter().any(is_same);
+            let why = if is_full { EndReason::QueueFull } else { why };
+            counters().left(why);
+            report::session_left(self, peer, *id, identity, why);
+        }
+        if let Some(denied) = outbox.denied {
+            report::request_denied(self, &denied);
+        }
     }
 
     /// Sees to it that the timer looks no later than `next`.

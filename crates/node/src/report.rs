@@ -4,9 +4,15 @@
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crosstie_routing::Identity;
 use crosstie_transport::{Connection, now_s};
+use crosstie_wamp::SessionId;
 
 use crate::counters::{Counter, counters};
+use crate::end_reason::EndReason;
+use crate::outbox::Denied;
+use crate::peer::Peer;
+use crate::realm::SharedRealm;
 
 /// Lines of one kind in one second; the rest is only counted.
 const LINES_PER_SECOND_MAX: u32 = 20;
@@ -15,6 +21,9 @@ const LINES_PER_SECOND_MAX: u32 = 20;
 static FAULTS: Bound = Bound::new();
 /// Lines about who comes and goes, of which there are many on the best of days.
 static COMINGS: Bound = Bound::new();
+static SESSIONS: Bound = Bound::new();
+/// Lines about what sessions may not do.
+static DENIALS: Bound = Bound::new();
 
 /// A peer broke a rule; its connection ends.
 pub(crate) fn peer_fault(connection: &Connection, reason: &str, text: &str) {
@@ -34,11 +43,75 @@ pub(crate) fn session_refused(connection: &Connection, reason: &str, text: &str)
     }
 }
 
-/// A session was closed at a bound; the counter of that bound has counted it.
+/// A channel's client was closed at a bound; the counter of that bound has counted it.
 pub(crate) fn session_closed(connection: &Connection, reason: &str, text: &str) {
     if FAULTS.may_log() {
         let (reason, text) = (Escaped(reason), Escaped(text));
         tracing::warn!(peer = %connection.peer(), %reason, "session closed: {text}");
+    }
+}
+
+/// A line about a session, at a level that operators see, or that they have to ask for.
+macro_rules! tell {
+    ($realm:expr, $peer:expr, $identity:expr, $($rest:tt)*) => {
+        match $realm.is_quiet {
+            true => tracing::debug!(
+                peer = %$peer.connection.peer(),
+                authid = %Escaped(&$identity.authid),
+                role = %Escaped(&$identity.authrole),
+                realm = %Escaped($realm.name()),
+                $($rest)*
+            ),
+            false => tracing::info!(
+                peer = %$peer.connection.peer(),
+                authid = %Escaped(&$identity.authid),
+                role = %Escaped(&$identity.authrole),
+                realm = %Escaped($realm.name()),
+                $($rest)*
+            ),
+        }
+    };
+}
+
+/// A session has joined.
+pub(crate) fn session_joined(realm: &SharedRealm, peer: &Peer, id: SessionId, who: &Identity) {
+    if SESSIONS.may_log() {
+        tell!(realm, peer, who, session = id.0, "session joined");
+    }
+}
+
+/// A session is out of its realm, however that came. Where the router ended it at a bound, that is a
+/// line for somebody to look for.
+pub(crate) fn session_left(
+    realm: &SharedRealm,
+    peer: &Peer,
+    id: SessionId,
+    who: &Identity,
+    why: EndReason,
+) {
+    if why == EndReason::QueueFull {
+        if FAULTS.may_log() {
+            tracing::warn!(
+                peer = %peer.connection.peer(),
+                authid = %Escaped(&who.authid),
+                role = %Escaped(&who.authrole),
+                realm = %Escaped(realm.name()),
+                session = id.0,
+                reason = "queue_bytes_max",
+                "session closed: an answer found its queue full"
+            );
+        }
+    } else if SESSIONS.may_log() {
+        let reason = why.name();
+        tell!(realm, peer, who, session = id.0, reason, "session left");
+    }
+}
+
+/// A session's role does not let it do what it asked for.
+pub(crate) fn request_denied(realm: &SharedRealm, denied: &Denied) {
+    if DENIALS.may_log() {
+        let (action, uri) = (denied.action.name(), Escaped(&denied.uri));
+        tell!(realm, denied.peer, denied.identity, action, %uri, "request denied");
     }
 }
 
@@ -104,16 +177,23 @@ pub(crate) struct Escaped<'t>(pub(crate) &'t str);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for character in self.0.chars() {
+        let mut characters = self.0.chars();
+        for character in characters.by_ref().take(TEXT_CHARACTERS_MAX) {
             match character {
                 // Quotes are our own as often as not.
                 '\'' | '"' => f.write_char(character)?,
                 _ => write!(f, "{}", character.escape_debug())?,
             }
         }
-        Ok(())
+        match characters.next() {
+            Some(_) => f.write_str("…"),
+            None => Ok(()),
+        }
     }
 }
+
+/// Characters of such a text in a line.
+const TEXT_CHARACTERS_MAX: usize = 500;
 
 /// How many lines of a kind there were in this second.
 struct Bound {

@@ -9,6 +9,7 @@ use crosstie_transport::{Connection, Cores, WorkerOptions, Workers};
 use parking_lot::Mutex;
 
 use crate::amqp::{self, Broker};
+use crate::end_reason::EndReason;
 use crate::error::{StartError, StartFault, StopError};
 use crate::hub::Hub;
 use crate::leaving;
@@ -21,8 +22,12 @@ use crate::transports::RunningTransport;
 use crate::watch::Connections;
 
 /// What a router needs to know beside its configuration.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RouterOptions {
+    /// The node's id, which its clients are told.
+    pub node: String,
+    /// It serves the node itself: who comes and goes is told at level debug.
+    pub is_private: bool,
     /// Relative paths of the configuration are relative to this directory.
     pub directory: PathBuf,
     /// How long the first thread polls before it sleeps, where the configuration asks for it.
@@ -78,8 +83,7 @@ impl Router {
             what: format!("the threads of worker {}", worker.id),
             fault: StartFault::Io(error),
         })?;
-        let overview = Arc::clone(&options.overview);
-        let hub = Arc::new(Hub::new(worker, limits, overview));
+        let hub = Arc::new(Hub::new(worker, limits, options));
         let watched = Arc::clone(&hub);
         workers.spawn_keeper(async move { watched.watch.run().await });
         Ok(Self {
@@ -266,7 +270,10 @@ impl Router {
 
     /// Has the keeper take sessions out, and waits until they are; whether there was something
     /// to take them out of. What they are told leaves by that thread.
-    fn end_sessions(&self, end: impl FnOnce() -> Option<Vec<Peer>> + Send + 'static) -> bool {
+    pub(crate) fn end_sessions(
+        &self,
+        end: impl FnOnce() -> Option<Vec<Peer>> + Send + 'static,
+    ) -> bool {
         let hub = Arc::clone(&self.hub);
         let ended = self.run(async move {
             let ended = end();
@@ -332,6 +339,7 @@ async fn close_silent(hub: Arc<Hub>, told: Vec<Weak<Connection>>) {
     let joined: Connections = joined.iter().map(|peer| &peer.connection).collect();
     for connection in told.iter().filter_map(Weak::upgrade) {
         if !joined.has(&connection) && !connection.is_closed() {
+            EndReason::Silent.note(&connection);
             report::peer_fault(&connection, "timeout", "no answer to GOODBYE in time");
             connection.close();
         }

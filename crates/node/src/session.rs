@@ -12,11 +12,13 @@ use crosstie_routing::{
 use crosstie_wamp::codec::{self, DecodeError};
 use crosstie_wamp::framing::websocket::CloseFrame;
 use crosstie_wamp::framing::{Framing, FramingError, batched, rawsocket};
-use crosstie_wamp::{Dict, Message, Payload, Value};
+use crosstie_wamp::{Dict, Message, Payload, SessionId, Value};
 
 use crate::counters::{Counter, counters};
+use crate::end_reason::EndReason;
 use crate::listen::Listening;
 use crate::message_counts::{Direction, Messages, is_of_sessions};
+use crate::origin;
 use crate::outbox::Forms;
 use crate::peer::Peer;
 use crate::realm::{NotJoined, SharedRealm};
@@ -89,7 +91,7 @@ impl Session {
                 Message::Goodbye { .. } => self.handle_goodbye(),
                 Message::Abort { reason, .. } => {
                     let reason = reason.to_string();
-                    self.leave();
+                    self.leave(EndReason::Aborted);
                     report::peer_aborted(&self.peer.connection, &reason);
                     self.say_close(1000, "")
                 }
@@ -202,7 +204,7 @@ impl Session {
         let text = e.to_string();
         report::peer_fault(&self.peer.connection, error::PROTOCOL_VIOLATION, &text);
         if drop_on_fault {
-            self.leave();
+            self.leave(EndReason::Violation);
             self.peer.connection.close();
             return Flow::Finish;
         }
@@ -244,9 +246,9 @@ impl Session {
 
     /// Takes the session out of its realm; to be called once the connection is gone. Whether it
     /// was in one until now.
-    pub(crate) fn leave(&mut self) -> bool {
+    pub(crate) fn leave(&mut self, why: EndReason) -> bool {
         match std::mem::replace(&mut self.state, State::Closed) {
-            State::Joined { realm, key } => realm.leave(key),
+            State::Joined { realm, key } => realm.leave(key, why),
             State::Closed => false,
         }
     }
@@ -281,16 +283,20 @@ impl Session {
             }
             Err((reason, text)) => return self.refuse(reason, &text),
         };
-        let peer = self.peer.clone();
+        let (peer, hello) = (self.peer.clone(), details);
         let mut welcomed = Ok(());
+        let mut id = SessionId(0);
         let welcome = |session| {
+            id = session;
             let mut details = welcome_details(realm.name(), &identity);
             details.push(("agent".to_owned(), Value::from(AGENT)));
+            origin::add(&mut details, hello, &realm, &peer, &self.listening.router);
             let messages = &self.listening.router.session_messages;
             welcomed = send(messages, &peer, &Message::Welcome { session, details });
         };
         match realm.join(peer.clone(), identity.clone(), features, welcome) {
             Ok(key) => {
+                report::session_joined(&realm, &self.peer, id, &identity);
                 let realm = Arc::clone(&realm);
                 self.state = State::Joined { realm, key };
                 self.refusals = 0;
@@ -312,7 +318,7 @@ impl Session {
             ),
             // A session that cannot be told that it is one cannot go on.
             Err(_) => {
-                self.leave();
+                self.leave(EndReason::Closed);
                 Flow::Finish
             }
         }
@@ -365,8 +371,12 @@ impl Session {
     }
 
     fn handle_goodbye(&mut self) -> Flow {
-        let was_in = self.leave();
-        if self.listening.is_stopping() {
+        let is_stopping = self.listening.is_stopping();
+        let was_in = self.leave(match is_stopping {
+            true => EndReason::Shutdown,
+            false => EndReason::Goodbye,
+        });
+        if is_stopping {
             // The peer answered ours, or said its own at the same moment: no answer is due.
             return self.say_close(1001, "");
         }
@@ -400,7 +410,7 @@ impl Session {
     }
 
     fn say_abort(&mut self, reason: &str, text: &str) {
-        self.leave();
+        self.leave(EndReason::Violation);
         let details = vec![("message".to_owned(), Value::from(text))];
         self.send(&Message::Abort {
             details,
@@ -440,12 +450,20 @@ fn send(messages: &Messages, peer: &Peer, message: &Message<'_>) -> Result<(), R
 }
 
 /// Why the router ends sessions that did nothing wrong.
-pub(crate) struct Farewell {
+pub(crate) struct Farewell<'t> {
     reason: &'static str,
-    text: &'static str,
+    text: &'t str,
 }
 
-impl Farewell {
+impl<'t> Farewell<'t> {
+    /// An operator ends one session, and says why.
+    pub(crate) fn killed(text: &'t str) -> Self {
+        let reason = "wamp.close.killed";
+        Self { reason, text }
+    }
+}
+
+impl Farewell<'static> {
     pub(crate) const SHUTDOWN: Self = Self {
         reason: "wamp.close.system_shutdown",
         text: "the router is shutting down",
@@ -465,7 +483,7 @@ impl Farewell {
 }
 
 /// Queues GOODBYE for a session that ends by no doing of its own.
-pub(crate) fn say_goodbye(messages: &Messages, peer: &Peer, farewell: &Farewell) {
+pub(crate) fn say_goodbye(messages: &Messages, peer: &Peer, farewell: &Farewell<'_>) {
     let details = vec![("message".to_owned(), Value::from(farewell.text))];
     let reason = Cow::Borrowed(farewell.reason);
     // Whoever cannot be told any more finds its connection closed.

@@ -154,7 +154,15 @@ impl Router {
     ) -> io::Result<RunningTransport> {
         let directory = &self.options.directory;
         let bind = |nodelay| {
-            let bind = || listen::bind(&transport.endpoint, nodelay, mode, directory);
+            let bind = || {
+                listen::bind(
+                    &transport.endpoint,
+                    nodelay,
+                    mode,
+                    directory,
+                    self.hub.limits.stall_max,
+                )
+            };
             self.workers.enter_first(bind)
         };
         let workers = Arc::clone(&self.workers);

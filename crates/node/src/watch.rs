@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use slab::Slab;
 
 use crate::counters::{Counter, counters};
+use crate::end_reason::EndReason;
 use crate::leaving::Awaited;
 use crate::report;
 
@@ -218,6 +219,11 @@ impl Watch {
             }
             for (connection, (counter, text)) in faults {
                 counters().count(counter);
+                match counter {
+                    Counter::ConnectionsClosedForStall => EndReason::Stalled,
+                    _ => EndReason::Silent,
+                }
+                .note(&connection);
                 report::peer_fault(&connection, "timeout", text);
                 connection.close();
             }
@@ -248,6 +254,9 @@ fn address(connection: &Arc<Connection>) -> usize {
     Arc::as_ptr(connection).addr()
 }
 
+/// What is said of a peer that does not read.
+pub(crate) const STALLED: &str = "takes nothing of what waits for it";
+
 /// Connections looked at under one lock.
 const SWEEP_MAX: usize = 1024;
 
@@ -258,9 +267,16 @@ impl Watched {
     /// Looks at the connection; pings it where that is due.
     fn judge(&mut self, now_s: u32) -> Option<Fault> {
         let connection = &self.connection;
-        if connection.is_stalled() {
-            let text = "takes nothing of what waits for it";
-            return Some((Counter::ConnectionsClosedForStall, text));
+        if matches!(self.phase, Phase::Closing { .. }) {
+            // What it has been sent last is bounded as it is.
+        } else if connection.is_finishing() {
+            // Somebody has said the last words behind a queue that was full: the peer has as long to
+            // take all that as it may take nothing.
+            let within_s = whole_seconds(connection.stall_max());
+            self.phase = Phase::Closing { within_s };
+            self.since_s = now_s;
+        } else if connection.is_stalled() {
+            return Some((Counter::ConnectionsClosedForStall, STALLED));
         }
         let age_s = now_s.saturating_sub(self.since_s);
         match &mut self.phase {

@@ -79,6 +79,16 @@ pub enum Action {
 }
 
 impl Action {
+    /// As it is called in a configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Register => "register",
+            Self::Publish => "publish",
+            Self::Subscribe => "subscribe",
+        }
+    }
+
     /// What is done, in front of the URI.
     pub(crate) fn phrase(self) -> &'static str {
         match self {

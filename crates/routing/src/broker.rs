@@ -326,7 +326,7 @@ impl Broker {
 
 /// Whether the publisher is disclosed, or why there is no publication.
 fn permit_publish<H>(
-    context: &Context<'_, H>,
+    context: &mut Context<'_, H>,
     from: SessionIndex,
     options: &PublishOptions,
     topic: &str,

@@ -68,15 +68,19 @@ impl<H> Context<'_, H> {
 
     /// Asks the session's role; what it discloses by itself when it allows the action.
     pub(crate) fn authorize(
-        &self,
+        &mut self,
         from: SessionIndex,
         action: Action,
         uri: &str,
         policy: MatchPolicy,
     ) -> Result<Disclose, Fault> {
         let session = &self.sessions[from];
-        let disclose = self.roles.judge(session.role, action, uri, policy);
-        disclose.ok_or_else(|| self.not_authorized(from, action, uri))
+        if let Some(disclose) = self.roles.judge(session.role, action, uri, policy) {
+            return Ok(disclose);
+        }
+        let (handle, identity) = (&session.handle, &session.identity);
+        self.out.denied(handle, identity, action, uri);
+        Err(self.not_authorized(from, action, uri))
     }
 
     /// Refuses a request with an option that is not honoured here.

@@ -51,6 +51,6 @@ pub use fault::{Violation, error};
 pub use features::{ClientFeatures, RolesMissing, welcome_details};
 pub use limits::Limits;
 pub use outbox::{CloseReason, Note, Outbox, Refused};
-pub use realm::{JoinError, Realm, RealmCounts};
+pub use realm::{JoinError, Realm, RealmCounts, SessionView};
 pub use session::{Identity, SessionKey};
 pub use time::Time;

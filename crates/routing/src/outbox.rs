@@ -1,6 +1,8 @@
 //! Where a realm puts what it wants sent.
 
-use crosstie_wamp::Message;
+use crosstie_wamp::{Message, SessionId};
+
+use crate::{Action, Identity};
 
 /// The way out of a realm. The caller of the realm implements it.
 pub trait Outbox<H> {
@@ -18,6 +20,12 @@ pub trait Outbox<H> {
 
     /// Takes note of something that reached a bound and that nobody is told of.
     fn note(&mut self, _what: Note, _count: usize) {}
+
+    /// A session is out of the realm, whichever way: for whoever keeps account of them.
+    fn left(&mut self, _session: &H, _id: SessionId, _identity: &Identity) {}
+
+    /// A session's role does not let it do this: for whoever keeps account of that.
+    fn denied(&mut self, _session: &H, _identity: &Identity, _action: Action, _uri: &str) {}
 }
 
 /// What became of events at a bound of the realm.

@@ -1,6 +1,7 @@
 //! The realm: what comes in, and which part of it decides.
 
 use std::fmt;
+use std::ops::Range;
 
 use crosstie_wamp::{Message, MessageType, SessionId};
 
@@ -42,7 +43,7 @@ impl<H> Realm<H> {
     /// that the realm sends to it.
     pub fn join(
         &mut self,
-        _now: Time,
+        now: Time,
         handle: H,
         identity: Identity,
         features: ClientFeatures,
@@ -58,7 +59,7 @@ impl<H> Realm<H> {
         }
         Ok(self
             .sessions
-            .insert(handle, identity, role, features, &mut self.random))
+            .insert(handle, identity, role, features, now, &mut self.random))
     }
 
     /// Takes a message from a session. After a [`Violation`] the owner sends ABORT and leaves.
@@ -116,6 +117,34 @@ impl<H> Realm<H> {
     /// Removes every session, none of which is sent anything more.
     pub fn end(&mut self, now: Time, out: &mut dyn Outbox<H>) -> Vec<H> {
         self.remove_all(now, |_| true, out)
+    }
+
+    /// Removes the session of that id, which is sent nothing more; `None` if there is none.
+    pub fn end_session(&mut self, now: Time, id: SessionId, out: &mut dyn Outbox<H>) -> Option<H> {
+        let index = self.sessions.find_id(id)?;
+        let handle = self.remove(now, index, out);
+        self.remove_closed(now, out);
+        Some(handle)
+    }
+
+    /// The sessions at some places of the realm's table, which has [`Realm::places`]: whoever wants to
+    /// see many of them looks at a part at a time.
+    pub fn sessions_at(&self, places: Range<usize>) -> impl Iterator<Item = SessionView<'_, H>> {
+        let sessions = places.filter_map(|place| self.sessions.at(place));
+        sessions.map(|session| SessionView {
+            handle: &session.handle,
+            id: session.id,
+            identity: &session.identity,
+            joined: session.joined,
+            subscriptions: session.subscriptions.len(),
+            registrations: session.registrations.len(),
+            calls: session.calls.len(),
+        })
+    }
+
+    /// How many places the table of sessions has, taken or not.
+    pub fn places(&self) -> usize {
+        self.sessions.places()
     }
 
     /// Whether the session that `key` names is in the realm.
@@ -299,6 +328,7 @@ impl<H> Realm<H> {
         let mut session = self.sessions.remove(index);
         self.broker.leave(index, &mut session);
         self.dealer.forget(index, &mut session);
+        out.left(&session.handle, session.id, &session.identity);
         session.handle
     }
 
@@ -317,6 +347,19 @@ impl<H> Realm<H> {
         };
         (&mut self.broker, &mut self.dealer, context)
     }
+}
+
+/// A session, to be looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionView<'r, H> {
+    pub handle: &'r H,
+    pub id: SessionId,
+    pub identity: &'r Identity,
+    pub joined: Time,
+    pub subscriptions: usize,
+    pub registrations: usize,
+    /// Calls that it made and that wait for their last answer.
+    pub calls: usize,
 }
 
 /// What a realm holds at the moment.

@@ -13,7 +13,7 @@ use crate::authz::RoleIndex;
 use crate::broker::SubscriptionKey;
 use crate::dealer::{CallKey, RegistrationKey};
 use crate::random::Random;
-use crate::{ClientFeatures, RequestIdCheck, Violation};
+use crate::{ClientFeatures, RequestIdCheck, Time, Violation};
 
 /// Who a session is, as its authentication found. The texts are shared: a node with many
 /// anonymous sessions needs their role and method once.
@@ -44,6 +44,7 @@ pub(crate) struct Session<H> {
     pub(crate) identity: Identity,
     pub(crate) role: RoleIndex,
     pub(crate) features: ClientFeatures,
+    pub(crate) joined: Time,
     generation: u32,
     /// Told to be closed, and about to be removed: it is sent nothing more.
     pub(crate) closing: bool,
@@ -118,6 +119,7 @@ impl<H> Sessions<H> {
         identity: Identity,
         role: RoleIndex,
         features: ClientFeatures,
+        joined: Time,
         random: &mut Random,
     ) -> (SessionKey, SessionId) {
         let id = loop {
@@ -135,6 +137,7 @@ impl<H> Sessions<H> {
             identity,
             role,
             features,
+            joined,
             generation,
             closing: false,
             request_last: 0,
@@ -176,6 +179,16 @@ impl<H> Sessions<H> {
 
     pub(crate) fn find_id(&self, id: SessionId) -> Option<SessionIndex> {
         self.by_id.get(&id).copied()
+    }
+
+    /// The session at a place of the table, if there is one.
+    pub(crate) fn at(&self, place: usize) -> Option<&Session<H>> {
+        self.slab.get(place)
+    }
+
+    /// Places of the table: no session is beyond.
+    pub(crate) fn places(&self) -> usize {
+        self.slab.capacity()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionIndex, &Session<H>)> {

@@ -4,10 +4,10 @@
 //! by whichever thread comes first: that thread takes what is queued and sends until nothing is
 //! left (a *combining* flush, in `flush.rs`), and whoever comes meanwhile leaves its octets to it.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::{fmt, future, mem};
+use std::{fmt, future, io, mem};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -29,6 +29,9 @@ pub struct Connection {
     /// The same of what was last sent.
     sent_at_s: AtomicU32,
     reading_paused: AtomicBool,
+    /// The system gave the peer up while octets waited for it.
+    given_up: AtomicBool,
+    note: AtomicU8,
 }
 
 impl Connection {
@@ -48,6 +51,8 @@ impl Connection {
             received_at_s: AtomicU32::new(0),
             sent_at_s: AtomicU32::new(0),
             reading_paused: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
+            note: AtomicU8::new(0),
         }
     }
 
@@ -119,6 +124,25 @@ impl Connection {
         self.flush();
     }
 
+    /// Queues the last octets, however much waits before them, and shuts the sending side down when
+    /// they are sent: a goodbye to a peer whose queue is full. How long it has to take all that is for
+    /// whoever watches the connection to say ([`Connection::is_finishing`]).
+    pub fn append_last(self: &Arc<Self>, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut out = self.out.lock();
+        if out.phase != Phase::Open {
+            return;
+        }
+        let before = out.queue.len();
+        let _ = out.queue.append(|octets| {
+            write(octets);
+            Ok::<(), ()>(())
+        });
+        out.phase = Phase::Finishing;
+        out.note_queued(&self.limits);
+        cork::note_appended(out.queue.len() - before);
+        self.cork(&mut out, false);
+    }
+
     /// Ends the connection now; what is queued is lost.
     pub fn close(&self) {
         let mut out = self.out.lock();
@@ -179,6 +203,40 @@ impl Connection {
         match out.blocked {
             true => clock::now_s().saturating_sub(out.taken_at_s),
             false => 0,
+        }
+    }
+
+    /// How long the peer may take nothing of what waits for it.
+    pub fn stall_max(&self) -> std::time::Duration {
+        self.limits.stall_max
+    }
+
+    /// Whether the last octets are on their way: what is queued is sent, and nothing more.
+    pub fn is_finishing(&self) -> bool {
+        self.out.lock().phase == Phase::Finishing
+    }
+
+    /// Whether the system ended the connection because the peer took nothing of what waited for it
+    /// (`TCP_USER_TIMEOUT`).
+    pub fn was_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
+    }
+
+    /// Keeps a word of the owner's about the connection, as why it is being closed; the first one stays.
+    pub fn set_note(&self, note: u8) {
+        let order = Ordering::Relaxed;
+        let _ = self.note.compare_exchange(0, note, order, order);
+    }
+
+    /// The owner's word; 0: none.
+    pub fn note(&self) -> u8 {
+        self.note.load(Ordering::Relaxed)
+    }
+
+    /// The socket has failed.
+    pub(crate) fn note_failure(&self, e: &io::Error) {
+        if e.kind() == io::ErrorKind::TimedOut && self.out.lock().blocked {
+            self.given_up.store(true, Ordering::Relaxed);
         }
     }
 

@@ -70,8 +70,8 @@ impl Connection {
         let sent = match self.socket.send(octets) {
             Ok(count) => count,
             Err(e) if is_transient(&e) => 0,
-            Err(_) => {
-                self.close();
+            Err(e) => {
+                self.fail(&e);
                 return Err(Refused::Gone);
             }
         };
@@ -104,8 +104,13 @@ impl Connection {
             Ok(unfinished) => {
                 tokio::spawn(send_on(Arc::clone(self), unfinished));
             }
-            Err(_) => self.close(),
+            Err(e) => self.fail(&e),
         }
+    }
+
+    fn fail(&self, e: &io::Error) {
+        self.note_failure(e);
+        self.close();
     }
 
     fn note_sent(&self, count: usize) {
@@ -248,7 +253,7 @@ async fn send_on(connection: Arc<Connection>, mut sent: Sent) {
         }
         sent = match connection.send_queued() {
             Ok(sent) => sent,
-            Err(_) => return connection.close(),
+            Err(e) => return connection.fail(&e),
         };
         if let (Sent::SocketFull, Some(mut guard)) = (sent, guard) {
             guard.clear_ready();

@@ -110,10 +110,15 @@ impl Out {
             self.queue.truncate(appended);
             return Err(Refused::Full);
         }
+        self.note_queued(limits);
+        Ok(())
+    }
+
+    /// Charges what waits behind a full socket.
+    pub(crate) fn note_queued(&mut self, limits: &ConnectionLimits) {
         if self.blocked {
             self.charge(limits);
         }
-        Ok(())
     }
 
     /// The socket is full: `rest` waits for room, and is charged with what is queued behind it.

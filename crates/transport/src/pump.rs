@@ -344,7 +344,10 @@ fn receive(
             Ok(count)
         }
         Err(e) if is_transient(&e) => Ok(0),
-        Err(e) => Err(Ended::Failed(e)),
+        Err(e) => {
+            connection.note_failure(&e);
+            Err(Ended::Failed(e))
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::realm::{ManagementRealm, Refused};
 /// One kind of thing.
 pub(super) struct List {
     /// `crossbar.worker.<id>.<procedure>`.
-    procedure: &'static str,
+    pub(super) procedure: &'static str,
     /// It is asked for vhost by vhost.
     is_by_vhost: bool,
     pub(super) columns: &'static [Column],
@@ -95,6 +95,24 @@ pub(super) static CONNECTIONS: List = List {
         column("since", Show::Text("since")),
         column("client", Show::Text("client")),
         column("name", Show::Text("name")),
+    ],
+};
+
+pub(super) static SESSIONS: List = List {
+    procedure: "get_router_sessions",
+    is_by_vhost: false,
+    columns: &[
+        column("session", Show::Number("session")),
+        column("realm", Show::Text("realm")),
+        column("authid", Show::Text("authid")),
+        column("role", Show::Text("authrole")),
+        column("peer", Show::Text("peer")),
+        column("transport", Show::Text("transport")),
+        column("serializer", Show::Text("serializer")),
+        column("subscriptions", Show::Number("subscriptions")),
+        column("registrations", Show::Number("registrations")),
+        column("calls", Show::Number("calls")),
+        column("since", Show::Text("since")),
     ],
 };
 

@@ -3,6 +3,7 @@
 
 mod lists;
 pub(crate) mod realm;
+pub(crate) mod sessions;
 mod table;
 
 use std::process::ExitCode;

@@ -93,18 +93,20 @@ impl ManagementRealm {
         self.client.leave().await;
     }
 
+    /// The workers that are routers, or the only one that is asked about.
+    pub(super) async fn routers(&self) -> Result<Vec<String>, Refused> {
+        if let Some(worker) = &self.worker {
+            return Ok(vec![worker.clone()]);
+        }
+        let types = Json::from(vec!["router"]);
+        let workers = self.call("crossbar.get_workers", args![types]).await?;
+        Ok(names(&workers, |worker| worker.as_str()))
+    }
+
     /// The workers that speak AMQP.
     pub(super) async fn brokers(&self) -> Result<Vec<Broker>, Refused> {
-        let workers = match &self.worker {
-            Some(worker) => vec![worker.clone()],
-            None => {
-                let types = Json::from(vec!["router"]);
-                let workers = self.call("crossbar.get_workers", args![types]).await?;
-                names(&workers, |worker| worker.as_str())
-            }
-        };
         let mut brokers = Vec::new();
-        for worker in workers {
+        for worker in self.routers().await? {
             let procedure = format!("crossbar.worker.{worker}.get_amqp_vhosts");
             match self.call(&procedure, args![]).await {
                 Ok(vhosts) => brokers.push(Broker {
@@ -112,8 +114,7 @@ impl ManagementRealm {
                     vhosts: names(&vhosts, |vhost| vhost["name"].as_str()),
                 }),
                 // A router without AMQP, which nobody has asked about.
-                Err(Refused::Application(error))
-                    if self.worker.is_none() && error.uri == "crossbar.error.no_such_object" => {}
+                Err(refused) if self.worker.is_none() && refused.is_no_such_object() => {}
                 Err(error) => return Err(error),
             }
         }
@@ -167,6 +168,11 @@ impl From<CallError> for Refused {
 }
 
 impl Refused {
+    /// Whether the node has no such thing.
+    pub(super) fn is_no_such_object(&self) -> bool {
+        matches!(self, Self::Application(error) if error.uri == "crossbar.error.no_such_object")
+    }
+
     /// Says so. What nobody answered is an error of the program.
     pub(crate) fn told(self) -> anyhow::Result<ExitCode> {
         if let Self::Lost(error) = self {

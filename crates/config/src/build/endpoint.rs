@@ -1,8 +1,9 @@
 //! Where listeners listen, and whether two of them would collide.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
-use super::{Builder, bound, time};
+use super::{Builder, bound};
 use crate::files::Files;
 use crate::model::{Endpoint, TcpEndpoint, Tls};
 use crate::problem::Problem;
@@ -38,7 +39,9 @@ impl Builder<'_> {
                 port: bound(view, "port").try_into().unwrap_or(0),
                 backlog,
                 shared: view.boolean("shared"),
-                user_timeout: time(view, "user_timeout"),
+                user_timeout: view
+                    .integer("user_timeout")
+                    .map(|ms| Duration::from_millis(ms.try_into().unwrap_or(0))),
                 tls: view.object("tls").map(|tls| Tls {
                     key: tls.text("key").unwrap_or_default().into(),
                     certificate: tls.text("certificate").unwrap_or_default().into(),

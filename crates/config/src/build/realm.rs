@@ -49,6 +49,7 @@ impl Builder<'_> {
                 Some("everybody") => EmptyEligible::Everybody,
                 _ => EmptyEligible::Nobody,
             },
+            discloses_router: options.boolean("disclose_router"),
             is_call_timeout_unit_given: options.given("call_timeout_unit").is_some(),
             roles: self.roles(realm),
         }

@@ -60,10 +60,11 @@ const SHARED: Key = key(
 const USER_TIMEOUT: Key = key(
     "user_timeout",
     integer(0, 65_535),
-    "How long sent octets may stay unacknowledged before the connection is \
-     given up, in milliseconds (`TCP_USER_TIMEOUT`); 0: the system decides.",
+    "How long sent octets may stay unacknowledged, or a peer that does not read may take nothing, \
+     before the system gives the connection up, in milliseconds (`TCP_USER_TIMEOUT`); 0: the \
+     system decides.",
 )
-.fallback(Fallback::Integer(30_000));
+.otherwise("`limits.queue_stall_timeout_ms`");
 
 static TCP_ENDPOINT: Table = Table {
     path: "endpoint[tcp]",

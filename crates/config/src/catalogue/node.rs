@@ -137,7 +137,7 @@ pub(super) static LIMITS: Table = Table {
             "How long a session may read nothing of what waits for it, in milliseconds, \
              before it is closed.",
         )
-        .fallback(Fallback::Integer(60_000)),
+        .fallback(Fallback::Integer(30_000)),
         key(
             "depth_max",
             integer(8, 512),

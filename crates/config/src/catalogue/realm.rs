@@ -1,6 +1,6 @@
 //! Realms, roles and permissions: every key that is taken. Long and flat.
 
-use super::{Fallback, Kind, NO, Rule, Table, Words, integer, key, list};
+use super::{Fallback, Kind, NO, Rule, Table, Words, YES, integer, key, list};
 
 pub(crate) static REALM: Table = Table {
     path: "realms[]",
@@ -77,6 +77,15 @@ static REALM_OPTIONS: Table = Table {
              nobody is, or, as on Crossbar.io, as good as none.",
         )
         .fallback(Fallback::Text("nobody"))
+        .own(),
+        key(
+            "disclose_router",
+            Kind::Boolean,
+            "Whether WELCOME says which node, worker and process serve the session, and from which \
+             address it comes (`x_cb_node`, `x_cb_worker`, `x_cb_pid`, `x_cb_peer`, at the top and in \
+             `authextra`), as Crossbar.io's does. The node's id is its host's name unless configured.",
+        )
+        .fallback(YES)
         .own(),
         key("event_dispatching_chunk_size", integer(1, i64::MAX), "")
             .inert("a large fan-out gives way to other work by itself"),

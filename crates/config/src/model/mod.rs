@@ -71,6 +71,8 @@ pub struct Realm {
     pub call_timeout_unit: CallTimeoutUnit,
     pub lone_surrogates: LoneSurrogates,
     pub empty_eligible: EmptyEligible,
+    /// WELCOME says which node, worker and process serve the session.
+    pub discloses_router: bool,
     /// Whether the file says so, or it is the default.
     pub is_call_timeout_unit_given: bool,
     pub roles: Vec<Role>,

@@ -98,7 +98,8 @@ pub struct TcpEndpoint {
     pub backlog: u32,
     /// `SO_REUSEPORT`: several processes listen on the port.
     pub shared: bool,
-    /// `TCP_USER_TIMEOUT`: how long sent octets may stay unacknowledged.
+    /// `TCP_USER_TIMEOUT`: how long sent octets may stay unacknowledged; zero: the system decides; not
+    /// said: as long as a peer may take nothing.
     pub user_timeout: Option<Duration>,
     pub tls: Option<Tls>,
 }

@@ -39,8 +39,8 @@ pub(crate) struct Management {
 
 impl Management {
     /// Starts the router, joins the realm, and offers every procedure there.
-    pub(crate) async fn start(socket: &Path, events: Events) -> Result<Self, String> {
-        let router = realm::start(socket)?;
+    pub(crate) async fn start(node: &str, socket: &Path, events: Events) -> Result<Self, String> {
+        let router = realm::start(node, socket)?;
         let url = format!("rs+unix://{}", socket.display());
         let mut config = Config::new(&url).map_err(|error| error.to_string())?;
         realm::NAME.clone_into(&mut config.realm);

@@ -17,7 +17,7 @@ pub(super) const NAME: &str = "crossbar";
 const ROLE: &str = "trusted";
 
 /// Starts it, listening at `socket`.
-pub(super) fn start(socket: &Path) -> Result<Router, String> {
+pub(super) fn start(node: &str, socket: &Path) -> Result<Router, String> {
     let worker = RouterWorker {
         id: NAME.to_owned(),
         threads: Some(1),
@@ -31,6 +31,8 @@ pub(super) fn start(socket: &Path) -> Result<Router, String> {
         process: no_process(),
     };
     let options = RouterOptions {
+        node: node.to_owned(),
+        is_private: true,
         directory: PathBuf::from("/"),
         busy_poll: Duration::ZERO,
         overview: std::sync::Arc::default(),

@@ -21,6 +21,7 @@ use prometheus_client::registry::Registry;
 
 use crate::amqp;
 use crate::counters::{self, Counter};
+use crate::end_reason::EndReason;
 use crate::hub::Hub;
 use crate::message_counts::{Direction, is_of_sessions};
 use crate::pages::realms;
@@ -147,6 +148,13 @@ fn register_messages(registry: &mut Registry, routers: &[Arc<Hub>]) {
 }
 
 fn register_totals(registry: &mut Registry) {
+    type ByReason = Family<[(&'static str, &'static str); 1], Count>;
+    let ends = ByReason::default();
+    for why in EndReason::ALL {
+        let count = counters::total_left(why);
+        ends.get_or_create(&[("reason", why.name())]).inc_by(count);
+    }
+    registry.register("session_ends", "Sessions that left, by reason", ends);
     for (counter, name, help) in Counter::ALL {
         registry.register(name, help, ConstCounter::new(counters::total(counter)));
     }

@@ -21,7 +21,7 @@ fn the_metrics_tell_of_it() {
     let options = RouterOptions {
         directory: directory.path().to_owned(),
         busy_poll: std::time::Duration::ZERO,
-        overview: std::sync::Arc::default(),
+        ..RouterOptions::default()
     };
     let started = start_admin(&admin, &[&rig.router], &options);
     let (_admin, urls) = started.expect("a free port");

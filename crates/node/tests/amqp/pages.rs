@@ -28,7 +28,7 @@ fn options(directory: &Path) -> RouterOptions {
     RouterOptions {
         directory: directory.to_owned(),
         busy_poll: Duration::ZERO,
-        overview: std::sync::Arc::default(),
+        ..RouterOptions::default()
     }
 }
 

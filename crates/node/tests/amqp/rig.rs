@@ -63,7 +63,7 @@ impl Rig {
         let options = RouterOptions {
             directory: directory.to_owned(),
             busy_poll: Duration::ZERO,
-            overview: std::sync::Arc::default(),
+            ..RouterOptions::default()
         };
         let router = Router::start(&worker(), &setting.limits, &options).expect("threads");
         router.start_amqp(&setting.amqp).expect("a free directory");

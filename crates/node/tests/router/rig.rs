@@ -28,7 +28,7 @@ pub(crate) fn options(directory: &Path) -> RouterOptions {
     RouterOptions {
         directory: directory.to_owned(),
         busy_poll: std::time::Duration::ZERO,
-        overview: std::sync::Arc::default(),
+        ..RouterOptions::default()
     }
 }
 

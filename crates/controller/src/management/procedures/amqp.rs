@@ -34,7 +34,7 @@ pub(super) static PROCEDURES: [Procedure; 11] = [
 ];
 
 /// How much of a list one answer holds at most.
-const PART_MAX: usize = 5_000;
+pub(super) const PART_MAX: usize = 5_000;
 
 /// The vhost that clients open who name none.
 const DEFAULT_VHOST: &str = "/";

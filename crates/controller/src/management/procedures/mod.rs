@@ -5,6 +5,7 @@ mod components;
 mod host_monitor;
 mod node;
 mod router;
+mod sessions;
 mod workers;
 
 use std::time::SystemTime;
@@ -33,10 +34,11 @@ pub(super) enum Handler {
 type Deferred = Result<(), (Reply, Refusal)>;
 
 /// All of them.
-pub(super) static PROCEDURES: [&[Procedure]; 6] = [
+pub(super) static PROCEDURES: [&[Procedure]; 7] = [
     &node::PROCEDURES,
     &workers::PROCEDURES,
     &router::PROCEDURES,
+    &sessions::PROCEDURES,
     &amqp::PROCEDURES,
     &components::PROCEDURES,
     &host_monitor::PROCEDURES,

@@ -267,7 +267,7 @@ fn named_realm<'a>(router: &'a RunningRouter, call: &Call) -> Result<&'a Running
         .ok_or_else(|| no_such_realm(&id))
 }
 
-fn no_such_realm(id: &str) -> Refusal {
+pub(super) fn no_such_realm(id: &str) -> Refusal {
     errors::no_such_object(&format!("there is no realm '{id}'"))
 }
 

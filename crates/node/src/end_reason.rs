@@ -1,0 +1,89 @@
+//! Why sessions end: a word for the log and the metrics.
+
+use crosstie_transport::Connection;
+
+/// Why a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndReason {
+    /// The client said GOODBYE.
+    Goodbye,
+    /// The client said ABORT.
+    Aborted,
+    /// The client closed its connection without GOODBYE.
+    Closed,
+    /// The connection failed: it was reset, or its other end is not there any more.
+    Lost,
+    /// The client broke the protocol.
+    Violation,
+    /// No answer came to a ping, or to a GOODBYE.
+    Silent,
+    /// The client took nothing of what waited for it.
+    Stalled,
+    /// An answer found the session's queue full.
+    QueueFull,
+    /// An operator ended it.
+    Killed,
+    RoleStopped,
+    RealmStopped,
+    /// The router, or the transport that the client came by, was stopped.
+    Shutdown,
+}
+
+impl EndReason {
+    /// In the order of their numbers.
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Goodbye,
+        Self::Aborted,
+        Self::Closed,
+        Self::Lost,
+        Self::Violation,
+        Self::Silent,
+        Self::Stalled,
+        Self::QueueFull,
+        Self::Killed,
+        Self::RoleStopped,
+        Self::RealmStopped,
+        Self::Shutdown,
+    ];
+
+    /// In one word.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Goodbye => "goodbye",
+            Self::Aborted => "aborted",
+            Self::Closed => "closed",
+            Self::Lost => "lost",
+            Self::Violation => "violation",
+            Self::Silent => "silent",
+            Self::Stalled => "stalled",
+            Self::QueueFull => "queue_full",
+            Self::Killed => "killed",
+            Self::RoleStopped => "role_stopped",
+            Self::RealmStopped => "realm_stopped",
+            Self::Shutdown => "shutdown",
+        }
+    }
+
+    /// Notes at the connection why it is about to be closed, for whoever sees its end.
+    pub(crate) fn note(self, connection: &Connection) {
+        connection.set_note(self as u8 + 1);
+    }
+
+    /// What was noted.
+    pub(crate) fn noted(connection: &Connection) -> Option<Self> {
+        let number = usize::from(connection.note()).checked_sub(1)?;
+        Self::ALL.get(number).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_in_the_order_of_the_numbers() {
+        for (number, leaving) in EndReason::ALL.into_iter().enumerate() {
+            assert_eq!(leaving as usize, number);
+        }
+    }
+}
