@@ -60,6 +60,22 @@ def test_an_immediate_task_passes_by_those_that_wait_for_their_time(
             )
 
 
+def test_each_of_several_queues_gets_its_turn(
+    app: Celery, start_worker, record: Record, new_name
+) -> None:
+    """The broker shares a worker's prefetch in turn among its queues, long or short."""
+    queues = {new_name("long"): 300, new_name("longer"): 300, new_name("short"): 20}
+    for name, tasks in queues.items():
+        app.amqp.queues.select_add(name)
+        for _ in range(tasks):
+            say.apply_async((str(record.path), name.split("-")[0]), queue=name)
+    with start_worker(*ALONE, queues=list(queues)):
+        order = record.await_lines(620)
+    assert sorted(order) == ["long"] * 300 + ["longer"] * 300 + ["short"] * 20
+    # In strict turn it is the 60th of 620; RabbitMQ's turns are not strict.
+    assert max(i for i, name in enumerate(order) if name == "short") < 200
+
+
 @pytest.mark.parametrize("settings", [{"task_queue_max_priority": 10}], indirect=True)
 def test_priorities(app: Celery, start_worker, record: Record) -> None:
     for number in range(30):

@@ -92,6 +92,20 @@ def test_prefetch_is_raised_for_a_consumer_that_runs(
     assert taker.await_messages(6) == [0, 1, 2, 3, 4, 5]
 
 
+def test_consumers_of_higher_priority_come_first(
+    connection: kombu.Connection, queue: str, take
+) -> None:
+    put(connection, kombu.Queue(queue))
+    low = take(kombu.Queue(queue, consumer_arguments={"x-priority": -1}), 100)
+    plain = take(kombu.Queue(queue), 100)
+    high = take(kombu.Queue(queue, consumer_arguments={"x-priority": 10}), 3)
+    put(connection, kombu.Queue(queue), *range(5))
+    # Those that it has no room for go to the next.
+    assert high.await_messages(3) == [0, 1, 2]
+    assert plain.await_messages(2) == [3, 4]
+    assert low.await_messages(0) == []
+
+
 def test_priorities_of_messages(connection: kombu.Connection, queue: str, take) -> None:
     tasks = kombu.Queue(queue, max_priority=10)
     for priority in (0, 5, 10, 3, 99):
