@@ -29,6 +29,7 @@ FRAMEWORKS = CONFORMANCE / "frameworks"
 FRAMEWORKS_VENV = TARGET / "frameworks/venv"
 RUST_CLIENT = TARGET / "amqp-rust-client"
 GO_CLIENT = TARGET / "amqp-go-client"
+SPRING_CLIENT = TARGET / "amqp-spring-client"
 
 
 def run(*command: object, cwd: Path = ROOT) -> str | None:
@@ -192,6 +193,25 @@ def go_client() -> str | None:
     if not shutil.which("go") and (reason := packages("golang-go")):
         return reason
     return run("go", "build", "-o", GO_CLIENT / "client", ".", cwd=CONFORMANCE / "go_client")
+
+
+@functools.cache
+def spring_client() -> str | None:
+    """Spring AMQP, where there is a Maven to fetch it; it is not installed for this alone."""
+    if not shutil.which("mvn") or not shutil.which("java"):
+        return "there is no Maven: apt-get install maven"
+    folder = CONFORMANCE / "spring_client"
+    sources = [folder / "pom.xml", *sorted(folder.glob("src/**/*.java"))]
+    wanted = " ".join(digest(source) for source in sources)
+    stamp = SPRING_CLIENT / "built"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return None
+    goals = ("compile", "dependency:build-classpath")
+    where = (f"-Dbuilt={SPRING_CLIENT}", f"-Dmdep.outputFile={SPRING_CLIENT / 'classpath'}")
+    if reason := run("mvn", "-q", "-B", "-ntp", *where, *goals, cwd=folder):
+        return reason
+    stamp.write_text(wanted)
+    return None
 
 
 @functools.cache

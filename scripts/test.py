@@ -22,6 +22,7 @@ LOGS = needs.TARGET / "test-logs"
 # The AMQP client in Rust is no part of the workspace.
 RUST_CLIENT = "conformance/rust_client/Cargo.toml"
 GO = "conformance/test_amqp_go.py"
+SPRING = "conformance/test_amqp_spring.py"
 
 
 @dataclass
@@ -138,7 +139,7 @@ def suites() -> list[Suite]:
                     "conformance",
                     "--ignore=conformance/test_cli.py",
                     "--ignore=conformance/test_report.py",
-                    *[f"--ignore={file}" for file in (*containers, *judged, *oslo, GO)],
+                    *[f"--ignore={file}" for file in (*containers, *judged, *oslo, GO, SPRING)],
                     "--ignore=conformance/test_wheel.py",
                 ),
             ],
@@ -155,6 +156,12 @@ def suites() -> list[Suite]:
             "RabbitMQ's client for Go: how connections end, transactions; judged by RabbitMQ",
             [["cargo", "build", "-p", "crosstie"], pytest(GO)],
             [*cargo, needs.python, needs.rabbitmq, needs.go_client],
+        ),
+        Suite(
+            "amqp-spring",
+            "Spring AMQP's transactions; judged by RabbitMQ",
+            [["cargo", "build", "-p", "crosstie"], pytest(SPRING)],
+            [*cargo, needs.python, needs.rabbitmq, needs.spring_client],
         ),
         Suite(
             "oslo",
