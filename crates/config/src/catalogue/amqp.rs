@@ -114,7 +114,8 @@ static USER: Table = Table {
         key(
             "tags",
             list(&Kind::Text(Rule::NotEmpty)),
-            "Words about the user, as RabbitMQ has them. None of them allows anything here.",
+            "Words about the user, as RabbitMQ has them. `impersonator` lets the user publish in \
+             the name of others (the property `user-id`); no other allows anything here.",
         )
         .otherwise("none"),
         key(

@@ -1,11 +1,11 @@
 //! Frames of channels: whole, in parts, out of order.
 
-use crosstie_amqp::Method;
 use crosstie_amqp::frame::{self, FrameKind};
 use crosstie_amqp::method::{
     AccessRequest, BasicAck, BasicPublish, ChannelClose, ChannelCloseOk, ChannelOpen,
-    ExchangeDeclare, QueueDeclareOk,
+    ExchangeDeclare, QueueDeclare, QueueDeclareOk,
 };
+use crosstie_amqp::{BasicProperties, Method};
 
 use crate::rig::{Client, Rig, Setting, no_arguments, published};
 
@@ -157,10 +157,10 @@ fn a_message_has_a_bound() {
     client.open_channel(1);
     client.send(
         1,
-        &crosstie_amqp::method::QueueDeclare {
+        &QueueDeclare {
             queue: "q",
             passive: true,
-            ..crosstie_amqp::method::QueueDeclare::default()
+            ..QueueDeclare::default()
         },
     );
     let declared = client.expect("1 queue.declare-ok");
@@ -307,4 +307,42 @@ fn channels_have_a_bound() {
         "0 connection.close 530 NOT_ALLOWED - number of channels opened (3) has reached the \
          negotiated channel_max (3)",
     );
+}
+
+#[test]
+fn only_an_impersonator_publishes_in_the_name_of_others() {
+    for (tags, said) in [
+        (
+            vec!["administrator"],
+            "1 channel.close 406 PRECONDITION_FAILED - user_id property set to 'another' but \
+             authenticated user was 'guest'",
+        ),
+        (vec!["monitoring", "impersonator"], "1 queue.declare-ok"),
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut setting = Setting::default();
+        setting.amqp.users[0].tags = tags.into_iter().map(str::to_owned).collect();
+        let rig = Rig::start_with(directory.path(), &setting);
+        let mut client = rig.client();
+        client.open_channel(1);
+        let mut properties = Vec::new();
+        BasicProperties {
+            user_id: Some("another"),
+            ..BasicProperties::default()
+        }
+        .write(&mut properties);
+        let mut octets = Vec::new();
+        let publish = BasicPublish::default();
+        frame::write_method(1, &publish, &mut octets);
+        frame::write_content(1, &properties, b"message", 131_072, &mut octets);
+        client.write(&octets);
+        client.send(
+            1,
+            &QueueDeclare {
+                queue: "after",
+                ..QueueDeclare::default()
+            },
+        );
+        client.expect(said);
+    }
 }
