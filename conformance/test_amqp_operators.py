@@ -504,13 +504,13 @@ def test_what_rabbitmq_exported_is_imported(start_node, tmp_path):
     with pytest.raises(pika.exceptions.AMQPConnectionError):
         connect(place, "nopass", "x", "nova")
     names = [queue["name"] for queue in listed("queues", cwd=tmp_path)]
-    assert sorted(names) == ["classic", "conductor", "lazy ü"]
+    assert sorted(names) == ["classic", "conductor", "lazy ü", "prio"]
     # Once more, over what the store has kept.
     assert node.stop(signal.SIGINT) == 0
     again = start_node(defined(tmp_path))
     assert not [line for line in again.log if "inequivalent" in line.text]
     names = [queue["name"] for queue in listed("queues", cwd=tmp_path)]
-    assert sorted(names) == ["classic", "conductor", "lazy ü"]
+    assert sorted(names) == ["classic", "conductor", "lazy ü", "prio"]
 
 
 def test_check_tells_what_is_imported(tmp_path):
@@ -520,7 +520,7 @@ def test_check_tells_what_is_imported(tmp_path):
     lines = done.stdout.splitlines()
     assert lines[0] == (
         "definitions.json: definitions of RabbitMQ 3.10.8: 4 users, 2 vhosts, 3 exchanges, "
-        "3 queues, 3 bindings, 9 not imported"
+        "4 queues, 4 bindings, 7 not imported"
     )
     assert any("topic permission of user 'nova'" in line for line in lines)
     assert lines[-1] == "config.json: a valid node configuration"
