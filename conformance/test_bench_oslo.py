@@ -118,7 +118,10 @@ def test_nobody_is_faster_than_the_delay(tmp_path: Path) -> None:
     assert "not given" in ended.stdout
 
 
-@pytest.mark.parametrize("case", ["transient", "durable", "transactions", "paced", "durable-kept"])
+CASES = ["transient", "priorities", "durable", "transactions", "paced", "durable-kept"]
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_every_message_arrives(tmp_path: Path, case: str) -> None:
     path = tmp_path / "amqp.json"
     # A disk that others use too may take its time for the first commit.
@@ -227,7 +230,10 @@ def test_a_bench_that_is_killed_takes_its_peer_along() -> None:
         (("oslo", "--python", "/nonexistent/python3"), "it does not run"),
         (("amqp", "--payload", 5), "--payload is 12 to"),
         (("amqp", "--window", 2000), "--window is 1 to what --in-flight allows"),
-        (("amqp", "--case", "lazy"), "a case is transient, durable, transactions, paced or durable-kept"),
+        (
+            ("amqp", "--case", "lazy"),
+            "a case is transient, priorities, durable, transactions, paced or durable-kept",
+        ),
         (("amqp", "--url", "amqps://127.0.0.1"), "without TLS"),
     ],
 )

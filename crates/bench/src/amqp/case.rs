@@ -13,6 +13,8 @@ use crate::case::ParseError;
 pub enum Case {
     /// A queue in memory, no confirms, automatic acknowledgements.
     Transient,
+    /// A queue in memory with priorities, acknowledgements: messages of all priorities in turn.
+    Priorities,
     /// A durable queue, persistent messages, confirms, acknowledgements.
     Durable,
     /// The same in transactions: each window is one.
@@ -24,8 +26,9 @@ pub enum Case {
 }
 
 impl Case {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Transient,
+        Self::Priorities,
         Self::Durable,
         Self::Transactions,
         Self::Paced,
@@ -34,14 +37,31 @@ impl Case {
 
     /// Whether messages are to survive.
     pub(super) fn is_durable(self) -> bool {
+        !matches!(self, Self::Transient | Self::Priorities)
+    }
+
+    /// Whether consumers say what they have done with a message.
+    pub(super) fn is_acknowledged(self) -> bool {
         self != Self::Transient
     }
+
+    /// How many priorities its messages have in turn, from 0.
+    pub(super) fn levels(self) -> u8 {
+        match self {
+            Self::Priorities => LEVELS,
+            _ => 1,
+        }
+    }
 }
+
+/// With `x-max-priority` 10, as its documentation advises and Celery's users have it.
+const LEVELS: u8 = 11;
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Transient => "transient",
+            Self::Priorities => "priorities",
             Self::Durable => "durable",
             Self::Transactions => "transactions",
             Self::Paced => "paced",
@@ -55,7 +75,10 @@ impl FromStr for Case {
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let found = Self::ALL.into_iter().find(|case| case.to_string() == text);
-        let known = "a case is transient, durable, transactions, paced or durable-kept";
-        found.ok_or_else(|| ParseError::new(text, known))
+        found.ok_or_else(|| {
+            let expected =
+                "a case is transient, priorities, durable, transactions, paced or durable-kept";
+            ParseError::new(text, expected)
+        })
     }
 }

@@ -27,6 +27,14 @@ pub(super) fn verdicts(section: &Section) -> Vec<String> {
             ),
             ("messages per second", "messages_per_s", Goal::AtLeast(3.0)),
         ],
+        Case::Priorities => &[
+            (
+                "broker CPU per message",
+                "broker_cpu_us_per_message",
+                Goal::AtMost(0.2),
+            ),
+            ("messages per second", "messages_per_s", Goal::AtLeast(5.0)),
+        ],
         Case::Durable => &[("messages per second", "messages_per_s", Goal::AtLeast(2.0))],
         Case::Transactions => &[
             (
@@ -86,6 +94,10 @@ mod tests {
         check(Case::Transient, Split, 350.0, 0.5, &[cpu, rate]);
         let rate = "messages per second ÷ rabbitmq ≥ 2.00: 2.50, met";
         check(Case::Durable, Split, 250.0, 0.2, &[rate]);
+        let rate = "messages per second ÷ rabbitmq ≥ 5.00: 4.00, missed";
+        check(Case::Priorities, Split, 400.0, 0.95, &[cpu, rate]);
+        let rate = "messages per second ÷ rabbitmq ≥ 5.00: 4.00, not judged: driver-bound";
+        check(Case::Priorities, Split, 400.0, 0.5, &[cpu, rate]);
         check(Case::Durable, Free, 250.0, 0.2, &[]);
         check(Case::DurableKept, Split, 250.0, 0.2, &[]);
     }

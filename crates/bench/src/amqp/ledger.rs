@@ -10,14 +10,18 @@ pub(super) const HEAD_OCTETS: usize = 12;
 /// What all consumers together have seen.
 #[derive(Debug)]
 pub(super) struct Ledger {
-    /// By producer.
+    /// By producer, and for each its levels.
     sequences: Vec<Sequence>,
+    levels: u64,
     faults: Faults,
 }
 
-/// What one consumer has seen: of each producer the number that is the least to come.
+/// What one consumer has seen: of each producer and level the number that is the least to come.
 #[derive(Debug)]
-pub(super) struct Order(Vec<u64>);
+pub(super) struct Order {
+    least: Vec<u64>,
+    levels: u64,
+}
 
 /// A message's body, ready to be numbered.
 #[derive(Clone, Debug)]
@@ -37,15 +41,28 @@ impl Body {
 }
 
 impl Order {
-    pub(super) fn of(producers: usize) -> Self {
-        Self(vec![0; producers])
+    /// Messages have so many levels in turn; there is no order between them.
+    pub(super) fn of(producers: usize, levels: u8) -> Self {
+        Self {
+            least: vec![0; producers * usize::from(levels)],
+            levels: levels.into(),
+        }
+    }
+
+    fn least(&mut self, producer: usize, number: u64) -> Option<&mut u64> {
+        let level = number % self.levels;
+        self.least
+            .get_mut(producer * self.levels as usize + level as usize)
     }
 }
 
 impl Ledger {
-    pub(super) fn new(producers: usize) -> Self {
+    pub(super) fn new(producers: usize, levels: u8) -> Self {
         Self {
-            sequences: (0..producers).map(|_| Sequence::new(0)).collect(),
+            sequences: (0..producers * usize::from(levels))
+                .map(|_| Sequence::new(0))
+                .collect(),
+            levels: levels.into(),
             faults: Faults::default(),
         }
     }
@@ -60,15 +77,18 @@ impl Ledger {
             self.faults.wrong += 1;
             return;
         };
-        let (Some(sequence), Some(least)) =
-            (self.sequences.get_mut(producer), order.0.get_mut(producer))
-        else {
+        let (Some(sequence), Some(least)) = (
+            self.sequences
+                .get_mut(producer * self.levels as usize + (number % self.levels) as usize),
+            order.least(producer, number),
+        ) else {
             self.faults.wrong += 1;
             return;
         };
         // Between consumers there is no order, within each there is.
         let mut between = Faults::default();
-        let is_first = sequence.arrived(number, &mut between);
+        // A level that waits long must not look lost beside another.
+        let is_first = sequence.arrived(number / self.levels, &mut between);
         self.faults.doubled += between.doubled;
         if is_first && number < *least {
             self.faults.reordered += 1;
@@ -78,9 +98,13 @@ impl Ledger {
 
     /// With what has not come of so many.
     pub(super) fn faults(&self, published: &[u64]) -> Faults {
-        let lost = self.sequences.iter().zip(published);
+        let levels = self.levels;
+        let ends = published
+            .iter()
+            .flat_map(|end| (0..levels).map(move |level| (end + levels - 1 - level) / levels));
+        let lost = self.sequences.iter().zip(ends);
         let mut faults = self.faults;
-        faults.lost += lost.map(|(sequence, end)| sequence.lost(*end)).sum::<u64>();
+        faults.lost += lost.map(|(sequence, end)| sequence.lost(end)).sum::<u64>();
         faults
     }
 }
@@ -100,8 +124,8 @@ mod tests {
         /// Each consumer's deliveries, `producer.number`, in the order in which they came.
         #[track_caller]
         fn check(deliveries: &str, expected: Option<&str>) {
-            let mut ledger = Ledger::new(2);
-            let mut orders = [Order::of(2), Order::of(2)];
+            let mut ledger = Ledger::new(2, 1);
+            let mut orders = [Order::of(2, 1), Order::of(2, 1)];
             let model = Body::new(0, 20);
             for (consumer, ids) in deliveries.split('|').enumerate() {
                 for id in ids.split_whitespace() {
@@ -122,11 +146,26 @@ mod tests {
     }
 
     #[test]
+    fn the_order_is_that_of_a_level() {
+        let faults_of = |numbers: &[u64]| {
+            let mut ledger = Ledger::new(1, 2);
+            let mut order = Order::of(1, 2);
+            for number in numbers {
+                let body = Body::new(0, 20).numbered(*number).to_vec();
+                ledger.arrived(&body, &Body::new(0, 20), &mut order);
+            }
+            ledger.faults(&[4]).describe()
+        };
+        assert_eq!(faults_of(&[1, 3, 0, 2]), None);
+        assert_eq!(faults_of(&[3, 1, 0, 2]).as_deref(), Some("1 out of order"));
+    }
+
+    #[test]
     fn other_content_is_wrong() {
         #[track_caller]
         fn check(body: &[u8]) {
-            let mut ledger = Ledger::new(1);
-            ledger.arrived(body, &Body::new(0, 13), &mut Order::of(1));
+            let mut ledger = Ledger::new(1, 1);
+            ledger.arrived(body, &Body::new(0, 13), &mut Order::of(1, 1));
             assert_eq!(ledger.faults(&[0]).describe().as_deref(), Some("1 wrong"));
         }
         check(b"");

@@ -15,6 +15,7 @@ pub mod case;
 mod confirms;
 mod goals;
 mod ledger;
+mod levels;
 mod options;
 mod pace;
 mod present;
@@ -161,7 +162,7 @@ impl Bench {
             .ok_or_else(|| BenchError::Options(format!("{placement} needs two cores")))?;
         self.step_aside(&cores)?;
         let mut subjects = brokers.on(&cores.router)?;
-        // The floor keeps nothing on a disk.
+        // The floor keeps nothing on a disk, and nothing in any order but one.
         subjects.retain(|subject| case == Case::Transient || subject.name != FLOOR_NAME);
         let mut section = Section {
             case,

@@ -83,6 +83,15 @@ pub(super) fn print_section(
             "  floor: a broker that knows who consumes what, and no more\n  no confirms, automatic \
              acknowledgements; arrived in the window counts, each message checked by its number"
         )?,
+        Case::Priorities => writeln!(
+            out,
+            "  a queue with {} priorities, messages of all of them in turn; no confirms, prefetch {}, \
+             one acknowledgement for what a read brought\n  checked: before the round, that what waits \
+             comes by its priority; in it, each message by its number, the order within each \
+             priority\n  no floor: it knows no priorities",
+            case.levels(),
+            bench.options.prefetch
+        )?,
         Case::Durable => writeln!(
             out,
             "  persistent messages in a durable queue, confirms waited for after each {}; prefetch \

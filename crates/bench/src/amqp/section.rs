@@ -43,7 +43,7 @@ impl Section {
     /// is idle; and who waits for a disk is not waiting for the driver.
     pub(super) fn is_driver_bound(&self, series: &Series) -> bool {
         let busy = series.median("broker_busy_cores");
-        self.case == Case::Transient
+        !self.case.is_durable()
             && self.placement != Placement::SameCore
             && busy.is_some_and(|busy| busy < BUSY)
     }

@@ -7,16 +7,15 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crosstie_amqp::BasicProperties;
 use crosstie_amqp::method::{BasicAck, BasicPublish, BasicQos, QueueDelete, TxCommit, TxSelect};
 use serde::{Deserialize, Serialize};
 
 use super::case::Case;
 use super::confirms::Confirms;
 use super::ledger::{Body, Ledger, Order as Arrivals};
-use super::pace;
+use super::{levels, pace};
 use crate::broker::Broker;
-use crate::broker::wire::{Event, Queue, Wire, properties};
+use crate::broker::wire::{Event, Queue, Wire};
 use crate::drive::{Faults, Traffic, Window, monotonic_ns};
 use crate::worker::{Said, WorkerError, instruction, say};
 
@@ -94,8 +93,10 @@ pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
     control.declare_queue(Queue {
         name: &order.queue,
         is_durable: order.case.is_durable(),
+        priority_max: order.case.levels() - 1,
         ..Queue::default()
     })?;
+    let misplaced = misplaced(&order)?;
     let count = match order.case {
         Case::DurableKept => 0,
         _ => order.consumers,
@@ -107,6 +108,7 @@ pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
         return Ok(());
     };
     let mut finding = drive(&order, window, producers, consumers)?;
+    finding.faults.reordered += misplaced;
     if order.case == Case::DurableKept {
         let kept = finding.purged + control.purge(&order.queue)?;
         finding.faults.lost += finding.published.saturating_sub(kept);
@@ -122,6 +124,18 @@ pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
     Ok(())
 }
 
+/// What of a queue with priorities comes in another order, before there is any load.
+fn misplaced(order: &Order) -> Result<u64, WorkerError> {
+    let levels = order.case.levels();
+    if levels == 1 {
+        return Ok(0);
+    }
+    let mut wire = Wire::open(&order.broker, "crosstie bench: priorities")?;
+    let misplaced = levels::misplaced(&mut wire, &order.queue, levels)?;
+    wire.close()?;
+    Ok(misplaced)
+}
+
 fn connect(
     count: usize,
     open: impl Fn() -> Result<Wire, WorkerError>,
@@ -131,15 +145,15 @@ fn connect(
 
 fn consumer(order: &Order) -> Result<Wire, WorkerError> {
     let mut wire = Wire::open(&order.broker, "crosstie bench: consumer")?;
-    let is_durable = order.case.is_durable();
-    if is_durable {
+    let acknowledges = order.case.is_acknowledged();
+    if acknowledges {
         let qos = BasicQos {
             prefetch_count: order.prefetch,
             ..BasicQos::default()
         };
         wire.ask(&qos, "basic.qos-ok")?;
     }
-    wire.consume(&order.queue, "1", !is_durable)?;
+    wire.consume(&order.queue, "1", !acknowledges)?;
     wire.limit_waiting(LOOK)?;
     Ok(wire)
 }
@@ -147,7 +161,7 @@ fn consumer(order: &Order) -> Result<Wire, WorkerError> {
 fn producer(order: &Order) -> Result<Wire, WorkerError> {
     let mut wire = Wire::open(&order.broker, "crosstie bench: producer")?;
     match order.case {
-        Case::Transient => {}
+        Case::Transient | Case::Priorities => {}
         Case::Transactions => wire.ask(&TxSelect {}, "tx.select-ok")?,
         Case::Durable | Case::Paced | Case::DurableKept => wire.select_confirms()?,
     }
@@ -179,7 +193,7 @@ fn drive(
     let shared = Shared {
         order,
         window,
-        ledger: Mutex::new(Ledger::new(order.producers)),
+        ledger: Mutex::new(Ledger::new(order.producers, order.case.levels())),
         published: AtomicU64::new(0),
         consumed: AtomicU64::new(0),
         kept: AtomicU64::new(0),
@@ -367,10 +381,8 @@ pub(super) struct Produced {
 fn produce(shared: &Shared<'_>, at: usize, mut wire: Wire) -> Result<Produced, WorkerError> {
     let order = shared.order;
     let is_durable = order.case.is_durable();
-    let properties = properties(&BasicProperties {
-        delivery_mode: is_durable.then_some(2),
-        ..BasicProperties::default()
-    });
+    let levels = order.case.levels();
+    let properties = levels::properties_of(levels, is_durable.then_some(2));
     let publish = BasicPublish {
         exchange: "",
         routing_key: &order.queue,
@@ -385,8 +397,9 @@ fn produce(shared: &Shared<'_>, at: usize, mut wire: Wire) -> Result<Produced, W
     };
     while let Some(count) = shared.take_room(most) {
         for _ in 0..count {
+            let level = (produced.published % u64::from(levels)) as usize;
             let body = body.numbered(produced.published);
-            wire.push_message(&publish, &properties, body);
+            wire.push_message(&publish, &properties[level], body);
             produced.published += 1;
             if wire.pushed_octets() >= WRITE_OCTETS {
                 wire.flush()?;
@@ -422,9 +435,9 @@ fn produce(shared: &Shared<'_>, at: usize, mut wire: Wire) -> Result<Produced, W
 /// Consumes until all is over; what came within the window.
 fn consume(shared: &Shared<'_>, mut wire: Wire) -> Result<Traffic, WorkerError> {
     let order = shared.order;
-    let acknowledges = order.case.is_durable();
+    let acknowledges = order.case.is_acknowledged();
     let model = Body::new(0, order.payload_octets);
-    let mut arrivals = Arrivals::of(order.producers);
+    let mut arrivals = Arrivals::of(order.producers, order.case.levels());
     let mut traffic = Traffic::default();
     loop {
         let mut count = 0;

@@ -64,6 +64,8 @@ pub(crate) struct Queue<'a> {
     pub(crate) name: &'a str,
     pub(crate) is_durable: bool,
     pub(crate) expires_ms: Option<i32>,
+    /// 0: it has no priorities.
+    pub(crate) priority_max: u8,
 }
 
 impl Wire {
@@ -155,6 +157,10 @@ impl Wire {
         let mut arguments = TableBuf::new();
         if let Some(expires_ms) = queue.expires_ms {
             arguments = arguments.with("x-expires", Value::I32(expires_ms));
+        }
+        if queue.priority_max > 0 {
+            let max = Value::I32(queue.priority_max.into());
+            arguments = arguments.with("x-max-priority", max);
         }
         let declare = QueueDeclare {
             queue: queue.name,

@@ -16,7 +16,8 @@ use super::stop::{ended, stop_at_a_signal};
 /// Starts a broker and the floor's, and a driver as a process of its own.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// transient, durable, transactions, paced or durable-kept; may be repeated [default: all].
+    /// transient, priorities, durable, transactions, paced or durable-kept; may be repeated
+    /// [default: all].
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<Case>,
     /// same-core, split or free; may be repeated [default: same-core and split].
