@@ -11,7 +11,8 @@ fn a_vhost_does_what_the_model_allows_and_loses_nothing_that_was_committed() {
     });
 }
 
-const EXPECTED: [&str; 19] = [
+const EXPECTED: [&str; 23] = [
+    "PRECONDITION_FAILED",
     "basic.ack",
     "basic.cancel",
     "basic.cancel-ok",
@@ -31,4 +32,7 @@ const EXPECTED: [&str; 19] = [
     "queue.delete-ok",
     "queue.purge-ok",
     "queue.unbind-ok",
+    "tx.commit-ok",
+    "tx.rollback-ok",
+    "tx.select-ok",
 ];

@@ -16,6 +16,7 @@ const PATTERNS: &[&str] = &["a", "a.b", "a.*", "a.#", "#", "*.b.#", "#.c"];
 pub(super) struct Habits {
     /// Queues that count deliveries; they know no prefetch per channel.
     with_quorum: bool,
+    with_transactions: bool,
     persistent_one_in: usize,
 }
 
@@ -31,6 +32,7 @@ impl Habits {
     pub(super) fn draw(chance: &mut Chance) -> Self {
         Self {
             with_quorum: chance.one_in(2),
+            with_transactions: chance.one_in(2),
             persistent_one_in: 1 + chance.below(3),
         }
     }
@@ -43,11 +45,19 @@ pub(super) fn draw(
     model: &Model,
     pending: usize,
 ) -> Operation {
-    let channels: Vec<Channel> = model.channels.iter().map(|open| open.channel).collect();
     loop {
+        // Who waits for a commit should say nothing.
+        let says_nothing = !chance.one_in(20);
+        let channels = model.channels.iter().map(|open| open.channel);
+        let channels: Vec<Channel> = channels
+            .filter(|channel| !(says_nothing && model.is_committing(*channel)))
+            .collect();
         let Some(from) = chance.pick_any(&channels) else {
             return draw_connection(chance, last, model);
         };
+        if let Some(operation) = draw_end_of_transaction(chance, model, from) {
+            return operation;
+        }
         let accessible: Vec<&Queue> = model
             .queues
             .iter()
@@ -103,6 +113,7 @@ pub(super) fn draw(
             }
             (17, Some(name)) if chance.one_in(2) => Operation::DeleteQueue { from, name },
             (18, Some(name)) => Operation::Purge { from, name },
+            (19..21, _) if habits.with_transactions => Operation::TxSelect(from),
             (19..22, _) => Operation::ConfirmSelect(from),
             (22..50, queue) => {
                 let exchanges = model.exchanges.iter();
@@ -167,6 +178,23 @@ pub(super) fn draw(
             _ => continue,
         };
     }
+}
+
+/// Transactions are some operations long.
+fn draw_end_of_transaction(chance: &mut Chance, model: &Model, from: Channel) -> Option<Operation> {
+    let transaction = model.open(from)?.transaction.as_ref();
+    if transaction.is_none() {
+        // It is a fault.
+        return chance.one_in(500).then_some(Operation::TxCommit(from));
+    }
+    if !chance.one_in(6) {
+        return None;
+    }
+    Some(if chance.one_in(4) || model.has_several_ends(from) {
+        Operation::TxRollback(from)
+    } else {
+        Operation::TxCommit(from)
+    })
 }
 
 fn draw_connection(chance: &mut Chance, last: &mut Last, model: &Model) -> Operation {
@@ -269,7 +297,7 @@ fn draw_publish(
 }
 
 fn draw_settlement(chance: &mut Chance, model: &Model, from: Channel) -> Option<Operation> {
-    let held = model.held_by(from);
+    let held = model.unsaid_by(from);
     let settlement = match chance.below(5) {
         0 => Settlement::Requeue,
         1 => Settlement::Reject,

@@ -3,11 +3,14 @@
 mod check;
 mod effect;
 mod settle;
+mod transactions;
 
 use std::collections::BTreeSet;
 
 use super::operation::{Channel, QueueKind};
 use super::recorder::Sent;
+
+use transactions::Transaction;
 
 /// Everything, in flat lists.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +33,11 @@ pub struct Model {
     expected: Vec<(Channel, Sent)>,
     /// Messages that must be returned, before they are confirmed.
     returning: Vec<(Channel, u64)>,
+    /// Channels that had no room for another delivery when the input came: their consumers need not
+    /// go before others until the input is over.
+    full: Vec<Channel>,
+    /// In a commit: what has died and is buried at its end, and where that is.
+    dying: Option<Vec<(Option<String>, Entry)>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +116,7 @@ pub struct Open {
     /// The last delivery before that limit was set: what `basic.get` was given by then counts.
     pub limited_at: u64,
     pub unconfirmed: Vec<Unconfirmed>,
+    pub transaction: Option<Transaction>,
 }
 
 /// A message that is neither confirmed nor refused.
@@ -201,7 +210,15 @@ impl Model {
         channels.find(|open| open.channel == channel)
     }
 
-    /// Deliveries that a channel has not settled, by tag.
+    /// Deliveries of which a channel has not said anything, by tag.
+    pub fn unsaid_by(&self, channel: Channel) -> Vec<Held> {
+        let mut held = self.held_by(channel);
+        held.retain(|held| !self.is_said(channel, held.tag));
+        held
+    }
+
+    /// Deliveries that a channel has not settled, by tag; what it has said in a transaction is not
+    /// committed, and settles nothing.
     pub fn held_by(&self, channel: Channel) -> Vec<Held> {
         let entries = self.queues.iter().flat_map(|queue| &queue.entries);
         let held = entries.filter_map(|entry| entry.held.as_ref());
@@ -270,6 +287,17 @@ impl Model {
         queues.sort();
         queues.dedup();
         Some(queues)
+    }
+
+    /// Channels that have as much as they may have.
+    fn full_channels(&self) -> Vec<Channel> {
+        let limited = self.channels.iter().filter(|open| open.prefetch_global > 0);
+        let is_full = |open: &&Open| {
+            let held = self.held_by(open.channel);
+            let counts = |held: &&Held| held.consumer.is_some() || held.tag <= open.limited_at;
+            held.iter().filter(counts).count() >= usize::from(open.prefetch_global)
+        };
+        limited.filter(is_full).map(|open| open.channel).collect()
     }
 
     /// Whether a consumer may be given a message now; `is_sure` leaves out those of whom it does

@@ -73,6 +73,9 @@ pub enum Operation {
         key: String,
     },
     ConfirmSelect(Channel),
+    TxSelect(Channel),
+    TxCommit(Channel),
+    TxRollback(Channel),
     Publish {
         from: Channel,
         exchange: String,
@@ -138,4 +141,39 @@ pub enum Settlement {
     Accept,
     Requeue,
     Reject,
+}
+
+impl Operation {
+    /// The channel that it is a method or a message on.
+    pub fn channel(&self) -> Option<Channel> {
+        match self {
+            Self::DeclareExchange { from, .. }
+            | Self::DeleteExchange { from, .. }
+            | Self::DeclareQueue { from, .. }
+            | Self::DeleteQueue { from, .. }
+            | Self::Purge { from, .. }
+            | Self::Bind { from, .. }
+            | Self::Unbind { from, .. }
+            | Self::ConfirmSelect(from)
+            | Self::TxSelect(from)
+            | Self::TxCommit(from)
+            | Self::TxRollback(from)
+            | Self::Publish { from, .. }
+            | Self::Qos { from, .. }
+            | Self::Consume { from, .. }
+            | Self::Cancel { from, .. }
+            | Self::Get { from, .. }
+            | Self::Settle { from, .. }
+            | Self::Recover(from) => Some(*from),
+            Self::Connect { .. }
+            | Self::Disconnect { .. }
+            | Self::OpenChannel(_)
+            | Self::CloseChannel(_)
+            | Self::Pass { .. }
+            | Self::Refuse { .. }
+            | Self::Commit { .. }
+            | Self::FailCommit { .. }
+            | Self::Crash => None,
+        }
+    }
 }

@@ -5,6 +5,7 @@ mod restart;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crosstie_amqp::ReplyCode;
 use crosstie_queues::{ChannelKey, ConnectionKey, Position, Record, Time, Vhost};
 
 use super::disk::Disk;
@@ -108,15 +109,15 @@ impl VhostSimulation {
         self.model.input += 1;
         let expected = self.model.apply(operation);
         let done = self.perform(operation)?;
+        let expected = match (operation, expected) {
+            (Operation::TxCommit(from), Ok(())) => self.end_transaction(*from)?,
+            (_, expected) => expected,
+        };
         if done != expected {
             return Err(format!("it ended with {done:?}, expected {expected:?}"));
         }
-        if let (Err(_), Some(channel)) = (done, self.channel_at_fault(operation))
-            && let Some(key) = self.channels.remove(&channel)
-        {
-            let now = Time(self.model.now_ms);
-            self.vhost.close_channel(now, key, &mut self.out);
-            self.model.close_channel(channel);
+        if let (Err(code), Some(channel)) = (done, operation.channel()) {
+            self.end_by_fault(code, channel);
         }
         // What is due at once is done at once.
         let now = Time(self.model.now_ms);
@@ -134,10 +135,47 @@ impl VhostSimulation {
         self.vhost.flush_confirms(&mut self.out);
         let sent = std::mem::take(&mut self.out.sent);
         self.model.check(sent, self.failed)?;
+        // The vhost may have closed some by itself.
+        let model = &self.model;
+        self.channels
+            .retain(|channel, _| model.open(*channel).is_some());
+        for found in self.vhost.queues() {
+            let queue = self.model.queue(&found.name);
+            if queue.is_some_and(|queue| found.messages_ready < queue.ready()) {
+                self.model.expire_hidden(&found.name);
+            }
+        }
         if let Some(pending) = self.pending.back_mut().filter(|_| has_records) {
             pending.durable = self.model.durable();
         }
         self.check_counts()
+    }
+
+    /// The model's part of a commit; how it has to end.
+    fn end_transaction(&mut self, from: Channel) -> Result<Result<(), u16>, String> {
+        let is_written = !self.vhost.journal().records.is_empty();
+        let sent = std::mem::take(&mut self.out.sent);
+        let (expected, rest) = self.model.commit(from, sent, is_written)?;
+        self.out.sent = rest;
+        Ok(expected)
+    }
+
+    /// What the owner of a vhost does after a fault: it closes the channel, or the connection.
+    fn end_by_fault(&mut self, code: u16, channel: Channel) {
+        let now = Time(self.model.now_ms);
+        if code == ReplyCode::ChannelError as u16 {
+            let connection = channel.connection;
+            self.channels
+                .retain(|channel, _| channel.connection != connection);
+            self.out.refusing.remove(&connection);
+            if let Some(key) = self.connections.remove(&connection) {
+                self.vhost.close_connection(now, key, &mut self.out);
+                self.model.disconnect(connection);
+            }
+        } else if let Some(key) = self.channels.remove(&channel) {
+            self.vhost.close_channel(now, key, &mut self.out);
+            self.model.close_channel(channel);
+        }
     }
 
     /// What the input had written down goes to the disk, some time. Whether it was anything.
@@ -188,6 +226,13 @@ impl VhostSimulation {
             .queues
             .iter()
             .all(|queue| queue.entries.is_empty());
+        let open = self.model.channels.iter();
+        let mut transactions = open.filter_map(|open| open.transaction.as_ref());
+        let holds_none = transactions.all(|transaction| transaction.publications.is_empty());
+        let uncommitted_bytes = self.vhost.uncommitted_bytes();
+        if holds_none != (uncommitted_bytes == 0) {
+            return Err(format!("{uncommitted_bytes} octets are not committed"));
+        }
         let memory_bytes = self.vhost.memory_bytes();
         if is_empty && self.model.orphans.is_empty() && memory_bytes != 0 {
             return Err(format!("{memory_bytes} octets of no messages"));

@@ -23,6 +23,10 @@ impl Model {
                     multiple,
                     is_ack,
                 } => self.take_confirm(to, tag, multiple, is_ack, failed),
+                Sent::Answer {
+                    method: "tx.commit-ok",
+                } if self.is_committing(to) => self.take_commit(to),
+                Sent::Closed { code } => self.take_close(to, code, failed),
                 _ => {
                     answers.push((to, sent.clone()));
                     Ok(())
@@ -33,10 +37,11 @@ impl Model {
         self.settle_queues();
         self.check_answers(answers)?;
         self.check_deliveries()?;
-        self.check_confirms(failed)
+        self.check_confirms(failed)?;
+        self.check_commits(failed)
     }
 
-    fn take_delivery(
+    pub(super) fn take_delivery(
         &mut self,
         to: Channel,
         consumer: &str,
@@ -68,6 +73,9 @@ impl Model {
         if is_head(self).is_none() {
             self.settle_queues();
         }
+        if is_head(self).is_none() {
+            self.expire_hidden(&name);
+        }
         let head = is_head(self).ok_or_else(|| format!("{what}: it is not the next in {name}"))?;
         let queue = self.queue(&name).ok_or("no queue")?;
         let (entry, no_ack) = (&queue.entries[head], queue.consumers[place].no_ack);
@@ -78,8 +86,10 @@ impl Model {
             return Err(format!("{what}, who must not be given any"));
         }
         let priority = queue.consumers[place].priority;
-        let mut others =
-            (0..queue.consumers.len()).filter(|other| queue.consumers[*other].priority > priority);
+        let mut others = (0..queue.consumers.len()).filter(|other| {
+            let other = &queue.consumers[*other];
+            other.priority > priority && !self.full.contains(&other.channel)
+        });
         if let Some(other) = others.find(|other| self.is_able(queue, *other, true)) {
             let other = &queue.consumers[other].tag;
             return Err(format!("{what}, though {other} goes first"));
@@ -92,7 +102,7 @@ impl Model {
         Ok(())
     }
 
-    fn take_return(&mut self, to: Channel, message: u64) -> Result<(), String> {
+    pub(super) fn take_return(&mut self, to: Channel, message: u64) -> Result<(), String> {
         let mut returning = self.returning.iter();
         let place = returning.position(|known| *known == (to, message));
         let place = place.ok_or_else(|| format!("message {message} is returned"))?;
@@ -168,7 +178,7 @@ impl Model {
         Ok(())
     }
 
-    fn check_deliveries(&self) -> Result<(), String> {
+    pub(super) fn check_deliveries(&self) -> Result<(), String> {
         for queue in &self.queues {
             let Some(head) = queue.head() else {
                 continue;

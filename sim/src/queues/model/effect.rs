@@ -9,6 +9,14 @@ impl Model {
     pub fn apply(&mut self, operation: &Operation) -> Result<(), u16> {
         self.expected.clear();
         self.returning.clear();
+        self.full = self.full_channels();
+        let channel = operation.channel();
+        if channel.is_some_and(|channel| self.is_committing(channel)) {
+            if let Operation::Publish { exchange, key, .. } = operation {
+                self.route(exchange, key).ok_or(404u16)?;
+            }
+            return Err(504);
+        }
         match operation {
             Operation::Connect { connection } => self.connections.push(*connection),
             Operation::Disconnect { connection } => self.disconnect(*connection),
@@ -21,6 +29,7 @@ impl Model {
                 prefetch_global: 0,
                 limited_at: 0,
                 unconfirmed: Vec::new(),
+                transaction: None,
             }),
             Operation::CloseChannel(channel) => self.close_channel(*channel),
             Operation::DeclareExchange {
@@ -78,11 +87,17 @@ impl Model {
                 self.answer(*from, "queue.unbind-ok");
             }
             Operation::ConfirmSelect(channel) => {
-                self.answer(*channel, "confirm.select-ok");
-                if let Some(open) = self.open_mut(*channel) {
-                    open.confirms = true;
+                let open = self.open_mut(*channel).ok_or(504u16)?;
+                if open.transaction.is_some() {
+                    return Err(406);
                 }
+                open.confirms = true;
+                self.answer(*channel, "confirm.select-ok");
             }
+            Operation::TxSelect(channel) => self.select(*channel)?,
+            // What it does is seen together with what was sent.
+            Operation::TxCommit(channel) => self.check_commit(*channel)?,
+            Operation::TxRollback(channel) => self.rollback(*channel)?,
             Operation::Publish { .. } => self.publish(operation)?,
             Operation::Qos {
                 from,
@@ -138,7 +153,7 @@ impl Model {
             } => self.settle(*from, *tag, *multiple, *settlement)?,
             Operation::Recover(channel) => {
                 self.answer(*channel, "basic.recover-ok");
-                for held in self.held_by(*channel) {
+                for held in self.unsaid_by(*channel) {
                     self.give_back(&held, Settlement::Requeue);
                 }
             }
@@ -165,7 +180,7 @@ impl Model {
         self.remove_consumers(|consumer| consumer.channel == channel);
     }
 
-    fn disconnect(&mut self, connection: u32) {
+    pub fn disconnect(&mut self, connection: u32) {
         let channels: Vec<Channel> = self.channels.iter().map(|open| open.channel).collect();
         let channels = channels.iter().filter(|c| c.connection == connection);
         for channel in channels.clone() {
@@ -263,22 +278,51 @@ impl Model {
             exchange,
             key,
             message,
-            persistent,
-            mandatory,
-            expiration_ms,
-            priority,
+            ..
         } = operation
         else {
             return Ok(());
         };
         let queues = self.route(exchange, key).ok_or(404u16)?;
+        if let Some(transaction) = self.transaction_mut(*from) {
+            transaction.publications.push(operation.clone());
+            return Ok(());
+        }
+        let taken = self.distribute(operation, &queues);
+        let since = self.input;
+        if let Some(open) = self.open_mut(*from).filter(|open| open.confirms) {
+            open.published += 1;
+            open.unconfirmed.push(Unconfirmed {
+                tag: open.published,
+                message: *message,
+                since,
+                is_rejected: taken.is_rejected,
+                is_durable: taken.is_durable,
+            });
+        }
+        Ok(())
+    }
+
+    /// Puts a publication into queues, or has it returned.
+    pub(super) fn distribute(&mut self, publication: &Operation, queues: &[String]) -> Taken {
+        let mut taken = Taken::default();
+        let Operation::Publish {
+            from,
+            message,
+            persistent,
+            mandatory,
+            expiration_ms,
+            priority,
+            ..
+        } = publication
+        else {
+            return taken;
+        };
         if queues.is_empty() && *mandatory {
             self.returning.push((*from, *message));
         }
-        let mut is_rejected = false;
-        let mut is_durable = false;
         for name in queues {
-            let Some(queue) = self.queue(&name) else {
+            let Some(queue) = self.queue(name) else {
                 continue;
             };
             let able = (0..queue.consumers.len()).any(|place| self.is_able(queue, place, false));
@@ -287,10 +331,10 @@ impl Model {
                 .length_max
                 .is_some_and(|max| queue.ready() >= max);
             if queue.kind.rejects_publish && is_full && !able {
-                is_rejected = true;
+                taken.is_rejected = true;
                 continue;
             }
-            is_durable |= queue.keeps(*persistent);
+            taken.is_durable |= queue.keeps(*persistent);
             let ttl = [queue.kind.message_ttl_ms, *expiration_ms];
             let ttl = ttl.into_iter().flatten().min();
             let entry = Entry {
@@ -303,22 +347,11 @@ impl Model {
                 since: self.input,
                 held: None,
             };
-            if let Some(queue) = self.queue_mut(&name) {
+            if let Some(queue) = self.queue_mut(name) {
                 queue.push(entry);
             }
         }
-        let since = self.input;
-        if let Some(open) = self.open_mut(*from).filter(|open| open.confirms) {
-            open.published += 1;
-            open.unconfirmed.push(Unconfirmed {
-                tag: open.published,
-                message: *message,
-                since,
-                is_rejected,
-                is_durable,
-            });
-        }
-        Ok(())
+        taken
     }
 
     fn take_one(&mut self, from: Channel, name: &str, no_ack: bool) -> Result<(), u16> {
@@ -376,7 +409,7 @@ impl Model {
         }
     }
 
-    fn answer(&mut self, to: Channel, method: &'static str) {
+    pub(super) fn answer(&mut self, to: Channel, method: &'static str) {
         self.expected.push((to, Sent::Answer { method }));
     }
 
@@ -388,4 +421,13 @@ impl Model {
         };
         self.expected.push((to, sent));
     }
+}
+
+/// What queues did with a publication.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Taken {
+    /// One of them did not take it.
+    pub(super) is_rejected: bool,
+    /// The disk has to have it.
+    is_durable: bool,
 }

@@ -20,6 +20,26 @@ impl Model {
         }
     }
 
+    /// Removes what was too old when it was the first, before the same input brought more urgent
+    /// ones: which of both is first is left open.
+    pub fn expire_hidden(&mut self, name: &str) {
+        let (now_ms, input) = (self.now_ms, self.input);
+        while let Some(queue) = self.queue_mut(name) {
+            let is_old = |entry: &Entry| {
+                entry.held.is_none() && entry.expires_at.is_some_and(|due| due <= now_ms)
+            };
+            let hidden = queue.entries.iter().filter(|entry| is_old(entry));
+            let mut hidden = hidden.map(|entry| entry.message);
+            let place = hidden.find_map(|message| queue.head_that_is(message, input));
+            let Some(place) = place else {
+                return;
+            };
+            let target = queue.kind.dead_letter_queue.clone();
+            let entry = queue.entries.remove(place);
+            self.bury(target, &entry);
+        }
+    }
+
     pub(super) fn remove_heads_of(&mut self, place: usize, is_over: impl Fn(&Queue) -> bool) {
         while let Some(head) = self.queues[place].head() {
             let queue = &self.queues[place];
@@ -40,13 +60,16 @@ impl Model {
         multiple: bool,
         settlement: Settlement,
     ) -> Result<(), u16> {
-        let mut held = self.held_by(from);
+        let mut held = self.unsaid_by(from);
         held.retain(|held| held.tag == tag || (multiple && (held.tag < tag || tag == 0)));
         if held.is_empty() && !(multiple && tag == 0) {
             return Err(406);
         }
         for held in held {
-            self.give_back(&held, settlement);
+            match self.transaction_mut(from) {
+                Some(transaction) => transaction.settle(held.tag, settlement),
+                None => self.give_back(&held, settlement),
+            }
         }
         Ok(())
     }
@@ -81,7 +104,11 @@ impl Model {
     }
 
     /// A dead letter, where it goes.
-    fn bury(&mut self, target: Option<String>, entry: &Entry) {
+    pub(super) fn bury(&mut self, target: Option<String>, entry: &Entry) {
+        if let Some(dying) = &mut self.dying {
+            dying.push((target, entry.clone()));
+            return;
+        }
         let input = self.input;
         let queue = target.and_then(|name| self.queue_mut(&name));
         if let Some(queue) = queue {

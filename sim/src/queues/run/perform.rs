@@ -3,7 +3,7 @@
 use crosstie_amqp::method::{
     BasicAck, BasicCancel, BasicConsume, BasicGet, BasicNack, BasicPublish, BasicQos, BasicRecover,
     BasicReject, ConfirmSelect, ExchangeDeclare, ExchangeDelete, QueueBind, QueueDeclare,
-    QueueDelete, QueuePurge, QueueUnbind,
+    QueueDelete, QueuePurge, QueueUnbind, TxCommit, TxRollback, TxSelect,
 };
 use crosstie_amqp::{BasicProperties, Method, Properties, TableBuf, Value};
 use crosstie_queues::{Fault, Time};
@@ -68,21 +68,6 @@ impl VhostSimulation {
             _ => return Ok(code(self.handle(operation))),
         }
         Ok(Ok(()))
-    }
-
-    /// The channel that an operation was on.
-    pub(super) fn channel_at_fault(&self, operation: &Operation) -> Option<Channel> {
-        use Operation::{Bind, Consume, Get, Publish, Purge, Settle, Unbind};
-        match operation {
-            Bind { from, .. }
-            | Consume { from, .. }
-            | Get { from, .. }
-            | Publish { from, .. }
-            | Purge { from, .. }
-            | Settle { from, .. }
-            | Unbind { from, .. } => Some(*from),
-            _ => None,
-        }
     }
 
     fn publish(&mut self, operation: &Operation) -> Result<(), Fault> {
@@ -204,6 +189,9 @@ impl VhostSimulation {
                 (from, unbind.into())
             }
             Operation::ConfirmSelect(from) => (from, ConfirmSelect::default().into()),
+            Operation::TxSelect(from) => (from, TxSelect {}.into()),
+            Operation::TxCommit(from) => (from, TxCommit {}.into()),
+            Operation::TxRollback(from) => (from, TxRollback {}.into()),
             Operation::Qos {
                 from,
                 count,
