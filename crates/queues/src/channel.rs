@@ -110,11 +110,23 @@ impl Confirms {
         self.ready.is_some() || !self.early.is_empty()
     }
 
+    /// Takes what is confirmed behind something that waits, in order; what is not is ready.
+    pub(crate) fn take_early(&mut self, publication: impl Fn(u64) -> Option<u64>) -> Vec<u64> {
+        let first_waiting = self.first_waiting(publication);
+        let mut early = std::mem::take(&mut self.early);
+        early.retain(|tag| {
+            let is_ready = first_waiting.is_none_or(|waiting| *tag < waiting);
+            if is_ready {
+                Ready::add(&mut self.ready, *tag);
+            }
+            !is_ready
+        });
+        early.sort_unstable();
+        early
+    }
+
     /// The first publication that waits; `publication` finds it by its number, while it does.
-    pub(crate) fn first_waiting(
-        &mut self,
-        publication: impl Fn(u64) -> Option<u64>,
-    ) -> Option<u64> {
+    fn first_waiting(&mut self, publication: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         while let Some(number) = self.line.front() {
             if let Some(tag) = publication(*number) {
                 return Some(tag);

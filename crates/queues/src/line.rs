@@ -68,6 +68,20 @@ impl<K: Copy> Line<K> {
         }
     }
 
+    /// The first one's key, which mostly is at the front.
+    #[inline(always)]
+    pub(crate) fn first_key(&self) -> Option<K> {
+        match self.tree.is_empty() {
+            true => self.queued.front()?.1,
+            false => self.first().map(|(_, key)| key),
+        }
+    }
+
+    /// There is one, and no other: the ends are no gaps.
+    pub(crate) fn has_one(&self) -> bool {
+        self.queued.len() + self.tree.len() == 1
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.queued.len() - self.gaps + self.tree.len()
     }

@@ -76,6 +76,18 @@ impl MessageContent {
         &self.octets[self.head_bytes() + self.properties_bytes as usize..]
     }
 
+    /// Exchange, routing key, properties and body in one go.
+    pub(crate) fn parts(&self) -> (&str, &str, Properties<'_>, &[u8]) {
+        let (names, rest) = self.octets.split_at(self.head_bytes());
+        let (properties, body) = rest.split_at(self.properties_bytes as usize);
+        // They were texts when they were copied.
+        let names = str::from_utf8(names).unwrap_or_default();
+        let names = names.split_at_checked(self.exchange_bytes.into());
+        let (exchange, routing_key) = names.unwrap_or_default();
+        let properties = Properties::from_checked_octets(properties);
+        (exchange, routing_key, properties, body)
+    }
+
     /// What it takes in memory.
     pub fn memory_bytes(&self) -> usize {
         self.octets.len() + size_of::<Self>() + ALLOCATION_BYTES

@@ -33,7 +33,7 @@ impl Messages {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.front().is_none()
     }
 
     /// The next.

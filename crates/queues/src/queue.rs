@@ -158,6 +158,7 @@ impl Queue {
     }
 
     /// Whether the first message has to go.
+    #[inline]
     pub(crate) fn overflows(&self) -> bool {
         matches!(self.settings.overflow, Overflow::DropHead)
             && self.is_over(self.messages.len() as u64, self.body_bytes)

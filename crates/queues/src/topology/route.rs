@@ -40,13 +40,14 @@ impl Topology {
         self.visit += 1;
         let visit = self.visit;
         if exchange == self.default_exchange {
-            for key in routing_keys(routing_key, headers) {
+            // Mostly there is one key, and a `for` would ask all parts of the chain for another.
+            routing_keys(routing_key, headers).for_each(|key| {
                 if let Some(queue) = self.queue(key)
                     && self.queues.visit(queue, visit)
                 {
                     queues.push(queue);
                 }
-            }
+            });
             return;
         }
         self.ahead.clear();

@@ -85,7 +85,7 @@ impl<H> Vhost<H> {
     /// after its methods; a method on the channel sends its own before it is handled.
     pub fn flush_confirms(&mut self, out: &mut dyn Outbox<H>) {
         while let Some(channel) = self.to_flush.pop() {
-            self.flush_channel(channel, out);
+            self.send_confirms(channel, out);
         }
     }
 
@@ -223,25 +223,29 @@ impl<H> Vhost<H> {
         }
     }
 
+    /// Tells a channel what is confirmed, if anything is.
+    #[inline]
     pub(super) fn flush_channel(&mut self, key: ChannelKey, out: &mut dyn Outbox<H>) {
+        if let Some(channel) = self.channels.find(key)
+            && let Some(confirms) = &channel.confirms
+            && confirms.has_news()
+        {
+            self.send_confirms(key, out);
+        }
+    }
+
+    fn send_confirms(&mut self, key: ChannelKey, out: &mut dyn Outbox<H>) {
         let Some(channel) = self.channels.find_mut(key) else {
             return;
         };
         let Some(confirms) = &mut channel.confirms else {
             return;
         };
-        let mut ready = confirms.ready.take();
-        let mut early = std::mem::take(&mut confirms.early);
-        if !early.is_empty() {
-            let first_waiting = confirms.first_waiting(|number| self.line.publication(number));
-            early.retain(|tag| {
-                let is_ready = first_waiting.is_none_or(|waiting| *tag < waiting);
-                if is_ready {
-                    Ready::add(&mut ready, *tag);
-                }
-                !is_ready
-            });
+        let mut early = Vec::new();
+        if !confirms.early.is_empty() {
+            early = confirms.take_early(|number| self.line.publication(number));
         }
+        let ready = confirms.ready.take();
         let Some(connection) = self.connections.find(channel.connection) else {
             return;
         };
@@ -257,7 +261,6 @@ impl<H> Vhost<H> {
             ack(to, count > 1);
         }
         // An acknowledgement of several would cover those that wait.
-        early.sort_unstable();
         self.counts.confirmed += early.len() as u64;
         early.into_iter().for_each(|tag| ack(tag, false));
     }

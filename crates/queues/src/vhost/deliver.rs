@@ -4,6 +4,7 @@ use crosstie_amqp::method::BasicDeliver;
 use crosstie_amqp::{Changes, Properties, TableBuf, Value};
 
 use super::Vhost;
+use super::turns::Next;
 use crate::keys::ConsumerKey;
 use crate::messages::Messages;
 use crate::queue::Entry;
@@ -22,11 +23,12 @@ pub(super) struct Sending<'a> {
 
 impl<'a> Sending<'a> {
     pub(super) fn of(entry: &'a Entry) -> Self {
+        let (exchange, routing_key, properties, body) = entry.content.parts();
         Self {
-            exchange: entry.content.exchange(),
-            routing_key: entry.content.routing_key(),
-            properties: entry.content.properties(),
-            body: entry.content.body(),
+            exchange,
+            routing_key,
+            properties,
+            body,
             is_redelivered: entry.is_redelivered,
         }
     }
@@ -40,7 +42,7 @@ impl<H> Vhost<H> {
             if queue.messages.is_empty() {
                 break;
             }
-            let Some(consumer) = self.next_consumer(key) else {
+            let Some(next) = self.next_consumer(key) else {
                 break;
             };
             let Some(queue) = self.queues.find_mut(key) else {
@@ -56,8 +58,8 @@ impl<H> Vhost<H> {
                 sending.properties =
                     with_delivery_count(sending.properties, entry.deliveries, &mut counted);
             }
-            match self.send(consumer, &sending, out) {
-                Ok(Some(tag)) => self.hold(now, key, Some(consumer), tag, entry),
+            match self.send(next, &sending, out) {
+                Ok(Some(tag)) => self.hold(now, key, Some(next.consumer), tag, entry),
                 Ok(None) => self.forget(key, entry),
                 Err(_) => {
                     if let Some(queue) = self.queues.find_mut(key) {
@@ -74,11 +76,14 @@ impl<H> Vhost<H> {
     /// message that has to be acknowledged. Whose connection refuses it is not the next any more.
     pub(super) fn send(
         &mut self,
-        key: ConsumerKey,
+        next: Next,
         sending: &Sending<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<Option<u64>, Refused> {
-        let consumer = self.consumers.find_mut(key).ok_or(Refused::Gone)?;
+        let consumer = self
+            .consumers
+            .find_mut(next.consumer)
+            .ok_or(Refused::Gone)?;
         let channel = self.channels.find_mut(consumer.channel);
         let channel = channel.ok_or(Refused::Gone)?;
         let connection = self.connections.find_mut(channel.connection);
@@ -108,7 +113,9 @@ impl<H> Vhost<H> {
             consumer.unacked += 1;
             channel.prefetched += 1;
         }
-        self.pass_turn(key);
+        if !next.is_alone {
+            self.pass_turn(next.consumer);
+        }
         Ok(needs_ack.then_some(tag))
     }
 
@@ -165,16 +172,22 @@ impl<H> Vhost<H> {
 
     /// A message is done with: for this queue it does not exist any more.
     pub(super) fn forget(&mut self, queue: QueueKey, entry: Entry) {
-        if entry.is_stored
-            && let Some(id) = self.queues.find(queue).and_then(|queue| queue.id)
-        {
+        if entry.is_stored {
+            self.forget_stored(queue, &entry);
+        }
+        self.release(&entry);
+    }
+
+    /// Apart, so that the rest is small enough to be a part of its callers.
+    #[inline(never)]
+    fn forget_stored(&mut self, queue: QueueKey, entry: &Entry) {
+        if let Some(id) = self.queues.find(queue).and_then(|queue| queue.id) {
             self.record(Record::Dequeued {
                 queue: id,
                 place: entry.place,
             });
             self.not_owed(&entry.content);
         }
-        self.release(&entry);
     }
 
     /// An entry more in memory.

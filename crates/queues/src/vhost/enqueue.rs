@@ -8,7 +8,7 @@ use super::Vhost;
 use super::dead_letters::Reason;
 use super::deliver::Sending;
 use super::publish::Handling;
-use crate::queue::Entry;
+use crate::queue::{Entry, Queue};
 use crate::timers::Timer;
 use crate::topology::Overflow;
 use crate::{MessageContent, Outbox, Position, QueueKey, Time};
@@ -84,7 +84,7 @@ impl<H> Vhost<H> {
             Some(_) => false,
         };
         if is_next {
-            while let Some(consumer) = self.next_consumer(key) {
+            while let Some(next) = self.next_consumer(key) {
                 let sending = Sending {
                     exchange: incoming.exchange,
                     routing_key: incoming.routing_key,
@@ -92,10 +92,10 @@ impl<H> Vhost<H> {
                     body: incoming.body,
                     is_redelivered: false,
                 };
-                match self.send(consumer, &sending, out) {
+                match self.send(next, &sending, out) {
                     Ok(None) => return Enqueued::Taken,
                     Ok(Some(tag)) => {
-                        sent = Some((consumer, tag));
+                        sent = Some((next.consumer, tag));
                         break;
                     }
                     Err(_) => {}
@@ -127,8 +127,10 @@ impl<H> Vhost<H> {
             None => {
                 if let Some(queue) = self.queues.find_mut(key) {
                     queue.push(entry);
+                    if queue.overflows() {
+                        self.drop_overflow(key);
+                    }
                 }
-                self.drop_overflow(key);
                 self.drop_expired(now, key);
                 self.set_head_timer(key);
             }
@@ -140,15 +142,18 @@ impl<H> Vhost<H> {
     }
 
     /// Messages at the front whose time is over go.
+    #[inline]
     pub(super) fn drop_expired(&mut self, now: Time, key: QueueKey) {
-        while let Some(queue) = self.queues.find_mut(key) {
-            match queue.messages.front() {
-                Some(first) if first.is_expired(now) => {}
-                _ => return,
-            }
-            let Some(entry) = queue.pop() else {
-                return;
-            };
+        while let Some(queue) = self.queues.find(key)
+            && let Some(first) = queue.messages.front()
+            && first.is_expired(now)
+        {
+            self.expire_first(key);
+        }
+    }
+
+    fn expire_first(&mut self, key: QueueKey) {
+        if let Some(entry) = self.queues.find_mut(key).and_then(Queue::pop) {
             self.counts.expired += 1;
             self.die(key, entry, Reason::Expired);
         }

@@ -119,15 +119,11 @@ impl<H> Vhost<H> {
 
     /// That a channel does nothing while its commit waits for a store, as in RabbitMQ: an answer
     /// would overtake that of the commit.
-    #[inline]
     pub(super) fn check_not_committing(
         &self,
         key: ChannelKey,
         method: (u16, u16),
     ) -> Result<(), Fault> {
-        if self.committing == 0 {
-            return Ok(());
-        }
         let channel = self.channels.find(key);
         let transaction = channel.and_then(|channel| channel.transaction.as_ref());
         match transaction.is_some_and(|transaction| transaction.is_committing) {
