@@ -69,9 +69,10 @@ pub(crate) struct Out {
     /// The stage has been told that nothing more is sent.
     pub(crate) farewell_said: bool,
     pub(crate) phase: Phase,
-    /// Who waits until nothing is left to send.
-    pub(crate) waiter: Option<Waker>,
-    /// The reader, while it is paused and waits. Boxed because few ever are.
+    /// Who waits until nothing is left to send. Boxed, like `reader`, because few connections ever
+    /// have one.
+    pub(crate) waiter: Option<Box<Waker>>,
+    /// The reader, while it is paused and waits.
     pub(crate) reader: Option<Box<Waker>>,
 }
 
