@@ -39,6 +39,7 @@ mod outbox;
 mod overlap;
 mod pattern;
 mod random;
+mod rare_set;
 mod realm;
 mod receivers;
 mod session;

@@ -13,6 +13,7 @@ use crate::authz::RoleIndex;
 use crate::broker::SubscriptionKey;
 use crate::dealer::{CallKey, RegistrationKey};
 use crate::random::Random;
+use crate::rare_set::RareSet;
 use crate::{ClientFeatures, RequestIdCheck, Time, Violation};
 
 /// Who a session is, as its authentication found. The texts are shared: a node with many
@@ -57,9 +58,10 @@ pub(crate) struct Session<H> {
     /// Open calls that it serves.
     pub(crate) invocations: Vec<CallKey>,
     /// Progressive calls of it that ended before their last CALL came, oldest first.
-    pub(crate) unfinished: VecDeque<RequestId>,
+    #[expect(clippy::box_collection, reason = "few sessions ever have one")]
+    pub(crate) unfinished: Option<Box<VecDeque<RequestId>>>,
     pub(crate) subscriptions: FxHashSet<SubscriptionKey>,
-    pub(crate) registrations: FxHashSet<RegistrationKey>,
+    pub(crate) registrations: RareSet<RegistrationKey>,
 }
 
 impl<H> Session<H> {
@@ -144,9 +146,9 @@ impl<H> Sessions<H> {
             invocation_last: 0,
             calls: Vec::new(),
             invocations: Vec::new(),
-            unfinished: VecDeque::new(),
+            unfinished: None,
             subscriptions: FxHashSet::default(),
-            registrations: FxHashSet::default(),
+            registrations: RareSet::new(),
         }) as u32);
         self.by_id.insert(id, index);
         (SessionKey { index, generation }, id)
@@ -223,5 +225,16 @@ impl<H> ops::Index<SessionIndex> for Sessions<H> {
 impl<H> ops::IndexMut<SessionIndex> for Sessions<H> {
     fn index_mut(&mut self, index: SessionIndex) -> &mut Session<H> {
         &mut self.slab[index.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every idle session is one, and the documentation promises less than 2 KiB for all of it.
+    #[test]
+    fn an_idle_session_costs_little() {
+        assert!(size_of::<Session<u64>>() <= 216);
     }
 }

@@ -305,28 +305,28 @@ struct NewCall<'m> {
 
 /// Remembers that `session` may go on sending CALLs for a progressive call that has ended.
 pub(super) fn expect_continuations<H>(session: &mut Session<H>, request: RequestId) {
-    if session.unfinished.len() == UNFINISHED_MAX {
-        session.unfinished.pop_front();
+    let unfinished = session.unfinished.get_or_insert_default();
+    if unfinished.len() == UNFINISHED_MAX {
+        unfinished.pop_front();
     }
-    session.unfinished.push_back(request);
+    unfinished.push_back(request);
 }
 
 /// Whether this CALL belongs to a progressive call that has ended already. Its caller could not
 /// know, so that it is ignored; its last part ends the memory of it (WAMP advanced profile,
 /// "Continuations on Completed Calls").
 fn is_late_continuation<H>(session: &mut Session<H>, request: RequestId, progress: bool) -> bool {
-    if session.unfinished.is_empty() {
+    let Some(unfinished) = &mut session.unfinished else {
         return false;
-    }
-    let Some(place) = session
-        .unfinished
-        .iter()
-        .position(|known| *known == request)
-    else {
+    };
+    let Some(place) = unfinished.iter().position(|known| *known == request) else {
         return false;
     };
     if !progress {
-        session.unfinished.remove(place);
+        unfinished.remove(place);
+        if unfinished.is_empty() {
+            session.unfinished = None;
+        }
     }
     true
 }

@@ -122,7 +122,7 @@ impl Registrations {
 
     /// Forgets a session that has left.
     pub(super) fn leave<H>(&mut self, index: SessionIndex, session: &mut Session<H>) {
-        for key in session.registrations.drain() {
+        for key in session.registrations.take() {
             self.remove_callee(key, index);
         }
     }

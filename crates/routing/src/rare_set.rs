@@ -1,0 +1,70 @@
+//! A set that most of its owners have nothing in.
+
+use std::hash::Hash;
+
+use rustc_hash::FxHashSet;
+
+/// One word while it is empty, where a hash set takes four.
+#[derive(Debug)]
+pub(crate) struct RareSet<K>(Option<Box<FxHashSet<K>>>);
+
+impl<K: Eq + Hash> RareSet<K> {
+    pub(crate) fn new() -> Self {
+        Self(None)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |set| set.len())
+    }
+
+    pub(crate) fn contains(&self, key: &K) -> bool {
+        self.0.as_ref().is_some_and(|set| set.contains(key))
+    }
+
+    pub(crate) fn insert(&mut self, key: K) {
+        self.0.get_or_insert_default().insert(key);
+    }
+
+    /// Whether it was there.
+    pub(crate) fn remove(&mut self, key: &K) -> bool {
+        let Some(set) = &mut self.0 else {
+            return false;
+        };
+        let was_there = set.remove(key);
+        if set.is_empty() {
+            self.0 = None;
+        }
+        was_there
+    }
+
+    /// Leaves it empty.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = K> + use<K> {
+        self.0.take().into_iter().flat_map(|set| *set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_it_comes_out() {
+        let mut set = RareSet::new();
+        assert!(!set.remove(&1) && !set.contains(&1));
+        (0..3).for_each(|key| set.insert(key));
+        assert_eq!(set.len(), 3);
+        assert!(set.contains(&1) && set.remove(&1) && !set.contains(&1));
+        let mut left: Vec<_> = set.take().collect();
+        left.sort_unstable();
+        assert_eq!((left, set.len()), (vec![0, 2], 0));
+    }
+
+    #[test]
+    fn an_empty_one_holds_nothing() {
+        let mut set = RareSet::new();
+        set.insert(1_u32);
+        set.remove(&1);
+        assert!(set.0.is_none());
+        assert_eq!(size_of::<RareSet<u32>>(), size_of::<usize>());
+    }
+}
