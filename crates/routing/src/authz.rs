@@ -173,7 +173,14 @@ impl Roles {
         policy: MatchPolicy,
     ) -> Option<Disclose> {
         let rules = &self.0[role.0 as usize];
-        let grant = rules.universal.or_else(|| rules.grant(uri, policy))?;
+        let found;
+        let grant = match &rules.universal {
+            Some(grant) => grant,
+            None => {
+                found = rules.grant(uri, policy)?;
+                &found
+            }
+        };
         let allowed = action.is_in(grant.allow)
             && (policy == MatchPolicy::Exact || !rules.forbids_part(action, uri, policy));
         allowed.then_some(grant.disclose)

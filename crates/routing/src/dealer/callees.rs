@@ -94,6 +94,7 @@ impl Callees {
     }
 
     /// The callee at `place` was given a call: the turn is the next one's.
+    #[inline]
     pub(super) fn invoked(&mut self, place: usize) {
         self.turn = place + 1;
         if self.list[place].concurrency > 0 {
@@ -125,6 +126,7 @@ impl Callees {
 
     /// The places of the callees that may serve one call, in the order in which they are asked;
     /// the busy ones among them are to be passed over.
+    #[inline]
     pub(super) fn candidates(
         &self,
         random: &mut Random,
@@ -139,7 +141,11 @@ impl Callees {
             InvocationPolicy::RoundRobin => (self.turn, 1),
             InvocationPolicy::Random => (random.below(len), 1),
         };
-        Ok((0..len).map(move |attempt| (first + attempt * step) % len))
+        Ok((0..len).map(move |attempt| match first + attempt * step {
+            // One callee, or the first one tried: the usual case needs no division.
+            place if place < len => place,
+            place => place % len,
+        }))
     }
 
     /// In Crossbar.io's words.

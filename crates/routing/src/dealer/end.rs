@@ -99,6 +99,7 @@ impl Dealer {
     }
 
     /// Takes a call out of the table, and frees the place that it took at its callee.
+    #[inline]
     fn take<H>(&mut self, context: &mut Context<'_, H>, key: CallKey) -> Call {
         let call = self.calls.remove(key, context.sessions);
         if let Some(slot) = &call.slot {
