@@ -32,7 +32,7 @@ impl<H> Vhost<H> {
     }
 
     /// The same, when the first leaves the line for another. Apart, since a loop around the usual
-    /// case costs it registers (some 30 instructions a message).
+    /// case costs it registers: 4 to 16 instructions a message, by how it was written.
     #[inline(never)]
     fn next_behind(&mut self, key: QueueKey, mut first: First) -> Option<Next> {
         loop {
