@@ -66,6 +66,8 @@ pub(crate) struct Channel {
     pub(crate) reply_consumer: Option<ReplyConsumer>,
     /// A timer looks at the oldest delivery.
     pub(crate) has_timer: bool,
+    /// A timer gives what a higher limit has made room for.
+    pub(crate) has_room_timer: bool,
 }
 
 /// What a channel in confirm mode has been promised.

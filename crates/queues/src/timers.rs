@@ -14,6 +14,8 @@ pub(crate) enum Timer {
     Unused(QueueKey),
     /// A channel's oldest delivery may be too old.
     Unacked(ChannelKey),
+    /// A channel has more room than it had.
+    Room(ChannelKey),
 }
 
 #[derive(Debug, Default)]

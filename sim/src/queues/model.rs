@@ -12,6 +12,9 @@ use super::recorder::Sent;
 
 use transactions::Transaction;
 
+/// A vhost gives what a higher limit allows so long after its answer.
+pub const ROOM_AFTER_MS: u64 = 5;
+
 /// Everything, in flat lists.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
@@ -115,6 +118,8 @@ pub struct Open {
     pub prefetch_global: u16,
     /// The last delivery before that limit was set: what `basic.get` was given by then counts.
     pub limited_at: u64,
+    /// Until then, who waits for that limit may not have been given what a higher one allows.
+    pub room_at_ms: u64,
     pub unconfirmed: Vec<Unconfirmed>,
     pub transaction: Option<Transaction>,
 }
@@ -289,15 +294,19 @@ impl Model {
         Some(queues)
     }
 
-    /// Channels that have as much as they may have.
+    /// Channels that have as much as they may have, or had a moment ago.
     fn full_channels(&self) -> Vec<Channel> {
-        let limited = self.channels.iter().filter(|open| open.prefetch_global > 0);
         let is_full = |open: &&Open| {
+            if open.room_at_ms > self.now_ms {
+                return true;
+            }
             let held = self.held_by(open.channel);
             let counts = |held: &&Held| held.consumer.is_some() || held.tag <= open.limited_at;
-            held.iter().filter(counts).count() >= usize::from(open.prefetch_global)
+            let limit = usize::from(open.prefetch_global);
+            limit > 0 && held.iter().filter(counts).count() >= limit
         };
-        limited.filter(is_full).map(|open| open.channel).collect()
+        let full = self.channels.iter().filter(is_full);
+        full.map(|open| open.channel).collect()
     }
 
     /// Whether a consumer may be given a message now; `is_sure` leaves out those of whom it does
@@ -319,6 +328,9 @@ impl Model {
         let is_own = |held: &&Held| held.consumer.as_ref() == Some(&consumer.tag);
         let own = of_consumers.filter(is_own).count();
         let open = self.open(channel);
+        if is_sure && open.is_some_and(|open| open.room_at_ms > self.now_ms) {
+            return false;
+        }
         let (global, limited_at) =
             open.map_or((0, 0), |open| (open.prefetch_global, open.limited_at));
         let counts = |held: &&Held| held.consumer.is_some() || held.tag <= limited_at;

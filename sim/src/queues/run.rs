@@ -10,7 +10,7 @@ use crosstie_queues::{ChannelKey, ConnectionKey, Position, Record, Time, Vhost};
 
 use super::disk::Disk;
 use super::draw::{self, Habits, Last};
-use super::model::Model;
+use super::model::{Model, ROOM_AFTER_MS};
 use super::operation::{Channel, Operation};
 use super::recorder::Recorder;
 use crate::Chance;
@@ -86,6 +86,12 @@ impl VhostSimulation {
             let (chance, last) = (&mut self.chance, &mut self.last);
             let operation = draw::draw(chance, self.habits, last, model, pending);
             self.step(&operation)?;
+            if let Operation::Qos { .. } = operation {
+                // What a higher limit allows comes after its answer. Until then the model would have
+                // to know of every message both that it has been given and that it has not.
+                let milliseconds = ROOM_AFTER_MS;
+                self.step(&Operation::Pass { milliseconds })?;
+            }
         }
         while let Some(connection) = self.model.connections.first() {
             let operation = Operation::Disconnect {

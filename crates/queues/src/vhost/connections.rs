@@ -89,6 +89,7 @@ impl<H> Vhost<H> {
             transaction: None,
             reply_consumer: None,
             has_timer: false,
+            has_room_timer: false,
         });
         opening.channels.push(key);
         Ok(key)

@@ -25,6 +25,7 @@ impl<H> Vhost<H> {
                 }
                 Timer::Unused(key) => self.handle_unused(now, key, out),
                 Timer::Unacked(key) => self.handle_unacked(now, key, out),
+                Timer::Room(key) => self.handle_room(now, key, out),
             }
         }
         self.bury(now, out);
@@ -37,7 +38,7 @@ impl<H> Vhost<H> {
         self.timers.sweep(|at, timer| match timer {
             Timer::Head(key) => queues.find(key).is_some_and(|q| q.head_timer == Some(at)),
             Timer::Unused(key) => queues.find(key).is_some(),
-            Timer::Unacked(key) => channels.find(key).is_some(),
+            Timer::Unacked(key) | Timer::Room(key) => channels.find(key).is_some(),
         });
     }
 

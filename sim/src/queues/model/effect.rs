@@ -2,7 +2,9 @@
 
 use super::super::operation::{Channel, Operation, QueueKind, Settlement};
 use super::super::recorder::Sent;
-use super::{Binding, Consumer, Entry, Exchange, Held, Model, Open, Queue, Unconfirmed};
+use super::{
+    Binding, Consumer, Entry, Exchange, Held, Model, Open, Queue, ROOM_AFTER_MS, Unconfirmed,
+};
 
 impl Model {
     /// Does it; the reply code, if it has to fail.
@@ -28,6 +30,7 @@ impl Model {
                 prefetch: 0,
                 prefetch_global: 0,
                 limited_at: 0,
+                room_at_ms: 0,
                 unconfirmed: Vec::new(),
                 transaction: None,
             }),
@@ -105,7 +108,9 @@ impl Model {
                 global,
             } => {
                 self.answer(*from, "basic.qos-ok");
+                let room_at_ms = self.now_ms + ROOM_AFTER_MS;
                 if let Some(open) = self.open_mut(*from) {
+                    open.room_at_ms = room_at_ms;
                     let global_before = open.prefetch_global;
                     if *global {
                         open.prefetch_global = *count;
