@@ -151,8 +151,9 @@ def test_what_is_denied_is_in_the_log(start_router):
         peer.ask(PUBLISH, {}, "com.other\u001b[31m")
         for action, uri in (("call", "com.secret"), ("publish", "com.other")):
             line = router.await_log(
-                lambda line, action=action: line.text == "request denied"
-                and line.fields["action"] == action
+                lambda line, action=action: (
+                    line.text == "request denied" and line.fields["action"] == action
+                )
             )
             assert str(line.fields["uri"]).startswith(uri)
             assert "\u001b" not in str(line.fields["uri"])
