@@ -1,5 +1,6 @@
 //! Routers that speak AMQP, seen from their sockets, frame by frame.
 
+mod bodies;
 mod channels;
 mod closing;
 mod flow;
