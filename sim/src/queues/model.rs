@@ -13,7 +13,7 @@ use super::recorder::Sent;
 use transactions::Transaction;
 
 /// A vhost gives what a higher limit allows so long after its answer.
-pub const ROOM_AFTER_MS: u64 = 5;
+pub(super) const ROOM_AFTER_MS: u64 = 5;
 
 /// Everything, in flat lists.
 #[derive(Clone, Debug, Default)]
