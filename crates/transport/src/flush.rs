@@ -202,7 +202,7 @@ impl Connection {
         Ok(true)
     }
 
-    fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         self.out.lock().phase == Phase::Closed
     }
 }

@@ -10,6 +10,7 @@
 //! socket ◀─send─ Connection::flush ◀─ cork (each touched connection once)
 //! ```
 
+mod budget;
 mod clock;
 mod connection;
 mod cores;
@@ -27,6 +28,7 @@ mod stream;
 pub mod tls;
 mod workers;
 
+pub use budget::Budget;
 pub use clock::now_s;
 pub use connection::Connection;
 pub use cores::Cores;

@@ -27,6 +27,9 @@ pub enum Outcome {
     /// peer that does not take its answers is kept from asking for more. What was not consumed
     /// is offered again then, if it is as much as is wanted.
     Hold { consumed: usize, wanted: usize },
+    /// The turn is over ([`crate::Budget`]): what was not consumed is offered again, even if it is
+    /// nothing, once the thread's other connections have had their turns. Nothing is read before.
+    Yield { consumed: usize },
     /// Stop reading and return what was not consumed: somebody else reads from here on.
     HandOver { consumed: usize },
     /// Stop reading; the protocol has already said and queued what there was to say.
@@ -96,6 +99,17 @@ pub async fn pump<P: Protocol>(connection: &Arc<Connection>, protocol: &mut P) -
                     is_untold = true;
                 }
             }
+            if input.is_yielded {
+                match input.take_turn(connection, protocol) {
+                    Ok(()) if input.is_yielded => {
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    // It may be paused now, or held.
+                    Ok(()) => continue,
+                    Err(ended) => return Poll::Ready(input.ended(ended)),
+                }
+            }
             // The first look is without being told: a peer that connects has mostly sent by the
             // time it is accepted, and a turn of the reactor less is what that costs.
             let guard = match mem::take(&mut is_untold) {
@@ -108,7 +122,13 @@ pub async fn pump<P: Protocol>(connection: &Arc<Connection>, protocol: &mut P) -
             match input.read(connection, protocol) {
                 // The registration is edge-triggered: a read that did not fill its buffer has
                 // emptied the socket, and what comes later is a new edge.
-                Ok(Read::Emptied) => guard.into_iter().for_each(|mut guard| guard.clear_ready()),
+                Ok(Read::Emptied) => {
+                    guard.into_iter().for_each(|mut guard| guard.clear_ready());
+                    if input.is_yielded {
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                }
                 // One read a turn: a peer that sends without pause shares the thread with others.
                 Ok(Read::MoreLikely) => {
                     is_untold = guard.is_none();
@@ -145,6 +165,8 @@ struct Input {
     wanted: usize,
     /// The protocol wants to see nothing before all is sent.
     is_held: bool,
+    /// The protocol has had its turn and is not done.
+    is_yielded: bool,
 }
 
 impl Input {
@@ -170,6 +192,25 @@ impl Input {
     ) -> Result<(), Ended> {
         self.is_held = false;
         self.hand_in_kept(0, connection, protocol)?;
+        if let Some(stage) = connection.stage() {
+            self.look_for_end(stage)?;
+        }
+        Ok(())
+    }
+
+    /// Offers what is left when it is this connection's turn again.
+    #[cold]
+    fn take_turn<P: Protocol>(
+        &mut self,
+        connection: &Arc<Connection>,
+        protocol: &mut P,
+    ) -> Result<(), Ended> {
+        self.is_yielded = false;
+        if connection.is_ended() {
+            // Whoever was closed meanwhile has no more turns, whatever it has sent.
+            return Err(Ended::Failed(io::ErrorKind::ConnectionAborted.into()));
+        }
+        self.offer_kept(connection, protocol)?;
         if let Some(stage) = connection.stage() {
             self.look_for_end(stage)?;
         }
@@ -247,7 +288,7 @@ impl Input {
     /// Looks for the end of the stream inside the stage, which the socket does not show.
     fn look_for_end(&self, stage: &Mutex<dyn Stage>) -> Result<(), Ended> {
         let is_ended = stage.lock().is_ended();
-        match is_ended && !self.is_held {
+        match is_ended && !self.is_held && !self.is_yielded {
             true => Err(Ended::ByPeer { unconsumed: 0 }),
             false => Ok(()),
         }
@@ -267,6 +308,16 @@ impl Input {
             }
             return Ok(false);
         }
+        self.offer_kept(connection, protocol)?;
+        Ok(true)
+    }
+
+    /// Has the protocol handle what is kept.
+    fn offer_kept<P: Protocol>(
+        &mut self,
+        connection: &Arc<Connection>,
+        protocol: &mut P,
+    ) -> Result<(), Ended> {
         let mut input = mem::take(&mut self.kept);
         let consumed = self.hand_in(connection, protocol, &mut input)?;
         // Copying a large rest each time would be quadratic; keeping a large buffer for a small
@@ -277,7 +328,7 @@ impl Input {
             self.keep(&input[consumed..]);
             spare::put(input);
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Lets the protocol handle `input`, then flushes what that touched, own replies first.
@@ -299,6 +350,11 @@ impl Input {
             Outcome::Hold { consumed, wanted } => {
                 self.wanted = wanted;
                 self.is_held = true;
+                Ok(consumed)
+            }
+            Outcome::Yield { consumed } => {
+                self.wanted = 0;
+                self.is_yielded = true;
                 Ok(consumed)
             }
             Outcome::HandOver { consumed } => Err(Ended::HandedOver {

@@ -11,4 +11,5 @@ mod rig;
 mod stages;
 mod stream;
 mod tls;
+mod turns;
 mod workers;
