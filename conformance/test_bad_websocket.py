@@ -52,6 +52,59 @@ def test_a_foreign_origin_is_refused(start_router):
             assert peer.upgrade(Origin=origin)[0] == status, origin
 
 
+ORIGINS = [
+    (None, 101),
+    ("http://localhost:3000", 101),
+    ("https://127.0.0.1", 101),
+    ("http://[::1]:80", 101),
+    ("https://evil.example", 403),
+    ("http://localhost.evil.example", 403),
+    ("null", 403),
+]
+
+
+def test_at_a_loopback_address_only_pages_of_this_machine_connect(start_router):
+    router = start_router(config.plain(config.universal("tcp", config.tcp())))
+    for origin, status in ORIGINS:
+        with WebSocket.tcp(router.address("tcp")) as peer:
+            answer, _, body = peer.upgrade(Origin=origin)
+            assert answer == status, origin
+            assert status == 101 or b"allow" in body, "it says which key lets others in"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "192.0.2.1", "127.0.0.1.a"])
+def test_at_a_loopback_address_other_names_lead_nowhere(start_router, host):
+    """The name of a page that has itself led here, which a browser takes for the page's own site."""
+    router = start_router(config.plain(config.universal("tcp", config.tcp())))
+    with WebSocket.tcp(router.address("tcp")) as peer:
+        status, _, body = peer.upgrade(Host=host)
+        assert (status, b"allowed_hosts" in body) == (403, True)
+    for path in ["/health", "/metrics", "/", "/nowhere"]:
+        with WebSocket.tcp(router.address("tcp")) as peer:
+            peer.send(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            status, _, body = peer.response()
+            assert (status, b"allowed_hosts" in body) == (403, True), path
+
+
+def test_names_that_are_listed_lead_to_the_listener(start_router):
+    router = start_router(
+        config.plain(config.universal("tcp", config.tcp(), allowed_hosts=["*.shop.example"]))
+    )
+    for host, status in [("a.shop.example:80", 101), ("localhost", 403)]:
+        with WebSocket.tcp(router.address("tcp")) as peer:
+            assert peer.upgrade(Host=host)[0] == status, host
+
+
+def test_whoever_lists_origins_is_reached_by_any_name(start_router):
+    """As a router behind a proxy that leaves `Host` as it came."""
+    options = {"options": {"allowed_origins": ["https://shop.example"]}}
+    router = start_router(
+        config.plain(config.universal("tcp", config.tcp(), websocket={"ws": options}))
+    )
+    with WebSocket.tcp(router.address("tcp")) as peer:
+        assert peer.upgrade(Host="shop.example", Origin="https://shop.example")[0] == 101
+
+
 def test_the_first_subprotocol_that_is_known_is_taken(abused):
     with WebSocket.tcp(abused.address("tcp")) as peer:
         status, headers, _ = peer.upgrade("mqtt, wamp.2.cbor, wamp.2.json")
@@ -202,7 +255,7 @@ def test_pages(abused):
 )
 def test_plain_requests(abused, request_line, status):
     with WebSocket.tcp(abused.address("tcp")) as peer:
-        peer.send(f"{request_line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        peer.send(f"{request_line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         head = peer.receive_all()
         assert head.startswith(f"HTTP/1.1 {status} ".encode()), head
 
@@ -211,7 +264,7 @@ def test_pages_can_be_off(start_router):
     router = start_router(config.plain(config.universal("tcp", config.tcp(), pages=["health"])))
     assert router.page("/health").strip() == "ok"
     with WebSocket.tcp(router.address("tcp")) as peer:
-        peer.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        peer.send(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         assert peer.response()[0] == 404
 
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use crosstie_config::{
-    self as config, Config, EMBEDDED_AMQP, EMBEDDED_TCP, Endpoint, Loaded, TransportKind, Worker,
+    self as config, Allowed, Config, EMBEDDED_AMQP, EMBEDDED_TCP, Endpoint, Loaded, TransportKind,
+    Worker,
 };
 use crosstie_controller::directory::{NodeDirectory, NodeKey, Occupied, RunDirectory, TakeError};
 use crosstie_controller::{Node, Options, Outcome};
@@ -296,6 +297,10 @@ fn adapt(config: &mut Config, arguments: &StartArguments) -> anyhow::Result<()> 
             match (&mut transport.endpoint, listen, &arguments.socket) {
                 (Endpoint::Tcp(tcp), Some(listen), _) => {
                     (tcp.interface, tcp.port) = (listen.ip(), listen.port());
+                    // Others reach it by whatever name it has; their pages still do not connect.
+                    if !listen.ip().is_loopback() {
+                        transport.allowed_hosts = Allowed::All;
+                    }
                 }
                 (Endpoint::Unix { path, .. }, _, Some(socket)) => {
                     socket

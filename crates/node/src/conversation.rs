@@ -236,7 +236,8 @@ impl Conversation {
         if self.is_excess {
             return Some(self.reject(503, "there are as many connections as are allowed"));
         }
-        Some(match upgrade::upgrade(&request, &listening.websockets) {
+        let upgraded = upgrade::upgrade(&request, &listening.websockets, &listening.allowed_hosts);
+        Some(match upgraded {
             Ok(upgraded) => self.open_websocket(consumed, &upgraded),
             Err(refused) => self.reject(refused.status, &refused.reason),
         })

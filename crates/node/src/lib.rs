@@ -26,6 +26,7 @@ mod listen;
 mod message_counts;
 mod metrics;
 mod origin;
+mod origins;
 mod outbox;
 mod overview;
 mod pages;

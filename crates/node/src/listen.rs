@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crosstie_config::{self as model, Auth, Page, RawSocket, TransportKind, WebSocket};
+use crosstie_config::{self as model, Allowed, Auth, Page, RawSocket, TransportKind, WebSocket};
 use crosstie_transport::tls::{self, TlsFiles, TlsStage};
 use crosstie_transport::{
     Connection, ConnectionLimits, ConnectionStream, Ended, Endpoint, Listener, Socket, Stage,
@@ -35,6 +35,7 @@ pub(crate) struct Listening {
     /// Then the listener speaks nothing else.
     amqp: Option<Arc<AmqpEndpoint>>,
     pub(crate) pages: Vec<Page>,
+    pub(crate) allowed_hosts: Allowed,
     /// What the pages tell of; an operators' listener tells of every router.
     pub(crate) routers: Mutex<Vec<Arc<Hub>>>,
     /// How long a connection may take to become a session.
@@ -132,6 +133,7 @@ impl Listening {
             websockets,
             amqp,
             pages: transport.pages.clone(),
+            allowed_hosts: transport.allowed_hosts.clone(),
             tls: tls_of(&transport.endpoint, directory)?,
             limits,
             connections: AtomicUsize::new(0),
@@ -158,6 +160,7 @@ impl Listening {
             websockets: Vec::new(),
             amqp: None,
             pages: admin.pages.clone(),
+            allowed_hosts: admin.allowed_hosts.clone(),
             routers: Mutex::default(),
             tls: tls_of(&admin.endpoint, directory)?,
             limits,

@@ -10,16 +10,18 @@ use crosstie_config::Page;
 use crosstie_transport::ConnectionStream;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, UPGRADE, VARY};
+use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN, UPGRADE, VARY};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 
 use crate::amqp::{self, Alarm};
+use crate::counters::{Counter, counters};
 use crate::hub::Hub;
 use crate::listen::Listening;
 use crate::metrics::{Form, metrics};
+use crate::origins::{host_may_enter, page_may_ask};
 use crate::realm::SharedRealm;
 use crate::sessions;
 
@@ -45,7 +47,25 @@ pub(crate) async fn serve(listening: Arc<Listening>, stream: ConnectionStream) {
     }
 }
 
+/// Every name by which a request says that it came must be one of the listener's, and the page that
+/// asks one that may.
+fn may_enter(listening: &Listening, request: &Request<Incoming>) -> Result<(), String> {
+    let target = request.uri().host();
+    let hosts = request.headers().get_all(HOST).iter();
+    let hosts = hosts.map(|host| host.to_str().unwrap_or("(not a name)"));
+    for host in target.into_iter().chain(hosts) {
+        host_may_enter(Some(host), &listening.allowed_hosts)?;
+    }
+    let origin = request.headers().get(ORIGIN);
+    let origin = origin.map(|origin| origin.to_str().unwrap_or("(no text)"));
+    page_may_ask(origin, &listening.allowed_hosts)
+}
+
 fn respond(listening: &Listening, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    if let Err(reason) = may_enter(listening, request) {
+        counters().count(Counter::PeerFaults);
+        return text(StatusCode::FORBIDDEN, reason + "\n");
+    }
     let page = match request.uri().path() {
         "/health" => Page::Health,
         "/metrics" => Page::Metrics,

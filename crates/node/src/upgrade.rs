@@ -1,10 +1,11 @@
 //! Which WebSocket, if any, a request opens: path, origin, subprotocol.
 
-use crosstie_config::{Deflate as Compression, WebSocket};
+use crosstie_config::{Allowed, Deflate as Compression};
 use crosstie_wamp::Serializer;
 use crosstie_wamp::framing::websocket::{self, Deflate, DeflateConfig, Request};
 
 use crate::listen::WebSocketEndpoint;
+use crate::origins::{host_may_enter, origin_may_connect};
 
 /// An upgrade that was granted.
 pub(crate) struct Upgraded<'a> {
@@ -28,6 +29,7 @@ pub(crate) struct NotUpgraded {
 pub(crate) fn upgrade<'a>(
     request: &Request<'_>,
     endpoints: &'a [WebSocketEndpoint],
+    allowed_hosts: &Allowed,
 ) -> Result<Upgraded<'a>, NotUpgraded> {
     let path = request.path();
     let is_here =
@@ -39,10 +41,8 @@ pub(crate) fn upgrade<'a>(
     let asked = request
         .upgrade()
         .map_err(|e| refuse(e.status(), e.to_string()))?;
-    if !origin_may_enter(asked.origin, options) {
-        let origin = asked.origin.unwrap_or("null");
-        return Err(refuse(403, format!("origin {origin} is not allowed")));
-    }
+    host_may_enter(Some(asked.host), allowed_hosts).map_err(|reason| refuse(403, reason))?;
+    origin_may_connect(asked.origin, &options.options).map_err(|reason| refuse(403, reason))?;
     let chosen = asked.protocols.iter().find_map(|name| {
         let (serializer, batched) = websocket::from_subprotocol(name)?;
         options
@@ -109,65 +109,4 @@ pub(crate) fn deflate_config(compression: &Compression) -> DeflateConfig {
 
 fn refuse(status: u16, reason: String) -> NotUpgraded {
     NotUpgraded { status, reason }
-}
-
-/// Browsers name the page's origin; other clients name none, and are not what this guards
-/// against.
-fn origin_may_enter(origin: Option<&str>, options: &WebSocket) -> bool {
-    let options = &options.options;
-    match origin {
-        None => true,
-        Some("null") => options.allow_null_origin,
-        Some(origin) => {
-            options.allowed_origins.is_empty()
-                || options
-                    .allowed_origins
-                    .iter()
-                    .any(|pattern| matches_star(pattern, origin))
-        }
-    }
-}
-
-/// Whether `text` matches `pattern`, in which `*` stands for any run of characters.
-fn matches_star(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else {
-        return false;
-    };
-    let mut parts = parts.peekable();
-    if parts.peek().is_none() {
-        return rest.is_empty();
-    }
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return rest.ends_with(part);
-        }
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    true
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches_star;
-
-    #[test]
-    fn stars_match_any_run() {
-        for (pattern, text, expected) in [
-            ("*", "http://a", true),
-            ("http://a", "http://a", true),
-            ("http://a", "http://ab", false),
-            ("http://*.example.org", "http://x.example.org", true),
-            ("http://*.example.org", "http://example.org", false),
-            ("*://*:80", "http://a:80", true),
-            ("*://*:80", "http://a:8080", false),
-            ("", "", true),
-        ] {
-            assert_eq!(matches_star(pattern, text), expected, "{pattern} {text}");
-        }
-    }
 }

@@ -86,9 +86,11 @@ impl<'a> Builder<'a> {
     }
 
     fn admin(&mut self, admin: View<'_>) -> Admin {
+        let endpoint = self.endpoint(admin);
         Admin {
-            endpoint: self.endpoint(admin),
             pages: transport::pages(admin, true),
+            allowed_hosts: transport::allowed(admin, "allowed_hosts", endpoint.is_loopback()),
+            endpoint,
         }
     }
 }

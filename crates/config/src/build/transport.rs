@@ -3,12 +3,21 @@
 use super::{Builder, Names, bound, milliseconds, size, time};
 use crate::catalogue::{PAGES, SERIALIZERS};
 use crate::model::{
-    Anonymous, Auth, Deflate, Page, Ping, RawSocket, Realm, Serializer, Testee, TesteeKind,
-    Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
+    Allowed, Anonymous, Auth, Deflate, Page, Ping, RawSocket, Realm, Serializer, Testee,
+    TesteeKind, Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
 };
 use crate::problem::Problem;
 use crate::tree::{Span, quoted};
 use crate::view::View;
+
+/// Where something is spoken.
+#[derive(Clone, Copy)]
+struct Place<'r> {
+    /// The worker's realms, if they are known.
+    realms: Option<&'r [Realm]>,
+    /// Nobody reaches it but from this machine.
+    is_loopback: bool,
+}
 
 impl Builder<'_> {
     pub(super) fn transports(&mut self, worker: View<'_>, realms: &[Realm]) -> Vec<Transport> {
@@ -29,14 +38,27 @@ impl Builder<'_> {
         realms: Option<&[Realm]>,
     ) -> Transport {
         let endpoint = self.endpoint(transport);
+        let place = Place {
+            realms,
+            is_loopback: endpoint.is_loopback(),
+        };
+        let kind = match transport.text("type") {
+            Some("amqp") => TransportKind::Amqp(self.amqp_transport(transport, &endpoint)),
+            _ => self.kind(transport, place),
+        };
         Transport {
             id,
-            kind: match transport.text("type") {
-                Some("amqp") => TransportKind::Amqp(self.amqp_transport(transport, &endpoint)),
-                _ => self.kind(transport, realms),
+            connections_max: transport.integer("max_connections").map(size),
+            allowed_hosts: match transport.text("type") {
+                // Whoever says which origins may come has thought of who else reaches the listener.
+                Some("universal" | "websocket") => {
+                    let is_closed = endpoint.is_loopback() && !says_origins(&kind);
+                    allowed(transport, "allowed_hosts", is_closed)
+                }
+                _ => Allowed::All,
             },
             endpoint,
-            connections_max: transport.integer("max_connections").map(size),
+            kind,
             pages: match transport.text("type") {
                 Some("universal" | "websocket") => pages(transport, false),
                 _ => Vec::new(),
@@ -57,32 +79,33 @@ impl Builder<'_> {
             ),
             connections_max: transport.integer("max_connections").map(size),
             pages: Vec::new(),
+            allowed_hosts: Allowed::All,
         }
     }
 
-    fn kind(&mut self, transport: View<'_>, realms: Option<&[Realm]>) -> TransportKind {
+    fn kind(&mut self, transport: View<'_>, place: Place<'_>) -> TransportKind {
         match transport.text("type") {
-            Some("rawsocket") => TransportKind::RawSocket(self.rawsocket(transport, realms)),
-            Some("websocket") => TransportKind::WebSocket(self.websocket(transport, realms)),
+            Some("rawsocket") => TransportKind::RawSocket(self.rawsocket(transport, place)),
+            Some("websocket") => TransportKind::WebSocket(self.websocket(transport, place)),
             Some("stream.testee") => testee(transport, TesteeKind::Stream),
             Some("websocket.testee") => testee(
                 transport,
                 TesteeKind::WebSocket(websocket_testee(transport)),
             ),
-            _ => self.universal(transport, realms),
+            _ => self.universal(transport, place),
         }
     }
 
-    fn universal(&mut self, transport: View<'_>, realms: Option<&[Realm]>) -> TransportKind {
+    fn universal(&mut self, transport: View<'_>, place: Place<'_>) -> TransportKind {
         let rawsocket = transport.object("rawsocket");
-        let rawsocket = rawsocket.map(|rawsocket| self.rawsocket(rawsocket, realms));
+        let rawsocket = rawsocket.map(|rawsocket| self.rawsocket(rawsocket, place));
         let paths = transport.map("websocket").map(|(path, websocket)| {
             let path = if path == "/" {
                 path.to_owned()
             } else {
                 format!("/{path}")
             };
-            (path, self.websocket(websocket, realms))
+            (path, self.websocket(websocket, place))
         });
         let websocket: Vec<_> = paths.collect();
         if rawsocket.is_none() && websocket.is_empty() {
@@ -96,11 +119,11 @@ impl Builder<'_> {
         }
     }
 
-    fn rawsocket(&mut self, object: View<'_>, realms: Option<&[Realm]>) -> RawSocket {
+    fn rawsocket(&mut self, object: View<'_>, place: Place<'_>) -> RawSocket {
         let options = object.section("options");
         RawSocket {
             serializers: serializers(object),
-            auth: self.auth(object, realms),
+            auth: self.auth(object, place.realms),
             message_bytes_max: self.message_bytes_max(options),
             ping: Ping {
                 interval: time(options, "auto_ping_interval"),
@@ -111,23 +134,25 @@ impl Builder<'_> {
         }
     }
 
-    fn websocket(&mut self, object: View<'_>, realms: Option<&[Realm]>) -> WebSocket {
+    fn websocket(&mut self, object: View<'_>, place: Place<'_>) -> WebSocket {
         WebSocket {
             url: object.text("url").map(str::to_owned),
             serializers: serializers(object),
-            auth: self.auth(object, realms),
-            options: self.websocket_options(object.section("options")),
+            auth: self.auth(object, place.realms),
+            options: self.websocket_options(object.section("options"), place),
         }
     }
 
-    fn websocket_options(&mut self, options: View<'_>) -> WebSocketOptions {
+    fn websocket_options(&mut self, options: View<'_>, place: Place<'_>) -> WebSocketOptions {
+        let allowed_origins = allowed(options, "allowed_origins", place.is_loopback);
         let compression = options.section("compression");
         WebSocketOptions {
-            allowed_origins: options
-                .texts("allowed_origins")
-                .map(str::to_owned)
-                .collect(),
-            allow_null_origin: options.boolean("allow_null_origin"),
+            // Crossbar.io's own default, where origins are looked at as Crossbar.io does.
+            allow_null_origin: match options.given("allow_null_origin").is_some() {
+                true => options.boolean("allow_null_origin"),
+                false => allowed_origins != Allowed::Loopback,
+            },
+            allowed_origins,
             message_bytes_max: self.message_bytes_max(options),
             frame_bytes_max: frame_bytes_max(options),
             open_handshake_timeout: time(options, "open_handshake_timeout"),
@@ -209,6 +234,26 @@ impl Builder<'_> {
             );
             self.problems.push(Problem::warning(at, message));
         }
+    }
+}
+
+/// The patterns that are listed; where none are, names of the loopback, or all.
+pub(super) fn allowed(object: View<'_>, key: &str, otherwise_loopback: bool) -> Allowed {
+    match (object.given(key), otherwise_loopback) {
+        (Some(_), _) => Allowed::Matching(object.texts(key).map(str::to_owned).collect()),
+        (None, true) => Allowed::Loopback,
+        (None, false) => Allowed::All,
+    }
+}
+
+/// Whether a WebSocket has `allowed_origins`.
+fn says_origins(kind: &TransportKind) -> bool {
+    let says =
+        |websocket: &WebSocket| matches!(websocket.options.allowed_origins, Allowed::Matching(_));
+    match kind {
+        TransportKind::WebSocket(websocket) => says(websocket),
+        TransportKind::Universal { websocket, .. } => websocket.iter().any(|(_, w)| says(w)),
+        _ => false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The node itself, its bounds and its admin listener: every key that is taken. Long and flat.
 
 use super::endpoint::ENDPOINT;
-use super::transport::PAGES;
+use super::transport::{ALLOWED_HOSTS, PAGES};
 use super::worker::WORKER;
 use super::{Fallback, Kind, Rule, Table, Words, integer, key, list, list_not_empty};
 
@@ -110,6 +110,7 @@ pub(super) static ADMIN: Table = Table {
             "The pages that it shows.",
         )
         .otherwise("all of them"),
+        ALLOWED_HOSTS.otherwise("loopback names alone, at a loopback address; else any"),
     ],
 };
 

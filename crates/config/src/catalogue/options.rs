@@ -32,14 +32,17 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
             "The web origins whose pages may connect; `*` stands for anything. Clients \
              that are no browser send no origin and are always let in.",
         )
-        .otherwise("every origin"),
+        .otherwise(
+            "pages of this machine (`localhost`, 127.0.0.0/8, `::1`, any port) at a loopback \
+             address; else every origin",
+        ),
         key(
             "allow_null_origin",
             Kind::Boolean,
             "Whether pages without an origin of their own (files, sandboxed frames) may \
              connect.",
         )
-        .fallback(YES),
+        .otherwise("yes, except where only pages of this machine may connect"),
         key(
             "max_message_size",
             integer(1, 64 << 20),

@@ -42,6 +42,17 @@ const PAGES_KEY: Key = key(
 )
 .otherwise("none")
 .own();
+pub(super) const ALLOWED_HOSTS: Key = key(
+    "allowed_hosts",
+    list_not_empty(&Kind::Text(Rule::NotEmpty)),
+    "The names by which HTTP requests may reach it (their `Host`, without its port); `*` stands for \
+             anything. A page that has its own name led here is kept out by it.",
+)
+.otherwise(
+    "loopback names alone (`localhost`, 127.0.0.0/8, `::1`), at a loopback address where no \
+             `allowed_origins` is given; else any",
+)
+.own();
 const SERIALIZERS_KEY: Key = key(
     "serializers",
     list_not_empty(&SERIALIZER),
@@ -95,6 +106,7 @@ pub(super) static WEBSOCKET_TRANSPORT: Table = Table {
         )
         .otherwise("all of their defaults"),
         PAGES_KEY,
+        ALLOWED_HOSTS,
         DEBUG,
     ],
 };
@@ -172,6 +184,7 @@ pub(super) static UNIVERSAL_TRANSPORT: Table = Table {
         )
         .otherwise("not spoken"),
         PAGES_KEY,
+        ALLOWED_HOSTS,
     ],
 };
 

@@ -23,8 +23,8 @@ pub use crosstie_routing::{
 pub use crosstie_wamp::uri::UriCheck;
 pub use crosstie_wamp::{MatchPolicy, Serializer};
 pub use transport::{
-    Anonymous, Auth, Deflate, Endpoint, Page, Ping, RawSocket, TcpEndpoint, Testee, TesteeKind,
-    Tls, Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
+    Allowed, Anonymous, Auth, Deflate, Endpoint, Page, Ping, RawSocket, TcpEndpoint, Testee,
+    TesteeKind, Tls, Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
 };
 pub use worker::{
     ChildEnvironment, Component, ComponentKind, ContainerShutdown, ContainerWorker, GuestInput,
@@ -103,6 +103,7 @@ pub enum LoneSurrogates {
 pub struct Admin {
     pub endpoint: Endpoint,
     pub pages: Vec<Page>,
+    pub allowed_hosts: Allowed,
 }
 
 /// The node's bounds. What happens at each of them is said in the configuration reference.

@@ -15,6 +15,19 @@ pub struct Transport {
     pub connections_max: Option<usize>,
     /// What plain HTTP requests can see.
     pub pages: Vec<Page>,
+    /// The names by which browsers may reach it, ports apart.
+    pub allowed_hosts: Allowed,
+}
+
+/// Which names a browser may say: those of pages' origins, or of the host that it means to reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Allowed {
+    All,
+    /// Those of this machine's loopback.
+    Loopback,
+    /// Patterns with `*`.
+    Matching(Vec<String>),
 }
 
 /// What a listener speaks.
@@ -89,6 +102,16 @@ pub enum Endpoint {
     Unix { path: String, backlog: u32 },
 }
 
+impl Endpoint {
+    /// Whether it is an address that nobody reaches but over this machine's loopback.
+    pub fn is_loopback(&self) -> bool {
+        match self {
+            Self::Tcp(tcp) => tcp.interface.to_canonical().is_loopback(),
+            Self::Unix { .. } => false,
+        }
+    }
+}
+
 /// A TCP listener.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpEndpoint {
@@ -154,8 +177,7 @@ pub struct WebSocket {
 /// How the router speaks WebSocket.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebSocketOptions {
-    /// Patterns with `*`; no list lets every origin in.
-    pub allowed_origins: Vec<String>,
+    pub allowed_origins: Allowed,
     pub allow_null_origin: bool,
     pub message_bytes_max: usize,
     /// Only `message_bytes_max` bounds a frame where not said.

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use crosstie_amqp::method::{BasicConsume, ConnectionCloseOk, ExchangeDeclare, QueueBind};
-use crosstie_config::{Admin, Page};
+use crosstie_config::{Admin, Allowed, Page};
 use crosstie_node::amqp::{BindingStatus, OperatorError};
 use crosstie_node::{RouterOptions, start_admin};
 
@@ -17,6 +17,7 @@ fn the_metrics_tell_of_it() {
     let admin = Admin {
         endpoint: transport(&Setting::default()).endpoint,
         pages: vec![Page::Metrics],
+        allowed_hosts: Allowed::Loopback,
     };
     let options = RouterOptions {
         directory: directory.path().to_owned(),

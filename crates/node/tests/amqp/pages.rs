@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crosstie_amqp::method::{ConnectionCloseOk, QueueDeclare};
-use crosstie_config::{self as model, Page};
+use crosstie_config::{self as model, Allowed, Page};
 use crosstie_node::amqp::{Alarm, OperatorError};
 use crosstie_node::{Admin, Router, RouterOptions, start_admin};
 
@@ -17,6 +17,7 @@ fn pages(rig: &Rig, directory: &Path) -> (Admin, String) {
     let admin = model::Admin {
         endpoint: transport(&Setting::default()).endpoint,
         pages: vec![Page::Health, Page::Metrics, Page::Status],
+        allowed_hosts: Allowed::Loopback,
     };
     let started = start_admin(&admin, &[&rig.router], &options(directory));
     let (admin, urls) = started.expect("a free port");

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crosstie_config::{Admin, Page};
+use crosstie_config::{Admin, Allowed, Page};
 use crosstie_node::{Router, start_admin};
 
 use crate::rig::{Rig, limits, options, realm, tcp, worker};
@@ -17,6 +17,7 @@ fn the_pages_tell_of_the_routers_that_are_shown() {
     let admin = |port| Admin {
         endpoint: tcp("admin", port).endpoint,
         pages: vec![Page::Metrics],
+        allowed_hosts: Allowed::Loopback,
     };
     let none = start_admin(&admin(0), &[], &options).err();
     assert_eq!(
