@@ -26,6 +26,7 @@ mod random;
 mod shrink;
 mod slab;
 mod status;
+mod steps;
 mod time;
 mod timers;
 mod topology;

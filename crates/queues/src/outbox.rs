@@ -35,6 +35,13 @@ pub trait Outbox<H> {
 
     /// The vhost has closed a channel by itself; the owner says so, and waits for `close-ok`.
     fn close_channel(&mut self, to: &H, channel: u16, fault: &Fault);
+
+    /// So many octets more, or fewer, are held here for a connection, beside its messages: its
+    /// channels, its consumers, what waits for its acknowledgement. Every one that is held is let
+    /// go of again, at the latest when the connection is closed.
+    fn hold(&mut self, to: &H, delta: isize) {
+        let _ = (to, delta);
+    }
 }
 
 /// A message was not taken.

@@ -107,6 +107,7 @@ impl<H> Vhost<H> {
             return Err(refused);
         }
         self.counts.delivered += 1;
+        self.steps.spend_on_body(sending.body.len());
         let tag = channel.next_tag();
         let needs_ack = !consumer.no_ack;
         if needs_ack {

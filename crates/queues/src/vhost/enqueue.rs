@@ -58,6 +58,7 @@ impl<H> Vhost<H> {
         let Some(queue) = self.queues.find_mut(key) else {
             return Enqueued::Taken;
         };
+        self.steps.spend(1);
         if queue.rejects(incoming.body.len()) {
             if matches!(queue.settings.overflow, Overflow::RejectPublishDeadLetter) {
                 let content = incoming.content();

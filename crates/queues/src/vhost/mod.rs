@@ -27,9 +27,10 @@ use crate::keys::{OfChannel, OfConnection, OfConsumer, OfGroup, OfQueue};
 use crate::queue::Queue;
 use crate::random::Random;
 use crate::slab::Slab;
+use crate::steps::Steps;
 use crate::timers::Timers;
 use crate::topology::Topology;
-use crate::{Counts, Journal, QueueId, QueueKey, VhostConfig};
+use crate::{Counts, Journal, Outbox, QueueId, QueueKey, Time, VhostConfig};
 
 pub use operators::OperatorError;
 
@@ -77,6 +78,7 @@ pub struct Vhost<H> {
     uncommitted_bytes: usize,
     /// Channels whose commit a store keeps waiting.
     committing: usize,
+    steps: Steps,
     /// The sums; how many there are is counted when asked for.
     counts: Counts,
 }
@@ -108,6 +110,7 @@ impl<H> Vhost<H> {
             memory_bytes: 0,
             uncommitted_bytes: 0,
             committing: 0,
+            steps: Steps::default(),
             counts: Counts::default(),
         }
     }
@@ -116,6 +119,25 @@ impl<H> Vhost<H> {
     /// them on together with `position`.
     pub fn journal(&mut self) -> &mut Journal {
         &mut self.journal
+    }
+
+    /// Steps since it was asked last, each some 50 to 100 ns: who has had many gives the lock up for
+    /// others before its next input.
+    pub fn take_steps(&mut self) -> u32 {
+        self.steps.take()
+    }
+
+    /// Whether inputs have left something for later: [`Self::work`] is due.
+    pub fn has_backlog(&self) -> bool {
+        !self.dead.is_empty()
+    }
+
+    /// Does some of what inputs have left for later, in about so many steps. It is an input as any
+    /// other, and called in turn with those of connections until nothing is left.
+    pub fn work(&mut self, now: Time, steps_max: u32, out: &mut dyn Outbox<H>) {
+        let _ = steps_max;
+        self.bury(now, out);
+        self.flush_confirms(out);
     }
 
     pub fn name(&self) -> &str {
