@@ -25,6 +25,7 @@ pub(crate) enum Counter {
     SessionsClosedForRefusal,
     ConnectionsClosedForSilence,
     ConnectionsClosedForStall,
+    ConnectionsClosedForDebt,
     PeerFaults,
     LoneSurrogatesReplaced,
     LoneSurrogatesRefused,
@@ -35,7 +36,7 @@ pub(crate) enum Counter {
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 21] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 22] = [
         (Self::Reads, "reads", "Reads that brought octets"),
         (
             Self::ReceivedBytes,
@@ -106,6 +107,11 @@ impl Counter {
             Self::ConnectionsClosedForStall,
             "connections_closed_for_stall",
             "Connections closed because they took nothing of what waited for them",
+        ),
+        (
+            Self::ConnectionsClosedForDebt,
+            "connections_closed_for_debt",
+            "Connections closed because they owed the most when memory reached its bound",
         ),
         (
             Self::PeerFaults,

@@ -21,6 +21,8 @@ pub(crate) enum EndReason {
     Stalled,
     /// An answer found the session's queue full.
     QueueFull,
+    /// The bound of all memory was reached, and its client owed the most.
+    Debtor,
     /// An operator ended it.
     Killed,
     RoleStopped,
@@ -31,7 +33,7 @@ pub(crate) enum EndReason {
 
 impl EndReason {
     /// In the order of their numbers.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Goodbye,
         Self::Aborted,
         Self::Closed,
@@ -40,6 +42,7 @@ impl EndReason {
         Self::Silent,
         Self::Stalled,
         Self::QueueFull,
+        Self::Debtor,
         Self::Killed,
         Self::RoleStopped,
         Self::RealmStopped,
@@ -57,6 +60,7 @@ impl EndReason {
             Self::Silent => "silent",
             Self::Stalled => "stalled",
             Self::QueueFull => "queue_full",
+            Self::Debtor => "debtor",
             Self::Killed => "killed",
             Self::RoleStopped => "role_stopped",
             Self::RealmStopped => "realm_stopped",

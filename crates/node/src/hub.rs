@@ -7,14 +7,17 @@ use std::time::Duration;
 
 use crosstie_config as model;
 use crosstie_routing::{CallTimeoutUnit, Limits, RealmConfig};
-use crosstie_transport::{ConnectionLimits, QueueBudget};
+use crosstie_transport::{Account, Connection, ConnectionLimits, Debt};
 use crosstie_wamp::codec;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::amqp::Broker;
+use crate::counters::{Counter, counters};
+use crate::end_reason::EndReason;
 use crate::message_counts::Messages;
 use crate::overview::Overview;
 use crate::realm::SharedRealm;
+use crate::report;
 use crate::router::RouterOptions;
 use crate::testee::TesteeTransport;
 use crate::watch::Watch;
@@ -55,6 +58,8 @@ impl Hub {
         limits: &model::Limits,
         options: &RouterOptions,
     ) -> Self {
+        let account = Account::new(limits.queue_bytes_total_max);
+        account.set_on_debtor(close_debtor);
         Self {
             id: worker.id.clone(),
             node: options.node.clone(),
@@ -64,7 +69,7 @@ impl Hub {
             limits: Arc::new(ConnectionLimits {
                 queue_bytes_max: limits.queue_bytes_max,
                 stall_max: limits.queue_stall_timeout,
-                budget: Arc::new(QueueBudget::new(limits.queue_bytes_total_max)),
+                account: Arc::new(account),
             }),
             decoding: codec::Limits {
                 depth_max: limits.depth_max,
@@ -181,6 +186,22 @@ impl Hub {
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
+}
+
+/// All memory is held that may be, and this peer owes the most of it: it is closed when this returns.
+fn close_debtor(connection: &Arc<Connection>, debt: &Debt) {
+    counters().count(Counter::ConnectionsClosedForDebt);
+    EndReason::Debtor.note(connection);
+    let text = format!(
+        "{} octets are held for it, more than for others, and all that may be is held: {} queued, {} \
+         shared with others, {} of its input, {} of its state",
+        debt.bytes(),
+        debt.queued_bytes,
+        debt.shared_bytes,
+        debt.input_bytes,
+        debt.state_bytes,
+    );
+    report::session_closed(connection, "queue_bytes_total_max", &text);
 }
 
 fn realm_limits(limits: &model::Limits) -> Limits {

@@ -69,7 +69,8 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
                     message_bytes_max: u32::MAX,
                     ..peer.wire
                 };
-                wire.write(event, self.forms, &mut out).map(|()| out.into())
+                let written = wire.write(event, self.forms, &mut out);
+                written.map(|()| peer.connection.share(out))
             });
             let sent = match octets {
                 Err(refused) => Err(*refused),

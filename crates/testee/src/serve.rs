@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crosstie_transport::tls::{ServerConfig, TlsStage};
 use crosstie_transport::{
-    Connection, ConnectionLimits, Ended, Listener, QueueBudget, Socket, Stage, StageError, Workers,
+    Account, Connection, ConnectionLimits, Ended, Listener, Socket, Stage, StageError, Workers,
     pump,
 };
 use parking_lot::Mutex;
@@ -49,7 +49,7 @@ impl Serving {
         let limits = ConnectionLimits {
             queue_bytes_max: usize::MAX,
             stall_max: STALL_MAX,
-            budget: Arc::new(QueueBudget::new(usize::MAX)),
+            account: Arc::new(Account::new(usize::MAX)),
         };
         Arc::new(Self {
             testee,

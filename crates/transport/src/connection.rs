@@ -13,7 +13,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::out::{Out, Phase};
-use crate::{ConnectionLimits, Filter, Meter, PeerAddress, Refused, Socket, Stage, clock, cork};
+use crate::{
+    ConnectionLimits, Debt, Filter, Meter, PeerAddress, Refused, Socket, Stage, clock, cork,
+};
 
 /// A socket with its queue. Shared by all who send to it; its reader is [`crate::pump`].
 pub struct Connection {
@@ -71,8 +73,9 @@ impl Connection {
         self.append_below(usize::MAX, write)
     }
 
-    /// The same, unless so many octets are queued already: for what its sender can keep until
-    /// the peer reads again, which [`Connection::sent`] tells.
+    /// The same, unless so many octets are queued already, or any while the account of all
+    /// connections is nearly spent: for what its sender can keep until the peer reads again, which
+    /// [`Connection::sent`] tells.
     pub fn append_below<E>(
         self: &Arc<Self>,
         queued_bytes_max: usize,
@@ -83,10 +86,16 @@ impl Connection {
         if out.queued_bytes() >= queued_bytes_max {
             return Err(Refused::Full);
         }
+        let can_wait = queued_bytes_max < usize::MAX && out.blocked;
+        if can_wait && self.limits.account.is_short_for(0) {
+            return Err(Refused::Full);
+        }
         let before = out.queue.len();
         out.queue.append(write).map_err(Refused::Writer)?;
         let appended = out.queue.len() - before;
-        out.admit(&self.limits, appended)?;
+        if out.admit(&self.limits, appended)? {
+            self.note_debt(&mut out);
+        }
         cork::note_appended(appended);
         self.cork(&mut out, false);
         Ok(())
@@ -97,10 +106,18 @@ impl Connection {
         let mut out = self.out.lock();
         out.check(&self.limits)?;
         out.queue.append_shared(octets);
-        out.admit(&self.limits, octets.len())?;
+        if out.admit(&self.limits, octets.len())? {
+            self.note_debt(&mut out);
+        }
         cork::note_appended(octets.len());
         self.cork(&mut out, true);
         Ok(())
+    }
+
+    /// Puts octets that this and other connections are going to send on their account, once
+    /// ([`Account::share`](crate::Account::share)).
+    pub fn share(&self, octets: Vec<u8>) -> Bytes {
+        self.limits.account.share(octets)
     }
 
     /// Sends everything that is appended from now on through `filter`. What was appended before
@@ -139,6 +156,7 @@ impl Connection {
         });
         out.phase = Phase::Finishing;
         out.note_queued(&self.limits);
+        self.note_debt(&mut out);
         cork::note_appended(out.queue.len() - before);
         self.cork(&mut out, false);
     }
@@ -150,6 +168,7 @@ impl Connection {
             return;
         }
         out.close(&self.limits);
+        self.note_debt_paid(&mut out);
         // A paused reader learns of the end.
         let reader = out.reader.take();
         drop(out);
@@ -262,15 +281,48 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Whether all connections together have as much queued behind full sockets as they may: who
-    /// can keep what is large does so until [`Connection::budget_left`].
-    pub fn is_budget_spent(&self) -> bool {
-        self.limits.budget.is_spent()
+    /// Whether there is little room in the account of all connections for so many octets: who can
+    /// keep them does so until [`Connection::room`], so that nobody has to be closed for them.
+    pub fn is_room_short(&self, bytes: usize) -> bool {
+        self.limits.account.is_short_for(bytes)
     }
 
-    /// Waits until there is room in the budget of all connections.
-    pub async fn budget_left(&self) {
-        self.limits.budget.left().await;
+    /// Waits until there is room for so many octets in the account of all connections.
+    pub async fn room(&self, bytes: usize) {
+        self.limits.account.room(bytes).await;
+    }
+
+    /// Notes that some layer holds so many octets more for the peer, or less: anything that stays
+    /// because the peer asked for it, and that is neither queued for it nor input of it. A constant
+    /// per item is exact enough, as long as what is added is taken off again; what is left when the
+    /// connection is dropped is taken off then.
+    pub fn hold(self: &Arc<Self>, delta: isize) {
+        let mut out = self.out.lock();
+        out.hold(delta, &self.limits);
+        self.note_debt(&mut out);
+    }
+
+    /// What the peer owes: what is held for it at the moment, by kind.
+    pub fn debt(&self) -> Debt {
+        self.out.lock().debt()
+    }
+
+    /// Has the account know the connection for as long as it owes much.
+    pub(crate) fn note_debt(self: &Arc<Self>, out: &mut Out) {
+        if !out.is_debtor() && out.debt().bytes() >= self.limits.account.share_bytes() {
+            out.set_debtor(true);
+            self.limits.account.register(self);
+        } else {
+            self.note_debt_paid(out);
+        }
+    }
+
+    /// The same where it can only owe less.
+    pub(crate) fn note_debt_paid(&self, out: &mut Out) {
+        if out.is_debtor() && out.debt().bytes() < self.limits.account.share_bytes() / 2 {
+            out.set_debtor(false);
+            self.limits.account.forget(self);
+        }
     }
 
     /// Octets that wait to be sent.
@@ -341,7 +393,11 @@ impl fmt::Debug for Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         // A connection whose tasks ended with their runtime was not closed by anybody.
-        self.out.get_mut().release(&self.limits);
+        let is_debtor = self.out.get_mut().is_debtor();
+        self.out.get_mut().settle(&self.limits);
+        if is_debtor {
+            self.limits.account.forget(self);
+        }
     }
 }
 
@@ -352,6 +408,6 @@ mod tests {
     #[test]
     fn an_idle_connection_costs_little() {
         // With its counts and the allocator's word, a multiple of 16.
-        assert!(size_of::<Connection>() <= 248);
+        assert!(size_of::<Connection>() <= 232);
     }
 }

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::Connection;
+use crate::{Connection, account};
 
 /// Connections of a fan-out flushed before the thread looks for input again.
 const FLUSH_MAX: usize = 64;
@@ -21,8 +21,8 @@ const FLUSH_MAX: usize = 64;
 const FEW_MAX: usize = 8;
 
 /// What a thread may append while a fan-out waits; then all of it is flushed before more input
-/// is read, which holds the publisher back. A receiver that reads is charged to no budget, so
-/// that this is the bound on what waits for those who do.
+/// is read, which holds the publisher back. What a receiver that reads is about to be sent is on no
+/// account, so that this is the bound on it.
 const APPENDED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 static NUMBER_LAST: AtomicU32 = AtomicU32::new(0);
@@ -84,6 +84,7 @@ pub fn uncork() {
     {
         tokio::spawn(flush_on(Flusher::new()));
     }
+    account::choose_if_crossed();
 }
 
 /// Flushes what this thread touched if that are few, in the order in which it touched them: for a
@@ -105,6 +106,7 @@ fn flush_touched() {
 pub fn uncork_all() {
     flush_touched();
     flush_deferred(usize::MAX);
+    account::choose_if_crossed();
 }
 
 /// Whether [`relieve`] would flush: whoever holds a lock asks first.
@@ -138,7 +140,9 @@ fn flush_deferred(count_max: usize) -> bool {
 async fn flush_on(_flusher: Flusher) {
     loop {
         tokio::task::yield_now().await;
-        if !flush_deferred(FLUSH_MAX) {
+        let is_more = flush_deferred(FLUSH_MAX);
+        account::choose_if_crossed();
+        if !is_more {
             return;
         }
     }

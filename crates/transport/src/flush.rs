@@ -15,7 +15,7 @@ use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use crate::out::Phase;
 use crate::pump::is_transient;
 use crate::queue::Queue;
-use crate::{Connection, Filter, Refused, Stage, clock, meter, readiness};
+use crate::{Connection, Filter, Refused, Stage, account, clock, meter, readiness};
 
 /// Batches that a thread sends for one connection before it looks at the others.
 const BATCHES_MAX: usize = 16;
@@ -123,7 +123,7 @@ impl Connection {
 
     /// Sends until nothing is queued or the socket is full. The caller has the duty to send, and
     /// keeps it unless everything was sent.
-    fn send_queued(&self) -> io::Result<Sent> {
+    fn send_queued(self: &Arc<Self>) -> io::Result<Sent> {
         for _ in 0..BATCHES_MAX {
             let Some(batch) = self.next_batch() else {
                 return Ok(Sent::All);
@@ -141,6 +141,7 @@ impl Connection {
                 out.taken_at_s = clock::now_s();
             }
             out.block(batch, &self.limits);
+            self.note_debt(&mut out);
             return Ok(Sent::SocketFull);
         }
         Ok(Sent::TurnOver)
@@ -149,7 +150,7 @@ impl Connection {
     /// What is to be sent next; when that is nothing, the duty to send ends here.
     fn next_batch(&self) -> Option<Batch<'_>> {
         let mut out = self.out.lock();
-        out.in_flight_bytes = 0;
+        out.note_in_flight(&Queue::default());
         let stage = self.stage();
         let mut batch = Batch {
             queue: Queue::default(),
@@ -173,12 +174,13 @@ impl Connection {
         } else {
             out.sending = false;
             out.release(&self.limits);
+            self.note_debt_paid(&mut out);
             if out.phase == Phase::Finishing {
                 self.socket.shut_down_write();
             }
             return None;
         }
-        out.in_flight_bytes = batch.queue.len();
+        out.note_in_flight(&batch.queue);
         Some(batch)
     }
 
@@ -255,6 +257,8 @@ async fn send_on(connection: Arc<Connection>, mut sent: Sent) {
             Ok(sent) => sent,
             Err(e) => return connection.fail(&e),
         };
+        // Nobody uncorks after this: there is no input.
+        account::choose_if_crossed();
         if let (Sent::SocketFull, Some(mut guard)) = (sent, guard) {
             guard.clear_ready();
         }

@@ -10,6 +10,7 @@
 //! socket ◀─send─ Connection::flush ◀─ cork (each touched connection once)
 //! ```
 
+mod account;
 mod budget;
 mod clock;
 mod connection;
@@ -28,6 +29,7 @@ mod stream;
 pub mod tls;
 mod workers;
 
+pub use account::{Account, Debt, Kind};
 pub use budget::Budget;
 pub use clock::now_s;
 pub use connection::Connection;
@@ -35,7 +37,7 @@ pub use cores::Cores;
 pub use cork::{is_much_appended, relieve, thread_number, uncork, uncork_all, uncork_few};
 pub use listener::{Endpoint, Listener, TcpOptions, bind_group};
 pub use meter::{Meter, sent_bytes_unmetered};
-pub use out::{ConnectionLimits, QueueBudget, Refused};
+pub use out::{ConnectionLimits, Refused};
 pub use pump::{Ended, Outcome, Protocol, pump};
 pub use socket::{PeerAddress, Socket};
 pub use stage::{Filter, Stage, StageError};

@@ -1,13 +1,11 @@
-//! What a connection owes its peer, and the account of it: its own and that of all connections.
+//! What a connection owes its peer, and its part of the [`Account`].
 
-use std::pin::pin;
+use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
-use tokio::sync::Notify;
-
+use crate::account::{Account, Debt, Kind};
 use crate::queue::Queue;
 
 /// The bounds of every connection of a listener.
@@ -18,16 +16,8 @@ pub struct ConnectionLimits {
     /// A connection that takes nothing for so long while octets wait for it is closed, by whoever
     /// asks for [`crate::Connection::is_stalled`].
     pub stall_max: Duration,
-    /// What all connections together may have queued behind full sockets.
-    pub budget: Arc<QueueBudget>,
-}
-
-/// A bound on the octets that wait for receivers which do not read, over all connections.
-#[derive(Debug)]
-pub struct QueueBudget {
-    used_bytes: AtomicUsize,
-    bytes_max: usize,
-    left: Notify,
+    /// What is held for all connections together.
+    pub account: Arc<Account>,
 }
 
 /// Why a connection did not take what was appended.
@@ -54,8 +44,10 @@ pub(crate) struct Out {
     pub(crate) rest: Option<Box<Queue>>,
     /// Octets of a flush in progress, which are in none of them.
     pub(crate) in_flight_bytes: usize,
-    /// Octets charged to the budget of all connections.
-    charged_bytes: usize,
+    /// Octets that other layers hold for the peer.
+    state_bytes: usize,
+    /// What else is on the account. Boxed, because an idle connection owes little.
+    ledger: Option<Box<Ledger>>,
     /// Somebody has the duty to send until nothing is left.
     pub(crate) sending: bool,
     /// The stage may have something to say by itself.
@@ -76,6 +68,20 @@ pub(crate) struct Out {
     pub(crate) reader: Option<Box<Waker>>,
 }
 
+/// What a connection has put on the account beside its state.
+#[derive(Default)]
+struct Ledger {
+    /// Its own octets that wait behind a full socket, and all that they are kept in.
+    queued_bytes: usize,
+    /// Octets that wait there and are on the account for all who send them.
+    shared_bytes: usize,
+    /// Those of them that are being sent.
+    shared_in_flight_bytes: usize,
+    input_bytes: usize,
+    /// The account knows the connection as a debtor.
+    is_debtor: bool,
+}
+
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
     #[default]
@@ -85,6 +91,9 @@ pub(crate) enum Phase {
     Closed,
 }
 
+/// A message from this length on is charged before it is known whether the socket takes it.
+const LARGE_BYTES_MIN: usize = 64 * 1024;
+
 impl Out {
     /// Whether anything at all may be appended now.
     pub(crate) fn check<E>(&self, limits: &ConnectionLimits) -> Result<(), Refused<E>> {
@@ -92,7 +101,7 @@ impl Out {
             return Err(Refused::Gone);
         }
         if self.queued_bytes() >= limits.queue_bytes_max
-            || (self.blocked && limits.budget.is_spent())
+            || (self.blocked && limits.account.is_shut_for(self.debt().bytes()))
         {
             return Err(Refused::Full);
         }
@@ -100,19 +109,23 @@ impl Out {
     }
 
     /// Accounts for octets just appended; takes them back if they are too many. A message that
-    /// finds the queue empty is never too many: its size has a bound of its own.
+    /// finds the queue empty is never too many: its size has a bound of its own. Returns whether
+    /// something was charged.
     pub(crate) fn admit<E>(
         &mut self,
         limits: &ConnectionLimits,
         appended: usize,
-    ) -> Result<(), Refused<E>> {
+    ) -> Result<bool, Refused<E>> {
         let queued = self.queued_bytes();
         if queued > limits.queue_bytes_max && queued > appended {
             self.queue.truncate(appended);
             return Err(Refused::Full);
         }
-        self.note_queued(limits);
-        Ok(())
+        let is_charged = self.blocked || appended >= LARGE_BYTES_MIN;
+        if is_charged {
+            self.charge(limits);
+        }
+        Ok(is_charged)
     }
 
     /// Charges what waits behind a full socket.
@@ -125,18 +138,29 @@ impl Out {
     /// The socket is full: `rest` waits for room, and is charged with what is queued behind it.
     pub(crate) fn block(&mut self, mut rest: Queue, limits: &ConnectionLimits) {
         rest.shrink();
-        self.in_flight_bytes = 0;
+        self.note_in_flight(&Queue::default());
         self.rest = Some(Box::new(rest));
         self.blocked = true;
         self.charge(limits);
     }
 
+    /// Octets are taken to be sent.
+    pub(crate) fn note_in_flight(&mut self, batch: &Queue) {
+        self.in_flight_bytes = batch.len();
+        if let Some(ledger) = &mut self.ledger {
+            ledger.shared_in_flight_bytes = batch.shared_bytes().min(batch.len());
+        }
+    }
+
     /// Nothing waits any more.
     pub(crate) fn release(&mut self, limits: &ConnectionLimits) {
         self.blocked = false;
-        if self.charged_bytes > 0 {
-            limits.budget.refund(self.charged_bytes);
-            self.charged_bytes = 0;
+        if let Some(ledger) = &mut self.ledger {
+            let queued = mem::take(&mut ledger.queued_bytes);
+            limits.account.change(Kind::Queued, queued, 0);
+            ledger.shared_bytes = 0;
+            ledger.shared_in_flight_bytes = 0;
+            self.close_ledger();
         }
         if let Some(waiter) = self.waiter.take() {
             waiter.wake();
@@ -153,6 +177,54 @@ impl Out {
         self.release(limits);
     }
 
+    /// Everything is gone, and so is the connection.
+    pub(crate) fn settle(&mut self, limits: &ConnectionLimits) {
+        self.release(limits);
+        self.set_input(0, limits);
+        self.hold(isize::MIN, limits);
+    }
+
+    /// Notes what other layers hold for the peer, more or less than before.
+    pub(crate) fn hold(&mut self, delta: isize, limits: &ConnectionLimits) {
+        let before = self.state_bytes;
+        self.state_bytes = before.saturating_add_signed(delta);
+        limits.account.change(Kind::State, before, self.state_bytes);
+    }
+
+    /// Notes what is kept of the peer's input.
+    pub(crate) fn set_input(&mut self, bytes: usize, limits: &ConnectionLimits) {
+        if bytes == 0 && self.ledger.is_none() {
+            return;
+        }
+        let ledger = self.ledger.get_or_insert_default();
+        let before = mem::replace(&mut ledger.input_bytes, bytes);
+        limits.account.change(Kind::Input, before, bytes);
+        self.close_ledger();
+    }
+
+    pub(crate) fn debt(&self) -> Debt {
+        let mut debt = Debt {
+            state_bytes: self.state_bytes,
+            ..Debt::default()
+        };
+        if let Some(ledger) = &self.ledger {
+            debt.queued_bytes = ledger.queued_bytes;
+            debt.shared_bytes = ledger.shared_bytes;
+            debt.input_bytes = ledger.input_bytes;
+        }
+        debt
+    }
+
+    /// Whether the account knows the connection as a debtor.
+    pub(crate) fn is_debtor(&self) -> bool {
+        self.ledger.as_ref().is_some_and(|ledger| ledger.is_debtor)
+    }
+
+    pub(crate) fn set_debtor(&mut self, is_debtor: bool) {
+        self.ledger.get_or_insert_default().is_debtor = is_debtor;
+        self.close_ledger();
+    }
+
     pub(crate) fn queued_bytes(&self) -> usize {
         let boxed = [&self.unfiltered, &self.rest];
         let boxed_bytes: usize = boxed.into_iter().flatten().map(|queue| queue.len()).sum();
@@ -164,58 +236,25 @@ impl Out {
     }
 
     fn charge(&mut self, limits: &ConnectionLimits) {
-        let queued = self.queued_bytes();
-        if queued >= self.charged_bytes {
-            limits.budget.charge(queued - self.charged_bytes);
-        } else {
-            limits.budget.refund(self.charged_bytes - queued);
+        let boxed = [&self.unfiltered, &self.rest].into_iter().flatten();
+        let (mut queued, mut shared) = (self.queue.own_bytes(), self.queue.shared_bytes());
+        for queue in boxed {
+            queued += queue.own_bytes();
+            shared += queue.shared_bytes();
         }
-        self.charged_bytes = queued;
-    }
-}
-
-impl QueueBudget {
-    /// A budget of so many octets.
-    pub fn new(bytes_max: usize) -> Self {
-        Self {
-            used_bytes: AtomicUsize::new(0),
-            bytes_max,
-            left: Notify::new(),
-        }
+        let ledger = self.ledger.get_or_insert_default();
+        queued += self.in_flight_bytes - ledger.shared_in_flight_bytes;
+        ledger.shared_bytes = shared + ledger.shared_in_flight_bytes;
+        let before = mem::replace(&mut ledger.queued_bytes, queued);
+        limits.account.change(Kind::Queued, before, queued);
     }
 
-    /// Octets that wait for receivers which do not read.
-    pub fn used_bytes(&self) -> usize {
-        self.used_bytes.load(Ordering::SeqCst)
-    }
-
-    /// Whether so many octets wait that no more may.
-    pub(crate) fn is_spent(&self) -> bool {
-        self.used_bytes() >= self.bytes_max
-    }
-
-    /// Waits until it is not spent.
-    pub(crate) async fn left(&self) {
-        loop {
-            let mut left = pin!(self.left.notified());
-            // What is refunded from now on is not missed.
-            left.as_mut().enable();
-            if !self.is_spent() {
-                return;
+    fn close_ledger(&mut self) {
+        if let Some(ledger) = &self.ledger {
+            let owed = ledger.queued_bytes + ledger.shared_bytes + ledger.input_bytes;
+            if owed == 0 && !ledger.is_debtor {
+                self.ledger = None;
             }
-            left.await;
-        }
-    }
-
-    fn charge(&self, bytes: usize) {
-        self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    fn refund(&self, bytes: usize) {
-        let before = self.used_bytes.fetch_sub(bytes, Ordering::SeqCst);
-        debug_assert!(before >= bytes, "refunded {bytes} of {before}");
-        if before >= self.bytes_max && before - bytes < self.bytes_max {
-            self.left.notify_waiters();
         }
     }
 }

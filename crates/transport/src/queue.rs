@@ -14,11 +14,19 @@ use bytes::Bytes;
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     /// Runs before `tail`, oldest first; the first `sent` octets of the front are gone already.
-    runs: VecDeque<Run>,
+    /// Boxed, because most queues have none.
+    runs: Option<Box<Runs>>,
     sent: usize,
     /// The open run that appending writes to.
     tail: Vec<u8>,
     len: usize,
+}
+
+#[derive(Debug, Default)]
+struct Runs {
+    runs: VecDeque<Run>,
+    /// Octets of those that are shared, sent or not: a run is kept whole.
+    shared_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -31,7 +39,10 @@ enum Run {
 const SLICES_MAX: usize = 64;
 
 /// A shared run shorter than this is copied: a slice of its own costs more than the copy.
-const SHARED_BYTES_MIN: usize = 1024;
+pub(crate) const SHARED_BYTES_MIN: usize = 1024;
+
+/// An open run is closed when it is as long as this: a longer buffer, doubled, would be half empty.
+const TAIL_BYTES_MAX: usize = 128 * 1024;
 
 impl Queue {
     /// A queue of octets that were to be sent past it.
@@ -48,6 +59,9 @@ impl Queue {
         &mut self,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
+        if self.tail.len() >= TAIL_BYTES_MAX {
+            self.close_tail();
+        }
         if self.tail.capacity() == 0 {
             self.tail = spare::take();
         }
@@ -70,9 +84,23 @@ impl Queue {
             self.tail.extend_from_slice(octets);
         } else {
             self.close_tail();
-            self.runs.push_back(Run::Shared(octets.clone()));
+            let runs = self.runs.get_or_insert_default();
+            runs.shared_bytes += octets.len();
+            runs.runs.push_back(Run::Shared(octets.clone()));
         }
         self.len += octets.len();
+    }
+
+    /// Octets that are kept for this queue alone.
+    pub(crate) fn own_bytes(&self) -> usize {
+        let held = self.len + self.sent;
+        let Some(runs) = &self.runs else { return held };
+        held - runs.shared_bytes + runs.runs.len() * size_of::<Run>()
+    }
+
+    /// Octets that are kept for others too.
+    pub(crate) fn shared_bytes(&self) -> usize {
+        self.runs.as_ref().map_or(0, |runs| runs.shared_bytes)
     }
 
     /// Octets waiting.
@@ -86,18 +114,19 @@ impl Queue {
 
     /// The usual case, one run: its unsent octets. `None` when there are several.
     pub(crate) fn single(&self) -> Option<&[u8]> {
-        if self.runs.is_empty() {
-            Some(&self.tail[self.sent..])
-        } else {
-            None
+        match self.runs {
+            None => Some(&self.tail[self.sent..]),
+            Some(_) => None,
         }
     }
 
     /// The unsent octets as slices for one system call, as many as it takes.
     pub(crate) fn slices(&self) -> Vec<IoSlice<'_>> {
         let mut skip = self.sent;
-        let runs = self.runs.iter().map(Run::octets).chain([&self.tail[..]]);
-        let mut slices = Vec::with_capacity((self.runs.len() + 1).min(SLICES_MAX));
+        let closed = self.runs.iter().flat_map(|runs| &runs.runs);
+        let count = self.runs.as_ref().map_or(0, |runs| runs.runs.len()) + 1;
+        let runs = closed.map(Run::octets).chain([&self.tail[..]]);
+        let mut slices = Vec::with_capacity(count.min(SLICES_MAX));
         for octets in runs.take(SLICES_MAX) {
             if octets.len() > skip {
                 slices.push(IoSlice::new(&octets[skip..]));
@@ -115,7 +144,7 @@ impl Queue {
     ) -> Result<Self, E> {
         debug_assert_eq!(self.sent, 0, "a part of the queue has been sent");
         let mut out = spare::take();
-        for run in mem::take(&mut self.runs) {
+        for run in self.runs.take().into_iter().flat_map(|runs| runs.runs) {
             transform(run.octets(), &mut out)?;
             if let Run::Own(buffer) = run {
                 spare::put(buffer);
@@ -144,14 +173,12 @@ impl Queue {
         debug_assert!(count <= self.len, "consumed {count} of {}", self.len);
         self.len -= count;
         self.sent += count;
-        while let Some(front) = self.runs.front() {
-            if self.sent < front.octets().len() {
+        if let Some(runs) = &mut self.runs {
+            self.sent = runs.consume(self.sent);
+            if !runs.runs.is_empty() {
                 return;
             }
-            self.sent -= front.octets().len();
-            if let Some(Run::Own(buffer)) = self.runs.pop_front() {
-                spare::put(buffer);
-            }
+            self.runs = None;
         }
         if self.len == 0 {
             self.sent = 0;
@@ -162,12 +189,18 @@ impl Queue {
     /// Takes back the `count` octets that were appended last, in one call.
     pub(crate) fn truncate(&mut self, count: usize) {
         debug_assert!(count <= self.len, "took back {count} of {}", self.len);
+        if count == 0 {
+            return;
+        }
         self.len -= count;
         if count <= self.tail.len() && !self.tail.is_empty() {
             self.tail.truncate(self.tail.len() - count);
             self.give_back_empty_tail();
-        } else {
-            self.runs.pop_back();
+        } else if let Some(runs) = &mut self.runs {
+            runs.pop_back();
+            if runs.runs.is_empty() {
+                self.runs = None;
+            }
         }
     }
 
@@ -178,13 +211,44 @@ impl Queue {
 
     fn close_tail(&mut self) {
         if !self.tail.is_empty() {
-            self.runs.push_back(Run::Own(mem::take(&mut self.tail)));
+            let mut tail = mem::take(&mut self.tail);
+            // A reused buffer may be much longer than what it holds, and wait for long.
+            if tail.capacity() > 4 * tail.len().max(SHARED_BYTES_MIN) {
+                tail.shrink_to_fit();
+            }
+            let runs = self.runs.get_or_insert_default();
+            runs.runs.push_back(Run::Own(tail));
         }
     }
 
     fn give_back_empty_tail(&mut self) {
         if self.tail.is_empty() {
             spare::put(mem::take(&mut self.tail));
+        }
+    }
+}
+
+impl Runs {
+    /// Forgets the runs that are all sent, of `sent` octets; how many of the front are.
+    fn consume(&mut self, mut sent: usize) -> usize {
+        while let Some(front) = self.runs.front() {
+            let length = front.octets().len();
+            if sent < length {
+                break;
+            }
+            sent -= length;
+            match self.runs.pop_front() {
+                Some(Run::Own(buffer)) => spare::put(buffer),
+                Some(Run::Shared(_)) => self.shared_bytes -= length,
+                None => {}
+            }
+        }
+        sent
+    }
+
+    fn pop_back(&mut self) {
+        if let Some(Run::Shared(octets)) = self.runs.pop_back() {
+            self.shared_bytes -= octets.len();
         }
     }
 }

@@ -129,7 +129,10 @@ pub(super) static LIMITS: Table = Table {
         key(
             "queue_bytes_total_max",
             integer(65_536, 1 << 44),
-            "Octets that wait for all sessions together; then every queue counts as full.",
+            "Octets held in memory for all peers of a router worker together: queued behind \
+             full sockets (what several are sent counts once), input that is not complete, \
+             and state such as subscriptions and compressors. At the bound those for whom \
+             most is held are closed, until a tenth of it is free.",
         )
         .fallback(Fallback::Integer(1 << 30)),
         key(

@@ -35,7 +35,7 @@ impl AmqpEndpoint {
         ConnectionLimits {
             queue_bytes_max: router.queue_bytes_max + self.broker.message_bytes_max,
             stall_max: Duration::MAX,
-            budget: Arc::clone(&router.budget),
+            account: Arc::clone(&router.account),
         }
     }
 }

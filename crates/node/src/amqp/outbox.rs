@@ -17,8 +17,8 @@ use crate::report;
 #[derive(Default)]
 pub(crate) struct VhostOutbox {
     /// Who takes no more deliveries until what is queued for them is sent.
-    /// And, if that is said, until there is room in the budget of all.
-    refused: Vec<(Arc<Peer>, bool)>,
+    /// And until there is room for so many octets in the account of all.
+    refused: Vec<(Arc<Peer>, usize)>,
     /// Who could not be answered.
     overrun: Vec<Arc<Peer>>,
     /// Channels that were closed, and for what: for the log.
@@ -48,8 +48,8 @@ impl VhostOutbox {
 
     /// Does what needs no lock. Needs a tokio context.
     pub(crate) fn settle(&mut self) {
-        for (peer, is_without_budget) in self.refused.drain(..) {
-            tokio::spawn(resume_when_sent(peer, is_without_budget));
+        for (peer, room_bytes) in self.refused.drain(..) {
+            tokio::spawn(resume_when_sent(peer, room_bytes));
         }
         for peer in self.overrun.drain(..) {
             let text = "an answer found its queue full";
@@ -88,13 +88,13 @@ impl Outbox<Arc<Peer>> for VhostOutbox {
         if to.is_closing() {
             return Err(Refused::Gone);
         }
-        // Whoever reads is charged to no budget: a message for many is copied for so many only as
-        // can be sent before more is.
+        // A message for many is copied for so many only as can be sent before more is.
         let is_after_others =
             body.len() >= LARGE_BYTES_MIN && crosstie_transport::is_much_appended();
         // A small one more does not matter beside what each connection may have queued.
-        let is_without_budget = body.len() >= DELIVERY_BYTES_MAX && to.connection.is_budget_spent();
-        let sent = match is_after_others || is_without_budget {
+        let is_large = body.len() >= LARGE_BYTES_MIN;
+        let is_without_room = is_large && to.connection.is_room_short(body.len());
+        let sent = match is_after_others || is_without_room {
             true => Err(Unqueued::Full),
             false => to.connection.append_below(DELIVERY_BYTES_MAX, |out| {
                 write_content(to, channel, method, properties, body, out);
@@ -105,7 +105,8 @@ impl Outbox<Arc<Peer>> for VhostOutbox {
             Ok(()) => Ok(()),
             Err(Unqueued::Full) => {
                 if !to.is_resume_awaited.swap(true, Ordering::Relaxed) {
-                    self.refused.push((Arc::clone(to), is_without_budget));
+                    let room_bytes = if is_without_room { body.len() } else { 0 };
+                    self.refused.push((Arc::clone(to), room_bytes));
                 }
                 Err(Refused::Full)
             }
@@ -157,10 +158,10 @@ fn write_content(
 }
 
 /// Has a peer's deliveries go on when all that was queued for it has been sent.
-async fn resume_when_sent(peer: Arc<Peer>, is_without_budget: bool) {
+async fn resume_when_sent(peer: Arc<Peer>, room_bytes: usize) {
     peer.connection.sent().await;
-    if is_without_budget {
-        peer.connection.budget_left().await;
+    if room_bytes > 0 {
+        peer.connection.room(room_bytes).await;
     }
     // Before the vhost goes on: what it is refused then is waited for anew.
     peer.is_resume_awaited.store(false, Ordering::Relaxed);

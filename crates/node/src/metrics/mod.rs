@@ -10,7 +10,7 @@ mod text;
 
 use std::sync::Arc;
 
-use crosstie_transport::sent_bytes_unmetered;
+use crosstie_transport::{Kind, sent_bytes_unmetered};
 use crosstie_wamp::MessageType;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::{ConstCounter, Counter as Count};
@@ -78,14 +78,16 @@ pub(crate) fn metrics(routers: &[Arc<Hub>], form: Form) -> String {
     };
     let connections = routers.iter().map(|router| router.connections()).sum();
     gauge("connections", "Open connections", connections);
+    let held = |kind: Kind| -> usize {
+        let accounts = routers.iter().map(|router| &router.limits.account);
+        accounts.map(|account| account.bytes(kind)).sum()
+    };
     gauge(
         "queued_bytes",
-        "Octets owed to receivers that do not read, shared ones counted for each",
-        routers
-            .iter()
-            .map(|router| router.limits.budget.used_bytes())
-            .sum(),
+        "Octets queued for receivers that do not read, shared ones counted once",
+        held(Kind::Queued) + held(Kind::Shared),
     );
+    register_account(&mut registry, routers);
     let mut process = Registry::default();
     process::register(&mut process);
     let mut out = String::new();
@@ -99,6 +101,27 @@ pub(crate) fn metrics(routers: &[Arc<Hub>], form: Form) -> String {
         }
         Form::Text => text::from_open_metrics(&out),
     }
+}
+
+fn register_account(registry: &mut Registry, routers: &[Arc<Hub>]) {
+    type Labels = [(&'static str, String); 2];
+    let held: Family<Labels, Gauge> = Family::default();
+    let bound: Family<[(&'static str, String); 1], Gauge> = Family::default();
+    for router in routers {
+        let account = &router.limits.account;
+        for kind in Kind::ALL {
+            let labels = [
+                ("worker", router.id.clone()),
+                ("kind", kind.name().to_owned()),
+            ];
+            held.get_or_create(&labels).set(account.bytes(kind) as i64);
+        }
+        let labels = [("worker", router.id.clone())];
+        let bytes_max = i64::try_from(account.bytes_max()).unwrap_or(i64::MAX);
+        bound.get_or_create(&labels).set(bytes_max);
+    }
+    registry.register("held_bytes", "Octets held for peers, by kind", held);
+    registry.register("held_bytes_max", "The bound of all kinds together", bound);
 }
 
 /// Each type has its line from the start, so that a rate is known when the first one comes.

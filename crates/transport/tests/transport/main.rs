@@ -1,6 +1,7 @@
 //! The transport over real sockets: whatever the timing, octets arrive in order, once, and within
 //! their bounds.
 
+mod account;
 mod connection;
 mod cork;
 mod hold;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_transport::{
-    Connection, ConnectionLimits, Outcome, PeerAddress, Protocol, QueueBudget, Refused, Socket,
-    Stage, StageError, uncork,
+    Account, Connection, ConnectionLimits, Outcome, PeerAddress, Protocol, Refused, Socket, Stage,
+    StageError, uncork,
 };
 use parking_lot::Mutex;
 use rustix::net::sockopt;
@@ -40,11 +40,11 @@ pub(crate) async fn settle() {
     }
 }
 
-pub(crate) fn limits(queue_bytes_max: usize, budget_bytes_max: usize) -> Arc<ConnectionLimits> {
+pub(crate) fn limits(queue_bytes_max: usize, account_bytes_max: usize) -> Arc<ConnectionLimits> {
     Arc::new(ConnectionLimits {
         queue_bytes_max,
         stall_max: Duration::ZERO,
-        budget: Arc::new(QueueBudget::new(budget_bytes_max)),
+        account: Arc::new(Account::new(account_bytes_max)),
     })
 }
 

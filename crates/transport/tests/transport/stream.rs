@@ -55,7 +55,7 @@ fn writes_as_much_as_there_is() {
                 read = inverted(&read);
             }
             assert!(read == octets, "other octets arrived than were written");
-            assert_eq!(limits.budget.used_bytes(), 0);
+            assert_eq!(limits.account.total_bytes(), 0);
         }
     });
 }
