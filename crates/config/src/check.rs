@@ -8,6 +8,7 @@ use crate::catalogue::refused::{self, KEYS, VALUES};
 use crate::catalogue::{Fallback, Key, Kind, Table, Tagged, inside};
 use crate::near::{nearest, of_texts, places_below};
 use crate::problem::Problem;
+use crate::secrets::is_secret;
 use crate::tree::{Entry, Node, Span, Value, quoted};
 
 /// Checks `root`, which messages call `subject`, against `kind`, and puts in what comes from the
@@ -20,6 +21,7 @@ pub(crate) fn check(
     problems: &mut Vec<Problem>,
 ) {
     let mut checker = Checker {
+        is_secret: false,
         environment,
         problems,
     };
@@ -27,6 +29,8 @@ pub(crate) fn check(
 }
 
 struct Checker<'a> {
+    /// What is checked is a secret, and messages do not show it.
+    is_secret: bool,
     environment: Option<Environment<'a>>,
     problems: &'a mut Vec<Problem>,
 }
@@ -68,7 +72,16 @@ impl Checker<'_> {
         if key.environment && !self.substitute(&mut entry.node, &key.kind, &mut subject) {
             return;
         }
-        self.value(&mut entry.node, &key.kind, &subject);
+        self.secret(key.name, |checker| {
+            checker.value(&mut entry.node, &key.kind, &subject);
+        });
+    }
+
+    /// Checks what the key of this name holds, which may be a secret.
+    fn secret(&mut self, key: &str, check: impl FnOnce(&mut Self)) {
+        let outside = std::mem::replace(&mut self.is_secret, is_secret(key));
+        check(self);
+        self.is_secret = outside;
     }
 
     /// Replaces `$VARIABLE` by the variable's value; whether there is anything left to check.
@@ -147,7 +160,9 @@ impl Checker<'_> {
                         self.problems.push(Problem::error(entry.key_span, message));
                     }
                     if !*environment || self.substitute(&mut entry.node, of, &mut subject) {
-                        self.value(&mut entry.node, of, &subject);
+                        self.secret(&entry.key, |checker| {
+                            checker.value(&mut entry.node, of, &subject);
+                        });
                     }
                 }
             }
@@ -238,7 +253,10 @@ impl Checker<'_> {
     }
 
     fn mismatch(&mut self, node: &Node, subject: &str, expected: &str) {
-        let found = node.describe();
+        let found = match self.is_secret {
+            true => node.describe_kind(),
+            false => node.describe(),
+        };
         let message = format!("{subject} must be {expected}, found {found}");
         self.problems.push(Problem::error(node.span, message));
     }

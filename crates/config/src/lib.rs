@@ -23,6 +23,7 @@ mod model;
 mod near;
 mod part;
 mod problem;
+mod secrets;
 mod tree;
 mod view;
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::secrets;
 use crate::tree::Span;
 
 /// A file's text and the name that messages call it by.
@@ -84,7 +85,8 @@ impl Source {
     }
 }
 
-/// Shows `problems` in the order of the file, each with its line and a caret below.
+/// Shows `problems` in the order of the file, each with its line and a caret below. Secrets in the lines
+/// are blanked.
 ///
 /// ```text
 /// config.json:12:17: unknown key "relams" in a router worker; did you mean "realms"?
@@ -96,6 +98,7 @@ pub fn render(problems: &[Problem], source: &Source) -> String {
     let mut ordered: Vec<&Problem> = problems.iter().collect();
     ordered.sort_by_key(|problem| problem.span.start);
     let mut out = String::new();
+    let shown = secrets::blanked(&source.text);
     for problem in ordered {
         let (line, column) = source.position(problem.span);
         let kind = match problem.severity {
@@ -108,24 +111,25 @@ pub fn render(problems: &[Problem], source: &Source) -> String {
             "{}:{line}:{column}: {kind}{}",
             source.name, problem.message
         );
-        excerpt(&mut out, source, problem.span);
+        excerpt(&mut out, source, &shown, problem.span);
         for (note, at) in &problem.notes {
             let _ = writeln!(out, "      = {note}");
             if let Some(at) = at {
-                excerpt(&mut out, source, *at);
+                excerpt(&mut out, source, &shown, *at);
             }
         }
     }
     out
 }
 
-/// The line that `span` begins on, with carets below; of a long line the part around them.
-fn excerpt(out: &mut String, source: &Source, span: Span) {
+/// The line that `span` begins on, as it is shown, with carets below; of a long line the part around
+/// them.
+fn excerpt(out: &mut String, source: &Source, shown: &str, span: Span) {
     const SHOWN_MAX: usize = 120;
     const SHOWN_BEFORE: usize = 50;
 
     let (line, column) = source.position(span);
-    let text = source.text.lines().nth(line - 1).unwrap_or("");
+    let text = shown.lines().nth(line - 1).unwrap_or("");
     let before = column - 1;
     let skipped = if text.chars().count() > SHOWN_MAX {
         before.saturating_sub(SHOWN_BEFORE)

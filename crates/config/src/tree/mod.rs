@@ -103,6 +103,16 @@ impl Node {
         }
     }
 
+    /// The value's kind alone, where it is nobody's business.
+    pub(crate) fn describe_kind(&self) -> String {
+        match &self.value {
+            Value::Integer(_) => "an integer".into(),
+            Value::Number(_) => "a number".into(),
+            Value::Text(_) => "a text".into(),
+            _ => self.describe(),
+        }
+    }
+
     /// The value as JSON. A number that JSON cannot hold is its text.
     pub(crate) fn to_json(&self) -> Json {
         match &self.value {
