@@ -163,7 +163,8 @@ fn environment(env: View<'_>) -> ChildEnvironment {
     let inherit = match env.given("inherit").map(|node| &node.value) {
         Some(Value::List(_)) => Inherit::Only(env.texts("inherit").map(str::to_owned).collect()),
         Some(Value::Boolean(false)) => Inherit::None,
-        _ => Inherit::All,
+        Some(_) => Inherit::All,
+        None => Inherit::Usual,
     };
     ChildEnvironment {
         inherit,

@@ -74,6 +74,8 @@ pub struct ChildEnvironment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inherit {
     All,
+    /// Those that programs need to run at all; none that may hold a secret.
+    Usual,
     None,
     Only(Vec<String>),
 }

@@ -67,6 +67,27 @@ impl Command {
         }
     }
 
+    /// The names of the node's own variables that the child does not see, though nobody said which it
+    /// is to see.
+    pub(super) fn withheld(&self, own: impl Iterator<Item = OsString>) -> Vec<String> {
+        if self.environment.inherit != Inherit::Usual {
+            return Vec::new();
+        }
+        let set = self
+            .environment
+            .variables
+            .iter()
+            .chain(&self.more_variables);
+        let set: Vec<_> = set.map(|(name, _)| name).collect();
+        let withheld =
+            own.filter(|name| !is_usual(name) && set.iter().all(|set| name != set.as_str()));
+        let mut withheld: Vec<_> = withheld
+            .map(|name| name.to_string_lossy().escape_debug().to_string())
+            .collect();
+        withheld.sort();
+        withheld
+    }
+
     /// The child's whole environment, made from the node's own.
     ///
     /// `PATH` ends with `program_directory`, so that a child finds the node's program by its name.
@@ -77,6 +98,7 @@ impl Command {
     ) -> BTreeMap<OsString, OsString> {
         let mut variables: BTreeMap<_, _> = match &self.environment.inherit {
             Inherit::All => own.collect(),
+            Inherit::Usual => own.filter(|(name, _)| is_usual(name)).collect(),
             Inherit::None => BTreeMap::new(),
             Inherit::Only(names) => own
                 .filter(|(name, _)| names.iter().any(|wanted| name == OsStr::new(wanted)))
@@ -104,6 +126,39 @@ impl Command {
     }
 }
 
+/// Whether a variable is one of those that a program may need to run at all. What services are told in
+/// variables (passwords, tokens, proxies with both in them) is not for whatever a node starts.
+fn is_usual(name: &OsStr) -> bool {
+    const NAMES: &[&str] = &[
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "TERM",
+        "HOSTNAME",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TMPDIR",
+        "TMP",
+        "TEMP",
+        "LD_LIBRARY_PATH",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "VIRTUAL_ENV",
+        "CONDA_PREFIX",
+        "NODE_PATH",
+    ];
+    const BEGINNINGS: &[&str] = &["LC_", "PYTHON", "XDG_"];
+    name.to_str().is_some_and(|name| {
+        NAMES.contains(&name)
+            || BEGINNINGS
+                .iter()
+                .any(|beginning| name.starts_with(beginning))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,7 +178,12 @@ mod tests {
             variables: owned(set),
         };
         command.more_variables = owned(more);
-        let own = [("HOME", "/root"), ("LANG", "C"), ("PATH", "/opt/bin:/bin")];
+        let own = [
+            ("HOME", "/root"),
+            ("LANG", "C"),
+            ("NOVA_PASSWORD", "x"),
+            ("PATH", "/opt/bin:/bin"),
+        ];
         let own = own.map(|(k, v)| (k.into(), v.into())).into_iter();
         let variables = command.variables(own, Path::new("/opt/bin"));
         let expected: BTreeMap<OsString, OsString> = expected
@@ -135,8 +195,16 @@ mod tests {
 
     #[test]
     fn a_childs_environment() {
-        let all = [("HOME", "/root"), ("LANG", "C"), ("PATH", "/bin:/opt/bin")];
+        let all = [
+            ("HOME", "/root"),
+            ("LANG", "C"),
+            ("NOVA_PASSWORD", "x"),
+            ("PATH", "/bin:/opt/bin"),
+        ];
         check(Inherit::All, &[], &[], &all);
+        let usual = [("HOME", "/root"), ("LANG", "C"), ("PATH", "/bin:/opt/bin")];
+        check(Inherit::Usual, &[], &[], &usual);
+        check(Inherit::Usual, &[("NOVA_PASSWORD", "x")], &[], &all);
         check(
             Inherit::None,
             &[("A", "1")],
@@ -152,5 +220,19 @@ mod tests {
             &[("LANG", "de")],
             &[("LANG", "de"), ("PATH", "/x:/opt/bin")],
         );
+    }
+
+    #[test]
+    fn what_a_child_does_not_see_is_named() {
+        let mut command = Command::new("true", "/");
+        command.more_variables = vec![("SET".to_owned(), "1".to_owned())];
+        let own = || {
+            ["PATH", "TOKEN", "LC_ALL", "SET", "A\n"]
+                .map(OsString::from)
+                .into_iter()
+        };
+        assert!(command.withheld(own()).is_empty(), "it sees everything");
+        command.environment.inherit = Inherit::Usual;
+        assert_eq!(command.withheld(own()), ["A\\n", "TOKEN"]);
     }
 }

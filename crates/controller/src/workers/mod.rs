@@ -415,7 +415,7 @@ pub(crate) fn no_process() -> NativeOptions {
         pythonpath: Vec::new(),
         cpu_affinity: Vec::new(),
         environment: ChildEnvironment {
-            inherit: Inherit::All,
+            inherit: Inherit::Usual,
             variables: Vec::new(),
         },
         extra: Json::Null,

@@ -13,7 +13,7 @@ use guest::GUEST;
 use router::ROUTER;
 use small::{HOST_MONITOR, WEBSOCKET_TESTEE};
 
-use super::{Fallback, Key, Kind, NO, Rule, Table, Tagged, Words, YES, integer, key, list};
+use super::{Fallback, Key, Kind, NO, Rule, Table, Tagged, Words, integer, key, list};
 
 pub(crate) static WORKER: Tagged = Tagged {
     path: "workers[].type",
@@ -82,7 +82,7 @@ const ENV: Key = key(
     Kind::Object(&ENVIRONMENT),
     "The environment variables of its process.",
 )
-.otherwise("the node's own");
+.otherwise("some of the node's own");
 
 static ENVIRONMENT: Table = Table {
     path: "workers[].options.env",
@@ -91,9 +91,14 @@ static ENVIRONMENT: Table = Table {
         key(
             "inherit",
             Kind::Either(&Kind::Boolean, &list(&Kind::Text(Rule::VariableName))),
-            "Whether the node's own variables are seen, or which of them.",
+            "Whether the node's own variables are seen, all or none, or which of them.",
         )
-        .fallback(YES),
+        .otherwise(
+            "those that say where and how programs run: `PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`, \
+             `TERM`, `HOSTNAME`, `LANG`, `LANGUAGE`, `LC_*`, `TZ`, `TMPDIR`, `TMP`, `TEMP`, `XDG_*`, \
+             `LD_LIBRARY_PATH`, `SSL_CERT_FILE`, `SSL_CERT_DIR`, `VIRTUAL_ENV`, `CONDA_PREFIX`, \
+             `PYTHON*`, `NODE_PATH`",
+        ),
         key(
             "vars",
             Kind::Map {
