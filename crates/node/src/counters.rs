@@ -32,11 +32,12 @@ pub(crate) enum Counter {
     RetainedEventsEvicted,
     RetainedEventsNotSent,
     RequestsDenied,
+    TurnsYielded,
 }
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 22] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 23] = [
         (Self::Reads, "reads", "Reads that brought octets"),
         (
             Self::ReceivedBytes,
@@ -142,6 +143,11 @@ impl Counter {
             Self::RequestsDenied,
             "requests_denied",
             "Requests that a session's role does not allow",
+        ),
+        (
+            Self::TurnsYielded,
+            "turns_yielded",
+            "Inputs that went on when others had had their turns",
         ),
     ];
 }

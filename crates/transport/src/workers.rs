@@ -139,6 +139,11 @@ impl Workers {
         self.keeper.handle.spawn(future)
     }
 
+    /// The tokio context of the next serving thread in turn, for what goes on there later.
+    pub fn serving_handle(&self) -> Handle {
+        self.next_handle().clone()
+    }
+
     /// The keeper's tokio context, for threads that have none.
     pub fn keeper_handle(&self) -> Handle {
         self.keeper.handle.clone()

@@ -104,7 +104,8 @@ impl Broker {
 
         let vhosts = vhosts.into_iter().map(|(name, vhost)| {
             let shared = Arc::clone(&shared);
-            Arc::new(SharedVhost::new(name, vhost, clock, shared))
+            let thread = workers.serving_handle();
+            Arc::new(SharedVhost::new(name, vhost, clock, shared, thread))
         });
         let broker = Arc::new(Self {
             users: users(&amqp)?,

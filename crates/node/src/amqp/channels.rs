@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crosstie_amqp::frame::{Frame, FrameKind};
+use crosstie_amqp::frame::{self, Frame, FrameKind};
 use crosstie_amqp::method::{
     AccessRequestOk, BasicPublish, ChannelCloseOk, ChannelOpen, ChannelOpenOk,
 };
@@ -13,8 +13,9 @@ use crosstie_queues::{ChannelKey, ConnectionKey, Fault, Outbox};
 use super::broker::Broker;
 use super::content::{self, Ahead, Assembly};
 use super::flow::Published;
+use super::handled::Handled;
 use super::peer::Peer;
-use super::vhost::Turn;
+use super::turn::Turn;
 
 /// Channels by number. There are few, so that a sorted list is found through fastest.
 pub(super) struct Channels {
@@ -36,16 +37,6 @@ enum Channel {
     Closing,
 }
 
-/// What became of a frame.
-pub(super) enum Handled {
-    /// It was handled, with so many octets behind it.
-    With { more: usize },
-    /// It begins a message of which so many octets are needed, from the frame's end.
-    Incomplete { wanted: usize },
-}
-
-const ONLY_THIS: Handled = Handled::With { more: 0 };
-
 impl Channels {
     pub(super) fn new(connection: ConnectionKey, channels_max: u16) -> Self {
         Self {
@@ -57,31 +48,34 @@ impl Channels {
         }
     }
 
-    /// Handles a frame of a channel; `input` is what is behind it. A fault is the connection's:
-    /// those of a channel have been said already.
+    /// Handles a frame of a channel, with what belongs to it of what is behind it. A fault is the
+    /// connection's: those of a channel have been said already.
     pub(super) fn handle(
         &mut self,
         peer: &Arc<Peer>,
         broker: &Broker,
         turn: &mut Turn<'_>,
         frame: &Frame<'_>,
-        input: &[u8],
+        behind: &[u8],
     ) -> Result<Handled, Fault> {
+        let consumed = bytes(frame);
+        let done = Handled::Done { consumed };
         let Ok(place) = self.place(frame.channel) else {
-            return self.handle_unopened(peer, turn, frame).map(|()| ONLY_THIS);
+            self.handle_unopened(peer, turn, frame)?;
+            return Ok(done);
         };
         let (key, assembly) = match &mut self.channels[place].1 {
             Channel::Open { key, assembly } => (*key, assembly),
             Channel::Closing => {
                 self.handle_closing(place, peer, turn, frame)?;
-                return Ok(ONLY_THIS);
+                return Ok(done);
             }
         };
         let handled = match (frame.kind, assembly) {
             (FrameKind::Method, None) => {
                 let method = Method::decode(frame.payload).map_err(|e| method_fault(&e))?;
                 if let Method::BasicPublish(publish) = &method {
-                    return self.publish(place, key, peer, broker, turn, publish, frame, input);
+                    return self.publish(place, key, peer, broker, turn, publish, frame, behind);
                 }
                 self.handle_method(place, key, peer, turn, &method)
             }
@@ -105,10 +99,10 @@ impl Channels {
                 "expected method frame, got non method frame instead",
             )),
         };
-        match handled {
-            Ok(()) => Ok(ONLY_THIS),
-            Err(fault) => self.fail(place, key, peer, turn, fault),
+        if let Err(fault) = handled {
+            self.fail(place, key, peer, turn, fault)?;
         }
+        Ok(done)
     }
 
     /// The vhost has closed this channel, and said so.
@@ -141,25 +135,28 @@ impl Channels {
         turn: &mut Turn<'_>,
         publish: &BasicPublish<'_>,
         frame: &Frame<'_>,
-        input: &[u8],
+        behind: &[u8],
     ) -> Result<Handled, Fault> {
         self.published.content = true;
+        let consumed = bytes(frame);
         let bytes_max = broker.message_bytes_max;
-        match content::look_ahead(input, frame.channel, peer.frame_bytes_max, bytes_max) {
+        match content::look_ahead(behind, frame.channel, peer.frame_bytes_max, bytes_max) {
             Ahead::Whole(whole) => {
                 let published = may_publish(key, broker, turn).and_then(|()| {
                     let (vhost, now, outbox) = turn.enter();
                     vhost.publish(now, key, publish, whole.properties, whole.body, outbox)
                 });
-                match published {
-                    Ok(()) => Ok(()),
-                    Err(fault) => self.fail(place, key, peer, turn, fault).map(drop),
-                }?;
-                Ok(Handled::With {
-                    more: whole.consumed,
-                })
+                if let Err(fault) = published {
+                    self.fail(place, key, peer, turn, fault)?;
+                }
+                let consumed = consumed + whole.consumed;
+                Ok(Handled::Done { consumed })
             }
-            Ahead::Incomplete { wanted } => Ok(Handled::Incomplete { wanted }),
+            // All of it is looked at again, from the method on.
+            Ahead::Incomplete { wanted } => Ok(Handled::Wait {
+                consumed: 0,
+                wanted: consumed + wanted,
+            }),
             Ahead::Other => {
                 let assembly = Assembly::new(publish);
                 self.assembling_bytes += assembly.bytes();
@@ -167,7 +164,7 @@ impl Channels {
                     key,
                     assembly: Some(Box::new(assembly)),
                 };
-                Ok(ONLY_THIS)
+                Ok(Handled::Done { consumed })
             }
         }
     }
@@ -305,7 +302,7 @@ impl Channels {
         peer: &Arc<Peer>,
         turn: &mut Turn<'_>,
         fault: Fault,
-    ) -> Result<Handled, Fault> {
+    ) -> Result<(), Fault> {
         if fault.code.is_hard() {
             return Err(fault);
         }
@@ -314,7 +311,7 @@ impl Channels {
         let (vhost, now, outbox) = turn.enter();
         vhost.close_channel(now, key, outbox);
         outbox.say_channel_closed(peer, number, &fault);
-        Ok(ONLY_THIS)
+        Ok(())
     }
 
     fn set_closing(&mut self, peer: &Peer, place: usize) {
@@ -340,6 +337,11 @@ impl Channels {
             self.assembling_bytes -= assembly.bytes();
         }
     }
+}
+
+/// Octets of a frame, with all that is around its payload.
+fn bytes(frame: &Frame<'_>) -> usize {
+    frame::OVERHEAD_BYTES + frame.payload.len()
 }
 
 /// That what a transaction would hold has room.

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crosstie_amqp::frame::{self, Decoded, Frame};
 use crosstie_amqp::method::{ConnectionClose, ConnectionCloseOk};
-use crosstie_amqp::{Method, PROTOCOL_HEADER, ReplyCode};
+use crosstie_amqp::{Method, PROTOCOL_HEADER};
 use crosstie_config::AmqpTransport;
 use crosstie_queues::Fault;
 use crosstie_transport::{Connection, ConnectionLimits, Ended, Outcome, Protocol};
 
 use super::broker::Broker;
-use super::negotiation::{self, Entered, Negotiation, Step, TurnedAway};
-use super::open::{Open, Then, decode_alone};
+use super::handled::{End, Handled};
+use super::negotiation::{self, Entered, Negotiation, TurnedAway};
+use super::open::{Open, decode_alone, next_frame};
 use super::peer;
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
@@ -63,15 +63,6 @@ enum Stage {
     Over,
 }
 
-/// What becomes of the connection after a frame outside of a vhost.
-enum Flow {
-    Continue,
-    /// The client closes the connection.
-    Answer,
-    /// The client has answered that the broker closes it.
-    Answered,
-}
-
 impl Conversation {
     pub(crate) fn new(
         listening: Arc<Listening>,
@@ -110,8 +101,22 @@ impl Conversation {
         self.leave();
     }
 
-    /// Looks at the protocol header (section 4.2.2); `None` asks for more.
-    fn open(&mut self, input: &[u8]) -> Option<usize> {
+    /// Handles what is at the front of `input`, as the stage has it.
+    fn handle(&mut self, input: &[u8]) -> Handled {
+        match &mut self.stage {
+            Stage::Header => self.open(input),
+            Stage::Negotiating(_) => self.negotiate(input),
+            Stage::Open(open) => open.handle(input, &self.endpoint.broker),
+            Stage::Closing => self.await_answer(input),
+            Stage::Over => Handled::Wait {
+                consumed: input.len(),
+                wanted: 0,
+            },
+        }
+    }
+
+    /// Looks at the protocol header (section 4.2.2).
+    fn open(&mut self, input: &[u8]) -> Handled {
         let known = input.len().min(PROTOCOL_HEADER.len());
         if input[..known] != PROTOCOL_HEADER[..known] {
             let found = input[..known].escape_ascii();
@@ -122,27 +127,27 @@ impl Conversation {
             );
             // The version that is spoken here, and the end.
             self.append(&PROTOCOL_HEADER);
-            return Some(self.turn_away());
+            self.count_refused();
+            return Handled::End(End::Answered);
         }
         if known < PROTOCOL_HEADER.len() {
-            return None;
+            return Handled::Wait {
+                consumed: 0,
+                wanted: PROTOCOL_HEADER.len(),
+            };
         }
         if self.is_excess {
             let text = "there are as many connections as are allowed";
             report::session_refused(&self.connection, "connections_max", text);
-            return Some(self.turn_away());
+            self.count_refused();
+            return Handled::End(End::Answered);
         }
         let AmqpEndpoint { options, broker } = &*self.endpoint;
         let negotiation = Negotiation::begin(&self.connection, broker, options);
         self.stage = Stage::Negotiating(Box::new(negotiation));
-        Some(PROTOCOL_HEADER.len())
-    }
-
-    /// Ends a connection that was never in a vhost.
-    fn turn_away(&mut self) -> usize {
-        self.count_refused();
-        self.finish();
-        0
+        Handled::Done {
+            consumed: PROTOCOL_HEADER.len(),
+        }
     }
 
     fn count_refused(&self) {
@@ -152,47 +157,28 @@ impl Conversation {
     }
 
     /// Handles a frame of a client that has not entered a vhost.
-    fn negotiate(&mut self, frame: &Frame<'_>) -> Flow {
-        let method = match decode_alone(frame) {
-            Ok(Some(method)) => method,
-            Ok(None) => return Flow::Continue,
-            Err(fault) => return self.refuse(fault),
+    fn negotiate(&mut self, input: &[u8]) -> Handled {
+        let (frame, consumed) = match next_frame(input, negotiation::FRAME_BYTES_MAX) {
+            Ok(found) => found,
+            Err(handled) => return handled,
         };
-        match method {
-            Method::ConnectionClose(_) => return Flow::Answer,
-            Method::ConnectionCloseOk(_) => return Flow::Answered,
-            _ => {}
-        }
+        let method = match decode_alone(&frame) {
+            Ok(Some(Method::ConnectionClose(_))) => return Handled::End(End::ByClient),
+            Ok(Some(Method::ConnectionCloseOk(_))) => return Handled::End(End::Answered),
+            Ok(Some(method)) => method,
+            Ok(None) => return Handled::Done { consumed },
+            Err(fault) => return Handled::End(End::Fault(fault)),
+        };
         let AmqpEndpoint { options, broker } = &*self.endpoint;
         let Stage::Negotiating(negotiation) = &mut self.stage else {
-            return Flow::Continue;
+            return Handled::Done { consumed };
         };
         match negotiation.handle(&method, &self.connection, broker, options) {
-            Ok(Step::More) => Flow::Continue,
-            Ok(Step::Entered(entered)) => {
-                self.enter(*entered);
-                Flow::Continue
-            }
-            Err(TurnedAway {
-                fault,
-                why,
-                is_silent,
-            }) => {
-                self.count_refused();
-                report::session_refused(&self.connection, fault.code.name(), &why);
-                match is_silent {
-                    true => Flow::Answered,
-                    false => self.say_close(&fault),
-                }
-            }
+            Ok(None) => {}
+            Ok(Some(entered)) => self.enter(*entered),
+            Err(away) => return Handled::End(End::TurnedAway(Box::new(away))),
         }
-    }
-
-    /// Ends a negotiation that was none.
-    fn refuse(&mut self, fault: Fault) -> Flow {
-        self.count_refused();
-        report::peer_fault(&self.connection, fault.code.name(), &fault.text);
-        self.say_close(&fault)
+        Handled::Done { consumed }
     }
 
     /// Lets a client into its vhost.
@@ -215,96 +201,60 @@ impl Conversation {
         self.stage = Stage::Open(Box::new(open));
     }
 
-    /// Handles the frames of a client in a vhost; how many octets are done with, and how many are
-    /// wanted.
-    fn handle_open(&mut self, input: &[u8]) -> (usize, usize) {
-        let Stage::Open(open) = &mut self.stage else {
-            return (0, 0);
+    /// Handles a frame of a client that was told that the broker closes the connection: only its
+    /// answer counts, or that it says the same.
+    fn await_answer(&self, input: &[u8]) -> Handled {
+        let (frame, consumed) = match next_frame(input, self.endpoint.options.frame_bytes_max) {
+            Ok(found) => found,
+            Err(Handled::End(_)) => return Handled::End(End::Answered),
+            Err(handled) => return handled,
         };
-        match open.handle(input, &self.endpoint.broker) {
-            Then::Read { consumed, wanted } => return (consumed, wanted),
-            Then::Forced => {
-                self.set_closing();
-                return (0, 0);
-            }
-            Then::ClosedByClient => {
-                let user = &open.peer().about.user;
-                report::connection_closed(&self.connection, user, "closed by the client");
+        // What is no method is nobody's either.
+        match decode_alone(&frame) {
+            Ok(Some(Method::ConnectionClose(_))) => Handled::End(End::ByClient),
+            Ok(Some(Method::ConnectionCloseOk(_))) => Handled::End(End::Answered),
+            _ => Handled::Done { consumed },
+        }
+    }
+
+    /// Takes the other course.
+    fn end(&mut self, end: End) {
+        let is_open = matches!(self.stage, Stage::Open(_));
+        match end {
+            End::ByClient => {
+                if let Stage::Open(open) = &self.stage {
+                    let user = &open.peer().about.user;
+                    report::connection_closed(&self.connection, user, "closed by the client");
+                }
                 self.answer_close();
             }
-            Then::Answered => self.finish(),
-            Then::Fault(fault) => {
+            End::Answered => self.finish(),
+            End::Forced => self.set_closing(),
+            End::Fault(fault) => {
+                if !is_open {
+                    self.count_refused();
+                }
                 report::peer_fault(&self.connection, fault.code.name(), &fault.text);
                 self.say_close(&fault);
             }
-        }
-        (input.len(), 0)
-    }
-
-    /// Handles everything else frame by frame.
-    fn handle_other(&mut self, input: &[u8]) -> Outcome {
-        let mut consumed = 0;
-        loop {
-            if let Stage::Open(_) = self.stage {
-                let (more, wanted) = self.handle_open(&input[consumed..]);
-                consumed += more;
-                // It may have begun to close by what somebody else did.
-                if !matches!(self.stage, Stage::Closing) || consumed == input.len() {
-                    return Outcome::Continue { consumed, wanted };
+            End::TurnedAway(away) => {
+                let TurnedAway {
+                    fault,
+                    why,
+                    is_silent,
+                } = *away;
+                self.count_refused();
+                report::session_refused(&self.connection, fault.code.name(), &why);
+                match is_silent {
+                    true => self.finish(),
+                    false => self.say_close(&fault),
                 }
-            }
-            if let Stage::Over = self.stage {
-                let consumed = input.len();
-                return Outcome::Continue {
-                    consumed,
-                    wanted: 0,
-                };
-            }
-            let frame_bytes_max = match self.stage {
-                Stage::Negotiating(_) => negotiation::FRAME_BYTES_MAX,
-                _ => self.endpoint.options.frame_bytes_max,
-            };
-            let frame = match frame::decode(&input[consumed..], frame_bytes_max) {
-                Ok(Decoded::Frame { frame, consumed: n }) => {
-                    consumed += n;
-                    frame
-                }
-                Ok(Decoded::Incomplete { wanted }) => {
-                    return Outcome::Continue { consumed, wanted };
-                }
-                Err(e) => {
-                    let code = ReplyCode::FrameError;
-                    let fault = Fault::in_method(code, (0, 0), e.to_string());
-                    match self.stage {
-                        Stage::Negotiating(_) => drop(self.refuse(fault)),
-                        _ => self.finish(),
-                    }
-                    let consumed = input.len();
-                    return Outcome::Continue {
-                        consumed,
-                        wanted: 0,
-                    };
-                }
-            };
-            let flow = match self.stage {
-                Stage::Negotiating(_) => self.negotiate(&frame),
-                // What is no method is nobody's either.
-                _ => match decode_alone(&frame) {
-                    Ok(Some(Method::ConnectionClose(_))) => Flow::Answer,
-                    Ok(Some(Method::ConnectionCloseOk(_))) => Flow::Answered,
-                    _ => Flow::Continue,
-                },
-            };
-            match flow {
-                Flow::Answer => self.answer_close(),
-                Flow::Answered => self.finish(),
-                Flow::Continue => {}
             }
         }
     }
 
     /// Says that the broker closes the connection, and for what.
-    fn say_close(&mut self, fault: &Fault) -> Flow {
+    fn say_close(&mut self, fault: &Fault) {
         peer::send(
             &self.connection,
             &ConnectionClose {
@@ -315,7 +265,6 @@ impl Conversation {
             },
         );
         self.set_closing();
-        Flow::Continue
     }
 
     /// From now on only the client's answer counts, and it has not long for it.
@@ -368,25 +317,27 @@ impl Protocol for Conversation {
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
         counters().count(Counter::Reads);
         counters().add(Counter::ReceivedBytes, input.len() as u64);
-        let mut opening = 0;
-        if let Stage::Header = self.stage {
-            match self.open(input) {
-                Some(consumed) => opening = consumed,
-                None => {
-                    let wanted = PROTOCOL_HEADER.len();
-                    return Outcome::Continue {
-                        consumed: 0,
-                        wanted,
-                    };
+        let mut at = 0;
+        loop {
+            match self.handle(&input[at..]) {
+                Handled::Done { consumed } => at += consumed,
+                Handled::Wait { consumed, wanted } => {
+                    let consumed = at + consumed;
+                    return Outcome::Continue { consumed, wanted };
+                }
+                Handled::Yield { consumed } => {
+                    let consumed = at + consumed;
+                    return Outcome::Yield { consumed };
+                }
+                Handled::End(end) => {
+                    // What is behind a fault is nobody's; where somebody else has said that it is
+                    // over, the answer may be there.
+                    if let End::Fault(_) = end {
+                        at = input.len();
+                    }
+                    self.end(end);
                 }
             }
-        }
-        match self.handle_other(&input[opening..]) {
-            Outcome::Continue { consumed, wanted } => Outcome::Continue {
-                consumed: opening + consumed,
-                wanted,
-            },
-            other => other,
         }
     }
 }

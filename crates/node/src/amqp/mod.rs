@@ -5,24 +5,29 @@
 //! listen ─▶ conversation (one per connection: header, negotiation, frames, channels)
 //!                │ a method, or a message with its content
 //!                ▼
-//!           vhost (one lock, taken once per input) ─▶ outbox ─▶ peers' queues
+//!           vhost (one lock, taken once per turn) ─▶ outbox ─▶ peers' queues
 //!                │ journal
 //!                ▼
 //!           store's committer ─▶ vhost (confirms) ─▶ peers' queues
 //! ```
 //!
+//! What is more than a turn's work, the vhost keeps; `backlog` does it between the turns of others.
+//!
 //! For who builds on it: [`crate::Router::start_amqp`] once, before the transports that lead to
 //! it; then [`crate::Router::amqp`] for operators.
 
 mod arguments;
+mod backlog;
 mod broker;
 mod certificate;
 mod channels;
 mod content;
 mod conversation;
 mod flow;
+mod handled;
 mod identity;
 mod import;
+mod listings;
 mod metrics;
 mod negotiation;
 mod open;
@@ -31,6 +36,7 @@ mod outbox;
 mod peer;
 mod shared;
 mod status;
+mod turn;
 mod vhost;
 
 pub(crate) use broker::Broker;

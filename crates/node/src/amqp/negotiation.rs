@@ -56,14 +56,6 @@ pub(super) struct Capabilities {
     pub(super) consumer_cancel_notify: bool,
 }
 
-/// What a method led to.
-pub(super) enum Step {
-    /// The next one is awaited.
-    More,
-    /// The client enters a vhost.
-    Entered(Box<Entered>),
-}
-
 /// A client that may enter a vhost.
 pub(super) struct Entered {
     pub(super) client: Client,
@@ -118,29 +110,29 @@ impl Negotiation {
         }
     }
 
-    /// Handles the client's next method.
+    /// Handles the client's next method; by the last one it enters a vhost.
     pub(super) fn handle(
         &mut self,
         method: &Method<'_>,
         connection: &Arc<Connection>,
         broker: &Broker,
         options: &AmqpTransport,
-    ) -> Result<Step, TurnedAway> {
+    ) -> Result<Option<Box<Entered>>, TurnedAway> {
         match (self.awaited, method) {
             (Awaited::StartOk, Method::ConnectionStartOk(start_ok)) => {
                 self.handle_start_ok(start_ok, connection, &broker.users, options)?;
                 self.awaited = Awaited::TuneOk;
                 peer::send(connection, &tune(options));
-                Ok(Step::More)
+                Ok(None)
             }
             (Awaited::TuneOk, Method::ConnectionTuneOk(tune_ok)) => {
                 self.handle_tune_ok(tune_ok, options)?;
                 self.awaited = Awaited::Open;
-                Ok(Step::More)
+                Ok(None)
             }
             (Awaited::Open, Method::ConnectionOpen(open)) => {
                 let entered = self.handle_open(open, broker)?;
-                Ok(Step::Entered(Box::new(entered)))
+                Ok(Some(Box::new(entered)))
             }
             _ => Err(self.unexpected(method)),
         }

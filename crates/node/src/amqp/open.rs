@@ -1,4 +1,4 @@
-//! A client in its vhost: the frames of an input, with one lock for all of them.
+//! A client in its vhost: the frames of an input, as many under one lock as are worth a turn.
 
 use std::mem;
 use std::sync::Arc;
@@ -12,9 +12,12 @@ use crosstie_queues::{Client, ConnectionKey, Fault};
 use crosstie_transport::Connection;
 
 use super::broker::Broker;
-use super::channels::{Channels, Handled, method_fault};
+use super::channels::{Channels, method_fault};
+use super::handled::{End, Handled};
 use super::negotiation::Entered;
 use super::peer::{Peer, PeerParts};
+use super::turn::Turn;
+use crate::counters::{Counter, counters};
 use crate::watch::WatchKey;
 
 /// A client in a vhost.
@@ -24,34 +27,6 @@ pub(super) struct Open {
     channels: Channels,
     /// Octets of incomplete messages, as the flow control knows them.
     assembling_bytes: usize,
-}
-
-/// What becomes of the connection after an input.
-pub(super) enum Then {
-    /// More is read: so many octets are done with, and so many wanted in all.
-    Read { consumed: usize, wanted: usize },
-    /// The client closes it.
-    ClosedByClient,
-    /// The client answers that it is closed, which nobody has said.
-    Answered,
-    /// Somebody else has said that it is closed.
-    Forced,
-    /// It is closed for this.
-    Fault(Fault),
-}
-
-/// What becomes of an input after a frame.
-enum Flow {
-    /// The frame is handled, with so many octets behind it.
-    Continue { more: usize },
-    /// More octets are needed, so many from the frame's end.
-    Wait { wanted: usize },
-    /// The connection ends.
-    Then(Then),
-}
-
-impl Flow {
-    const DONE: Self = Self::Continue { more: 0 };
 }
 
 impl Open {
@@ -90,7 +65,9 @@ impl Open {
                 consumer_cancel_notify: client.capabilities.consumer_cancel_notify,
                 is_impersonator,
             };
-            vhost.open_connection(Arc::clone(&peer), client)
+            let key = vhost.open_connection(Arc::clone(&peer), client);
+            turn.finish();
+            key
         };
         // Nobody else sets it.
         let _ = peer.key.set(key);
@@ -106,79 +83,53 @@ impl Open {
         &self.peer
     }
 
-    /// Handles the frames in `input`.
-    pub(super) fn handle(&mut self, input: &[u8], broker: &Broker) -> Then {
-        for number in self.peer.take_closed_channels() {
-            self.channels.note_closed(&self.peer, number);
+    /// Handles the frames in `input`, as far as they are worth a turn.
+    pub(super) fn handle(&mut self, input: &[u8], broker: &Broker) -> Handled {
+        let Self { peer, channels, .. } = self;
+        for number in peer.take_closed_channels() {
+            channels.note_closed(peer, number);
         }
-        if self.peer.is_closing() {
-            return Then::Forced;
+        if peer.is_closing() {
+            return Handled::End(End::Forced);
         }
-        // Reading the clock once for all frames of an input is enough.
-        let mut turn = self.peer.vhost.turn(Instant::now());
-        let mut consumed = 0;
-        let then = loop {
-            let flow = match frame::decode(&input[consumed..], self.peer.frame_bytes_max) {
-                Ok(Decoded::Frame {
-                    frame,
-                    consumed: length,
-                }) => {
-                    consumed += length;
-                    let rest = &input[consumed..];
-                    let channels = &mut self.channels;
-                    let flow = match (frame.channel, frame.kind) {
-                        (0, _) => handle_alone(&frame, &self.peer),
-                        (_, FrameKind::Heartbeat) => Err(heartbeat_fault(&frame)),
-                        _ => channels
-                            .handle(&self.peer, broker, &mut turn, &frame, rest)
-                            .map(Flow::from),
-                    };
-                    // A message that is not all there begins with this frame again.
-                    match flow {
-                        Ok(Flow::Wait { wanted }) => {
-                            consumed -= length;
-                            let wanted = length + wanted;
-                            Ok(Flow::Wait { wanted })
-                        }
-                        flow => flow,
-                    }
+        // Reading the clock once for all frames of a turn is enough.
+        let mut turn = peer.vhost.turn(Instant::now());
+        let mut at = 0;
+        let handled = loop {
+            match handle_next(peer, channels, broker, &mut turn, &input[at..]) {
+                Ok(Handled::Done { consumed }) => at += consumed,
+                Ok(Handled::Wait { consumed, wanted }) => {
+                    let consumed = at + consumed;
+                    break Handled::Wait { consumed, wanted };
                 }
-                Ok(Decoded::Incomplete { wanted }) => Ok(Flow::Wait { wanted }),
-                Err(e) => {
-                    let code = ReplyCode::FrameError;
-                    Err(Fault::in_method(code, (0, 0), e.to_string()))
-                }
-            };
-            match flow {
-                Ok(Flow::Continue { more }) => consumed += more,
-                Ok(Flow::Wait { wanted }) => break Then::Read { consumed, wanted },
-                Ok(Flow::Then(then)) => break then,
-                Err(fault) => break Then::Fault(fault),
+                Ok(handled @ (Handled::Yield { .. } | Handled::End(_))) => break handled,
+                Err(fault) => break Handled::End(End::Fault(fault)),
             }
-            // One input may hold thousands of messages for thousands of consumers.
-            if crosstie_transport::is_much_appended() {
-                turn.leave();
-                crosstie_transport::relieve();
+            if turn.spend() && at < input.len() {
+                counters().count(Counter::TurnsYielded);
+                break Handled::Yield { consumed: at };
             }
         };
-        let journaled = turn.leave();
-        drop(turn);
+        if channels.published.content {
+            turn.share();
+        }
+        let spent = turn.finish();
         // Deliveries before the confirms of what they deliver: somebody waits for an answer to the
         // one, and only for a word about the other.
         crosstie_transport::uncork_few();
         let flow_control = &broker.shared.flow;
-        let assembling_after = self.channels.assembling_bytes();
+        let assembling_after = channels.assembling_bytes();
         if assembling_after != self.assembling_bytes {
             flow_control.incomplete_changed(self.assembling_bytes, assembling_after);
             self.assembling_bytes = assembling_after;
         }
-        let mut published = mem::take(&mut self.channels.published);
-        published.journaled = journaled;
+        let mut published = mem::take(&mut channels.published);
+        published.journaled = spent.journaled;
         // Who says goodbye is read to the end.
-        if let Then::Read { .. } = then {
-            flow_control.judge(&self.peer, published);
+        if !matches!(handled, Handled::End(_)) {
+            flow_control.judge(peer, published);
         }
-        then
+        handled
     }
 
     /// Takes the client out of its vhost.
@@ -187,17 +138,49 @@ impl Open {
         let mut turn = self.peer.vhost.turn(Instant::now());
         let (vhost, now, outbox) = turn.enter();
         vhost.close_connection(now, self.key, outbox);
-        drop(turn);
+        turn.finish();
         let flow_control = &broker.shared.flow;
         flow_control.incomplete_changed(self.assembling_bytes, 0);
     }
 }
 
-impl From<Handled> for Flow {
-    fn from(handled: Handled) -> Self {
-        match handled {
-            Handled::With { more } => Self::Continue { more },
-            Handled::Incomplete { wanted } => Self::Wait { wanted },
+/// Handles what is at the front of `input`: a frame, or a message with all that belongs to it.
+fn handle_next(
+    peer: &Arc<Peer>,
+    channels: &mut Channels,
+    broker: &Broker,
+    turn: &mut Turn<'_>,
+    input: &[u8],
+) -> Result<Handled, Fault> {
+    let (frame, consumed) = match next_frame(input, peer.frame_bytes_max) {
+        Ok(found) => found,
+        Err(handled) => return Ok(handled),
+    };
+    match (frame.channel, frame.kind) {
+        (0, _) => match handle_alone(&frame, peer)? {
+            Some(end) => Ok(Handled::End(end)),
+            None => Ok(Handled::Done { consumed }),
+        },
+        (_, FrameKind::Heartbeat) => Err(heartbeat_fault(&frame)),
+        _ => channels.handle(peer, broker, turn, &frame, &input[consumed..]),
+    }
+}
+
+/// The frame at the front of `input`, and its octets; or what there is to do instead.
+pub(super) fn next_frame(
+    input: &[u8],
+    frame_bytes_max: u32,
+) -> Result<(Frame<'_>, usize), Handled> {
+    match frame::decode(input, frame_bytes_max) {
+        Ok(Decoded::Frame { frame, consumed }) => Ok((frame, consumed)),
+        Ok(Decoded::Incomplete { wanted }) => Err(Handled::Wait {
+            consumed: 0,
+            wanted,
+        }),
+        Err(e) => {
+            let code = ReplyCode::FrameError;
+            let fault = Fault::in_method(code, (0, 0), e.to_string());
+            Err(Handled::End(End::Fault(fault)))
         }
     }
 }
@@ -234,16 +217,16 @@ fn heartbeat_fault(frame: &Frame<'_>) -> Fault {
     Fault::in_method(ReplyCode::UnexpectedFrame, (0, 0), text)
 }
 
-/// Handles a frame on channel 0 of a client in a vhost.
-fn handle_alone(frame: &Frame<'_>, peer: &Peer) -> Result<Flow, Fault> {
+/// Handles a frame on channel 0 of a client in a vhost; whether the connection ends by it.
+fn handle_alone(frame: &Frame<'_>, peer: &Peer) -> Result<Option<End>, Fault> {
     match decode_alone(frame)? {
-        None => Ok(Flow::DONE),
-        Some(Method::ConnectionClose(_)) => Ok(Flow::Then(Then::ClosedByClient)),
-        Some(Method::ConnectionCloseOk(_)) => Ok(Flow::Then(Then::Answered)),
+        None => Ok(None),
+        Some(Method::ConnectionClose(_)) => Ok(Some(End::ByClient)),
+        Some(Method::ConnectionCloseOk(_)) => Ok(Some(End::Answered)),
         // Passwords do not wear out: a new one is as good as the one that it entered by.
         Some(Method::ConnectionUpdateSecret(_)) => {
             peer.send(&ConnectionUpdateSecretOk {});
-            Ok(Flow::DONE)
+            Ok(None)
         }
         Some(method) => Err(Fault::in_method(
             ReplyCode::ChannelError,

@@ -11,3 +11,4 @@ mod pages;
 mod rig;
 mod survival;
 mod tls;
+mod turns;

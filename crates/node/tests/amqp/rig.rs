@@ -261,11 +261,7 @@ impl<S: Read + Write> Client<S> {
     }
 
     pub(crate) fn send(&mut self, channel: u16, method: &impl Arguments) {
-        let mut octets = Vec::new();
-        frame::write(FrameKind::Method, channel, &mut octets, |out| {
-            method.write(out);
-        });
-        self.write(&octets);
+        self.write(&framed(channel, method));
     }
 
     pub(crate) fn write(&mut self, octets: &[u8]) {
@@ -367,6 +363,15 @@ fn capabilities() -> TableBuf {
         .with("product", Value::LongString(b"frames"))
         .with("connection_name", Value::LongString(b"a test"))
         .with("capabilities", Value::Table(known.as_table()))
+}
+
+/// A method's frame.
+pub(crate) fn framed(channel: u16, method: &impl Arguments) -> Vec<u8> {
+    let mut octets = Vec::new();
+    frame::write(FrameKind::Method, channel, &mut octets, |out| {
+        method.write(out);
+    });
+    octets
 }
 
 /// The frames of a message for a queue.

@@ -1,0 +1,124 @@
+//! A vhost as operators see it, and what they do in it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crosstie_queues::{Counts, Destination, Fault};
+
+use super::arguments;
+use super::status::{BindingStatus, ExchangeStatus, QueueStatus, VhostStatus};
+use super::vhost::SharedVhost;
+
+impl SharedVhost {
+    pub(crate) fn counts(&self) -> Counts {
+        self.lock().counts()
+    }
+
+    pub(crate) fn status(&self) -> VhostStatus {
+        let counts = self.counts();
+        VhostStatus {
+            name: self.name.to_string(),
+            queues: counts.queues,
+            exchanges: counts.exchanges,
+            bindings: counts.bindings,
+            connections: counts.connections,
+            channels: counts.channels,
+            consumers: counts.consumers,
+            messages_ready: counts.messages_ready as u64,
+            messages_unacked: counts.messages_unacknowledged as u64,
+            memory_bytes: counts.memory_bytes,
+        }
+    }
+
+    pub(crate) fn queues(&self) -> Vec<QueueStatus> {
+        // Turned into text outside the lock.
+        let queues: Vec<_> = self.lock().queues().collect();
+        let mut queues: Vec<_> = queues
+            .into_iter()
+            .map(|queue| QueueStatus {
+                name: queue.name.to_string(),
+                kind: queue.kind,
+                durable: queue.durable,
+                exclusive: queue.exclusive,
+                auto_delete: queue.auto_delete,
+                arguments: arguments::to_json(queue.arguments.as_table()),
+                messages_ready: queue.messages_ready as u64,
+                messages_unacked: queue.messages_unacknowledged as u64,
+                consumers: queue.consumers,
+                bytes: queue.message_bytes,
+            })
+            .collect();
+        queues.sort_by(|a, b| a.name.cmp(&b.name));
+        queues
+    }
+
+    pub(crate) fn exchanges(&self) -> Vec<ExchangeStatus> {
+        let exchanges: Vec<_> = self.lock().exchanges().collect();
+        let mut exchanges: Vec<_> = exchanges
+            .into_iter()
+            .map(|exchange| ExchangeStatus {
+                name: exchange.name.to_string(),
+                kind: exchange.kind.to_string(),
+                durable: exchange.durable,
+                auto_delete: exchange.auto_delete,
+                internal: exchange.internal,
+                arguments: arguments::to_json(exchange.arguments.as_table()),
+            })
+            .collect();
+        exchanges.sort_by(|a, b| a.name.cmp(&b.name));
+        exchanges
+    }
+
+    pub(crate) fn bindings(&self) -> Vec<BindingStatus> {
+        let bindings: Vec<_> = self.lock().bindings().collect();
+        let of_named = bindings.into_iter().filter(|b| !b.source.is_empty());
+        let mut bindings: Vec<_> = of_named
+            .map(|binding| {
+                let (destination, is_to_exchange) = match &binding.destination {
+                    Destination::Exchange(name) => (name, true),
+                    Destination::Queue(name) => (name, false),
+                };
+                BindingStatus {
+                    source: binding.source.to_string(),
+                    destination: destination.to_string(),
+                    is_to_exchange,
+                    routing_key: binding.routing_key.to_string(),
+                    arguments: arguments::to_json(binding.arguments.as_table()),
+                }
+            })
+            .collect();
+        let key = |b: &BindingStatus| {
+            let names = (b.source.clone(), b.destination.clone());
+            (names, b.routing_key.clone())
+        };
+        bindings.sort_by_cached_key(key);
+        bindings
+    }
+
+    /// How many messages went; `None` if there is no such queue. Needs a tokio context.
+    pub(crate) fn purge_queue(self: &Arc<Self>, queue: &str) -> Option<u64> {
+        let mut turn = self.turn(Instant::now());
+        let (vhost, now, outbox) = turn.enter();
+        let purged = vhost.purge_queue(now, queue, outbox);
+        turn.finish();
+        Some(purged.ok()? as u64)
+    }
+
+    /// The same, with the queue.
+    pub(crate) fn delete_queue(self: &Arc<Self>, queue: &str) -> Option<u64> {
+        let mut turn = self.turn(Instant::now());
+        let (vhost, now, outbox) = turn.enter();
+        let deleted = vhost.delete_queue(now, queue, outbox);
+        turn.finish();
+        Some(deleted.ok()? as u64)
+    }
+
+    /// Deletes an exchange with its bindings. Needs a tokio context.
+    pub(crate) fn delete_exchange(self: &Arc<Self>, exchange: &str) -> Result<(), Fault> {
+        let mut turn = self.turn(Instant::now());
+        let (vhost, now, _) = turn.enter();
+        let deleted = vhost.delete_exchange(now, exchange);
+        turn.finish();
+        deleted
+    }
+}

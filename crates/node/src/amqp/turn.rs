@@ -1,0 +1,163 @@
+//! One turn in a vhost: what is done under one taking of its lock, and what that leads to.
+
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use crosstie_queues::{Record, Time, Vhost};
+use crosstie_transport::Budget;
+use parking_lot::MutexGuard;
+
+use super::flow::Journaled;
+use super::outbox::VhostOutbox;
+use super::peer::Peer;
+use super::vhost::SharedVhost;
+
+/// What somebody does in a vhost before it is others' turn.
+///
+/// ```text
+/// enter (the lock, when it is first needed) ─▶ spend (after each item) ─▶ finish
+/// ```
+///
+/// [`Self::finish`] hands the journal to the store, says the confirms and gives the lock back. Who
+/// begins a turn finishes it; to forget that would leave others without their confirms until the
+/// next turn.
+pub(crate) struct Turn<'v> {
+    shared: &'v Arc<SharedVhost>,
+    now: Time,
+    budget: Budget,
+    is_over: bool,
+    is_finished: bool,
+    vhost: Option<MutexGuard<'v, Vhost<Arc<Peer>>>>,
+    outbox: VhostOutbox,
+}
+
+/// What a turn came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spent {
+    /// What of it goes to the store.
+    pub(crate) journaled: Journaled,
+    /// All of its budget.
+    pub(crate) is_over: bool,
+}
+
+/// What who publishes does of a vhost's backlog in a turn of its own: some 0.1 ms.
+const SHARE_STEPS_MAX: u32 = 1024;
+
+impl<'v> Turn<'v> {
+    /// A turn that begins `at` for the budget, and at `now` for the vhost.
+    pub(super) fn new(shared: &'v Arc<SharedVhost>, at: Instant, now: Time) -> Self {
+        Self {
+            shared,
+            now,
+            budget: Budget::begin(at),
+            is_over: false,
+            is_finished: false,
+            vhost: None,
+            outbox: VhostOutbox::default(),
+        }
+    }
+
+    /// The vhost, locked, with the time and the outbox.
+    pub(crate) fn enter(&mut self) -> (&mut Vhost<Arc<Peer>>, Time, &mut VhostOutbox) {
+        let shared = self.shared;
+        let vhost = self.vhost.get_or_insert_with(|| shared.lock());
+        (vhost, self.now, &mut self.outbox)
+    }
+
+    /// Notes that an item is done; whether the turn is over.
+    pub(crate) fn spend(&mut self) -> bool {
+        let steps = self.vhost.as_mut().map_or(0, |vhost| vhost.take_steps());
+        // One input may hold thousands of messages for thousands of consumers: octets that were
+        // appended are sent between turns.
+        self.is_over =
+            self.budget.spend(steps) || self.is_over || crosstie_transport::is_much_appended();
+        self.is_over
+    }
+
+    /// Does so many steps of what the vhost has left to do; whether anything is left then.
+    pub(super) fn work(&mut self, steps_max: u32) -> bool {
+        let (vhost, now, outbox) = self.enter();
+        if steps_max > 0 && vhost.has_backlog() {
+            vhost.work(now, steps_max, outbox);
+        }
+        vhost.has_backlog()
+    }
+
+    /// Does a share of what the vhost has left to do, if it is entered: by who publishes. What
+    /// makes work is slower than what does it.
+    pub(super) fn share(&mut self) {
+        if self.vhost.is_some() {
+            self.work(SHARE_STEPS_MAX);
+        }
+    }
+
+    /// Ends the turn, and sees to what it led to. Needs a tokio context.
+    pub(crate) fn finish(mut self) -> Spent {
+        self.is_finished = true;
+        let mut spent = Spent {
+            journaled: Journaled::Nothing,
+            is_over: self.is_over,
+        };
+        let Some(mut vhost) = self.vhost.take() else {
+            return spent;
+        };
+        let SharedVhost {
+            name,
+            shared,
+            memory_bytes,
+            uncommitted_bytes,
+            ..
+        } = &**self.shared;
+        vhost.flush_confirms(&mut self.outbox);
+        let journal = vhost.journal();
+        let mut waiting = 0;
+        if !journal.records.is_empty() {
+            let position = journal.position;
+            let records = mem::take(&mut journal.records);
+            let departure = |record: &Record| matches!(record, Record::Dequeued { .. });
+            spent.journaled = match records.iter().all(departure) {
+                true => Journaled::Departures,
+                false => Journaled::More,
+            };
+            waiting = shared.submit(name, records, position);
+        }
+        let memory_after = vhost.memory_bytes();
+        let memory_before = memory_bytes.swap(memory_after, Ordering::Relaxed);
+        let uncommitted_after = vhost.uncommitted_bytes();
+        let uncommitted_before = uncommitted_bytes.swap(uncommitted_after, Ordering::Relaxed);
+        let next = vhost.next_timeout();
+        let is_unattended = vhost.has_backlog() && self.shared.backlog.is_to_start();
+        // Who had all of a turn does not take the lock again before those who wait for it.
+        match self.is_over {
+            true => MutexGuard::unlock_fair(vhost),
+            false => drop(vhost),
+        }
+        if is_unattended {
+            self.shared.start_work();
+        }
+        self.shared.arm(next);
+        let flow = &shared.flow;
+        if memory_after != memory_before {
+            flow.memory_changed(memory_before, memory_after);
+        }
+        if uncommitted_after != uncommitted_before {
+            flow.incomplete_changed(uncommitted_before, uncommitted_after);
+        }
+        if waiting > 0 {
+            flow.store_waits(waiting, || shared.store_waiting_bytes());
+        }
+        self.outbox.settle();
+        spent
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        debug_assert!(
+            self.is_finished || std::thread::panicking(),
+            "a turn in a vhost that nobody finished"
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! Inputs that are worth more than a turn: nothing is lost, and the order stays.
+
+use std::io::Write as _;
+
+use crosstie_amqp::frame;
+use crosstie_amqp::method::{BasicGet, ConnectionClose};
+
+use crate::rig::{Rig, framed, published};
+
+/// Frames of which a turn takes some thousands, however fast the machine is.
+const HEARTBEATS: usize = 10;
+
+#[test]
+fn frames_of_several_channels_stay_in_their_order() {
+    const CHANNELS: u16 = 3;
+    const MESSAGES: u32 = 3000;
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = Rig::start(directory.path());
+    let mut client = rig.client();
+    for channel in 1..=CHANNELS {
+        client.open_channel(channel);
+    }
+    client.declare("q", false);
+    client.consume("q", true);
+    let mut octets = Vec::new();
+    for number in 0..MESSAGES {
+        let channel = (number % u32::from(CHANNELS)) as u16 + 1;
+        let body = number.to_be_bytes();
+        octets.extend(published(channel, "q", &body, 1));
+        octets.extend(frame::HEARTBEAT.repeat(HEARTBEATS));
+    }
+    client.write(&octets);
+    for number in 0..MESSAGES {
+        let body = client.expect_message("1 basic.deliver");
+        assert_eq!(body, number.to_be_bytes());
+    }
+}
+
+#[test]
+fn a_close_behind_what_is_worth_many_turns_is_answered_last() {
+    const GETS: usize = 20_000;
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = Rig::start(directory.path());
+    let mut client = rig.client();
+    client.open_channel(1);
+    client.declare("q", false);
+    let mut writer = client.stream.try_clone().expect("a socket");
+    let writing = std::thread::spawn(move || {
+        let get = BasicGet {
+            queue: "q",
+            ..BasicGet::default()
+        };
+        let mut octets = framed(1, &get).repeat(GETS);
+        octets.extend(framed(0, &ConnectionClose::default()));
+        writer.write_all(&octets).expect("is read");
+    });
+    for _ in 0..GETS {
+        client.expect("1 basic.get-empty");
+    }
+    client.expect("0 connection.close-ok");
+    writing.join().expect("was written");
+}
