@@ -52,6 +52,24 @@ impl PasswordHash {
         }
     }
 
+    /// Of no password, in RabbitMQ's default algorithm.
+    pub(crate) fn decoy() -> Self {
+        Self::no_password(Algorithm::Sha256)
+    }
+
+    /// Of no password, and as much work to compare with as this one.
+    pub(crate) fn decoy_alike(&self) -> Self {
+        Self::no_password(self.algorithm)
+    }
+
+    fn no_password(algorithm: Algorithm) -> Self {
+        Self {
+            algorithm,
+            salt: [0; SALT_BYTES],
+            hash: vec![0; algorithm.hash_bytes()],
+        }
+    }
+
     /// Reads `password_hash`, in Base64, and `hashing_algorithm`; where none is named, RabbitMQ
     /// means `rabbit_password_hashing_sha256`.
     pub fn parse(text: &str, algorithm: Option<&str>) -> Result<Self, PasswordHashError> {

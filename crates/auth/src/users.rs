@@ -19,9 +19,12 @@ pub struct User {
 }
 
 /// All users, and their permissions.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Users {
     by_name: BTreeMap<Arc<str>, Known>,
+    /// Stands in for the hash of who is not known, so that the time that an answer takes does not
+    /// tell which names are.
+    decoy: PasswordHash,
 }
 
 /// Why somebody is not let in: for the log. A client is told the same whichever it is.
@@ -42,12 +45,18 @@ struct Known {
 
 impl Users {
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            by_name: BTreeMap::new(),
+            decoy: PasswordHash::decoy(),
+        }
     }
 
     /// A user more, or another in the place of the one of that name; permissions stay.
     pub fn insert(&mut self, user: User) {
         let user = Arc::new(user);
+        if let Some(password) = &user.password {
+            self.decoy = password.decoy_alike();
+        }
         match self.by_name.get_mut(&user.name) {
             Some(known) => known.user = user,
             None => {
@@ -67,21 +76,25 @@ impl Users {
         })
     }
 
-    /// Who that is, by a password.
+    /// Who that is, by a password. Whether or not there is such a user, one
+    /// hash is made.
     pub fn authenticate(
         &self,
         name: &str,
         password: &[u8],
         is_loopback: bool,
     ) -> Result<Arc<User>, Refused> {
-        let Some(known) = self.by_name.get(name) else {
+        let known = self.by_name.get(name);
+        let hash = known.and_then(|known| known.user.password.as_ref());
+        let is_right = hash.unwrap_or(&self.decoy).verify(password);
+        let Some(known) = known else {
             return Err(Refused::Unknown { name: name.into() });
         };
-        let Some(hash) = &known.user.password else {
+        if hash.is_none() {
             return Err(Refused::NoPassword { name: name.into() });
-        };
+        }
         // RabbitMQ takes no empty password, whatever the hash.
-        if password.is_empty() || !hash.verify(password) {
+        if password.is_empty() || !is_right {
             return Err(Refused::WrongPassword { name: name.into() });
         }
         known.admit(is_loopback)
@@ -111,6 +124,12 @@ impl Users {
     /// By name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<User>> {
         self.by_name.values().map(|known| &known.user)
+    }
+}
+
+impl Default for Users {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

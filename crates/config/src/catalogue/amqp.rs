@@ -255,6 +255,16 @@ static AMQP_LIMITS: Table = Table {
              channel is closed with 406; 0: for ever.",
         )
         .fallback(Fallback::Integer(1_800_000)),
+        key(
+            "login_delay_max_ms",
+            integer_or_zero(1, 60_000),
+            "How long an attempt to log in waits at most, in milliseconds, where others from the \
+             same address have failed in the last minute: from the fourth on 100 ms, and twice as \
+             long with each failure more; 0: nobody waits. On loopback addresses and Unix sockets \
+             it is 250 ms at most. Eight attempts of another machine may wait at a time, more are \
+             turned away.",
+        )
+        .fallback(Fallback::Integer(5_000)),
     ],
 };
 

@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 use super::flow::FlowControl;
 use super::identity;
 use super::import;
+use super::logins::Logins;
 use super::outbox::VhostOutbox;
 use super::peer::{About, Peer};
 use super::shared::Shared;
@@ -29,6 +30,7 @@ use crate::{hub, report};
 /// What all AMQP connections of a router share.
 pub(crate) struct Broker {
     pub(crate) users: Users,
+    pub(crate) logins: Arc<Logins>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) message_bytes_max: usize,
     pub(super) server_properties: TableBuf,
@@ -109,6 +111,7 @@ impl Broker {
         });
         let broker = Arc::new(Self {
             users: users(&amqp)?,
+            logins: Arc::new(Logins::new(limits.login_delay_max, workers.keeper_handle())),
             message_bytes_max: limits.message_bytes_max,
             server_properties: identity::server_properties(&amqp.identity),
             vhosts: vhosts.collect(),

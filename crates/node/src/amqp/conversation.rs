@@ -173,6 +173,11 @@ impl Conversation {
         let Stage::Negotiating(negotiation) = &mut self.stage else {
             return Handled::Done { consumed };
         };
+        match negotiation.is_early(&method, &self.connection, broker) {
+            Ok(false) => {}
+            Ok(true) => return Handled::Yield { consumed: 0 },
+            Err(away) => return Handled::End(End::TurnedAway(Box::new(away))),
+        }
         match negotiation.handle(&method, &self.connection, broker, options) {
             Ok(None) => {}
             Ok(Some(entered)) => self.enter(*entered),

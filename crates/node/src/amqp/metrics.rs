@@ -73,7 +73,7 @@ fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
         registry.register(format!("amqp_{name}"), help, family);
     }
     type Total = fn(&Broker) -> &AtomicU64;
-    let totals: [(&str, &str, Total); 3] = [
+    let totals: [(&str, &str, Total); 5] = [
         (
             "connections_opened",
             "AMQP connections that entered a vhost",
@@ -88,6 +88,16 @@ fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
             "connections_refused",
             "AMQP connections that were not let into a vhost",
             |broker| &broker.totals.connections_refused,
+        ),
+        (
+            "logins_failed",
+            "Attempts to log in that failed",
+            |broker| &broker.logins.failed,
+        ),
+        (
+            "logins_delayed",
+            "Attempts to log in that had to wait, or were refused, for failed ones before",
+            |broker| &broker.logins.delayed,
         ),
     ];
     for (name, help, total) in totals {

@@ -28,6 +28,7 @@ mod handled;
 mod identity;
 mod import;
 mod listings;
+mod logins;
 mod metrics;
 mod negotiation;
 mod open;

@@ -10,13 +10,14 @@ use crosstie_amqp::method::{
 };
 use crosstie_amqp::{Method, ReplyCode, Table, Value};
 use crosstie_auth::sasl::{Mechanism, Response};
-use crosstie_auth::{Permissions, Refused, User, Users};
+use crosstie_auth::{Permissions, Refused, User};
 use crosstie_config::{AmqpMechanism, AmqpTransport};
 use crosstie_queues::Fault;
 use crosstie_transport::{Connection, PeerAddress};
 
 use super::broker::Broker;
 use super::certificate;
+use super::logins::{Crowded, Waiting};
 use super::peer::{self, About};
 use super::vhost::SharedVhost;
 
@@ -26,6 +27,8 @@ pub(super) struct Negotiation {
     /// What the certificate says that it is.
     certified_name: Option<String>,
     client: Client,
+    /// Others have failed to log in from where it comes from.
+    waiting: Option<Waiting>,
 }
 
 /// What the next method must be.
@@ -107,6 +110,32 @@ impl Negotiation {
             awaited: Awaited::StartOk,
             certified_name,
             client: Client::default(),
+            waiting: None,
+        }
+    }
+
+    /// Whether the client's next method has to wait until it is offered again.
+    pub(super) fn is_early(
+        &mut self,
+        method: &Method<'_>,
+        connection: &Arc<Connection>,
+        broker: &Broker,
+    ) -> Result<bool, TurnedAway> {
+        let (Awaited::StartOk, Method::ConnectionStartOk(_)) = (self.awaited, method) else {
+            return Ok(false);
+        };
+        let refused =
+            |text| TurnedAway::of::<ConnectionStartOk<'_>>(ReplyCode::AccessRefused, text);
+        match self.waiting.take() {
+            None => {
+                let waiting = broker.logins.begin(connection);
+                self.waiting = waiting.map_err(|Crowded| {
+                    refused("too many attempts to log in from there wait for failed ones")
+                })?;
+                Ok(self.waiting.is_some())
+            }
+            Some(waiting) if waiting.is_over() => Ok(false),
+            Some(_) => Err(refused("left before its attempt to log in was looked at")),
         }
     }
 
@@ -120,7 +149,7 @@ impl Negotiation {
     ) -> Result<Option<Box<Entered>>, TurnedAway> {
         match (self.awaited, method) {
             (Awaited::StartOk, Method::ConnectionStartOk(start_ok)) => {
-                self.handle_start_ok(start_ok, connection, &broker.users, options)?;
+                self.handle_start_ok(start_ok, connection, broker, options)?;
                 self.awaited = Awaited::TuneOk;
                 peer::send(connection, &tune(options));
                 Ok(None)
@@ -147,7 +176,7 @@ impl Negotiation {
         &mut self,
         start_ok: &ConnectionStartOk<'_>,
         connection: &Connection,
-        users: &Users,
+        broker: &Broker,
         options: &AmqpTransport,
     ) -> Result<(), TurnedAway> {
         let properties = start_ok.client_properties;
@@ -167,6 +196,7 @@ impl Negotiation {
                 &text,
             ));
         };
+        let users = &broker.users;
         let is_loopback = is_loopback(connection.peer());
         let response = mechanism.read(start_ok.response);
         let user = match response.map_err(|e| e.to_string()) {
@@ -180,7 +210,10 @@ impl Negotiation {
             }
             Err(e) => Err(e),
         };
-        let user = user.map_err(|why| self.login_refused(mechanism, why))?;
+        let user = user.map_err(|why| {
+            broker.logins.note_failure(connection);
+            self.login_refused(mechanism, why)
+        })?;
         self.client.about.user = Arc::clone(&user.name);
         self.client.user = Some(user);
         Ok(())

@@ -4,6 +4,7 @@ mod bodies;
 mod channels;
 mod closing;
 mod flow;
+mod logins;
 mod negotiation;
 mod operators;
 mod owed;

@@ -13,7 +13,7 @@ use crosstie_node::{Admin, Router, RouterOptions, start_admin};
 use crate::rig::{Rig, Setting, transport, worker};
 
 /// A listener of all pages.
-fn pages(rig: &Rig, directory: &Path) -> (Admin, String) {
+pub(crate) fn pages(rig: &Rig, directory: &Path) -> (Admin, String) {
     let admin = model::Admin {
         endpoint: transport(&Setting::default()).endpoint,
         pages: vec![Page::Health, Page::Metrics, Page::Status],
@@ -34,7 +34,7 @@ fn options(directory: &Path) -> RouterOptions {
 }
 
 /// A page's status code and text.
-fn page(place: &str, path: &str) -> (String, String) {
+pub(crate) fn page(place: &str, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(place).expect("listens");
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("is open");
