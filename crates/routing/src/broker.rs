@@ -200,6 +200,7 @@ impl Broker {
                 payload: publication.payload,
             };
             let subscribers = &subscription.subscribers;
+            *context.steps = context.steps.saturating_add(subscribers.len() as u32);
             let reached = |index: SessionIndex| {
                 let session = &sessions[index];
                 let left_out = session.closing || (options.exclude_me && index == from);

@@ -23,6 +23,8 @@ pub(crate) struct Context<'r, H> {
     pub(crate) sessions: &'r mut Sessions<H>,
     pub(crate) random: &'r mut Random,
     pub(crate) out: &'r mut dyn Outbox<H>,
+    /// What the input costs, beside being one (see [`crate::Realm::take_steps`]).
+    pub(crate) steps: &'r mut u32,
 }
 
 impl<H> Context<'_, H> {

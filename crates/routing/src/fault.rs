@@ -10,6 +10,7 @@ use crosstie_wamp::MessageType;
 /// the specification has no URI.
 pub mod error {
     pub const CALLS_MAX: &str = "crosstie.error.calls_max";
+    pub const CALL_OPTIONS_BYTES_MAX: &str = "crosstie.error.call_options_bytes_max";
     pub const CANCELED: &str = "wamp.error.canceled";
     pub const DISCLOSE_ME_DISALLOWED: &str = "wamp.error.option_disallowed.disclose_me";
     pub const FEATURE_NOT_SUPPORTED: &str = "wamp.error.feature_not_supported";

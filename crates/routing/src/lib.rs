@@ -44,6 +44,7 @@ mod realm;
 mod receivers;
 mod session;
 mod time;
+mod weight;
 mod wildcard;
 
 pub use authz::{Action, Allow, Disclose, Permission, Role};

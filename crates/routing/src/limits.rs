@@ -12,6 +12,9 @@ pub struct Limits {
     pub registrations_max: usize,
     /// Open calls of one session as caller; one more is `crosstie.error.calls_max`.
     pub calls_max: usize,
+    /// Octets of the attributes that a progressive call keeps of its first CALL (`ppt_*`, `enc_*`,
+    /// `_*`) to pass them on with each part; more are `crosstie.error.call_options_bytes_max`.
+    pub call_options_bytes_max: usize,
     /// Octets of a topic or procedure, pattern or not; a longer one is `wamp.error.invalid_uri`.
     /// It also bounds the work of matching, which grows with the length of the URI.
     pub uri_bytes_max: usize,
@@ -35,6 +38,7 @@ impl Default for Limits {
             subscriptions_max: 10_000,
             registrations_max: 10_000,
             calls_max: 10_000,
+            call_options_bytes_max: 4_096,
             uri_bytes_max: 1_024,
             call_timeout_ms_max: 0,
             retained_events_max: 10_000,

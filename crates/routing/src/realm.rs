@@ -1,6 +1,7 @@
 //! The realm: what comes in, and which part of it decides.
 
 use std::fmt;
+use std::mem;
 use std::ops::Range;
 
 use crosstie_wamp::{Message, MessageType, SessionId};
@@ -23,6 +24,7 @@ pub struct Realm<H> {
     pub(crate) broker: Broker,
     pub(crate) dealer: Dealer,
     random: Random,
+    steps: u32,
 }
 
 impl<H> Realm<H> {
@@ -36,6 +38,7 @@ impl<H> Realm<H> {
             broker: Broker::new(&mut random),
             dealer: Dealer::new(&mut random),
             random,
+            steps: 0,
         }
     }
 
@@ -94,6 +97,12 @@ impl<H> Realm<H> {
         let (_, dealer, mut context) = self.split(now, out);
         dealer.handle_timeout(&mut context);
         self.remove_closed(now, out);
+    }
+
+    /// What was done since this was last asked, in steps of 50 to 100 ns: a receiver, a pattern that
+    /// was compared, a call that ended. An input costs its owner something beside them.
+    pub fn take_steps(&mut self) -> u32 {
+        mem::take(&mut self.steps)
     }
 
     /// Adds a role; whether there was none of that name.
@@ -344,6 +353,7 @@ impl<H> Realm<H> {
             sessions: &mut self.sessions,
             random: &mut self.random,
             out,
+            steps: &mut self.steps,
         };
         (&mut self.broker, &mut self.dealer, context)
     }

@@ -127,6 +127,7 @@ fn limits(limits: View<'_>) -> Limits {
         handshake_timeout: milliseconds(limits, "handshake_timeout_ms"),
         sessions_max: bound(limits, "sessions_max"),
         calls_pending_max: bound(limits, "calls_pending_max"),
+        call_options_bytes_max: bound(limits, "call_options_bytes_max"),
         subscriptions_max: bound(limits, "subscriptions_max"),
         registrations_max: bound(limits, "registrations_max"),
         uri_bytes_max: bound(limits, "uri_bytes_max"),

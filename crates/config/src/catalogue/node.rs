@@ -168,6 +168,13 @@ pub(super) static LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(10_000)),
         key(
+            "call_options_bytes_max",
+            integer(0, 1 << 24),
+            "Octets of the attributes (`ppt_*`, `enc_*`, `_*`) that a progressive call keeps of \
+             its first CALL to pass them on with each part; more are an error.",
+        )
+        .fallback(Fallback::Integer(4_096)),
+        key(
             "subscriptions_max",
             integer(1, 100_000_000),
             "Subscriptions of one session; one more is an error.",

@@ -116,6 +116,7 @@ pub struct Limits {
     pub handshake_timeout: Duration,
     pub sessions_max: usize,
     pub calls_pending_max: usize,
+    pub call_options_bytes_max: usize,
     pub subscriptions_max: usize,
     pub registrations_max: usize,
     pub uri_bytes_max: usize,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crosstie_wamp::{
     Dict, Disclosed, EventDetails, MatchPolicy, Message, Payload, PublicationId, PublishOptions,
-    Receivers, Serializer, SessionId, SubscriptionId, Value,
+    Receivers, Serializer, SessionId, SubscriptionId,
 };
 
 use super::receivers::whitelist;
@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::overlap::common_beginning;
 use crate::session::{Session, SessionIndex};
+use crate::weight::dict_bytes;
 use crate::{EmptyEligible, Identity, Note};
 
 /// Events with lists that one topic keeps beside its last one without.
@@ -337,23 +338,6 @@ fn weight(publication: &Publication<'_>, receivers: Option<&Receivers>) -> usize
         .as_deref()
         .map_or(0, dict_bytes);
     EVENT_BYTES + publication.topic.len() + publication.payload.len() + lists + passthru
-}
-
-fn dict_bytes(dict: &Dict) -> usize {
-    let entry =
-        |(key, value): &(String, Value)| key.len() + size_of::<String>() + value_bytes(value);
-    dict.iter().map(entry).sum()
-}
-
-fn value_bytes(value: &Value) -> usize {
-    let inside = match value {
-        Value::String(text) => text.len(),
-        Value::Binary(octets) => octets.len(),
-        Value::List(values) => values.iter().map(value_bytes).sum(),
-        Value::Dict(dict) => dict_bytes(dict),
-        Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Float(_) => 0,
-    };
-    size_of::<Value>() + inside
 }
 
 /// Whether a topic matches a wildcard pattern.

@@ -14,6 +14,7 @@ use crate::authz::Action;
 use crate::context::{Context, deliver, is_reserved};
 use crate::fault::{Fault, error};
 use crate::session::{Session, SessionIndex};
+use crate::weight::dict_bytes;
 use crate::{Refused, Violation};
 
 /// Callees of a shared registration that one CALL is offered to, when queues are full.
@@ -123,6 +124,10 @@ impl Dealer {
                 error::CALLS_MAX,
                 format!("a session may have {calls_max} open calls"),
             ));
+        }
+
+        if options.progress {
+            check_kept(options, context.config.limits.call_options_bytes_max)?;
         }
 
         let callees = &self.registrations[registration].callees;
@@ -329,6 +334,20 @@ fn is_late_continuation<H>(session: &mut Session<H>, request: RequestId, progres
         }
     }
     true
+}
+
+/// Judges what is to be kept for as long as a progressive call is open.
+#[cold]
+fn check_kept(options: &CallOptions, bytes_max: usize) -> Result<(), Fault> {
+    let bytes = options.passthru.as_deref().map_or(0, dict_bytes);
+    if bytes <= bytes_max {
+        return Ok(());
+    }
+    let text = format!(
+        "the attributes that a progressive call passes on may have {bytes_max} octets; these have \
+         {bytes}"
+    );
+    Err(Fault::new(error::CALL_OPTIONS_BYTES_MAX, text))
 }
 
 /// What is passed on beside a further part: the first one's attributes hold for all, but how a

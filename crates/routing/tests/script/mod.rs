@@ -235,6 +235,7 @@ impl Player {
                 ("subscriptions_max", _) => config.limits.subscriptions_max = limit?,
                 ("registrations_max", _) => config.limits.registrations_max = limit?,
                 ("calls_max", _) => config.limits.calls_max = limit?,
+                ("call_options_bytes_max", _) => config.limits.call_options_bytes_max = limit?,
                 ("uri_bytes_max", _) => config.limits.uri_bytes_max = limit?,
                 ("call_timeout_ms_max", _) => config.limits.call_timeout_ms_max = limit? as u64,
                 _ => return Err(format!("no such setting: {key}={value}")),
