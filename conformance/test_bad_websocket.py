@@ -238,6 +238,44 @@ def test_several_messages_in_one_batch(abused):
         ]
 
 
+def test_a_batch_of_many_turns(abused):
+    """What is left of a batch comes before what was sent behind it; meanwhile others are served."""
+    count = 30_000
+    hello = b'[1,"realm1",{"roles":{"publisher":{}}}]\x1e'
+    publish = b'[16,%d,{"acknowledge":true},"com.x"]\x1e'
+    with (
+        WebSocket.tcp(abused.address("tcp")) as peer,
+        WebSocket.tcp(abused.address("tcp")).open().join() as one,
+        WebSocket.tcp(abused.address("tcp")).open().join() as other,
+    ):
+        assert peer.upgrade("wamp.2.json.batched")[0] == 101
+        peer.send_frame(TEXT, hello)
+        assert peer.receive_octets().startswith(b"[2,")
+        peer.send_frame(TEXT, b"".join(publish % (i + 1) for i in range(count)))
+        peer.send_frame(TEXT, publish % (count + 1))
+        for _ in range(5):
+            one.round_trip()
+            other.round_trip()
+        for request in range(1, count + 2):
+            assert peer.receive_octets().startswith(b"[17,%d," % request)
+
+
+def test_a_fault_in_a_late_turn_of_a_batch(abused):
+    """What stands behind it is not handled."""
+    hello = b'[1,"realm1",{"roles":{"publisher":{}}}]\x1e'
+    publish = b'[16,%d,{},"com.x"]\x1e'
+    with WebSocket.tcp(abused.address("tcp")) as peer:
+        assert peer.upgrade("wamp.2.json.batched")[0] == 101
+        many = b"".join(publish % (i + 1) for i in range(30_000))
+        answered = b'[16,30001,{"acknowledge":true},"com.x"]\x1e'
+        peer.send_frame(TEXT, hello)
+        assert peer.receive_octets().startswith(b"[2,")
+        peer.send_frame(TEXT, many + b"[]\x1e" + answered)
+        assert peer.receive_octets().startswith(b"[3,")
+        peer.receive_all()
+        abused.expect_fault(peer)
+
+
 def test_pages(abused):
     assert abused.router.page("/health").strip() == "ok"
     assert "Crosstie" in abused.router.page("/")

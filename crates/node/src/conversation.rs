@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crosstie_config::{Auth, Ping, RawSocket, WebSocketOptions};
-use crosstie_transport::{Connection, Ended, Outcome, Protocol};
+use crosstie_transport::{Budget, Connection, Ended, Outcome, Protocol};
 use crosstie_wamp::framing::websocket::{self, DecoderConfig, MessageKind, Role};
 use crosstie_wamp::framing::{Framing, Item, rawsocket};
 use parking_lot::Mutex;
@@ -34,6 +34,8 @@ enum Stage {
     /// Too few octets yet to tell RawSocket from HTTP, or the handshake is incomplete.
     Opening,
     Open(Box<Open>),
+    /// The turn was over before all was done; nothing is read before it is.
+    Waiting(Box<Waiting>),
     /// Everything is said; what still comes is not read.
     Over,
 }
@@ -47,6 +49,25 @@ struct Open {
     /// Until the session has joined, messages are short and the handshake's time limit is on.
     joined: bool,
     message_bytes_max: u32,
+    /// Its last turn put much into the line of the thread's fan-outs.
+    fans_out: bool,
+}
+
+/// What a turn has left for the next one.
+struct Waiting {
+    open: Box<Open>,
+    left: Left,
+}
+
+/// What comes before the rest of the input.
+#[derive(Default)]
+struct Left {
+    /// The rest of a batch, unmasked and decompressed: its frame is not to be seen twice.
+    batch: Vec<u8>,
+    /// So much of that is done.
+    done: usize,
+    /// Octets of the input that were offered already.
+    offered: usize,
 }
 
 /// The ends of messages in the input.
@@ -73,6 +94,22 @@ impl Open {
             HELLO_BYTES_MAX
         };
         self.frames.set_message_bytes_max(bytes_max.min(hello_max));
+    }
+
+    /// Remembers how much a turn has appended.
+    fn note_fan_out(&mut self, appended_before: usize) {
+        let appended = crosstie_transport::appended_bytes().saturating_sub(appended_before);
+        self.fans_out = appended >= FAN_OUT_BYTES_MIN;
+    }
+}
+
+impl Left {
+    /// The rest of a batch, if there is one.
+    fn of(batch: &[u8]) -> Option<Self> {
+        (!batch.is_empty()).then(|| Self {
+            batch: batch.to_vec(),
+            ..Self::default()
+        })
     }
 }
 
@@ -112,6 +149,9 @@ impl From<&WebSocketOptions> for Manners {
 
 /// The longest first message: whoever has not joined yet must not make the router hold much.
 const HELLO_BYTES_MAX: usize = 64 * 1024;
+
+/// Whoever appends so much in one turn waits where the line of fan-outs is long.
+const FAN_OUT_BYTES_MIN: usize = 64 * 1024;
 
 /// For whom nothing is configured: whoever was turned away, and RawSockets.
 const CLOSING_MAX: Duration = Duration::from_secs(2);
@@ -161,7 +201,12 @@ impl Conversation {
     /// Nothing more is read, and the session is over: for what was noted, where it was closed from
     /// here.
     fn leave(&mut self, why: EndReason) {
-        if let Stage::Open(mut open) = mem::replace(&mut self.stage, Stage::Over) {
+        let open = match mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Open(open) => Some(open),
+            Stage::Waiting(waiting) => Some(waiting.open),
+            Stage::Opening | Stage::Over => None,
+        };
+        if let Some(mut open) = open {
             let why = match EndReason::noted(&self.connection) {
                 Some(noted) => noted,
                 None if self.listening.is_stopping() => EndReason::Shutdown,
@@ -312,6 +357,7 @@ impl Conversation {
             manners,
             joined: false,
             message_bytes_max: u32::try_from(message_bytes_max).unwrap_or(u32::MAX),
+            fans_out: false,
         };
         open.limit_messages();
         self.stage = Stage::Open(Box::new(open));
@@ -345,7 +391,7 @@ impl Conversation {
     fn finish(&mut self) -> Outcome {
         let closing_max = match &self.stage {
             Stage::Open(open) => open.manners.closing_max,
-            Stage::Opening | Stage::Over => CLOSING_MAX,
+            Stage::Opening | Stage::Waiting(_) | Stage::Over => CLOSING_MAX,
         };
         self.connection.finish();
         self.listening.router.watch.closing(self.watch, closing_max);
@@ -356,47 +402,110 @@ impl Conversation {
         }
     }
 
-    /// Handles the messages in `input`.
-    fn handle_frames(&mut self, input: &mut [u8]) -> Outcome {
+    /// Takes what the last turn has left, and counts what has come since.
+    fn take_left(&mut self, bytes: usize) -> Option<Left> {
+        if !matches!(self.stage, Stage::Waiting(_)) {
+            counters().count(Counter::Reads);
+            counters().add(Counter::ReceivedBytes, bytes as u64);
+            return None;
+        }
+        let Stage::Waiting(waiting) = mem::replace(&mut self.stage, Stage::Over) else {
+            return None;
+        };
+        let Waiting { open, left } = *waiting;
+        let received = bytes.saturating_sub(left.offered);
+        counters().add(Counter::ReceivedBytes, received as u64);
+        self.stage = Stage::Open(open);
+        Some(left)
+    }
+
+    /// Ends the turn: so much of the input is done, and this comes before the rest.
+    #[cold]
+    fn wait(&mut self, left: Left, consumed: usize, input: &[u8]) -> Outcome {
+        let offered = input.len() - consumed;
+        self.stage = match mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Open(open) => Stage::Waiting(Box::new(Waiting {
+                open,
+                left: Left { offered, ..left },
+            })),
+            other => other,
+        };
+        Outcome::Yield { consumed }
+    }
+
+    /// Handles what the last turn has left and the messages in `input`, until the turn is over.
+    fn handle_frames(&mut self, left: Option<Left>, input: &mut [u8]) -> Outcome {
         let Stage::Open(open) = &mut self.stage else {
             return Outcome::Continue {
                 consumed: input.len(),
                 wanted: 0,
             };
         };
+        if open.fans_out && crosstie_transport::is_line_long() {
+            return self.wait(left.unwrap_or_default(), 0, input);
+        }
+        let appended_before = crosstie_transport::appended_bytes();
         let watch = &self.listening.router.watch;
         // Reading the clock once for all messages of an input saves 5 % of the time per call.
         let now = Instant::now();
+        let mut budget = Budget::begin(now);
         let mut consumed = 0;
+        let mut left = left.filter(|left| !left.batch.is_empty());
         loop {
-            let step = match &mut open.frames {
-                Frames::RawSocket(frames) => frames.next(&mut input[consumed..]),
-                Frames::WebSocket(frames) => frames.next(&mut input[consumed..]),
-            };
-            let flow = match step {
-                Err(e) => open.session.frame_fault(&e, open.manners.fail_by_drop),
-                Ok(step) if step.consumed == 0 => {
-                    let wanted = step.wanted;
-                    return Outcome::Continue { consumed, wanted };
+            let mut rest = None;
+            let (flow, is_over) = if let Some(mut left) = left.take() {
+                let batch = &left.batch[left.done..];
+                let drop_on_fault = open.manners.fail_by_drop;
+                let session = &mut open.session;
+                let (flow, unsplit) = session.handle_batch(batch, now, &mut budget, drop_on_fault);
+                let unsplit = unsplit.len();
+                if unsplit > 0 {
+                    left.done = left.batch.len() - unsplit;
+                    rest = Some(left);
                 }
-                Ok(step) => {
-                    consumed += step.consumed;
-                    match step.item {
-                        Some(Item::Message { octets, .. }) if open.batched => open
-                            .session
-                            .handle_batch(octets, now, open.manners.fail_by_drop),
-                        Some(Item::Message { octets, .. }) => {
-                            open.session.handle_message(octets, now)
-                        }
-                        Some(Item::Ping(payload)) => open.session.pong(payload),
-                        Some(Item::Pong(_)) => {
-                            watch.answered(self.watch);
-                            Flow::Continue
-                        }
-                        Some(Item::Close(close)) => {
-                            open.session.answer_close(close, open.manners.echo_close)
-                        }
-                        None => Flow::Continue,
+                (flow, false)
+            } else {
+                let step = match &mut open.frames {
+                    Frames::RawSocket(frames) => frames.next(&mut input[consumed..]),
+                    Frames::WebSocket(frames) => frames.next(&mut input[consumed..]),
+                };
+                match step {
+                    Err(e) => {
+                        let flow = open.session.frame_fault(&e, open.manners.fail_by_drop);
+                        (flow, false)
+                    }
+                    Ok(step) if step.consumed == 0 => {
+                        let wanted = step.wanted;
+                        open.note_fan_out(appended_before);
+                        return Outcome::Continue { consumed, wanted };
+                    }
+                    Ok(step) => {
+                        consumed += step.consumed;
+                        let session = &mut open.session;
+                        let flow = match step.item {
+                            Some(Item::Message { octets, .. }) if open.batched => {
+                                let drop_on_fault = open.manners.fail_by_drop;
+                                let (flow, unsplit) =
+                                    session.handle_batch(octets, now, &mut budget, drop_on_fault);
+                                rest = Left::of(unsplit);
+                                flow
+                            }
+                            Some(Item::Message { octets, .. }) => {
+                                session.handle_message(octets, now)
+                            }
+                            Some(Item::Ping(payload)) => session.pong(payload),
+                            Some(Item::Pong(_)) => {
+                                watch.answered(self.watch);
+                                Flow::Continue
+                            }
+                            Some(Item::Close(close)) => {
+                                session.answer_close(close, open.manners.echo_close)
+                            }
+                            None => Flow::Continue,
+                        };
+                        // The messages of a batch have been charged one by one.
+                        let bytes = if open.batched { 0 } else { step.consumed };
+                        (flow, session.spend(&mut budget, bytes))
                     }
                 }
             };
@@ -412,8 +521,6 @@ impl Conversation {
                     false => watch.opening(self.watch, self.listening.handshake_timeout),
                 }
             }
-            // One input may hold thousands of publications for thousands of subscribers.
-            crosstie_transport::relieve();
             if flow == Flow::Finish {
                 self.finish();
                 return Outcome::Continue {
@@ -421,14 +528,17 @@ impl Conversation {
                     wanted: 0,
                 };
             }
+            if rest.is_some() || (is_over && consumed < input.len()) {
+                open.note_fan_out(appended_before);
+                return self.wait(rest.unwrap_or_default(), consumed, input);
+            }
         }
     }
 }
 
 impl Protocol for Conversation {
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
-        counters().count(Counter::Reads);
-        counters().add(Counter::ReceivedBytes, input.len() as u64);
+        let left = self.take_left(input.len());
         let mut opening = 0;
         if matches!(self.stage, Stage::Opening) {
             match self.open(input) {
@@ -442,10 +552,13 @@ impl Protocol for Conversation {
                 }
             }
         }
-        match self.handle_frames(&mut input[opening..]) {
+        match self.handle_frames(left, &mut input[opening..]) {
             Outcome::Continue { consumed, wanted } => Outcome::Continue {
                 consumed: opening + consumed,
                 wanted,
+            },
+            Outcome::Yield { consumed } => Outcome::Yield {
+                consumed: opening + consumed,
             },
             other => other,
         }
@@ -460,5 +573,17 @@ impl Drop for Conversation {
         if std::thread::panicking() {
             self.connection.close();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_conversation_costs_little() {
+        // With the allocator's word, a multiple of 16.
+        assert!(size_of::<Open>() <= 136, "{}", size_of::<Open>());
+        assert!(size_of::<Conversation>() <= 48);
     }
 }

@@ -128,13 +128,13 @@ impl SharedRealm {
         Ok(key)
     }
 
-    /// Routes one message of a session, received at `now`.
+    /// Routes one message of a session, received at `now`; also how many steps of a turn that took.
     pub(crate) fn handle(
         &self,
         now: Instant,
         from: SessionKey,
         message: &Message<'_>,
-    ) -> Result<(), Violation> {
+    ) -> (Result<(), Violation>, u32) {
         let now = self.time(now);
         let payload = message.payload().copied().unwrap_or(Payload::EMPTY);
         let mut forms = Forms::new(payload);
@@ -146,7 +146,8 @@ impl SharedRealm {
                 let messages = outbox.messages;
                 messages.count_alone(Direction::Received, message.kind());
             }
-            realm.handle(now, from, message, outbox)
+            let handled = realm.handle(now, from, message, outbox);
+            (handled, realm.take_steps())
         })
     }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::mem;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
@@ -9,6 +10,7 @@ use crosstie_config::{Auth, LoneSurrogates};
 use crosstie_routing::{
     ClientFeatures, Identity, Refused, SessionKey, Violation, error, welcome_details,
 };
+use crosstie_transport::Budget;
 use crosstie_wamp::codec::{self, DecodeError};
 use crosstie_wamp::framing::websocket::CloseFrame;
 use crosstie_wamp::framing::{Framing, FramingError, batched, rawsocket};
@@ -34,11 +36,15 @@ pub(crate) struct Session {
     refusals: u8,
     /// Lines of the log about topics that nobody publishes to.
     silent_topics: Cell<u8>,
+    /// What its messages took of the present turn.
+    steps: u32,
 }
 
 /// Only a router publishes to topics that begin so, and this one has nothing to say there: there is no
 /// meta API.
 const META: &str = "wamp.";
+/// Octets that are checked and passed on in the time of a step.
+const STEP_BYTES: usize = 128;
 /// More of one session are not said.
 const SILENT_TOPICS_SAID_MAX: u8 = 16;
 
@@ -68,6 +74,7 @@ impl Session {
             state: State::Closed,
             refusals: 0,
             silent_topics: Cell::new(0),
+            steps: 0,
         }
     }
 
@@ -110,7 +117,8 @@ impl Session {
                     {
                         self.say_silent(topic);
                     }
-                    let handled = realm.handle(now, *key, message);
+                    let (handled, steps) = realm.handle(now, *key, message);
+                    self.steps = self.steps.saturating_add(steps);
                     self.handled(handled)
                 }
             },
@@ -175,27 +183,43 @@ impl Session {
         }
     }
 
-    /// Handles the messages of one batch (WAMP "Batched WebSocket Transport").
-    pub(crate) fn handle_batch(
+    /// Handles the messages of one batch (WAMP "Batched WebSocket Transport") until the turn is over;
+    /// also what is left of it then, which is a batch again.
+    pub(crate) fn handle_batch<'b>(
         &mut self,
-        octets: &[u8],
+        octets: &'b [u8],
         now: Instant,
+        budget: &mut Budget,
         drop_on_fault: bool,
-    ) -> Flow {
+    ) -> (Flow, &'b [u8]) {
         let serializer = self.peer.wire.serializer;
         if !self.is_joined() && batched::is_autobahn(serializer, octets) {
             self.peer.wire.framing = Framing::WebSocketServerAutobahn;
         }
-        for message in batched::split(serializer, octets) {
+        let mut batch = batched::split(serializer, octets);
+        let mut left = octets.len();
+        while let Some(message) = batch.next() {
             let flow = match message {
                 Ok(message) => self.handle_message(message, now),
                 Err(e) => self.frame_fault(&e, drop_on_fault),
             };
             if flow == Flow::Finish {
-                return Flow::Finish;
+                return (Flow::Finish, &[]);
+            }
+            let bytes = left - batch.rest().len();
+            left -= bytes;
+            if self.spend(budget, bytes) {
+                return (Flow::Continue, batch.rest());
             }
         }
-        Flow::Continue
+        (Flow::Continue, &[])
+    }
+
+    /// Charges a turn with what was handled, and was read from so many octets; whether it is over.
+    pub(crate) fn spend(&mut self, budget: &mut Budget, bytes: usize) -> bool {
+        let steps = mem::take(&mut self.steps).saturating_add((bytes / STEP_BYTES) as u32);
+        // One turn may hold large publications for many subscribers.
+        budget.spend(steps) || crosstie_transport::is_line_long()
     }
 
     /// Octets that are no frame: the session is aborted, and a WebSocket closed with the code
@@ -247,7 +271,7 @@ impl Session {
     /// Takes the session out of its realm; to be called once the connection is gone. Whether it
     /// was in one until now.
     pub(crate) fn leave(&mut self, why: EndReason) -> bool {
-        match std::mem::replace(&mut self.state, State::Closed) {
+        match mem::replace(&mut self.state, State::Closed) {
             State::Joined { realm, key } => realm.leave(key, why),
             State::Closed => false,
         }

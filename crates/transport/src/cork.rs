@@ -25,6 +25,10 @@ const FEW_MAX: usize = 8;
 /// account, so that this is the bound on it.
 const APPENDED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// What may wait in a thread's line of fan-outs before whoever fans out waits, too, for the line to be
+/// done: the line goes on 64 receivers at a time, and others have their turns between.
+const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 static NUMBER_LAST: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
@@ -112,6 +116,17 @@ pub fn uncork_all() {
 /// Whether [`relieve`] would flush: whoever holds a lock asks first.
 pub fn is_much_appended() -> bool {
     APPENDED_BYTES.get() > APPENDED_BYTES_MAX
+}
+
+/// Octets that this thread has appended since it last had nothing in line.
+pub fn appended_bytes() -> usize {
+    APPENDED_BYTES.get()
+}
+
+/// Whether so much waits in this thread's line of fan-outs that whoever adds to it ends its turn, and
+/// has no other one ([`crate::Outcome::Yield`]) before the line is done.
+pub fn is_line_long() -> bool {
+    APPENDED_BYTES.get() > LINE_BYTES_MAX
 }
 
 /// Flushes everything if what was appended while one input was handled is much already. To be

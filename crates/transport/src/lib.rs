@@ -34,7 +34,10 @@ pub use budget::Budget;
 pub use clock::now_s;
 pub use connection::Connection;
 pub use cores::Cores;
-pub use cork::{is_much_appended, relieve, thread_number, uncork, uncork_all, uncork_few};
+pub use cork::{
+    appended_bytes, is_line_long, is_much_appended, relieve, thread_number, uncork, uncork_all,
+    uncork_few,
+};
 pub use listener::{Endpoint, Listener, TcpOptions, bind_group};
 pub use meter::{Meter, sent_bytes_unmetered};
 pub use out::{ConnectionLimits, Refused};

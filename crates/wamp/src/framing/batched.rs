@@ -40,6 +40,13 @@ pub struct Batch<'a> {
     begun: bool,
 }
 
+impl<'a> Batch<'a> {
+    /// What has not been split yet: a batch itself, unless it is empty.
+    pub fn rest(&self) -> &'a [u8] {
+        self.octets
+    }
+}
+
 impl<'a> Iterator for Batch<'a> {
     type Item = Result<&'a [u8], FramingError>;
 
