@@ -93,6 +93,10 @@ impl<'a> Table<'a> {
 }
 
 impl<'a> Array<'a> {
+    pub fn is_empty(self) -> bool {
+        self.octets.is_empty()
+    }
+
     /// Its values, in their order.
     pub fn iter(self) -> impl Iterator<Item = Value<'a>> {
         let mut reader = Reader::new(self.octets);
@@ -204,7 +208,7 @@ fn read_value<'a>(reader: &mut Reader<'a>, depth_left: usize) -> Result<Value<'a
 }
 
 /// A table being made, or kept.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct TableBuf {
     octets: Vec<u8>,
 }

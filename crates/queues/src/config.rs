@@ -20,6 +20,11 @@ pub struct VhostLimits {
     pub bindings_max: usize,
     /// Octets of the names, keys and arguments of all queues, exchanges and bindings together.
     pub definition_bytes_max: usize,
+    /// Nodes of patterns, words and fields, that a message may meet at worst: in one exchange, and
+    /// in all those together that others lead to.
+    pub exchange_steps_max: usize,
+    /// Words of topic exchanges' patterns with wildcards, and fields of headers exchanges'.
+    pub pattern_nodes_max: usize,
     /// Of one channel.
     pub consumers_max: usize,
     /// Of one connection; its `channel-max` is at most this.
@@ -54,6 +59,10 @@ impl Default for VhostLimits {
             bindings_max: 1_000_000,
             // A million bindings with keys of 64 octets; RabbitMQ's users have a few thousand.
             definition_bytes_max: 64 << 20,
+            // Below a millisecond, even where each node has to be fetched from memory.
+            exchange_steps_max: 10_000,
+            // Some 130 octets each.
+            pattern_nodes_max: 1_000_000,
             consumers_max: 10_000,
             channels_max: 2_047,
             transaction_messages_max: 10_000,

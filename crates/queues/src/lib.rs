@@ -42,7 +42,7 @@ pub use keys::{ChannelKey, ConnectionKey, QueueKey};
 pub use message::MessageContent;
 pub use outbox::{Outbox, Refused};
 pub use status::{
-    BindingStatus, ChannelStatus, ConsumerStatus, Counts, ExchangeStatus, Part, QueueStatus,
+    BindingStatus, ChannelStatus, ConsumerStatus, Counts, ExchangeStatus, QueueStatus,
 };
 pub use time::Time;
 pub use vhost::{OperatorError, Vhost};

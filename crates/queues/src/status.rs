@@ -6,14 +6,6 @@ use crosstie_amqp::TableBuf;
 
 use crate::Destination;
 
-/// A part of a listing.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Part<T> {
-    pub items: Vec<T>,
-    /// Where the next part begins; `None`: this was the last.
-    pub next: Option<usize>,
-}
-
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueStatus {
     pub name: Arc<str>,
@@ -95,6 +87,8 @@ pub struct Counts {
     pub uncommitted_bytes: usize,
     /// Of the names, keys and arguments of queues, exchanges and bindings.
     pub definition_bytes: usize,
+    /// Words and fields of the patterns that bindings have.
+    pub pattern_nodes: usize,
     /// Since the start, from here on.
     pub published: u64,
     pub delivered: u64,

@@ -290,6 +290,8 @@ fn limits(limits: View<'_>) -> AmqpLimits {
         exchanges_max: bound(limits, "exchanges_max"),
         bindings_max: bound(limits, "bindings_max"),
         definition_bytes_max: bound(limits, "definition_bytes_max"),
+        exchange_steps_max: bound(limits, "exchange_steps_max"),
+        pattern_nodes_max: bound(limits, "pattern_nodes_max"),
         consumers_max: bound(limits, "consumers_max"),
         transaction_messages_max: bound(limits, "transaction_messages_max"),
         transaction_bytes_max: bound(limits, "transaction_bytes_max"),

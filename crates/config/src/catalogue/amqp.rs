@@ -226,6 +226,26 @@ static AMQP_LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(64 << 20)),
         key(
+            "exchange_steps_max",
+            integer(100, 1 << 40),
+            "Steps, of some 50 ns each, that the patterns bound to one topic or headers exchange may \
+             cost a message at worst; a binding that would make it more closes its channel with \
+             406. Those of all exchanges that other exchanges lead to (by a binding, or as \
+             alternate) are together at most as many, where each has 16 free; a message whose \
+             `CC` and `BCC` cost it more than twice this closes its channel with 406. A word costs \
+             one, a second that the same key may match another (`*`), and what follows a `#` in \
+             the middle of a pattern 256 times as much.",
+        )
+        .fallback(Fallback::Integer(10_000)),
+        key(
+            "pattern_nodes_max",
+            integer(100, 1 << 40),
+            "Words of topic exchanges' patterns with wildcards, those that begin alike counted \
+             once, and fields of headers exchanges' patterns, of all exchanges of a vhost; a \
+             binding with more closes its channel with 406.",
+        )
+        .fallback(Fallback::Integer(1_000_000)),
+        key(
             "consumers_max",
             integer(1, 100_000_000),
             "Consumers of a channel; one more closes it with 406.",

@@ -69,6 +69,10 @@ pub struct AmqpLimits {
     pub bindings_max: usize,
     /// Octets of the names, keys and arguments of all that is declared in a vhost.
     pub definition_bytes_max: usize,
+    /// Nodes of patterns that a message may meet at worst, in one exchange.
+    pub exchange_steps_max: usize,
+    /// Words and fields of all patterns of a vhost.
+    pub pattern_nodes_max: usize,
     /// Of one channel.
     pub consumers_max: usize,
     /// Publications and acknowledgements of one transaction.

@@ -271,6 +271,8 @@ pub(super) fn vhost_config(name: &Arc<str>, limits: &model::AmqpLimits) -> Vhost
             exchanges_max: limits.exchanges_max,
             bindings_max: limits.bindings_max,
             definition_bytes_max: limits.definition_bytes_max,
+            exchange_steps_max: limits.exchange_steps_max,
+            pattern_nodes_max: limits.pattern_nodes_max,
             consumers_max: limits.consumers_max,
             transaction_messages_max: limits.transaction_messages_max,
             transaction_bytes_max: limits.transaction_bytes_max,

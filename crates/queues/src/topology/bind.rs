@@ -7,6 +7,7 @@ use crosstie_amqp::method::{ExchangeBind, ExchangeUnbind, QueueBind, QueueUnbind
 use crosstie_auth::Access;
 
 use super::bindings::{Binding, BindingKey};
+use super::cost::BINDING_STEPS;
 use super::destinations::Target;
 use super::exchange::ExchangeKind;
 use super::headers::HeadersPattern;
@@ -104,26 +105,21 @@ impl Topology {
         })
     }
 
-    /// Adds a binding if it is not there, with its record if it is one that survives.
-    pub(super) fn add_binding(
-        &mut self,
-        binding: Binding,
-        pattern: Option<HeadersPattern>,
-        journal: &mut Journal,
-    ) {
-        let binding = Arc::new(binding);
+    /// Adds a binding if it is not there.
+    pub(super) fn add_binding(&mut self, binding: Arc<Binding>, pattern: Option<HeadersPattern>) {
+        self.count_steps(BINDING_STEPS);
         let Some(key) = self.bindings.insert(&binding) else {
             return;
         };
         self.octets.held += binding.bytes();
-        if let Some(source) = self.exchanges.find_mut(binding.source) {
-            source.insert(key, &binding.routing_key, pattern, binding.target);
-        }
+        self.change_exchange(binding.source, |source| {
+            source.insert(key, &binding, pattern);
+        });
         match binding.target {
             Target::Exchange(exchange) => {
-                if let Some(exchange) = self.exchanges.find_mut(exchange) {
+                self.change_exchange(exchange, |exchange| {
                     exchange.incoming.insert(key);
-                }
+                });
             }
             Target::Queue(queue) => {
                 if let Some(queue) = self.queues.find_mut(queue) {
@@ -131,7 +127,11 @@ impl Topology {
                 }
             }
         }
-        if let Some((source, destination)) = self.ends_if_durable(&binding) {
+    }
+
+    /// The record of a binding, if it is one that survives.
+    fn record_bound(&self, binding: &Binding, journal: &mut Journal) {
+        if let Some((source, destination)) = self.ends_if_durable(binding) {
             record(
                 journal,
                 Record::Bound {
@@ -192,7 +192,19 @@ impl Topology {
             )));
         }
         self.check_room(caller, binding.bytes(), || format!("bind {destination}"))?;
-        self.add_binding(binding, pattern, journal);
+        let binding = Arc::new(binding);
+        let before = self.before(source_key);
+        self.add_binding(binding.clone(), pattern);
+        let checked = self.check_cost(caller, source_key, &before, || {
+            format!("bind {destination}")
+        });
+        match (checked, self.bindings.find(&binding)) {
+            (Err(fault), Some(key)) => {
+                self.take_binding(key);
+                return Err(fault);
+            }
+            _ => self.record_bound(&binding, journal),
+        }
         Ok(())
     }
 
@@ -230,8 +242,7 @@ impl Topology {
         key: BindingKey,
         journal: &mut Journal,
     ) -> Option<ExchangeKey> {
-        let binding = self.bindings.remove(key)?;
-        self.octets.held -= binding.bytes();
+        let binding = self.take_binding(key)?;
         if let Some((source, destination)) = self.ends_if_durable(&binding) {
             record(
                 journal,
@@ -243,11 +254,20 @@ impl Topology {
                 },
             );
         }
+        let source = self.exchanges.find(binding.source)?;
+        let is_deserted = source.auto_delete && source.outgoing.is_empty();
+        is_deserted.then_some(binding.source)
+    }
+
+    fn take_binding(&mut self, key: BindingKey) -> Option<Arc<Binding>> {
+        self.count_steps(BINDING_STEPS);
+        let binding = self.bindings.remove(key)?;
+        self.octets.held -= binding.bytes();
         match binding.target {
             Target::Exchange(exchange) => {
-                if let Some(exchange) = self.exchanges.find_mut(exchange) {
+                self.change_exchange(exchange, |exchange| {
                     exchange.incoming.swap_remove(&key);
-                }
+                });
             }
             Target::Queue(queue) => {
                 if let Some(queue) = self.queues.find_mut(queue) {
@@ -255,10 +275,8 @@ impl Topology {
                 }
             }
         }
-        let source = self.exchanges.find_mut(binding.source)?;
-        source.remove(key, &binding.routing_key, binding.target);
-        let is_deserted = source.auto_delete && source.outgoing.is_empty();
-        is_deserted.then_some(binding.source)
+        self.change_exchange(binding.source, |source| source.remove(key, &binding));
+        Some(binding)
     }
 
     /// The names of a binding's ends, where both survive.

@@ -1,7 +1,6 @@
 //! All bindings of a vhost, each once.
 
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use ahash::RandomState;
@@ -16,7 +15,7 @@ pub(super) enum OfBinding {}
 pub(super) type BindingKey = Key<OfBinding>;
 
 /// What makes a binding that one and no other.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Binding {
     pub(super) source: ExchangeKey,
     pub(super) target: Target,
@@ -63,15 +62,8 @@ impl Bindings {
         self.by_key.len()
     }
 
-    /// Places, free ones among them.
-    pub(super) fn places(&self) -> usize {
-        self.by_key.places()
-    }
-
-    /// Those at so many places, from `place` on.
-    pub(super) fn part(&self, place: usize, places_max: usize) -> impl Iterator<Item = &Binding> {
-        let part = self.by_key.part(place, places_max);
-        part.map(|(_, binding)| &**binding)
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Binding> {
+        self.by_key.iter().map(|(_, binding)| &**binding)
     }
 }
 
@@ -99,15 +91,5 @@ impl Binding {
             routing_key: routing_key.into(),
             arguments,
         }
-    }
-}
-
-/// By hand: a table has no hash of its own, its octets have.
-impl Hash for Binding {
-    fn hash<S: Hasher>(&self, state: &mut S) {
-        self.source.hash(state);
-        self.target.hash(state);
-        self.routing_key.hash(state);
-        self.arguments.as_table().octets().hash(state);
     }
 }

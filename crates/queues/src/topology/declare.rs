@@ -4,6 +4,7 @@ use crosstie_amqp::method::{ExchangeDeclare, ExchangeDelete};
 use crosstie_amqp::{ReplyCode, Table, TableBuf, Value};
 use crosstie_auth::Access;
 
+use super::cost::BINDING_STEPS;
 use super::exchange::{Exchange, ExchangeKind};
 use super::{Caller, ExchangeKey, Resource, Topology, equivalence, record, strip_line_ends, term};
 use crate::{Fault, Journal, Record};
@@ -62,6 +63,7 @@ impl Topology {
                 let alternate = String::from_utf8_lossy(octets);
                 caller.check(Access::Read, resource)?;
                 caller.check(Access::Write, Resource::exchange(&alternate, &vhost))?;
+                self.check_alternate(caller, resource, &alternate)?;
             }
             Some(value) => {
                 return Err(caller.precondition_failed(format!(
@@ -135,8 +137,13 @@ impl Topology {
             );
         }
         self.octets.held += definition_bytes(&name, declaration.arguments);
+        exchange.alternate_of = self.alternates.get(&name).copied().unwrap_or(0);
+        let alternate = exchange.alternate.clone();
         let key = self.exchanges.insert(exchange);
         self.exchange_keys.insert(name, key);
+        if let Some(alternate) = alternate {
+            self.add_alternate(&alternate);
+        }
     }
 
     /// Exchanges go, with all bindings from them and to them, and then the auto-delete exchanges
@@ -162,9 +169,13 @@ impl Topology {
         for binding in bindings {
             deserted.extend(self.remove_binding(binding, journal));
         }
+        if let Some(alternate) = self.exchanges.find(key).and_then(|e| e.alternate.clone()) {
+            self.remove_alternate(&alternate);
+        }
         let Some(exchange) = self.exchanges.remove(key) else {
             return;
         };
+        self.count_steps(BINDING_STEPS);
         self.exchange_keys.remove(&exchange.name);
         self.octets.held -= definition_bytes(&exchange.name, exchange.arguments.as_table());
         if exchange.durable {

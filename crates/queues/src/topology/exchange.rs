@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ahash::RandomState;
-use crosstie_amqp::{Table, TableBuf};
-use indexmap::{IndexMap, IndexSet};
+use crosstie_amqp::TableBuf;
+use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
-use super::bindings::BindingKey;
+use super::bindings::{Binding, BindingKey};
 use super::destinations::{Destinations, Target};
 use super::headers::{Headers, HeadersPattern};
+use super::headers_index::HeadersIndex;
+use super::route::Copies;
 use super::topic::Topic;
 use crate::status::ExchangeStatus;
 
@@ -29,10 +31,15 @@ pub(super) struct Exchange {
     pub(super) outgoing: BindingKeys,
     /// Bindings to here.
     pub(super) incoming: BindingKeys,
+    /// How many exchanges name it as their alternate.
+    pub(super) alternate_of: u32,
     /// The last message that came by.
     pub(super) visit: u64,
     matching: Matching,
 }
+
+/// A message that passes an exchange costs about as much without any pattern.
+const STEPS_FREE: u64 = 16;
 
 pub(super) type BindingKeys = IndexSet<BindingKey, FxBuildHasher>;
 
@@ -48,7 +55,7 @@ pub(super) enum ExchangeKind {
 enum Matching {
     Direct(HashMap<Arc<str>, Destinations, RandomState>),
     Fanout(Destinations),
-    Headers(IndexMap<BindingKey, (HeadersPattern, Target), FxBuildHasher>),
+    Headers(Box<HeadersIndex>),
     Topic(Box<Topic>),
 }
 
@@ -65,11 +72,12 @@ impl Exchange {
             alternate: None,
             outgoing: BindingKeys::default(),
             incoming: BindingKeys::default(),
+            alternate_of: 0,
             visit: 0,
             matching: match kind {
                 ExchangeKind::Direct => Matching::Direct(HashMap::with_hasher(hasher.clone())),
                 ExchangeKind::Fanout => Matching::Fanout(Destinations::None),
-                ExchangeKind::Headers => Matching::Headers(IndexMap::default()),
+                ExchangeKind::Headers => Matching::Headers(Box::new(HeadersIndex::new(hasher))),
                 ExchangeKind::Topic => Matching::Topic(Box::new(Topic::new(hasher))),
             },
         }
@@ -78,68 +86,115 @@ impl Exchange {
     /// `pattern`: of a headers exchange's binding.
     pub(super) fn insert(
         &mut self,
-        binding: BindingKey,
-        routing_key: &Arc<str>,
+        key: BindingKey,
+        binding: &Binding,
         pattern: Option<HeadersPattern>,
-        target: Target,
     ) {
-        match &mut self.matching {
-            Matching::Direct(keys) => keys.entry(routing_key.clone()).or_default().insert(target),
-            Matching::Fanout(targets) => targets.insert(target),
-            Matching::Headers(patterns) => {
-                if let Some(pattern) = pattern {
-                    patterns.insert(binding, (pattern, target));
-                }
-            }
-            Matching::Topic(topic) => topic.insert(routing_key, target),
-        }
-        self.outgoing.insert(binding);
-    }
-
-    pub(super) fn remove(&mut self, binding: BindingKey, routing_key: &str, target: Target) {
+        let target = binding.target;
         match &mut self.matching {
             Matching::Direct(keys) => {
-                if let Some(targets) = keys.get_mut(routing_key) {
+                let routing_key = binding.routing_key.clone();
+                keys.entry(routing_key).or_default().insert(target);
+            }
+            Matching::Fanout(targets) => targets.insert(target),
+            Matching::Headers(index) => {
+                if let Some(pattern) = pattern {
+                    index.insert(pattern, target);
+                }
+            }
+            Matching::Topic(topic) => topic.insert(&binding.routing_key, target),
+        }
+        self.outgoing.insert(key);
+    }
+
+    pub(super) fn remove(&mut self, key: BindingKey, binding: &Binding) {
+        let target = binding.target;
+        match &mut self.matching {
+            Matching::Direct(keys) => {
+                if let Some(targets) = keys.get_mut(&binding.routing_key) {
                     targets.remove(target);
                     if targets.is_empty() {
-                        keys.remove(routing_key);
+                        keys.remove(&binding.routing_key);
                     }
                 }
             }
             Matching::Fanout(targets) => targets.remove(target),
-            Matching::Headers(patterns) => {
-                patterns.swap_remove(&binding);
+            Matching::Headers(index) => {
+                if let Ok(pattern) = HeadersPattern::parse(&binding.arguments) {
+                    index.remove(&pattern, target);
+                }
             }
-            Matching::Topic(topic) => topic.remove(routing_key, target),
+            Matching::Topic(topic) => topic.remove(&binding.routing_key, target),
         }
-        self.outgoing.swap_remove(&binding);
+        self.outgoing.swap_remove(&key);
     }
 
-    /// What the bindings match, some of it perhaps more than once.
-    pub(super) fn each<'a>(
+    /// What the bindings match, some of it perhaps more than once. Returns the steps it took;
+    /// beyond `steps_max` no further key is looked for.
+    #[inline(always)]
+    pub(super) fn each<'h, const HAS_HEADERS: bool>(
         &mut self,
-        routing_keys: impl Iterator<Item = &'a str>,
-        headers: Table<'_>,
+        routing_key: &str,
+        copies: &Copies<'_>,
+        headers: impl FnOnce() -> &'h Headers<'h>,
+        steps_max: u64,
         mut found: impl FnMut(Target),
-    ) {
+    ) -> u64 {
+        let mut steps = 1;
         match &mut self.matching {
             Matching::Direct(keys) => {
-                for key in routing_keys {
-                    if let Some(targets) = keys.get(key) {
-                        targets.each(&mut found);
-                    }
+                if let Some(targets) = keys.get(routing_key) {
+                    targets.each(&mut found);
+                }
+                if HAS_HEADERS && !copies.is_empty() {
+                    steps += copies.each(u64::MAX, |key| {
+                        if let Some(targets) = keys.get(key) {
+                            targets.each(&mut found);
+                        }
+                        0
+                    });
                 }
             }
             Matching::Fanout(targets) => targets.each(&mut found),
-            Matching::Headers(patterns) => {
-                let headers = Headers::new(headers);
-                for (pattern, target) in patterns.values() {
-                    if pattern.matches(&headers) {
-                        found(*target);
-                    }
+            Matching::Headers(index) => steps += index.each(headers(), &mut found),
+            Matching::Topic(topic) => {
+                steps += topic.each(routing_key, &mut found);
+                if HAS_HEADERS && !copies.is_empty() {
+                    steps += copies.each(steps_max, |key| topic.each(key, &mut found));
                 }
             }
-            Matching::Topic(topic) => routing_keys.for_each(|key| topic.each(key, &mut found)),
+        }
+        steps
+    }
+
+    /// What this exchange adds to the steps of a message that was not published to it: nothing if
+    /// no other leads here, or if its patterns are few.
+    pub(super) fn steps_behind(&self) -> u64 {
+        match self.incoming.is_empty() && self.alternate_of == 0 {
+            true => 0,
+            false => self.steps_if_behind(),
+        }
+    }
+
+    pub(super) fn steps_if_behind(&self) -> u64 {
+        self.steps().saturating_sub(STEPS_FREE)
+    }
+
+    /// What patterns there are cost no message more than this many steps.
+    pub(super) fn steps(&self) -> u64 {
+        match &self.matching {
+            Matching::Direct(_) | Matching::Fanout(_) => 0,
+            Matching::Headers(index) => index.steps(),
+            Matching::Topic(topic) => topic.steps(),
+        }
+    }
+
+    /// What the patterns are kept as: words, and fields.
+    pub(super) fn node_count(&self) -> usize {
+        match &self.matching {
+            Matching::Direct(_) | Matching::Fanout(_) => 0,
+            Matching::Headers(index) => index.node_count(),
+            Matching::Topic(topic) => topic.node_count(),
         }
     }
 

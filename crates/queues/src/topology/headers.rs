@@ -1,16 +1,20 @@
 //! Patterns of headers exchanges: fields that all, or any, have to be there.
 
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+
+use ahash::RandomState;
 use crosstie_amqp::{Table, TableBuf, Value};
 
 use super::term;
 
-/// A binding's arguments as a pattern. `x-match` says how; fields whose names begin with `x-`
-/// count only where it says `-with-x`.
-#[derive(Debug)]
+/// A binding's arguments as a pattern.
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct HeadersPattern {
-    is_any: bool,
-    with_x: bool,
-    arguments: TableBuf,
+    pub(super) is_any: bool,
+    /// The fields that are asked for: without `x-match`, which says how, and without those whose
+    /// names begin with `x-`, where it does not say `-with-x`.
+    pub(super) asked: TableBuf,
 }
 
 /// A message's headers, found by name without a walk through all of them for each name: both
@@ -18,10 +22,10 @@ pub(super) struct HeadersPattern {
 pub(super) struct Headers<'a> {
     table: Table<'a>,
     /// By name, where there are many.
-    sorted: Option<Vec<(&'a str, Value<'a>)>>,
+    by_name: Option<HashMap<&'a str, Value<'a>, RandomState>>,
 }
 
-/// Up to so many, walking costs less than sorting, and needs no memory.
+/// Up to so many, walking costs less than a map, and needs no memory.
 const WALKED_MAX: usize = 16;
 
 impl HeadersPattern {
@@ -50,22 +54,20 @@ impl HeadersPattern {
                 ));
             }
         };
-        Ok(Self {
-            is_any,
-            with_x,
-            arguments: arguments.clone(),
-        })
+        let asked = arguments
+            .as_table()
+            .iter()
+            .filter(|(name, _)| *name != "x-match" && (with_x || !name.starts_with("x-")))
+            .fold(TableBuf::new(), |asked, (name, value)| {
+                asked.with(name, value)
+            });
+        Ok(Self { is_any, asked })
     }
 
     pub(super) fn matches(&self, headers: &Headers<'_>) -> bool {
-        let mut asked = self
-            .arguments
-            .as_table()
-            .iter()
-            .filter(|(name, _)| *name != "x-match" && (self.with_x || !name.starts_with("x-")));
+        let mut asked = self.asked.as_table().iter();
         let is_there = |(name, value): (&str, Value<'_>)| match headers.find(name) {
-            // A field without value asks for the name alone.
-            Some(found) => value == Value::Void || is_equal(found, value),
+            Some(found) => is_asked(value, found),
             None => false,
         };
         if self.is_any {
@@ -77,24 +79,44 @@ impl HeadersPattern {
 }
 
 impl<'a> Headers<'a> {
-    pub(super) fn new(table: Table<'a>) -> Self {
+    pub(super) fn new(table: Table<'a>, hasher: &RandomState) -> Self {
         let is_long = table.iter().nth(WALKED_MAX).is_some();
-        let sorted = is_long.then(|| {
-            let mut fields: Vec<_> = table.iter().collect();
-            fields.sort_by_key(|(name, _)| *name);
+        let by_name = is_long.then(|| {
+            let mut fields = HashMap::with_hasher(hasher.clone());
+            for (name, value) in table.iter() {
+                // The first of a name counts.
+                fields.entry(name).or_insert(value);
+            }
             fields
         });
-        Self { table, sorted }
+        Self { table, by_name }
     }
 
-    fn find(&self, name: &str) -> Option<Value<'a>> {
-        let Some(sorted) = &self.sorted else {
-            return self.table.find(name);
-        };
-        let first = sorted.partition_point(|(found, _)| *found < name);
-        let (found, value) = sorted.get(first)?;
-        (*found == name).then_some(*value)
+    pub(super) fn find(&self, name: &str) -> Option<Value<'a>> {
+        match &self.by_name {
+            Some(fields) => fields.get(name).copied(),
+            None => self.table.find(name),
+        }
     }
+
+    /// Each name once, in whichever order.
+    pub(super) fn each(&self, mut found: impl FnMut(&'a str, Value<'a>)) {
+        if let Some(fields) = &self.by_name {
+            fields.iter().for_each(|(name, value)| found(name, *value));
+            return;
+        }
+        for (position, (name, value)) in self.table.iter().enumerate() {
+            let mut earlier = self.table.iter().take(position);
+            if !earlier.any(|(other, _)| other == name) {
+                found(name, value);
+            }
+        }
+    }
+}
+
+/// Whether a message's field is what a pattern asks for; one without value asks for the name alone.
+pub(super) fn is_asked(asked: Value<'_>, found: Value<'_>) -> bool {
+    asked == Value::Void || is_equal(found, asked)
 }
 
 /// As RabbitMQ compares: numbers by what they count, whatever their kinds, a time among them; text
@@ -109,6 +131,29 @@ fn is_equal(one: Value<'_>, other: Value<'_>) -> bool {
     match (octets(one), octets(other)) {
         (Some(one), Some(other)) => one == other,
         _ => one == other,
+    }
+}
+
+/// What is equal in the sense of [`is_equal`] hashes alike.
+pub(super) struct Hashed<'a>(pub(super) Value<'a>);
+
+impl Hash for Hashed<'_> {
+    fn hash<S: Hasher>(&self, state: &mut S) {
+        if let Some(number) = Number::of(self.0) {
+            // Both zeros are one number.
+            (number.to_float() + 0.0).to_bits().hash(state);
+        } else if let Some(octets) = octets(self.0) {
+            octets.hash(state);
+        } else {
+            self.0.tag().hash(state);
+            match self.0 {
+                Value::Bool(value) => value.hash(state),
+                Value::Decimal { scale, value } => (scale, value).hash(state),
+                Value::Array(array) => array.iter().for_each(|value| Self(value).hash(state)),
+                Value::Table(table) => table.octets().hash(state),
+                _ => {}
+            }
+        }
     }
 }
 

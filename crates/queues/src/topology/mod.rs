@@ -14,11 +14,14 @@ mod arguments;
 mod bind;
 mod bindings;
 mod caller;
+mod cost;
 mod declare;
 mod destinations;
 mod equivalence;
 mod exchange;
 mod headers;
+mod headers_index;
+mod heaviest;
 mod octets;
 mod queues;
 mod resource;
@@ -28,6 +31,7 @@ mod term;
 #[cfg(test)]
 mod tests;
 mod topic;
+mod trie;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -63,17 +67,28 @@ pub(crate) struct Topology {
     vhost: Arc<str>,
     exchanges_max: usize,
     bindings_max: usize,
+    /// Of a message in an exchange, and in all those together that others lead to.
+    steps_max: u64,
+    /// Of all exchanges that others lead to.
+    steps_behind: u64,
+    pattern_nodes_max: usize,
+    /// Words and fields that the patterns of all exchanges are kept as.
+    pattern_nodes: usize,
     octets: DefinitionOctets,
     hasher: RandomState,
     exchanges: Slab<OfExchange, Exchange>,
     exchange_keys: HashMap<Arc<str>, ExchangeKey, RandomState>,
     default_exchange: ExchangeKey,
+    /// Names of alternates, whether there is one of that name or not: of how many exchanges.
+    alternates: HashMap<Arc<str>, u32, RandomState>,
     queues: Queues,
     bindings: Bindings,
     /// Messages routed: what they have come by is marked with this.
     visit: u64,
     /// Exchanges that a message has still to go through; empty between messages.
     ahead: Vec<ExchangeKey>,
+    /// What was done since somebody asked.
+    steps: u32,
 }
 
 /// Exchanges that every vhost has: name, kind, internal.
@@ -111,6 +126,10 @@ impl Topology {
             vhost,
             exchanges_max: limits.exchanges_max,
             bindings_max: limits.bindings_max,
+            steps_max: limits.exchange_steps_max as u64,
+            steps_behind: 0,
+            pattern_nodes_max: limits.pattern_nodes_max,
+            pattern_nodes: 0,
             octets: DefinitionOctets {
                 held: 0,
                 max: limits.definition_bytes_max,
@@ -118,11 +137,13 @@ impl Topology {
             exchanges,
             exchange_keys,
             default_exchange: keys[0],
+            alternates: HashMap::with_hasher(hasher.clone()),
             queues: Queues::new(&hasher),
             bindings: Bindings::new(&hasher),
             hasher,
             visit: 0,
             ahead: Vec::new(),
+            steps: 0,
         }
     }
 
@@ -155,37 +176,7 @@ impl Topology {
             routing_key: name.clone(),
             arguments: crosstie_amqp::TableBuf::new(),
         });
-        default.chain(self.bindings_part(0, usize::MAX))
-    }
-
-    /// Places of exchanges, free ones among them.
-    pub(crate) fn exchange_places(&self) -> usize {
-        self.exchanges.places()
-    }
-
-    /// Those at so many places, from `place` on.
-    pub(crate) fn exchanges_part(
-        &self,
-        place: usize,
-        places_max: usize,
-    ) -> impl Iterator<Item = ExchangeStatus> {
-        let part = self.exchanges.part(place, places_max);
-        part.map(|(_, exchange)| exchange.status())
-    }
-
-    /// Places of bindings, free ones among them.
-    pub(crate) fn binding_places(&self) -> usize {
-        self.bindings.places()
-    }
-
-    /// Those at so many places, from `place` on; none that the default exchange has by nature.
-    pub(crate) fn bindings_part(
-        &self,
-        place: usize,
-        places_max: usize,
-    ) -> impl Iterator<Item = BindingStatus> {
-        let part = self.bindings.part(place, places_max);
-        part.filter_map(|binding| {
+        let others = self.bindings.iter().filter_map(|binding| {
             let source = self.exchanges.find(binding.source)?;
             Some(BindingStatus {
                 source: source.name.clone(),
@@ -193,7 +184,8 @@ impl Topology {
                 routing_key: binding.routing_key.clone(),
                 arguments: binding.arguments.clone(),
             })
-        })
+        });
+        default.chain(others)
     }
 }
 

@@ -51,7 +51,7 @@ impl Topology {
                 if let Some(binding) = self.binding(source, destination, routing_key, arguments)
                     && let Ok(pattern) = self.pattern(&binding)
                 {
-                    self.add_binding(binding, pattern, journal);
+                    self.add_binding(binding.into(), pattern);
                 }
             }
             Record::Unbound {

@@ -1,9 +1,12 @@
 //! From an exchange to queues.
 
-use crosstie_amqp::{ReplyCode, Table, Value};
+use std::cell::OnceCell;
+
+use crosstie_amqp::{Array, ReplyCode, Table, Value};
 use crosstie_auth::Access;
 
 use super::destinations::Target;
+use super::headers::Headers;
 use super::{Caller, ExchangeKey, Resource, Topology};
 use crate::{Fault, QueueKey};
 
@@ -37,19 +40,89 @@ impl Topology {
         headers: Table<'_>,
         queues: &mut Vec<QueueKey>,
     ) {
+        if !headers.is_empty() {
+            self.route_within(u64::MAX, exchange, routing_key, headers, queues);
+        } else if exchange == self.default_exchange {
+            self.count_steps(1);
+            queues.extend(self.queue(routing_key));
+        } else {
+            // As most messages are, without headers: a way of its own saves a hundred instructions.
+            self.walk::<false>(u64::MAX, exchange, routing_key, headers, queues);
+        }
+    }
+
+    /// That a message may go wherever it asks for copies (`CC`, `BCC`), in a dry run: each is
+    /// another walk through all patterns, and it may ask for thousands. What is bound has its own
+    /// bound; a message may take as much as one key can, in an exchange and all behind it.
+    #[cold]
+    pub(crate) fn check_copies(
+        &mut self,
+        caller: &Caller<'_>,
+        exchange: ExchangeKey,
+        routing_key: &str,
+        headers: Table<'_>,
+        queues: &mut Vec<QueueKey>,
+    ) -> Result<(), Fault> {
+        let steps_max = 2 * self.steps_max;
+        let is_within = self.route_within(steps_max, exchange, routing_key, headers, queues);
+        queues.clear();
+        if is_within {
+            return Ok(());
+        }
+        Err(caller.precondition_failed(format!(
+            "cannot route a message to all of CC and BCC: limit of the steps that a message may \
+             take in vhost '{}' (twice exchange_steps_max, {steps_max}) is reached",
+            self.vhost
+        )))
+    }
+
+    /// Whether that took no more than so many steps; if not, some queues are missing.
+    #[inline(never)]
+    fn route_within(
+        &mut self,
+        steps_max: u64,
+        exchange: ExchangeKey,
+        routing_key: &str,
+        headers: Table<'_>,
+        queues: &mut Vec<QueueKey>,
+    ) -> bool {
+        if exchange != self.default_exchange {
+            return self.walk::<true>(steps_max, exchange, routing_key, headers, queues);
+        }
+        self.visit += 1;
+        let copies = Copies::of(headers);
+        let mut steps = 0;
+        for key in std::iter::once(routing_key).chain(copies.iter()) {
+            steps += 1;
+            if let Some(queue) = self.queue(key)
+                && self.queues.visit(queue, self.visit)
+            {
+                queues.push(queue);
+            }
+        }
+        self.count_steps(steps);
+        steps <= steps_max
+    }
+
+    /// From an exchange through all that it leads to.
+    #[inline(always)]
+    fn walk<const HAS_HEADERS: bool>(
+        &mut self,
+        steps_max: u64,
+        exchange: ExchangeKey,
+        routing_key: &str,
+        headers: Table<'_>,
+        queues: &mut Vec<QueueKey>,
+    ) -> bool {
         self.visit += 1;
         let visit = self.visit;
-        if exchange == self.default_exchange {
-            // Mostly there is one key, and a `for` would ask all parts of the chain for another.
-            routing_keys(routing_key, headers).for_each(|key| {
-                if let Some(queue) = self.queue(key)
-                    && self.queues.visit(queue, visit)
-                {
-                    queues.push(queue);
-                }
-            });
-            return;
-        }
+        let copies = match HAS_HEADERS {
+            true => Copies::of(headers),
+            false => Copies::default(),
+        };
+        let found_headers = OnceCell::new();
+        let mut steps = 0;
+        let mut found = 0;
         self.ahead.clear();
         self.ahead.push(exchange);
         while let Some(exchange) = self.ahead.pop() {
@@ -60,39 +133,71 @@ impl Topology {
             if std::mem::replace(&mut exchange.visit, visit) == visit {
                 continue;
             }
-            let mut is_matched = false;
-            let keys = routing_keys(routing_key, headers);
-            exchange.each(keys, headers, |target| {
-                is_matched = true;
+            let found_before = found;
+            let headers = || found_headers.get_or_init(|| Headers::new(headers, &self.hasher));
+            let each = |target| {
+                found += 1;
                 match target {
                     Target::Queue(queue) if self.queues.visit(queue, visit) => queues.push(queue),
                     Target::Queue(_) => {}
                     Target::Exchange(exchange) => self.ahead.push(exchange),
                 }
-            });
-            if !is_matched && let Some(alternate) = &exchange.alternate {
+            };
+            steps += exchange.each::<HAS_HEADERS>(routing_key, &copies, headers, steps_max, each);
+            if steps > steps_max {
+                break;
+            }
+            if found == found_before
+                && let Some(alternate) = &exchange.alternate
+            {
                 // The default exchange is nobody's alternate: it would be found by no name.
                 let alternate = self.exchange_keys.get(alternate);
                 self.ahead.extend(alternate);
             }
         }
+        self.count_steps(steps + found / FOUND_PER_STEP);
+        steps <= steps_max
     }
 }
 
-fn routing_keys<'a>(routing_key: &'a str, headers: Table<'a>) -> impl Iterator<Item = &'a str> {
-    let more = ["CC", "BCC"].into_iter().filter_map(move |name| {
-        // Mostly there are no headers at all.
-        match headers.is_empty() {
-            true => None,
-            false => headers.find(name),
+/// How many targets, which may have been found before, are the work of a step.
+const FOUND_PER_STEP: u64 = 4;
+
+/// What headers `CC` and `BCC` have, looked for once, however many exchanges a message goes through.
+#[derive(Default)]
+pub(super) struct Copies<'a>([Array<'a>; 2]);
+
+impl<'a> Copies<'a> {
+    fn of(headers: Table<'a>) -> Self {
+        if headers.is_empty() {
+            return Self::default();
         }
-    });
-    let more = more.flat_map(|value| {
-        let array = match value {
-            Value::Array(array) => array,
-            _ => Default::default(),
-        };
-        array.iter().filter_map(Value::as_str)
-    });
-    std::iter::once(routing_key).chain(more)
+        Self(["CC", "BCC"].map(|name| match headers.find(name) {
+            Some(Value::Array(keys)) => keys,
+            _ => Array::default(),
+        }))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(|keys| keys.is_empty())
+    }
+
+    /// Each key, as long as all of them take no more than so many steps. Returns those.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn each(&self, steps_max: u64, mut found: impl FnMut(&str) -> u64) -> u64 {
+        let mut steps = 0;
+        for key in self.iter() {
+            steps += 1 + found(key);
+            if steps > steps_max {
+                break;
+            }
+        }
+        steps
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &'a str> {
+        let [open, blind] = self.0;
+        open.iter().chain(blind.iter()).filter_map(Value::as_str)
+    }
 }

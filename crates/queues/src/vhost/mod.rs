@@ -9,7 +9,6 @@ mod deliver;
 mod enqueue;
 #[cfg(test)]
 mod invariants;
-mod listings;
 mod methods;
 mod operators;
 mod publish;
@@ -125,7 +124,8 @@ impl<H> Vhost<H> {
     /// Steps since it was asked last, each some 50 to 100 ns: who has had many gives the lock up for
     /// others before its next input.
     pub fn take_steps(&mut self) -> u32 {
-        self.steps.take()
+        let routed = self.topology.take_steps();
+        self.steps.take().saturating_add(routed)
     }
 
     /// Whether inputs have left something for later: [`Self::work`] is due.

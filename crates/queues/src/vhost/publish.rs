@@ -22,6 +22,8 @@ pub(super) struct Facets<'a> {
     pub(super) handling: Handling,
     /// Somebody waits for an answer on its own channel.
     wants_reply: bool,
+    /// There are more keys than one.
+    has_copies: bool,
     /// There are keys that receivers must not see.
     has_blind_copies: bool,
 }
@@ -101,6 +103,16 @@ impl<H> Vhost<H> {
             .topology
             .exchange_to_publish(&caller, publish.exchange)?;
         let facets = Facets::of(&caller, connection, properties)?;
+        if facets.has_copies {
+            let (routing_key, headers) = (publish.routing_key, facets.headers);
+            self.topology.check_copies(
+                &caller,
+                exchange,
+                routing_key,
+                headers,
+                &mut self.targets,
+            )?;
+        }
         let mut rewritten = Vec::new();
         let mut properties = properties;
         if facets.wants_reply || facets.has_blind_copies {
@@ -270,12 +282,23 @@ impl<'a> Facets<'a> {
             }
         };
         let headers = named.headers.unwrap_or_default();
+        let mut has_copies = false;
         let mut has_blind_copies = false;
         if !headers.is_empty() {
             for name in ["CC", "BCC"] {
                 match headers.find(name) {
                     None => {}
-                    Some(Value::Array(_)) => has_blind_copies |= name == "BCC",
+                    Some(Value::Array(keys)) => {
+                        has_copies = true;
+                        has_blind_copies |= name == "BCC";
+                        if let Some(key) = keys.iter().find_map(too_long) {
+                            return Err(caller.precondition_failed(format!(
+                                "invalid message: a routing key in header \"{name}\" has {} \
+                                 octets; expected at most {ROUTING_KEY_BYTES_MAX}",
+                                key.len()
+                            )));
+                        }
+                    }
                     Some(value) => {
                         return Err(caller.precondition_failed(format!(
                             "invalid message: {{unacceptable_type_in_header,\"{name}\",{}}}",
@@ -292,6 +315,7 @@ impl<'a> Facets<'a> {
                 ttl_ms,
             },
             wants_reply: named.reply_to == Some(REPLY_QUEUE),
+            has_copies,
             has_blind_copies,
         })
     }
@@ -309,6 +333,13 @@ impl<'a> Facets<'a> {
             ..Self::default()
         }
     }
+}
+
+/// The protocol's bound on every other routing key.
+const ROUTING_KEY_BYTES_MAX: usize = 255;
+
+fn too_long(key: Value<'_>) -> Option<&str> {
+    key.as_str().filter(|key| key.len() > ROUTING_KEY_BYTES_MAX)
 }
 
 fn owned(table: Table<'_>) -> TableBuf {

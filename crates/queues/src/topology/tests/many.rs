@@ -1,19 +1,19 @@
 //! Thousands of bindings, compared with what a plain search finds.
 
-use crosstie_amqp::Table;
-use crosstie_amqp::method::{ExchangeDeclare, QueueBind, QueueUnbind};
+use crosstie_amqp::method::{ExchangeBind, ExchangeDeclare, QueueBind, QueueUnbind};
+use crosstie_amqp::{Table, TableBuf, Value};
 use crosstie_auth::Permissions;
 
 use super::super::{Caller, Topology};
 use crate::keys::OfQueue;
 use crate::slab::Slab;
-use crate::{Journal, QueueKey, VhostLimits};
+use crate::{Fault, Journal, QueueKey, VhostLimits};
 
 /// Numbers from a seed, as long as they are asked for (splitmix64).
-struct Numbers(u64);
+pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,7 +21,7 @@ impl Numbers {
         (mixed ^ (mixed >> 31)) % bound
     }
 
-    fn words(&mut self, words: &[&str], words_max: u64) -> String {
+    pub(super) fn words(&mut self, words: &[&str], words_max: u64) -> String {
         let count = self.below(words_max + 1);
         let word = |numbers: &mut Self| words[numbers.below(words.len() as u64) as usize];
         let words: Vec<&str> = (0..count).map(|_| word(self)).collect();
@@ -48,60 +48,117 @@ fn split(text: &str) -> Vec<&str> {
     }
 }
 
-struct World {
-    topology: Topology,
-    journal: Journal,
+/// An exchange `t` of type topic and `h` of type headers, and as many queues as are asked for.
+pub(super) struct World {
+    pub(super) topology: Topology,
+    pub(super) journal: Journal,
     keys: Slab<OfQueue, ()>,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(super) fn new(limits: &VhostLimits) -> Self {
         let mut world = Self {
-            topology: Topology::new("/".into(), &limits(), 7),
+            topology: Topology::new("/".into(), limits, 7),
             journal: Journal::default(),
             keys: Slab::new(),
         };
-        let method = ExchangeDeclare {
-            exchange: "t",
-            kind: "topic",
-            ..ExchangeDeclare::default()
-        };
-        let permissions = Permissions::all();
-        let caller = caller(&permissions);
-        let (topology, journal) = (&mut world.topology, &mut world.journal);
-        let declared = topology.declare_exchange(&caller, &method, journal);
-        declared.expect("an exchange");
+        for (name, kind) in [("t", "topic"), ("h", "headers")] {
+            world.declare(name, kind, None).expect("an exchange");
+        }
         world
     }
 
-    fn bind(&mut self, pattern: &str) -> (String, QueueKey) {
+    pub(super) fn declare(
+        &mut self,
+        exchange: &str,
+        kind: &str,
+        alternate: Option<&str>,
+    ) -> Result<(), Fault> {
+        let mut arguments = TableBuf::new();
+        if let Some(alternate) = alternate {
+            let alternate = Value::LongString(alternate.as_bytes());
+            arguments = arguments.with("alternate-exchange", alternate);
+        }
+        let method = ExchangeDeclare {
+            exchange,
+            kind,
+            arguments: arguments.as_table(),
+            ..ExchangeDeclare::default()
+        };
+        let permissions = Permissions::all();
+        let (topology, journal) = (&mut self.topology, &mut self.journal);
+        topology.declare_exchange(&caller(&permissions), &method, journal)
+    }
+
+    pub(super) fn add_queue(&mut self) -> (String, QueueKey) {
         let key = self.keys.insert(());
         let queue = format!("q{}", key.number());
         self.topology
             .add_queue(queue.as_str().into(), key, false, 0);
+        (queue, key)
+    }
+
+    fn bind(&mut self, pattern: &str) -> (String, QueueKey) {
+        let (queue, key) = self.add_queue();
         self.bind_again(&queue, pattern);
         (queue, key)
     }
 
     fn bind_again(&mut self, queue: &str, routing_key: &str) {
+        self.try_bind(queue, "t", routing_key, Table::default())
+            .expect("a binding");
+    }
+
+    pub(super) fn try_bind(
+        &mut self,
+        queue: &str,
+        exchange: &str,
+        routing_key: &str,
+        arguments: Table<'_>,
+    ) -> Result<(), Fault> {
         let method = QueueBind {
             queue,
-            exchange: "t",
+            exchange,
             routing_key,
+            arguments,
             ..QueueBind::default()
         };
         let permissions = Permissions::all();
         let (topology, journal) = (&mut self.topology, &mut self.journal);
-        let bound = topology.bind_queue(&caller(&permissions), &method, |_| Ok(()), journal);
-        bound.expect("a binding");
+        topology.bind_queue(&caller(&permissions), &method, |_| Ok(()), journal)
+    }
+
+    pub(super) fn try_bind_exchange(
+        &mut self,
+        destination: &str,
+        source: &str,
+    ) -> Result<(), Fault> {
+        let method = ExchangeBind {
+            destination,
+            source,
+            ..ExchangeBind::default()
+        };
+        let permissions = Permissions::all();
+        let (topology, journal) = (&mut self.topology, &mut self.journal);
+        topology.bind_exchange(&caller(&permissions), &method, journal)
     }
 
     fn unbind(&mut self, queue: &str, routing_key: &str) {
+        self.unbind_from(queue, "t", routing_key, Table::default());
+    }
+
+    pub(super) fn unbind_from(
+        &mut self,
+        queue: &str,
+        exchange: &str,
+        routing_key: &str,
+        arguments: Table<'_>,
+    ) {
         let method = QueueUnbind {
             queue,
-            exchange: "t",
+            exchange,
             routing_key,
-            ..QueueUnbind::default()
+            arguments,
         };
         let permissions = Permissions::all();
         let (topology, journal) = (&mut self.topology, &mut self.journal);
@@ -110,16 +167,32 @@ impl World {
     }
 
     fn route(&mut self, key: &str) -> Vec<QueueKey> {
+        self.route_from("t", key, Table::default()).0
+    }
+
+    /// The queues in order, and the steps it took.
+    pub(super) fn route_from(
+        &mut self,
+        exchange: &str,
+        key: &str,
+        headers: Table<'_>,
+    ) -> (Vec<QueueKey>, u64) {
         let mut found = Vec::new();
-        let exchange = self.topology.exchange("t").expect("an exchange");
-        let topology = &mut self.topology;
-        topology.route(exchange, key, Table::default(), &mut found);
+        let exchange = self.topology.exchange(exchange).expect("an exchange");
+        self.topology.take_steps();
+        self.topology.route(exchange, key, headers, &mut found);
         found.sort();
-        found
+        (found, u64::from(self.topology.take_steps()))
+    }
+
+    /// What the patterns of an exchange cost at most.
+    pub(super) fn steps(&self, exchange: &str) -> u64 {
+        let key = self.topology.exchange(exchange).expect("an exchange");
+        self.topology.exchanges.find(key).map_or(0, |e| e.steps())
     }
 }
 
-fn caller(permissions: &Permissions) -> Caller<'_> {
+pub(super) fn caller(permissions: &Permissions) -> Caller<'_> {
     Caller {
         user: "u",
         permissions,
@@ -130,7 +203,7 @@ fn caller(permissions: &Permissions) -> Caller<'_> {
 #[test]
 fn random_patterns_match_what_a_search_finds() {
     let mut numbers = Numbers(5);
-    let mut world = World::new();
+    let mut world = World::new(&limits());
     let mut bound: Vec<(String, String, QueueKey)> = Vec::new();
     for round in 0..4_000 {
         let pattern = numbers.words(&["a", "b", "c", "*", "#", ""], 6);
@@ -143,24 +216,33 @@ fn random_patterns_match_what_a_search_finds() {
         }
         if round % 10 == 0 {
             let key = numbers.words(&["a", "b", "c", "d", "*", ""], 7);
+            let steps_max = world.steps("t");
             let words = split(&key);
             let matching = bound.iter().filter(|b| matches(&split(&b.0), &words));
             let mut expected: Vec<_> = matching.map(|(.., key)| *key).collect();
             expected.sort();
-            assert_eq!(world.route(&key), expected, "key {key:?}");
+            let (found, steps) = world.route_from("t", &key, Table::default());
+            assert_eq!(found, expected, "key {key:?}");
+            // Beside what it finds: the exchange, and the key.
+            let found_max = bound.len() as u64;
+            assert!(steps <= steps_max + 2 + found_max, "key {key:?}: {steps}");
         }
     }
+    let nodes = world.topology.pattern_nodes();
+    assert!(nodes > 500, "{nodes}");
     for (pattern, queue, _) in bound {
         world.unbind(&queue, &pattern);
     }
     assert_eq!(world.topology.binding_count(), 0);
+    assert_eq!(world.topology.pattern_nodes(), 0);
+    assert_eq!(world.steps("t"), 0);
     assert_eq!(world.route("a.b"), []);
 }
 
 /// By following each possibility this would take longer than the tests have.
 #[test]
 fn hostile_patterns_take_no_exponential_time() {
-    let mut world = World::new();
+    let mut world = World::new(&limits());
     let pattern = ["#.a"; 60].join(".");
     let (_, key) = world.bind(&pattern);
     let a = ["a"; 127].join(".");
@@ -170,7 +252,7 @@ fn hostile_patterns_take_no_exponential_time() {
 
 #[test]
 fn ten_thousand_bindings_are_one_walk() {
-    let mut world = World::new();
+    let mut world = World::new(&limits());
     let (queue, key) = world.bind("room.*.temperature");
     for n in 0..10_000 {
         world.bind_again(&queue, &format!("room.{n}.#"));
@@ -188,6 +270,7 @@ fn limits() -> VhostLimits {
     VhostLimits {
         exchanges_max: 100,
         bindings_max: 1_000_000,
+        exchange_steps_max: usize::MAX / 4,
         ..VhostLimits::default()
     }
 }
