@@ -44,7 +44,13 @@ class Router:
     test run can take another's. It logs JSON, which is the form with fields to check.
     """
 
-    def __init__(self, directory: Path, *arguments: str, config: dict | None = None):
+    def __init__(
+        self,
+        directory: Path,
+        *arguments: str,
+        config: dict | None = None,
+        preexec: Callable[[], None] | None = None,
+    ):
         self.directory = directory
         command = [str(binary()), "start", "--logformat", "json", *arguments]
         if config is not None:
@@ -55,7 +61,11 @@ class Router:
         self._news = threading.Condition()
         self._ended = False
         self.process = subprocess.Popen(
-            command, cwd=directory, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+            command,
+            cwd=directory,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            preexec_fn=preexec,
         )
         threading.Thread(target=self._read_log, daemon=True).start()
         try:

@@ -11,6 +11,7 @@ use crosstie_config::{
     Worker,
 };
 use crosstie_controller::directory::{NodeDirectory, NodeKey, Occupied, RunDirectory, TakeError};
+use crosstie_controller::process::raise_descriptor_limit;
 use crosstie_controller::{Node, Options, Outcome};
 use tokio::net::UnixStream;
 use tracing::{error, info, warn};
@@ -119,6 +120,8 @@ fn run_node(
     directory: &Path,
     shutdown_after: Option<Duration>,
 ) -> anyhow::Result<ExitCode> {
+    // Before anything is opened: what is sized by the limit looks at it once.
+    raise_descriptor_limit();
     // Before anything listens: a signal that comes early must not kill the process outright.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -12,8 +12,9 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use crosstie_controller::process::raise_descriptor_limit;
 use crosstie_testee::{Mode, Place, Sockets, Testee, WebSocketOptions, WorkerProcess};
-use rustix::process::{Pid, Resource, Signal};
+use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
 
 use crate::logging::{self, LogFormat, LogLevel};
@@ -305,6 +306,7 @@ async fn lead(
     place: &Place,
     mut signals: Signals,
 ) -> anyhow::Result<ExitCode> {
+    // As many connections as this process may have: a descriptor each.
     raise_descriptor_limit();
     let count = usize::from(work.workers.workers);
     let mut bound = Sockets::bind(place, count).context("cannot listen")?;
@@ -380,12 +382,4 @@ async fn first_ended(workers: &mut [Child]) -> String {
         polled.find(Poll::is_ready).unwrap_or(Poll::Pending)
     })
     .await
-}
-
-/// As many connections as this process may have: a descriptor each.
-fn raise_descriptor_limit() {
-    let mut limit = rustix::process::getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // What is there already will do then.
-    let _ = rustix::process::setrlimit(Resource::Nofile, limit);
 }

@@ -149,6 +149,7 @@ impl Node {
         node.report_triggers();
         node.start_management().await?;
         node.report_call_timeouts(&config);
+        report::descriptors();
         node.start_workers(&config)?;
         if let Some(after) = options.shutdown_after {
             node.send_after(after, Event::TimeIsUp);

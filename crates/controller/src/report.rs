@@ -1,5 +1,6 @@
 //! The node's lines in the log, in one place and in the words that Crossbar.io has for them.
 
+use crosstie_node::descriptors;
 use tracing::{error, info, warn};
 
 use crate::process::{Level, Line};
@@ -37,6 +38,14 @@ pub(crate) fn starting(kind: &str, id: &str) {
 
 pub(crate) fn started(kind: &str, id: &str, pid: u32) {
     info!("{} with ID '{id}' and PID {pid} started", title(kind));
+}
+
+/// How many connections there can be at most, whatever the configuration allows.
+pub(crate) fn descriptors() {
+    let (limit, reserve) = (descriptors::limit(), descriptors::reserve());
+    info!(
+        "File descriptors: {limit} may be open, of which the last {reserve} are not for connections"
+    );
 }
 
 /// Names in the form of the language that Crossbar.io is written in.

@@ -10,6 +10,7 @@ use crosstie_wamp::framing::websocket::{self, DecoderConfig, MessageKind, Role};
 use crosstie_wamp::framing::{Framing, Item, rawsocket};
 use parking_lot::Mutex;
 
+use crate::admission::Excess;
 use crate::compress::CompressFilter;
 use crate::counters::{Counter, counters};
 use crate::end_reason::EndReason;
@@ -26,7 +27,7 @@ pub(crate) struct Conversation {
     connection: Arc<Connection>,
     watch: WatchKey,
     /// There are as many connections as may be: this one is told so.
-    is_excess: bool,
+    excess: Option<Excess>,
     stage: Stage,
 }
 
@@ -160,7 +161,7 @@ impl Conversation {
     pub(crate) fn new(
         listening: Arc<Listening>,
         connection: Arc<Connection>,
-        is_excess: bool,
+        excess: Option<Excess>,
     ) -> Self {
         let watch = &listening.router.watch;
         let within = listening.handshake_timeout;
@@ -169,7 +170,7 @@ impl Conversation {
             listening,
             connection,
             watch,
-            is_excess,
+            excess,
             stage: Stage::Opening,
         }
     }
@@ -232,13 +233,13 @@ impl Conversation {
             return self.turn_away("this endpoint does not speak RawSocket", &[]);
         };
         let options = &endpoint.options;
-        let accepted = match self.is_excess {
-            false => rawsocket::ServerHandshake::accept(
+        let accepted = match self.excess {
+            None => rawsocket::ServerHandshake::accept(
                 handshake,
                 &options.serializers,
                 options.message_bytes_max,
             ),
-            true => Err(rawsocket::HandshakeError::ConnectionsMax),
+            Some(_) => Err(rawsocket::HandshakeError::ConnectionsMax),
         };
         let accepted = match accepted {
             Ok(accepted) => accepted,
@@ -278,8 +279,8 @@ impl Conversation {
             }
             return Some(Outcome::HandOver { consumed: 0 });
         }
-        if self.is_excess {
-            return Some(self.reject(503, "there are as many connections as are allowed"));
+        if let Some(excess) = self.excess {
+            return Some(self.reject(503, excess.text()));
         }
         let upgraded = upgrade::upgrade(&request, &listening.websockets, &listening.allowed_hosts);
         Some(match upgraded {
@@ -370,9 +371,11 @@ impl Conversation {
 
     /// Ends a connection that never became a session.
     fn turn_away(&mut self, why: &str, last_words: &[u8]) -> Outcome {
-        match self.is_excess {
-            true => report::session_refused(&self.connection, "connections_max", why),
-            false => report::peer_fault(&self.connection, "handshake", why),
+        match self.excess {
+            Some(excess) => {
+                report::session_refused(&self.connection, excess.reason(), excess.text())
+            }
+            None => report::peer_fault(&self.connection, "handshake", why),
         }
         counters().count(Counter::ConnectionsRefused);
         self.append(last_words);

@@ -15,6 +15,9 @@ pub(crate) enum Counter {
     ConnectionsOpened,
     ConnectionsClosed,
     ConnectionsRefused,
+    ConnectionsRefusedOfAddress,
+    ConnectionsRefusedForDescriptors,
+    AcceptsFailed,
     SessionsJoined,
     SessionsLeft,
     SessionsRefused,
@@ -37,7 +40,7 @@ pub(crate) enum Counter {
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 23] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 26] = [
         (Self::Reads, "reads", "Reads that brought octets"),
         (
             Self::ReceivedBytes,
@@ -58,6 +61,21 @@ impl Counter {
             Self::ConnectionsRefused,
             "connections_refused",
             "Connections turned away",
+        ),
+        (
+            Self::ConnectionsRefusedOfAddress,
+            "connections_refused_of_address",
+            "Connections turned away because their address has as many as it may have",
+        ),
+        (
+            Self::ConnectionsRefusedForDescriptors,
+            "connections_refused_for_descriptors",
+            "Connections turned away because the last descriptors are not for them",
+        ),
+        (
+            Self::AcceptsFailed,
+            "accepts_failed",
+            "Connections that could not be accepted, mostly for want of descriptors",
         ),
         (
             Self::SessionsJoined,

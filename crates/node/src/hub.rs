@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use crosstie_config as model;
 use crosstie_routing::{CallTimeoutUnit, Limits, RealmConfig};
-use crosstie_transport::{Account, Connection, ConnectionLimits, Debt};
+use crosstie_transport::{Account, Connection, ConnectionLimits, Debt, descriptors};
 use crosstie_wamp::codec;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
+use crate::addresses::Addresses;
 use crate::amqp::Broker;
 use crate::counters::{Counter, counters};
 use crate::end_reason::EndReason;
@@ -29,7 +30,7 @@ pub(crate) struct Hub {
     /// The node's.
     pub(crate) node: String,
     /// It serves the node itself, and nobody is interested in who comes and goes.
-    is_private: bool,
+    pub(crate) is_private: bool,
     /// Looked at when a session opens, never for a message.
     realms: RwLock<HashMap<String, Arc<SharedRealm>>>,
     realm_limits: Limits,
@@ -44,6 +45,9 @@ pub(crate) struct Hub {
     pub(crate) handshake_timeout: Duration,
     pub(crate) shutdown_timeout: Duration,
     pub(crate) connections_max: usize,
+    /// Connections by the addresses that they come from.
+    pub(crate) peer_addresses: Addresses,
+    pub(crate) address_connections_max: usize,
     conversations: AtomicUsize,
     testees: Mutex<Vec<Arc<TesteeTransport>>>,
     /// Set once, if at all.
@@ -81,6 +85,10 @@ impl Hub {
             handshake_timeout: limits.handshake_timeout,
             shutdown_timeout: limits.shutdown_timeout,
             connections_max: limits.sessions_max,
+            peer_addresses: Addresses::default(),
+            address_connections_max: limits
+                .address_connections_max
+                .unwrap_or_else(|| address_connections_max(limits.sessions_max)),
             conversations: AtomicUsize::new(0),
             testees: Mutex::default(),
             amqp: OnceLock::new(),
@@ -202,6 +210,14 @@ fn close_debtor(connection: &Arc<Connection>, debt: &Debt) {
         debt.state_bytes,
     );
     report::session_closed(connection, "queue_bytes_total_max", &text);
+}
+
+/// One address may have half of what there can be, so that all others have a half; of few connections
+/// all, because what is told to hold few is told so on purpose.
+fn address_connections_max(sessions_max: usize) -> usize {
+    const ALWAYS_MIN: usize = 256;
+    let descriptors = descriptors::limit().saturating_sub(descriptors::reserve()) as usize;
+    (sessions_max / 2).max(ALWAYS_MIN).min(descriptors / 2)
 }
 
 fn realm_limits(limits: &model::Limits) -> Limits {

@@ -13,7 +13,9 @@
 //! it runs. Everything below is pure or knows only octets; this crate is where a message meets a
 //! socket.
 
+mod addresses;
 mod admin;
+mod admission;
 pub mod amqp;
 mod compress;
 mod conversation;
@@ -43,6 +45,7 @@ mod urls;
 mod watch;
 
 pub use admin::{Admin, start_admin};
+pub use crosstie_transport::descriptors;
 pub use error::{StartError, StartFault, StopError};
 pub use listen::check_tls;
 pub use overview::{Overview, WorkerOverview};

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crosstie_config::{self as model, Allowed, Auth, Page, RawSocket, TransportKind, WebSocket};
+use crosstie_transport::descriptors::is_shortage;
 use crosstie_transport::tls::{self, TlsFiles, TlsStage};
 use crosstie_transport::{
     Connection, ConnectionLimits, ConnectionStream, Ended, Endpoint, Listener, Socket, Stage,
@@ -18,6 +19,7 @@ use crosstie_wamp::codec;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::admission::Admitted;
 use crate::amqp::{self, AmqpEndpoint};
 use crate::conversation::{Conversation, Manners};
 use crate::counters::{Counter, counters};
@@ -43,7 +45,7 @@ pub(crate) struct Listening {
     tls: Option<Arc<tls::ServerConfig>>,
     limits: Arc<ConnectionLimits>,
     connections: AtomicUsize,
-    connections_max: usize,
+    pub(crate) connections_max: usize,
     stopping: AtomicBool,
     /// It stops; its last connection has ended.
     stopped: Notify,
@@ -64,9 +66,6 @@ pub(crate) struct WebSocketEndpoint {
     pub(crate) auth: Arc<Auth>,
     pub(crate) manners: Arc<Manners>,
 }
-
-/// Connections beyond the most that may be, which are told so before they are closed.
-const TURNED_AWAY_MAX: usize = 256;
 
 impl Listening {
     pub(crate) fn new(
@@ -209,18 +208,18 @@ impl Listening {
         }
     }
 
-    /// Counts a connection in, if only to tell it that there are too many.
-    fn admit(self: &Arc<Self>) -> Option<Admitted> {
+    /// Counts a connection in; how many there were before, here and at the whole router.
+    pub(crate) fn count_in(&self) -> (usize, usize) {
         let here = self.connections.fetch_add(1, Ordering::Relaxed);
-        let everywhere = self.router.count_in();
-        let excess = here
-            .saturating_sub(self.connections_max.saturating_sub(1))
-            .max(everywhere.saturating_sub(self.router.connections_max.saturating_sub(1)));
-        let admitted = Admitted {
-            listening: Arc::clone(self),
-            is_excess: excess > 0,
-        };
-        (excess <= TURNED_AWAY_MAX).then_some(admitted)
+        (here, self.router.count_in())
+    }
+
+    /// Counts a connection out.
+    pub(crate) fn count_out(&self) {
+        if self.connections.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.emptied.notify_one();
+        }
+        self.router.count_out();
     }
 
     /// Whether a WebSocket is found at `path`.
@@ -229,23 +228,6 @@ impl Listening {
         self.websockets
             .iter()
             .any(|endpoint| is_here(&endpoint.path))
-    }
-}
-
-/// A connection that is counted, for as long as this lives.
-struct Admitted {
-    listening: Arc<Listening>,
-    /// It is one too many: it may see pages, but become no session.
-    is_excess: bool,
-}
-
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        if self.listening.connections.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.listening.emptied.notify_one();
-        }
-        self.listening.router.count_out();
-        counters().count(Counter::ConnectionsClosed);
     }
 }
 
@@ -325,7 +307,12 @@ pub(crate) async fn accept(listener: &Listener, workers: &Workers) -> Socket {
             Ok(socket) => return socket,
             Err(e) => {
                 // Mostly a lack of descriptors, which passes when a connection ends.
-                tracing::error!("cannot accept a connection: {e}");
+                report::cannot_accept(&e);
+                if is_shortage(&e) && listener.turn_away() {
+                    // The next one waits already, and so do other tasks.
+                    tokio::task::yield_now().await;
+                    continue;
+                }
                 let pause = async { tokio::time::sleep(Duration::from_millis(100)).await };
                 // Only a router that stops cancels it.
                 let _ = workers.spawn_keeper(pause).await;
@@ -342,7 +329,7 @@ pub(crate) async fn serve_all(
 ) {
     loop {
         let socket = accept(&listener, &workers).await;
-        match listening.admit() {
+        match Admitted::admit(&listening, &socket) {
             Some(admitted) => workers.spawn(serve(admitted, socket, Arc::clone(&workers))),
             None => counters().count(Counter::ConnectionsRefused),
         }
@@ -380,7 +367,7 @@ async fn serve(admitted: Admitted, socket: Socket, workers: Arc<Workers>) {
 
 async fn converse(admitted: &Admitted, connection: &Arc<Connection>) -> Ended {
     let listening = Arc::clone(&admitted.listening);
-    let mut conversation = Conversation::new(listening, Arc::clone(connection), admitted.is_excess);
+    let mut conversation = Conversation::new(listening, Arc::clone(connection), admitted.excess);
     let ended = pump(connection, &mut conversation).await;
     conversation.handle_ended(&ended);
     ended
@@ -396,8 +383,7 @@ fn converse_amqp<'a>(
     let endpoint = Arc::clone(endpoint);
     Box::pin(async move {
         let kept = Arc::clone(connection);
-        let mut conversation =
-            amqp::Conversation::new(listening, endpoint, kept, admitted.is_excess);
+        let mut conversation = amqp::Conversation::new(listening, endpoint, kept, admitted.excess);
         let ended = pump(connection, &mut conversation).await;
         conversation.handle_ended(&ended);
         ended

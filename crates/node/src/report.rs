@@ -22,6 +22,8 @@ static FAULTS: Bound = Bound::new();
 /// Lines about who comes and goes, of which there are many on the best of days.
 static COMINGS: Bound = Bound::new();
 static SESSIONS: Bound = Bound::new();
+/// Lines about connections that could not be accepted, which are all the same.
+static ACCEPTS: Bound = Bound::of(1);
 /// Lines about what sessions may not do.
 static DENIALS: Bound = Bound::new();
 
@@ -152,6 +154,14 @@ pub(crate) fn channel_closed(connection: &Connection, channel: u16, text: &str) 
     }
 }
 
+/// A listener could not accept a connection; others come right behind it.
+pub(crate) fn cannot_accept(e: &std::io::Error) {
+    counters().count(Counter::AcceptsFailed);
+    if ACCEPTS.may_log() {
+        tracing::error!("cannot accept a connection: {e}");
+    }
+}
+
 /// A peer aborted its session.
 pub(crate) fn peer_aborted(connection: &Connection, reason: &str) {
     if COMINGS.may_log() {
@@ -197,6 +207,7 @@ const TEXT_CHARACTERS_MAX: usize = 500;
 
 /// How many lines of a kind there were in this second.
 struct Bound {
+    lines_max: u32,
     second: AtomicU32,
     lines: AtomicU32,
     suppressed: AtomicU64,
@@ -204,7 +215,12 @@ struct Bound {
 
 impl Bound {
     const fn new() -> Self {
+        Self::of(LINES_PER_SECOND_MAX)
+    }
+
+    const fn of(lines_max: u32) -> Self {
         Self {
+            lines_max,
             second: AtomicU32::new(0),
             lines: AtomicU32::new(0),
             suppressed: AtomicU64::new(0),
@@ -226,7 +242,7 @@ impl Bound {
             self.lines.store(0, Ordering::Relaxed);
             suppressed = self.suppressed.swap(0, Ordering::Relaxed);
         }
-        let may = self.lines.fetch_add(1, Ordering::Relaxed) < LINES_PER_SECOND_MAX;
+        let may = self.lines.fetch_add(1, Ordering::Relaxed) < self.lines_max;
         if !may {
             self.suppressed.fetch_add(1, Ordering::Relaxed);
         }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crosstie_config::{self as model, TesteeKind, WebSocketTestee};
 use crosstie_testee::{Mode, Serving, Statistics, Testee, WebSocketOptions};
+use crosstie_transport::descriptors::Room;
 use crosstie_transport::{PeerAddress, Socket, Workers};
 
 use crate::counters::{Counter, counters};
@@ -76,9 +77,10 @@ impl TesteeTransport {
     }
 
     /// Counts a connection in, unless there are as many as may be.
-    pub(crate) fn admit(self: &Arc<Self>, router: &Hub) -> Option<Admitted> {
+    pub(crate) fn admit(self: &Arc<Self>, router: &Hub, socket: &Socket) -> Option<Admitted> {
         // Counted apart from the sessions' connections: an echo keeps nobody out of a realm.
-        let fits = self.connections() < self.connections_max.min(router.connections_max);
+        let fits = self.connections() < self.connections_max.min(router.connections_max)
+            && Room::left_by(socket) == Room::Enough;
         if !fits {
             counters().count(Counter::ConnectionsRefused);
             return None;

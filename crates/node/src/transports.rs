@@ -243,7 +243,7 @@ async fn serve_testee(
     loop {
         let socket = listen::accept(&listener, &workers).await;
         while connections.try_join_next().is_some() {}
-        if let Some(admitted) = testee.admit(&hub) {
+        if let Some(admitted) = testee.admit(&hub, &socket) {
             workers.spawn_in(&mut connections, admitted.serve(socket));
         }
     }

@@ -6,16 +6,19 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 use std::{io, mem};
 
 use parking_lot::Mutex;
+use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
+use crate::descriptors::{Room, is_shortage};
 use crate::out::Phase;
 use crate::pump::is_transient;
 use crate::queue::Queue;
-use crate::{Connection, Filter, Refused, Stage, account, clock, meter, readiness};
+use crate::{Connection, Filter, Refused, Stage, account, clock, meter, readiness, workers};
 
 /// Batches that a thread sends for one connection before it looks at the others.
 const BATCHES_MAX: usize = 16;
@@ -246,7 +249,12 @@ async fn send_on(connection: Arc<Connection>, mut sent: Sent) {
             }
             Sent::SocketFull => match writable(&connection, &mut registered).await {
                 Ok(guard) => Some(guard),
-                // Out of descriptors: the receiver would wait for ever for octets it was promised.
+                // It is not this receiver's fault, and it is owed octets: the socket is looked at from
+                // time to time, and so is whether there are descriptors again.
+                Err(e) if is_shortage(&e) => {
+                    workers::pause(LOOK_INTERVAL).await;
+                    None
+                }
                 Err(_) => return connection.close(),
             },
         };
@@ -265,6 +273,9 @@ async fn send_on(connection: Arc<Connection>, mut sent: Sent) {
     }
 }
 
+/// Between looks at a full socket that nothing can be registered for.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+
 /// Waits for room in the socket. A duplicate of the descriptor is registered for writability
 /// alone: the reader's registration stays for readability only, because a socket registered for
 /// both wakes its reader each time the peer takes octets out.
@@ -274,7 +285,14 @@ async fn writable<'r>(
 ) -> io::Result<AsyncFdReadyGuard<'r, OwnedFd>> {
     let writable = match registered.take() {
         Some(writable) => writable,
-        None => readiness::register_owned(connection.socket.duplicate()?, Interest::WRITABLE)?,
+        None => {
+            let duplicate = connection.socket.duplicate()?;
+            // Waiting can do without, unlike what the last ones are for.
+            if Room::left_by(&duplicate) == Room::Last {
+                return Err(Errno::MFILE.into());
+            }
+            readiness::register_owned(duplicate, Interest::WRITABLE)?
+        }
     };
     registered.insert(writable).writable().await
 }

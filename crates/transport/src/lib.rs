@@ -16,6 +16,7 @@ mod clock;
 mod connection;
 mod cores;
 mod cork;
+pub mod descriptors;
 mod flush;
 mod listener;
 mod meter;

@@ -9,6 +9,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use tokio::io::Interest;
@@ -63,6 +65,8 @@ impl Default for TcpOptions {
 pub struct Listener {
     fd: AsyncFd<OwnedFd>,
     bound: Bound,
+    /// A descriptor to give up, so that there is one when there are no others.
+    spare: Mutex<Option<OwnedFd>>,
 }
 
 #[derive(Debug)]
@@ -103,6 +107,7 @@ impl Listener {
         Ok(Self {
             fd: readiness::register_owned(fd, Interest::READABLE)?,
             bound,
+            spare: Mutex::new(spare()),
         })
     }
 
@@ -117,6 +122,7 @@ impl Listener {
         Ok(Self {
             fd: readiness::register_owned(fd, Interest::READABLE)?,
             bound,
+            spare: Mutex::new(spare()),
         })
     }
 
@@ -146,6 +152,17 @@ impl Listener {
                 accepted => return accepted,
             }
         }
+    }
+
+    /// Accepts one connection and closes it, on the descriptor that is kept for it; whether it did.
+    /// Where there are no descriptors a peer learns so by this, instead of waiting for an answer that
+    /// does not come.
+    pub fn turn_away(&self) -> bool {
+        let mut kept = self.spare.lock();
+        drop(kept.take());
+        let was_there = self.try_accept().is_ok();
+        *kept = spare();
+        was_there
     }
 
     fn try_accept(&self) -> io::Result<Socket> {
@@ -189,6 +206,11 @@ impl FileId {
             inode: metadata.ino(),
         })
     }
+}
+
+/// Any descriptor; one that could not be had is asked for again when it was needed.
+fn spare() -> Option<OwnedFd> {
+    rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
 }
 
 /// The error with the place that it is about.

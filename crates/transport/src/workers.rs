@@ -87,6 +87,9 @@ impl Workers {
     }
 
     fn start_here(options: WorkerOptions) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let keeper = Worker::start("keeper".to_owned(), runtime, None, Duration::ZERO)?;
+        keeper.handle.spawn(clock::tick());
         let worker = |index| {
             let busy_poll = if index == 0 {
                 options.busy_poll
@@ -97,14 +100,12 @@ impl Workers {
                 .enable_io()
                 .event_interval(options.inputs_per_look.max(1))
                 .build()?;
-            Worker::start(format!("worker{index}"), runtime, busy_poll)
+            let timers = Some(keeper.handle.clone());
+            Worker::start(format!("worker{index}"), runtime, timers, busy_poll)
         };
         let workers = (0..options.threads.max(1))
             .map(worker)
             .collect::<io::Result<_>>()?;
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let keeper = Worker::start("keeper".to_owned(), runtime, Duration::ZERO)?;
-        keeper.handle.spawn(clock::tick());
         Ok(Self {
             workers,
             keeper,
@@ -174,10 +175,18 @@ impl Workers {
 }
 
 impl Worker {
-    fn start(name: String, runtime: Runtime, busy_poll: Duration) -> io::Result<Self> {
+    /// Starts a thread; `timers` is the runtime that has them, where this one has none.
+    fn start(
+        name: String,
+        runtime: Runtime,
+        timers: Option<Handle>,
+        busy_poll: Duration,
+    ) -> io::Result<Self> {
         let handle = runtime.handle().clone();
+        let timers = timers.unwrap_or_else(|| handle.clone());
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name(name).spawn(move || {
+            TIMERS.set(Some(timers));
             if !busy_poll.is_zero() {
                 runtime.spawn(poll_after_activity(busy_poll));
             }
@@ -206,7 +215,22 @@ impl Drop for Worker {
     }
 }
 
+/// Waits, also on a thread that has no timers.
+pub(crate) async fn pause(duration: Duration) {
+    let timers = TIMERS.with_borrow(Option::clone);
+    if let Some(timers) = timers {
+        let waiting = timers.spawn(async move { tokio::time::sleep(duration).await });
+        if waiting.await.is_ok() {
+            return;
+        }
+    }
+    // Nobody's thread, or one whose keeper has ended.
+    tokio::task::yield_now().await;
+}
+
 thread_local! {
+    /// The runtime whose timers serve this thread.
+    static TIMERS: RefCell<Option<Handle>> = const { RefCell::new(None) };
     static POLL_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
     static POLLER: RefCell<Option<(Arc<Notify>, Duration)>> = const { RefCell::new(None) };
 }

@@ -162,6 +162,17 @@ pub(super) static LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(100_000)),
         key(
+            "address_connections_max",
+            integer(1, 100_000_000),
+            "Connections that a router worker holds of one address; one more is told so and \
+             closed. An IPv6 network of 64 bits counts as one address, and so do all who come by \
+             Unix sockets. Loopback addresses count as any.",
+        )
+        .otherwise(
+            "half of `sessions_max`, but not less than 256, and at most half of what the process's \
+             file descriptors allow",
+        ),
+        key(
             "calls_pending_max",
             integer(1, 100_000_000),
             "Calls of one session that have no result yet; one more is an error.",

@@ -115,6 +115,8 @@ pub struct Limits {
     pub depth_max: usize,
     pub handshake_timeout: Duration,
     pub sessions_max: usize,
+    /// Of one address; made from `sessions_max` and the process's descriptors where not said.
+    pub address_connections_max: Option<usize>,
     pub calls_pending_max: usize,
     pub call_options_bytes_max: usize,
     pub subscriptions_max: usize,

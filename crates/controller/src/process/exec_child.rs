@@ -8,6 +8,8 @@ use std::process::{Command, ExitCode};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
+use super::descriptors::{limit_of_children, set_limit};
+
 /// The hidden subcommand that has to lead to [`exec_child`].
 pub const EXEC_CHILD: &str = "exec-child";
 
@@ -16,16 +18,19 @@ const EXIT_CANNOT_RUN: u8 = 126;
 const EXIT_NOT_THERE: u8 = 127;
 
 /// Arguments for the subcommand, from its parent.
-pub(super) fn arguments(cpu_affinity: &[usize]) -> [OsString; 3] {
+pub(super) fn arguments(cpu_affinity: &[usize]) -> [OsString; 4] {
     let cpus: Vec<_> = cpu_affinity.iter().map(ToString::to_string).collect();
     [
         EXEC_CHILD.into(),
         std::process::id().to_string().into(),
         cpus.join(",").into(),
+        limit_of_children()
+            .map_or_else(String::new, |limit| limit.to_string())
+            .into(),
     ]
 }
 
-/// `exec-child PARENT CPUS PROGRAM [ARGUMENT]…`: does not come back where all is well.
+/// `exec-child PARENT CPUS DESCRIPTORS PROGRAM [ARGUMENT]…`: does not come back where all is well.
 #[expect(
     clippy::print_stderr,
     reason = "the child has nothing else yet to say it with, and its node reads it"
@@ -37,10 +42,10 @@ pub fn exec_child(arguments: &[OsString]) -> ExitCode {
 }
 
 fn become_program(arguments: &[OsString]) -> Result<std::convert::Infallible, (u8, String)> {
-    let [parent, cpus, program, arguments @ ..] = arguments else {
+    let [parent, cpus, descriptors, program, arguments @ ..] = arguments else {
         return Err((
             2,
-            "expected PARENT CPUS PROGRAM; a node gives them".to_owned(),
+            "expected PARENT CPUS DESCRIPTORS PROGRAM; a node gives them".to_owned(),
         ));
     };
     let parent = parent
@@ -70,6 +75,9 @@ fn become_program(arguments: &[OsString]) -> Result<std::convert::Infallible, (u
                 format!("cannot take the cores asked for: {e}"),
             )
         })?;
+    }
+    if let Some(limit) = descriptors.to_str().and_then(|text| text.parse().ok()) {
+        set_limit(limit);
     }
     let error = Command::new(program).args(arguments).exec();
     let code = match error.kind() {

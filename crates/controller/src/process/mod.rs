@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  node ──spawn──▶ `crosstie exec-child` ──exec──▶ the program, leader of a group of its own
-//!   │                 asks for SIGTERM should the node die; takes its cores
+//!   │                 asks for SIGTERM should the node die; takes its cores and descriptors
 //!   └──pipe──▶ `crosstie child-guard`: the pipe's end is the node's end, however that came;
 //!                 what groups are left then get SIGTERM, and SIGKILL 2 s later
 //! ```
@@ -19,6 +19,7 @@
 
 mod children;
 mod command;
+mod descriptors;
 mod ended;
 mod exec_child;
 mod guard;
@@ -31,6 +32,7 @@ mod watch;
 
 pub use self::children::{Child, Children};
 pub use self::command::{Command, Output, Stdin};
+pub use self::descriptors::raise_descriptor_limit;
 pub use self::ended::{Ended, signal_name};
 pub use self::exec_child::{EXEC_CHILD, exec_child};
 pub use self::guard::{CHILD_GUARD, child_guard};

@@ -16,6 +16,7 @@ use super::handled::{End, Handled};
 use super::negotiation::{self, Entered, Negotiation, TurnedAway};
 use super::open::{Open, decode_alone, next_frame};
 use super::peer;
+use crate::admission::Excess;
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
 use crate::report;
@@ -47,7 +48,7 @@ pub(crate) struct Conversation {
     connection: Arc<Connection>,
     watch: WatchKey,
     /// There are as many connections as may be: this one is turned away.
-    is_excess: bool,
+    excess: Option<Excess>,
     stage: Stage,
 }
 
@@ -68,7 +69,7 @@ impl Conversation {
         listening: Arc<Listening>,
         endpoint: Arc<AmqpEndpoint>,
         connection: Arc<Connection>,
-        is_excess: bool,
+        excess: Option<Excess>,
     ) -> Self {
         let watch = &listening.router.watch;
         let within = listening.handshake_timeout;
@@ -78,7 +79,7 @@ impl Conversation {
             endpoint,
             connection,
             watch,
-            is_excess,
+            excess,
             stage: Stage::Header,
         }
     }
@@ -136,9 +137,8 @@ impl Conversation {
                 wanted: PROTOCOL_HEADER.len(),
             };
         }
-        if self.is_excess {
-            let text = "there are as many connections as are allowed";
-            report::session_refused(&self.connection, "connections_max", text);
+        if let Some(excess) = self.excess {
+            report::session_refused(&self.connection, excess.reason(), excess.text());
             self.count_refused();
             return Handled::End(End::Answered);
         }

@@ -1,0 +1,109 @@
+//! Who is let in: a listener's connections are counted, and what there is too little of is divided.
+
+use std::sync::Arc;
+
+use crosstie_transport::Socket;
+use crosstie_transport::descriptors::Room;
+
+use crate::addresses::AddressPlace;
+use crate::counters::{Counter, counters};
+use crate::listen::Listening;
+
+/// Why a connection is one too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Excess {
+    /// `sessions_max` of the node, or `max_connections` of the listener.
+    Connections,
+    /// `address_connections_max`.
+    Address,
+    /// The last descriptors are not for sessions.
+    Descriptors,
+}
+
+impl Excess {
+    /// A word for the log.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Connections => "connections_max",
+            Self::Address => "address_connections_max",
+            Self::Descriptors => "descriptors",
+        }
+    }
+
+    /// What the peer is told, where its protocol has words for it.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Connections => "there are as many connections as are allowed",
+            Self::Address => "there are as many connections from this address as are allowed",
+            Self::Descriptors => "there are as many connections as there are descriptors for",
+        }
+    }
+}
+
+/// Connections beyond the most that may be, which are told so before they are closed.
+const TURNED_AWAY_MAX: usize = 256;
+/// The same of one address: it is not to take those of others.
+const ADDRESS_TURNED_AWAY_MAX: usize = 16;
+
+/// A connection that is counted, for as long as this lives.
+pub(crate) struct Admitted {
+    pub(crate) listening: Arc<Listening>,
+    address: AddressPlace,
+    /// It is one too many: it may see pages, but become no session.
+    pub(crate) excess: Option<Excess>,
+}
+
+impl Admitted {
+    /// Counts a connection in, if only to tell it that there are too many.
+    pub(crate) fn admit(listening: &Arc<Listening>, socket: &Socket) -> Option<Self> {
+        let router = &listening.router;
+        let (here, everywhere) = listening.count_in();
+        let over = |count: usize, max: usize| count.saturating_sub(max.saturating_sub(1));
+        let excess =
+            over(here, listening.connections_max).max(over(everywhere, router.connections_max));
+        let (address, of_address) = router.peer_addresses.count_in(socket.peer());
+        let of_address = over(of_address as usize, router.address_connections_max);
+        // The node's own processes may have the last.
+        let room = match router.is_private {
+            true => Room::Enough,
+            false => Room::left_by(socket),
+        };
+        let admitted = Self {
+            listening: Arc::clone(listening),
+            address,
+            excess: if excess > 0 {
+                Some(Excess::Connections)
+            } else if of_address > 0 && !router.is_private {
+                counters().count(Counter::ConnectionsRefusedOfAddress);
+                Some(Excess::Address)
+            } else if room > Room::Enough {
+                counters().count(Counter::ConnectionsRefusedForDescriptors);
+                Some(Excess::Descriptors)
+            } else {
+                None
+            },
+        };
+        let is_told =
+            excess <= TURNED_AWAY_MAX && of_address <= ADDRESS_TURNED_AWAY_MAX && room < Room::Last;
+        is_told.then_some(admitted)
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.listening.router.peer_addresses.count_out(self.address);
+        self.listening.count_out();
+        counters().count(Counter::ConnectionsClosed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_connection_is_counted_by_is_small() {
+        // It is part of the task of every connection.
+        assert_eq!(size_of::<Admitted>(), 16);
+    }
+}

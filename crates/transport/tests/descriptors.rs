@@ -1,0 +1,102 @@
+//! A process that has no descriptors left. One test in a process of its own: others would be out of
+//! descriptors too.
+
+use std::io::{ErrorKind, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use crosstie_transport::descriptors::is_shortage;
+use crosstie_transport::{
+    Account, Connection, ConnectionLimits, Endpoint, Listener, PeerAddress, Socket, TcpOptions,
+    WorkerOptions, Workers,
+};
+use rustix::net::{AddressFamily, SocketType};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+const OCTETS: usize = 8 << 20;
+
+#[test]
+fn nobody_waits_for_ever_and_nobody_innocent_is_closed() {
+    let workers = Arc::new(Workers::start(WorkerOptions::default()).expect("threads"));
+    let address = SocketAddr::from(([127, 0, 0, 1], 0));
+    let options = TcpOptions::default();
+    let listener = Endpoint::Tcp { address, options };
+    let listener = workers
+        .enter_first(|| Listener::bind(listener))
+        .expect("a free port");
+    let listening = listener.local_address().expect("bound").expect("TCP");
+    let newcomer = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
+    let newcomer = newcomer.expect("a socket");
+    let (ours, mut reader) = UnixStream::pair().expect("a pair");
+    ours.set_nonblocking(true).expect("non-blocking");
+    let taken = take_all();
+
+    // A receiver whose socket is full, of which no second descriptor can be had.
+    let limits = Arc::new(ConnectionLimits {
+        queue_bytes_max: 2 * OCTETS,
+        stall_max: Duration::ZERO,
+        account: Arc::new(Account::new(2 * OCTETS)),
+    });
+    let socket = Socket::new(ours.into(), PeerAddress::Unix(None));
+    let connection = Arc::new(Connection::new(socket, None, limits));
+    let sending = Arc::clone(&connection);
+    workers.spawn(async move {
+        let appended = sending.append(|out| {
+            out.resize(OCTETS, b'x');
+            Ok::<(), ()>(())
+        });
+        appended.expect("there is room");
+        sending.flush();
+    });
+    let mut octets = vec![0; OCTETS];
+    reader.read_exact(&mut octets).expect("is sent all of it");
+    assert!(octets.iter().all(|octet| *octet == b'x'));
+
+    // A peer that connects is given an end.
+    let (told, tried) = mpsc::channel();
+    workers.spawn_first(async move {
+        let error = listener.accept().await.err();
+        let is_turned_away = listener.turn_away();
+        // What was given up for that is had again.
+        let is_over = listener.turn_away();
+        let _ = told.send((error, is_turned_away, is_over));
+    });
+    rustix::net::connect(&newcomer, &listening).expect("the system takes it");
+    let (error, is_turned_away, is_over) = tried.recv().expect("an answer");
+    let error = error.expect("there is no descriptor for it");
+    assert!(is_shortage(&error), "{error}");
+    assert!(is_turned_away && !is_over);
+    let mut newcomer = TcpStream::from(newcomer);
+    match newcomer.read(&mut [0]) {
+        Ok(count) => assert_eq!(count, 0),
+        Err(e) => assert_eq!(e.kind(), ErrorKind::ConnectionReset),
+    }
+    drop(taken);
+    workers.stop();
+}
+
+/// Opens descriptors until there are no more.
+fn take_all() -> Vec<OwnedFd> {
+    let newest = open().expect("a descriptor");
+    let limit = newest.as_raw_fd().unsigned_abs() + 32;
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let current = Some(limit.into());
+    setrlimit(Resource::Nofile, Rlimit { current, maximum }).expect("may be lowered");
+    let mut taken = vec![newest];
+    // What other threads of the test still open or close is done by then.
+    for _ in 0..2 {
+        while let Some(next) = open() {
+            taken.push(next);
+        }
+        thread::yield_now();
+    }
+    taken
+}
+
+fn open() -> Option<OwnedFd> {
+    std::fs::File::open("/dev/null").ok().map(OwnedFd::from)
+}
