@@ -296,6 +296,7 @@ fn limits(limits: View<'_>) -> AmqpLimits {
         transaction_messages_max: bound(limits, "transaction_messages_max"),
         transaction_bytes_max: bound(limits, "transaction_bytes_max"),
         consumer_timeout: time(limits, "consumer_timeout_ms"),
+        incomplete_timeout: time(limits, "incomplete_timeout_ms"),
         login_delay_max: milliseconds(limits, "login_delay_max_ms"),
     }
 }

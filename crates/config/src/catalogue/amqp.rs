@@ -263,9 +263,11 @@ static AMQP_LIMITS: Table = Table {
             "transaction_bytes_max",
             integer(1_024, 1 << 40),
             "Octets of what the channels of one connection have published in transactions and not \
-             committed; more close their channel with 406. Those of all connections, together \
-             with messages of which only a part has come, are at most `memory_bytes_max`; beyond, \
-             a channel is closed with 311.",
+             committed; more close their channel with 406. Together with messages of which only a \
+             part has come they are at most a quarter of `memory_bytes_max` for one connection (or \
+             one message of the largest size); more close their channel with 311. For all \
+             connections they are at most `memory_bytes_max`; beyond, the connection that holds most \
+             is closed.",
         )
         .fallback(Fallback::Integer(128 << 20)),
         key(
@@ -275,6 +277,15 @@ static AMQP_LIMITS: Table = Table {
              channel is closed with 406; 0: for ever.",
         )
         .fallback(Fallback::Integer(1_800_000)),
+        key(
+            "incomplete_timeout_ms",
+            integer_or_zero(1_000, 86_400_000),
+            "How long a message of which only a part has come is waited for, in milliseconds; as long \
+             again for each 64 KiB more of it that came meanwhile. Where too little comes, its channel \
+             is closed with 406; where nothing does, its connection with 320 after twice as long. 0: \
+             for ever. While a connection is blocked its messages are not late.",
+        )
+        .fallback(Fallback::Integer(60_000)),
         key(
             "login_delay_max_ms",
             integer_or_zero(1, 60_000),

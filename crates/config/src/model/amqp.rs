@@ -83,6 +83,8 @@ pub struct AmqpLimits {
     pub commit_bytes_max: usize,
     /// How long a delivery may wait for its acknowledgement; for ever where not said.
     pub consumer_timeout: Option<Duration>,
+    /// How long a message that is not complete is waited for; for ever where not said.
+    pub incomplete_timeout: Option<Duration>,
     /// How long an attempt to log in waits at most, for those that have failed.
     pub login_delay_max: Duration,
 }

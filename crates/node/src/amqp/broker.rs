@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crosstie_amqp::TableBuf;
 use crosstie_auth::{Permissions, User, Users};
@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 use super::flow::FlowControl;
 use super::identity;
 use super::import;
+use super::incomplete::Incomplete;
 use super::logins::Logins;
 use super::outbox::VhostOutbox;
 use super::peer::{About, Peer};
@@ -81,7 +82,12 @@ impl Broker {
         }
         let limits = &amqp.limits;
         let flow = FlowControl::new(limits.memory_bytes_max, limits.commit_bytes_max);
-        let shared = Arc::new(Shared::new(flow));
+        let incomplete = Incomplete::new(
+            limits.memory_bytes_max,
+            limits.message_bytes_max,
+            limits.incomplete_timeout,
+        );
+        let shared = Arc::new(Shared::new(flow, incomplete));
         let clock = Clock::new();
         let now = clock.time(Instant::now());
 
@@ -127,6 +133,15 @@ impl Broker {
             vhost.settle();
             workers.spawn_keeper(Arc::clone(vhost).keep_time());
         }
+        let swept = Arc::downgrade(&broker.shared);
+        workers.spawn_keeper(async move {
+            let mut interval = tokio::time::interval(Duration::from_secs(1));
+            while let Some(shared) = swept.upgrade() {
+                shared.incomplete.sweep();
+                drop(shared);
+                interval.tick().await;
+            }
+        });
         Ok((broker, skipped))
     }
 

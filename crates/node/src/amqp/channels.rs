@@ -1,5 +1,6 @@
 //! The channels of a connection: frames in, methods and whole messages to the vhost.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -9,11 +10,13 @@ use crosstie_amqp::method::{
 };
 use crosstie_amqp::{Method, MethodError, ReplyCode};
 use crosstie_queues::{ChannelKey, ConnectionKey, Fault, Outbox};
+use crosstie_transport::now_s;
 
 use super::broker::Broker;
 use super::content::{self, Ahead, Assembly};
 use super::flow::Published;
 use super::handled::Handled;
+use super::incomplete::Incomplete;
 use super::peer::Peer;
 use super::turn::Turn;
 
@@ -26,6 +29,10 @@ pub(super) struct Channels {
     pub(super) published: Published,
     /// Octets of messages that are not complete.
     assembling_bytes: usize,
+    /// The same of those in transactions that are open, when the last turn ended.
+    uncommitted_bytes: usize,
+    /// Both, as they were noted last.
+    noted_bytes: (usize, usize),
 }
 
 enum Channel {
@@ -45,6 +52,8 @@ impl Channels {
             channels: Vec::new(),
             published: Published::default(),
             assembling_bytes: 0,
+            uncommitted_bytes: 0,
+            noted_bytes: (0, 0),
         }
     }
 
@@ -81,10 +90,17 @@ impl Channels {
             }
             (_, Some(assembly)) => {
                 self.published.content = true;
+                let incomplete = &broker.shared.incomplete;
+                let held_bytes = self.assembling_bytes + self.uncommitted_bytes;
                 let before = assembly.bytes();
-                let complete = match broker.shared.flow.is_incomplete_full() {
-                    true => Err(incomplete_full()),
-                    false => assembly.handle(frame, broker.message_bytes_max),
+                // One message alone may be as long as any.
+                let is_alone = held_bytes == before;
+                let complete = match incomplete.is_share_spent(held_bytes) && !is_alone {
+                    true => Err(share_spent(incomplete)),
+                    false => {
+                        let timeout_s = incomplete.timeout_s();
+                        assembly.handle(frame, broker.message_bytes_max, now_s(), timeout_s)
+                    }
                 };
                 self.assembling_bytes += assembly.bytes() - before;
                 match complete {
@@ -112,9 +128,45 @@ impl Channels {
         }
     }
 
-    /// Octets of messages that are not complete.
-    pub(super) fn assembling_bytes(&self) -> usize {
-        self.assembling_bytes
+    /// A turn has ended, with so many octets in open transactions if it could change that. Whether
+    /// there is something new about what is incomplete.
+    pub(super) fn note_incomplete(&mut self, uncommitted_bytes: Option<usize>) -> bool {
+        self.uncommitted_bytes = uncommitted_bytes.unwrap_or(self.uncommitted_bytes);
+        let bytes = (self.assembling_bytes, self.uncommitted_bytes);
+        mem::replace(&mut self.noted_bytes, bytes) != bytes || self.assembling_bytes > 0
+    }
+
+    /// Octets of messages that are not complete, or wait for a commit.
+    pub(super) fn incomplete_bytes(&self) -> usize {
+        self.assembling_bytes + self.uncommitted_bytes
+    }
+
+    /// When there was last enough of the slowest message that is not complete.
+    pub(super) fn unfinished_since_s(&self) -> Option<u32> {
+        if self.assembling_bytes == 0 {
+            return None;
+        }
+        let assemblies = self
+            .channels
+            .iter()
+            .filter_map(|(_, channel)| match channel {
+                Channel::Open { assembly, .. } => assembly.as_ref(),
+                Channel::Closing => None,
+            });
+        assemblies.map(|assembly| assembly.since_s()).min()
+    }
+
+    /// The client was not read from: what has not come since is no fault of its own.
+    pub(super) fn forgive(&mut self) {
+        for (_, channel) in &mut self.channels {
+            if let Channel::Open {
+                assembly: Some(assembly),
+                ..
+            } = channel
+            {
+                assembly.forgive(now_s());
+            }
+        }
     }
 
     fn place(&self, number: u16) -> Result<usize, usize> {
@@ -142,7 +194,8 @@ impl Channels {
         let bytes_max = broker.message_bytes_max;
         match content::look_ahead(behind, frame.channel, peer.frame_bytes_max, bytes_max) {
             Ahead::Whole(whole) => {
-                let published = may_publish(key, broker, turn).and_then(|()| {
+                let held_bytes = self.incomplete_bytes();
+                let published = may_publish(key, held_bytes, broker, turn).and_then(|()| {
                     let (vhost, now, outbox) = turn.enter();
                     vhost.publish(now, key, publish, whole.properties, whole.body, outbox)
                 });
@@ -158,7 +211,7 @@ impl Channels {
                 wanted: consumed + wanted,
             }),
             Ahead::Other => {
-                let assembly = Assembly::new(publish);
+                let assembly = Assembly::new(publish, now_s());
                 self.assembling_bytes += assembly.bytes();
                 self.channels[place].1 = Channel::Open {
                     key,
@@ -184,7 +237,12 @@ impl Channels {
         };
         self.assembling_bytes -= assembly.bytes();
         let (publish, properties, body) = assembly.parts();
-        may_publish(key, broker, turn)?;
+        may_publish(
+            key,
+            self.assembling_bytes + self.uncommitted_bytes,
+            broker,
+            turn,
+        )?;
         let (vhost, now, outbox) = turn.enter();
         vhost.publish(now, key, &publish, properties, body, outbox)
     }
@@ -345,21 +403,30 @@ fn bytes(frame: &Frame<'_>) -> usize {
 }
 
 /// That what a transaction would hold has room.
-fn may_publish(key: ChannelKey, broker: &Broker, turn: &mut Turn<'_>) -> Result<(), Fault> {
-    if broker.shared.flow.is_incomplete_full() {
+fn may_publish(
+    key: ChannelKey,
+    held_bytes: usize,
+    broker: &Broker,
+    turn: &mut Turn<'_>,
+) -> Result<(), Fault> {
+    let incomplete = &broker.shared.incomplete;
+    if incomplete.is_share_spent(held_bytes) {
         let (vhost, ..) = turn.enter();
         if vhost.is_transactional(key) {
-            return Err(incomplete_full());
+            return Err(share_spent(incomplete));
         }
     }
     Ok(())
 }
 
-fn incomplete_full() -> Fault {
-    Fault::of::<BasicPublish<'_>>(
-        ReplyCode::ContentTooLarge,
-        "there are as many octets of incomplete messages and open transactions as may be",
-    )
+#[cold]
+fn share_spent(incomplete: &Incomplete) -> Fault {
+    let text = format!(
+        "the connection has {} octets of incomplete messages and open transactions, which is as much \
+         as one may have",
+        incomplete.connection_bytes_max()
+    );
+    Fault::of::<BasicPublish<'_>>(ReplyCode::ContentTooLarge, text)
 }
 
 /// A payload that is no method.

@@ -81,13 +81,19 @@ pub(super) struct Assembly {
     properties: Option<Box<[u8]>>,
     body_bytes: usize,
     body: Vec<u8>,
+    /// When there was last enough of it to go on waiting, and how much that was.
+    since_s: u32,
+    since_bytes: usize,
 }
+
+/// As much of a body has to come in the time that an incomplete message is waited for.
+const PROGRESS_BYTES_MIN: usize = 64 * 1024;
 
 /// A body's buffer begins with at most this; it grows with what comes, not with what is announced.
 const BODY_BYTES_FIRST: usize = 256 * 1024;
 
 impl Assembly {
-    pub(super) fn new(publish: &BasicPublish<'_>) -> Self {
+    pub(super) fn new(publish: &BasicPublish<'_>, now_s: u32) -> Self {
         Self {
             exchange: publish.exchange.into(),
             routing_key: publish.routing_key.into(),
@@ -96,6 +102,8 @@ impl Assembly {
             properties: None,
             body_bytes: 0,
             body: Vec::new(),
+            since_s: now_s,
+            since_bytes: 0,
         }
     }
 
@@ -104,7 +112,21 @@ impl Assembly {
         &mut self,
         frame: &Frame<'_>,
         message_bytes_max: usize,
+        now_s: u32,
+        timeout_s: u32,
     ) -> Result<bool, Fault> {
+        if now_s.saturating_sub(self.since_s) >= timeout_s {
+            if self.body.len() - self.since_bytes < PROGRESS_BYTES_MIN {
+                let text =
+                    format!("less than {PROGRESS_BYTES_MIN} octets of a message in {timeout_s} s");
+                return Err(Fault::in_method(
+                    ReplyCode::PreconditionFailed,
+                    PUBLISH,
+                    text,
+                ));
+            }
+            self.forgive(now_s);
+        }
         match (&self.properties, frame.kind) {
             (None, FrameKind::Header) => self.handle_header(frame.payload, message_bytes_max),
             (None, _) => Err(unexpected(&format!(
@@ -130,6 +152,17 @@ impl Assembly {
         // Checked when the header came.
         let properties = Properties::from_octets(octets).unwrap_or(Properties::EMPTY);
         (publish, properties, &self.body)
+    }
+
+    /// When there was last enough of it.
+    pub(super) fn since_s(&self) -> u32 {
+        self.since_s
+    }
+
+    /// What has come until now is enough.
+    pub(super) fn forgive(&mut self, now_s: u32) {
+        self.since_s = now_s;
+        self.since_bytes = self.body.len();
     }
 
     /// Octets that it holds. They never become fewer.

@@ -14,13 +14,8 @@ use super::peer::Peer;
 /// (`connection.blocked`) if it wants to know; below nine tenths of the bound all go on. The same
 /// of whoever does anything else that the store is to keep, while the store is behind. Those who
 /// only consume are not held back when memory is full, nor when the store fails: they make room.
-///
-/// Messages that have not come completely, and those that wait for the commit of a transaction,
-/// are bounded by themselves, by as much again: who is paused cannot complete its own, so that
-/// they must not be what others wait for.
 pub(crate) struct FlowControl {
     memory_bytes: AtomicUsize,
-    incomplete_bytes: AtomicUsize,
     memory_bytes_max: usize,
     commit_bytes_max: usize,
     memory: Cause,
@@ -63,7 +58,6 @@ impl FlowControl {
     pub(crate) fn new(memory_bytes_max: usize, commit_bytes_max: usize) -> Self {
         Self {
             memory_bytes: AtomicUsize::new(0),
-            incomplete_bytes: AtomicUsize::new(0),
             memory_bytes_max,
             commit_bytes_max,
             memory: Cause::default(),
@@ -94,20 +88,6 @@ impl FlowControl {
         if is_low && self.memory.end() {
             tracing::info!("memory for messages is available again: publishers are unblocked");
         }
-    }
-
-    /// What held `before` octets of incomplete messages, or of open transactions, holds `after`
-    /// now.
-    pub(crate) fn incomplete_changed(&self, before: usize, after: usize) {
-        // Wraps around, which is what taking away the difference comes to.
-        let more = after.wrapping_sub(before);
-        self.incomplete_bytes.fetch_add(more, Ordering::Relaxed);
-    }
-
-    /// Whether there are as many octets of incomplete messages and open transactions as there may
-    /// be.
-    pub(crate) fn is_incomplete_full(&self) -> bool {
-        self.incomplete_bytes.load(Ordering::Relaxed) >= self.memory_bytes_max
     }
 
     /// So many octets wait to be written by the store, after something was handed to it.

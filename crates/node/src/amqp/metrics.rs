@@ -37,7 +37,7 @@ pub(crate) fn register(registry: &mut Registry, routers: &[Arc<Hub>]) {
 
 fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
     type Read = fn(&Broker) -> u64;
-    let gauges: [(&str, &str, Read); 5] = [
+    let gauges: [(&str, &str, Read); 6] = [
         (
             "connections_blocked",
             "AMQP connections that are not read for want of memory or disk",
@@ -47,6 +47,11 @@ fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
             "memory_bytes",
             "Octets of AMQP messages in memory",
             |broker| broker.shared.flow.memory_bytes() as u64,
+        ),
+        (
+            "incomplete_bytes",
+            "Octets of AMQP messages that have not come completely, and of open transactions",
+            |broker| broker.shared.incomplete.bytes() as u64,
         ),
         (
             "memory_full",
@@ -73,7 +78,7 @@ fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
         registry.register(format!("amqp_{name}"), help, family);
     }
     type Total = fn(&Broker) -> &AtomicU64;
-    let totals: [(&str, &str, Total); 5] = [
+    let totals: [(&str, &str, Total); 6] = [
         (
             "connections_opened",
             "AMQP connections that entered a vhost",
@@ -88,6 +93,11 @@ fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
             "connections_refused",
             "AMQP connections that were not let into a vhost",
             |broker| &broker.totals.connections_refused,
+        ),
+        (
+            "connections_closed_incomplete",
+            "AMQP connections closed for messages that did not come to their end",
+            |broker| &broker.shared.incomplete.closed,
         ),
         (
             "logins_failed",

@@ -27,6 +27,7 @@ mod flow;
 mod handled;
 mod identity;
 mod import;
+mod incomplete;
 mod listings;
 mod logins;
 mod metrics;

@@ -25,8 +25,6 @@ pub(super) struct Open {
     peer: Arc<Peer>,
     key: ConnectionKey,
     channels: Channels,
-    /// Octets of incomplete messages, as the flow control knows them.
-    assembling_bytes: usize,
 }
 
 impl Open {
@@ -75,7 +73,6 @@ impl Open {
             peer,
             key,
             channels: Channels::new(key, client.channels_max),
-            assembling_bytes: 0,
         }
     }
 
@@ -85,12 +82,19 @@ impl Open {
 
     /// Handles the frames in `input`, as far as they are worth a turn.
     pub(super) fn handle(&mut self, input: &[u8], broker: &Broker) -> Handled {
-        let Self { peer, channels, .. } = self;
+        let Self {
+            peer,
+            key,
+            channels,
+        } = self;
         for number in peer.take_closed_channels() {
             channels.note_closed(peer, number);
         }
         if peer.is_closing() {
             return Handled::End(End::Forced);
+        }
+        if peer.has_resumed() {
+            channels.forgive();
         }
         // Reading the clock once for all frames of a turn is enough.
         let mut turn = peer.vhost.turn(Instant::now());
@@ -113,15 +117,18 @@ impl Open {
         if channels.published.content {
             turn.share();
         }
+        let uncommitted_bytes = turn.uncommitted_bytes(*key);
         let spent = turn.finish();
         // Deliveries before the confirms of what they deliver: somebody waits for an answer to the
         // one, and only for a word about the other.
         crosstie_transport::uncork_few();
         let flow_control = &broker.shared.flow;
-        let assembling_after = channels.assembling_bytes();
-        if assembling_after != self.assembling_bytes {
-            flow_control.incomplete_changed(self.assembling_bytes, assembling_after);
-            self.assembling_bytes = assembling_after;
+        if channels.note_incomplete(uncommitted_bytes) {
+            broker
+                .shared
+                .incomplete
+                .set(peer, channels.incomplete_bytes());
+            peer.set_unfinished(channels.unfinished_since_s());
         }
         let mut published = mem::take(&mut channels.published);
         published.journaled = spent.journaled;
@@ -139,8 +146,7 @@ impl Open {
         let (vhost, now, outbox) = turn.enter();
         vhost.close_connection(now, self.key, outbox);
         turn.finish();
-        let flow_control = &broker.shared.flow;
-        flow_control.incomplete_changed(self.assembling_bytes, 0);
+        broker.shared.incomplete.set(&self.peer, 0);
     }
 }
 

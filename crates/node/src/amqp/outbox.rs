@@ -143,6 +143,10 @@ impl Outbox<Arc<Peer>> for VhostOutbox {
         self.say_channel_closed(to, channel, fault);
         to.note_closed_channel(channel);
     }
+
+    fn hold(&mut self, to: &Arc<Peer>, delta: isize) {
+        to.connection.hold(delta);
+    }
 }
 
 fn write_content(

@@ -1,7 +1,7 @@
 //! A connection that has entered a vhost, as everybody but its conversation sees it.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
@@ -38,6 +38,14 @@ pub(crate) struct Peer {
     pub(crate) channels: AtomicUsize,
     /// A delivery was refused; somebody waits until all is sent.
     pub(crate) is_resume_awaited: AtomicBool,
+    /// Octets of its incomplete messages and open transactions, as [`Incomplete`] knows them.
+    ///
+    /// [`Incomplete`]: super::incomplete::Incomplete
+    pub(super) incomplete_bytes: AtomicUsize,
+    /// When there was last enough of the slowest of those messages, by [`crosstie_transport::now_s`]; 0: there are none.
+    unfinished_since_s: AtomicU32,
+    /// Its reading was paused, for which its messages cannot be blamed.
+    was_paused: AtomicBool,
     /// It was told that the broker closes the connection.
     is_closing: AtomicBool,
     /// Channels that the vhost has closed, and that the conversation does not know of yet.
@@ -84,6 +92,9 @@ impl Peer {
             since: SystemTime::now(),
             channels: AtomicUsize::new(0),
             is_resume_awaited: AtomicBool::new(false),
+            incomplete_bytes: AtomicUsize::new(0),
+            unfinished_since_s: AtomicU32::new(0),
+            was_paused: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             closed_channels: Mutex::default(),
             has_closed_channels: AtomicBool::new(false),
@@ -119,6 +130,7 @@ impl Peer {
 
     /// Its reading is paused; it is told why where it wants to know, and where there is a reason.
     pub(crate) fn block(&self, reason: Option<&str>) {
+        self.was_paused.store(true, Ordering::Relaxed);
         self.connection.pause_reading();
         if let Some(reason) = reason {
             self.say_blocked(reason);
@@ -138,6 +150,28 @@ impl Peer {
             self.send(&ConnectionUnblocked {});
         }
         self.connection.resume_reading();
+    }
+
+    /// Whether its reading was paused, and is not any more, since this was asked last.
+    pub(super) fn has_resumed(&self) -> bool {
+        self.was_paused.load(Ordering::Relaxed)
+            && !self.connection.is_reading_paused()
+            && self.was_paused.swap(false, Ordering::Relaxed)
+    }
+
+    /// Since when the slowest of its messages has to go on, if it has any that are not complete.
+    pub(super) fn set_unfinished(&self, since_s: Option<u32>) {
+        let since_s = since_s.map_or(0, |since_s| since_s.max(1));
+        self.unfinished_since_s.store(since_s, Ordering::Relaxed);
+    }
+
+    /// For how many seconds it has kept a message waiting, by no fault of ours.
+    pub(super) fn unfinished_for_s(&self, now_s: u32) -> u32 {
+        match self.unfinished_since_s.load(Ordering::Relaxed) {
+            0 => 0,
+            _ if self.was_paused.load(Ordering::Relaxed) => 0,
+            since_s => now_s.saturating_sub(since_s),
+        }
     }
 
     /// The vhost has closed a channel by itself, and said so.

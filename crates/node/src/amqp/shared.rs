@@ -9,14 +9,16 @@ use crosstie_store::{Backup, Committer, Store, StoreError};
 use parking_lot::{Mutex, RwLock};
 
 use super::flow::FlowControl;
+use super::incomplete::Incomplete;
 use super::status::Alarm;
 
 /// How a backup went.
 pub(crate) type BackedUp = Result<Backup, StoreError>;
 
-/// The store's thread and the flow control.
+/// The store's thread, the flow control, and what is in no queue yet.
 pub(crate) struct Shared {
     pub(crate) flow: FlowControl,
+    pub(crate) incomplete: Incomplete,
     /// None before it is started and after it was stopped; looked at only for what is to survive.
     committer: RwLock<Option<Committer>>,
     /// Why the store could not write when it failed last.
@@ -24,9 +26,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(flow: FlowControl) -> Self {
+    pub(crate) fn new(flow: FlowControl, incomplete: Incomplete) -> Self {
         Self {
             flow,
+            incomplete,
             committer: RwLock::new(None),
             failure: Mutex::default(),
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use crosstie_queues::{Record, Time, Vhost};
+use crosstie_queues::{ConnectionKey, Record, Time, Vhost};
 use crosstie_transport::Budget;
 use parking_lot::MutexGuard;
 
@@ -93,6 +93,13 @@ impl<'v> Turn<'v> {
         }
     }
 
+    /// Octets that a connection has published and not committed; `None` where the turn has not changed
+    /// that, for the vhost was not entered.
+    pub(super) fn uncommitted_bytes(&self, connection: ConnectionKey) -> Option<usize> {
+        let vhost = self.vhost.as_ref()?;
+        Some(vhost.uncommitted_bytes_of(connection))
+    }
+
     /// Ends the turn, and sees to what it led to. Needs a tokio context.
     pub(crate) fn finish(mut self) -> Spent {
         self.is_finished = true;
@@ -107,7 +114,6 @@ impl<'v> Turn<'v> {
             name,
             shared,
             memory_bytes,
-            uncommitted_bytes,
             ..
         } = &**self.shared;
         vhost.flush_confirms(&mut self.outbox);
@@ -125,8 +131,6 @@ impl<'v> Turn<'v> {
         }
         let memory_after = vhost.memory_bytes();
         let memory_before = memory_bytes.swap(memory_after, Ordering::Relaxed);
-        let uncommitted_after = vhost.uncommitted_bytes();
-        let uncommitted_before = uncommitted_bytes.swap(uncommitted_after, Ordering::Relaxed);
         let next = vhost.next_timeout();
         let is_unattended = vhost.has_backlog() && self.shared.backlog.is_to_start();
         // Who had all of a turn does not take the lock again before those who wait for it.
@@ -141,9 +145,6 @@ impl<'v> Turn<'v> {
         let flow = &shared.flow;
         if memory_after != memory_before {
             flow.memory_changed(memory_before, memory_after);
-        }
-        if uncommitted_after != uncommitted_before {
-            flow.incomplete_changed(uncommitted_before, uncommitted_after);
         }
         if waiting > 0 {
             flow.store_waits(waiting, || shared.store_waiting_bytes());

@@ -24,8 +24,6 @@ pub(crate) struct SharedVhost {
     pub(super) shared: Arc<Shared>,
     /// Octets of its messages, as the flow control knows them. Written under the lock.
     pub(super) memory_bytes: AtomicUsize,
-    /// The same of what its channels have not committed.
-    pub(super) uncommitted_bytes: AtomicUsize,
     pub(super) backlog: Backlog,
     clock: Clock,
     stopped: AtomicBool,
@@ -77,7 +75,6 @@ impl SharedVhost {
             vhost: Mutex::new(vhost),
             shared,
             memory_bytes: AtomicUsize::new(memory_bytes),
-            uncommitted_bytes: AtomicUsize::new(0),
             backlog: Backlog::new(thread),
             clock,
             stopped: AtomicBool::new(false),

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crosstie_amqp::frame::{self, FrameKind};
 use crosstie_amqp::method::{
-    BasicAck, BasicPublish, ChannelClose, ChannelOpen, ConnectionCloseOk, ExchangeDeclare,
-    ExchangeDelete, QueueBind, QueueDeclare,
+    BasicAck, BasicPublish, ChannelClose, ConnectionCloseOk, ExchangeDeclare, ExchangeDelete,
+    QueueBind, QueueDeclare,
 };
 use crosstie_amqp::{Arguments, Method, Properties};
 
@@ -406,46 +406,74 @@ fn whoever_journals_waits_for_a_store_that_fails() {
     }
 }
 
+/// Half of a message of 2 MiB, in whole frames.
+fn half(channel: u16) -> Vec<u8> {
+    let mut octets = published(channel, "q", &[1; 2 << 20], 1);
+    octets.truncate(published(channel, "q", &[], 1).len() + 8 * 131_072);
+    octets
+}
+
 #[test]
 fn who_does_not_finish_its_messages_holds_nobody_up() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut setting = Setting::default();
-    setting.amqp.limits.memory_bytes_max = 4 << 20;
+    setting.amqp.limits.memory_bytes_max = 8 << 20;
+    setting.amqp.limits.message_bytes_max = 3 << 20;
     let rig = Rig::start_with(directory.path(), &setting);
-    let mut idle = rig.client();
-    // Half of the body, in whole frames.
-    let half = |channel| {
-        let mut octets = published(channel, "q", &[1; 2 << 20], 1);
-        octets.truncate(published(channel, "q", &[], 1).len() + 8 * 131_072);
-        octets
-    };
-    for channel in 1..=3 {
-        idle.open_channel(channel);
-        idle.write(&half(channel));
-    }
     let mut publisher = rig.client();
     publisher.open_channel(1);
     publisher.declare("q", false);
     publisher.confirms();
-    publisher.publish("q", b"small", 1);
-    publisher.expect("1 basic.ack");
 
-    // Beyond the bound a message's channel is closed, and no other.
-    let mut other = rig.client();
-    for channel in 1..=6 {
-        other.send(channel, &ChannelOpen::default());
-        other.write(&half(channel));
+    // Beyond its share a message's channel is closed, and no other.
+    let mut greedy = rig.client();
+    for channel in 1..=4 {
+        greedy.open_channel(channel);
     }
-    let closed = loop {
-        let said = other.receive().expect("a close").said();
-        if !said.ends_with("channel.open-ok") {
-            break said;
-        }
-    };
-    assert!(
-        closed.contains("channel.close 311 CONTENT_TOO_LARGE"),
-        "{closed}"
+    for channel in 1..=4 {
+        greedy.write(&half(channel));
+    }
+    greedy.expect(
+        "3 channel.close 311 CONTENT_TOO_LARGE - the connection has 3145728 octets of incomplete \
+         messages and open transactions, which is as much as one may have",
     );
-    publisher.publish("q", b"small", 1);
-    publisher.expect("1 basic.ack");
+    // Where all have too much, one of those is closed that have most.
+    let mut others: Vec<_> = (0..4).map(|_| rig.client()).collect();
+    for other in &mut others {
+        for channel in 1..=2 {
+            other.open_channel(channel);
+            // It may have been closed by now.
+            let _ = std::io::Write::write_all(&mut other.stream, &half(channel));
+        }
+    }
+    let operators = rig.router.amqp().expect("is on");
+    while operators.connections().len() > 5 {
+        std::thread::yield_now();
+    }
+    for body in [&b"small"[..], &[1; 300_000]] {
+        publisher.publish("q", body, 1);
+        publisher.expect("1 basic.ack");
+    }
+}
+
+#[test]
+fn a_message_that_does_not_come_is_not_waited_for_for_ever() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut setting = Setting::default();
+    setting.amqp.limits.incomplete_timeout = Some(std::time::Duration::from_secs(1));
+    let rig = Rig::start_with(directory.path(), &setting);
+    let mut idle = rig.client();
+    idle.open_channel(1);
+    idle.write(&half(1));
+    if let Some(received) = idle.receive() {
+        let said = received.said();
+        assert!(
+            said.ends_with("'a message does not come to its end'"),
+            "{said}"
+        );
+    }
+    let operators = rig.router.amqp().expect("is on");
+    while !operators.connections().is_empty() {
+        std::thread::yield_now();
+    }
 }

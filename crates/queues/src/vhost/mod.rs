@@ -30,7 +30,7 @@ use crate::slab::Slab;
 use crate::steps::Steps;
 use crate::timers::Timers;
 use crate::topology::Topology;
-use crate::{Counts, Journal, Outbox, QueueId, QueueKey, Time, VhostConfig};
+use crate::{ConnectionKey, Counts, Journal, Outbox, QueueId, QueueKey, Time, VhostConfig};
 
 pub use operators::OperatorError;
 
@@ -154,5 +154,11 @@ impl<H> Vhost<H> {
     /// not among [`Self::memory_bytes`].
     pub fn uncommitted_bytes(&self) -> usize {
         self.uncommitted_bytes
+    }
+
+    /// Those of one connection.
+    pub fn uncommitted_bytes_of(&self, connection: ConnectionKey) -> usize {
+        let connection = self.connections.find(connection);
+        connection.map_or(0, |connection| connection.uncommitted_bytes)
     }
 }
