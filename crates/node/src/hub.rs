@@ -227,6 +227,7 @@ fn realm_limits(limits: &model::Limits) -> Limits {
     realm_limits.registrations_max = limits.registrations_max;
     realm_limits.calls_max = limits.calls_pending_max;
     realm_limits.call_options_bytes_max = limits.call_options_bytes_max;
+    realm_limits.wildcard_shapes_max = limits.wildcard_shapes_max;
     realm_limits.uri_bytes_max = limits.uri_bytes_max;
     // 0 is what a realm understands as no bound; a bound below a millisecond is one of 1.
     let timeout_ms = limits.call_timeout_max.map(|max| max.as_millis().max(1));

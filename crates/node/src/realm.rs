@@ -73,6 +73,9 @@ const PLACES_MAX: usize = 256;
 /// where that takes less time than unlocking and locking again.
 const TRANSCODE_OUTSIDE_BYTES_MIN: usize = 512;
 
+/// Receivers that are looked at for that: others' serializers are mostly among theirs.
+const RECEIVERS_SEEN_MAX: usize = 1_024;
+
 impl SharedRealm {
     pub(crate) fn new(
         model: &model::Realm,
@@ -373,9 +376,11 @@ impl SharedRealm {
     /// changed when the message is routed is made up for under it.
     fn transcode_ahead(&self, from: SessionKey, message: &Message<'_>, forms: &mut Forms<'_>) {
         let mut needed = [false; Serializer::ALL.len()];
+        let mut seen = 0;
         self.realm.lock().receivers(from, message, &mut |peer| {
             needed[peer.wire.serializer.index()] = true;
-            needed.contains(&false)
+            seen += 1;
+            seen < RECEIVERS_SEEN_MAX && needed.contains(&false)
         });
         for serializer in Serializer::ALL {
             if needed[serializer.index()] {

@@ -237,7 +237,7 @@ impl Rules {
         self.by_uri
             .exact(uri)
             .filter(covers)
-            .or_else(|| self.by_uri.best_wildcard(uri).filter(covers))
+            .or_else(|| self.by_uri.best_wildcard(uri, &mut 0).filter(covers))
             .or_else(|| self.by_uri.longest_prefix(uri))
     }
 }

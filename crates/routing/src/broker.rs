@@ -111,7 +111,7 @@ impl Broker {
     pub(crate) fn receivers(&self, topic: &str, visit: &mut dyn FnMut(SessionIndex) -> bool) {
         let mut matched = Vec::from_iter(self.by_topic.exact(topic));
         self.by_topic
-            .for_each_pattern(topic, |key| matched.push(key));
+            .for_each_pattern(topic, &mut 0, |key| matched.push(key));
         let subscriptions = matched.into_iter().map(|SubscriptionKey(key)| key as usize);
         let mut subscribers = subscriptions.flat_map(|key| &self.subscriptions[key].subscribers);
         subscribers.all(|index| visit(*index));
@@ -141,7 +141,7 @@ impl Broker {
             Err(_) => return,
         };
         self.by_topic
-            .for_each_pattern(topic, |key| self.matched.push(key));
+            .for_each_pattern(topic, context.steps, |key| self.matched.push(key));
 
         let publication = Publication {
             id: context.random.publication_id(),
@@ -200,7 +200,7 @@ impl Broker {
                 payload: publication.payload,
             };
             let subscribers = &subscription.subscribers;
-            *context.steps = context.steps.saturating_add(subscribers.len() as u32);
+            *context.steps = context.steps.saturating_add(1 + subscribers.len() as u32);
             let reached = |index: SessionIndex| {
                 let session = &sessions[index];
                 let left_out = session.closing || (options.exclude_me && index == from);
@@ -263,6 +263,10 @@ impl Broker {
                 error::SUBSCRIPTIONS_MAX,
                 format!("a session may have {subscriptions_max} subscriptions"),
             ));
+        }
+        if known.is_none() {
+            let shapes_max = context.config.limits.wildcard_shapes_max;
+            self.by_topic.check_room(policy, topic, shapes_max)?;
         }
         let key = known.unwrap_or_else(|| self.create(policy, topic));
         session.subscriptions.insert(key);

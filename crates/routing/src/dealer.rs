@@ -89,7 +89,7 @@ impl Dealer {
     /// Shows `visit` the callees that a call of `procedure` may reach until it returns `false`.
     pub(crate) fn callees(&self, procedure: &str, visit: &mut dyn FnMut(SessionIndex) -> bool) {
         let exact = self.registrations.exact(procedure);
-        let best = exact.or_else(|| self.registrations.best_pattern(procedure));
+        let best = exact.or_else(|| self.registrations.best_pattern(procedure, &mut 0));
         if let Some(key) = best {
             self.registrations.callees(key).all(visit);
         }

@@ -37,6 +37,7 @@ pub mod error {
     pub const SESSIONS_MAX: &str = "crosstie.error.sessions_max";
     pub const SUBSCRIPTIONS_MAX: &str = "crosstie.error.subscriptions_max";
     pub const TIMEOUT: &str = "wamp.error.timeout";
+    pub const WILDCARD_SHAPES_MAX: &str = "crosstie.error.wildcard_shapes_max";
     /// Not an error of anybody's: the reason of a revoked registration, as Crossbar.io says it.
     pub const UNREGISTERED: &str = "wamp.error.unregistered";
 }

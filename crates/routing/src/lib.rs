@@ -56,3 +56,4 @@ pub use outbox::{CloseReason, Note, Outbox, Refused};
 pub use realm::{JoinError, Realm, RealmCounts, SessionView};
 pub use session::{Identity, SessionKey};
 pub use time::Time;
+pub use wildcard::WILDCARD_COMPONENTS_MAX;

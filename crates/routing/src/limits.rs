@@ -15,6 +15,10 @@ pub struct Limits {
     /// Octets of the attributes that a progressive call keeps of its first CALL (`ppt_*`, `enc_*`,
     /// `_*`) to pass them on with each part; more are `crosstie.error.call_options_bytes_max`.
     pub call_options_bytes_max: usize,
+    /// Shapes of wildcard patterns of one length that the realm has subscriptions of, and likewise
+    /// registrations: which of a pattern's components are empty. To match a URI costs a lookup for
+    /// each. A pattern with one more is `crosstie.error.wildcard_shapes_max`.
+    pub wildcard_shapes_max: usize,
     /// Octets of a topic or procedure, pattern or not; a longer one is `wamp.error.invalid_uri`.
     /// It also bounds the work of matching, which grows with the length of the URI.
     pub uri_bytes_max: usize,
@@ -39,6 +43,7 @@ impl Default for Limits {
             registrations_max: 10_000,
             calls_max: 10_000,
             call_options_bytes_max: 4_096,
+            wildcard_shapes_max: 1_024,
             uri_bytes_max: 1_024,
             call_timeout_ms_max: 0,
             retained_events_max: 10_000,

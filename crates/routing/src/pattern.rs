@@ -1,8 +1,8 @@
 //! URIs and URI patterns to values: which subscriptions or registrations a URI reaches.
 //!
 //! Exact patterns are one hash lookup. Prefixes are one lookup per length that occurs among
-//! them, which is a handful in practice and at most the length of the URI. Wildcards are a tree
-//! of components ([`crate::wildcard`]).
+//! them, which is a handful in practice and at most the length of the URI. Wildcards are one lookup
+//! per shape that occurs among them ([`crate::wildcard`]).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use std::sync::Arc;
 use ahash::RandomState;
 use crosstie_wamp::MatchPolicy;
 
-use crate::wildcard::WildcardTree;
+use crate::fault::{Fault, error};
+use crate::wildcard::WildcardMap;
 
 type UriMap<V> = HashMap<Arc<str>, V, RandomState>;
 
@@ -20,7 +21,7 @@ pub(crate) struct PatternMap<V> {
     exact: UriMap<V>,
     /// By length in octets; no map in it is empty.
     prefixes: BTreeMap<usize, UriMap<V>>,
-    wildcards: WildcardTree<V>,
+    wildcards: WildcardMap<V>,
     keys: RandomState,
 }
 
@@ -29,7 +30,7 @@ impl<V: Copy> PatternMap<V> {
         Self {
             exact: UriMap::with_hasher(keys.clone()),
             prefixes: BTreeMap::new(),
-            wildcards: WildcardTree::new(keys.clone()),
+            wildcards: WildcardMap::new(keys.clone()),
             keys,
         }
     }
@@ -46,7 +47,7 @@ impl<V: Copy> PatternMap<V> {
                     .or_insert_with(|| UriMap::with_hasher(self.keys.clone()))
                     .insert(pattern, value);
             }
-            MatchPolicy::Wildcard => self.wildcards.insert(&pattern, value),
+            MatchPolicy::Wildcard => self.wildcards.insert(pattern, value),
         }
     }
 
@@ -84,14 +85,33 @@ impl<V: Copy> PatternMap<V> {
         self.prefixes_of(uri).next_back()
     }
 
-    pub(crate) fn best_wildcard(&self, uri: &str) -> Option<V> {
-        self.wildcards.best(uri)
+    pub(crate) fn best_wildcard(&self, uri: &str, steps: &mut u32) -> Option<V> {
+        self.wildcards.best(uri, steps)
+    }
+
+    /// Whether a pattern may be added without more than so many shapes of wildcard patterns of its
+    /// length.
+    pub(crate) fn check_room(
+        &self,
+        policy: MatchPolicy,
+        pattern: &str,
+        shapes_max: usize,
+    ) -> Result<(), Fault> {
+        if policy != MatchPolicy::Wildcard || self.wildcards.has_room(pattern, shapes_max) {
+            return Ok(());
+        }
+        let text = format!(
+            "wildcard patterns of as many components have {shapes_max} shapes already (which \
+             components are empty); this one would be another"
+        );
+        Err(Fault::new(error::WILDCARD_SHAPES_MAX, text))
     }
 
     /// Calls `found` for the value of every pattern that matches `uri`, exact ones left out.
-    pub(crate) fn for_each_pattern(&self, uri: &str, mut found: impl FnMut(V)) {
+    pub(crate) fn for_each_pattern(&self, uri: &str, steps: &mut u32, mut found: impl FnMut(V)) {
+        *steps = steps.saturating_add(self.prefixes.len() as u32);
         self.prefixes_of(uri).for_each(&mut found);
-        self.wildcards.for_each(uri, &mut found);
+        self.wildcards.for_each(uri, steps, &mut found);
     }
 
     /// Patterns in the map.

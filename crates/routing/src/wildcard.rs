@@ -1,160 +1,260 @@
-//! Wildcard patterns as a tree of URI components.
+//! Wildcard patterns by their shapes.
 //!
 //! ```text
-//! com ─ app ─ "" ─ created = 1        com.app..created
-//!           └ users ─ "" = 2          com.app.users.
+//! com.app..created     named, named, any, named     a lookup of com.app..created
+//! com.app..deleted     named, named, any, named     (the same shape: no other lookup)
+//! com..users.created   named, any, named, named     a lookup of com..users.created
 //! ```
 //!
-//! A component of the pattern that is empty matches any one component of the URI.
+//! A component of a pattern that is empty matches any one component of a URI. Which components are
+//! empty is the pattern's *shape*; a URI with some components left out is the only pattern of that
+//! shape that matches it. To match is thus one lookup for each shape in use that has as many
+//! components as the URI, however many patterns there are. A tree of components would visit every
+//! node of patterns that were made for that (40,000 of them cost 0.4 s a publication), and hold a
+//! map in each; here a pattern is an entry of one map.
+//!
+//! The shapes of one length are bounded by `shapes_max`. Patterns of up to ten components have no
+//! more than 1,024 shapes, so that with this bound they are never refused, whatever others do.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use ahash::RandomState;
 
-/// Components of a wildcard pattern. Matching walks the tree by recursion, and this bounds it.
-pub(crate) const WILDCARD_COMPONENTS_MAX: usize = 128;
+/// Components of a wildcard pattern: a shape is a number of so many bits.
+pub const WILDCARD_COMPONENTS_MAX: usize = 128;
 
 /// A map from wildcard patterns to `V`.
 #[derive(Debug)]
-pub(crate) struct WildcardTree<V> {
-    root: Node<V>,
-    len: usize,
-    keys: RandomState,
+pub(crate) struct WildcardMap<V> {
+    patterns: HashMap<Arc<str>, V, RandomState>,
+    /// By the number of components. As many as the longest pattern so far has had.
+    shapes: Vec<Shapes>,
 }
+
+/// The shapes in use of one length, in the order in which they match best.
+type Shapes = Vec<Shape>;
 
 #[derive(Debug)]
-struct Node<V> {
-    named: HashMap<Box<str>, Self, RandomState>,
-    any: Option<Box<Self>>,
-    value: Option<V>,
+struct Shape {
+    /// A bit for each component, the first one's the highest: whether any component matches there.
+    any: u128,
+    patterns: u32,
 }
 
-impl<V: Copy> WildcardTree<V> {
+impl<V: Copy> WildcardMap<V> {
     pub(crate) fn new(keys: RandomState) -> Self {
         Self {
-            root: Node::new(&keys),
-            len: 0,
-            keys,
+            patterns: HashMap::with_hasher(keys),
+            shapes: Vec::new(),
         }
     }
 
-    pub(crate) fn insert(&mut self, pattern: &str, value: V) {
-        let mut node = &mut self.root;
-        for component in pattern.split('.') {
-            node = if component.is_empty() {
-                node.any
-                    .get_or_insert_with(|| Box::new(Node::new(&self.keys)))
-            } else {
-                node.named
-                    .entry(component.into())
-                    .or_insert_with(|| Node::new(&self.keys))
-            };
+    /// Whether the shape of a pattern is in use, or fewer than so many of its length are.
+    pub(crate) fn has_room(&self, pattern: &str, shapes_max: usize) -> bool {
+        let (components, any) = shape(pattern);
+        let Some(shapes) = self.shapes.get(components) else {
+            return shapes_max > 0;
+        };
+        shapes.len() < shapes_max || place(shapes, any).is_ok()
+    }
+
+    /// Sets the value of a pattern of no more than [`WILDCARD_COMPONENTS_MAX`] components.
+    pub(crate) fn insert(&mut self, pattern: Arc<str>, value: V) {
+        let (components, any) = shape(&pattern);
+        if self.patterns.insert(pattern, value).is_some() {
+            return;
         }
-        if node.value.replace(value).is_none() {
-            self.len += 1;
+        if self.shapes.len() <= components {
+            self.shapes.resize_with(components + 1, Shapes::new);
+        }
+        let shapes = &mut self.shapes[components];
+        match place(shapes, any) {
+            Ok(place) => shapes[place].patterns += 1,
+            Err(place) => shapes.insert(place, Shape { any, patterns: 1 }),
         }
     }
 
     pub(crate) fn remove(&mut self, pattern: &str) {
-        if self.root.remove(&mut pattern.split('.')) {
-            self.len -= 1;
+        if self.patterns.remove(pattern).is_none() {
+            return;
+        }
+        let (components, any) = shape(pattern);
+        let shapes = &mut self.shapes[components];
+        if let Ok(place) = place(shapes, any) {
+            shapes[place].patterns -= 1;
+            if shapes[place].patterns == 0 {
+                shapes.remove(place);
+            }
         }
     }
 
     /// The value of that very pattern.
     pub(crate) fn value(&self, pattern: &str) -> Option<V> {
-        let mut node = &self.root;
-        for component in pattern.split('.') {
-            node = if component.is_empty() {
-                node.any.as_deref()?
-            } else {
-                node.named.get(component)?
-            };
-        }
-        node.value
+        self.patterns.get(pattern).copied()
     }
 
     /// The best match for a call (WAMP advanced profile, "Calls matching multiple
     /// registrations"): the one with the longest run of named components before its first
-    /// wildcard, then before its second, and so on. That is the first one found by a walk that
-    /// tries the named component before the wildcard.
-    pub(crate) fn best(&self, uri: &str) -> Option<V> {
-        if self.len == 0 {
-            return None;
-        }
-        self.root.best(uri.split('.'))
+    /// wildcard, then before its second, and so on.
+    pub(crate) fn best(&self, uri: &str, steps: &mut u32) -> Option<V> {
+        let mut best = None;
+        self.visit(uri, steps, |value| {
+            best = Some(value);
+            false
+        });
+        best
     }
 
-    pub(crate) fn for_each(&self, uri: &str, found: &mut impl FnMut(V)) {
-        if self.len > 0 {
-            self.root.for_each(uri.split('.'), found);
-        }
+    pub(crate) fn for_each(&self, uri: &str, steps: &mut u32, found: &mut impl FnMut(V)) {
+        self.visit(uri, steps, |value| {
+            found(value);
+            true
+        });
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.patterns.len()
+    }
+
+    /// Shows `visit` the values of the patterns that match, the best one first, until it returns
+    /// `false`.
+    #[inline]
+    fn visit(&self, uri: &str, steps: &mut u32, visit: impl FnMut(V) -> bool) {
+        if !self.patterns.is_empty() {
+            self.look_up(uri, steps, visit);
+        }
+    }
+
+    fn look_up(&self, uri: &str, steps: &mut u32, mut visit: impl FnMut(V) -> bool) {
+        let components = 1 + uri.bytes().filter(|octet| *octet == b'.').count();
+        let Some(shapes) = self.shapes.get(components).filter(|s| !s.is_empty()) else {
+            return;
+        };
+        // An empty component of the URI is none that a name could match, and what is written below
+        // would be a pattern of another shape.
+        let (_, empty) = shape(uri);
+        let mut pattern = String::with_capacity(uri.len());
+        for shape in shapes {
+            *steps = steps.saturating_add(1 + (components / 16) as u32);
+            if empty & !shape.any != 0 {
+                continue;
+            }
+            pattern.clear();
+            write(&mut pattern, uri, components, shape.any);
+            if let Some(value) = self.patterns.get(pattern.as_str())
+                && !visit(*value)
+            {
+                return;
+            }
+        }
     }
 }
 
-impl<V: Copy> Node<V> {
-    fn new(keys: &RandomState) -> Self {
-        Self {
-            named: HashMap::with_hasher(keys.clone()),
-            any: None,
-            value: None,
+/// How many components a pattern has, and which of them are empty.
+fn shape(pattern: &str) -> (usize, u128) {
+    let mut components = 0;
+    let mut any: u128 = 0;
+    for component in pattern.split('.') {
+        components += 1;
+        any = any << 1 | u128::from(component.is_empty());
+    }
+    (components, any)
+}
+
+/// Fewer wildcards at the front are better, which makes the number smaller.
+fn place(shapes: &Shapes, any: u128) -> Result<usize, usize> {
+    shapes.binary_search_by_key(&any, |shape| shape.any)
+}
+
+/// Appends `uri` without the components that the shape `any` leaves out.
+fn write(pattern: &mut String, uri: &str, components: usize, any: u128) {
+    let mut bit = components;
+    for component in uri.split('.') {
+        if bit < components {
+            pattern.push('.');
+        }
+        bit -= 1;
+        if any >> bit & 1 == 0 {
+            pattern.push_str(component);
         }
     }
+}
 
-    /// Whether the pattern was there. Nodes that lead nowhere any more are removed.
-    fn remove(&mut self, pattern: &mut std::str::Split<'_, char>) -> bool {
-        match pattern.next() {
-            None => self.value.take().is_some(),
-            Some("") => {
-                let Some(next) = &mut self.any else {
-                    return false;
-                };
-                let removed = next.remove(pattern);
-                if next.is_empty() {
-                    self.any = None;
-                }
-                removed
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(patterns: &[&str]) -> WildcardMap<usize> {
+        let mut map = WildcardMap::new(RandomState::with_seeds(1, 2, 3, 4));
+        for (value, pattern) in patterns.iter().enumerate() {
+            map.insert((*pattern).into(), value);
+        }
+        map
+    }
+
+    fn matches(map: &WildcardMap<usize>, uri: &str) -> Vec<usize> {
+        let mut found = Vec::new();
+        map.for_each(uri, &mut 0, &mut |value| found.push(value));
+        assert_eq!(map.best(uri, &mut 0), found.first().copied(), "{uri}");
+        found
+    }
+
+    #[test]
+    fn the_best_match_is_found_first() {
+        let patterns = ["..", "a..", "a.b.", ".b.c", "a..c", "", ".", "a.b.c", "b.."];
+        let mut map = map(&patterns);
+        for (uri, expected) in [
+            ("a.b.c", &[7, 2, 4, 1, 3, 0][..]),
+            ("a.x.c", &[4, 1, 0]),
+            ("b.b.c", &[8, 3, 0]),
+            ("x", &[5]),
+            ("x.y", &[6]),
+            ("a.b.c.d", &[]),
+            // As permissions are asked for patterns: an empty component is no name.
+            ("a..c", &[4, 1, 0]),
+            ("..", &[0]),
+        ] {
+            assert_eq!(matches(&map, uri), expected, "{uri}");
+        }
+        for (value, pattern) in patterns.iter().enumerate() {
+            assert_eq!(map.value(pattern), Some(value));
+            map.remove(pattern);
+            map.remove(pattern);
+            assert_eq!(map.value(pattern), None);
+        }
+        assert_eq!(map.len(), 0);
+        assert!(map.shapes.iter().all(Vec::is_empty));
+    }
+
+    /// Components that are all alike, each pattern with others of them empty.
+    #[test]
+    fn patterns_made_to_match_cost_no_more_than_their_shapes() {
+        let mut map = map(&[]);
+        let uri = ["a"; WILDCARD_COMPONENTS_MAX].join(".");
+        let mut refused = 0;
+        for number in 0..4_000_u32 {
+            let component = |place: usize| match place {
+                0..32 if number >> place & 1 == 1 => "",
+                _ => "a",
+            };
+            let pattern: Vec<_> = (0..WILDCARD_COMPONENTS_MAX).map(component).collect();
+            let pattern: Arc<str> = pattern.join(".").into();
+            match map.has_room(&pattern, 1_024) {
+                true => map.insert(pattern, number as usize),
+                false => refused += 1,
             }
-            Some(component) => {
-                let Some(next) = self.named.get_mut(component) else {
-                    return false;
-                };
-                let removed = next.remove(pattern);
-                if next.is_empty() {
-                    self.named.remove(component);
-                }
-                removed
-            }
         }
+        assert_eq!((refused, map.len()), (4_000 - 1_024, 1_024));
+        let (mut steps, mut found) = (0, 0);
+        map.for_each(&uri, &mut steps, &mut |_| found += 1);
+        assert_eq!(found, 1_024);
+        assert!(steps <= 1_024 * 9, "{steps}");
     }
 
-    fn best(&self, mut uri: std::str::Split<'_, char>) -> Option<V> {
-        let Some(component) = uri.next() else {
-            return self.value;
-        };
-        self.named
-            .get(component)
-            .and_then(|next| next.best(uri.clone()))
-            .or_else(|| self.any.as_ref().and_then(|next| next.best(uri)))
-    }
-
-    fn for_each(&self, mut uri: std::str::Split<'_, char>, found: &mut impl FnMut(V)) {
-        let Some(component) = uri.next() else {
-            return self.value.into_iter().for_each(found);
-        };
-        if let Some(next) = self.named.get(component) {
-            next.for_each(uri.clone(), found);
-        }
-        if let Some(next) = &self.any {
-            next.for_each(uri, found);
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.named.is_empty() && self.any.is_none() && self.value.is_none()
+    #[test]
+    fn a_long_uri_matches_nothing() {
+        let map = map(&["."]);
+        assert_eq!(matches(&map, &"a.".repeat(1_000)), []);
     }
 }

@@ -131,6 +131,7 @@ fn limits(limits: View<'_>) -> Limits {
         call_options_bytes_max: bound(limits, "call_options_bytes_max"),
         subscriptions_max: bound(limits, "subscriptions_max"),
         registrations_max: bound(limits, "registrations_max"),
+        wildcard_shapes_max: bound(limits, "wildcard_shapes_max"),
         uri_bytes_max: bound(limits, "uri_bytes_max"),
         call_timeout_max: time(limits, "call_timeout_ms_max"),
         retained_events_max: bound(limits, "retained_events_max"),

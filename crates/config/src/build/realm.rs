@@ -1,5 +1,7 @@
 //! Realms, roles and permissions.
 
+use crosstie_routing::WILDCARD_COMPONENTS_MAX;
+
 use super::{Builder, Names};
 use crate::model::{
     Allow, CallTimeoutUnit, Disclose, DiscloseMe, EmptyEligible, LoneSurrogates, MatchPolicy,
@@ -121,6 +123,13 @@ impl Builder<'_> {
         if uri.is_empty() && match_policy == MatchPolicy::Exact {
             let message = "the empty URI matches nothing; \"*\" matches every URI".into();
             self.problems.push(Problem::warning(at, message));
+        }
+        if match_policy == MatchPolicy::Wildcard
+            && uri.split('.').nth(WILDCARD_COMPONENTS_MAX).is_some()
+        {
+            let message =
+                format!("a wildcard pattern may have {WILDCARD_COMPONENTS_MAX} components");
+            self.problems.push(Problem::error(at, message));
         }
         let allow = object.section("allow");
         let disclose = object.section("disclose");

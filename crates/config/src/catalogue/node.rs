@@ -198,6 +198,15 @@ pub(super) static LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(10_000)),
         key(
+            "wildcard_shapes_max",
+            integer(1, 65_536),
+            "Shapes of wildcard patterns of one length in a realm, of subscriptions and of \
+             registrations: which components are empty. Each costs a lookup for a publication or \
+             call of that length; a pattern with one more is an error. Up to ten components there \
+             are no more than 1,024.",
+        )
+        .fallback(Fallback::Integer(1_024)),
+        key(
             "uri_bytes_max",
             integer(64, 65_536),
             "Octets of a topic, procedure or pattern; a longer one is an error.",

@@ -121,6 +121,7 @@ pub struct Limits {
     pub call_options_bytes_max: usize,
     pub subscriptions_max: usize,
     pub registrations_max: usize,
+    pub wildcard_shapes_max: usize,
     pub uri_bytes_max: usize,
     /// No such bound where not said.
     pub call_timeout_max: Option<Duration>,

@@ -105,7 +105,7 @@ impl Dealer {
                 if reserved {
                     None
                 } else {
-                    self.registrations.best_pattern(procedure)
+                    self.registrations.best_pattern(procedure, context.steps)
                 }
             }
         };

@@ -85,6 +85,11 @@ impl Registrations {
                 format!("a session may have {registrations_max} registrations"),
             ));
         }
+        if known.is_none() {
+            let shapes_max = context.config.limits.wildcard_shapes_max;
+            self.by_procedure
+                .check_room(policy, procedure, shapes_max)?;
+        }
         if options.force_reregister
             && let Some(key) = known.take()
         {
@@ -134,9 +139,9 @@ impl Registrations {
 
     /// The one pattern that serves a procedure without an exact registration (WAMP advanced
     /// profile, "Calls matching multiple registrations").
-    pub(super) fn best_pattern(&self, procedure: &str) -> Option<RegistrationKey> {
+    pub(super) fn best_pattern(&self, procedure: &str, steps: &mut u32) -> Option<RegistrationKey> {
         let prefix = self.by_procedure.longest_prefix(procedure);
-        prefix.or_else(|| self.by_procedure.best_wildcard(procedure))
+        prefix.or_else(|| self.by_procedure.best_wildcard(procedure, steps))
     }
 
     /// The sessions that share a registration.

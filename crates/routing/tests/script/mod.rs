@@ -236,6 +236,7 @@ impl Player {
                 ("registrations_max", _) => config.limits.registrations_max = limit?,
                 ("calls_max", _) => config.limits.calls_max = limit?,
                 ("call_options_bytes_max", _) => config.limits.call_options_bytes_max = limit?,
+                ("wildcard_shapes_max", _) => config.limits.wildcard_shapes_max = limit?,
                 ("uri_bytes_max", _) => config.limits.uri_bytes_max = limit?,
                 ("call_timeout_ms_max", _) => config.limits.call_timeout_ms_max = limit? as u64,
                 _ => return Err(format!("no such setting: {key}={value}")),
