@@ -11,6 +11,7 @@
 //!
 //! Never: a socket, a clock, a thread, a file.
 
+mod assembly;
 mod channel;
 mod config;
 mod fault;
@@ -34,6 +35,7 @@ mod transaction;
 mod unacked;
 mod vhost;
 
+pub use assembly::ContentAssembly;
 pub use channel::Client;
 pub use config::{VhostConfig, VhostLimits};
 pub use fault::Fault;

@@ -43,11 +43,26 @@ impl MessageContent {
         octets.extend_from_slice(routing_key.as_bytes());
         octets.extend_from_slice(properties);
         octets.extend_from_slice(body);
+        Self::assembled(
+            octets,
+            exchange.len() as u8,
+            routing_key.len() as u8,
+            properties.len() as u32,
+        )
+    }
+
+    /// The names and checked properties have so many octets; the rest is the body.
+    pub(crate) fn assembled(
+        octets: Vec<u8>,
+        exchange_bytes: u8,
+        routing_key_bytes: u8,
+        properties_bytes: u32,
+    ) -> Self {
         Self {
             octets: octets.into_boxed_slice(),
-            exchange_bytes: exchange.len() as u8,
-            routing_key_bytes: routing_key.len() as u8,
-            properties_bytes: properties.len() as u32,
+            exchange_bytes,
+            routing_key_bytes,
+            properties_bytes,
             holders: AtomicU32::new(0),
             awaited: AtomicU64::new(0),
         }

@@ -236,15 +236,13 @@ impl Channels {
             return Ok(());
         };
         self.assembling_bytes -= assembly.bytes();
-        let (publish, properties, body) = assembly.parts();
-        may_publish(
-            key,
-            self.assembling_bytes + self.uncommitted_bytes,
-            broker,
-            turn,
-        )?;
+        may_publish(key, self.incomplete_bytes(), broker, turn)?;
+        let (mandatory, immediate) = (assembly.mandatory, assembly.immediate);
+        let content = assembly.finish();
         let (vhost, now, outbox) = turn.enter();
-        vhost.publish(now, key, &publish, properties, body, outbox)
+        let published = vhost.publish_content(now, key, &content, mandatory, immediate, outbox);
+        turn.forget_later(content);
+        published
     }
 
     fn handle_method(

@@ -1,9 +1,11 @@
 //! A message that comes in several frames (section 2.3.5.2): the method, its header, its body.
 
+use std::sync::Arc;
+
 use crosstie_amqp::frame::{self, Decoded, Frame, FrameKind};
 use crosstie_amqp::method::{BASIC_CLASS, BasicPublish};
 use crosstie_amqp::{ContentHeader, Properties, PropertiesError, ReplyCode};
-use crosstie_queues::Fault;
+use crosstie_queues::{ContentAssembly, Fault, MessageContent};
 
 const PUBLISH: (u16, u16) = (BASIC_CLASS, 40);
 
@@ -73,14 +75,10 @@ pub(super) fn look_ahead(
 
 /// A message that is put together frame by frame.
 pub(super) struct Assembly {
-    exchange: Box<str>,
-    routing_key: Box<str>,
-    mandatory: bool,
-    immediate: bool,
-    /// Octets of checked properties, when the header has come.
-    properties: Option<Box<[u8]>>,
-    body_bytes: usize,
-    body: Vec<u8>,
+    content: ContentAssembly,
+    pub(super) mandatory: bool,
+    pub(super) immediate: bool,
+    has_header: bool,
     /// When there was last enough of it to go on waiting, and how much that was.
     since_s: u32,
     since_bytes: usize,
@@ -89,19 +87,13 @@ pub(super) struct Assembly {
 /// As much of a body has to come in the time that an incomplete message is waited for.
 const PROGRESS_BYTES_MIN: usize = 64 * 1024;
 
-/// A body's buffer begins with at most this; it grows with what comes, not with what is announced.
-const BODY_BYTES_FIRST: usize = 256 * 1024;
-
 impl Assembly {
     pub(super) fn new(publish: &BasicPublish<'_>, now_s: u32) -> Self {
         Self {
-            exchange: publish.exchange.into(),
-            routing_key: publish.routing_key.into(),
+            content: ContentAssembly::new(publish.exchange, publish.routing_key),
             mandatory: publish.mandatory,
             immediate: publish.immediate,
-            properties: None,
-            body_bytes: 0,
-            body: Vec::new(),
+            has_header: false,
             since_s: now_s,
             since_bytes: 0,
         }
@@ -116,7 +108,7 @@ impl Assembly {
         timeout_s: u32,
     ) -> Result<bool, Fault> {
         if now_s.saturating_sub(self.since_s) >= timeout_s {
-            if self.body.len() - self.since_bytes < PROGRESS_BYTES_MIN {
+            if self.content.body_bytes() - self.since_bytes < PROGRESS_BYTES_MIN {
                 let text =
                     format!("less than {PROGRESS_BYTES_MIN} octets of a message in {timeout_s} s");
                 return Err(Fault::in_method(
@@ -127,31 +119,22 @@ impl Assembly {
             }
             self.forgive(now_s);
         }
-        match (&self.properties, frame.kind) {
-            (None, FrameKind::Header) => self.handle_header(frame.payload, message_bytes_max),
-            (None, _) => Err(unexpected(&format!(
+        match (self.has_header, frame.kind) {
+            (false, FrameKind::Header) => self.handle_header(frame.payload, message_bytes_max),
+            (false, _) => Err(unexpected(&format!(
                 "expected content header for class {BASIC_CLASS}, got non content header frame \
                  instead"
             ))),
-            (Some(_), FrameKind::Body) => self.handle_body(frame.payload),
-            (Some(_), _) => Err(unexpected(
+            (true, FrameKind::Body) => self.handle_body(frame.payload),
+            (true, _) => Err(unexpected(
                 "expected content body, got non content body frame instead",
             )),
         }
     }
 
-    /// The message, once it is complete.
-    pub(super) fn parts(&self) -> (BasicPublish<'_>, Properties<'_>, &[u8]) {
-        let publish = BasicPublish {
-            exchange: &self.exchange,
-            routing_key: &self.routing_key,
-            mandatory: self.mandatory,
-            immediate: self.immediate,
-        };
-        let octets = self.properties.as_deref().unwrap_or_default();
-        // Checked when the header came.
-        let properties = Properties::from_octets(octets).unwrap_or(Properties::EMPTY);
-        (publish, properties, &self.body)
+    /// The message, once it is complete, as queues keep it.
+    pub(super) fn finish(self) -> Arc<MessageContent> {
+        Arc::new(self.content.finish())
     }
 
     /// When there was last enough of it.
@@ -162,14 +145,12 @@ impl Assembly {
     /// What has come until now is enough.
     pub(super) fn forgive(&mut self, now_s: u32) {
         self.since_s = now_s;
-        self.since_bytes = self.body.len();
+        self.since_bytes = self.content.body_bytes();
     }
 
     /// Octets that it holds. They never become fewer.
     pub(super) fn bytes(&self) -> usize {
-        let properties_bytes = self.properties.as_ref().map_or(0, |octets| octets.len());
-        let names_bytes = self.exchange.len() + self.routing_key.len();
-        self.body.capacity() + properties_bytes + names_bytes
+        self.content.memory_bytes()
     }
 
     fn handle_header(&mut self, payload: &[u8], message_bytes_max: usize) -> Result<bool, Fault> {
@@ -185,14 +166,13 @@ impl Assembly {
                 text,
             ));
         }
-        self.properties = Some(header.properties.octets().into());
-        self.body_bytes = bytes as usize;
-        self.body = Vec::with_capacity(self.body_bytes.min(BODY_BYTES_FIRST));
+        self.has_header = true;
+        self.content.begin_body(header.properties, bytes as usize);
         Ok(bytes == 0)
     }
 
     fn handle_body(&mut self, payload: &[u8]) -> Result<bool, Fault> {
-        let missing = self.body_bytes - self.body.len();
+        let missing = self.content.missing_bytes();
         if payload.len() > missing {
             let text = format!(
                 "a content body frame of {} octets, where {missing} were missing",
@@ -200,7 +180,7 @@ impl Assembly {
             );
             return Err(Fault::in_method(ReplyCode::FrameError, PUBLISH, text));
         }
-        self.body.extend_from_slice(payload);
+        self.content.append(payload);
         Ok(payload.len() == missing)
     }
 }

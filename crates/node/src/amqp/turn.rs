@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use crosstie_queues::{ConnectionKey, Record, Time, Vhost};
+use crosstie_queues::{ConnectionKey, MessageContent, Record, Time, Vhost};
 use crosstie_transport::Budget;
 use parking_lot::MutexGuard;
 
@@ -31,6 +31,8 @@ pub(crate) struct Turn<'v> {
     is_finished: bool,
     vhost: Option<MutexGuard<'v, Vhost<Arc<Peer>>>>,
     outbox: VhostOutbox,
+    /// Large messages that may be nobody's any more.
+    contents: Vec<Arc<MessageContent>>,
 }
 
 /// What a turn came to.
@@ -56,6 +58,7 @@ impl<'v> Turn<'v> {
             is_finished: false,
             vhost: None,
             outbox: VhostOutbox::default(),
+            contents: Vec::new(),
         }
     }
 
@@ -64,6 +67,11 @@ impl<'v> Turn<'v> {
         let shared = self.shared;
         let vhost = self.vhost.get_or_insert_with(|| shared.lock());
         (vhost, self.now, &mut self.outbox)
+    }
+
+    /// Lets go of a large message when the lock is given back: to free it takes as long as many turns.
+    pub(super) fn forget_later(&mut self, content: Arc<MessageContent>) {
+        self.contents.push(content);
     }
 
     /// Notes that an item is done; whether the turn is over.

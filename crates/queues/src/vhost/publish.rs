@@ -35,6 +35,14 @@ pub(super) struct Handling {
     pub(super) ttl_ms: Option<u64>,
 }
 
+/// A message that is published.
+struct Message<'a> {
+    properties: Properties<'a>,
+    body: &'a [u8],
+    /// The same as queues keep it, where it was put together so.
+    content: Option<Arc<MessageContent>>,
+}
+
 /// What queues did with a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Distributed {
@@ -58,7 +66,49 @@ impl<H> Vhost<H> {
         body: &[u8],
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
-        let result = self.take_message(now, channel, publish, properties, body, out);
+        let message = Message {
+            properties,
+            body,
+            content: None,
+        };
+        self.publish_message(now, channel, publish, message, out)
+    }
+
+    /// The same of a message that was put together before ([`crate::ContentAssembly`]), by whose names it
+    /// is published: queues keep it as it is.
+    pub fn publish_content(
+        &mut self,
+        now: Time,
+        channel: ChannelKey,
+        content: &Arc<MessageContent>,
+        mandatory: bool,
+        immediate: bool,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        let (exchange, routing_key, properties, body) = content.parts();
+        let publish = BasicPublish {
+            exchange,
+            routing_key,
+            mandatory,
+            immediate,
+        };
+        let message = Message {
+            properties,
+            body,
+            content: Some(Arc::clone(content)),
+        };
+        self.publish_message(now, channel, &publish, message, out)
+    }
+
+    fn publish_message(
+        &mut self,
+        now: Time,
+        channel: ChannelKey,
+        publish: &BasicPublish<'_>,
+        message: Message<'_>,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        let result = self.take_message(now, channel, publish, message, out);
         if !self.dead.is_empty() {
             self.bury(now, out);
         }
@@ -74,10 +124,14 @@ impl<H> Vhost<H> {
         now: Time,
         key: ChannelKey,
         publish: &BasicPublish<'_>,
-        properties: Properties<'_>,
-        body: &[u8],
+        message: Message<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
+        let Message {
+            mut properties,
+            body,
+            mut content,
+        } = message;
         let Some(channel) = self.channels.find_mut(key) else {
             return Ok(());
         };
@@ -114,7 +168,6 @@ impl<H> Vhost<H> {
             )?;
         }
         let mut rewritten = Vec::new();
-        let mut properties = properties;
         if facets.wants_reply || facets.has_blind_copies {
             let reply_to = match (facets.wants_reply, &channel.reply_consumer) {
                 (false, _) => None,
@@ -133,6 +186,7 @@ impl<H> Vhost<H> {
         }
         if !rewritten.is_empty() {
             properties = Properties::from_checked_octets(&rewritten);
+            content = None;
         }
         self.counts.published += 1;
         if let Some(transaction) = &channel.transaction {
@@ -140,12 +194,14 @@ impl<H> Vhost<H> {
                 return self.check_not_committing(key, caller.method);
             }
             let (exchange, routing_key) = (publish.exchange, publish.routing_key);
-            let content = MessageContent::of(exchange, routing_key, properties, body);
+            let content = content.unwrap_or_else(|| {
+                Arc::new(MessageContent::of(exchange, routing_key, properties, body))
+            });
             let full_headers = facets.has_blind_copies.then(|| owned(facets.headers));
             return self.hold_publication(
                 key,
                 Publication {
-                    content: Arc::new(content),
+                    content,
                     full_headers: full_headers.map(Box::new),
                     mandatory: publish.mandatory,
                 },
@@ -166,7 +222,7 @@ impl<H> Vhost<H> {
             properties,
             body,
             handling: facets.handling,
-            content: None,
+            content,
         };
         let distributed = self.distribute(now, key, publish, &targets, &mut incoming, out);
         self.targets = targets;
