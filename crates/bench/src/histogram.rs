@@ -30,6 +30,17 @@ impl Latencies {
         self.sum_ns += nanoseconds;
     }
 
+    /// Counts one of a series in which one follows the other every `interval_ns`: while it was waited
+    /// for, others could not even begin, and those are counted as if they had.
+    pub fn record_standstill(&mut self, nanoseconds: u64, interval_ns: u64) {
+        let mut waited = nanoseconds;
+        self.record(waited);
+        while interval_ns > 0 && waited > interval_ns {
+            waited -= interval_ns;
+            self.record(waited);
+        }
+    }
+
     /// Adds what another process recorded.
     pub fn add(&mut self, recorded: &Recorded) {
         for (value, count) in &recorded.counts {

@@ -44,6 +44,7 @@ pub mod goals;
 pub mod handshake;
 pub mod histogram;
 pub mod holder;
+pub mod hostile;
 pub mod link;
 pub mod machine;
 pub mod network;

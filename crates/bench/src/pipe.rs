@@ -45,9 +45,14 @@ pub struct Pipe {
 impl Pipe {
     /// Connects and shakes hands.
     pub fn connect(target: &Target) -> Result<Self, WorkerError> {
+        Self::connect_patiently(target, PATIENCE)
+    }
+
+    /// The same where the router may stand still for so long.
+    pub fn connect_patiently(target: &Target, patience: Duration) -> Result<Self, WorkerError> {
         let stream = Stream::connect(&target.endpoint)
             .map_err(|error| WorkerError::Connect(target.endpoint.to_string(), error))?;
-        Self::shake_hands(stream, target, INPUT_OCTETS)
+        Self::shake_hands(stream, target, INPUT_OCTETS, patience)
     }
 
     /// Connects from a given address, with a buffer for small messages: for sessions that idle
@@ -55,15 +60,16 @@ impl Pipe {
     pub fn connect_idle(target: &Target, source: Ipv4Addr) -> Result<Self, WorkerError> {
         let stream = Stream::connect_from(source, &target.endpoint)
             .map_err(|error| WorkerError::Connect(target.endpoint.to_string(), error))?;
-        Self::shake_hands(stream, target, 512)
+        Self::shake_hands(stream, target, 512, PATIENCE)
     }
 
     fn shake_hands(
         stream: Stream,
         target: &Target,
         input_octets: usize,
+        patience: Duration,
     ) -> Result<Self, WorkerError> {
-        stream.limit_waiting(Some(PATIENCE))?;
+        stream.limit_waiting(Some(patience))?;
         let mut input = Input {
             octets: vec![0; input_octets],
             start: 0,
@@ -101,10 +107,23 @@ impl Pipe {
 
     /// HELLO and WELCOME, as nobody in particular.
     pub fn join(&mut self, realm: &str) -> Result<SessionId, WorkerError> {
+        self.join_with(realm, &[])
+    }
+
+    /// The same with features that every role announces.
+    pub fn join_with(&mut self, realm: &str, features: &[&str]) -> Result<SessionId, WorkerError> {
+        let features: Dict = features
+            .iter()
+            .map(|feature| ((*feature).to_owned(), Value::Bool(true)))
+            .collect();
+        let role = match features.is_empty() {
+            true => Dict::new(),
+            false => vec![("features".to_owned(), Value::Dict(features))],
+        };
         let roles = ["caller", "callee", "publisher", "subscriber"];
         let roles: Dict = roles
             .iter()
-            .map(|role| ((*role).to_owned(), Value::Dict(Dict::new())))
+            .map(|name| ((*name).to_owned(), Value::Dict(role.clone())))
             .collect();
         let details = vec![("roles".to_owned(), Value::Dict(roles))];
         self.push(&Message::Hello {
@@ -269,6 +288,33 @@ impl Pipe {
             self.flush()?;
         }
         Ok(found)
+    }
+
+    /// From now on a read or a write waits so long.
+    pub fn limit_waiting(&self, longest: Duration) -> Result<(), WorkerError> {
+        Ok(self.stream.limit_waiting(Some(longest))?)
+    }
+
+    /// Writes octets that were made beforehand, or are no message.
+    pub(crate) fn write_raw(&self, octets: &[u8]) -> Result<(), WorkerError> {
+        self.stream
+            .write_all(octets)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::WouldBlock => WorkerError::TimedOut,
+                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+                    WorkerError::Closed("taking all of it")
+                }
+                _ => error.into(),
+            })
+    }
+
+    pub(crate) fn serializer(&self) -> Serializer {
+        self.output.serializer
+    }
+
+    /// What it stands on.
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.stream
     }
 
     /// From now on a read waits as long as it takes.

@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use crate::pipe::PATIENCE;
 use crate::place::Place;
 use crate::{
-    accept, amqp, broker, echo, handshake, holder, link, oslo, pubsub, rpc, stream, websocket_floor,
+    accept, amqp, broker, echo, handshake, holder, hostile, link, oslo, pubsub, rpc, stream,
+    websocket_floor,
 };
 
 /// The hidden subcommand that the command line forwards to [`main`].
@@ -46,6 +47,8 @@ const ROLES: &[Role] = &[
     role!(echo::worker),
     role!(handshake::worker),
     role!(holder),
+    role!(hostile::attacker),
+    role!(hostile::witness),
     role!(link::worker),
     role!(oslo::worker),
     role!(pubsub::worker),

@@ -71,9 +71,18 @@ pub(crate) struct Queue<'a> {
 impl Wire {
     /// Connects, introduces itself, opens the vhost and a channel.
     pub(crate) fn open(broker: &Broker, name: &str) -> Result<Self, WorkerError> {
+        Self::open_patiently(broker, name, PATIENCE)
+    }
+
+    /// The same where the broker may stand still for so long.
+    pub(crate) fn open_patiently(
+        broker: &Broker,
+        name: &str,
+        patience: Duration,
+    ) -> Result<Self, WorkerError> {
         let stream = Stream::connect(&broker.endpoint)
             .map_err(|error| WorkerError::Connect(broker.endpoint.to_string(), error))?;
-        stream.limit_waiting(Some(PATIENCE))?;
+        stream.limit_waiting(Some(patience))?;
         let mut wire = Self {
             stream,
             input: vec![0; INPUT_OCTETS],

@@ -14,6 +14,7 @@ mod amqp;
 mod echo;
 mod footprint;
 mod handshake;
+mod hostile;
 mod network;
 mod node;
 mod oslo;
@@ -42,6 +43,8 @@ pub(crate) enum Bench {
     Oslo(Box<oslo::Arguments>),
     /// Messages from publishers through a queue to consumers, transient and durable.
     Amqp(Box<amqp::Arguments>),
+    /// What one peer can do to everybody else: attacks, and a witness beside them.
+    Hostile(Box<hostile::Arguments>),
     /// Start-up time, idle memory, memory per idle session, size of the binary.
     Footprint(footprint::Arguments),
     /// Every bench on a schedule, then the report.
@@ -59,6 +62,7 @@ pub(crate) fn run(bench: Bench) -> anyhow::Result<ExitCode> {
         Bench::Node(arguments) => node::run(*arguments),
         Bench::Oslo(arguments) => oslo::run(*arguments),
         Bench::Amqp(arguments) => amqp::run(*arguments),
+        Bench::Hostile(arguments) => hostile::run(*arguments),
         Bench::Footprint(arguments) => footprint::run(arguments),
         Bench::All(arguments) => all::run(arguments),
     }

@@ -1,0 +1,34 @@
+//! Many consumers of one queue, on one connection, which ends.
+
+use crosstie_amqp::method::{BasicConsume, BasicQos};
+
+use super::{declare_queue, own_name};
+use crate::hostile::amqp::method;
+use crate::hostile::attacker::Strike;
+
+use crate::worker::WorkerError;
+
+const CHANNELS: usize = 20;
+
+pub(in crate::hostile) fn strike(strike: &mut Strike) -> Result<(), WorkerError> {
+    let queue = own_name("consumed");
+    let consumers = strike.size(strike.order.consumers);
+    let channels = CHANNELS.min(consumers);
+    let mut peer = strike.amqp(channels)?;
+    declare_queue(&mut peer, &queue)?;
+    for channel in 1..=channels as u16 {
+        for number in 0..consumers / channels {
+            let consume = BasicConsume {
+                queue: &queue,
+                consumer_tag: &number.to_string(),
+                no_wait: true,
+                ..BasicConsume::default()
+            };
+            method(channel, &consume, &mut peer.output);
+        }
+        // Its answer says that all before it were taken.
+        peer.ask(channel, &BasicQos::default())?;
+        strike.made("consumers", (consumers / channels) as u64);
+    }
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! What anybody may ask without a login, again and again: a page that is long to make, a place to
+//! connect to, whether a password is right.
+
+use std::net::Ipv4Addr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crosstie_amqp::method::{BasicQos, QueueDeclare};
+
+use super::own_name;
+use crate::hostile::amqp::{AmqpPeer, method};
+use crate::hostile::attacker::Strike;
+use crate::hostile::pages;
+use crate::pipe::Pipe;
+use crate::worker::WorkerError;
+
+const QUEUES: usize = 100_000;
+/// Left to others of as many as there may be.
+const QUEUES_LEFT: usize = 100;
+const GETTERS: usize = 16;
+const FLOODED: Duration = Duration::from_secs(8);
+
+const CONNECTIONS: usize = 2_000;
+const HELD: Duration = Duration::from_secs(5);
+
+const GUESSERS: usize = 8;
+const GUESSED: Duration = Duration::from_secs(5);
+
+/// `/metrics` of many queues, by many at once.
+pub(in crate::hostile) fn metrics(strike: &mut Strike) -> Result<(), WorkerError> {
+    let pages = strike.pages()?.clone();
+    let _owner = match strike.order.ways.broker {
+        Some(_) => Some(declare_many(strike)?),
+        None => None,
+    };
+    let end = (Instant::now() + FLOODED).min(strike.deadline);
+    let counts = at_once(GETTERS, || {
+        let (mut got, mut refused) = (0, 0);
+        while Instant::now() < end {
+            let patience = end.saturating_duration_since(Instant::now());
+            match pages::read(&pages, "/metrics", patience.max(Duration::from_millis(10))) {
+                Ok(_) => got += 1,
+                Err(_) => {
+                    refused += 1;
+                    thread::sleep(Duration::from_millis(1));
+                }
+            }
+        }
+        (got, refused)
+    });
+    for (got, refused) in counts {
+        strike.made("pages", got);
+        strike.made("pages not got", refused);
+    }
+    Ok(())
+}
+
+/// Connections until no more are let in.
+pub(in crate::hostile) fn descriptors(strike: &mut Strike) -> Result<(), WorkerError> {
+    let target = strike.order.ways.any_wamp().cloned();
+    let target = target.ok_or_else(|| WorkerError::handshake("no WAMP router is known"))?;
+    let mut sessions = Vec::new();
+    // Without a scale: it is the limit of one process that is to be reached.
+    while sessions.len() < CONNECTIONS && !strike.is_over() {
+        let session = Pipe::connect_idle(&target, Ipv4Addr::UNSPECIFIED).and_then(|mut session| {
+            session.join(&target.realm)?;
+            Ok(session)
+        });
+        match session {
+            Ok(session) => sessions.push(session),
+            Err(error) => {
+                strike.refused(&error.to_string());
+                break;
+            }
+        }
+    }
+    strike.made("sessions", sessions.len() as u64);
+    thread::sleep(HELD.min(strike.left()));
+    Ok(())
+}
+
+/// Wrong passwords of a user that there is.
+pub(in crate::hostile) fn passwords(strike: &mut Strike) -> Result<(), WorkerError> {
+    let mut broker = strike.broker()?.clone();
+    broker.password += "x";
+    let end = (Instant::now() + GUESSED).min(strike.deadline);
+    let counts = at_once(GUESSERS, || {
+        let (mut guesses, mut others) = (0, 0);
+        while Instant::now() < end {
+            match AmqpPeer::open(&broker, 1, end) {
+                Err(WorkerError::TimedOut) => break,
+                Err(WorkerError::Dismissed(_) | WorkerError::Closed(_)) => guesses += 1,
+                Ok(_) | Err(_) => others += 1,
+            }
+        }
+        (guesses, others)
+    });
+    for (guesses, others) in counts {
+        strike.made("guesses", guesses);
+        if others > 0 {
+            strike.made("connections not let in", others);
+        }
+    }
+    Ok(())
+}
+
+/// What each of so many threads found.
+fn at_once(threads: usize, work: impl Fn() -> (u64, u64) + Sync) -> Vec<(u64, u64)> {
+    thread::scope(|scope| {
+        let working: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
+        working
+            .into_iter()
+            .flat_map(thread::ScopedJoinHandle::join)
+            .collect()
+    })
+}
+
+/// Queues that go with the connection.
+fn declare_many(strike: &mut Strike) -> Result<AmqpPeer, WorkerError> {
+    let mut peer = strike.amqp(1)?;
+    let queues = strike.size(QUEUES).min(QUEUES - QUEUES_LEFT);
+    let name = own_name("many");
+    for number in 0..queues {
+        let queue = format!("{name}-{number}");
+        let declare = QueueDeclare {
+            queue: &queue,
+            exclusive: true,
+            no_wait: true,
+            ..QueueDeclare::default()
+        };
+        method(1, &declare, &mut peer.output);
+        if number % 10_000 == 9_999 {
+            peer.ask(1, &BasicQos::default())?;
+        }
+    }
+    peer.ask(1, &BasicQos::default())?;
+    strike.made("queues", queues as u64);
+    Ok(peer)
+}

@@ -1,0 +1,107 @@
+//! Messages that never become whole.
+
+use std::time::Duration;
+
+use crosstie_wamp::Serializer;
+use crosstie_wamp::framing::websocket::{ClientRequest, key, subprotocol};
+
+use super::hold;
+use crate::case::Transport;
+use crate::hostile::attacker::Strike;
+use crate::pipe::CLIENT_MASK;
+use crate::socket::Stream;
+use crate::worker::WorkerError;
+
+const SESSIONS: usize = 150;
+/// The longest message of a RawSocket.
+const MESSAGE_OCTETS: usize = (16 << 20) - 1;
+
+const BEFORE_HELLO: usize = 100;
+const COMPRESSED_OCTETS: usize = 12 << 20;
+
+/// How long what is not whole is left as it is.
+const HELD: Duration = Duration::from_secs(5);
+
+/// A RawSocket message of 16 MiB without its last octet, on many sessions.
+pub(in crate::hostile) fn messages(strike: &mut Strike) -> Result<(), WorkerError> {
+    let target = strike
+        .target(Transport::RawSocket, Serializer::MsgPack)?
+        .clone();
+    let mut octets = vec![0; 4 + MESSAGE_OCTETS - 1];
+    octets[..4].copy_from_slice(&(MESSAGE_OCTETS as u32).to_be_bytes());
+    let mut sessions = Vec::new();
+    for _ in 0..strike.few(SESSIONS) {
+        let outcome = strike.join(&target).and_then(|session| {
+            session.write_raw(&octets)?;
+            Ok(session)
+        });
+        match outcome {
+            Ok(session) => sessions.push(session),
+            Err(error) => strike.end_by(error)?,
+        }
+        if strike.is_over() {
+            break;
+        }
+    }
+    strike.made("sessions with a message cut short", sessions.len() as u64);
+    let streams: Vec<_> = sessions.iter().map(|session| session.stream()).collect();
+    hold(strike, &streams, HELD)
+}
+
+/// A compressed frame of 16 MiB, of which 12 come, before any HELLO.
+pub(in crate::hostile) fn compressed(strike: &mut Strike) -> Result<(), WorkerError> {
+    let mut octets = vec![0xC2, 0xFF];
+    octets.extend_from_slice(&(MESSAGE_OCTETS as u64).to_be_bytes());
+    octets.extend_from_slice(&CLIENT_MASK);
+    octets.resize(octets.len() + COMPRESSED_OCTETS, 0x55);
+    let mut streams = Vec::new();
+    for _ in 0..strike.few(BEFORE_HELLO) {
+        let stream = open_compressed(strike)?;
+        match stream
+            .write_all(&octets)
+            .map_err(crate::hostile::amqp::gone)
+        {
+            Ok(()) => streams.push(stream),
+            Err(error) => strike.end_by(error)?,
+        }
+        if strike.is_over() {
+            break;
+        }
+    }
+    strike.made("connections before HELLO", streams.len() as u64);
+    let streams: Vec<_> = streams.iter().collect();
+    hold(strike, &streams, HELD)
+}
+
+fn open_compressed(strike: &Strike) -> Result<Stream, WorkerError> {
+    let target = strike.target(Transport::WebSocket, Serializer::MsgPack)?;
+    let stream = Stream::connect(&target.endpoint)
+        .map_err(|error| WorkerError::Connect(target.endpoint.to_string(), error))?;
+    stream.limit_waiting(Some(Duration::from_secs(5)))?;
+    let key = key(*b"crosstie hostile");
+    let request = ClientRequest {
+        host: &target.host,
+        target: &target.resource,
+        key: &key,
+        protocols: &[subprotocol(Serializer::MsgPack, false)],
+        extensions: Some("permessage-deflate"),
+        headers: &[],
+    };
+    stream.write_all(&request.to_octets())?;
+    let mut answer = Vec::new();
+    loop {
+        let mut buffer = [0; 4096];
+        let length = stream.read(&mut buffer)?;
+        answer.extend_from_slice(&buffer[..length]);
+        match request.accept(&answer).map_err(WorkerError::handshake)? {
+            Some((_, accepted)) if accepted.extensions.is_empty() => {
+                return Err(WorkerError::Refused("permessage-deflate".to_owned()));
+            }
+            Some(_) => return Ok(stream),
+            None if length == 0 => {
+                return Err(WorkerError::Closed("answering the WebSocket handshake"));
+            }
+            None => {}
+        }
+    }
+}

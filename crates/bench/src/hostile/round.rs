@@ -1,0 +1,129 @@
+//! One attack beside the witness, or the witness alone.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::attacker::{self, Found};
+use super::options::HostileOptions;
+use super::pages;
+use super::subject::Started;
+use super::watch::{Memory, Watch};
+use super::witness::{self, Account, Instruction};
+use crate::accounting::CpuTime;
+use crate::crew::Crew;
+use crate::place::Place;
+use crate::placement::allowed_cores;
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) witness: BTreeMap<String, Account>,
+    /// Who of the witness could not even begin, and why.
+    pub(super) without: Vec<String>,
+    /// Nothing of the witness alone.
+    pub(super) attack: Option<Found>,
+    /// What the attacked one used, in seconds; nothing where nobody told which processes it is.
+    pub(super) cpu_s: Option<f64>,
+    pub(super) memory: Option<Memory>,
+    /// Events that it dropped; nothing where it does not say.
+    pub(super) dropped: Option<f64>,
+    pub(super) is_alive: bool,
+}
+
+/// The witness's and the attacker's processes take a while to start on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// For `/metrics`, which is asked before and after.
+const PAGE_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the witness warms up.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+const DROPPED: &str = "crosstie_events_dropped_full_total";
+
+/// Lets the witness run, and an attack beside it.
+pub(super) fn run(
+    started: &mut Started,
+    attack: Option<&str>,
+    executable: &Path,
+    options: &HostileOptions,
+) -> Result<Outcome, String> {
+    let place = Place::on(&allowed_cores().map_err(|error| error.to_string())?);
+    let mut witness = Crew::<witness::Report>::default();
+    let order = witness::Order {
+        ways: started.ways.clone(),
+        patience: options.patience(),
+    };
+    witness
+        .hire(executable, witness::ROLE, &place, &order)
+        .map_err(|error| error.to_string())?;
+    let without = match witness.next(Instant::now() + PATIENCE + options.patience()) {
+        Some((_, witness::Report::Ready { without })) => without,
+        Some((_, witness::Report::Failed { why })) => return Err(format!("the witness: {why}")),
+        other => return Err(format!("the witness: {other:?} where it should begin")),
+    };
+    std::thread::sleep(WARM_UP);
+
+    let dropped = |started: &Started| {
+        let pages = started.ways.pages.as_ref()?;
+        pages::metric(pages, DROPPED, PAGE_PATIENCE)
+    };
+    let dropped_before = dropped(started);
+    let processes = started.processes();
+    let cpu_before = CpuTime::of(&processes);
+    let watch = Watch::start(&processes);
+    witness.tell(0, &Instruction::Begin);
+    let found = match attack {
+        Some(attack) => Some(strike(started, attack, &place, executable, options)?),
+        None => None,
+    };
+    std::thread::sleep(options.after());
+    witness.tell(0, &Instruction::Finish);
+    let report = witness.next(Instant::now() + PATIENCE + options.patience());
+    let memory = watch.finish();
+    let cpu = CpuTime::of(&processes).since(&cpu_before);
+    let accounts = match report {
+        Some((_, witness::Report::Found(accounts))) => accounts,
+        Some((_, witness::Report::Failed { why })) => return Err(format!("the witness: {why}")),
+        other => return Err(format!("the witness: {other:?} where it should end")),
+    };
+    let is_alive = started.is_alive();
+    Ok(Outcome {
+        witness: accounts,
+        without,
+        attack: found,
+        cpu_s: (!processes.is_empty()).then_some(cpu as f64 / 1e9),
+        memory,
+        dropped: match (dropped_before, dropped(started)) {
+            (Some(before), Some(after)) => Some(after - before),
+            _ => None,
+        },
+        is_alive,
+    })
+}
+
+/// Starts the attacker and waits for its end.
+fn strike(
+    started: &Started,
+    attack: &str,
+    place: &Place,
+    executable: &Path,
+    options: &HostileOptions,
+) -> Result<Found, String> {
+    let mut attacker = Crew::<attacker::Report>::default();
+    let order = attacker::Order {
+        attack: attack.to_owned(),
+        ways: started.ways.clone(),
+        scale: options.scale,
+        consumers: options.consumers,
+        limit: options.limit(),
+    };
+    attacker
+        .hire(executable, attacker::ROLE, place, &order)
+        .map_err(|error| error.to_string())?;
+    // It ends by itself at its limit, but for what one wait more may take.
+    match attacker.next(Instant::now() + 2 * options.limit() + PATIENCE) {
+        Some((_, attacker::Report::Done(found))) => Ok(found),
+        Some((_, attacker::Report::Failed { why })) => Err(format!("the attacker: {why}")),
+        None => Err("the attacker came to no end".to_owned()),
+    }
+}

@@ -1,0 +1,282 @@
+//! Who is attacked: our own node, started anew for each attack so that its memory tells, peers that
+//! are started likewise, or somebody else's router and broker, which stay.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crosstie_wamp::Serializer;
+use serde_json::{Value, json};
+
+use super::catalogue::Setting;
+use super::options::{HostileOptions, HostilePeer};
+use super::ways::{Pages, Ways};
+use crate::accounting::process_tree;
+use crate::broker::Broker;
+use crate::broker::url::ACCOUNT;
+use crate::case::{Case, Socket, Transport};
+use crate::error::BenchError;
+use crate::network::Network;
+use crate::peer::StartedPeer;
+use crate::peer::crossbar::last_words;
+use crate::peer::rabbitmq::{BrokerPeer, RabbitMq};
+use crate::placement::allowed_cores;
+use crate::router::REALM;
+use crate::server::{ServerProcess, guarded};
+use crate::target::{Endpoint, Target, Url};
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    Own,
+    Foreign,
+    Peer(HostilePeer),
+}
+
+/// One that runs, and how it is reached.
+pub(super) struct Started {
+    pub(super) ways: Ways,
+    server: Server,
+}
+
+enum Server {
+    Own(ServerProcess),
+    Crossbar(StartedPeer),
+    RabbitMq(Box<RabbitMq>),
+    Foreign(Vec<u32>),
+}
+
+/// What is needed to start one.
+pub(super) struct Starting<'a> {
+    pub(super) options: &'a HostileOptions,
+    pub(super) executable: &'a Path,
+    /// Empty, and its alone.
+    pub(super) directory: &'a Path,
+    pub(super) network: &'a Network,
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What attackers speak.
+const SPOKEN: [(Transport, Serializer); 4] = [
+    (Transport::RawSocket, Serializer::MsgPack),
+    (Transport::WebSocket, Serializer::MsgPack),
+    (Transport::WebSocket, Serializer::Json),
+    (Transport::WebSocketBatched, Serializer::Json),
+];
+
+impl Subject {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Own => "crosstie",
+            Self::Foreign => "the one at the URL",
+            Self::Peer(HostilePeer::Wamp(peer)) => peer.name(),
+            Self::Peer(HostilePeer::Amqp(peer)) => peer.name(),
+        }
+    }
+
+    /// Starts it; nothing where it is not installed.
+    pub(super) fn start(
+        self,
+        setting: Setting,
+        starting: &Starting<'_>,
+    ) -> Result<Option<Started>, BenchError> {
+        match self {
+            Self::Own => start_own(setting, starting).map(Some),
+            Self::Foreign => Ok(Some(foreign(starting.options))),
+            Self::Peer(HostilePeer::Wamp(peer)) => {
+                // Its batches are those of a library, and no other WebSocket has any.
+                let cases: Vec<Case> = SPOKEN.iter().take(3).map(case).collect();
+                let Starting {
+                    directory,
+                    executable,
+                    network,
+                    ..
+                } = starting;
+                let started = peer.start(&cases, directory, executable, network)?;
+                Ok(started.map(|started| Started {
+                    ways: Ways {
+                        targets: started.targets.iter().map(|(_, t)| t.clone()).collect(),
+                        ..Ways::default()
+                    },
+                    server: Server::Crossbar(started),
+                }))
+            }
+            Self::Peer(HostilePeer::Amqp(BrokerPeer::RabbitMq)) => {
+                let started =
+                    RabbitMq::start(starting.directory, starting.executable, starting.network)?;
+                Ok(started.map(|started| Started {
+                    ways: Ways {
+                        broker: Some(started.broker.clone()),
+                        ..Ways::default()
+                    },
+                    server: Server::RabbitMq(Box::new(started)),
+                }))
+            }
+        }
+    }
+}
+
+impl Started {
+    /// All its processes, as they are now; empty where nobody told.
+    pub(super) fn processes(&self) -> Vec<u32> {
+        match &self.server {
+            Server::Own(process) => process_tree(process.id()),
+            Server::Crossbar(started) => process_tree(started.process.id()),
+            Server::RabbitMq(started) => started.processes(),
+            Server::Foreign(processes) => processes.clone(),
+        }
+    }
+
+    pub(super) fn is_alive(&mut self) -> bool {
+        match &mut self.server {
+            Server::Own(process) => process.is_alive(),
+            Server::Crossbar(started) => started.process.is_alive(),
+            Server::RabbitMq(started) => started.is_alive(),
+            Server::Foreign(processes) => processes
+                .iter()
+                .all(|process| Path::new(&format!("/proc/{process}")).exists()),
+        }
+    }
+}
+
+fn case((transport, serializer): &(Transport, Serializer)) -> Case {
+    Case {
+        socket: Socket::Tcp,
+        transport: *transport,
+        serializer: *serializer,
+    }
+}
+
+fn foreign(options: &HostileOptions) -> Started {
+    let spoken = |url: &Url| -> Vec<Target> {
+        let all = SPOKEN.iter().map(case);
+        let cases = all.filter(|case| case.transport.is_websocket() == url.websocket);
+        cases.map(|case| url.target(case, &options.realm)).collect()
+    };
+    let pages = options.url.as_ref().and_then(|url| match url.endpoint {
+        Endpoint::Tcp(address) => Some(Pages {
+            address,
+            host: url.host.clone(),
+        }),
+        Endpoint::Unix(_) => None,
+    });
+    Started {
+        ways: Ways {
+            targets: options.url.as_ref().map(spoken).unwrap_or_default(),
+            broker: options.amqp_url.clone(),
+            pages,
+        },
+        server: Server::Foreign(options.pids.clone()),
+    }
+}
+
+fn start_own(setting: Setting, starting: &Starting<'_>) -> Result<Started, BenchError> {
+    let wamp = starting.network.free_server_address()?;
+    let amqp = starting.network.free_server_address()?;
+    let directory = starting.directory;
+    let config = serde_json::to_vec_pretty(&config(setting, wamp, amqp));
+    let config = config.map_err(std::io::Error::from)?;
+    fs::write(directory.join("config.json"), config)?;
+    let mut command = own_command(setting, starting)?;
+    command
+        .args(["start", "--loglevel", "warn", "--cbdir"])
+        .arg(directory);
+    let log = directory.join("node.log");
+    command.stderr(fs::File::create(&log)?);
+    let mut process = ServerProcess::spawn(command, "crosstie")?;
+    for address in [wamp, amqp] {
+        let accepts = process.wait_until_it_accepts(&Endpoint::Tcp(address), PATIENCE);
+        if let Err(error) = accepts {
+            let why = format!("{error}; its last words: {}", last_words(&log));
+            let name = "crosstie".to_owned();
+            return Err(BenchError::Server { name, why });
+        }
+    }
+    let target = |(transport, serializer): &(Transport, Serializer)| Target {
+        endpoint: Endpoint::Tcp(wamp),
+        transport: *transport,
+        serializer: *serializer,
+        host: wamp.to_string(),
+        resource: "/ws".to_owned(),
+        realm: REALM.to_owned(),
+    };
+    Ok(Started {
+        ways: Ways {
+            targets: SPOKEN.iter().map(target).collect(),
+            broker: Some(Broker::own(amqp)),
+            pages: Some(Pages {
+                address: wamp,
+                host: wamp.to_string(),
+            }),
+        },
+        server: Server::Own(process),
+    })
+}
+
+fn own_command(setting: Setting, starting: &Starting<'_>) -> Result<Command, BenchError> {
+    let place = starting.network.server_place(&allowed_cores()?);
+    let executable = starting.executable;
+    if setting != Setting::FewDescriptors {
+        return Ok(guarded(executable, &place, executable));
+    }
+    // The hard limit too: a node that raises the soft one may not go round it.
+    let mut command = guarded(executable, &place, Path::new("/bin/sh"));
+    command
+        .args(["-c", "ulimit -n 1024 && exec \"$0\" \"$@\""])
+        .arg(executable);
+    Ok(command)
+}
+
+/// Everything to everybody, at its defaults.
+fn config(setting: Setting, wamp: SocketAddr, amqp: SocketAddr) -> Value {
+    let websocket = match setting {
+        Setting::Compression => json!({ "options": { "compression": { "deflate": {} } } }),
+        _ => json!({}),
+    };
+    let mut broker = json!({
+        "users": [{ "name": ACCOUNT, "password": ACCOUNT }],
+        "vhosts": [{
+            "name": "/",
+            "permissions": [{
+                "user": ACCOUNT, "configure": ".*", "write": ".*", "read": ".*"
+            }]
+        }],
+        "store": "amqp.store"
+    });
+    if setting == Setting::LittleMemory {
+        broker["limits"] = json!({ "memory_bytes_max": 256 << 20 });
+    }
+    let endpoint = |address: SocketAddr| json!({ "type": "tcp", "interface": address.ip().to_string(), "port": address.port() });
+    json!({
+        "version": 2,
+        "workers": [{
+            "type": "router",
+            "realms": [{
+                "name": REALM,
+                "roles": [{
+                    "name": "anonymous",
+                    "permissions": [{
+                        "uri": "*",
+                        "allow": {
+                            "call": true, "register": true, "publish": true, "subscribe": true
+                        }
+                    }]
+                }]
+            }],
+            "amqp": broker,
+            "transports": [
+                {
+                    "type": "universal",
+                    "endpoint": endpoint(wamp),
+                    "rawsocket": {},
+                    "websocket": { "ws": websocket },
+                    "pages": ["health", "metrics"]
+                },
+                { "type": "amqp", "endpoint": endpoint(amqp) }
+            ]
+        }]
+    })
+}

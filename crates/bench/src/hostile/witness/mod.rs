@@ -1,0 +1,219 @@
+//! The witness: well-behaved sessions of every kind in a process of their own, each doing one small
+//! thing again and again. How long each waited, and which were lost, is what an attack is judged by.
+//!
+//! A thread each, one operation at a time. Whoever stands still for a second can begin nothing in that
+//! second, and one long wait among thousands of short ones would hardly show: so what could not even
+//! begin is counted too, as if it had begun in time.
+
+mod amqp;
+mod pages;
+mod wamp;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::ways::Ways;
+use crate::histogram::{Latencies, Recorded};
+use crate::worker::{Said, WorkerError, instruction, say};
+
+pub(crate) const ROLE: &str = "hostile-witness";
+
+/// What it is started with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) ways: Ways,
+    /// How long any of its operations may wait before it counts as lost.
+    pub(crate) patience: Duration,
+}
+
+/// What it is told, once it is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Instruction {
+    /// What was until now counts nothing.
+    Begin,
+    /// Each ends what it is waiting for, and says what it has found.
+    Finish,
+}
+
+/// What it says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Report {
+    /// Everybody has done one thing, but for those who could not.
+    Ready {
+        without: Vec<String>,
+    },
+    Found(BTreeMap<String, Account>),
+    Failed {
+        why: String,
+    },
+}
+
+impl Said for Report {
+    fn failed(why: String) -> Self {
+        Self::Failed { why }
+    }
+
+    fn is_last(&self) -> bool {
+        !matches!(self, Self::Ready { .. })
+    }
+}
+
+/// What one of them found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Account {
+    pub(crate) waits: Recorded,
+    pub(crate) worst_ns: u64,
+    pub(crate) done: u64,
+    /// Sessions that were closed, and connections that were not let in.
+    pub(crate) lost: u64,
+    /// What the first of these was.
+    pub(crate) why: Option<String>,
+}
+
+/// Something small that takes a round trip, on connections that are kept.
+trait Act: Send {
+    /// Its name, and that of what is waited for.
+    fn name(&self) -> &'static str;
+
+    /// How long it rests afterwards.
+    fn pause(&self) -> Duration;
+
+    /// Does it once and notes how long it waited. After an error it begins anew, with new connections.
+    fn act(&mut self, note: &mut Note) -> Result<(), WorkerError>;
+}
+
+/// The waits that one turn has noted.
+#[derive(Default)]
+struct Note(Vec<(&'static str, Duration)>);
+
+impl Note {
+    fn waited(&mut self, name: &'static str, since: Instant) {
+        self.0.push((name, since.elapsed()));
+    }
+}
+
+#[derive(Default)]
+struct Ledger(BTreeMap<&'static str, Tally>);
+
+#[derive(Default)]
+struct Tally {
+    waits: Latencies,
+    account: Account,
+}
+
+/// Between two attempts to come back, so that a router that turns everybody away is not flooded.
+const RETRY: Duration = Duration::from_millis(100);
+
+struct Stage {
+    finishing: AtomicBool,
+    ledgers: Vec<Mutex<Ledger>>,
+}
+
+pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
+    let mut acts = wamp::acts(&order);
+    acts.extend(pages::acts(&order));
+    acts.extend(amqp::acts(&order));
+    let mut without = Vec::new();
+    acts.retain_mut(|act| match act.act(&mut Note::default()) {
+        Ok(()) => true,
+        Err(error) => {
+            without.push(format!("{}: {error}", act.name()));
+            false
+        }
+    });
+    let stage = Stage {
+        finishing: AtomicBool::new(false),
+        ledgers: acts.iter().map(|_| Mutex::default()).collect(),
+    };
+    thread::scope(|scope| {
+        for (act, ledger) in acts.into_iter().zip(&stage.ledgers) {
+            scope.spawn(|| go_on(act, ledger, &stage.finishing));
+        }
+        say(&Report::Ready { without });
+        let told = loop {
+            match instruction::<Instruction>() {
+                Ok(Some(Instruction::Begin)) => stage.ledgers.iter().for_each(forget),
+                Ok(Some(Instruction::Finish)) => break Ok(()),
+                Ok(None) => break Err(WorkerError::Closed("telling the witness to finish")),
+                Err(error) => break Err(error),
+            }
+        };
+        stage.finishing.store(true, Ordering::Relaxed);
+        told
+    })?;
+    let mut found = BTreeMap::new();
+    for ledger in stage.ledgers {
+        let ledger = ledger.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for (name, Tally { waits, account }) in ledger.0 {
+            let waits = waits.recorded();
+            found.insert(name.to_owned(), Account { waits, ..account });
+        }
+    }
+    say(&Report::Found(found));
+    Ok(())
+}
+
+fn forget(ledger: &Mutex<Ledger>) {
+    *ledger.lock().unwrap_or_else(PoisonError::into_inner) = Ledger::default();
+}
+
+fn go_on(mut act: Box<dyn Act>, ledger: &Mutex<Ledger>, finishing: &AtomicBool) {
+    let mut note = Note::default();
+    while !finishing.load(Ordering::Relaxed) {
+        let outcome = act.act(&mut note);
+        let pause = match outcome {
+            Ok(()) => act.pause(),
+            Err(_) => RETRY,
+        };
+        let mut ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, wait) in note.0.drain(..) {
+            ledger.note(name, wait, act.pause());
+        }
+        if let Err(error) = outcome {
+            ledger.note_loss(act.name(), &error);
+        }
+        drop(ledger);
+        thread::sleep(pause);
+    }
+}
+
+impl Ledger {
+    fn note(&mut self, name: &'static str, wait: Duration, interval: Duration) {
+        let tally = self.0.entry(name).or_default();
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        tally.account.done += 1;
+        tally.account.worst_ns = tally.account.worst_ns.max(ns(wait));
+        tally.waits.record_standstill(ns(wait), ns(interval));
+    }
+
+    fn note_loss(&mut self, name: &'static str, error: &WorkerError) {
+        let account = &mut self.0.entry(name).or_default().account;
+        account.lost += 1;
+        account.why.get_or_insert_with(|| error.to_string());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_could_not_begin_is_counted() {
+        let mut ledger = Ledger::default();
+        let interval = Duration::from_millis(10);
+        for _ in 0..99 {
+            ledger.note("call", Duration::from_millis(1), interval);
+        }
+        ledger.note("call", Duration::from_secs(1), interval);
+        let tally = &ledger.0["call"];
+        assert_eq!((tally.account.done, tally.waits.count()), (100, 199));
+        assert_eq!(tally.account.worst_ns, 1_000_000_000);
+        // Of the second, a hundred could not begin: half of all.
+        assert!(tally.waits.summary().p99 > 900_000.0);
+    }
+}
