@@ -44,7 +44,7 @@ pub use keys::{ChannelKey, ConnectionKey, QueueKey};
 pub use message::MessageContent;
 pub use outbox::{Outbox, Refused};
 pub use status::{
-    BindingStatus, ChannelStatus, ConsumerStatus, Counts, ExchangeStatus, QueueStatus,
+    BindingStatus, ChannelStatus, ConsumerStatus, Counts, ExchangeStatus, Part, QueueStatus,
 };
 pub use time::Time;
 pub use vhost::{OperatorError, Vhost};

@@ -80,10 +80,28 @@ impl<K, T> Slab<K, T> {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key<K>, &T)> {
-        self.slots.iter().enumerate().filter_map(|(index, slot)| {
-            let value = slot.value.as_ref()?;
-            Some((Key::new(index as u32, slot.generation), value))
-        })
+        self.part(0, usize::MAX)
+    }
+
+    /// Places, free ones among them.
+    pub(crate) fn places(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// What is at so many places, from `place` on.
+    pub(crate) fn part(
+        &self,
+        place: usize,
+        places_max: usize,
+    ) -> impl Iterator<Item = (Key<K>, &T)> {
+        let slots = self.slots.iter().enumerate();
+        slots
+            .skip(place)
+            .take(places_max)
+            .filter_map(|(index, slot)| {
+                let value = slot.value.as_ref()?;
+                Some((Key::new(index as u32, slot.generation), value))
+            })
     }
 }
 

@@ -6,6 +6,14 @@ use crosstie_amqp::TableBuf;
 
 use crate::Destination;
 
+/// A part of a listing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part<T> {
+    pub items: Vec<T>,
+    /// Where the next part begins; `None`: this was the last.
+    pub next: Option<usize>,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueStatus {
     pub name: Arc<str>,

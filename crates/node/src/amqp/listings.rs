@@ -3,19 +3,30 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crosstie_queues::{Counts, Destination, Fault};
+use crosstie_queues::{self as queues, Counts, Destination, Fault, Part, Vhost};
+use parking_lot::MutexGuard;
 
 use super::arguments;
+use super::peer::Peer;
 use super::status::{BindingStatus, ExchangeStatus, QueueStatus, VhostStatus};
 use super::vhost::SharedVhost;
 
+/// Queues, exchanges or bindings that are listed under one taking of the lock: some 0.1 ms.
+const PLACES_MAX: usize = 1000;
+
 impl SharedVhost {
-    pub(crate) fn counts(&self) -> Counts {
-        self.lock().counts()
+    /// What there is, and the sums of `queues`.
+    pub(crate) fn counts(&self, queues: &[queues::QueueStatus]) -> Counts {
+        let sum = |of: fn(&queues::QueueStatus) -> usize| queues.iter().map(of).sum();
+        Counts {
+            messages_ready: sum(|queue| queue.messages_ready),
+            messages_unacknowledged: sum(|queue| queue.messages_unacknowledged),
+            ..self.lock().totals()
+        }
     }
 
     pub(crate) fn status(&self) -> VhostStatus {
-        let counts = self.counts();
+        let counts = self.counts(&self.unsorted_queues());
         VhostStatus {
             name: self.name.to_string(),
             queues: counts.queues,
@@ -31,10 +42,8 @@ impl SharedVhost {
     }
 
     pub(crate) fn queues(&self) -> Vec<QueueStatus> {
-        // Turned into text outside the lock.
-        let queues: Vec<_> = self.lock().queues().collect();
+        let queues = self.unsorted_queues().into_iter();
         let mut queues: Vec<_> = queues
-            .into_iter()
             .map(|queue| QueueStatus {
                 name: queue.name.to_string(),
                 kind: queue.kind,
@@ -52,10 +61,14 @@ impl SharedVhost {
         queues
     }
 
+    /// As the vhost has them.
+    pub(crate) fn unsorted_queues(&self) -> Vec<queues::QueueStatus> {
+        self.list(Vhost::queues_part)
+    }
+
     pub(crate) fn exchanges(&self) -> Vec<ExchangeStatus> {
-        let exchanges: Vec<_> = self.lock().exchanges().collect();
+        let exchanges = self.list(Vhost::exchanges_part).into_iter();
         let mut exchanges: Vec<_> = exchanges
-            .into_iter()
             .map(|exchange| ExchangeStatus {
                 name: exchange.name.to_string(),
                 kind: exchange.kind.to_string(),
@@ -70,9 +83,8 @@ impl SharedVhost {
     }
 
     pub(crate) fn bindings(&self) -> Vec<BindingStatus> {
-        let bindings: Vec<_> = self.lock().bindings().collect();
-        let of_named = bindings.into_iter().filter(|b| !b.source.is_empty());
-        let mut bindings: Vec<_> = of_named
+        let bindings = self.list(Vhost::bindings_part).into_iter();
+        let mut bindings: Vec<_> = bindings
             .map(|binding| {
                 let (destination, is_to_exchange) = match &binding.destination {
                     Destination::Exchange(name) => (name, true),
@@ -93,6 +105,21 @@ impl SharedVhost {
         };
         bindings.sort_by_cached_key(key);
         bindings
+    }
+
+    /// All parts of a listing, between which others have their turns. What comes and goes meanwhile may
+    /// be missing, or there twice.
+    fn list<T>(&self, part: fn(&Vhost<Arc<Peer>>, usize, usize) -> Part<T>) -> Vec<T> {
+        let mut all = Vec::new();
+        let mut next = Some(0);
+        while let Some(place) = next {
+            let vhost = self.lock();
+            let part = part(&vhost, place, PLACES_MAX);
+            MutexGuard::unlock_fair(vhost);
+            all.extend(part.items);
+            next = part.next;
+        }
+        all
     }
 
     /// How many messages went; `None` if there is no such queue. Needs a tokio context.

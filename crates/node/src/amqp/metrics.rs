@@ -1,17 +1,17 @@
 //! AMQP in the metrics.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crosstie_queues::QueueStatus;
 use prometheus_client::metrics::counter::Counter as Count;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::broker::Broker;
-use super::status::QueueStatus;
+use super::vhost::SharedVhost;
 use crate::hub::Hub;
 
 type Labels<const N: usize> = [(&'static str, String); N];
@@ -31,8 +31,36 @@ pub(crate) fn register(registry: &mut Registry, routers: &[Arc<Hub>]) {
         return;
     }
     register_brokers(registry, &brokers);
-    register_vhosts(registry, &brokers);
-    register_queues(registry, &brokers);
+    let vhosts = brokers.iter().flat_map(|(worker, broker)| {
+        broker
+            .vhosts()
+            .iter()
+            .map(move |vhost| Listed::of(worker, vhost))
+    });
+    let vhosts: Vec<_> = vhosts.collect();
+    register_vhosts(registry, &vhosts);
+    register_queues(registry, vhosts);
+}
+
+/// A vhost's figures, of one moment as far as that can be.
+struct Listed {
+    labels: Labels<2>,
+    counts: crosstie_queues::Counts,
+    queues: Vec<QueueStatus>,
+}
+
+impl Listed {
+    fn of(worker: &str, vhost: &SharedVhost) -> Self {
+        let queues = vhost.unsorted_queues();
+        Self {
+            labels: [
+                ("worker", worker.to_owned()),
+                ("vhost", vhost.name().to_string()),
+            ],
+            counts: vhost.counts(&queues),
+            queues,
+        }
+    }
 }
 
 fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
@@ -121,7 +149,7 @@ fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
     }
 }
 
-fn register_vhosts(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
+fn register_vhosts(registry: &mut Registry, vhosts: &[Listed]) {
     type Read<T> = fn(&crosstie_queues::Counts) -> T;
     let gauges: [(&str, &str, Read<usize>); 10] = [
         ("connections", "AMQP connections", |c| c.connections),
@@ -188,19 +216,17 @@ fn register_vhosts(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
     ];
     let gauges = gauges.map(|(name, help, read)| (name, help, read, Gauges::<2>::default()));
     let counts = counts.map(|(name, help, read)| (name, help, read, Counts::<2>::default()));
-    for (worker, broker) in brokers {
-        for vhost in broker.vhosts() {
-            let labels = [
-                ("worker", (*worker).to_owned()),
-                ("vhost", vhost.name().to_string()),
-            ];
-            let counted = vhost.counts();
-            for (_, _, read, family) in &gauges {
-                family.get_or_create(&labels).set(read(&counted) as i64);
-            }
-            for (_, _, read, family) in &counts {
-                family.get_or_create(&labels).inc_by(read(&counted));
-            }
+    for Listed {
+        labels,
+        counts: counted,
+        ..
+    } in vhosts
+    {
+        for (_, _, read, family) in &gauges {
+            family.get_or_create(labels).set(read(counted) as i64);
+        }
+        for (_, _, read, family) in &counts {
+            family.get_or_create(labels).inc_by(read(counted));
         }
     }
     for (name, help, _, family) in gauges {
@@ -211,34 +237,30 @@ fn register_vhosts(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
     }
 }
 
-fn register_queues(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
-    let mut queues: Vec<(Labels<2>, QueueStatus)> = Vec::new();
-    let mut others: BTreeMap<Labels<2>, (i64, [i64; 3])> = BTreeMap::new();
-    for (worker, broker) in brokers {
-        for vhost in broker.vhosts() {
-            let labels = [
-                ("worker", (*worker).to_owned()),
-                ("vhost", vhost.name().to_string()),
-            ];
-            let of_vhost = vhost.queues().into_iter();
-            queues.extend(of_vhost.map(|queue| (labels.clone(), queue)));
-            others.insert(labels, Default::default());
-        }
+fn register_queues(registry: &mut Registry, vhosts: Vec<Listed>) {
+    let mut queues: Vec<(usize, QueueStatus)> = Vec::new();
+    // By vhost: how many have no line of their own, and their sums.
+    let mut others: Vec<(Labels<2>, i64, [i64; 3])> = Vec::new();
+    for (number, vhost) in vhosts.into_iter().enumerate() {
+        queues.extend(vhost.queues.into_iter().map(|queue| (number, queue)));
+        others.push((vhost.labels, 0, [0; 3]));
     }
     let figures = |queue: &QueueStatus| {
         let QueueStatus {
             messages_ready,
-            messages_unacked,
+            messages_unacknowledged,
             consumers,
             ..
         } = *queue;
-        [messages_ready, messages_unacked, consumers as u64].map(|figure| figure as i64)
+        [messages_ready, messages_unacknowledged, consumers].map(|figure| figure as i64)
     };
     if queues.len() > QUEUES_MAX {
-        let weight = |queue: &QueueStatus| queue.messages_ready + queue.messages_unacked;
-        queues.sort_by_key(|(_, queue)| Reverse((weight(queue), queue.consumers)));
-        for (labels, queue) in queues.drain(QUEUES_MAX..) {
-            let (count, sums) = others.entry(labels).or_default();
+        let weight = |queue: &QueueStatus| queue.messages_ready + queue.messages_unacknowledged;
+        queues.select_nth_unstable_by_key(QUEUES_MAX, |(_, queue)| {
+            Reverse((weight(queue), queue.consumers))
+        });
+        for (number, queue) in queues.drain(QUEUES_MAX..) {
+            let (_, count, sums) = &mut others[number];
             *count += 1;
             for (sum, figure) in sums.iter_mut().zip(figures(&queue)) {
                 *sum += figure;
@@ -248,21 +270,22 @@ fn register_queues(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
     let whats = ["ready", "unacked", "consumers"];
     for (place, what) in whats.into_iter().enumerate() {
         let family = Gauges::<3>::default();
-        for ([worker, vhost], queue) in &queues {
-            let labels = [worker.clone(), vhost.clone(), ("queue", queue.name.clone())];
+        for (number, queue) in &queues {
+            let [worker, vhost] = others[*number].0.clone();
+            let labels = [worker, vhost, ("queue", queue.name.to_string())];
             family.get_or_create(&labels).set(figures(queue)[place]);
         }
         let help = format!("Of a queue: {what} (the {QUEUES_MAX} queues that hold most)");
         registry.register(format!("amqp_queue_{what}"), help, family);
         let family = Gauges::<2>::default();
-        for (labels, (_, sums)) in &others {
+        for (labels, _, sums) in &others {
             family.get_or_create(labels).set(sums[place]);
         }
         let help = format!("Of all queues that have no line of their own: {what}");
         registry.register(format!("amqp_other_queues_{what}"), help, family);
     }
     let family = Gauges::<2>::default();
-    for (labels, (count, _)) in &others {
+    for (labels, count, _) in &others {
         family.get_or_create(labels).set(*count);
     }
     let help = "Queues that have no line of their own";

@@ -62,8 +62,15 @@ impl Bindings {
         self.by_key.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Binding> {
-        self.by_key.iter().map(|(_, binding)| &**binding)
+    /// Places, free ones among them.
+    pub(super) fn places(&self) -> usize {
+        self.by_key.places()
+    }
+
+    /// Those at so many places, from `place` on.
+    pub(super) fn part(&self, place: usize, places_max: usize) -> impl Iterator<Item = &Binding> {
+        let part = self.by_key.part(place, places_max);
+        part.map(|(_, binding)| &**binding)
     }
 }
 

@@ -176,7 +176,37 @@ impl Topology {
             routing_key: name.clone(),
             arguments: crosstie_amqp::TableBuf::new(),
         });
-        let others = self.bindings.iter().filter_map(|binding| {
+        default.chain(self.bindings_part(0, usize::MAX))
+    }
+
+    /// Places of exchanges, free ones among them.
+    pub(crate) fn exchange_places(&self) -> usize {
+        self.exchanges.places()
+    }
+
+    /// Those at so many places, from `place` on.
+    pub(crate) fn exchanges_part(
+        &self,
+        place: usize,
+        places_max: usize,
+    ) -> impl Iterator<Item = ExchangeStatus> {
+        let part = self.exchanges.part(place, places_max);
+        part.map(|(_, exchange)| exchange.status())
+    }
+
+    /// Places of bindings, free ones among them.
+    pub(crate) fn binding_places(&self) -> usize {
+        self.bindings.places()
+    }
+
+    /// Those at so many places, from `place` on; none that the default exchange has by nature.
+    pub(crate) fn bindings_part(
+        &self,
+        place: usize,
+        places_max: usize,
+    ) -> impl Iterator<Item = BindingStatus> {
+        let part = self.bindings.part(place, places_max);
+        part.filter_map(|binding| {
             let source = self.exchanges.find(binding.source)?;
             Some(BindingStatus {
                 source: source.name.clone(),
@@ -184,8 +214,7 @@ impl Topology {
                 routing_key: binding.routing_key.clone(),
                 arguments: binding.arguments.clone(),
             })
-        });
-        default.chain(others)
+        })
     }
 }
 

@@ -9,6 +9,7 @@ mod deliver;
 mod enqueue;
 #[cfg(test)]
 mod invariants;
+mod listings;
 mod methods;
 mod operators;
 mod publish;

@@ -128,18 +128,7 @@ impl<H> Vhost<H> {
     }
 
     pub fn queues(&self) -> impl Iterator<Item = QueueStatus> {
-        self.queues.iter().map(|(key, queue)| QueueStatus {
-            name: queue.name.clone(),
-            kind: queue.settings.kind.name(),
-            durable: queue.flags.durable,
-            exclusive: queue.flags.exclusive,
-            auto_delete: queue.flags.auto_delete,
-            arguments: queue.arguments.clone(),
-            messages_ready: queue.messages.len(),
-            messages_unacknowledged: queue.unacknowledged,
-            message_bytes: self.body_bytes(key),
-            consumers: queue.consumers.len(),
-        })
+        self.queues.iter().map(|(_, queue)| queue.status())
     }
 
     pub fn exchanges(&self) -> impl Iterator<Item = ExchangeStatus> {
@@ -202,19 +191,9 @@ impl<H> Vhost<H> {
             )
         });
         Counts {
-            connections: self.connections.len(),
-            channels: self.channels.len(),
-            consumers: self.consumers.len(),
-            queues: self.topology.queue_count(),
-            exchanges: self.topology.exchange_count(),
-            bindings: self.topology.binding_count(),
             messages_ready: ready,
             messages_unacknowledged: unacknowledged,
-            memory_bytes: self.memory_bytes,
-            uncommitted_bytes: self.uncommitted_bytes,
-            definition_bytes: self.topology.definition_bytes(),
-            pattern_nodes: self.topology.pattern_nodes(),
-            ..self.counts
+            ..self.totals()
         }
     }
 
@@ -225,10 +204,6 @@ impl<H> Vhost<H> {
                 name: name.to_owned(),
                 vhost: self.config.name.to_string(),
             })
-    }
-
-    fn body_bytes(&self, key: QueueKey) -> usize {
-        self.queues.find(key).map_or(0, |q| q.body_bytes as usize)
     }
 }
 
