@@ -13,8 +13,9 @@ const PLAIN_SESSIONS: usize = 100;
 const OF_A_SESSION: usize = 10_000;
 const PUBLICATIONS: usize = 20;
 const COMPONENTS: usize = 128;
+const LAST: usize = COMPONENTS - 1;
 
-/// Patterns of `a` and nothing: a topic of `a` alone goes down every branch.
+/// Patterns of `a` and nothing: a topic of `a` goes down every branch, and has another end.
 pub(in crate::hostile) fn wildcards(strike: &mut Strike) -> Result<(), WorkerError> {
     let mut sessions = Vec::new();
     for session in 0..WILDCARD_SESSIONS {
@@ -34,7 +35,7 @@ pub(in crate::hostile) fn wildcards(strike: &mut Strike) -> Result<(), WorkerErr
                 acknowledge: true,
                 ..PublishOptions::default()
             },
-            topic: ["a"; COMPONENTS].join(".").into(),
+            topic: topic().into(),
             payload: payload.as_payload(),
         })?;
     }
@@ -73,6 +74,13 @@ fn subscribe_many(
     Ok(pipe)
 }
 
+/// What every pattern matches but for its last component.
+fn topic() -> String {
+    let mut topic = "a.".repeat(LAST);
+    topic.push('z');
+    topic
+}
+
 /// A pattern of `a` and nothing that differs from every other number's.
 fn pattern(number: u64) -> String {
     let mut state = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -81,6 +89,8 @@ fn pattern(number: u64) -> String {
         let bit = match at {
             // These tell it from all others, the rest shares nothing with them.
             0..20 => number >> at & 1,
+            // Where the topic has something else.
+            LAST => 0,
             _ => {
                 state ^= state << 13;
                 state ^= state >> 7;
@@ -106,6 +116,10 @@ mod tests {
     fn patterns_differ() {
         let all: std::collections::BTreeSet<_> = (0..40_000).map(pattern).collect();
         assert_eq!(all.len(), 40_000);
-        assert!(all.iter().all(|p| p.split('.').count() == COMPONENTS));
+        assert!(
+            all.iter()
+                .all(|p| p.split('.').count() == COMPONENTS && p.ends_with('a'))
+        );
+        assert_eq!(topic().split('.').count(), COMPONENTS);
     }
 }
