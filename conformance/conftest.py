@@ -17,7 +17,7 @@ from rig.relay import Relay
 from rig.router import Line, Router
 from rig.waiting import await_true
 
-pytest_plugins = ["rig.hosting", "rig.brokers"]
+pytest_plugins = ["rig.hosting", "rig.brokers", "hostile.stage"]
 
 DISCLOSED = "com.disclosed"
 FORBIDDEN = "com.forbidden"

@@ -74,7 +74,7 @@ def test_at_a_loopback_address_only_pages_of_this_machine_connect(start_router):
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "192.0.2.1", "127.0.0.1.a"])
 def test_at_a_loopback_address_other_names_lead_nowhere(start_router, host):
-    """The name of a page that has itself led here, which a browser takes for the page's own site."""
+    """The name of a page that led itself here, which a browser takes for the page's own site."""
     router = start_router(config.plain(config.universal("tcp", config.tcp())))
     with WebSocket.tcp(router.address("tcp")) as peer:
         status, _, body = peer.upgrade(Host=host)
@@ -293,7 +293,9 @@ def test_pages(abused):
 )
 def test_plain_requests(abused, request_line, status):
     with WebSocket.tcp(abused.address("tcp")) as peer:
-        peer.send(f"{request_line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        peer.send(
+            f"{request_line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+        )
         head = peer.receive_all()
         assert head.startswith(f"HTTP/1.1 {status} ".encode()), head
 

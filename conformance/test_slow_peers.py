@@ -236,7 +236,7 @@ def test_a_peer_that_never_reads_again_is_closed(start_router):
 
 
 def test_the_cap_over_all_queues(start_router):
-    """Two stuck subscribers share a total that is less than what each might hold alone, and they pay."""
+    """Two stuck subscribers share a total below what each might hold alone, and they pay."""
     limits = {"queue_bytes_max": 10_000_000, "queue_bytes_total_max": 200_000}
     router = start_router(stalling(**limits))
     address = router.address("tcp")

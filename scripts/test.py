@@ -75,6 +75,7 @@ def suites() -> list[Suite]:
         f"conformance/test_{which}.py"
         for which in ("amqp_oslo", "oslo_cli", "outliving_oslo", "bench_oslo")
     ]
+    hostile = [f"conformance/test_hostile_{which}.py" for which in ("amqp", "wamp", "node")]
     containers = [f"conformance/test_container{which}.py" for which in ("_host", "_wire", "")]
     containers.append("conformance/test_outliving_node.py")
     return [
@@ -131,11 +132,18 @@ def suites() -> list[Suite]:
                     "conformance",
                     "--ignore=conformance/test_cli.py",
                     "--ignore=conformance/test_report.py",
-                    *[f"--ignore={file}" for file in (*containers, *judged, *oslo, GO, SPRING)],
+                    *[f"--ignore={file}" for file in (*containers, *hostile, *judged, *oslo)],
+                    *[f"--ignore={file}" for file in (GO, SPRING)],
                     "--ignore=conformance/test_wheel.py",
                 ),
             ],
             [*cargo, needs.python, needs.namespaces],
+        ),
+        Suite(
+            "hostile",
+            "peers that would stop everybody else, beside a witness of well-behaved sessions",
+            [["cargo", "build", "-p", "crosstie"], pytest(*hostile)],
+            [*cargo, needs.python],
         ),
         Suite(
             "amqp",

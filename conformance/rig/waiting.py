@@ -7,9 +7,9 @@ from collections.abc import Callable
 DEADLINE_S = 10.0
 
 
-def await_true(what: str, condition: Callable[[], bool]) -> None:
+def await_true(what: str, condition: Callable[[], bool], patience_s: float = DEADLINE_S) -> None:
     """Ask again and again until `condition` holds; for what nothing announces, such as a metric."""
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + patience_s
     while not condition():
         assert time.monotonic() < deadline, f"never came true: {what}"
         time.sleep(0.01)

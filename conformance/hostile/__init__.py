@@ -1,0 +1,1 @@
+"""What one peer does to stop everybody else, and the witness beside it."""
