@@ -140,8 +140,14 @@ fn dropped(refused: Refused) -> Counter {
 /// transcoded once, however many receivers there are.
 pub(crate) struct Forms<'p> {
     original: Payload<'p>,
-    transcoded: [Option<Result<Transcoded, TranscodeError>>; Serializer::ALL.len()],
+    transcoded: [Option<Result<Transcoded, Refused>>; Serializer::ALL.len()],
 }
+
+/// A payload may be as long as this in another serializer than its sender's, or twice as long as it
+/// came if that is more: control characters are six times as long in JSON, and 16 MiB of them
+/// would be 96 for each serializer. A longer one is refused as a message that is too long for
+/// its receiver is.
+const TRANSCODED_BYTES_MAX: usize = 16 << 20;
 
 struct Transcoded {
     octets: Vec<u8>,
@@ -163,7 +169,7 @@ impl<'p> Forms<'p> {
         &mut self,
         message: &Message<'_>,
         serializer: Serializer,
-    ) -> Result<Option<Payload<'_>>, TranscodeError> {
+    ) -> Result<Option<Payload<'_>>, Refused> {
         let is_original = message.payload().is_some_and(|payload| {
             std::ptr::eq(payload.args, self.original.args)
                 && std::ptr::eq(payload.kwargs, self.original.kwargs)
@@ -181,7 +187,7 @@ impl<'p> Forms<'p> {
                     kwargs,
                 }))
             }
-            Some(Err(e)) => Err(e.clone()),
+            Some(Err(refused)) => Err(*refused),
             None => Ok(None),
         }
     }
@@ -192,21 +198,28 @@ impl<'p> Forms<'p> {
             return;
         }
         let original = self.original;
-        self.transcoded[serializer.index()].get_or_insert_with(|| {
-            let mut octets = Vec::with_capacity(original.len() * 2);
-            if !original.args.is_empty() {
-                codec::transcode(original.serializer, original.args, serializer, &mut octets)?;
-            }
-            let args_len = octets.len();
-            if !original.kwargs.is_empty() {
-                codec::transcode(
-                    original.serializer,
-                    original.kwargs,
-                    serializer,
-                    &mut octets,
-                )?;
-            }
-            Ok(Transcoded { octets, args_len })
-        });
+        self.transcoded[serializer.index()]
+            .get_or_insert_with(|| transcoded(original, serializer).map_err(unwritable));
+    }
+}
+
+fn transcoded(payload: Payload<'_>, into: Serializer) -> Result<Transcoded, TranscodeError> {
+    let bytes_max = TRANSCODED_BYTES_MAX.max(2 * payload.len());
+    let mut octets = Vec::with_capacity(payload.len() * 2);
+    let append = |octets: &mut Vec<u8>, part: &[u8]| match part.is_empty() {
+        true => Ok(()),
+        false => codec::transcode_within(payload.serializer, part, into, bytes_max, octets),
+    };
+    append(&mut octets, payload.args)?;
+    let args_len = octets.len();
+    append(&mut octets, payload.kwargs)?;
+    Ok(Transcoded { octets, args_len })
+}
+
+/// What a payload is refused for that has no such form.
+pub(crate) fn unwritable(e: TranscodeError) -> Refused {
+    match e == TranscodeError::TOO_LONG {
+        true => Refused::TooLong,
+        false => Refused::Unrepresentable(e.reason),
     }
 }

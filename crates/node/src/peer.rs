@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crosstie_routing::Refused;
 use crosstie_transport::{Connection, Refused as Unqueued};
-use crosstie_wamp::codec::{self, TranscodeError};
+use crosstie_wamp::codec;
 use crosstie_wamp::framing::{FrameError, Framing, rawsocket};
 use crosstie_wamp::{Message, Payload, Serializer, Value};
 
-use crate::outbox::Forms;
+use crate::outbox::{self, Forms};
 
 /// A connection with the form of its messages. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -81,14 +81,14 @@ impl Wire {
                         codec::encode_with(message, &payload, out);
                         Ok(())
                     }
-                    Ok(None) => codec::encode(message, self.serializer, out),
-                    Err(e) => Err(e),
+                    Ok(None) => {
+                        codec::encode(message, self.serializer, out).map_err(outbox::unwritable)
+                    }
+                    Err(refused) => Err(refused),
                 }
             })
             .map_err(|e| match e {
-                FrameError::Write(TranscodeError { reason, .. }) => {
-                    Refused::Unrepresentable(reason)
-                }
+                FrameError::Write(refused) => refused,
                 FrameError::TooLong { .. } => Refused::TooLong,
             })?;
         if !rawsocket::fits(out.len() - before, self.message_bytes_max as usize) {

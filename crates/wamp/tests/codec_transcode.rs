@@ -7,7 +7,8 @@ mod codec_oracle;
 use codec_oracle::{hex, unhex};
 use crosstie_wamp::Serializer;
 use crosstie_wamp::Serializer::{Cbor, Json, MsgPack};
-use crosstie_wamp::codec::transcode;
+use crosstie_wamp::Value;
+use crosstie_wamp::codec::{TranscodeError, encode_value, transcode, transcode_within};
 
 #[track_caller]
 fn check(from: Serializer, octets: &[u8], into: Serializer, expected: Result<&[u8], &str>) {
@@ -31,6 +32,37 @@ fn json_to(into: Serializer, json: &str, expected: &str) {
 #[track_caller]
 fn to_json(from: Serializer, octets: &str, expected: &str) {
     check(from, &unhex(octets), Json, Ok(expected.as_bytes()));
+}
+
+#[test]
+fn a_form_that_is_too_long_is_not_made() {
+    let text = "\u{1}".repeat(1000);
+    let values = [
+        Value::from(text.as_str()),
+        Value::List(vec![Value::from(text.as_str())]),
+        Value::List(vec![Value::Bool(false); 1000]),
+        Value::Dict(vec![(text, Value::Null)]),
+        Value::from("a \"quoted\" text\n".repeat(100).as_str()),
+    ];
+    for value in &values {
+        let mut octets = Vec::new();
+        encode_value(value, MsgPack, &mut octets).unwrap();
+        let mut whole = Vec::new();
+        transcode(MsgPack, &octets, Json, &mut whole).unwrap();
+        let length = whole.len();
+        for (length_max, is_taken) in [(length, true), (length - 3, false), (10, false)] {
+            let mut out = Vec::new();
+            let done = transcode_within(MsgPack, &octets, Json, length_max, &mut out);
+            assert_eq!(done == Ok(()), is_taken, "{length_max} of {length}");
+            match is_taken {
+                true => assert_eq!(out, whole),
+                false => {
+                    assert_eq!(done, Err(TranscodeError::TOO_LONG));
+                    assert!(out.is_empty() && out.capacity() <= 2 * length_max.max(octets.len()));
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -150,6 +150,11 @@ pub struct TranscodeError {
 }
 
 impl TranscodeError {
+    /// The other serializer's form is longer than it may be.
+    pub const TOO_LONG: Self = Self {
+        reason: "a value that is too long in the other serializer",
+    };
+
     #[cold]
     pub(super) fn new(reason: &'static str) -> Self {
         Self { reason }

@@ -102,14 +102,30 @@ pub fn transcode(
     into: Serializer,
     out: &mut Vec<u8>,
 ) -> Result<(), TranscodeError> {
+    transcode_within(from, octets, into, usize::MAX, out)
+}
+
+/// The same, unless `out` would become longer than `length_max`: a value may be six times as long in
+/// another serializer, and that is known only when it is written.
+pub fn transcode_within(
+    from: Serializer,
+    octets: &[u8],
+    into: Serializer,
+    length_max: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), TranscodeError> {
     if from == into {
+        if octets.len() > length_max.saturating_sub(out.len()) {
+            return Err(TranscodeError::TOO_LONG);
+        }
         out.extend_from_slice(octets);
         return Ok(());
     }
+    let max = length_max;
     appending(out, |out| match into {
-        Serializer::Json => transcode::value(from, octets, &mut JsonWriter::new(out)),
-        Serializer::MsgPack => transcode::value(from, octets, &mut MsgPackWriter::new(out)),
-        Serializer::Cbor => transcode::value(from, octets, &mut CborWriter::new(out)),
+        Serializer::Json => transcode::value(from, octets, max, &mut JsonWriter::new(out)),
+        Serializer::MsgPack => transcode::value(from, octets, max, &mut MsgPackWriter::new(out)),
+        Serializer::Cbor => transcode::value(from, octets, max, &mut CborWriter::new(out)),
     })
 }
 

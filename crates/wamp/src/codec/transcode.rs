@@ -5,35 +5,83 @@ use super::writer::{Result, Writer};
 use super::{CborReader, DEPTH_CEILING, JsonReader, MsgPackReader, TranscodeError};
 use crate::Serializer;
 
-/// Appends the one value in `octets` with `writer`.
-pub(super) fn value<W: Writer>(from: Serializer, octets: &[u8], writer: &mut W) -> Result<()> {
+/// Appends the one value in `octets` with `writer`, whose output is not to be longer than
+/// `length_max`.
+pub(super) fn value<W: Writer>(
+    from: Serializer,
+    octets: &[u8],
+    length_max: usize,
+    writer: &mut W,
+) -> Result<()> {
     match from {
-        Serializer::Json => whole::<JsonReader<'_>, W>(octets, writer),
-        Serializer::MsgPack => whole::<MsgPackReader<'_>, W>(octets, writer),
-        Serializer::Cbor => whole::<CborReader<'_>, W>(octets, writer),
+        Serializer::Json => whole::<JsonReader<'_>, W>(octets, length_max, writer),
+        Serializer::MsgPack => whole::<MsgPackReader<'_>, W>(octets, length_max, writer),
+        Serializer::Cbor => whole::<CborReader<'_>, W>(octets, length_max, writer),
     }
 }
 
-fn whole<'a, R: Reader<'a>, W: Writer>(octets: &'a [u8], writer: &mut W) -> Result<()> {
+fn whole<'a, R: Reader<'a>, W: Writer>(
+    octets: &'a [u8],
+    length_max: usize,
+    writer: &mut W,
+) -> Result<()> {
     // The octets were validated where they came in, so this does not fail.
     let mut reader = valid(R::new(octets))?;
-    one(&mut reader, writer, DEPTH_CEILING)?;
+    let left = Left {
+        depth: DEPTH_CEILING,
+        length_max,
+    };
+    one(&mut reader, writer, left)?;
+    check_length(writer, 0, left)?;
     valid(reader.end())
 }
 
-fn one<'a, R: Reader<'a>, W: Writer>(
-    reader: &mut R,
-    writer: &mut W,
-    depth_left: usize,
-) -> Result<()> {
+/// How deep a value may still nest, and how long all of them may be.
+#[derive(Clone, Copy)]
+struct Left {
+    depth: usize,
+    length_max: usize,
+}
+
+/// Whether there is room for so many octets more.
+#[inline]
+fn check_length<W: Writer>(writer: &mut W, more: usize, left: Left) -> Result<()> {
+    match writer.out().len().saturating_add(more) > left.length_max {
+        false => Ok(()),
+        true => Err(TranscodeError::TOO_LONG),
+    }
+}
+
+/// The same for a text, which alone may be all of the message.
+#[inline]
+fn check_text<W: Writer>(writer: &mut W, text: &str, left: Left) -> Result<()> {
+    // No form of it is longer.
+    let room = left.length_max.saturating_sub(writer.out().len());
+    if text.len() <= room / ESCAPED_BYTES_MAX {
+        return Ok(());
+    }
+    check_length(writer, W::text_len(text), left)
+}
+
+/// What an octet of text may come to: `\u0001` in JSON.
+const ESCAPED_BYTES_MAX: usize = 6;
+
+fn one<'a, R: Reader<'a>, W: Writer>(reader: &mut R, writer: &mut W, left: Left) -> Result<()> {
     match valid(reader.token())? {
         Token::Null => writer.null(),
         Token::Boolean(flag) => writer.boolean(flag),
         Token::Integer(number) => writer.integer(number)?,
         Token::Float(number) => writer.float(number)?,
-        Token::Text(text) => writer.text(&text),
-        Token::Binary(octets) => writer.binary(&octets),
-        Token::List(open) | Token::Dict(open) => collection(reader, writer, open, depth_left)?,
+        Token::Text(text) => {
+            check_text(writer, &text, left)?;
+            writer.text(&text);
+        }
+        // In JSON a third longer at most.
+        Token::Binary(octets) => {
+            check_length(writer, octets.len(), left)?;
+            writer.binary(&octets);
+        }
+        Token::List(open) | Token::Dict(open) => collection(reader, writer, open, left)?,
         Token::Foreign(what) => return Err(TranscodeError::new(what)),
     }
     Ok(())
@@ -43,13 +91,14 @@ fn collection<'a, R: Reader<'a>, W: Writer>(
     reader: &mut R,
     writer: &mut W,
     mut open: Open,
-    depth_left: usize,
+    left: Left,
 ) -> Result<()> {
-    let Some(depth_left) = depth_left.checked_sub(1) else {
+    let Some(depth) = left.depth.checked_sub(1) else {
         return Err(TranscodeError::new(
             "too many lists and dictionaries inside one another",
         ));
     };
+    let left = Left { depth, ..left };
     let count = open.left.and_then(|count| usize::try_from(count).ok());
     let mut opened = if open.dict {
         writer.open_dict(count)
@@ -57,26 +106,25 @@ fn collection<'a, R: Reader<'a>, W: Writer>(
         writer.open_list(count)
     };
     while valid(reader.more(&mut open))? {
+        check_length(writer, 0, left)?;
         writer.element(&mut opened);
         if open.dict {
-            key(reader, writer, depth_left)?;
+            key(reader, writer, left)?;
             valid(reader.separator())?;
             writer.separator();
         }
-        one(reader, writer, depth_left)?;
+        one(reader, writer, left)?;
     }
     writer.close(opened);
     Ok(())
 }
 
 /// Keys are not subject to the convention for binary in JSON: text stays text.
-fn key<'a, R: Reader<'a>, W: Writer>(
-    reader: &mut R,
-    writer: &mut W,
-    depth_left: usize,
-) -> Result<()> {
+fn key<'a, R: Reader<'a>, W: Writer>(reader: &mut R, writer: &mut W, left: Left) -> Result<()> {
     if valid(reader.kind())?.is_text() {
-        writer.text(&valid(reader.text())?);
+        let text = valid(reader.text())?;
+        check_text(writer, &text, left)?;
+        writer.text(&text);
         return Ok(());
     }
     if W::TEXT_KEYS_ONLY {
@@ -84,7 +132,7 @@ fn key<'a, R: Reader<'a>, W: Writer>(
             "a dictionary key that is not text, which JSON cannot have",
         ));
     }
-    one(reader, writer, depth_left)
+    one(reader, writer, left)
 }
 
 fn valid<T>(read: std::result::Result<T, super::DecodeError>) -> Result<T> {

@@ -13,6 +13,11 @@ pub(super) trait Writer {
     /// Whether the keys of dictionaries can only be text.
     const TEXT_KEYS_ONLY: bool;
 
+    /// Octets of a text's form, but for what frames it.
+    fn text_len(text: &str) -> usize {
+        text.len()
+    }
+
     fn out(&mut self) -> &mut Vec<u8>;
 
     /// Opens a list; the count saves work when it is known.

@@ -311,6 +311,6 @@ impl<W: Writer> Elements<W> {
             self.writer.raw(octets);
             return Ok(());
         }
-        transcode::value(from, octets, &mut self.writer)
+        transcode::value(from, octets, usize::MAX, &mut self.writer)
     }
 }

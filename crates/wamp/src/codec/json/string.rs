@@ -123,6 +123,16 @@ pub(super) fn write(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// Octets of `text` as [`write`] writes it, without its quotes.
+pub(super) fn escaped_len(text: &str) -> usize {
+    let more = |octet: &u8| match octet {
+        b'"' | b'\\' | 0x08 | 0x0c | b'\n' | b'\r' | b'\t' => 1,
+        0..0x20 => 5,
+        _ => 0,
+    };
+    text.len() + text.as_bytes().iter().map(more).sum::<usize>()
+}
+
 fn write_escape(special: u8, out: &mut Vec<u8>) {
     let short = match special {
         b'"' | b'\\' => special,
@@ -166,6 +176,16 @@ pub(super) fn unescape(text: &str, start: usize, end: usize) -> Result<Cow<'_, s
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_length_of_what_is_written_is_known_before() {
+        let all: String = (0..0x180).filter_map(char::from_u32).collect();
+        for text in ["", "plain", &all, "\u{1}\u{1}", "\"\n"] {
+            let mut out = Vec::new();
+            write(text, &mut out);
+            assert_eq!(escaped_len(text) + 2, out.len(), "{text:?}");
+        }
+    }
 
     /// Every octet at every place, with every other special octet behind it.
     #[test]

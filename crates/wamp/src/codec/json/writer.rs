@@ -30,6 +30,10 @@ impl<'o> JsonWriter<'o> {
 impl Writer for JsonWriter<'_> {
     const TEXT_KEYS_ONLY: bool = true;
 
+    fn text_len(text: &str) -> usize {
+        string::escaped_len(text)
+    }
+
     fn out(&mut self) -> &mut Vec<u8> {
         self.out
     }
