@@ -28,6 +28,7 @@ pub(crate) enum Counter {
     SessionsClosedForRefusal,
     ConnectionsClosedForSilence,
     ConnectionsClosedForStall,
+    ConnectionsClosedForSlowInput,
     ConnectionsClosedForDebt,
     PeerFaults,
     LoneSurrogatesReplaced,
@@ -40,7 +41,7 @@ pub(crate) enum Counter {
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 26] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 27] = [
         (Self::Reads, "reads", "Reads that brought octets"),
         (
             Self::ReceivedBytes,
@@ -125,7 +126,12 @@ impl Counter {
         (
             Self::ConnectionsClosedForStall,
             "connections_closed_for_stall",
-            "Connections closed because they took nothing of what waited for them",
+            "Connections closed because they took nothing, or next to nothing, of what waited for them",
+        ),
+        (
+            Self::ConnectionsClosedForSlowInput,
+            "connections_closed_for_slow_input",
+            "Connections closed because a message came too slowly",
         ),
         (
             Self::ConnectionsClosedForDebt,

@@ -17,8 +17,10 @@ pub(crate) enum EndReason {
     Violation,
     /// No answer came to a ping, or to a GOODBYE.
     Silent,
-    /// The client took nothing of what waited for it.
+    /// The client took nothing, or next to nothing, of what waited for it.
     Stalled,
+    /// A message of the client's came too slowly.
+    Slow,
     /// An answer found the session's queue full.
     QueueFull,
     /// The bound of all memory was reached, and its client owed the most.
@@ -33,7 +35,7 @@ pub(crate) enum EndReason {
 
 impl EndReason {
     /// In the order of their numbers.
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Goodbye,
         Self::Aborted,
         Self::Closed,
@@ -41,6 +43,7 @@ impl EndReason {
         Self::Violation,
         Self::Silent,
         Self::Stalled,
+        Self::Slow,
         Self::QueueFull,
         Self::Debtor,
         Self::Killed,
@@ -59,6 +62,7 @@ impl EndReason {
             Self::Violation => "violation",
             Self::Silent => "silent",
             Self::Stalled => "stalled",
+            Self::Slow => "slow",
             Self::QueueFull => "queue_full",
             Self::Debtor => "debtor",
             Self::Killed => "killed",

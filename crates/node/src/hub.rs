@@ -73,6 +73,8 @@ impl Hub {
             limits: Arc::new(ConnectionLimits {
                 queue_bytes_max: limits.queue_bytes_max,
                 stall_max: limits.queue_stall_timeout,
+                message_max: limits.message_timeout,
+                bytes_per_second_min: limits.bytes_per_second_min,
                 account: Arc::new(account),
             }),
             decoding: codec::Limits {

@@ -221,6 +221,7 @@ impl Watch {
                 counters().count(counter);
                 match counter {
                     Counter::ConnectionsClosedForStall => EndReason::Stalled,
+                    Counter::ConnectionsClosedForSlowInput => EndReason::Slow,
                     _ => EndReason::Silent,
                 }
                 .note(&connection);
@@ -255,7 +256,7 @@ fn address(connection: &Arc<Connection>) -> usize {
 }
 
 /// What is said of a peer that does not read.
-pub(crate) const STALLED: &str = "takes nothing of what waits for it";
+pub(crate) const STALLED: &str = "takes nothing, or next to nothing, of what waits for it";
 
 /// Connections looked at under one lock.
 const SWEEP_MAX: usize = 1024;
@@ -277,6 +278,9 @@ impl Watched {
             self.since_s = now_s;
         } else if connection.is_stalled() {
             return Some((Counter::ConnectionsClosedForStall, STALLED));
+        } else if connection.is_input_overdue() {
+            let text = "a message of it comes too slowly";
+            return Some((Counter::ConnectionsClosedForSlowInput, text));
         }
         let age_s = now_s.saturating_sub(self.since_s);
         match &mut self.phase {

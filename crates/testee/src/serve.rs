@@ -49,6 +49,8 @@ impl Serving {
         let limits = ConnectionLimits {
             queue_bytes_max: usize::MAX,
             stall_max: STALL_MAX,
+            message_max: Duration::MAX,
+            bytes_per_second_min: 0,
             account: Arc::new(Account::new(usize::MAX)),
         };
         Arc::new(Self {

@@ -187,6 +187,7 @@ impl Connection {
         // The lock orders this before or after a reader that is about to wait.
         let mut out = self.out.lock();
         self.note_received(clock::now_s());
+        out.renew_input(clock::now_s());
         self.reading_paused.store(false, Ordering::Relaxed);
         let reader = out.reader.take();
         drop(out);
@@ -211,9 +212,33 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Whether the peer has taken nothing for too long of what waits for it.
+    /// Whether the peer has taken nothing of what waits for it for too long, or so little that it
+    /// is not going to have all of it. To be asked now and then; each time is a judgement.
     pub fn is_stalled(&self) -> bool {
-        u64::from(self.deaf_for_s()) > self.limits.stall_max.as_secs()
+        self.out.lock().is_stalled(clock::now_s(), &self.limits)
+    }
+
+    /// Whether a message of the peer's has been coming too slowly for too long.
+    pub fn is_input_overdue(&self) -> bool {
+        if self.is_reading_paused() {
+            return false;
+        }
+        let out = self.out.lock();
+        out.is_input_overdue(clock::now_s(), &self.limits)
+    }
+
+    /// Notes how much the protocol keeps of a message that it has consumed a part of.
+    pub fn note_partial(self: &Arc<Self>, bytes: usize) {
+        let mut out = self.out.lock();
+        out.set_partial(bytes, clock::now_s(), &self.limits);
+        self.note_debt(&mut out);
+    }
+
+    /// Notes how much of the input is kept, and whether that is of another message than before.
+    pub(crate) fn note_input(self: &Arc<Self>, bytes: usize, is_another: bool) {
+        let mut out = self.out.lock();
+        out.set_input(bytes, is_another, clock::now_s(), &self.limits);
+        self.note_debt(&mut out);
     }
 
     /// For how many seconds the peer has taken nothing of what waits for it; 0 where nothing waits.

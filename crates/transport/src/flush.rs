@@ -127,23 +127,23 @@ impl Connection {
     /// Sends until nothing is queued or the socket is full. The caller has the duty to send, and
     /// keeps it unless everything was sent.
     fn send_queued(self: &Arc<Self>) -> io::Result<Sent> {
+        let mut taken = 0;
         for _ in 0..BATCHES_MAX {
             let Some(batch) = self.next_batch() else {
                 return Ok(Sent::All);
             };
-            let mut batch = batch.transformed()?;
+            let mut batch = batch.transformed(self)?;
             let before = batch.len();
-            if self.send_batch(&mut batch)? {
+            let is_sent = self.send_batch(&mut batch)?;
+            taken += before - batch.len();
+            if is_sent {
                 continue;
             }
             let mut out = self.out.lock();
             if out.phase == Phase::Closed {
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
-            if !out.blocked || batch.len() < before {
-                out.taken_at_s = clock::now_s();
-            }
-            out.block(batch, &self.limits);
+            out.block(batch, taken, clock::now_s(), &self.limits);
             self.note_debt(&mut out);
             return Ok(Sent::SocketFull);
         }
@@ -214,7 +214,7 @@ impl Connection {
 
 impl Batch<'_> {
     /// What the filter and the stage make of the octets; most connections have neither.
-    fn transformed(self) -> io::Result<Queue> {
+    fn transformed(self, connection: &Arc<Connection>) -> io::Result<Queue> {
         let mut queue = self.queue;
         if let Some(filter) = self.filter
             && !queue.is_empty()
@@ -223,6 +223,10 @@ impl Batch<'_> {
             queue = queue
                 .transformed(|octets, out| filter.send(octets, out))
                 .map_err(io::Error::other)?;
+            let growth = filter.take_growth();
+            if growth != 0 {
+                connection.hold(growth);
+            }
         }
         if let Some(stage) = self.stage {
             let mut stage = stage.lock();

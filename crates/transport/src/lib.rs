@@ -18,6 +18,7 @@ mod cores;
 mod cork;
 pub mod descriptors;
 mod flush;
+mod ledger;
 mod listener;
 mod meter;
 mod out;

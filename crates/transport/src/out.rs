@@ -6,6 +6,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use crate::account::{Account, Debt, Kind};
+use crate::ledger::{Coming, Ledger};
 use crate::queue::Queue;
 
 /// The bounds of every connection of a listener.
@@ -16,6 +17,11 @@ pub struct ConnectionLimits {
     /// A connection that takes nothing for so long while octets wait for it is closed, by whoever
     /// asks for [`crate::Connection::is_stalled`].
     pub stall_max: Duration,
+    /// A message that has been coming for so long has to come at the least rate.
+    pub message_max: Duration,
+    /// The least rate at which a peer takes what waits for it and sends what it has begun, once that
+    /// takes longer than these times. 0: any progress is enough.
+    pub bytes_per_second_min: usize,
     /// What is held for all connections together.
     pub account: Arc<Account>,
 }
@@ -66,20 +72,6 @@ pub(crate) struct Out {
     pub(crate) waiter: Option<Box<Waker>>,
     /// The reader, while it is paused and waits.
     pub(crate) reader: Option<Box<Waker>>,
-}
-
-/// What a connection has put on the account beside its state.
-#[derive(Default)]
-struct Ledger {
-    /// Its own octets that wait behind a full socket, and all that they are kept in.
-    queued_bytes: usize,
-    /// Octets that wait there and are on the account for all who send them.
-    shared_bytes: usize,
-    /// Those of them that are being sent.
-    shared_in_flight_bytes: usize,
-    input_bytes: usize,
-    /// The account knows the connection as a debtor.
-    is_debtor: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -135,9 +127,24 @@ impl Out {
         }
     }
 
-    /// The socket is full: `rest` waits for room, and is charged with what is queued behind it.
-    pub(crate) fn block(&mut self, mut rest: Queue, limits: &ConnectionLimits) {
+    /// The socket is full: `rest` waits for room, and is charged with what is queued behind it. The
+    /// socket took `taken` octets before.
+    pub(crate) fn block(
+        &mut self,
+        mut rest: Queue,
+        taken: usize,
+        now_s: u32,
+        limits: &ConnectionLimits,
+    ) {
         rest.shrink();
+        if !self.blocked || taken > 0 {
+            self.taken_at_s = now_s;
+        }
+        let ledger = self.ledger.get_or_insert_default();
+        match self.blocked {
+            true => ledger.taken_bytes += taken,
+            false => ledger.begin_full(now_s),
+        }
         self.note_in_flight(&Queue::default());
         self.rest = Some(Box::new(rest));
         self.blocked = true;
@@ -180,7 +187,8 @@ impl Out {
     /// Everything is gone, and so is the connection.
     pub(crate) fn settle(&mut self, limits: &ConnectionLimits) {
         self.release(limits);
-        self.set_input(0, limits);
+        self.set_input(0, false, 0, limits);
+        self.set_partial(0, 0, limits);
         self.hold(isize::MIN, limits);
     }
 
@@ -191,15 +199,67 @@ impl Out {
         limits.account.change(Kind::State, before, self.state_bytes);
     }
 
-    /// Notes what is kept of the peer's input.
-    pub(crate) fn set_input(&mut self, bytes: usize, limits: &ConnectionLimits) {
+    /// Notes what is kept of the peer's input, and whether that is of another message than before.
+    pub(crate) fn set_input(
+        &mut self,
+        bytes: usize,
+        is_another: bool,
+        now_s: u32,
+        limits: &ConnectionLimits,
+    ) {
+        self.set_coming(bytes, is_another, now_s, limits, |ledger| &mut ledger.input);
+    }
+
+    /// Notes what the protocol keeps of a message that is not complete.
+    pub(crate) fn set_partial(&mut self, bytes: usize, now_s: u32, limits: &ConnectionLimits) {
+        self.set_coming(bytes, false, now_s, limits, |ledger| &mut ledger.partial);
+    }
+
+    fn set_coming(
+        &mut self,
+        bytes: usize,
+        is_another: bool,
+        now_s: u32,
+        limits: &ConnectionLimits,
+        of: fn(&mut Ledger) -> &mut Coming,
+    ) {
         if bytes == 0 && self.ledger.is_none() {
             return;
         }
-        let ledger = self.ledger.get_or_insert_default();
-        let before = mem::replace(&mut ledger.input_bytes, bytes);
+        let coming = of(self.ledger.get_or_insert_default());
+        let before = mem::replace(&mut coming.bytes, bytes);
+        if before == 0 || is_another {
+            coming.since_s = now_s;
+        }
         limits.account.change(Kind::Input, before, bytes);
         self.close_ledger();
+    }
+
+    /// The peer could not send: what it has begun is given its time anew.
+    pub(crate) fn renew_input(&mut self, now_s: u32) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.renew_input(now_s);
+        }
+    }
+
+    /// Whether something that the peer has begun has been coming too slowly for too long.
+    pub(crate) fn is_input_overdue(&self, now_s: u32, limits: &ConnectionLimits) -> bool {
+        let ledger = self.ledger.as_ref();
+        ledger.is_some_and(|ledger| ledger.is_input_overdue(now_s, limits))
+    }
+
+    /// Whether the peer takes what waits for it too slowly.
+    pub(crate) fn is_stalled(&mut self, now_s: u32, limits: &ConnectionLimits) -> bool {
+        if !self.blocked {
+            return false;
+        }
+        let stall_max_s = limits.stall_max.as_secs();
+        if u64::from(now_s.saturating_sub(self.taken_at_s)) > stall_max_s {
+            return true;
+        }
+        let queued = self.queued_bytes();
+        let ledger = self.ledger.as_mut();
+        ledger.is_some_and(|ledger| ledger.judge_full(queued, now_s, limits))
     }
 
     pub(crate) fn debt(&self) -> Debt {
@@ -210,7 +270,7 @@ impl Out {
         if let Some(ledger) = &self.ledger {
             debt.queued_bytes = ledger.queued_bytes;
             debt.shared_bytes = ledger.shared_bytes;
-            debt.input_bytes = ledger.input_bytes;
+            debt.input_bytes = ledger.input.bytes + ledger.partial.bytes;
         }
         debt
     }
@@ -250,11 +310,8 @@ impl Out {
     }
 
     fn close_ledger(&mut self) {
-        if let Some(ledger) = &self.ledger {
-            let owed = ledger.queued_bytes + ledger.shared_bytes + ledger.input_bytes;
-            if owed == 0 && !ledger.is_debtor {
-                self.ledger = None;
-            }
+        if !self.blocked && self.ledger.as_ref().is_some_and(|ledger| ledger.is_even()) {
+            self.ledger = None;
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{io, mem};
 use parking_lot::Mutex;
 
 use crate::queue::spare;
-use crate::{Connection, Socket, Stage, StageError, clock, cork, readiness, workers};
+use crate::{Connection, Socket, Stage, StageError, account, clock, cork, readiness, workers};
 
 /// What a connection's octets mean.
 pub trait Protocol {
@@ -73,8 +73,9 @@ pub async fn pump<P: Protocol>(connection: &Arc<Connection>, protocol: &mut P) -
     let mut is_untold = true;
     // Polled by hand: the future that tokio has for this is an intrusive list's node, which every
     // idle connection would hold, and takes a lock for each input.
-    std::future::poll_fn(|cx| {
+    let ended = std::future::poll_fn(|cx| {
         loop {
+            input.note_kept(connection);
             if input.is_held {
                 ready!(connection.poll_sent(cx));
                 match input.resume(connection, protocol) {
@@ -139,7 +140,10 @@ pub async fn pump<P: Protocol>(connection: &Arc<Connection>, protocol: &mut P) -
             }
         }
     })
-    .await
+    .await;
+    input.kept = Vec::new();
+    input.note_kept(connection);
+    ended
 }
 
 enum Read {
@@ -167,6 +171,10 @@ struct Input {
     is_held: bool,
     /// The protocol has had its turn and is not done.
     is_yielded: bool,
+    /// The protocol has consumed something: what is kept is of another message than before.
+    is_another: bool,
+    /// What of `kept` is on the account.
+    noted_kib: u32,
 }
 
 impl Input {
@@ -182,6 +190,28 @@ impl Input {
         } else {
             self.read_plain(connection, protocol)
         }
+    }
+
+    /// Puts what is kept on the account; less than a KiB is as an idle connection's state.
+    #[inline]
+    fn note_kept(&mut self, connection: &Arc<Connection>) {
+        let is_another = mem::take(&mut self.is_another);
+        // Of a large buffer the system has given what was written to only.
+        let bytes = match self.kept.capacity() {
+            small @ ..=READ_BYTES => small,
+            _ => self.kept.len(),
+        };
+        let kib = bytes / 1024;
+        if kib != self.noted_kib as usize || (is_another && kib > 0) {
+            self.note_kept_kib(connection, kib, is_another);
+        }
+    }
+
+    #[cold]
+    fn note_kept_kib(&mut self, connection: &Arc<Connection>, kib: usize, is_another: bool) {
+        self.noted_kib = u32::try_from(kib).unwrap_or(u32::MAX);
+        connection.note_input(kib * 1024, is_another);
+        account::choose_if_crossed();
     }
 
     /// Offers again what was held back.
@@ -339,6 +369,10 @@ impl Input {
         input: &mut [u8],
     ) -> Result<usize, Ended> {
         let outcome = protocol.handle_input(input);
+        self.is_another = !matches!(
+            outcome,
+            Outcome::Continue { consumed: 0, .. } | Outcome::Hold { consumed: 0, .. }
+        );
         connection.flush();
         cork::uncork();
         workers::note_activity();

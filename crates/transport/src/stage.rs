@@ -33,6 +33,11 @@ pub trait Stage: Send {
 pub trait Filter: Send {
     /// Transforms `queued` and appends what is to be sent to `out`.
     fn send(&mut self, queued: &[u8], out: &mut Vec<u8>) -> Result<(), StageError>;
+
+    /// How many octets more it holds for the connection than when this was asked last.
+    fn take_growth(&mut self) -> isize {
+        0
+    }
 }
 
 /// Why a stage could not go on; the connection ends.

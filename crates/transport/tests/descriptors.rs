@@ -39,6 +39,8 @@ fn nobody_waits_for_ever_and_nobody_innocent_is_closed() {
     let limits = Arc::new(ConnectionLimits {
         queue_bytes_max: 2 * OCTETS,
         stall_max: Duration::ZERO,
+        message_max: Duration::MAX,
+        bytes_per_second_min: 0,
         account: Arc::new(Account::new(2 * OCTETS)),
     });
     let socket = Socket::new(ours.into(), PeerAddress::Unix(None));

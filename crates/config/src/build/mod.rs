@@ -123,6 +123,8 @@ fn limits(limits: View<'_>) -> Limits {
         queue_bytes_max: bound(limits, "queue_bytes_max"),
         queue_bytes_total_max: bound(limits, "queue_bytes_total_max"),
         queue_stall_timeout: milliseconds(limits, "queue_stall_timeout_ms"),
+        message_timeout: milliseconds(limits, "message_timeout_ms"),
+        bytes_per_second_min: bound(limits, "bytes_per_second_min"),
         depth_max: bound(limits, "depth_max"),
         handshake_timeout: milliseconds(limits, "handshake_timeout_ms"),
         sessions_max: bound(limits, "sessions_max"),

@@ -143,6 +143,23 @@ pub(super) static LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(30_000)),
         key(
+            "message_timeout_ms",
+            integer(1_000, 86_400_000),
+            "How long a message may be on its way from a peer, in milliseconds, however slowly \
+             it comes; one that takes longer has to come at the rate of \
+             `bytes_per_second_min`, or its sender's connection is closed.",
+        )
+        .fallback(Fallback::Integer(60_000)),
+        key(
+            "bytes_per_second_min",
+            integer(0, 1 << 40),
+            "The least rate, in octets a second, at which a peer sends a message that takes \
+             longer than `message_timeout_ms`, and takes what waits for it where its socket \
+             stays full for `queue_stall_timeout_ms` and what waits would take ten times as \
+             long; a slower one is closed. 0: any progress is enough.",
+        )
+        .fallback(Fallback::Integer(4_096)),
+        key(
             "depth_max",
             integer(8, 512),
             "How deep a message's arguments may nest. A deeper one ends its sender's session.",

@@ -112,6 +112,8 @@ pub struct Limits {
     pub queue_bytes_max: usize,
     pub queue_bytes_total_max: usize,
     pub queue_stall_timeout: Duration,
+    pub message_timeout: Duration,
+    pub bytes_per_second_min: usize,
     pub depth_max: usize,
     pub handshake_timeout: Duration,
     pub sessions_max: usize,

@@ -36,6 +36,8 @@ impl AmqpEndpoint {
         ConnectionLimits {
             queue_bytes_max: router.queue_bytes_max + self.broker.message_bytes_max,
             stall_max: Duration::MAX,
+            message_max: router.message_max,
+            bytes_per_second_min: router.bytes_per_second_min,
             account: Arc::clone(&router.account),
         }
     }

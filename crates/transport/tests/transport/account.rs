@@ -4,12 +4,15 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use crosstie_transport::{Account, Connection, ConnectionLimits, Kind, Refused, uncork};
+use crosstie_transport::{Account, Connection, ConnectionLimits, Kind, Refused, pump, uncork};
 use parking_lot::Mutex;
 use proptest::prelude::*;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::rig::{append, generous, limits, pair, pattern, received, run, settle, stream, until};
+use crate::rig::{
+    Items, append, framed, generous, limits, pair, pair_with, pattern, received, run, settle,
+    stream, until,
+};
 
 /// A peer that takes nothing, and is owed so much.
 fn deaf(limits: &Arc<ConnectionLimits>, bytes: usize) -> (Arc<Connection>, UnixStream) {
@@ -248,4 +251,63 @@ proptest! {
             until(|| limits.account.total_bytes() == 0).await;
         });
     }
+}
+
+/// A reader of items, fed with `octets`.
+async fn fed(
+    limits: &Arc<ConnectionLimits>,
+    octets: &[u8],
+) -> (Arc<Connection>, tokio::net::UnixStream) {
+    let (connection, peer) = pair_with(None, limits, 1 << 20);
+    let reader = Arc::clone(&connection);
+    tokio::spawn(async move {
+        let mut items = Items {
+            tells: true,
+            ..Items::default()
+        };
+        let _ = pump(&reader, &mut items).await;
+    });
+    let mut peer = stream(peer);
+    peer.write_all(octets).await.expect("taken");
+    settle().await;
+    (connection, peer)
+}
+
+#[test]
+fn what_is_not_complete_is_on_it() {
+    run(async {
+        let limits = generous();
+        let item = framed(&[pattern(300_000)]);
+        let (connection, mut peer) = fed(&limits, &item[..200_000]).await;
+        let input = || limits.account.bytes(Kind::Input);
+        until(|| input() >= 199_000).await;
+        assert!(input() < 420_000);
+        assert_eq!(connection.debt().input_bytes, input());
+        peer.write_all(&item[200_000..]).await.expect("taken");
+        until(|| input() == 0).await;
+        // Of the next one little is there, and with it the end.
+        peer.write_all(&item[..5000]).await.expect("taken");
+        until(|| input() > 0).await;
+        drop(peer);
+        until(|| input() == 0).await;
+        connection.note_partial(70_000);
+        assert_eq!((input(), connection.debt().input_bytes), (70_000, 70_000));
+        connection.note_partial(0);
+        assert_eq!(input(), 0);
+    });
+}
+
+#[test]
+fn who_sends_no_end_pays_for_it() {
+    run(async {
+        let limits = limits(1 << 30, 1 << 20);
+        let item = framed(&[pattern(2_000_000)]);
+        let (small, _small_peer) = fed(&limits, &item[..300_000]).await;
+        let (large, mut peer) = fed(&limits, &item[..500_000]).await;
+        assert!(!large.is_closed());
+        let _ = peer.write_all(&item[500_000..1_500_000]).await;
+        until(|| large.is_closed()).await;
+        assert!(!small.is_closed());
+        until(|| limits.account.bytes(Kind::Input) < 500_000).await;
+    });
 }

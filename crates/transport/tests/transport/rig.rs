@@ -44,6 +44,8 @@ pub(crate) fn limits(queue_bytes_max: usize, account_bytes_max: usize) -> Arc<Co
     Arc::new(ConnectionLimits {
         queue_bytes_max,
         stall_max: Duration::ZERO,
+        message_max: Duration::MAX,
+        bytes_per_second_min: 0,
         account: Arc::new(Account::new(account_bytes_max)),
     })
 }
