@@ -9,6 +9,8 @@ use crosstie_wamp::framing::{Framing, Item};
 pub(crate) struct CompressFilter {
     frames: Decoder,
     deflater: Deflater,
+    /// What the connection has been told that the compressor holds.
+    told_bytes: usize,
 }
 
 /// A shorter message gains less by compression than it costs; sending it as it is is allowed.
@@ -28,6 +30,7 @@ impl CompressFilter {
         Self {
             frames: Decoder::new(Role::Client, config),
             deflater: Deflater::new(deflate),
+            told_bytes: 0,
         }
     }
 }
@@ -59,5 +62,9 @@ impl Filter for CompressFilter {
             done += step.consumed;
         }
         Ok(())
+    }
+    fn take_growth(&mut self) -> isize {
+        let before = std::mem::replace(&mut self.told_bytes, self.deflater.held_bytes());
+        self.told_bytes as isize - before as isize
     }
 }

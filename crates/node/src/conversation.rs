@@ -14,6 +14,7 @@ use crate::admission::Excess;
 use crate::compress::CompressFilter;
 use crate::counters::{Counter, counters};
 use crate::end_reason::EndReason;
+use crate::frames::Frames;
 use crate::listen::Listening;
 use crate::peer::{Peer, Wire};
 use crate::report;
@@ -52,6 +53,8 @@ struct Open {
     message_bytes_max: u32,
     /// Its last turn put much into the line of the thread's fan-outs.
     fans_out: bool,
+    /// A part of a message is kept, and on the connection's account.
+    keeps: bool,
 }
 
 /// What a turn has left for the next one.
@@ -71,21 +74,6 @@ struct Left {
     offered: usize,
 }
 
-/// The ends of messages in the input.
-enum Frames {
-    RawSocket(rawsocket::Decoder),
-    WebSocket(websocket::Decoder),
-}
-
-impl Frames {
-    fn set_message_bytes_max(&mut self, bytes_max: usize) {
-        match self {
-            Self::RawSocket(frames) => frames.set_length_max(bytes_max),
-            Self::WebSocket(frames) => frames.set_message_bytes_max(bytes_max),
-        }
-    }
-}
-
 impl Open {
     fn limit_messages(&mut self) {
         let bytes_max = self.message_bytes_max as usize;
@@ -95,6 +83,16 @@ impl Open {
             HELLO_BYTES_MAX
         };
         self.frames.set_message_bytes_max(bytes_max.min(hello_max));
+    }
+
+    /// Has the connection's debt say what is kept between two inputs, `left_bytes` of it by the turn.
+    #[inline]
+    fn note_kept(&mut self, left_bytes: usize) {
+        let kept = self.frames.kept_bytes() + left_bytes;
+        if kept > 0 || self.keeps {
+            self.keeps = kept > 0;
+            self.session.peer.connection.note_partial(kept);
+        }
     }
 
     /// Remembers how much a turn has appended.
@@ -357,6 +355,7 @@ impl Conversation {
             batched,
             manners,
             joined: false,
+            keeps: false,
             message_bytes_max: u32::try_from(message_bytes_max).unwrap_or(u32::MAX),
             fans_out: false,
         };
@@ -468,11 +467,7 @@ impl Conversation {
                 }
                 (flow, false)
             } else {
-                let step = match &mut open.frames {
-                    Frames::RawSocket(frames) => frames.next(&mut input[consumed..]),
-                    Frames::WebSocket(frames) => frames.next(&mut input[consumed..]),
-                };
-                match step {
+                match open.frames.next(&mut input[consumed..]) {
                     Err(e) => {
                         let flow = open.session.frame_fault(&e, open.manners.fail_by_drop);
                         (flow, false)
@@ -480,6 +475,7 @@ impl Conversation {
                     Ok(step) if step.consumed == 0 => {
                         let wanted = step.wanted;
                         open.note_fan_out(appended_before);
+                        open.note_kept(0);
                         return Outcome::Continue { consumed, wanted };
                     }
                     Ok(step) => {
@@ -533,6 +529,7 @@ impl Conversation {
             }
             if rest.is_some() || (is_over && consumed < input.len()) {
                 open.note_fan_out(appended_before);
+                open.note_kept(rest.as_ref().map_or(0, |rest| rest.batch.capacity()));
                 return self.wait(rest.unwrap_or_default(), consumed, input);
             }
         }

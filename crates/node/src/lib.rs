@@ -22,6 +22,7 @@ mod conversation;
 mod counters;
 mod end_reason;
 mod error;
+mod frames;
 mod hub;
 mod leaving;
 mod listen;

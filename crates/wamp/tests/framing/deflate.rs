@@ -267,11 +267,31 @@ fn control_frames_pass_between_compressed_fragments() {
 }
 
 #[test]
+fn what_inflates_to_little_is_not_much_longer_itself() {
+    for (length, length_max) in [(1507_usize, 1000), (257, 0), (102_657, 81_920)] {
+        let header = |length: usize| {
+            let payload = vec![0; length];
+            frames(&[(Opcode::Text, true, true, &payload)])[..4 + 6 * usize::from(length > 65_535)]
+                .to_vec()
+        };
+        let (found, _) = drive(&mut decoder(length_max, plain()), [&header(length)[..]]);
+        let length = length as u64;
+        let too_long = FramingError::TooLong { length, length_max };
+        assert_eq!(found, [Out::Fault(too_long)], "known from the header alone");
+        let (found, _) = drive(
+            &mut decoder(length_max, plain()),
+            [&header(length as usize - 1)[..]],
+        );
+        assert_eq!(found, []);
+    }
+}
+
+#[test]
 fn a_bomb_is_too_long_and_never_held() {
     let mut stream = Compress::new(Compression::best(), false);
     let payload = compressed(&mut stream, &vec![b'0'; 4 << 20]);
     assert!(payload.len() < 10_000);
-    for length_max in [0, 1, 1000, 100_000, (4 << 20) - 1] {
+    for length_max in [payload.len(), 100_000, (4 << 20) - 1] {
         let (front, back) = payload.split_at(payload.len() / 2);
         for parts in [
             &[(Opcode::Text, true, true, &payload[..])][..],

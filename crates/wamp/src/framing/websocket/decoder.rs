@@ -38,6 +38,9 @@ impl Default for DecoderConfig {
     }
 }
 
+/// Deflate's worst case is an eighth more, and some octets.
+const COMPRESSED_BYTES_MORE: usize = 256;
+
 /// RFC 6455 sections 5 to 8. See [`crate::framing`] for how to drive it; an error is final.
 #[derive(Debug)]
 pub struct Decoder {
@@ -79,6 +82,15 @@ impl Decoder {
     /// From the next message on this is the most octets of one.
     pub fn set_message_bytes_max(&mut self, message_bytes_max: usize) {
         self.config.message_bytes_max = message_bytes_max;
+    }
+
+    /// Octets of a message in fragments that are kept because more are to come.
+    #[inline]
+    pub fn kept_bytes(&self) -> usize {
+        match &self.partial {
+            Some(partial) => partial.octets.capacity(),
+            None => 0,
+        }
     }
 
     /// The item at the start of `input`, if it is there whole.
@@ -174,6 +186,12 @@ impl Decoder {
             return Err(FramingError::TooLong { length, length_max });
         }
         let length_max = self.config.message_bytes_max;
+        // What is compressed may be a little longer than what it inflates to, and no more: before
+        // it is there whole it cannot be inflated.
+        let compressed_max = length_max.saturating_add(length_max / 4 + COMPRESSED_BYTES_MORE);
+        if joined.is_none() && length > compressed_max as u64 {
+            return Err(FramingError::TooLong { length, length_max });
+        }
         if let Some(joined) = joined
             && length > length_max.saturating_sub(joined) as u64
         {

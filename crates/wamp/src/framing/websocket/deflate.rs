@@ -20,6 +20,9 @@ const TAIL: [u8; 4] = [0, 0, 0xFF, 0xFF];
 const ROOM_MIN: usize = 512;
 const ROOM_MAX: usize = 64 << 10;
 
+/// What an inflater holds, whatever the window.
+const INFLATER_BYTES: usize = 46 << 10;
+
 /// The receiving direction of one connection.
 pub(super) struct Inflater {
     inflate: Inflate,
@@ -119,6 +122,24 @@ impl Deflater {
             deflate,
             stream: None,
         }
+    }
+
+    /// Octets that are held between two messages, as they were measured: what a compressor always has,
+    /// its window and the chains in it, and what `memory_level` says; and the inflater of the other
+    /// direction, which is there when the peer has sent something compressed, as its first message
+    /// mostly is.
+    pub fn held_bytes(&self) -> usize {
+        let Deflate {
+            own,
+            peer,
+            memory_level,
+            ..
+        } = self.deflate;
+        let own = match self.stream {
+            Some(_) => (136 << 10) + (4 << own.window_bits) + (4 << (memory_level + 6)),
+            None => 0,
+        };
+        own + if peer.takeover { INFLATER_BYTES } else { 0 }
     }
 
     /// Appends one data message as one compressed frame.
