@@ -254,13 +254,26 @@ impl Broker {
 
     /// Those that are in a vhost, oldest first.
     pub(crate) fn connections(&self) -> Vec<ConnectionStatus> {
-        self.peers
-            .lock()
-            .values()
-            .map(|peer| peer.status())
-            .collect()
+        let mut connections = Vec::new();
+        let mut next = 0;
+        loop {
+            // Who comes and goes waits for a part, and not for what is said of each.
+            let part: Vec<_> = {
+                let peers = self.peers.lock();
+                let part = peers.range(next..).take(PEERS_MAX);
+                part.map(|(_, peer)| Arc::clone(peer)).collect()
+            };
+            connections.extend(part.iter().map(|peer| peer.status()));
+            match part.last() {
+                Some(last) => next = last.number + 1,
+                None => return connections,
+            }
+        }
     }
 }
+
+/// Peers that are listed under one taking of their lock.
+const PEERS_MAX: usize = 1000;
 
 /// Whether a store is the one that nobody has asked for.
 fn is_embedded(store: &str) -> bool {
