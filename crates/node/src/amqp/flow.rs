@@ -65,15 +65,22 @@ impl FlowControl {
         }
     }
 
-    /// What held `before` octets of messages holds `after` now.
+    /// What held `before` octets of messages holds `after` now. Under the lock of what holds them, so
+    /// that nothing is taken off before it was put on; [`Self::judge_memory`] follows outside it.
     pub(crate) fn memory_changed(&self, before: usize, after: usize) {
-        let total = if after >= before {
-            let more = after - before;
-            self.memory_bytes.fetch_add(more, Ordering::SeqCst) + more
-        } else {
-            let less = before - after;
-            self.memory_bytes.fetch_sub(less, Ordering::SeqCst) - less
+        match after >= before {
+            true => self
+                .memory_bytes
+                .fetch_add(after - before, Ordering::SeqCst),
+            false => self
+                .memory_bytes
+                .fetch_sub(before - after, Ordering::SeqCst),
         };
+    }
+
+    /// Holds publishers back, or no more, as memory is now.
+    pub(crate) fn judge_memory(&self) {
+        let total = self.memory_bytes();
         if total > self.memory_bytes_max {
             if !self.memory.begin(true) {
                 return;

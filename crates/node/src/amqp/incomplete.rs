@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crosstie_transport::now_s;
@@ -19,7 +19,8 @@ use crate::report;
 
 /// What the connections of a router's AMQP hold.
 pub(crate) struct Incomplete {
-    bytes: AtomicUsize,
+    /// For a moment less than none, where what somebody lets go of is noted before what it took.
+    bytes: AtomicIsize,
     bytes_max: usize,
     connection_bytes_max: usize,
     timeout_s: u32,
@@ -42,7 +43,7 @@ impl Incomplete {
     ) -> Self {
         let timeout_s = timeout.map_or(u64::MAX, |timeout| timeout.as_secs().max(1));
         Self {
-            bytes: AtomicUsize::new(0),
+            bytes: AtomicIsize::new(0),
             bytes_max,
             connection_bytes_max: (bytes_max / SHARES).max(message_bytes_max.min(bytes_max)),
             timeout_s: u32::try_from(timeout_s).unwrap_or(u32::MAX),
@@ -68,7 +69,7 @@ impl Incomplete {
 
     /// Octets held.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+        self.bytes.load(Ordering::Relaxed).max(0).cast_unsigned()
     }
 
     /// A peer holds so many octets now. Where that is too much for all, those who hold most are closed:
@@ -79,18 +80,15 @@ impl Incomplete {
             return;
         }
         // Wraps around, which is what taking away the difference comes to.
-        let more = bytes.wrapping_sub(before);
-        peer.connection.hold(more.cast_signed());
-        let total = self
-            .bytes
-            .fetch_add(more, Ordering::Relaxed)
-            .wrapping_add(more);
+        let more = bytes.wrapping_sub(before).cast_signed();
+        peer.connection.hold(more);
+        self.bytes.fetch_add(more, Ordering::Relaxed);
         match (before, bytes) {
             (0, _) => drop(self.holders.lock().insert(peer.number, Arc::clone(peer))),
             (_, 0) => drop(self.holders.lock().remove(&peer.number)),
             _ => {}
         }
-        if bytes > before && total > self.bytes_max {
+        if bytes > before && self.bytes() > self.bytes_max {
             self.relieve();
         }
     }

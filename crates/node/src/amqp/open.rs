@@ -118,7 +118,7 @@ impl Open {
             turn.share();
         }
         let uncommitted_bytes = turn.uncommitted_bytes(*key);
-        let spent = turn.finish();
+        let journaled = turn.finish();
         // Deliveries before the confirms of what they deliver: somebody waits for an answer to the
         // one, and only for a word about the other.
         crosstie_transport::uncork_few();
@@ -131,7 +131,7 @@ impl Open {
             peer.set_unfinished(channels.unfinished_since_s());
         }
         let mut published = mem::take(&mut channels.published);
-        published.journaled = spent.journaled;
+        published.journaled = journaled;
         // Who says goodbye is read to the end.
         if !matches!(handled, Handled::End(_)) {
             flow_control.judge(peer, published);

@@ -35,15 +35,6 @@ pub(crate) struct Turn<'v> {
     contents: Vec<Arc<MessageContent>>,
 }
 
-/// What a turn came to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Spent {
-    /// What of it goes to the store.
-    pub(crate) journaled: Journaled,
-    /// All of its budget.
-    pub(crate) is_over: bool,
-}
-
 /// What who publishes does of a vhost's backlog in a turn of its own: some 0.1 ms.
 const SHARE_STEPS_MAX: u32 = 1024;
 
@@ -108,15 +99,12 @@ impl<'v> Turn<'v> {
         Some(vhost.uncommitted_bytes_of(connection))
     }
 
-    /// Ends the turn, and sees to what it led to. Needs a tokio context.
-    pub(crate) fn finish(mut self) -> Spent {
+    /// Ends the turn, and sees to what it led to; what of that goes to the store. Needs a tokio context.
+    pub(crate) fn finish(mut self) -> Journaled {
         self.is_finished = true;
-        let mut spent = Spent {
-            journaled: Journaled::Nothing,
-            is_over: self.is_over,
-        };
+        let mut journaled = Journaled::Nothing;
         let Some(mut vhost) = self.vhost.take() else {
-            return spent;
+            return journaled;
         };
         let SharedVhost {
             name,
@@ -131,7 +119,7 @@ impl<'v> Turn<'v> {
             let position = journal.position;
             let records = mem::take(&mut journal.records);
             let departure = |record: &Record| matches!(record, Record::Dequeued { .. });
-            spent.journaled = match records.iter().all(departure) {
+            journaled = match records.iter().all(departure) {
                 true => Journaled::Departures,
                 false => Journaled::More,
             };
@@ -139,6 +127,10 @@ impl<'v> Turn<'v> {
         }
         let memory_after = vhost.memory_bytes();
         let memory_before = memory_bytes.swap(memory_after, Ordering::Relaxed);
+        let flow = &shared.flow;
+        if memory_after != memory_before {
+            flow.memory_changed(memory_before, memory_after);
+        }
         let next = vhost.next_timeout();
         let is_unattended = vhost.has_backlog() && self.shared.backlog.is_to_start();
         // Who had all of a turn does not take the lock again before those who wait for it.
@@ -150,15 +142,14 @@ impl<'v> Turn<'v> {
             self.shared.start_work();
         }
         self.shared.arm(next);
-        let flow = &shared.flow;
         if memory_after != memory_before {
-            flow.memory_changed(memory_before, memory_after);
+            flow.judge_memory();
         }
         if waiting > 0 {
             flow.store_waits(waiting, || shared.store_waiting_bytes());
         }
         self.outbox.settle();
-        spent
+        journaled
     }
 }
 

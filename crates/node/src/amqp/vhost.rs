@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use super::backlog::Backlog;
 use super::peer::Peer;
 use super::shared::Shared;
-use super::turn::{Spent, Turn};
+use super::turn::Turn;
 
 /// One vhost, which any thread may enter.
 ///
@@ -69,6 +69,7 @@ impl SharedVhost {
     ) -> Self {
         let memory_bytes = vhost.memory_bytes();
         shared.flow.memory_changed(0, memory_bytes);
+        shared.flow.judge_memory();
         let next = vhost.next_timeout().map_or(u64::MAX, |time| time.0);
         Self {
             name,
@@ -136,11 +137,10 @@ impl SharedVhost {
                 () = tokio::time::sleep_until(due.into()) => {}
                 () = self.timer_earlier.notified() => continue,
             }
-            let spent = self.handle_timeout();
+            self.handle_timeout();
             crosstie_transport::uncork();
-            if spent.is_over {
-                tokio::task::yield_now().await;
-            }
+            // Where more is due already, this thread's others come first.
+            tokio::task::yield_now().await;
         }
     }
 
@@ -150,7 +150,7 @@ impl SharedVhost {
         self.timer_earlier.notify_one();
     }
 
-    fn handle_timeout(self: &Arc<Self>) -> Spent {
+    fn handle_timeout(self: &Arc<Self>) {
         // A timer is early by up to a millisecond, by which nothing would be due.
         let at = Instant::now();
         let now = self.clock.time(at + Duration::from_millis(1));
@@ -161,7 +161,7 @@ impl SharedVhost {
         // Under the lock, so that what is due earlier from now on arms the timer after this.
         self.timer_at.store(next, Ordering::Relaxed);
         turn.spend();
-        turn.finish()
+        turn.finish();
     }
 
     /// Sees to it that the timer looks no later than `next`.
