@@ -48,6 +48,8 @@ pub(crate) struct Hub {
     /// Connections by the addresses that they come from.
     pub(crate) peer_addresses: Addresses,
     pub(crate) address_connections_max: usize,
+    /// Of each listener.
+    pub(crate) page_connections_max: usize,
     conversations: AtomicUsize,
     testees: Mutex<Vec<Arc<TesteeTransport>>>,
     /// Set once, if at all.
@@ -91,6 +93,7 @@ impl Hub {
             address_connections_max: limits
                 .address_connections_max
                 .unwrap_or_else(|| address_connections_max(limits.sessions_max)),
+            page_connections_max: limits.page_connections_max,
             conversations: AtomicUsize::new(0),
             testees: Mutex::default(),
             amqp: OnceLock::new(),

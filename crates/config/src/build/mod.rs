@@ -128,6 +128,7 @@ fn limits(limits: View<'_>) -> Limits {
         depth_max: bound(limits, "depth_max"),
         handshake_timeout: milliseconds(limits, "handshake_timeout_ms"),
         sessions_max: bound(limits, "sessions_max"),
+        page_connections_max: bound(limits, "page_connections_max"),
         address_connections_max: limits.integer("address_connections_max").map(size),
         calls_pending_max: bound(limits, "calls_pending_max"),
         call_options_bytes_max: bound(limits, "call_options_bytes_max"),

@@ -190,6 +190,13 @@ pub(super) static LIMITS: Table = Table {
              file descriptors allow",
         ),
         key(
+            "page_connections_max",
+            integer(1, 1_000_000),
+            "Connections of one listener that pages are being served to; one more is told to come \
+             again (503). From half of them on a connection is closed after each answer.",
+        )
+        .fallback(Fallback::Integer(64)),
+        key(
             "calls_pending_max",
             integer(1, 100_000_000),
             "Calls of one session that have no result yet; one more is an error.",
