@@ -4,6 +4,7 @@
 mod amqp;
 mod component;
 mod endpoint;
+mod exposure;
 mod names;
 mod realm;
 mod transport;
