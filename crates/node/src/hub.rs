@@ -231,6 +231,9 @@ fn realm_limits(limits: &model::Limits) -> Limits {
     realm_limits.subscriptions_max = limits.subscriptions_max;
     realm_limits.registrations_max = limits.registrations_max;
     realm_limits.calls_max = limits.calls_pending_max;
+    realm_limits.realm_subscriptions_max = limits.realm_subscriptions_max;
+    realm_limits.realm_registrations_max = limits.realm_registrations_max;
+    realm_limits.realm_calls_max = limits.realm_calls_pending_max;
     realm_limits.call_options_bytes_max = limits.call_options_bytes_max;
     realm_limits.wildcard_shapes_max = limits.wildcard_shapes_max;
     realm_limits.uri_bytes_max = limits.uri_bytes_max;

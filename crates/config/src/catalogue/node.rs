@@ -203,6 +203,27 @@ pub(super) static LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(10_000)),
         key(
+            "realm_subscriptions_max",
+            integer(1, 1_000_000_000),
+            "Subscriptions of all sessions of a realm together; one more is an error. The last quarter is \
+             for sessions that have less than their share, the bound divided by the sessions.",
+        )
+        .fallback(Fallback::Integer(1_000_000)),
+        key(
+            "realm_registrations_max",
+            integer(1, 1_000_000_000),
+            "Registrations of all sessions of a realm together; one more is an error. The last quarter is \
+             for sessions that have less than their share, the bound divided by the sessions.",
+        )
+        .fallback(Fallback::Integer(1_000_000)),
+        key(
+            "realm_calls_pending_max",
+            integer(1, 1_000_000_000),
+            "Calls without a result of all sessions of a realm together; one more is an error. The last quarter is \
+             for sessions that have less than their share, the bound divided by the sessions.",
+        )
+        .fallback(Fallback::Integer(1_000_000)),
+        key(
             "call_options_bytes_max",
             integer(0, 1 << 24),
             "Octets of the attributes (`ppt_*`, `enc_*`, `_*`) that a progressive call keeps of \

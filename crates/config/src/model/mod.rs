@@ -122,6 +122,9 @@ pub struct Limits {
     /// Of each listener.
     pub page_connections_max: usize,
     pub calls_pending_max: usize,
+    pub realm_subscriptions_max: usize,
+    pub realm_registrations_max: usize,
+    pub realm_calls_pending_max: usize,
     pub call_options_bytes_max: usize,
     pub subscriptions_max: usize,
     pub registrations_max: usize,
