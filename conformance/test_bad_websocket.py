@@ -88,7 +88,7 @@ def test_at_a_loopback_address_other_names_lead_nowhere(start_router, host):
 
 
 def test_the_embedded_default_elsewhere_than_at_loopback(tmp_path):
-    """It is reached by any name, still not by pages from elsewhere; and the log says how open it is."""
+    """It is reached by any name, but not by pages from elsewhere; the log says how open it is."""
     router = Router(tmp_path, "--listen", "0.0.0.0:0", "--amqp", "127.0.0.1:0")
     try:
         router.await_log(lambda line: "whoever reaches this machine" in line.text)

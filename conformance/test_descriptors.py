@@ -1,4 +1,4 @@
-"""A node with few descriptors, and peers that take all they can get: others are served all the same."""
+"""A node with few descriptors, and peers that take all they can get: others are served."""
 
 from __future__ import annotations
 
