@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import resource
-import socket
 import subprocess
 from collections.abc import Iterator
 
@@ -13,7 +12,7 @@ from rig import config
 from rig.plain import ClosedError, Plain
 from rig.rawsocket import RawSocket
 from rig.router import Router, binary
-from rig.waiting import DEADLINE_S, await_true
+from rig.waiting import await_true
 
 DESCRIPTORS = 200
 # What is not for connections, and what one address may have of the rest.
@@ -43,11 +42,7 @@ def router(tmp_path) -> Iterator[Router]:
 
 
 def connect(router: Router, source: str) -> RawSocket:
-    opened = socket.socket()
-    opened.settimeout(DEADLINE_S)
-    opened.bind((source, 0))
-    opened.connect(router.address("tcp"))
-    return RawSocket(opened)
+    return RawSocket.tcp(router.address("tcp"), source=source)
 
 
 def fill(router: Router, source: str, peers: contextlib.ExitStack) -> int:

@@ -110,6 +110,7 @@ def test_the_log_tells_the_start_in_order(start_node):
         "Node ID '.*' set from hostname",
         r"Using configured node shutdown triggers \['shutdown_on_shutdown_requested'\]",
         "Joined realm 'crossbar' on node management router",
+        r"File descriptors: \d+ may be open",
         "Starting Router with ID 'worker1'...",
         f"Router with ID 'worker1' and PID {started.process.pid} started",
         r"Router 'worker1': realm 'realm1' \(named 'realm1'\) started",

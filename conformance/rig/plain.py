@@ -29,9 +29,19 @@ class Plain:
         self._kept = b""
 
     @classmethod
-    def tcp(cls, address: tuple[str, int], receive_buffer: int | None = None):
-        """Connect over TCP; a small `receive_buffer` makes a peer that soon takes no more."""
+    def tcp(
+        cls,
+        address: tuple[str, int],
+        receive_buffer: int | None = None,
+        source: str = "",
+    ):
+        """Connect over TCP, from the address `source` if one is given.
+
+        A small `receive_buffer` makes a peer that soon takes no more.
+        """
         opened = socket.socket()
+        if source:
+            opened.bind((source, 0))
         if receive_buffer:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         opened.settimeout(DEADLINE_S)
