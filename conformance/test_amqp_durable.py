@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import resource
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -37,13 +38,15 @@ def start_with(tmp_path: Path, monkeypatch) -> Iterator[Callable[..., Crosstie]]
     """Start brokers in directories of their own, with another program if one is given."""
     running: list[Crosstie] = []
 
-    def start(directory: Path | None = None, program: Path | None = None) -> Crosstie:
+    def start(
+        directory: Path | None = None, program: Path | None = None, **limits: int
+    ) -> Crosstie:
         directory = directory or tmp_path / f"durable{len(running)}"
         directory.mkdir(exist_ok=True)
         with monkeypatch.context() as changed:
             if program:
                 changed.setenv("CROSSTIE", str(program))
-            started = Crosstie(directory, amqp={"store": str(directory / STORE)})
+            started = Crosstie(directory, amqp={"store": str(directory / STORE), "limits": limits})
         running.append(started)
         return started
 
@@ -349,7 +352,7 @@ def cramped(request, tmp_path) -> Iterator[tuple[Path, Path | None, Callable[[in
 @pytest.mark.timeout(120)
 def test_a_full_disk_refuses_and_recovers(cramped, start_with):
     directory, program, make_room = cramped
-    broker = start_with(directory, program)
+    broker = start_with(directory, program, disk_free_bytes_min=0)
     declare(broker)
     confirmed = []
     refused = None
@@ -387,6 +390,105 @@ def test_a_full_disk_refuses_and_recovers(cramped, start_with):
     assert found[-1] == b"later"
 
 
+@pytest.fixture
+def small_disk(tmp_path) -> Iterator[Path]:
+    """A directory with 24 mebibytes."""
+    directory = tmp_path / "small"
+    directory.mkdir()
+    mount("-t", "tmpfs", "-o", "size=24m", "tmpfs", directory)
+    yield directory
+    subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+def is_confirmed(broker: Broker, queue: str, body: bytes) -> bool:
+    """Whether a message is taken, and not refused."""
+    with connect(broker) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        try:
+            channel.basic_publish("", queue, body, PERSISTENT)
+        except pika.exceptions.NackError:
+            return False
+        return True
+
+
+def fill(broker: Broker) -> tuple[pika.BlockingConnection, list[bytes]]:
+    """Publish until the disk is full; returns who did, and what was confirmed."""
+    # It is blocked from here on, and closes when there is room.
+    full = connect(broker)
+    channel = full.channel()
+    channel.confirm_delivery()
+    confirmed = []
+    for number in range(10_000):
+        body = b"%d " % number + bytes(6_000)
+        try:
+            channel.basic_publish("", "kept", body, PERSISTENT)
+        except pika.exceptions.NackError:
+            return full, confirmed
+        confirmed.append(body)
+    raise AssertionError("60 MB are no more than 24 MB")
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("way", ["a purge", "acknowledgements", "a deletion"])
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_a_full_disk_is_left_by_consuming(small_disk, start_with, way, rounds):
+    broker = start_with(small_disk, disk_free_bytes_min=0)
+    for number in range(rounds):
+        declare(broker)
+        declare(broker, "other")
+        full, confirmed = fill(broker)
+        assert len(confirmed) > 1_500
+        with connect(broker) as connection:
+            channel = connection.channel()
+            if way == "a purge":
+                channel.queue_purge("kept")
+            elif way == "a deletion":
+                channel.queue_delete("kept")
+            else:
+                while tag := getattr(channel.basic_get("kept")[0], "delivery_tag", None):
+                    last = tag
+                channel.basic_ack(last, multiple=True)
+        await_true("messages are kept again", lambda: is_confirmed(broker, "other", b"later"))
+        full.close()
+        if number == rounds - 1:
+            broker.restart(kill=True)
+        if way != "a deletion":
+            assert drain(broker) == []
+        assert b"later" in [body for body, _ in drain(broker, "other")]
+
+
+@pytest.mark.timeout(120)
+def test_a_low_disk_blocks_publishers_and_nobody_else(small_disk, start_with):
+    broker = start_with(small_disk)
+    declare(broker)
+    told = []
+    publisher = connect(broker)
+    publisher.add_on_connection_blocked_callback(lambda _, blocked: told.append(blocked))
+    publisher.add_on_connection_unblocked_callback(lambda _, unblocked: told.append(unblocked))
+    channel = publisher.channel()
+    for number in range(10_000):
+        channel.basic_publish("", "kept", b"%d " % number + bytes(6_000), PERSISTENT)
+        if number % 50 == 0:
+            publisher.process_data_events(0.01)
+        if told:
+            break
+    assert told[0].method.reason == "low on disk"
+    # Those who take messages away go on, and make room.
+    with connect(broker) as connection:
+        consumer = connection.channel()
+        consumer.queue_declare("transient", exclusive=True)
+        consumer.basic_publish("", "transient", b"still here")
+        await_true("it comes", lambda: consumer.basic_get("transient", True)[2] == b"still here")
+        consumer.queue_purge("kept")
+    await_true(
+        "publishers go on",
+        lambda: publisher.process_data_events(0.1) or len(told) > 1,
+    )
+    assert is_confirmed(broker, "kept", b"later")
+    publisher.close()
+
+
 def test_transient_traffic_goes_on_while_the_disk_is_full(tmp_path, start_with):
     broker = start_with(program=limited(tmp_path, 64))
     with connect(broker) as consumer:
@@ -400,6 +502,9 @@ def test_transient_traffic_goes_on_while_the_disk_is_full(tmp_path, start_with):
             publishing.basic_publish("", "kept", bytes(200_000), PERSISTENT)
         channel.basic_publish("", "transient", b"still here")
         await_true("it comes", lambda: channel.basic_get("transient", True)[2] == b"still here")
+    broker.router.signal(signal.SIGTERM)
+    broker.router.await_log(lambda line: "not all that should survive" in line.text)
+    assert broker.router.exit_code() == 1
 
 
 def refused_start(directory: Path) -> str:

@@ -1,4 +1,4 @@
-"""A node with few descriptors, and peers that take all they can get: others are served."""
+"""A node with few descriptors, and peers that take all they can get: others are served all the same."""
 
 from __future__ import annotations
 

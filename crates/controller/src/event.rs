@@ -41,7 +41,7 @@ pub(crate) enum Event {
     /// Processes that were asked to end had all the time there is for it.
     KillDue,
     /// All routers have said goodbye to their sessions.
-    RoutersStopped,
+    RoutersStopped { is_all_stored: bool },
     /// Somebody calls a procedure of the management realm.
     Request(Request),
 }

@@ -204,7 +204,7 @@ impl Node {
             Event::FilesChanged { worker, first } => self.handle_files_changed(&worker, &first),
             Event::EndOverdue(run) => self.handle_end_overdue(&run),
             Event::KillDue => self.handle_kill_due(),
-            Event::RoutersStopped => self.handle_routers_stopped(),
+            Event::RoutersStopped { is_all_stored } => self.handle_routers_stopped(is_all_stored),
             Event::Request(request) => request.answer(self),
         }
     }

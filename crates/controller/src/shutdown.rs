@@ -157,12 +157,17 @@ impl Node {
         tokio::task::spawn_blocking(move || {
             // All of them say goodbye at once.
             routers.iter().for_each(Router::begin_stop);
-            routers.into_iter().for_each(Router::stop);
-            let _ = events.send(Event::RoutersStopped);
+            // Each to its end, whatever came of another.
+            let stored: Vec<bool> = routers.into_iter().map(Router::stop).collect();
+            let is_all_stored = !stored.contains(&false);
+            let _ = events.send(Event::RoutersStopped { is_all_stored });
         });
     }
 
-    pub(crate) fn handle_routers_stopped(&mut self) {
+    pub(crate) fn handle_routers_stopped(&mut self, is_all_stored: bool) {
+        if !is_all_stored && let Some(ending) = &mut self.ending {
+            ending.outcome = ending.outcome.worse(Outcome::WithFailure);
+        }
         for worker in std::mem::take(&mut self.workers) {
             info!("Node worker {} ended successfully", worker.id());
             self.handle_exit(worker, Exit::Success);

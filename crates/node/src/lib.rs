@@ -35,7 +35,6 @@ mod overview;
 mod pages;
 mod peer;
 mod realm;
-mod rendered;
 mod report;
 mod router;
 mod session;

@@ -257,8 +257,9 @@ impl Router {
         });
     }
 
-    /// Says GOODBYE to every session, waits a bounded time for them to go, and stops.
-    pub fn stop(self) {
+    /// Says GOODBYE to every session, waits a bounded time for them to go, and stops. Whether all
+    /// that should survive could be stored.
+    pub fn stop(self) -> bool {
         if !self.hub.is_stopping() {
             self.begin_stop();
         }
@@ -266,6 +267,14 @@ impl Router {
         for listening in self.conversing() {
             self.hub.watch.close_all(listening.number);
         }
+        self.end()
+    }
+
+    /// Ends its threads, and then the store's. A second time is none.
+    fn end(&self) -> bool {
+        // Its own tasks hold the threads, which would live on.
+        self.workers.stop();
+        self.hub.amqp().is_none_or(|broker| broker.stop())
     }
 
     /// Has the keeper take sessions out, and waits until they are; whether there was something
@@ -322,11 +331,7 @@ impl Router {
 
 impl Drop for Router {
     fn drop(&mut self) {
-        // Its own tasks hold the threads, which would live on.
-        self.workers.stop();
-        if let Some(broker) = self.hub.amqp() {
-            broker.stop();
-        }
+        self.end();
     }
 }
 

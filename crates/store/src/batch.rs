@@ -112,6 +112,21 @@ impl Batch {
         parts.flat_map(|part| part.records.iter().map(|record| (&part.vhost, record)))
     }
 
+    /// What takes messages away and can be written without the rest, also before it, and then again
+    /// with it: what was handed over at once, and has nothing else in it. A dead letter's original
+    /// is not of that kind, since it is handed over with the letter.
+    pub(crate) fn departures(&self) -> impl Iterator<Item = (&Arc<str>, &Record)> {
+        let is_departure = |record: &Record| {
+            matches!(
+                record,
+                Record::Dequeued { .. } | Record::Purged { .. } | Record::QueueDeleted { .. }
+            )
+        };
+        let parts = self.parts.iter();
+        let parts = parts.filter(move |part| part.records.iter().all(is_departure));
+        parts.flat_map(|part| part.records.iter().map(|record| (&part.vhost, record)))
+    }
+
     /// There is neither anything to be written nor anybody to be told.
     pub(crate) fn is_done(&self) -> bool {
         self.parts.is_empty() && self.positions.is_empty()
@@ -254,6 +269,30 @@ mod tests {
         assert_eq!(rest.positions(), [("/".into(), Position(3))]);
         assert_eq!(holding(&rest), [3, 2]);
         assert_eq!(rest.records().count(), 3, "what it has left is written");
+    }
+
+    #[test]
+    fn what_only_takes_away_departs_alone_and_no_dead_letters_original_does() {
+        let dequeued = |queue, place| Record::Dequeued {
+            queue: QueueId(queue),
+            place,
+        };
+        let purged = Record::Purged { queue: QueueId(3) };
+        let (mut batch, _) = dead_lettered();
+        let parts = [
+            vec![dequeued(5, 1), dequeued(5, 2)],
+            vec![enqueued(6, 10), dequeued(5, 3)],
+            vec![purged.clone()],
+        ];
+        for (records, position) in parts.into_iter().zip(4..) {
+            batch.push(&"/".into(), records, Position(position));
+        }
+        batch.cancel();
+        let departing: Vec<_> = batch
+            .departures()
+            .map(|(_, record)| record.clone())
+            .collect();
+        assert_eq!(departing, [dequeued(5, 1), dequeued(5, 2), purged]);
     }
 
     #[test]

@@ -26,10 +26,23 @@ pub struct CommitterConfig {
     pub retry_ms: u64,
     /// About as many octets go into one commit, so that nobody waits for a very long one.
     pub commit_bytes_max: usize,
+    /// Where less is free on the disk that is told; of a small file system an eighth. 0: never.
+    pub disk_free_bytes_min: u64,
+}
+
+/// Whether the disk has become low, or is so no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskLow {
+    pub is_low: bool,
+    pub free_bytes: u64,
+    /// It is low below this, and no more where a tenth more is free.
+    pub free_bytes_min: u64,
 }
 
 /// A vhost's position, and how the commit of it went.
 type OnCommitted = dyn Fn(&str, Position, Result<(), &StoreError>);
+
+type OnDiskLow = dyn Fn(DiskLow);
 
 struct Shared {
     state: Mutex<State>,
@@ -52,6 +65,7 @@ impl Default for CommitterConfig {
         Self {
             retry_ms: 1000,
             commit_bytes_max: 16 << 20,
+            disk_free_bytes_min: 0,
         }
     }
 }
@@ -65,14 +79,16 @@ impl Committer {
         store: Store,
         on_committed: impl Fn(&str, Position, Result<(), &StoreError>) + Send + 'static,
     ) -> io::Result<Self> {
-        Self::start_with(store, CommitterConfig::default(), on_committed)
+        Self::start_with(store, CommitterConfig::default(), on_committed, |_| {})
     }
 
-    /// The same, by that configuration.
+    /// The same, by that configuration. `on_disk_low` is called from the same thread, once when
+    /// less is free than there should be, and once when that is over; deletions make room.
     pub fn start_with(
         store: Store,
         config: CommitterConfig,
         on_committed: impl Fn(&str, Position, Result<(), &StoreError>) + Send + 'static,
+        on_disk_low: impl Fn(DiskLow) + Send + 'static,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
@@ -81,7 +97,7 @@ impl Committer {
         let of_thread = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name("committer".to_owned())
-            .spawn(move || of_thread.run(store, &config, &on_committed))?;
+            .spawn(move || of_thread.run(store, &config, &on_committed, &on_disk_low))?;
         Ok(Self {
             shared,
             thread: Some(thread),
@@ -180,6 +196,60 @@ struct Work<'a> {
     /// Taken, and not on the disk.
     kept: Batch,
     failed: Option<Failed>,
+    /// When the disk is to be looked at again, whether there is anything to do or not.
+    look_at: Option<Instant>,
+}
+
+/// What was seen of the disk.
+#[derive(Default)]
+struct Disk {
+    looked_at: Option<Instant>,
+    is_low: bool,
+}
+
+/// How long it is not looked at: a commit costs more than a look, but not everywhere.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// While it is low it is also looked at when nothing happens: others may make room.
+const LOW_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Disk {
+    /// Looks how much is free, and says so if it is low, or is low no more. Returns when to look
+    /// again at the latest.
+    fn look(
+        &mut self,
+        store: &mut Store,
+        config: &CommitterConfig,
+        on_disk_low: &OnDiskLow,
+    ) -> Option<Instant> {
+        let now = Instant::now();
+        let is_due = self
+            .looked_at
+            .is_none_or(|at| now.duration_since(at) >= LOOK_INTERVAL);
+        if !is_due {
+            return self.looked_at.map(|at| at + LOOK_INTERVAL);
+        }
+        self.looked_at = Some(now);
+        let is_bare = store.restore_reserve();
+        if config.disk_free_bytes_min > 0
+            && let Some(room) = store.room()
+        {
+            let free_bytes_min = config.disk_free_bytes_min.min(room.total_bytes / 8);
+            let enough = match self.is_low {
+                true => free_bytes_min + free_bytes_min / 10,
+                false => free_bytes_min,
+            };
+            let is_low = room.free_bytes < enough;
+            if mem::replace(&mut self.is_low, is_low) != is_low {
+                on_disk_low(DiskLow {
+                    is_low,
+                    free_bytes: room.free_bytes,
+                    free_bytes_min,
+                });
+            }
+        }
+        (self.is_low || is_bare).then_some(now + LOW_INTERVAL)
+    }
 }
 
 /// The last commit failed.
@@ -214,20 +284,24 @@ impl Shared {
         mut store: Store,
         config: &CommitterConfig,
         on_committed: &OnCommitted,
+        on_disk_low: &OnDiskLow,
     ) -> Result<(), StoreError> {
         let mut work = Work {
             config,
             on_committed,
             kept: Batch::default(),
             failed: None,
+            look_at: None,
         };
+        let mut disk = Disk::default();
         loop {
             let ordered = self.lock().backup.take();
             if let Some(Order { path, on_done }) = ordered {
                 let made = self.back_up(&mut store, &path, &mut work);
                 on_done(made);
             }
-            let turn = self.turn(&mut work, &mut |batch| store.commit(batch));
+            work.look_at = disk.look(&mut store, config, on_disk_low);
+            let turn = self.turn(&mut work, &mut |batch| store.commit_or_make_room(batch));
             if let ControlFlow::Break(result) = turn {
                 return result;
             }
@@ -245,11 +319,12 @@ impl Shared {
             on_committed,
             kept,
             failed,
+            look_at,
         } = work;
         if failed.is_some() || kept.bytes() < config.commit_bytes_max {
             let retry = Duration::from_millis(config.retry_ms);
             let retry_at = failed.as_ref().map(|failed| failed.at + retry);
-            let Some(taken) = self.take(kept.is_done(), retry_at) else {
+            let Some(taken) = self.take(kept.is_done(), retry_at, *look_at) else {
                 return ControlFlow::Break(Ok(()));
             };
             kept.append(taken);
@@ -323,8 +398,14 @@ impl Shared {
     }
 
     /// What waits: at once if there is something else to do, else once something does, after a
-    /// failure when the next commit is to be tried. None at the end.
-    fn take(&self, is_idle: bool, retry_at: Option<Instant>) -> Option<Batch> {
+    /// failure when the next commit is to be tried, and nothing when the disk is to be looked at.
+    /// None at the end.
+    fn take(
+        &self,
+        is_idle: bool,
+        retry_at: Option<Instant>,
+        look_at: Option<Instant>,
+    ) -> Option<Batch> {
         let mut state = self.lock();
         loop {
             let left = match retry_at {
@@ -334,8 +415,18 @@ impl Shared {
                 None if state.is_stopping => return None,
                 None => {
                     state.is_asleep = true;
-                    let woken = self.wake.wait(state);
-                    state = woken.unwrap_or_else(PoisonError::into_inner);
+                    let left = look_at.map(|at| at.saturating_duration_since(Instant::now()));
+                    state = match left {
+                        None => self
+                            .wake
+                            .wait(state)
+                            .unwrap_or_else(PoisonError::into_inner),
+                        Some(Duration::ZERO) => return Some(state.take()),
+                        Some(left) => {
+                            let woken = self.wake.wait_timeout(state, left);
+                            woken.unwrap_or_else(PoisonError::into_inner).0
+                        }
+                    };
                     continue;
                 }
                 Some(retry_at) => retry_at.saturating_duration_since(Instant::now()),

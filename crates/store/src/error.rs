@@ -43,6 +43,11 @@ pub enum StoreErrorKind {
 }
 
 impl StoreError {
+    /// The disk, or the bound on the file, is full.
+    pub fn is_full(&self) -> bool {
+        matches!(self.kind, StoreErrorKind::Full)
+    }
+
     pub(crate) fn new(path: &Path, kind: StoreErrorKind) -> Self {
         Self {
             path: path.to_owned(),

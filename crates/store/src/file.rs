@@ -11,6 +11,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{StoreError, StoreErrorKind};
+use crate::room::log_pages;
 
 /// In the file's header, so that `file` and we know whose it is: "XTIE".
 const APPLICATION_ID: i32 = 0x5854_4945;
@@ -198,7 +199,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // The log is synced at each commit.
     connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+    connection.pragma_update(None, "wal_autocheckpoint", log_pages(path, LOG_PAGES))?;
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(connection)

@@ -25,11 +25,13 @@ mod content;
 mod error;
 mod file;
 mod read;
+mod room;
 mod store;
 mod write;
 
 pub use backup::{Backup, back_up};
 pub use batch::Batch;
-pub use committer::{Committer, CommitterConfig};
+pub use committer::{Committer, CommitterConfig, DiskLow};
 pub use error::{StoreError, StoreErrorKind};
+pub use room::Room;
 pub use store::{Restored, Store, StoreConfig};

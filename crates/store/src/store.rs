@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use crate::claim::Claim;
 use crate::error::StoreError;
 use crate::file::StoreFile;
+use crate::room::{PAGE_BYTES, Reserve, ReserveState, Room, room};
 use crate::write::Writer;
 use crate::{Backup, Batch, backup, read};
 
@@ -37,13 +38,19 @@ pub struct Store {
     claim: Option<Claim>,
     /// Why there can be none.
     obstacle: Option<StoreError>,
+    /// Beside the file.
+    reserve: Option<Reserve>,
     vhosts: HashMap<Arc<str>, i64>,
 }
 
 /// Commits a batch, as [`Store::commit`] does.
 pub(crate) type Commit<'a> = dyn FnMut(&Batch) -> Result<(), StoreError> + 'a;
 
-const PAGE_BYTES: u64 = 4096;
+/// While the disk is full, so many messages are taken away in a commit: that takes little room.
+const DEPARTURES_MAX: usize = 500;
+
+/// SQLite's own bound.
+const PAGES_MAX: u64 = 0xffff_fffe;
 
 impl Store {
     /// Opens the file, if there is one, and reads what it keeps: exchanges, queues, bindings, and
@@ -57,6 +64,7 @@ impl Store {
             file: None,
             claim: None,
             obstacle: None,
+            reserve: None,
             vhosts: HashMap::new(),
         };
         let Some(file) = StoreFile::open(&store.config.path)? else {
@@ -67,7 +75,7 @@ impl Store {
             return Ok((store, Vec::new()));
         };
         let restored = read::read(&file.connection, &store.config.path)?;
-        store.take_file(file)?;
+        store.take_file(file);
         Ok((store, restored))
     }
 
@@ -83,12 +91,63 @@ impl Store {
                 self.obstacle = None;
             }
             let file = StoreFile::create(&self.config.path)?;
-            self.take_file(file)?;
+            self.take_file(file);
         }
         let Some(file) = &self.file else {
             return Ok(());
         };
         commit(&file.connection, &mut self.vhosts, batch, &self.config.path)
+    }
+
+    /// The same. Where there is no room, what takes messages away is written before the rest, by
+    /// means of the reserve: that makes room, which the rest is then tried in.
+    pub(crate) fn commit_or_make_room(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        let failed = match self.commit(batch) {
+            Err(error) if error.is_full() => error,
+            other => return other,
+        };
+        let (Some(file), Some(reserve)) = (&self.file, &mut self.reserve) else {
+            return Err(failed);
+        };
+        if batch.departures().next().is_none() {
+            // The reserve is not for more messages. The log may have room when it is copied.
+            copy_log(&file.connection);
+            return self.commit(batch);
+        }
+        reserve.give_up();
+        copy_log(&file.connection);
+        bound_pages(&file.connection, self.pages_max());
+        let written = write_departures(&file.connection, batch);
+        copy_log(&file.connection);
+        self.restore_reserve();
+        written.map_err(|error| StoreError::sqlite(&self.config.path, "writing it", error))?;
+        self.commit(batch)
+    }
+
+    /// What there is on the file system, if it says so.
+    pub fn room(&self) -> Option<Room> {
+        let connection = self.file.as_ref().map(|file| &file.connection);
+        room(&self.config.path, connection)
+    }
+
+    /// Makes the reserve again, where it was given up; whether it is missing still. Without it the
+    /// file keeps to the pages that it has, also where there is some room: that is for deleting.
+    pub(crate) fn restore_reserve(&mut self) -> bool {
+        let pages_max = self.pages_max();
+        let (Some(file), Some(reserve)) = (&self.file, &mut self.reserve) else {
+            return false;
+        };
+        reserve.make();
+        let is_missing = reserve.state() == ReserveState::Missing;
+        // It is never less than what there is.
+        bound_pages(&file.connection, if is_missing { 1 } else { pages_max });
+        is_missing
+    }
+
+    fn pages_max(&self) -> u64 {
+        let bytes_max = self.config.bytes_max.unwrap_or(u64::MAX);
+        // Zero would be no bound.
+        (bytes_max / PAGE_BYTES).clamp(1, PAGES_MAX)
     }
 
     /// Copies it to a file that must not be there. `between` is called after each slice, with what
@@ -112,18 +171,10 @@ impl Store {
         self.obstacle.as_ref()
     }
 
-    fn take_file(&mut self, file: StoreFile) -> Result<(), StoreError> {
-        if let Some(bytes_max) = self.config.bytes_max {
-            // Zero would be no bound.
-            let pages_max = i64::try_from(bytes_max / PAGE_BYTES)
-                .unwrap_or(i64::MAX)
-                .max(1);
-            file.connection
-                .pragma_update(None, "max_page_count", pages_max)
-                .map_err(|error| StoreError::sqlite(&self.config.path, "opening it", error))?;
-        }
+    fn take_file(&mut self, file: StoreFile) {
+        self.reserve = Some(Reserve::of(&self.config.path));
         self.file = Some(file);
-        Ok(())
+        self.restore_reserve();
     }
 }
 
@@ -171,4 +222,59 @@ fn write(
     drop(writer);
     transaction.commit()?;
     Ok(numbered)
+}
+
+fn bound_pages(connection: &Connection, pages_max: u64) {
+    // It cannot fail, and if it did it would be as before.
+    let _ = connection.pragma_update(None, "max_page_count", pages_max as i64);
+}
+
+/// Copies the log into the file as far as there is room for it, and gives the log's own room back.
+fn copy_log(connection: &Connection) {
+    // What could not be copied stays in the log, which is as good a place.
+    let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()));
+}
+
+/// Takes messages away, in commits so small that they need little room. All of it will be written
+/// again with the rest of the batch, and then does nothing.
+fn write_departures(connection: &Connection, batch: &Batch) -> rusqlite::Result<()> {
+    let departures: Vec<_> = batch.departures().collect();
+    for departures in departures.chunks(DEPARTURES_MAX) {
+        try_twice(connection, |writer| {
+            for (vhost, record) in departures {
+                if let Record::Dequeued { .. } = record {
+                    writer.write(writer.number_vhost(vhost)?, record)?;
+                }
+            }
+            Ok(false)
+        })?;
+        for (vhost, record) in departures {
+            if let Record::Purged { queue } | Record::QueueDeleted { id: queue } = record {
+                let purge = |writer: &mut Writer<'_>| {
+                    writer.purge_some(writer.number_vhost(vhost)?, *queue, DEPARTURES_MAX as u32)
+                };
+                while try_twice(connection, purge)? {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A small commit: where there is no room for it, once more when the log has been copied.
+fn try_twice(
+    connection: &Connection,
+    write: impl Fn(&mut Writer<'_>) -> rusqlite::Result<bool>,
+) -> rusqlite::Result<bool> {
+    let commit = || {
+        let transaction = connection.unchecked_transaction()?;
+        let mut writer = Writer::new(&transaction, &Batch::default())?;
+        let has_more = write(&mut writer)?;
+        drop(writer);
+        transaction.commit()?;
+        Ok(has_more)
+    };
+    commit().or_else(|_: rusqlite::Error| {
+        copy_log(connection);
+        commit()
+    })
 }

@@ -82,7 +82,7 @@ impl<'c> Writer<'c> {
                  WHERE vhost = ?1 AND queue = ?2 AND place = ?3",
                 params![vhost, queue.0 as i64, place, deliveries],
             ),
-            Record::Purged { queue } => self.purge(vhost, *queue),
+            Record::Purged { queue } => self.purge(vhost, *queue, i64::MAX),
             Record::ExchangeDeclared {
                 name,
                 kind,
@@ -247,12 +247,33 @@ impl<'c> Writer<'c> {
         self.execute("DELETE FROM shared_content WHERE number = ?1", [number])
     }
 
-    fn purge(&self, vhost: i64, queue: QueueId) -> rusqlite::Result<()> {
-        let key = [vhost, queue.0 as i64];
+    /// Takes away so many of a queue's messages at most, the first; whether there were any.
+    pub(crate) fn purge_some(
+        &self,
+        vhost: i64,
+        queue: QueueId,
+        count: u32,
+    ) -> rusqlite::Result<bool> {
+        let last: Option<i64> = self
+            .connection
+            .prepare_cached(
+                "SELECT max(place) FROM (SELECT place FROM message
+                 WHERE vhost = ?1 AND queue = ?2 ORDER BY place LIMIT ?3)",
+            )?
+            .query_row(params![vhost, queue.0 as i64, count], |row| row.get(0))?;
+        if let Some(last) = last {
+            self.purge(vhost, queue, last)?;
+        }
+        Ok(last.is_some())
+    }
+
+    /// Up to and with a place.
+    fn purge(&self, vhost: i64, queue: QueueId, last: i64) -> rusqlite::Result<()> {
+        let key = [vhost, queue.0 as i64, last];
         if self.is_sharing {
             let mut statement = self.connection.prepare_cached(
                 "SELECT content FROM message
-                 WHERE vhost = ?1 AND queue = ?2 AND typeof(content) = 'integer'",
+                 WHERE vhost = ?1 AND queue = ?2 AND place <= ?3 AND typeof(content) = 'integer'",
             )?;
             let numbers: Vec<i64> = statement
                 .query_map(key, |row| row.get(0))?
@@ -261,12 +282,15 @@ impl<'c> Writer<'c> {
                 self.release(number)?;
             }
         }
-        self.execute("DELETE FROM message WHERE vhost = ?1 AND queue = ?2", key)
+        self.execute(
+            "DELETE FROM message WHERE vhost = ?1 AND queue = ?2 AND place <= ?3",
+            key,
+        )
     }
 
     /// With its messages, and with the bindings that lead to it.
     fn delete_queue(&self, vhost: i64, id: QueueId) -> rusqlite::Result<()> {
-        self.purge(vhost, id)?;
+        self.purge(vhost, id, i64::MAX)?;
         let key = [vhost, id.0 as i64];
         self.execute(
             "DELETE FROM binding WHERE vhost = ?1 AND to_queue = 1

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use crosstie_queues::{Position, Record};
-use crosstie_store::{Committer, CommitterConfig, Store, StoreConfig};
+use crosstie_store::{Committer, CommitterConfig, Store, StoreConfig, StoreError};
 
 use rig::*;
 
@@ -21,12 +21,14 @@ fn start(config: StoreConfig) -> (Committer, Receiver<Told>) {
     let config = CommitterConfig {
         retry_ms: 1,
         commit_bytes_max: 10_000,
+        ..CommitterConfig::default()
     };
-    let committer = Committer::start_with(store, config, move |vhost, position, outcome| {
+    let on_committed = move |vhost: &str, position: Position, outcome: Result<(), &StoreError>| {
         let error = outcome.err().map(ToString::to_string);
         // Nobody listens any more at the end of some tests.
         let _ = tell.send((vhost.to_owned(), position.0, error));
-    });
+    };
+    let committer = Committer::start_with(store, config, on_committed, |_| {});
     (committer.expect("a thread"), told)
 }
 
@@ -147,6 +149,36 @@ fn a_full_store_fails_and_recovers_when_there_is_room() {
     assert_eq!(committer.waiting_bytes(), 0);
     committer.stop().expect("all is written");
     let expected = [large(2), large(3), enqueued(2, 1)];
+    assert_eq!(kept(&directory), of_slash(&expected));
+}
+
+#[test]
+fn a_full_store_takes_messages_away_though_the_rest_does_not_fit() {
+    let directory = directory();
+    let bounded = StoreConfig {
+        bytes_max: Some(400 << 10),
+        ..config(&directory)
+    };
+    let (committer, told) = start(bounded);
+    let slash = "/".into();
+    let shared = content(&[7; 5_000]);
+    let mut records: Vec<_> = (1..=600).map(|place| enqueued(1, place)).collect();
+    records.extend((1..=1300).map(|place| enqueued_content(2, place, &shared)));
+    records.push(enqueued_content(3, 1, &shared));
+    records.extend([enqueued(4, 1), enqueued(4, 2)]);
+    committer.submit(&slash, records, Position(1));
+    await_committed(&told, "/", 1);
+    // What is too large, and what goes.
+    let too_large = enqueued_content(5, 1, &content(&[9; 500_000]));
+    committer.submit(&slash, vec![too_large], Position(2));
+    assert!(next(&told).2.is_some(), "it does not fit");
+    committer.submit(&slash, vec![purged(1)], Position(3));
+    committer.submit(&slash, vec![purged(2), dequeued(4, 1)], Position(4));
+    // It comes with something that has to be kept.
+    committer.submit(&slash, vec![enqueued(6, 1), dequeued(4, 2)], Position(5));
+    while next(&told).1 < 5 {}
+    committer.stop().expect_err("it is full");
+    let expected = [enqueued_content(3, 1, &shared), enqueued(4, 2)];
     assert_eq!(kept(&directory), of_slash(&expected));
 }
 

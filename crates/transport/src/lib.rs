@@ -11,7 +11,6 @@
 //! ```
 
 mod account;
-mod allocator;
 mod budget;
 mod clock;
 mod connection;

@@ -200,18 +200,23 @@ static AMQP_LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(256 << 20)),
         key(
+            "disk_free_bytes_min",
+            integer_or_zero(1 << 20, 1 << 40),
+            "Octets that should be free on the store's file system, with what is free within the \
+             store; RabbitMQ's `disk_free_limit`. Below, connections that publish, declare or bind \
+             what survives are blocked (`connection.blocked`: low on disk), and others go on: \
+             consuming makes room. Publishers go on when a tenth more is free. Of a small file \
+             system an eighth, if that is less. 0: they are not blocked before the disk is full. \
+             A file beside the store, `…-reserve`, holds 16 MiB (of a small file system a twelfth) \
+             that are given up to delete messages when the disk is full all the same.",
+        )
+        .fallback(Fallback::Integer(128 << 20)),
+        key(
             "queues_max",
             integer(1, 100_000_000),
             "Queues of a vhost; one more closes its channel with 406.",
         )
         .fallback(Fallback::Integer(100_000)),
-        key(
-            "connection_queues_max",
-            integer(1, 100_000_000),
-            "Exclusive queues of one connection; one more closes its channel with 406. Who may make \
-             others is for `permissions` to say.",
-        )
-        .fallback(Fallback::Integer(10_000)),
         key(
             "exchanges_max",
             integer(8, 100_000_000),

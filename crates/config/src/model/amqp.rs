@@ -65,8 +65,6 @@ pub struct AmqpLimits {
     pub memory_bytes_max: usize,
     pub message_bytes_max: usize,
     pub queues_max: usize,
-    /// Exclusive ones of one connection.
-    pub connection_queues_max: usize,
     pub exchanges_max: usize,
     pub bindings_max: usize,
     /// Octets of the names, keys and arguments of all that is declared in a vhost.
@@ -83,6 +81,8 @@ pub struct AmqpLimits {
     pub transaction_bytes_max: usize,
     /// Octets that wait to be written to the store; publishers are blocked beyond.
     pub commit_bytes_max: usize,
+    /// Octets that should be free on the store's disk; publishers are blocked below. 0: no matter.
+    pub disk_free_bytes_min: u64,
     /// How long a delivery may wait for its acknowledgement; for ever where not said.
     pub consumer_timeout: Option<Duration>,
     /// How long a message that is not complete is waited for; for ever where not said.

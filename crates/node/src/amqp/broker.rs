@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crosstie_amqp::TableBuf;
 use crosstie_auth::{Permissions, User, Users};
 use crosstie_config as model;
 use crosstie_queues::{Position, Vhost, VhostConfig, VhostLimits};
-use crosstie_store::{Store, StoreConfig, StoreError};
+use crosstie_store::{CommitterConfig, Store, StoreConfig, StoreError};
 use crosstie_transport::{Connection, Workers};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -126,7 +126,11 @@ impl Broker {
             number_last: AtomicU64::new(0),
             totals: Totals::default(),
         });
-        broker.start_committer(store, workers.keeper_handle())?;
+        let config = CommitterConfig {
+            disk_free_bytes_min: limits.disk_free_bytes_min,
+            ..CommitterConfig::default()
+        };
+        broker.start_committer(store, config, workers.keeper_handle())?;
         let _context = workers.keeper_handle().enter();
         for vhost in &broker.vhosts {
             // What was defined, or has expired meanwhile, is handed to the store.
@@ -147,8 +151,22 @@ impl Broker {
 
     /// The store's thread tells the vhosts of what it has written, and sends the confirms that
     /// waited for it.
-    fn start_committer(self: &Arc<Self>, store: Store, context: Handle) -> Result<(), String> {
+    fn start_committer(
+        self: &Arc<Self>,
+        store: Store,
+        config: CommitterConfig,
+        context: Handle,
+    ) -> Result<(), String> {
         let broker = Arc::downgrade(self);
+        let of_disk = (Weak::clone(&broker), context.clone());
+        let on_disk_low = move |disk| {
+            let (broker, context) = &of_disk;
+            if let Some(broker) = broker.upgrade() {
+                let _context = context.enter();
+                broker.shared.disk_changed(disk);
+                crosstie_transport::uncork_all();
+            }
+        };
         let on_committed = move |vhost: &str, position, result: Result<(), &StoreError>| {
             if let Some(broker) = broker.upgrade() {
                 let _context = context.enter();
@@ -156,7 +174,9 @@ impl Broker {
                 crosstie_transport::uncork_all();
             }
         };
-        let started = self.shared.start_committer(store, on_committed);
+        let started = self
+            .shared
+            .start_committer(store, config, on_committed, on_disk_low);
         started.map_err(|e| format!("the store's thread: {e}"))
     }
 
@@ -229,10 +249,11 @@ impl Broker {
         }
     }
 
-    /// Writes what is to survive and has not been written, and ends the store's thread.
-    pub(crate) fn stop(&self) {
+    /// Writes what is to survive and has not been written, and ends the store's thread; whether all
+    /// could be written.
+    pub(crate) fn stop(&self) -> bool {
         self.vhosts.iter().for_each(|vhost| vhost.stop());
-        self.shared.stop_committer();
+        self.shared.stop_committer()
     }
 
     pub(crate) fn vhosts(&self) -> &[Arc<SharedVhost>] {
@@ -296,7 +317,6 @@ pub(super) fn vhost_config(name: &Arc<str>, limits: &model::AmqpLimits) -> Vhost
         name: Arc::clone(name),
         limits: VhostLimits {
             queues_max: limits.queues_max,
-            connection_queues_max: limits.connection_queues_max,
             exchanges_max: limits.exchanges_max,
             bindings_max: limits.bindings_max,
             definition_bytes_max: limits.definition_bytes_max,

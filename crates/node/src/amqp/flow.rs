@@ -12,14 +12,16 @@ use super::peer::Peer;
 ///
 /// Whoever publishes while a bound is reached has its reading paused, and is told so
 /// (`connection.blocked`) if it wants to know; below nine tenths of the bound all go on. The same
-/// of whoever does anything else that the store is to keep, while the store is behind. Those who
-/// only consume are not held back when memory is full, nor when the store fails: they make room.
+/// of whoever does anything else that the store is to keep, while the store is behind, or the disk
+/// is low: before it is full, because then it is too late even to delete. Those who only consume are
+/// not held back when memory is full, when the disk is low, nor when the store fails: they make room.
 pub(crate) struct FlowControl {
     memory_bytes: AtomicUsize,
     memory_bytes_max: usize,
     commit_bytes_max: usize,
     memory: Cause,
     store: Cause,
+    disk: Cause,
 }
 
 /// What publishers are held back for, and who is.
@@ -62,6 +64,7 @@ impl FlowControl {
             commit_bytes_max,
             memory: Cause::default(),
             store: Cause::default(),
+            disk: Cause::default(),
         }
     }
 
@@ -125,6 +128,19 @@ impl FlowControl {
         !was_failing
     }
 
+    /// Less is free on the store's disk than there should be, or is so no more.
+    pub(crate) fn disk_changed(&self, is_low: bool) {
+        match is_low {
+            true => drop(self.disk.begin(true)),
+            false => drop(self.disk.end()),
+        }
+    }
+
+    /// Whether publishers are held back because the store's disk is low.
+    pub(crate) fn is_disk_low(&self) -> bool {
+        self.disk.stands()
+    }
+
     pub(crate) fn memory_bytes_max(&self) -> usize {
         self.memory_bytes_max
     }
@@ -146,7 +162,7 @@ impl FlowControl {
 
     /// Peers whose reading is paused.
     pub(crate) fn blocked(&self) -> usize {
-        self.memory.blocked() + self.store.blocked()
+        self.memory.blocked() + self.store.blocked() + self.disk.blocked()
     }
 
     /// Holds a peer back, if what its input brought is too much now.
@@ -158,6 +174,8 @@ impl FlowControl {
             if published.journaled == Journaled::More || !self.is_store_failing() {
                 self.store.block(peer, LOW_ON_DISK);
             }
+        } else if published.journaled == Journaled::More && self.disk.stands() {
+            self.disk.block(peer, LOW_ON_DISK);
         }
     }
 }

@@ -65,7 +65,7 @@ impl Listed {
 
 fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
     type Read = fn(&Broker) -> u64;
-    let gauges: [(&str, &str, Read); 6] = [
+    let gauges: [(&str, &str, Read); 7] = [
         (
             "connections_blocked",
             "AMQP connections that are not read for want of memory or disk",
@@ -90,6 +90,11 @@ fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
             "store_waiting_bytes",
             "Octets that wait to be written by the store",
             |broker| broker.shared.store_waiting_bytes() as u64,
+        ),
+        (
+            "disk_low",
+            "1 while less than disk_free_bytes_min is free for the store",
+            |broker| broker.shared.flow.is_disk_low().into(),
         ),
         (
             "store_failing",

@@ -39,7 +39,6 @@ mod peer;
 mod shared;
 mod status;
 mod turn;
-mod unfinished;
 mod vhost;
 
 pub(crate) use broker::Broker;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crosstie_queues::{Position, Record};
-use crosstie_store::{Backup, Committer, Store, StoreError};
+use crosstie_store::{Backup, Committer, CommitterConfig, DiskLow, Store, StoreError};
 use parking_lot::{Mutex, RwLock};
 
 use super::flow::FlowControl;
@@ -23,6 +23,8 @@ pub(crate) struct Shared {
     committer: RwLock<Option<Committer>>,
     /// Why the store could not write when it failed last.
     failure: Mutex<String>,
+    /// As the disk was when it became low, or was so no more.
+    disk: Mutex<Option<DiskLow>>,
 }
 
 impl Shared {
@@ -32,6 +34,7 @@ impl Shared {
             incomplete,
             committer: RwLock::new(None),
             failure: Mutex::default(),
+            disk: Mutex::default(),
         }
     }
 
@@ -47,6 +50,10 @@ impl Shared {
             let why = self.failure.lock().clone();
             alarms.push(Alarm::StoreFailing { why });
         }
+        if let Some(disk) = self.disk.lock().filter(|disk| disk.is_low) {
+            let bytes_min = disk.free_bytes_min;
+            alarms.push(Alarm::DiskLow { bytes_min });
+        }
         if self.flow.is_memory_full() {
             let bytes_max = self.flow.memory_bytes_max();
             alarms.push(Alarm::MemoryFull { bytes_max });
@@ -54,13 +61,35 @@ impl Shared {
         alarms
     }
 
-    /// Starts the store's thread, which tells of each commit.
+    /// The disk has become low, or is so no more.
+    pub(crate) fn disk_changed(&self, disk: DiskLow) {
+        let DiskLow {
+            is_low,
+            free_bytes,
+            free_bytes_min,
+        } = disk;
+        *self.disk.lock() = Some(disk);
+        self.flow.disk_changed(is_low);
+        match is_low {
+            true => tracing::warn!(
+                "{free_bytes} octets are free for the store, there should be {free_bytes_min}: \
+                 publishers of persistent messages are blocked"
+            ),
+            false => tracing::info!(
+                "{free_bytes} octets are free for the store: publishers are unblocked"
+            ),
+        }
+    }
+
+    /// Starts the store's thread, which tells of each commit, and of a disk that is low.
     pub(crate) fn start_committer(
         &self,
         store: Store,
+        config: CommitterConfig,
         on_committed: impl Fn(&str, Position, Result<(), &StoreError>) + Send + 'static,
+        on_disk_low: impl Fn(DiskLow) + Send + 'static,
     ) -> io::Result<()> {
-        let committer = Committer::start(store, on_committed)?;
+        let committer = Committer::start_with(store, config, on_committed, on_disk_low)?;
         *self.committer.write() = Some(committer);
         Ok(())
     }
@@ -96,11 +125,16 @@ impl Shared {
         committer.as_ref().map_or(0, Committer::waiting_bytes)
     }
 
-    /// Writes what waits, and ends the store's thread. Not from that thread.
-    pub(crate) fn stop_committer(&self) {
+    /// Writes what waits, and ends the store's thread; whether all could be written. Not from that
+    /// thread.
+    pub(crate) fn stop_committer(&self) -> bool {
         let committer = self.committer.write().take();
-        if let Some(Err(e)) = committer.map(Committer::stop) {
-            tracing::error!("not all that should survive could be stored: {e}");
+        match committer.map(Committer::stop) {
+            Some(Err(e)) => {
+                tracing::error!("not all that should survive could be stored: {e}");
+                false
+            }
+            Some(Ok(())) | None => true,
         }
     }
 }

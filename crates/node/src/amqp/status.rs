@@ -120,6 +120,8 @@ pub enum OperatorError {
 pub enum Alarm {
     /// The store cannot write.
     StoreFailing { why: String },
+    /// Less than this is free on the store's disk.
+    DiskLow { bytes_min: u64 },
     /// So many octets of messages are in memory as there may be.
     MemoryFull { bytes_max: usize },
 }
@@ -129,6 +131,7 @@ impl Alarm {
     pub fn name(&self) -> &'static str {
         match self {
             Self::StoreFailing { .. } => "store",
+            Self::DiskLow { .. } => "disk",
             Self::MemoryFull { .. } => "memory",
         }
     }
@@ -138,6 +141,11 @@ impl fmt::Display for Alarm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::StoreFailing { why } => write!(f, "the store cannot write: {why}"),
+            Self::DiskLow { bytes_min } => write!(
+                f,
+                "the disk is low, publishers of persistent messages are blocked: {bytes_min} octets \
+                 should be free for the store"
+            ),
             Self::MemoryFull { bytes_max } => write!(
                 f,
                 "memory for messages is full, publishers are blocked: {bytes_max} octets are the \

@@ -116,10 +116,6 @@ impl Callees {
         self.policy
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.list.len()
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -154,7 +150,7 @@ impl Callees {
 
     /// In Crossbar.io's words.
     #[cold]
-    pub(super) fn all_busy(&self) -> Fault {
+    fn all_busy(&self) -> Fault {
         let len = self.list.len();
         let concurrency = self.list[(self.turn + len - 1) % len].concurrency;
         let whose = match self.policy {

@@ -117,6 +117,10 @@ pub fn enqueued(id: u64, place: i64) -> Record {
     enqueued_content(id, place, &content(format!("message {place}").as_bytes()))
 }
 
+pub fn purged(id: u64) -> Record {
+    Record::Purged { queue: QueueId(id) }
+}
+
 pub fn dequeued(id: u64, place: i64) -> Record {
     Record::Dequeued {
         queue: QueueId(id),
