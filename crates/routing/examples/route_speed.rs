@@ -42,6 +42,7 @@ fn main() {
     report("PUBLISH to 1, 10 prefix patterns of others", || {
         publications(1, 10)
     });
+    report("PUBLISH to 1024 shapes of wildcard patterns", shapes);
     report("SUBSCRIBE to a prefix, 10000 retained events", retained);
 }
 
@@ -154,6 +155,46 @@ fn publications(subscribers: u32, patterns: u32) -> f64 {
         realm
             .handle(Time(0), publisher, &message, &mut out)
             .expect("no violations here");
+    }
+    let elapsed = start.elapsed();
+    black_box(out.0);
+    elapsed.as_nanos() as f64 / f64::from(rounds)
+}
+
+/// Publishing to as many patterns made to match as a realm has.
+fn shapes() -> f64 {
+    let mut realm = Realm::new(RealmConfig::open("realm1"), 1);
+    let mut out = Discard(0);
+    let session = join(&mut realm);
+    let mut handle = |message: Message<'_>| {
+        realm
+            .handle(Time(0), session, &message, &mut out)
+            .expect("no violations here");
+    };
+    for number in 0..1_024_u32 {
+        let is_any = |place: u32| place < 10 && number >> place & 1 == 1;
+        let components: Vec<_> = (0..127)
+            .map(|place| if is_any(place) { "" } else { "a" })
+            .collect();
+        handle(Message::Subscribe {
+            request: RequestId(u64::from(number) + 1),
+            options: SubscribeOptions {
+                match_policy: MatchPolicy::Wildcard,
+                ..SubscribeOptions::default()
+            },
+            topic: components.join(".").into(),
+        });
+    }
+    let topic = ["a"; 127].join(".");
+    let rounds = (ROUNDS / 2_000).max(1);
+    let start = Instant::now();
+    for round in 1..=u64::from(rounds) {
+        handle(Message::Publish {
+            request: RequestId(2_000 + round),
+            options: PublishOptions::default(),
+            topic: topic.as_str().into(),
+            payload: Payload::EMPTY,
+        });
     }
     let elapsed = start.elapsed();
     black_box(out.0);

@@ -127,27 +127,77 @@ impl<V: Copy> WildcardMap<V> {
     }
 
     fn look_up(&self, uri: &str, steps: &mut u32, mut visit: impl FnMut(V) -> bool) {
-        let components = 1 + uri.bytes().filter(|octet| *octet == b'.').count();
-        let Some(shapes) = self.shapes.get(components).filter(|s| !s.is_empty()) else {
+        let Some(components) = Components::of(uri) else {
             return;
         };
-        // An empty component of the URI is none that a name could match, and what is written below
-        // would be a pattern of another shape.
-        let (_, empty) = shape(uri);
+        let Some(shapes) = self.shapes.get(components.count) else {
+            return;
+        };
         let mut pattern = String::with_capacity(uri.len());
         for shape in shapes {
-            *steps = steps.saturating_add(1 + (components / 16) as u32);
-            if empty & !shape.any != 0 {
+            *steps = steps.saturating_add(1 + shape.any.count_ones() / 8);
+            // An empty component of the URI is none that a name could match, and what is written
+            // would be a pattern of another shape.
+            if components.empty & !shape.any != 0 {
                 continue;
             }
             pattern.clear();
-            write(&mut pattern, uri, components, shape.any);
+            components.write(&mut pattern, shape.any);
             if let Some(value) = self.patterns.get(pattern.as_str())
                 && !visit(*value)
             {
                 return;
             }
         }
+    }
+}
+
+/// Where the components of a URI are.
+struct Components<'u> {
+    uri: &'u str,
+    count: usize,
+    /// The ends of so many of them.
+    ends: [u32; WILDCARD_COMPONENTS_MAX],
+    /// Those that are empty, as in a shape.
+    empty: u128,
+}
+
+impl<'u> Components<'u> {
+    /// `None` if there are more than any pattern has.
+    fn of(uri: &'u str) -> Option<Self> {
+        let mut ends = [0; WILDCARD_COMPONENTS_MAX];
+        let (mut count, mut start, mut empty) = (0, 0, 0);
+        let dots = uri.bytes().enumerate().filter(|(_, octet)| *octet == b'.');
+        for end in dots.map(|(end, _)| end).chain([uri.len()]) {
+            *ends.get_mut(count)? = u32::try_from(end).ok()?;
+            empty = empty << 1 | u128::from(start == end);
+            start = end + 1;
+            count += 1;
+        }
+        Some(Self {
+            uri,
+            count,
+            ends,
+            empty,
+        })
+    }
+
+    /// Appends the URI without the components that the shape `any` leaves out: run by run, because a
+    /// hostile URI has many components and its patterns few names, or the other way round.
+    fn write(&self, pattern: &mut String, any: u128) {
+        let mut any = any << (WILDCARD_COMPONENTS_MAX - self.count);
+        let mut copied = 0;
+        while any != 0 {
+            let component = any.leading_zeros() as usize;
+            any &= !(1 << (WILDCARD_COMPONENTS_MAX - 1 - component));
+            let start = match component {
+                0 => 0,
+                _ => self.ends[component - 1] as usize + 1,
+            };
+            pattern.push_str(&self.uri[copied..start]);
+            copied = self.ends[component] as usize;
+        }
+        pattern.push_str(&self.uri[copied..]);
     }
 }
 
@@ -165,20 +215,6 @@ fn shape(pattern: &str) -> (usize, u128) {
 /// Fewer wildcards at the front are better, which makes the number smaller.
 fn place(shapes: &Shapes, any: u128) -> Result<usize, usize> {
     shapes.binary_search_by_key(&any, |shape| shape.any)
-}
-
-/// Appends `uri` without the components that the shape `any` leaves out.
-fn write(pattern: &mut String, uri: &str, components: usize, any: u128) {
-    let mut bit = components;
-    for component in uri.split('.') {
-        if bit < components {
-            pattern.push('.');
-        }
-        bit -= 1;
-        if any >> bit & 1 == 0 {
-            pattern.push_str(component);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -249,7 +285,7 @@ mod tests {
         let (mut steps, mut found) = (0, 0);
         map.for_each(&uri, &mut steps, &mut |_| found += 1);
         assert_eq!(found, 1_024);
-        assert!(steps <= 1_024 * 9, "{steps}");
+        assert!(steps <= 1_024 * 17, "{steps}");
     }
 
     #[test]
