@@ -109,6 +109,9 @@ impl Stage {
             .vhost
             .handle(Time(1), self.channel, &method, &mut self.sink);
         done.expect("nothing here is refused");
+        while self.vhost.has_backlog() {
+            self.vhost.work(Time(1), 10_000, &mut self.sink);
+        }
         self.forget_records();
     }
 

@@ -1,6 +1,6 @@
 //! Who is there: connections, their channels, the channels' consumers.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crosstie_auth::Permissions;
@@ -29,17 +29,37 @@ pub(crate) struct Connection<H> {
     pub(crate) client: Client,
     /// It did not take a message; no more are offered until it resumes.
     pub(crate) is_full: bool,
+    /// It is gone, and what it has left is worked off.
+    pub(crate) is_closing: bool,
+    /// Its resumption is not done with all its channels yet.
+    pub(crate) is_resuming: bool,
     pub(crate) channels: Vec<ChannelKey>,
+    /// Consumers of all its channels.
+    pub(crate) consumers: usize,
     /// The exclusive queues that go with it.
-    pub(crate) queues: Vec<QueueKey>,
+    pub(crate) queues: BTreeSet<QueueKey>,
+    pub(crate) charge: Charge,
     /// Octets of what its channels have published and not committed.
     pub(crate) uncommitted_bytes: usize,
+}
+
+/// What is held here for a connection beside its messages.
+#[derive(Debug, Default)]
+pub(crate) struct Charge {
+    /// Octets of which the outbox was told.
+    pub(crate) told: isize,
+    /// And of which it will be.
+    pub(crate) untold: isize,
 }
 
 #[derive(Debug)]
 pub(crate) struct Channel {
     pub(crate) connection: ConnectionKey,
     pub(crate) number: u16,
+    /// It is gone, and what it has left is worked off.
+    pub(crate) is_closing: bool,
+    /// Octets of `unacked` that its connection is charged with.
+    pub(crate) unacked_bytes: usize,
     /// The last delivery tag given.
     pub(crate) last_tag: u64,
     pub(crate) unacked: Unacked,
@@ -180,6 +200,15 @@ impl Channel {
     /// Whether its consumers are sent nothing, even those that acknowledge nothing.
     pub(crate) fn is_at_limit(&self) -> bool {
         is_at(self.prefetched, self.prefetch_count_global)
+    }
+
+    /// Nothing is sent to it any more: it is at a limit that no acknowledgement takes it below.
+    pub(crate) fn shut(&mut self) {
+        self.is_closing = true;
+        self.prefetch_count_global = 1;
+        self.prefetched = usize::MAX / 2;
+        self.confirms = None;
+        self.reply_consumer = None;
     }
 
     /// Whether a delivery counts against the limit of all consumers together.

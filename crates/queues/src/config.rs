@@ -9,6 +9,8 @@ pub struct VhostConfig {
     pub limits: VhostLimits,
     /// A delivery that is not acknowledged for so long closes its channel with 406. `None`: never.
     pub consumer_timeout_ms: Option<u64>,
+    /// What one input does at once; the rest is left for [`crate::Vhost::work`].
+    pub input_steps_max: u32,
 }
 
 /// How much there may be. Whoever asks for more has the channel closed with 406, and keeps what it
@@ -27,12 +29,16 @@ pub struct VhostLimits {
     pub pattern_nodes_max: usize,
     /// Of one channel.
     pub consumers_max: usize,
+    /// Of all channels of one connection.
+    pub connection_consumers_max: usize,
     /// Of one connection; its `channel-max` is at most this.
     pub channels_max: usize,
     /// Publications and acknowledgements of one transaction: a commit is one turn.
     pub transaction_messages_max: usize,
     /// Octets of what a connection's channels have published and not committed.
     pub transaction_bytes_max: usize,
+    /// Routing keys in the headers `CC` and `BCC` of one message.
+    pub copy_keys_max: usize,
     /// A message's body; RabbitMQ's `max_message_size`.
     pub message_bytes_max: usize,
 }
@@ -44,9 +50,14 @@ impl VhostConfig {
             name: name.into(),
             limits: VhostLimits::default(),
             consumer_timeout_ms: Some(CONSUMER_TIMEOUT_MS),
+            input_steps_max: INPUT_STEPS_MAX,
         }
     }
 }
+
+/// What an ordinary input is about is done when its answer leaves; a tenth of a millisecond is nothing
+/// that others would notice.
+const INPUT_STEPS_MAX: u32 = 1_024;
 
 /// Half an hour, as RabbitMQ has it.
 const CONSUMER_TIMEOUT_MS: u64 = 1_800_000;
@@ -64,9 +75,11 @@ impl Default for VhostLimits {
             // Some 130 octets each.
             pattern_nodes_max: 1_000_000,
             consumers_max: 10_000,
+            connection_consumers_max: 100_000,
             channels_max: 2_047,
             transaction_messages_max: 10_000,
             transaction_bytes_max: 128 << 20,
+            copy_keys_max: 128,
             message_bytes_max: 128 << 20,
         }
     }

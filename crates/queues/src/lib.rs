@@ -18,6 +18,7 @@ mod fault;
 mod group;
 mod journal;
 mod keys;
+mod lane;
 mod line;
 mod message;
 mod messages;

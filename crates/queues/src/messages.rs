@@ -1,18 +1,16 @@
 //! A queue's ready messages: the highest priority first, and within one in the order of their
 //! places.
 //!
-//! What has no priority waits in one line, as all messages of a queue without `x-max-priority` do:
+//! What has no priority waits in one lane, as all messages of a queue without `x-max-priority` do:
 //! such a queue has nothing else. Of the levels above, only those hold memory where somebody waits,
 //! and a map of bits finds them: a message costs the same whatever the number of levels is.
 
-use std::collections::VecDeque;
-
+use crate::lane::Lane;
 use crate::queue::Entry;
-use crate::shrink::shrink;
 
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
-    lowest: VecDeque<Entry>,
+    lowest: Lane,
     /// None until the first message comes that has a priority.
     upper: Option<Box<Upper>>,
 }
@@ -21,8 +19,8 @@ pub(crate) struct Messages {
 struct Upper {
     /// A bit for each level where messages wait.
     filled: [u64; 4],
-    /// Their lines, the lowest level's first. None is empty.
-    lines: Vec<VecDeque<Entry>>,
+    /// Their lanes, the lowest level's first. None is empty.
+    lanes: Vec<Lane>,
     len: usize,
 }
 
@@ -37,22 +35,24 @@ impl Messages {
     }
 
     /// The next.
+    #[inline]
     pub(crate) fn front(&self) -> Option<&Entry> {
-        let highest = self.upper.as_ref().and_then(|upper| upper.lines.last());
+        let highest = self.upper.as_ref().and_then(|upper| upper.lanes.last());
         highest.unwrap_or(&self.lowest).front()
     }
 
     /// As they are taken, one after the other.
+    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
-        let upper = self.upper.iter().flat_map(|upper| upper.lines.iter().rev());
-        upper.chain([&self.lowest]).flatten()
+        let upper = self.upper.iter().flat_map(|upper| upper.lanes.iter().rev());
+        upper.chain([&self.lowest]).flat_map(Lane::iter)
     }
 
     /// Behind all others of its level.
     pub(crate) fn push(&mut self, entry: Entry) {
         match entry.level {
-            0 => self.lowest.push_back(entry),
-            _ => self.upper_line(entry.level, 1).push_back(entry),
+            0 => self.lowest.push(entry),
+            level => self.upper_lane(level).push(entry),
         }
     }
 
@@ -62,137 +62,86 @@ impl Messages {
         {
             return upper.pop();
         }
-        let entry = self.lowest.pop_front()?;
-        shrink(&mut self.lowest);
-        Some(entry)
+        self.lowest.pop()
     }
 
     /// Back to its place.
     pub(crate) fn insert(&mut self, entry: Entry) {
-        let line = match entry.level {
-            0 => &mut self.lowest,
-            level => self.upper_line(level, 1),
-        };
-        let at = line.partition_point(|other| other.place < entry.place);
-        line.insert(at, entry);
-    }
-
-    /// Many back to their places, which mostly are before the first that is there, or not far
-    /// behind it.
-    pub(crate) fn put_back(&mut self, mut entries: Vec<Entry>) {
-        entries.sort_unstable_by_key(|entry| (entry.level, entry.place));
-        while let Some(last) = entries.last() {
-            let level = last.level;
-            let start = entries.partition_point(|entry| entry.level < level);
-            let of_level = entries.split_off(start);
-            match level {
-                0 => merge(&mut self.lowest, of_level),
-                _ => merge(self.upper_line(level, of_level.len()), of_level),
-            }
+        match entry.level {
+            0 => self.lowest.insert(entry),
+            level => self.upper_lane(level).insert(entry),
         }
     }
 
     /// The one of that place, which may be at any level.
     pub(crate) fn find_mut(&mut self, place: i64) -> Option<&mut Entry> {
-        let upper = self.upper.iter_mut().flat_map(|upper| &mut upper.lines);
-        [&mut self.lowest]
-            .into_iter()
-            .chain(upper)
-            .find_map(|line| {
-                let at = find(line, place)?;
-                line.get_mut(at)
-            })
+        let upper = self.upper.iter_mut().flat_map(|upper| &mut upper.lanes);
+        let mut lanes = [&mut self.lowest].into_iter().chain(upper);
+        lanes.find_map(|lane| lane.find_mut(place))
     }
 
     /// Takes out the one of that place.
     pub(crate) fn take(&mut self, place: i64) -> Option<Entry> {
-        if let Some(at) = find(&self.lowest, place) {
-            return self.lowest.remove(at);
-        }
-        self.upper.as_mut()?.take(place)
+        let found = self.lowest.take(place);
+        found.or_else(|| self.upper.as_mut()?.take(place))
     }
 
-    /// The line of a level above the lowest, for so many more.
-    fn upper_line(&mut self, level: u8, more: usize) -> &mut VecDeque<Entry> {
-        self.upper.get_or_insert_default().line(level, more)
+    /// The lane of a level above the lowest, for one more.
+    fn upper_lane(&mut self, level: u8) -> &mut Lane {
+        self.upper.get_or_insert_default().lane(level)
     }
 }
 
 impl Upper {
-    fn line(&mut self, level: u8, more: usize) -> &mut VecDeque<Entry> {
-        self.len += more;
+    fn lane(&mut self, level: u8) -> &mut Lane {
+        self.len += 1;
         let (word, bit) = place_of(level);
         let before = self.filled[..word].iter().map(|word| word.count_ones());
         let before = before.sum::<u32>() + (self.filled[word] & (bit - 1)).count_ones();
         let at = before as usize;
         if self.filled[word] & bit == 0 {
             self.filled[word] |= bit;
-            self.lines.insert(at, VecDeque::with_capacity(1));
+            self.lanes.insert(at, Lane::for_one());
         }
-        &mut self.lines[at]
+        &mut self.lanes[at]
     }
 
     fn pop(&mut self) -> Option<Entry> {
-        let line = self.lines.last_mut()?;
-        let entry = line.pop_front()?;
-        shrink(line);
+        let lane = self.lanes.last_mut()?;
+        let entry = lane.pop()?;
         self.len -= 1;
-        if line.is_empty() {
-            self.remove_line(self.lines.len() - 1, entry.level);
+        if lane.is_empty() {
+            self.remove_lane(self.lanes.len() - 1, entry.level);
         }
         Some(entry)
     }
 
     fn take(&mut self, place: i64) -> Option<Entry> {
-        let mut lines = self.lines.iter().enumerate();
-        let (at, place) = lines.find_map(|(at, line)| Some((at, find(line, place)?)))?;
-        let entry = self.lines[at].remove(place)?;
+        let mut lanes = self.lanes.iter_mut().enumerate();
+        let (at, entry) = lanes.find_map(|(at, lane)| Some((at, lane.take(place)?)))?;
         self.len -= 1;
-        if self.lines[at].is_empty() {
-            self.remove_line(at, entry.level);
+        if self.lanes[at].is_empty() {
+            self.remove_lane(at, entry.level);
         }
         Some(entry)
     }
 
-    fn remove_line(&mut self, at: usize, level: u8) {
+    fn remove_lane(&mut self, at: usize, level: u8) {
         let (word, bit) = place_of(level);
         self.filled[word] &= !bit;
-        self.lines.remove(at);
+        self.lanes.remove(at);
         // A queue that once had messages at all levels does not keep room for that.
-        if self.lines.capacity() > LINES_MIN && self.lines.len() < self.lines.capacity() / 4 {
-            self.lines.shrink_to(self.lines.capacity() / 2);
+        if self.lanes.capacity() > LANES_MIN && self.lanes.len() < self.lanes.capacity() / 4 {
+            self.lanes.shrink_to(self.lanes.capacity() / 2);
         }
     }
 }
 
 /// Room for so many levels is not worth a move.
-const LINES_MIN: usize = 8;
+const LANES_MIN: usize = 8;
 
 fn place_of(level: u8) -> (usize, u64) {
     (usize::from(level) / 64, 1 << (level % 64))
-}
-
-fn find(line: &VecDeque<Entry>, place: i64) -> Option<usize> {
-    line.binary_search_by_key(&place, |entry| entry.place).ok()
-}
-
-/// Both are in the order of their places.
-fn merge(line: &mut VecDeque<Entry>, mut entries: Vec<Entry>) {
-    let last_place = entries.last().map_or(i64::MIN, |last| last.place);
-    let mut before = Vec::new();
-    while line.front().is_some_and(|front| front.place < last_place) {
-        before.extend(line.pop_front());
-    }
-    // The later of both lists' ends goes first.
-    while let Some(entry) = entries.pop() {
-        while let Some(between) = before.pop_if(|other| other.place > entry.place) {
-            line.push_front(between);
-        }
-        line.push_front(entry);
-    }
-    for entry in before.into_iter().rev() {
-        line.push_front(entry);
-    }
 }
 
 #[cfg(test)]
@@ -267,7 +216,15 @@ mod tests {
                         for entry in &taken {
                             both.add(entry.level, entry.place);
                         }
-                        both.messages.put_back(std::mem::take(&mut taken));
+                        // Forwards, backwards, and as they went.
+                        match seed % 4 {
+                            0 => taken.sort_by_key(|entry| entry.place),
+                            1 => taken.sort_by_key(|entry| -entry.place),
+                            _ => {}
+                        }
+                        for entry in taken.drain(..) {
+                            both.messages.insert(entry);
+                        }
                     }
                     6 => {
                         if let Some(entry) = taken.pop() {
@@ -304,6 +261,6 @@ mod tests {
         );
         let upper = messages.upper.expect("there were some above");
         assert_eq!((upper.filled, upper.len), ([0; 4], 0));
-        assert!(upper.lines.capacity() <= LINES_MIN);
+        assert!(upper.lanes.capacity() <= LANES_MIN);
     }
 }

@@ -44,6 +44,11 @@ pub(crate) struct Queue {
     pub(crate) next_place: i64,
     /// How many messages channels hold.
     pub(crate) unacknowledged: usize,
+    /// Channels that are giving messages back, part by part. Until all are in their places nobody
+    /// is sent any.
+    pub(crate) returning: u32,
+    /// It is among the queues that are attended to later.
+    pub(crate) is_postponed: bool,
     /// By priority, and in the order in which they came.
     pub(crate) consumers: Line<ConsumerKey>,
     /// Whose turn it is: groups that nothing is known against. One that turns out to have no room
@@ -120,17 +125,6 @@ impl Queue {
     pub(crate) fn insert(&mut self, entry: Entry) {
         self.body_bytes += entry.content.body().len() as u64;
         self.messages.insert(entry);
-    }
-
-    /// Several back to their places.
-    pub(crate) fn put_back(&mut self, mut entries: Vec<Entry>) {
-        if entries.len() == 1 {
-            return entries.drain(..).for_each(|entry| self.insert(entry));
-        }
-        for entry in &entries {
-            self.body_bytes += entry.content.body().len() as u64;
-        }
-        self.messages.put_back(entries);
     }
 
     /// Takes out the ready message of that place.

@@ -97,6 +97,8 @@ pub struct Counts {
     pub definition_bytes: usize,
     /// Words and fields of the patterns that bindings have.
     pub pattern_nodes: usize,
+    /// Dead letters that have not gone where they are to go yet.
+    pub dead_letters_waiting: usize,
     /// Since the start, from here on.
     pub published: u64,
     pub delivered: u64,
@@ -109,6 +111,8 @@ pub struct Counts {
     /// By a bound of their queue, or rejected, and nowhere to go.
     pub dropped: u64,
     pub dead_lettered: u64,
+    /// Of those that were dropped: dead letters that followed from one message beside too many others.
+    pub dead_letters_cut: u64,
     /// Transactions.
     pub committed: u64,
     pub rolled_back: u64,

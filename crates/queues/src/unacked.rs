@@ -86,6 +86,33 @@ impl Unacked {
         }
     }
 
+    /// Takes out all whose tag is not above that, to be gone through one by one.
+    pub(crate) fn split_up_to(&mut self, tag: u64) -> Self {
+        if self.deliveries.back().is_none_or(|(last, _)| *last <= tag) {
+            return std::mem::take(self);
+        }
+        let at = self.deliveries.partition_point(|(other, _)| *other <= tag);
+        // The lesser part is moved.
+        let deliveries = match at <= self.deliveries.len() / 2 {
+            true => self.deliveries.drain(..at).collect(),
+            false => {
+                let rest = self.deliveries.split_off(at);
+                std::mem::replace(&mut self.deliveries, rest)
+            }
+        };
+        let is_there = |slot: &&(u64, Option<Delivery>)| slot.1.is_some();
+        let count = deliveries.iter().filter(is_there).count();
+        self.count -= count;
+        self.drop_gaps();
+        Self { deliveries, count }
+    }
+
+    /// Octets that it takes in memory, beside the messages.
+    #[inline]
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.deliveries.capacity() * size_of::<(u64, Option<Delivery>)>()
+    }
+
     #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Delivery)> {
         let deliveries = self.deliveries.iter();

@@ -21,6 +21,7 @@
 //! due in 50ms                                      or: due never
 //! store manual                                     nothing is committed any more, except by:
 //! commit                                           or: commit fails
+//! work manual                                      what inputs leave for later stays, until `work`
 //! restart                                          everything is lost that was not committed
 //! holds ready=1 unacked=0 queues=1                 and other counts
 //! purge q 1                                        an operator; that many messages go

@@ -16,6 +16,9 @@ use super::recorder::Recorder;
 use crate::Chance;
 use crate::Failure;
 
+/// Whatever an input is about here is done at once.
+const WHOLE: u32 = 1_000_000;
+
 /// A vhost from a seed.
 pub struct VhostSimulation {
     seed: u64,
@@ -25,6 +28,8 @@ pub struct VhostSimulation {
     vhost: Vhost<u32>,
     model: Model,
     out: Recorder,
+    /// Of one input; the rest is left for later.
+    input_steps_max: u32,
     connections: BTreeMap<u32, ConnectionKey>,
     channels: BTreeMap<Channel, ChannelKey>,
     disk: Disk,
@@ -49,11 +54,18 @@ impl VhostSimulation {
     pub fn new(seed: u64) -> Self {
         let mut chance = Chance::new(seed);
         let habits = Habits::draw(&mut chance);
+        // In half of all runs whatever an input is about is cut into parts; what comes of it is the
+        // same.
+        let input_steps_max = match seed % 2 {
+            0 => WHOLE,
+            _ => 1 + chance.below(12) as u32,
+        };
         Self {
             seed,
             habits,
             last: Last::default(),
-            vhost: restart::vhost(chance.number()),
+            vhost: restart::vhost(chance.number(), input_steps_max),
+            input_steps_max,
             chance,
             model: Model::default(),
             out: Recorder::default(),
@@ -115,8 +127,10 @@ impl VhostSimulation {
         self.model.input += 1;
         let expected = self.model.apply(operation);
         let done = self.perform(operation)?;
+        let is_written = !self.vhost.journal().records.is_empty();
+        self.work();
         let expected = match (operation, expected) {
-            (Operation::TxCommit(from), Ok(())) => self.end_transaction(*from)?,
+            (Operation::TxCommit(from), Ok(())) => self.end_transaction(*from, is_written)?,
             (_, expected) => expected,
         };
         if done != expected {
@@ -127,8 +141,10 @@ impl VhostSimulation {
         }
         // What is due at once is done at once.
         let now = Time(self.model.now_ms);
-        if self.vhost.next_timeout().is_some_and(|due| due <= now) {
+        self.work();
+        while self.vhost.next_timeout().is_some_and(|due| due <= now) {
             self.vhost.handle_timeout(now, &mut self.out);
+            self.work();
         }
         if let Some(complaint) = self.out.complaint.take() {
             return Err(complaint);
@@ -157,9 +173,22 @@ impl VhostSimulation {
         self.check_counts()
     }
 
-    /// The model's part of a commit; how it has to end.
-    fn end_transaction(&mut self, from: Channel) -> Result<Result<(), u16>, String> {
-        let is_written = !self.vhost.journal().records.is_empty();
+    /// What an input has left for later is done, in parts of any size.
+    fn work(&mut self) {
+        let now = Time(self.model.now_ms);
+        while self.vhost.has_backlog() {
+            let steps_max = self.chance.below(30) as u32;
+            self.vhost.work(now, steps_max, &mut self.out);
+        }
+    }
+
+    /// The model's part of a commit, of which something has to be on the disk or not; how it has to
+    /// end.
+    fn end_transaction(
+        &mut self,
+        from: Channel,
+        is_written: bool,
+    ) -> Result<Result<(), u16>, String> {
         let sent = std::mem::take(&mut self.out.sent);
         let (expected, rest) = self.model.commit(from, sent, is_written)?;
         self.out.sent = rest;

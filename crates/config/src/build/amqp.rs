@@ -293,6 +293,8 @@ fn limits(limits: View<'_>) -> AmqpLimits {
         exchange_steps_max: bound(limits, "exchange_steps_max"),
         pattern_nodes_max: bound(limits, "pattern_nodes_max"),
         consumers_max: bound(limits, "consumers_max"),
+        connection_consumers_max: bound(limits, "connection_consumers_max"),
+        copy_keys_max: bound(limits, "copy_keys_max"),
         transaction_messages_max: bound(limits, "transaction_messages_max"),
         transaction_bytes_max: bound(limits, "transaction_bytes_max"),
         disk_free_bytes_min: bound(limits, "disk_free_bytes_min") as u64,

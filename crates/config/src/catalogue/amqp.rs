@@ -264,6 +264,19 @@ static AMQP_LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(10_000)),
         key(
+            "connection_consumers_max",
+            integer(1, 100_000_000),
+            "Consumers of all channels of a connection; one more closes its channel with 406.",
+        )
+        .fallback(Fallback::Integer(100_000)),
+        key(
+            "copy_keys_max",
+            integer(0, 1_000_000),
+            "Routing keys in the headers `CC` and `BCC` of one message, each of which is routed by; \
+             one more closes its channel with 406.",
+        )
+        .fallback(Fallback::Integer(128)),
+        key(
             "transaction_messages_max",
             integer(1, 1_000_000),
             "Publications and acknowledgements of one transaction (`tx.select`); one more closes \

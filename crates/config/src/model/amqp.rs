@@ -75,6 +75,10 @@ pub struct AmqpLimits {
     pub pattern_nodes_max: usize,
     /// Of one channel.
     pub consumers_max: usize,
+    /// Of one connection.
+    pub connection_consumers_max: usize,
+    /// Keys in one message's headers `CC` and `BCC`.
+    pub copy_keys_max: usize,
     /// Publications and acknowledgements of one transaction.
     pub transaction_messages_max: usize,
     /// Octets that the channels of a connection have published and not committed.

@@ -156,7 +156,7 @@ fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
 
 fn register_vhosts(registry: &mut Registry, vhosts: &[Listed]) {
     type Read<T> = fn(&crosstie_queues::Counts) -> T;
-    let gauges: [(&str, &str, Read<usize>); 10] = [
+    let gauges: [(&str, &str, Read<usize>); 11] = [
         ("connections", "AMQP connections", |c| c.connections),
         ("channels", "AMQP channels", |c| c.channels),
         ("consumers", "AMQP consumers", |c| c.consumers),
@@ -179,8 +179,13 @@ fn register_vhosts(registry: &mut Registry, vhosts: &[Listed]) {
             "Octets of messages in transactions that are open",
             |c| c.uncommitted_bytes,
         ),
+        (
+            "dead_letters_waiting",
+            "Dead letters on their way to where they go",
+            |c| c.dead_letters_waiting,
+        ),
     ];
-    let counts: [(&str, &str, Read<u64>); 11] = [
+    let counts: [(&str, &str, Read<u64>); 12] = [
         ("messages_published", "Messages published", |c| c.published),
         ("messages_delivered", "Messages delivered", |c| c.delivered),
         ("messages_redelivered", "Messages delivered again", |c| {
@@ -209,6 +214,11 @@ fn register_vhosts(registry: &mut Registry, vhosts: &[Listed]) {
             "messages_dropped",
             "Messages dropped at a queue's bound, or rejected",
             |c| c.dropped,
+        ),
+        (
+            "dead_letters_cut",
+            "Dead letters dropped, since too many followed from one message",
+            |c| c.dead_letters_cut,
         ),
         ("transactions_committed", "Transactions committed", |c| {
             c.committed

@@ -1,7 +1,5 @@
 //! What becomes of a delivery: acknowledged, refused, given back. And `basic.get`.
 
-use std::collections::BTreeMap;
-
 use crosstie_amqp::ReplyCode;
 use crosstie_amqp::method::{
     BasicAck, BasicGet, BasicGetEmpty, BasicGetOk, BasicNack, BasicRecoverOk, BasicReject,
@@ -17,7 +15,7 @@ use crate::channel::Turn;
 use crate::queue::Entry;
 use crate::topology::Resource;
 use crate::transaction::Verdict;
-use crate::unacked::Delivery;
+use crate::unacked::{Delivery, Unacked};
 use crate::{ChannelKey, Fault, Outbox, QueueKey, Record, Time};
 
 /// Stands for every tag there is.
@@ -34,6 +32,8 @@ impl<H> Vhost<H> {
         if !ack.multiple {
             let delivery = self.take_one::<BasicAck>(key, ack.delivery_tag, Verdict::Done)?;
             if let Some(delivery) = delivery {
+                self.steps.spend(1);
+                self.settle(key, ack.delivery_tag, &delivery);
                 self.counts.acknowledged += 1;
                 self.forget(delivery.queue, delivery.entry);
                 self.serve(now, key, out);
@@ -44,11 +44,17 @@ impl<H> Vhost<H> {
         if self.hold_up_to::<BasicAck>(key, up_to, Verdict::Done)? {
             return Ok(());
         }
-        while let Some(delivery) = self.take_up_to(key, up_to) {
+        while !self.steps.is_over() {
+            let Some(delivery) = self.take_up_to(key, up_to) else {
+                self.serve(now, key, out);
+                return Ok(());
+            };
+            self.steps.spend(1);
             self.counts.acknowledged += 1;
             self.forget(delivery.queue, delivery.entry);
         }
-        self.serve(now, key, out);
+        let rest = self.split_up_to(key, up_to);
+        self.settle_all(now, key, rest, Verdict::Done, out);
         Ok(())
     }
 
@@ -61,19 +67,14 @@ impl<H> Vhost<H> {
     ) -> Result<(), Fault> {
         let verdict = Verdict::turned_down(nack.requeue);
         if !nack.multiple {
-            let delivery = self.take_one::<BasicNack>(key, nack.delivery_tag, verdict)?;
-            self.turn_down(now, key, Vec::from_iter(delivery), nack.requeue, out);
-            return Ok(());
+            return self.turn_down::<BasicNack>(now, key, nack.delivery_tag, verdict, out);
         }
         let up_to = self.check_multiple::<BasicNack>(key, nack.delivery_tag)?;
         if self.hold_up_to::<BasicNack>(key, up_to, verdict)? {
             return Ok(());
         }
-        let mut deliveries = Vec::new();
-        while let Some(delivery) = self.take_up_to(key, up_to) {
-            deliveries.push(delivery);
-        }
-        self.turn_down(now, key, deliveries, nack.requeue, out);
+        let deliveries = self.split_up_to(key, up_to);
+        self.settle_all(now, key, deliveries, verdict, out);
         Ok(())
     }
 
@@ -85,9 +86,7 @@ impl<H> Vhost<H> {
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
         let verdict = Verdict::turned_down(reject.requeue);
-        let delivery = self.take_one::<BasicReject>(key, reject.delivery_tag, verdict)?;
-        self.turn_down(now, key, Vec::from_iter(delivery), reject.requeue, out);
-        Ok(())
+        self.turn_down::<BasicReject>(now, key, reject.delivery_tag, verdict, out)
     }
 
     pub(super) fn handle_recover(
@@ -104,25 +103,9 @@ impl<H> Vhost<H> {
         }
         // The answer first: what is delivered again comes behind it.
         self.answer(context.channel, !is_answered, BasicRecoverOk {}, out)?;
-        self.requeue_everything(now, &[context.channel], out);
-        self.serve(now, context.channel, out);
+        let deliveries = self.split_up_to(context.channel, ALL);
+        self.settle_all(now, context.channel, deliveries, Verdict::GivenBack, out);
         Ok(())
-    }
-
-    /// All that channels have not acknowledged goes back to where it was.
-    pub(super) fn requeue_everything(
-        &mut self,
-        now: Time,
-        channels: &[ChannelKey],
-        out: &mut dyn Outbox<H>,
-    ) {
-        let mut deliveries = Vec::new();
-        for channel in channels {
-            while let Some(delivery) = self.take_up_to(*channel, ALL) {
-                deliveries.push(delivery);
-            }
-        }
-        self.requeue(now, deliveries, out);
     }
 
     pub(super) fn handle_get(
@@ -132,7 +115,7 @@ impl<H> Vhost<H> {
         method: &BasicGet<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
-        let name = self.queue_name(context, method.queue)?;
+        let name = self.queue_name(context, method.queue, out)?;
         let resource = Resource::queue(&name, &self.config.name);
         context.caller().check(Access::Read, resource)?;
         let key = self.find_queue(context, &name)?;
@@ -142,7 +125,12 @@ impl<H> Vhost<H> {
             return Ok(());
         };
         let is_quorum = queue.is_quorum();
-        let Some(entry) = queue.pop() else {
+        // While many expire there may be others behind them.
+        let first = queue
+            .messages
+            .front()
+            .filter(|first| !first.is_expired(now));
+        let Some(entry) = first.is_some().then(|| queue.pop()).flatten() else {
             let empty = BasicGetEmpty { cluster_id: "" };
             return self.answer(context.channel, false, empty, out);
         };
@@ -195,80 +183,65 @@ impl<H> Vhost<H> {
         Ok(())
     }
 
-    /// Refused deliveries: back to their queues, or where dead letters go.
-    fn turn_down(
+    /// A refused delivery: back to its queue, or where dead letters go.
+    fn turn_down<M: Arguments>(
         &mut self,
         now: Time,
         key: ChannelKey,
-        deliveries: Vec<Delivery>,
-        requeue: bool,
+        tag: u64,
+        verdict: Verdict,
         out: &mut dyn Outbox<H>,
-    ) {
-        if requeue {
-            self.requeue(now, deliveries, out);
-        } else {
-            for delivery in deliveries {
-                self.die(delivery.queue, delivery.entry, Reason::Rejected);
-            }
+    ) -> Result<(), Fault> {
+        let Some(delivery) = self.take_one::<M>(key, tag, verdict)? else {
+            return Ok(());
+        };
+        if self.is_settling(key) {
+            // Behind what it has refused before.
+            let mut one = Unacked::default();
+            one.push(tag, delivery);
+            self.settle_all(now, key, one, verdict, out);
+            return Ok(());
+        }
+        self.settle(key, tag, &delivery);
+        match verdict {
+            Verdict::GivenBack => self.requeue(now, [delivery], out),
+            _ => self.die(delivery.queue, delivery.entry, Reason::Rejected),
         }
         self.serve(now, key, out);
+        Ok(())
     }
 
-    pub(super) fn requeue(
-        &mut self,
-        now: Time,
-        deliveries: Vec<Delivery>,
-        out: &mut dyn Outbox<H>,
-    ) {
-        let mut queues: BTreeMap<QueueKey, Vec<Entry>> = BTreeMap::new();
-        for delivery in deliveries {
-            let queue = queues.entry(delivery.queue).or_default();
-            queue.push(delivery.entry);
+    /// Counts that a message came back; none if it may not go out again.
+    pub(super) fn return_entry(&mut self, key: QueueKey, mut entry: Entry) -> Option<Entry> {
+        let Some(queue) = self.queues.find(key) else {
+            self.release(&entry);
+            return None;
+        };
+        self.counts.redelivered += 1;
+        entry.is_redelivered = true;
+        if !queue.is_quorum() {
+            return Some(entry);
         }
-        for (key, entries) in queues {
-            let entries = self.return_entries(key, entries);
-            if let Some(queue) = self.queues.find_mut(key) {
-                queue.put_back(entries);
-                // First the bounds, then whoever waits: what is beyond them goes to nobody.
-                self.drop_overflow(key);
-                self.deliver(now, key, out);
-            }
+        entry.deliveries = entry.deliveries.saturating_add(1);
+        let limit = queue.settings.delivery_limit;
+        let id = queue.id.filter(|_| entry.is_stored);
+        if limit.is_some_and(|limit| u64::from(entry.deliveries) > limit) {
+            self.die(key, entry, Reason::DeliveryLimit);
+            return None;
         }
+        if let Some(queue) = id {
+            let (place, deliveries) = (entry.place, entry.deliveries);
+            self.record(Record::Returned {
+                queue,
+                place,
+                deliveries,
+            });
+        }
+        Some(entry)
     }
 
-    /// Counts that they came back, and keeps those that may go out again.
-    fn return_entries(&mut self, key: QueueKey, entries: Vec<Entry>) -> Vec<Entry> {
-        let mut kept = Vec::with_capacity(entries.len());
-        for mut entry in entries {
-            let Some(queue) = self.queues.find(key) else {
-                self.release(&entry);
-                continue;
-            };
-            self.counts.redelivered += 1;
-            entry.is_redelivered = true;
-            if queue.is_quorum() {
-                entry.deliveries = entry.deliveries.saturating_add(1);
-                let limit = queue.settings.delivery_limit;
-                let id = queue.id.filter(|_| entry.is_stored);
-                if limit.is_some_and(|limit| u64::from(entry.deliveries) > limit) {
-                    self.die(key, entry, Reason::DeliveryLimit);
-                    continue;
-                }
-                if let Some(queue) = id {
-                    let (place, deliveries) = (entry.place, entry.deliveries);
-                    self.record(Record::Returned {
-                        queue,
-                        place,
-                        deliveries,
-                    });
-                }
-            }
-            kept.push(entry);
-        }
-        kept
-    }
-
-    /// The delivery of that tag; in a transaction it waits there for its commit.
+    /// The delivery of that tag, which has to be settled; in a transaction it waits there for its
+    /// commit.
     fn take_one<M: Arguments>(
         &mut self,
         key: ChannelKey,
@@ -282,9 +255,8 @@ impl<H> Vhost<H> {
             self.hold_one::<M>(key, tag, verdict)?;
             return Ok(None);
         }
-        let delivery = channel.unacked.take(tag).ok_or_else(|| unknown::<M>(tag))?;
-        self.settle(key, tag, &delivery);
-        Ok(Some(delivery))
+        let delivery = channel.unacked.take(tag);
+        delivery.map(Some).ok_or_else(|| unknown::<M>(tag))
     }
 
     /// The tag up to which something is said. 0 is everything, even where there is nothing.
@@ -300,6 +272,16 @@ impl<H> Vhost<H> {
         let (tag, delivery) = self.channels.find_mut(key)?.unacked.take_up_to(tag)?;
         self.settle(key, tag, &delivery);
         Some(delivery)
+    }
+
+    /// All up to that tag, which have to be settled.
+    pub(super) fn split_up_to(&mut self, key: ChannelKey, tag: u64) -> Unacked {
+        let Some(channel) = self.channels.find_mut(key) else {
+            return Unacked::default();
+        };
+        let deliveries = channel.unacked.split_up_to(tag);
+        self.check_charge(key);
+        deliveries
     }
 
     /// A delivery is nobody's any more; it counts against no limit. Its consumer may have room

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use crosstie_amqp::method::{BasicAck, BasicNack, TxCommitOk};
 
 use super::Vhost;
+use super::backlog::Outcome;
 use super::transactions::not_committed;
 use crate::channel::{Confirms, Ready};
 use crate::shrink::shrink;
@@ -82,32 +83,33 @@ impl Line {
 
 impl<H> Vhost<H> {
     /// Sends the confirms that need not wait, several as one. Once per input of a connection,
-    /// after its methods; a method on the channel sends its own before it is handled.
+    /// after its methods; a method on the channel sends its own before it is handled. What its
+    /// connection is charged with is told here, too.
     pub fn flush_confirms(&mut self, out: &mut dyn Outbox<H>) {
         while let Some(channel) = self.to_flush.pop() {
             self.send_confirms(channel, out);
+        }
+        if !self.to_charge.is_empty() {
+            self.tell_charges(out);
         }
     }
 
     /// The store has everything up to there: what waits for it is confirmed.
     pub fn handle_committed(&mut self, position: Position, out: &mut dyn Outbox<H>) {
-        while let Some((number, waiting)) = self.line.pop_within(position) {
-            match waiting.awaited {
-                Awaited::Told => {}
-                Awaited::Publication { tag, .. } => {
-                    let key = waiting.channel;
-                    let Some(confirms) = self.confirms_out_of_line(key, number) else {
-                        continue;
-                    };
-                    let is_news = !confirms.has_news();
-                    // Those before it were confirmed when they came, or waited in this same line.
-                    Ready::add(&mut confirms.ready, tag);
-                    if is_news {
-                        self.to_flush.push(key);
-                    }
-                }
-                Awaited::Commit => self.end_commit(waiting.channel, out),
+        self.begin();
+        // What was told before comes first.
+        let mut is_done = false;
+        while self.backlog.outcomes.is_empty() && !is_done && !self.steps.is_over() {
+            match self.line.pop_within(position) {
+                None => is_done = true,
+                Some((number, waiting)) => self.handle_kept(number, &waiting, out),
             }
+        }
+        if !is_done {
+            self.backlog.outcomes.push_back(Outcome {
+                position,
+                is_committed: true,
+            });
         }
         shrink(&mut self.line.waiting);
         self.flush_confirms(out);
@@ -116,18 +118,71 @@ impl<H> Vhost<H> {
     /// The store failed: what waits for anything up to there is refused, and not lost: its
     /// publisher may send it again, and has it twice then. A channel whose commit waits is closed.
     pub fn handle_not_committed(&mut self, now: Time, position: Position, out: &mut dyn Outbox<H>) {
-        while let Some((number, waiting)) = self.line.pop_within(position) {
-            match waiting.awaited {
-                Awaited::Told => {}
-                Awaited::Publication { tag, .. } => {
-                    self.confirms_out_of_line(waiting.channel, number);
-                    self.refuse(waiting.channel, tag, out);
+        self.begin();
+        self.backlog.outcomes.push_back(Outcome {
+            position,
+            is_committed: false,
+        });
+        self.handle_outcomes(now, out);
+        self.end(now, out);
+        self.flush_confirms(out);
+    }
+
+    /// Tells who waits for what a store has told, as far as this input's steps reach.
+    pub(super) fn handle_outcomes(&mut self, now: Time, out: &mut dyn Outbox<H>) {
+        while let Some(outcome) = self.backlog.outcomes.front().copied()
+            && !self.steps.is_over()
+        {
+            match self.line.pop_within(outcome.position) {
+                None => {
+                    self.backlog.outcomes.pop_front();
                 }
-                Awaited::Commit => self.fail_commit(now, waiting.channel, out),
+                Some((number, waiting)) if outcome.is_committed => {
+                    self.handle_kept(number, &waiting, out);
+                }
+                Some((number, waiting)) => self.handle_failed(now, number, &waiting, out),
             }
         }
         shrink(&mut self.line.waiting);
-        self.flush_confirms(out);
+    }
+
+    #[inline(always)]
+    fn handle_kept(&mut self, number: u64, waiting: &Waiting, out: &mut dyn Outbox<H>) {
+        self.steps.spend(1);
+        match waiting.awaited {
+            Awaited::Told => {}
+            Awaited::Publication { tag, .. } => {
+                let key = waiting.channel;
+                let Some(confirms) = self.confirms_out_of_line(key, number) else {
+                    return;
+                };
+                let is_news = !confirms.has_news();
+                // Those before it were confirmed when they came, or waited in this same line.
+                Ready::add(&mut confirms.ready, tag);
+                if is_news {
+                    self.to_flush.push(key);
+                }
+            }
+            Awaited::Commit => self.end_commit(waiting.channel, out),
+        }
+    }
+
+    fn handle_failed(
+        &mut self,
+        now: Time,
+        number: u64,
+        waiting: &Waiting,
+        out: &mut dyn Outbox<H>,
+    ) {
+        self.steps.spend(1);
+        match waiting.awaited {
+            Awaited::Told => {}
+            Awaited::Publication { tag, .. } => {
+                self.confirms_out_of_line(waiting.channel, number);
+                self.refuse(waiting.channel, tag, out);
+            }
+            Awaited::Commit => self.fail_commit(now, waiting.channel, out),
+        }
     }
 
     /// A publication is where it belongs, or will be when a store has come to `position`, with so
@@ -210,7 +265,7 @@ impl<H> Vhost<H> {
     /// A publication was not taken.
     pub(super) fn refuse(&mut self, key: ChannelKey, tag: u64, out: &mut dyn Outbox<H>) {
         self.flush_channel(key, out);
-        let Some(channel) = self.channels.find(key) else {
+        let Some(channel) = self.channels.find(key).filter(|c| !c.is_closing) else {
             return;
         };
         if let Some(connection) = self.connections.find(channel.connection) {
@@ -260,6 +315,7 @@ impl<H> Vhost<H> {
             self.counts.confirmed += count;
             ack(to, count > 1);
         }
+        self.steps.spend(early.len());
         // An acknowledgement of several would cover those that wait.
         self.counts.confirmed += early.len() as u64;
         early.into_iter().for_each(|tag| ack(tag, false));
@@ -304,6 +360,6 @@ impl<H> Vhost<H> {
         if let Some(connection) = self.connections.find(channel.connection) {
             out.close_channel(&connection.handle, channel.number, &not_committed());
         }
-        self.close_channel(now, key, out);
+        self.end_channel(now, key, out);
     }
 }

@@ -10,13 +10,14 @@ use crosstie_amqp::{ReplyCode, Table};
 use crosstie_auth::Access;
 
 use super::Vhost;
+use super::charges::CONSUMER_BYTES;
 use super::methods::Context;
 use crate::channel::{Consumer, Turn};
 use crate::group::Group;
 use crate::keys::ConsumerKey;
 use crate::timers::Timer;
 use crate::topology::{Caller, Resource, integer};
-use crate::{ChannelKey, Fault, Outbox, QueueKey, Time};
+use crate::{ChannelKey, ConnectionKey, Fault, Outbox, QueueKey, Time};
 
 impl<H> Vhost<H> {
     pub(super) fn handle_consume(
@@ -44,7 +45,14 @@ impl<H> Vhost<H> {
             )));
         }
         let prefetch_count_global = channel.prefetch_count_global;
-        let name = self.queue_name(context, method.queue)?;
+        let connection_consumers_max = self.config.limits.connection_consumers_max;
+        let connection = self.connections.find(channel.connection);
+        if connection.is_some_and(|c| c.consumers >= connection_consumers_max) {
+            return Err(caller.precondition_failed(format!(
+                "consumer limit of the connection ({connection_consumers_max}) is reached"
+            )));
+        }
+        let name = self.queue_name(context, method.queue, out)?;
         let vhost = self.config.name.clone();
         let resource = Resource::queue(&name, &vhost);
         caller.check(Access::Read, resource)?;
@@ -115,6 +123,7 @@ impl<H> Vhost<H> {
             unacked: 0,
             turn: Turn::Inactive,
         });
+        let bytes = consumer_bytes(&tag);
         channel.consumers.insert(tag, key);
         queue.consumers.insert(seat, key);
         queue.had_consumer = true;
@@ -122,11 +131,15 @@ impl<H> Vhost<H> {
             queue.exclusive_consumer = Some(key);
         }
         let is_single = queue.settings.is_single_active_consumer;
-        if is_single && queue.active_consumer.is_some() {
-            return;
+        let is_next = !is_single || queue.active_consumer.is_none();
+        if is_next {
+            queue.active_consumer = is_single.then_some(key);
         }
-        queue.active_consumer = is_single.then_some(key);
-        self.line_up(key);
+        let connection = channel.connection;
+        self.count_consumer(connection, bytes, true);
+        if is_next {
+            self.line_up(key);
+        }
     }
 
     /// What the consumer has not acknowledged stays with its channel.
@@ -161,6 +174,7 @@ impl<H> Vhost<H> {
     pub(super) fn remove_consumer(&mut self, now: Time, key: ConsumerKey) -> Option<QueueKey> {
         let removed = self.consumers.remove(key)?;
         self.leave_group(&removed);
+        self.uncount_consumer(&removed);
         let queue = self.queues.find_mut(removed.queue)?;
         queue.consumers.remove(removed.seat);
         queue
@@ -178,6 +192,47 @@ impl<H> Vhost<H> {
             self.touch(now, removed.queue);
         }
         Some(removed.queue)
+    }
+
+    /// A consumer's queue has gone before it. It is told, if it likes.
+    pub(super) fn lose_queue(&mut self, key: ConsumerKey, out: &mut dyn Outbox<H>) {
+        let Some(consumer) = self.consumers.remove(key) else {
+            return;
+        };
+        self.leave_group(&consumer);
+        self.uncount_consumer(&consumer);
+        let Some(channel) = self.channels.find_mut(consumer.channel) else {
+            return;
+        };
+        channel.consumers.remove(&consumer.tag);
+        let Some(connection) = self.connections.find(channel.connection) else {
+            return;
+        };
+        if connection.client.consumer_cancel_notify && !channel.is_closing {
+            let cancel = BasicCancel {
+                consumer_tag: &consumer.tag,
+                no_wait: true,
+            };
+            out.send(&connection.handle, channel.number, &cancel.into());
+        }
+    }
+
+    /// Of a consumer that is gone, when its channel is there still.
+    fn uncount_consumer(&mut self, consumer: &Consumer) {
+        if let Some(channel) = self.channels.find(consumer.channel) {
+            let connection = channel.connection;
+            self.count_consumer(connection, -consumer_bytes(&consumer.tag), false);
+        }
+    }
+
+    fn count_consumer(&mut self, key: ConnectionKey, bytes: isize, is_more: bool) {
+        if let Some(connection) = self.connections.find_mut(key) {
+            match is_more {
+                true => connection.consumers += 1,
+                false => connection.consumers -= 1,
+            }
+        }
+        self.charge(key, bytes);
     }
 
     /// An auto-delete queue goes with its last consumer.
@@ -238,6 +293,10 @@ impl<H> Vhost<H> {
         channel.has_room_timer = false;
         self.serve_waiting(now, key, out);
     }
+}
+
+pub(super) fn consumer_bytes(tag: &str) -> isize {
+    CONSUMER_BYTES + tag.len() as isize
 }
 
 /// What a higher limit makes room for comes so long after its `basic.qos-ok`. kombu's event loop reads

@@ -10,7 +10,7 @@ use crate::messages::Messages;
 use crate::queue::Entry;
 use crate::timers::Timer;
 use crate::unacked::Delivery;
-use crate::{Outbox, QueueKey, Record, Refused, Time};
+use crate::{MessageContent, Outbox, QueueKey, Record, Refused, Time};
 
 /// What is written to a consumer, borrowed from wherever it is.
 pub(super) struct Sending<'a> {
@@ -35,12 +35,23 @@ impl<'a> Sending<'a> {
 }
 
 impl<H> Vhost<H> {
+    /// What is beyond a queue's bounds goes, and what is ready to whoever is.
+    pub(super) fn attend(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) {
+        // First the bounds, then whoever waits: what is beyond them goes to nobody.
+        self.drop_overflow(key);
+        self.deliver(now, key, out);
+    }
+
     /// Sends what is ready to whoever is, drops what has expired, and sets the timer for what will.
+    /// What is left when this input's steps are spent waits for others.
     pub(super) fn deliver(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) {
         self.drop_expired(now, key);
         while let Some(queue) = self.queues.find_mut(key) {
-            if queue.messages.is_empty() {
+            if queue.messages.is_empty() || queue.returning > 0 {
                 break;
+            }
+            if self.steps.is_over() {
+                return self.postpone(key);
             }
             let Some(next) = self.next_consumer(key) else {
                 break;
@@ -62,6 +73,7 @@ impl<H> Vhost<H> {
                 Ok(Some(tag)) => self.hold(now, key, Some(next.consumer), tag, entry),
                 Ok(None) => self.forget(key, entry),
                 Err(_) => {
+                    self.steps.spend(1);
                     if let Some(queue) = self.queues.find_mut(key) {
                         queue.insert(entry);
                     }
@@ -162,12 +174,16 @@ impl<H> Vhost<H> {
                 entry,
             },
         );
+        let is_charged = channel.unacked_bytes == channel.unacked.memory_bytes();
         if let Some(timeout_ms) = self.config.consumer_timeout_ms
             && !channel.has_timer
         {
             channel.has_timer = true;
             let due = Time(now.0.saturating_add(timeout_ms));
             self.set_timer(due, Timer::Unacked(key));
+        }
+        if !is_charged {
+            self.charge_unacked(key);
         }
     }
 
@@ -194,24 +210,34 @@ impl<H> Vhost<H> {
     /// An entry more in memory.
     pub(super) fn account(&mut self, entry: &Entry) {
         self.memory_bytes += Entry::MEMORY_BYTES;
-        if entry.content.hold() {
-            self.memory_bytes += entry.content.memory_bytes();
+        self.account_content(&entry.content);
+    }
+
+    /// A holder of a message's octets more.
+    pub(super) fn account_content(&mut self, content: &MessageContent) {
+        if content.hold() {
+            self.memory_bytes += content.memory_bytes();
         }
     }
 
     /// An entry less.
     pub(super) fn release(&mut self, entry: &Entry) {
         self.memory_bytes = self.memory_bytes.saturating_sub(Entry::MEMORY_BYTES);
-        if entry.content.release() {
-            let bytes = entry.content.memory_bytes();
+        self.release_content(&entry.content);
+    }
+
+    /// A holder of a message's octets less.
+    pub(super) fn release_content(&mut self, content: &MessageContent) {
+        if content.release() {
+            let bytes = content.memory_bytes();
             self.memory_bytes = self.memory_bytes.saturating_sub(bytes);
         }
     }
 
-    /// So many less.
-    pub(super) fn release_all(&mut self, entries: &Messages) {
-        for entry in entries.iter() {
-            self.release(entry);
+    /// So many less; at once, when nobody is connected yet.
+    pub(super) fn release_all(&mut self, mut entries: Messages) {
+        while let Some(entry) = entries.pop() {
+            self.release(&entry);
         }
     }
 

@@ -8,7 +8,7 @@ use super::Vhost;
 use super::dead_letters::Reason;
 use super::deliver::Sending;
 use super::publish::Handling;
-use crate::queue::{Entry, Queue};
+use crate::queue::Entry;
 use crate::timers::Timer;
 use crate::topology::Overflow;
 use crate::{MessageContent, Outbox, Position, QueueKey, Time};
@@ -76,11 +76,11 @@ impl<H> Vhost<H> {
 
         let mut sent = None;
         let is_next = match queue.messages.front() {
-            None => true,
+            None => queue.returning == 0,
             Some(first) if first.is_expired(now) => {
                 self.drop_expired(now, key);
                 let queue = self.queues.find(key);
-                queue.is_some_and(|queue| queue.messages.is_empty())
+                queue.is_some_and(|queue| queue.messages.is_empty() && queue.returning == 0)
             }
             Some(_) => false,
         };
@@ -142,20 +142,31 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// Messages at the front whose time is over go.
-    #[inline]
+    /// Messages at the front whose time is over go, as far as this input's steps reach: for the rest
+    /// the queue is attended to later.
+    #[inline(always)]
     pub(super) fn drop_expired(&mut self, now: Time, key: QueueKey) {
-        while let Some(queue) = self.queues.find(key)
+        if let Some(queue) = self.queues.find(key)
             && let Some(first) = queue.messages.front()
             && first.is_expired(now)
         {
-            self.expire_first(key);
+            self.expire_first(now, key);
         }
     }
 
-    fn expire_first(&mut self, key: QueueKey) {
-        if let Some(entry) = self.queues.find_mut(key).and_then(Queue::pop) {
+    #[cold]
+    fn expire_first(&mut self, now: Time, key: QueueKey) {
+        while let Some(queue) = self.queues.find_mut(key)
+            && queue.messages.front().is_some_and(|e| e.is_expired(now))
+        {
+            if self.steps.is_over() {
+                return self.postpone(key);
+            }
+            let Some(entry) = queue.pop() else {
+                return;
+            };
             self.counts.expired += 1;
+            self.steps.spend(1);
             self.die(key, entry, Reason::Expired);
         }
     }
@@ -164,17 +175,23 @@ impl<H> Vhost<H> {
     /// whatever their priority.
     pub(super) fn drop_overflow(&mut self, key: QueueKey) {
         while let Some(queue) = self.queues.find_mut(key) {
-            if !queue.overflows() {
+            // Older ones are on their way back.
+            if queue.returning > 0 || !queue.overflows() {
                 return;
+            }
+            if self.steps.is_over() {
+                return self.postpone(key);
             }
             let Some(entry) = queue.pop() else {
                 return;
             };
+            self.steps.spend(1);
             self.die(key, entry, Reason::MaxLength);
         }
     }
 
     /// That somebody looks when the first message expires.
+    #[inline]
     pub(super) fn set_head_timer(&mut self, key: QueueKey) {
         let Some(queue) = self.queues.find_mut(key) else {
             return;
@@ -182,6 +199,9 @@ impl<H> Vhost<H> {
         let Some(expires_at) = queue.messages.front().and_then(|first| first.expires_at) else {
             return;
         };
+        if queue.is_postponed {
+            return;
+        }
         if queue.head_timer.is_none_or(|at| expires_at < at) {
             queue.head_timer = Some(expires_at);
             self.set_timer(expires_at, Timer::Head(key));

@@ -48,6 +48,7 @@ impl<H> Vhost<H> {
             uncommitted_bytes: self.uncommitted_bytes,
             definition_bytes: self.topology.definition_bytes(),
             pattern_nodes: self.topology.pattern_nodes(),
+            dead_letters_waiting: self.dead.len(),
             ..self.counts
         }
     }

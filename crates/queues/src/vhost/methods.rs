@@ -43,9 +43,10 @@ impl<H> Vhost<H> {
         method: &Method<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
+        self.begin();
         self.flush_channel(channel, out);
         let result = self.dispatch(now, channel, method, out);
-        self.bury(now, out);
+        self.end(now, out);
         result
     }
 
@@ -137,7 +138,7 @@ impl<H> Vhost<H> {
     }
 
     pub(super) fn context(&self, key: ChannelKey, method: (u16, u16)) -> Option<Context> {
-        let channel = self.channels.find(key)?;
+        let channel = self.channels.find(key).filter(|c| !c.is_closing)?;
         let client = &self.connections.find(channel.connection)?.client;
         Some(Context {
             channel: key,

@@ -1,10 +1,13 @@
 //! The vhost: everything in one place, and the way to drive it.
 
 mod acknowledge;
+mod backlog;
+mod charges;
 mod confirms;
 mod connections;
 mod consume;
 mod dead_letters;
+mod deaths;
 mod deliver;
 mod enqueue;
 #[cfg(test)]
@@ -14,8 +17,11 @@ mod methods;
 mod operators;
 mod publish;
 mod queues;
+#[cfg(test)]
+mod random_inputs;
 mod replies;
 mod restore;
+mod settle;
 mod timeouts;
 mod transactions;
 mod turns;
@@ -31,10 +37,11 @@ use crate::slab::Slab;
 use crate::steps::Steps;
 use crate::timers::Timers;
 use crate::topology::Topology;
-use crate::{ConnectionKey, Counts, Journal, Outbox, QueueId, QueueKey, Time, VhostConfig};
+use crate::{ConnectionKey, Counts, Journal, QueueId, QueueKey, VhostConfig};
 
 pub use operators::OperatorError;
 
+use backlog::Backlog;
 use confirms::Line;
 use dead_letters::DeadLetter;
 
@@ -49,6 +56,13 @@ use dead_letters::DeadLetter;
 /// After each input the owner takes what [`Self::journal`] holds and hands it to a store, which
 /// answers by [`Self::handle_committed`] in the order of positions; who has no store calls it at
 /// once. [`Self::handle_timeout`] is due at [`Self::next_timeout`], which any input may change.
+///
+/// No input takes long: one that is about much (a million messages to be requeued, a connection with
+/// a hundred thousand consumers that ends) does a part, and leaves the rest for [`Self::work`], which
+/// the owner calls in turn with other inputs while [`Self::has_backlog`]. What was said is true at
+/// once: a purged queue is empty, a deleted one is gone, a closed channel is sent nothing. Messages
+/// that go back to a queue are all in their places before anybody is sent one of it; `basic.get` is
+/// given the first that is there. [`Self::take_steps`] says what an input took.
 #[derive(Debug)]
 pub struct Vhost<H> {
     config: VhostConfig,
@@ -66,7 +80,7 @@ pub struct Vhost<H> {
     line: Line,
     /// Channels with confirms to be told.
     to_flush: Vec<crate::ChannelKey>,
-    /// Messages that died and have not gone where they are to go yet. Empty between inputs.
+    /// Messages that died and have not gone where they are to go yet.
     dead: VecDeque<DeadLetter>,
     /// Queues by what a store calls them; only until it has given back what it kept.
     restoring: BTreeMap<QueueId, QueueKey>,
@@ -80,6 +94,12 @@ pub struct Vhost<H> {
     /// Channels whose commit a store keeps waiting.
     committing: usize,
     steps: Steps,
+    /// What inputs have left for later, but the dead.
+    backlog: Backlog,
+    /// Messages that have died in this input.
+    died: usize,
+    /// Connections whose charge has changed.
+    to_charge: Vec<ConnectionKey>,
     /// The sums; how many there are is counted when asked for.
     counts: Counts,
 }
@@ -112,6 +132,9 @@ impl<H> Vhost<H> {
             uncommitted_bytes: 0,
             committing: 0,
             steps: Steps::default(),
+            backlog: Backlog::default(),
+            died: 0,
+            to_charge: Vec::new(),
             counts: Counts::default(),
         }
     }
@@ -122,24 +145,10 @@ impl<H> Vhost<H> {
         &mut self.journal
     }
 
-    /// Steps since it was asked last, each some 50 to 100 ns: who has had many gives the lock up for
-    /// others before its next input.
-    pub fn take_steps(&mut self) -> u32 {
-        let routed = self.topology.take_steps();
-        self.steps.take().saturating_add(routed)
-    }
-
-    /// Whether inputs have left something for later: [`Self::work`] is due.
-    pub fn has_backlog(&self) -> bool {
-        !self.dead.is_empty()
-    }
-
-    /// Does some of what inputs have left for later, in about so many steps. It is an input as any
-    /// other, and called in turn with those of connections until nothing is left.
-    pub fn work(&mut self, now: Time, steps_max: u32, out: &mut dyn Outbox<H>) {
-        let _ = steps_max;
-        self.bury(now, out);
-        self.flush_confirms(out);
+    /// An input begins.
+    #[inline]
+    fn begin(&mut self) {
+        self.steps.begin(self.config.input_steps_max);
     }
 
     pub fn name(&self) -> &str {

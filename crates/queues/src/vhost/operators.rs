@@ -31,8 +31,9 @@ impl<H> Vhost<H> {
         out: &mut dyn Outbox<H>,
     ) -> Result<usize, OperatorError> {
         let key = self.named_queue(name)?;
-        let purged = self.purge(now, key);
-        self.bury(now, out);
+        self.begin();
+        let purged = self.purge(now, key, out);
+        self.end(now, out);
         Ok(purged)
     }
 
@@ -45,8 +46,9 @@ impl<H> Vhost<H> {
     ) -> Result<usize, OperatorError> {
         let key = self.named_queue(name)?;
         let ready = self.queues.find(key).map_or(0, |q| q.messages.len());
+        self.begin();
         self.remove_queue(key, out);
-        self.bury(now, out);
+        self.end(now, out);
         Ok(ready)
     }
 
@@ -166,7 +168,7 @@ impl<H> Vhost<H> {
         connection.into_iter().flat_map(|connection| {
             let channels = connection.channels.iter();
             channels.filter_map(|key| {
-                let channel = self.channels.find(*key)?;
+                let channel = self.channels.find(*key).filter(|c| !c.is_closing)?;
                 Some(ChannelStatus {
                     user: connection.client.user.clone(),
                     number: channel.number,

@@ -108,9 +108,10 @@ impl<H> Vhost<H> {
         message: Message<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
+        self.begin();
         let result = self.take_message(now, channel, publish, message, out);
-        if !self.dead.is_empty() {
-            self.bury(now, out);
+        if self.died > 0 {
+            self.bury_published(now, out);
         }
         if result.is_err() {
             // Nothing may follow the channel's end.
@@ -156,7 +157,8 @@ impl<H> Vhost<H> {
         let exchange = self
             .topology
             .exchange_to_publish(&caller, publish.exchange)?;
-        let facets = Facets::of(&caller, connection, properties)?;
+        let copy_keys_max = self.config.limits.copy_keys_max;
+        let facets = Facets::of(&caller, connection, properties, copy_keys_max)?;
         if facets.has_copies {
             let (routing_key, headers) = (publish.routing_key, facets.headers);
             self.topology.check_copies(
@@ -311,6 +313,7 @@ impl<'a> Facets<'a> {
         caller: &Caller<'_>,
         connection: &Connection<H>,
         properties: Properties<'a>,
+        copy_keys_max: usize,
     ) -> Result<Self, Fault> {
         let named = properties.parse_for_broker();
         if let Some(user) = named.user_id
@@ -341,6 +344,7 @@ impl<'a> Facets<'a> {
         let mut has_copies = false;
         let mut has_blind_copies = false;
         if !headers.is_empty() {
+            let mut copy_keys = 0;
             for name in ["CC", "BCC"] {
                 match headers.find(name) {
                     None => {}
@@ -354,6 +358,8 @@ impl<'a> Facets<'a> {
                                 key.len()
                             )));
                         }
+                        copy_keys += keys.iter().count();
+                        check_copy_keys(caller, copy_keys, copy_keys_max)?;
                     }
                     Some(value) => {
                         return Err(caller.precondition_failed(format!(
@@ -396,6 +402,18 @@ const ROUTING_KEY_BYTES_MAX: usize = 255;
 
 fn too_long(key: Value<'_>) -> Option<&str> {
     key.as_str().filter(|key| key.len() > ROUTING_KEY_BYTES_MAX)
+}
+
+/// Each key is routed by as the publication's own is, for one message's price.
+#[cold]
+fn check_copy_keys(caller: &Caller<'_>, count: usize, max: usize) -> Result<(), Fault> {
+    match count > max {
+        true => Err(caller.precondition_failed(format!(
+            "invalid message: its headers CC and BCC have {count} keys or more, more than \
+             copy_keys_max ({max})"
+        ))),
+        false => Ok(()),
+    }
 }
 
 fn owned(table: Table<'_>) -> TableBuf {

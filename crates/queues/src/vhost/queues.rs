@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use crosstie_amqp::method::{
-    BasicCancel, QueueBind, QueueBindOk, QueueDeclare, QueueDeclareOk, QueueDelete, QueueDeleteOk,
-    QueuePurge, QueuePurgeOk, QueueUnbind, QueueUnbindOk,
+    QueueBind, QueueBindOk, QueueDeclare, QueueDeclareOk, QueueDelete, QueueDeleteOk, QueuePurge,
+    QueuePurgeOk, QueueUnbind, QueueUnbindOk,
 };
 use crosstie_amqp::{ReplyCode, Table, TableBuf};
 use crosstie_auth::Access;
 
 use super::Vhost;
+use super::backlog::Remains;
 use super::methods::Context;
 use crate::queue::Queue;
 use crate::topology::{
@@ -37,6 +38,7 @@ impl<H> Vhost<H> {
             };
             return self.answer(context.channel, method.no_wait, ok, out);
         }
+        self.free_name(&name, out);
         let key = if method.passive {
             self.find_queue(context, &name)?
         } else {
@@ -123,7 +125,7 @@ impl<H> Vhost<H> {
         if let Some(owner) = owner
             && let Some(connection) = self.connections.find_mut(owner)
         {
-            connection.queues.push(key);
+            connection.queues.insert(key);
         }
         Ok(key)
     }
@@ -148,6 +150,8 @@ impl<H> Vhost<H> {
             body_bytes: 0,
             next_place: 0,
             unacknowledged: 0,
+            returning: 0,
+            is_postponed: false,
             consumers: Default::default(),
             line: Default::default(),
             last_turn: 0,
@@ -170,7 +174,7 @@ impl<H> Vhost<H> {
         method: &QueueBind<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
-        let queue = self.queue_name(context, method.queue)?;
+        let queue = self.queue_name(context, method.queue, out)?;
         // Both left out: the last queue, by its name.
         let routing_key = match (method.queue, method.routing_key) {
             ("", "") => &*queue,
@@ -198,7 +202,7 @@ impl<H> Vhost<H> {
         method: &QueueUnbind<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
-        let queue = self.queue_name(context, method.queue)?;
+        let queue = self.queue_name(context, method.queue, out)?;
         let routing_key = match (method.queue, method.routing_key) {
             ("", "") => &*queue,
             (_, routing_key) => routing_key,
@@ -226,36 +230,44 @@ impl<H> Vhost<H> {
         method: &QueuePurge<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
-        let name = self.queue_name(context, method.queue)?;
+        let name = self.queue_name(context, method.queue, out)?;
         let resource = Resource::queue(&name, &self.config.name);
         context.caller().check(Access::Read, resource)?;
         let key = self.find_queue(context, &name)?;
-        let message_count = self.purge(now, key) as u32;
+        let message_count = self.purge(now, key, out) as u32;
         let ok = QueuePurgeOk { message_count };
         self.answer(context.channel, method.no_wait, ok, out)
     }
 
     /// Ready messages go, and nowhere. Returns how many.
-    pub(super) fn purge(&mut self, now: Time, key: QueueKey) -> usize {
+    pub(super) fn purge(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) -> usize {
         self.drop_expired(now, key);
+        // A store that is told of all at once must have been told of everything else before: of dead
+        // letters, and of what was purged, one by one.
+        let is_settled = !self.has_backlog();
         let Some(queue) = self.queues.find_mut(key) else {
             return 0;
         };
         queue.body_bytes = 0;
-        let entries = std::mem::take(&mut queue.messages);
-        let is_all = queue.unacknowledged == 0;
-        if let Some(id) = queue.id {
-            if !is_all {
-                for entry in entries.iter().filter(|entry| entry.is_stored) {
-                    let place = entry.place;
-                    self.record(Record::Dequeued { queue: id, place });
-                }
-            } else if !entries.is_empty() {
-                self.record(Record::Purged { queue: id });
-            }
+        let messages = std::mem::take(&mut queue.messages);
+        let is_all = queue.unacknowledged == 0 && is_settled;
+        let id = queue.id;
+        if is_all
+            && let Some(queue) = id
+            && !messages.is_empty()
+        {
+            self.record(Record::Purged { queue });
         }
-        self.release_all(&entries);
-        entries.len()
+        let message_count = messages.len();
+        self.leave_remains(
+            Remains {
+                messages,
+                id: id.filter(|_| !is_all),
+                consumers: Default::default(),
+            },
+            out,
+        );
+        message_count
     }
 
     pub(super) fn handle_delete(
@@ -265,7 +277,7 @@ impl<H> Vhost<H> {
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
         let stripped = strip_line_ends(method.queue);
-        let name = self.queue_name(context, &stripped)?;
+        let name = self.queue_name(context, &stripped, out)?;
         let caller = context.caller();
         let vhost = self.config.name.clone();
         let resource = Resource::queue(&name, &vhost);
@@ -297,48 +309,62 @@ impl<H> Vhost<H> {
     /// A queue goes, with its messages, its bindings and its consumers, who are told if they like.
     pub(super) fn remove_queue(&mut self, key: QueueKey, out: &mut dyn Outbox<H>) {
         self.topology.remove_queue(key, &mut self.journal);
-        let Some(mut queue) = self.queues.remove(key) else {
+        let Some(queue) = self.queues.remove(key) else {
             return;
         };
         if let Some(id) = queue.id {
             self.record(Record::QueueDeleted { id });
         }
-        self.release_all(&queue.messages);
-        while let Some((seat, consumer)) = queue.consumers.first() {
-            queue.consumers.remove(seat);
-            let Some(consumer) = self.consumers.remove(consumer) else {
-                continue;
-            };
-            self.leave_group(&consumer);
-            let Some(channel) = self.channels.find_mut(consumer.channel) else {
-                continue;
-            };
-            channel.consumers.remove(&consumer.tag);
-            let Some(connection) = self.connections.find(channel.connection) else {
-                continue;
-            };
-            if connection.client.consumer_cancel_notify {
-                let cancel = BasicCancel {
-                    consumer_tag: &consumer.tag,
-                    no_wait: true,
-                };
-                out.send(&connection.handle, channel.number, &cancel.into());
-            }
-        }
         if let Some(owner) = queue.owner
             && let Some(connection) = self.connections.find_mut(owner)
         {
-            connection.queues.retain(|owned| *owned != key);
+            connection.queues.remove(&key);
+        }
+        self.steps.spend(4);
+        self.leave_remains(
+            Remains {
+                messages: queue.messages,
+                id: None,
+                consumers: queue.consumers,
+            },
+            out,
+        );
+    }
+
+    /// What is left of a queue goes, as far as this input's steps reach; behind what goes before.
+    fn leave_remains(&mut self, remains: Remains, out: &mut dyn Outbox<H>) {
+        if remains.messages.is_empty() && remains.consumers.is_empty() {
+            return;
+        }
+        self.backlog.remains.push_back(remains);
+        self.clear_remains(out);
+    }
+
+    /// A name whose queue only has to be cleared away with the connection that it belongs to is free.
+    fn free_name(&mut self, name: &str, out: &mut dyn Outbox<H>) {
+        if let Some(key) = self.topology.queue(name)
+            && let Some(owner) = self.queues.find(key).and_then(|queue| queue.owner)
+            && self.connections.find(owner).is_none_or(|c| c.is_closing)
+        {
+            self.remove_queue(key, out);
         }
     }
 
     /// What a queue's name in a method means: none is the last one that was declared.
-    pub(super) fn queue_name(&self, context: &Context, name: &str) -> Result<Arc<str>, Fault> {
-        if !name.is_empty() {
-            return Ok(name.into());
+    pub(super) fn queue_name(
+        &mut self,
+        context: &Context,
+        name: &str,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<Arc<str>, Fault> {
+        let name = match name {
+            "" => self.last_queue(context.channel),
+            name => Some(name.into()),
+        };
+        if let Some(name) = &name {
+            self.free_name(name, out);
         }
-        let last = self.last_queue(context.channel);
-        last.ok_or_else(|| {
+        name.ok_or_else(|| {
             let text = "no previously declared queue";
             context.caller().fault(ReplyCode::NotFound, text)
         })

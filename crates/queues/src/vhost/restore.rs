@@ -55,7 +55,7 @@ impl<H> Vhost<H> {
                 self.topology
                     .remove_queue(key, &mut crate::Journal::default());
                 if let Some(queue) = self.queues.remove(key) {
-                    self.release_all(&queue.messages);
+                    self.release_all(queue.messages);
                 }
             }
             Record::Enqueued {
@@ -111,7 +111,7 @@ impl<H> Vhost<H> {
                 if let Some(queue) = key.and_then(|key| self.queues.find_mut(key)) {
                     queue.body_bytes = 0;
                     let messages = std::mem::take(&mut queue.messages);
-                    self.release_all(&messages);
+                    self.release_all(messages);
                 }
             }
             record => self.topology.restore(&record),
@@ -124,10 +124,11 @@ impl<H> Vhost<H> {
         let mut keys: Vec<_> = std::mem::take(&mut self.restoring).into_values().collect();
         // In the order of their keys: what follows from a seed follows from it alone.
         keys.sort_unstable();
+        // Nobody waits yet.
+        self.steps.begin(u32::MAX);
         for key in keys {
             self.touch(now, key);
-            self.drop_overflow(key);
-            self.deliver(now, key, out);
+            self.attend(now, key, out);
         }
         self.bury(now, out);
     }

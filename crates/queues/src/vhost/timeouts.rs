@@ -7,13 +7,18 @@ use crate::timers::Timer;
 use crate::{ChannelKey, Fault, Outbox, QueueKey, Time};
 
 impl<H> Vhost<H> {
-    /// When [`Self::handle_timeout`] is due. Now and then it will find nothing to do.
+    /// When [`Self::handle_timeout`] is due. Now and then it will find nothing to do; and after one that
+    /// had too much to do it is due at once.
     pub fn next_timeout(&self) -> Option<Time> {
         self.timers.next()
     }
 
     pub fn handle_timeout(&mut self, now: Time, out: &mut dyn Outbox<H>) {
-        while let Some((at, timer)) = self.timers.take_due(now) {
+        self.begin();
+        while !self.steps.is_over()
+            && let Some((at, timer)) = self.timers.take_due(now)
+        {
+            self.steps.spend(1);
             match timer {
                 Timer::Head(key) => {
                     if let Some(queue) = self.queues.find_mut(key)
@@ -28,7 +33,7 @@ impl<H> Vhost<H> {
                 Timer::Room(key) => self.handle_room(now, key, out),
             }
         }
-        self.bury(now, out);
+        self.end(now, out);
         self.flush_confirms(out);
     }
 
@@ -82,7 +87,7 @@ impl<H> Vhost<H> {
         let Some(timeout_ms) = self.config.consumer_timeout_ms else {
             return;
         };
-        let Some(channel) = self.channels.find_mut(key) else {
+        let Some(channel) = self.channels.find_mut(key).filter(|c| !c.is_closing) else {
             return;
         };
         channel.has_timer = false;
@@ -110,6 +115,6 @@ impl<H> Vhost<H> {
         if let Some(connection) = self.connections.find(connection) {
             out.close_channel(&connection.handle, number, &fault);
         }
-        self.close_channel(now, key, out);
+        self.end_channel(now, key, out);
     }
 }

@@ -69,6 +69,8 @@ impl<H> Vhost<H> {
         }
         let key = context.channel;
         let contents = self.take_contents(key);
+        // Only what dies of this is a part of it.
+        let died_before = std::mem::take(&mut self.dead);
         let position_before = self.journal.position;
         let mut is_rejected = false;
         for publication in contents.publications {
@@ -78,8 +80,13 @@ impl<H> Vhost<H> {
             self.acknowledge_committed(now, key, acknowledgements, out);
         }
         self.serve(now, key, out);
-        // What became of the dead is a part of it.
-        self.bury(now, out);
+        // What becomes of what it has refused is a part of it. What follows from that is not: a crash
+        // between has it happen again.
+        for _ in 0..self.dead.len() {
+            self.bury_first(now, out);
+        }
+        let followed = std::mem::replace(&mut self.dead, died_before);
+        self.dead.extend(followed);
         if is_rejected {
             let text = "partial tx completion";
             return Err(context.caller().precondition_failed(text));
@@ -113,7 +120,9 @@ impl<H> Vhost<H> {
         let groups = contents.acknowledgements.into_iter();
         let deliveries: Vec<_> = groups.flat_map(|group| group.deliveries).collect();
         if !deliveries.is_empty() {
+            self.steps.spend(deliveries.len());
             channel.unacked.put_back(deliveries);
+            self.check_charge(key);
         }
     }
 
@@ -191,6 +200,7 @@ impl<H> Vhost<H> {
                 transaction.acknowledge(verdict, tag, delivery);
             }
         }
+        self.check_charge(key);
         Ok(())
     }
 
@@ -214,6 +224,7 @@ impl<H> Vhost<H> {
                 return Err(too_many::<M>(max));
             }
         }
+        self.check_charge(key);
         Ok(true)
     }
 
@@ -303,6 +314,7 @@ impl<H> Vhost<H> {
         } = acknowledgements;
         deliveries.sort_unstable_by_key(|(tag, _)| *tag);
         for (tag, delivery) in &deliveries {
+            self.steps.spend(1);
             self.settle(key, *tag, delivery);
         }
         let deliveries = deliveries.into_iter().map(|(_, delivery)| delivery);
@@ -318,7 +330,7 @@ impl<H> Vhost<H> {
                     self.die(queue, entry, Reason::Rejected);
                 }
             }
-            Verdict::GivenBack => self.requeue(now, deliveries.collect(), out),
+            Verdict::GivenBack => self.requeue(now, deliveries, out),
         }
     }
 }

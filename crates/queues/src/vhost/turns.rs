@@ -36,6 +36,7 @@ impl<H> Vhost<H> {
     #[inline(never)]
     fn next_behind(&mut self, key: QueueKey, mut first: First) -> Option<Next> {
         loop {
+            self.steps.spend(1);
             match first {
                 First::Ready(next) => return Some(next),
                 First::NoRoom(group) => self.await_room(group),
@@ -154,6 +155,7 @@ impl<H> Vhost<H> {
     #[inline(always)]
     pub(super) fn serve(&mut self, now: Time, channel: ChannelKey, out: &mut dyn Outbox<H>) {
         self.serve_waiting(now, channel, out);
+        self.check_charge(channel);
         if !self.unblocked.is_empty() {
             self.serve_unblocked(now, out);
         }
@@ -184,15 +186,39 @@ impl<H> Vhost<H> {
 
     /// The connection takes messages again, after it had refused one as [`crate::Refused::Full`].
     pub fn resume(&mut self, now: Time, connection: ConnectionKey, out: &mut dyn Outbox<H>) {
+        self.begin();
         let Some(resuming) = self.connections.find_mut(connection) else {
             return;
         };
+        if resuming.is_closing {
+            return;
+        }
         resuming.is_full = false;
+        if !resuming.is_resuming {
+            self.go_on_resuming(now, connection, out);
+        }
+        self.end(now, out);
+    }
+
+    /// Its groups stand in line again, as many as this input's steps reach.
+    pub(super) fn go_on_resuming(
+        &mut self,
+        now: Time,
+        key: ConnectionKey,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let Some(resuming) = self.connections.find_mut(key) else {
+            return;
+        };
+        resuming.is_resuming = false;
         // All of them before any is given something: the most urgent goes first.
         let mut queues = Vec::new();
+        let mut is_over = false;
         for channel in resuming.channels.clone() {
-            while let Some(queue) = self.stop_waiting(channel) {
+            while !is_over && let Some(queue) = self.stop_waiting(channel) {
+                self.steps.spend(1);
                 queues.push(queue);
+                is_over = self.steps.is_over();
             }
         }
         queues.sort_unstable();
@@ -200,7 +226,10 @@ impl<H> Vhost<H> {
         for queue in queues {
             self.deliver(now, queue, out);
         }
-        self.bury(now, out);
+        if is_over && let Some(resuming) = self.connections.find_mut(key) {
+            resuming.is_resuming = true;
+            self.backlog.resuming.push_back(key);
+        }
     }
 
     /// The first group that waits in a channel with room stands in its queue's line again.
@@ -213,17 +242,19 @@ impl<H> Vhost<H> {
     }
 
     fn stop_first_waiting(&mut self, key: ChannelKey) -> Option<QueueKey> {
-        let channel = self.channels.find_mut(key)?;
-        if channel.is_at_limit() {
-            return None;
+        loop {
+            let channel = self.channels.find_mut(key)?;
+            if channel.is_at_limit() || self.connections.find(channel.connection)?.is_full {
+                return None;
+            }
+            let (_, group_key): (u64, GroupKey) = channel.waiting.pop_first()?;
+            let group = self.groups.find_mut(group_key)?;
+            group.waiting = None;
+            // One whose queue has gone is on its way, too.
+            if let Some(queue) = self.queues.find_mut(group.queue) {
+                group.place(group_key, queue);
+                return Some(group.queue);
+            }
         }
-        if self.connections.find(channel.connection)?.is_full {
-            return None;
-        }
-        let (_, group_key): (u64, GroupKey) = channel.waiting.pop_first()?;
-        let group = self.groups.find_mut(group_key)?;
-        group.waiting = None;
-        group.place(group_key, self.queues.find_mut(group.queue)?);
-        Some(group.queue)
     }
 }

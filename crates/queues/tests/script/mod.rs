@@ -63,6 +63,7 @@ struct Player {
     now: Time,
     faults: Vec<(Name, String)>,
     is_store_manual: bool,
+    is_work_manual: bool,
     /// What the store has, and what it has been given only.
     committed: Vec<Record>,
     uncommitted: Vec<Record>,
@@ -80,6 +81,7 @@ impl Player {
             now: Time(1_000_000),
             faults: Vec::new(),
             is_store_manual: false,
+            is_work_manual: false,
             committed: Vec::new(),
             uncommitted: Vec::new(),
         }
@@ -109,6 +111,14 @@ impl Player {
             ("tick", _) => self.tick(rest),
             ("due", _) => self.expect_due(rest),
             ("holds", _) => self.expect_counts(rest),
+            ("work", "manual") => {
+                self.is_work_manual = true;
+                Ok(())
+            }
+            ("work", _) => {
+                self.with_vhost(|vhost, now, out| vhost.work(now, u32::MAX, out));
+                Ok(())
+            }
             ("store", "manual") => {
                 self.is_store_manual = true;
                 Ok(())
@@ -155,6 +165,7 @@ impl Player {
 
     fn finish(mut self) -> Result<(), String> {
         self.expect_nothing_more()?;
+        self.is_work_manual = false;
         for key in std::mem::take(&mut self.connections).into_values() {
             self.with_vhost(|vhost, now, out| vhost.close_connection(now, key, out));
         }
@@ -188,6 +199,9 @@ impl Player {
             .take()
             .unwrap_or_else(|| Vhost::new(self.config.clone(), 42));
         let result = input(&mut vhost, self.now, &mut self.out);
+        while !self.is_work_manual && vhost.has_backlog() {
+            vhost.work(self.now, 100, &mut self.out);
+        }
         vhost.flush_confirms(&mut self.out);
         self.vhost = Some(vhost);
         if !self.is_store_manual {
@@ -235,6 +249,9 @@ impl Player {
                 "exchange_steps_max" => limits.exchange_steps_max = number()?,
                 "pattern_nodes_max" => limits.pattern_nodes_max = number()?,
                 "consumers_max" => limits.consumers_max = number()?,
+                "connection_consumers_max" => limits.connection_consumers_max = number()?,
+                "copy_keys_max" => limits.copy_keys_max = number()?,
+                "input_steps_max" => self.config.input_steps_max = number()? as u32,
                 "channels_max" => limits.channels_max = number()?,
                 "transaction_messages_max" => limits.transaction_messages_max = number()?,
                 "transaction_bytes_max" => limits.transaction_bytes_max = number()?,
@@ -374,6 +391,8 @@ impl Player {
                 "definitions" => counts.definition_bytes,
                 "nodes" => counts.pattern_nodes,
                 "dropped" => counts.dropped as usize,
+                "cut" => counts.dead_letters_cut as usize,
+                "dying" => counts.dead_letters_waiting,
                 "dead" => counts.dead_lettered as usize,
                 "uncommitted" => counts.uncommitted_bytes,
                 "records" => self.committed.len(),

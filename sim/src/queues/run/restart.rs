@@ -12,10 +12,11 @@ use crate::queues::model::Model;
 use crate::queues::recorder::{Recorder, Sent};
 
 /// A new vhost.
-pub(super) fn vhost(seed: u64) -> Vhost<u32> {
+pub(super) fn vhost(seed: u64, input_steps_max: u32) -> Vhost<u32> {
     let config = VhostConfig {
         // Nobody is hurried here.
         consumer_timeout_ms: None,
+        input_steps_max,
         ..VhostConfig::named("/")
     };
     Vhost::new(config, seed)
@@ -65,6 +66,7 @@ impl VhostSimulation {
             &self.disk,
             Time(now_ms),
             self.chance.number(),
+            self.input_steps_max,
             &mut self.out,
         );
         self.model = self.kept.clone();
@@ -80,7 +82,7 @@ impl VhostSimulation {
         kept.settle_queues();
         let now = Time(kept.now_ms);
         let mut out = Recorder::default();
-        let mut vhost = restore(&self.disk, now, 1, &mut out);
+        let mut vhost = restore(&self.disk, now, 1, super::WHOLE, &mut out);
         let connection = vhost.open_connection(1, client());
         let channel = vhost.open_channel(connection, 1);
         let channel = channel.map_err(|fault| fault.text)?;
@@ -140,8 +142,14 @@ impl VhostSimulation {
     }
 }
 
-fn restore(disk: &Disk, now: Time, seed: u64, out: &mut Recorder) -> Vhost<u32> {
-    let mut vhost = vhost(seed);
+fn restore(
+    disk: &Disk,
+    now: Time,
+    seed: u64,
+    input_steps_max: u32,
+    out: &mut Recorder,
+) -> Vhost<u32> {
+    let mut vhost = vhost(seed, input_steps_max);
     for record in disk.records() {
         vhost.restore(now, record);
     }

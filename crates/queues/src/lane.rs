@@ -1,0 +1,160 @@
+//! A line of messages in the order of their places.
+//!
+//! Messages come at the end and go from the front. What comes back mostly was taken from the front a
+//! moment ago, or was all of it; but it may be any, in any order, among any number of others: that
+//! costs a logarithm.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::queue::Entry;
+use crate::shrink::shrink;
+
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    line: VecDeque<Entry>,
+    /// None where nothing is among the others: that is asked of each message.
+    returned: Option<Box<Returned>>,
+}
+
+/// What came back to places behind the line's front.
+#[derive(Debug, Default)]
+struct Returned {
+    /// In order, as many are put back.
+    run: VecDeque<Entry>,
+    tree: BTreeMap<i64, Entry>,
+}
+
+/// Where an entry is.
+#[derive(Clone, Copy)]
+enum Part {
+    Line,
+    Run,
+    Tree,
+}
+
+impl Lane {
+    pub(crate) fn for_one() -> Self {
+        Self {
+            line: VecDeque::with_capacity(1),
+            returned: None,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.line.len() + self.returned.as_ref().map_or(0, |returned| returned.len())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.line.is_empty() && self.returned.is_none()
+    }
+
+    #[inline]
+    pub(crate) fn front(&self) -> Option<&Entry> {
+        match &self.returned {
+            None => self.line.front(),
+            Some(returned) => self.front_of_all(returned).map(|(_, entry)| entry),
+        }
+    }
+
+    /// Behind all others.
+    #[inline]
+    pub(crate) fn push(&mut self, entry: Entry) {
+        self.line.push_back(entry);
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Entry> {
+        if self.returned.is_some() {
+            return self.pop_of_all();
+        }
+        let entry = self.line.pop_front()?;
+        shrink(&mut self.line);
+        Some(entry)
+    }
+
+    /// Back to its place.
+    pub(crate) fn insert(&mut self, entry: Entry) {
+        let place = entry.place;
+        if self.line.back().is_none_or(|back| back.place < place) {
+            return self.line.push_back(entry);
+        }
+        if self.line.front().is_some_and(|front| place < front.place) {
+            return self.line.push_front(entry);
+        }
+        let Returned { run, tree } = &mut **self.returned.get_or_insert_default();
+        match run.back().is_none_or(|back| back.place < place) {
+            true => run.push_back(entry),
+            false => {
+                tree.insert(place, entry);
+            }
+        }
+    }
+
+    pub(crate) fn find_mut(&mut self, place: i64) -> Option<&mut Entry> {
+        if let Some(at) = find(&self.line, place) {
+            return self.line.get_mut(at);
+        }
+        let returned = self.returned.as_mut()?;
+        match find(&returned.run, place) {
+            Some(at) => returned.run.get_mut(at),
+            None => returned.tree.get_mut(&place),
+        }
+    }
+
+    pub(crate) fn take(&mut self, place: i64) -> Option<Entry> {
+        if let Some(at) = find(&self.line, place) {
+            return self.line.remove(at);
+        }
+        let returned = self.returned.as_mut()?;
+        let taken = match find(&returned.run, place) {
+            Some(at) => returned.run.remove(at),
+            None => returned.tree.remove(&place),
+        };
+        self.returned.take_if(|returned| returned.len() == 0);
+        taken
+    }
+
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        let mut entries: Vec<&Entry> = self.line.iter().collect();
+        if let Some(returned) = &self.returned {
+            entries.extend(returned.run.iter().chain(returned.tree.values()));
+        }
+        entries.sort_by_key(|entry| entry.place);
+        entries.into_iter()
+    }
+
+    fn front_of_all<'a>(&'a self, returned: &'a Returned) -> Option<(Part, &'a Entry)> {
+        let line = self.line.front().map(|entry| (Part::Line, entry));
+        let run = returned.run.front().map(|entry| (Part::Run, entry));
+        let tree = returned.tree.first_key_value();
+        let tree = tree.map(|(_, entry)| (Part::Tree, entry));
+        let parts = [line, run, tree].into_iter().flatten();
+        parts.min_by_key(|(_, entry)| entry.place)
+    }
+
+    #[cold]
+    fn pop_of_all(&mut self) -> Option<Entry> {
+        let (part, _) = self.front_of_all(self.returned.as_ref()?)?;
+        let returned = self.returned.as_mut()?;
+        let entry = match part {
+            Part::Line => self.line.pop_front(),
+            Part::Run => returned.run.pop_front(),
+            Part::Tree => returned.tree.pop_first().map(|(_, entry)| entry),
+        };
+        shrink(&mut self.line);
+        shrink(&mut returned.run);
+        self.returned.take_if(|returned| returned.len() == 0);
+        entry
+    }
+}
+
+impl Returned {
+    fn len(&self) -> usize {
+        self.run.len() + self.tree.len()
+    }
+}
+
+fn find(line: &VecDeque<Entry>, place: i64) -> Option<usize> {
+    line.binary_search_by_key(&place, |entry| entry.place).ok()
+}

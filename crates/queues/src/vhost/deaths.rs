@@ -1,0 +1,190 @@
+//! What a message's headers say of its deaths (`x-death`), as RabbitMQ has them.
+
+use crosstie_amqp::{Changes, Properties, Table, TableBuf, Value};
+
+use super::dead_letters::DeadLetter;
+use crate::Time;
+
+/// A message's `x-death`, the latest first.
+pub(super) struct Deaths<'a> {
+    properties: Properties<'a>,
+    tables: Vec<Table<'a>>,
+}
+
+const X_DEATH: &str = "x-death";
+const FIRST_DEATH_EXCHANGE: &str = "x-first-death-exchange";
+const FIRST_DEATH_QUEUE: &str = "x-first-death-queue";
+const FIRST_DEATH_REASON: &str = "x-first-death-reason";
+
+impl<'a> Deaths<'a> {
+    pub(super) fn of(properties: Properties<'a>) -> Self {
+        let headers = properties.parse_for_broker().headers.unwrap_or_default();
+        let mut tables = Vec::new();
+        if let Some(Value::Array(array)) = headers.find(X_DEATH) {
+            tables.extend(array.iter().filter_map(|value| match value {
+                Value::Table(table) => Some(table),
+                _ => None,
+            }));
+        }
+        Self { properties, tables }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// Whether a message that comes to `queue` from `last` has been there before, and nobody
+    /// rejected it since: it would go round for ever.
+    pub(super) fn is_circle(&self, queue: &str, last: &str) -> bool {
+        if queue == last {
+            return true;
+        }
+        for table in &self.tables {
+            if text(*table, "reason") == Some("rejected") {
+                return false;
+            }
+            if text(*table, "queue") == Some(queue) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The octets of the properties with this death in front; without what must not go further:
+    /// the expiration, and routing keys that were for the first way only.
+    pub(super) fn with(&self, now: Time, dead: &DeadLetter) -> Vec<u8> {
+        let named = self.properties.parse_for_broker();
+        let old_headers = named.headers.unwrap_or_default();
+        // Who comes with deaths, whoever says so, has had its first.
+        let is_first = old_headers.find(X_DEATH).is_none();
+        let mut headers = TableBuf::new();
+        for (name, value) in old_headers.iter() {
+            let is_dropped = match name {
+                "CC" => dead.routing_key.is_some(),
+                X_DEATH | "BCC" => true,
+                FIRST_DEATH_EXCHANGE | FIRST_DEATH_QUEUE | FIRST_DEATH_REASON => is_first,
+                _ => false,
+            };
+            if !is_dropped {
+                headers = headers.with(name, value);
+            }
+        }
+        let mut octets = Vec::new();
+        let first = self.first(now, dead, old_headers, named.expiration);
+        push_table(&mut octets, first.as_table());
+        for table in &self.tables {
+            if !is_same(*table, dead) {
+                push_table(&mut octets, *table);
+            }
+        }
+        let array = array_field(X_DEATH, &octets);
+        if let Some(value) = Table::from_octets(&array)
+            .ok()
+            .and_then(|t| t.find(X_DEATH))
+        {
+            headers = headers.with(X_DEATH, value);
+        }
+        if is_first {
+            for (name, value) in [
+                (FIRST_DEATH_EXCHANGE, dead.content.exchange()),
+                (FIRST_DEATH_QUEUE, &*dead.queue),
+                (FIRST_DEATH_REASON, dead.reason.name()),
+            ] {
+                headers = headers.with(name, Value::LongString(value.as_bytes()));
+            }
+        }
+        let changes = Changes {
+            headers: Some(headers.as_table()),
+            removes_expiration: true,
+            ..Changes::default()
+        };
+        let mut written = Vec::new();
+        self.properties.write_changed(&changes, &mut written);
+        written
+    }
+
+    /// This death; one more, where the message died so in this queue before.
+    fn first(
+        &self,
+        now: Time,
+        dead: &DeadLetter,
+        headers: Table<'_>,
+        expiration: Option<&str>,
+    ) -> TableBuf {
+        let before = self.tables.iter().find(|table| is_same(**table, dead));
+        let string = |text: &'_ str| text.as_bytes().to_owned();
+        let count = before
+            .and_then(|table| table.find("count")?.as_i64())
+            .unwrap_or(0)
+            .saturating_add(1);
+        if let Some(before) = before {
+            let mut table = TableBuf::new();
+            for (name, value) in before.iter() {
+                table = match name {
+                    "count" => table.with(name, Value::I64(count)),
+                    "time" => table.with(name, Value::Timestamp(now.0 / 1000)),
+                    _ => table.with(name, value),
+                };
+            }
+            return table;
+        }
+        let mut keys = Vec::new();
+        push_string(&mut keys, dead.content.routing_key().as_bytes());
+        if let Some(Value::Array(array)) = headers.find("CC") {
+            for key in array.iter().filter_map(Value::as_str) {
+                push_string(&mut keys, key.as_bytes());
+            }
+        }
+        let keys = array_field("routing-keys", &keys);
+        let table = TableBuf::new()
+            .with("count", Value::I64(count))
+            .with("reason", Value::LongString(dead.reason.name().as_bytes()))
+            .with("queue", Value::LongString(&string(&dead.queue)))
+            .with("time", Value::Timestamp(now.0 / 1000))
+            .with(
+                "exchange",
+                Value::LongString(dead.content.exchange().as_bytes()),
+            );
+        let mut table = match Table::from_octets(&keys).ok().and_then(|t| t.iter().next()) {
+            Some((name, value)) => table.with(name, value),
+            None => table,
+        };
+        if let Some(expiration) = expiration {
+            table = table.with(
+                "original-expiration",
+                Value::LongString(expiration.as_bytes()),
+            );
+        }
+        table
+    }
+}
+
+fn is_same(table: Table<'_>, dead: &DeadLetter) -> bool {
+    text(table, "queue") == Some(&dead.queue) && text(table, "reason") == Some(dead.reason.name())
+}
+
+fn text<'a>(table: Table<'a>, name: &str) -> Option<&'a str> {
+    table.find(name)?.as_str()
+}
+
+fn push_string(out: &mut Vec<u8>, octets: &[u8]) {
+    push_long(out, b'S', octets);
+}
+
+fn push_table(out: &mut Vec<u8>, table: Table<'_>) {
+    push_long(out, b'F', table.octets());
+}
+
+fn push_long(out: &mut Vec<u8>, tag: u8, octets: &[u8]) {
+    out.push(tag);
+    out.extend_from_slice(&(octets.len() as u32).to_be_bytes());
+    out.extend_from_slice(octets);
+}
+
+/// A table's octets with one field: an array of these octets.
+fn array_field(name: &str, values: &[u8]) -> Vec<u8> {
+    let mut out = vec![name.len() as u8];
+    out.extend_from_slice(name.as_bytes());
+    push_long(&mut out, b'A', values);
+    out
+}
