@@ -1,4 +1,4 @@
-"""A node with few descriptors, and peers that take all they can get: others are served all the same."""
+"""A node with few descriptors, and peers that take all they can get: others are served."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from rig.router import Router, binary
 from rig.waiting import await_true
 
 DESCRIPTORS = 200
-# What is not for connections, and what one address may have of the rest.
+# Not for connections; what the node has open itself; and what one address may have of the rest.
 RESERVE = DESCRIPTORS // 4
-OF_ADDRESS = (DESCRIPTORS - RESERVE) // 2
+OWN = DESCRIPTORS // 4
+OF_ADDRESS = (DESCRIPTORS - RESERVE - OWN) - (DESCRIPTORS - RESERVE - OWN) // 8
 
 
 GUEST = {

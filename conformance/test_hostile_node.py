@@ -57,7 +57,7 @@ def test_more_connections_than_descriptors(attacked, tmp_path, monkeypatch):
     kept = stage.session()
     idle = []
     while len(idle) < 300:
-        # One address has at most half of what there is, so they have one of their own.
+        # One address has only a part of what there is, so they have one of their own.
         connection = RawSocket.tcp(stage.router.address("tcp"), source="127.0.0.2")
         connection.socket.settimeout(5)
         idle.append(connection)

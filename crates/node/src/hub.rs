@@ -214,12 +214,17 @@ fn close_debtor(connection: &Arc<Connection>, debt: &Debt) {
     report::session_closed(connection, "queue_bytes_total_max", &text);
 }
 
-/// One address may have half of what there can be, so that all others have a half; of few connections
-/// all, because what is told to hold few is told so on purpose.
+/// One address may have all but an eighth of what there can be, which is left to others; of few
+/// sessions all, because what is told to hold few is told so on purpose. A proxy and an instrument are one
+/// address too, so that less would be too little.
 fn address_connections_max(sessions_max: usize) -> usize {
     const ALWAYS_MIN: usize = 256;
-    let descriptors = descriptors::limit().saturating_sub(descriptors::reserve()) as usize;
-    (sessions_max / 2).max(ALWAYS_MIN).min(descriptors / 2)
+    /// What a node has open for itself beside the reserve; of a small limit a quarter.
+    const OWN_MAX: u32 = 64;
+    let (limit, reserve) = (descriptors::limit(), descriptors::reserve());
+    let connections = limit.saturating_sub(reserve + OWN_MAX.min(limit / 4)) as usize;
+    let most = |count: usize| count - count / 8;
+    most(sessions_max).max(ALWAYS_MIN).min(most(connections))
 }
 
 fn realm_limits(limits: &model::Limits) -> Limits {

@@ -186,8 +186,8 @@ pub(super) static LIMITS: Table = Table {
              Unix sockets. Loopback addresses count as any.",
         )
         .otherwise(
-            "half of `sessions_max`, but not less than 256, and at most half of what the process's \
-             file descriptors allow",
+            "seven eighths of `sessions_max`, but not less than 256, and at most seven eighths of \
+             what the process's file descriptors allow",
         ),
         key(
             "calls_pending_max",
