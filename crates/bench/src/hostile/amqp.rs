@@ -3,17 +3,19 @@
 //! neither side's buffers ever stand still, and all of it ends at the attack's deadline.
 
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
 use crosstie_amqp::frame::{self, Decoded};
 use crosstie_amqp::method::{
-    Arguments, ChannelOpen, ConnectionOpen, ConnectionStartOk, ConnectionTuneOk,
+    Arguments, ChannelCloseOk, ChannelOpen, ConnectionOpen, ConnectionStartOk, ConnectionTuneOk,
 };
 use crosstie_amqp::{FrameKind, Method, PROTOCOL_HEADER, Table};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::broker::Broker;
 use crate::socket::Stream;
+use crate::target::Endpoint;
 use crate::worker::WorkerError;
 
 const INPUT_OCTETS: usize = 256 * 1024;
@@ -39,8 +41,8 @@ pub(super) struct Seen {
     pub(super) delivery_tag: u64,
     /// Confirms, each counted once however many messages it is about.
     pub(super) confirms: u64,
-    /// Why the broker closed a channel or the connection.
-    pub(super) closed: Option<String>,
+    /// Which channel the broker closed, or the connection (0), and why.
+    pub(super) closed: Option<(u16, String)>,
 }
 
 /// How an attack's buffers are made: octets of one method on one channel.
@@ -60,8 +62,36 @@ impl AmqpPeer {
         channels: u16,
         deadline: Instant,
     ) -> Result<Self, WorkerError> {
-        let stream = Stream::connect(&broker.endpoint)
-            .map_err(|error| WorkerError::Connect(broker.endpoint.to_string(), error))?;
+        Self::introduce(
+            Stream::connect(&broker.endpoint),
+            broker,
+            channels,
+            deadline,
+        )
+    }
+
+    /// The same from a given address.
+    pub(super) fn open_from(
+        source: Ipv4Addr,
+        broker: &Broker,
+        channels: u16,
+        deadline: Instant,
+    ) -> Result<Self, WorkerError> {
+        let stream = match &broker.endpoint {
+            Endpoint::Tcp(SocketAddr::V4(_)) => Stream::connect_from(source, &broker.endpoint),
+            endpoint => Stream::connect(endpoint),
+        };
+        Self::introduce(stream, broker, channels, deadline)
+    }
+
+    fn introduce(
+        stream: io::Result<Stream>,
+        broker: &Broker,
+        channels: u16,
+        deadline: Instant,
+    ) -> Result<Self, WorkerError> {
+        let stream =
+            stream.map_err(|error| WorkerError::Connect(broker.endpoint.to_string(), error))?;
         let mut peer = Self {
             stream,
             input: vec![0; INPUT_OCTETS],
@@ -107,6 +137,19 @@ impl AmqpPeer {
         self.await_answers(1)
     }
 
+    /// Opens the channel anew that was closed for a refusal, to go on with what was not refused; of a
+    /// connection that was closed that is its end.
+    pub(super) fn reopen(&mut self) -> Result<(), WorkerError> {
+        match self.seen.closed.take() {
+            Some((0, why)) => Err(WorkerError::Dismissed(why)),
+            Some((channel, _)) => {
+                method(channel, &ChannelCloseOk {}, &mut self.output);
+                self.ask(channel, &ChannelOpen { out_of_band: "" })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Sends what was pushed and waits for so many answers.
     pub(super) fn await_answers(&mut self, answers: u64) -> Result<(), WorkerError> {
         let wanted = self.seen.answers + answers;
@@ -139,7 +182,7 @@ impl AmqpPeer {
         is_enough: impl Fn(&Seen) -> bool,
     ) -> Result<(), WorkerError> {
         loop {
-            if let Some(why) = &self.seen.closed {
+            if let Some((_, why)) = &self.seen.closed {
                 return Err(WorkerError::Dismissed(why.clone()));
             }
             if unsent.is_empty() && is_enough(&self.seen) {
@@ -186,7 +229,8 @@ impl AmqpPeer {
             frame::decode(&self.input[start..self.filled], FRAME_BYTES_MAX)?
         {
             if frame.kind == FrameKind::Method {
-                self.seen.note(Method::decode(frame.payload)?);
+                self.seen
+                    .note(frame.channel, Method::decode(frame.payload)?);
             }
             start += consumed;
         }
@@ -197,7 +241,7 @@ impl AmqpPeer {
 }
 
 impl Seen {
-    fn note(&mut self, method: Method<'_>) {
+    fn note(&mut self, channel: u16, method: Method<'_>) {
         match method {
             Method::BasicDeliver(deliver) => {
                 self.deliveries += 1;
@@ -205,10 +249,11 @@ impl Seen {
             }
             Method::BasicAck(_) | Method::BasicNack(_) => self.confirms += 1,
             Method::ConnectionClose(close) => {
-                self.closed = Some(format!("{} {}", close.reply_code, close.reply_text));
+                self.closed = Some((0, format!("{} {}", close.reply_code, close.reply_text)));
             }
             Method::ChannelClose(close) => {
-                self.closed = Some(format!("{} {}", close.reply_code, close.reply_text));
+                let why = format!("{} {}", close.reply_code, close.reply_text);
+                self.closed = Some((channel, why));
             }
             Method::BasicReturn(_)
             | Method::BasicCancel(_)

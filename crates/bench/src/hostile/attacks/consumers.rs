@@ -27,8 +27,14 @@ pub(in crate::hostile) fn strike(strike: &mut Strike) -> Result<(), WorkerError>
             method(channel, &consume, &mut peer.output);
         }
         // Its answer says that all before it were taken.
-        peer.ask(channel, &BasicQos::default())?;
-        strike.made("consumers", (consumers / channels) as u64);
+        match peer.ask(channel, &BasicQos::default()) {
+            Ok(()) => strike.made("consumers", (consumers / channels) as u64),
+            Err(error @ WorkerError::Dismissed(_)) => {
+                strike.end_by(error)?;
+                peer.reopen()?;
+            }
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What anybody may ask without a login, again and again: a page that is long to make, a place to
 //! connect to, whether a password is right.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use crate::hostile::amqp::{AmqpPeer, method};
 use crate::hostile::attacker::Strike;
 use crate::hostile::pages;
 use crate::pipe::Pipe;
+use crate::target::Endpoint;
 use crate::worker::WorkerError;
 
 const QUEUES: usize = 100_000;
@@ -62,7 +63,11 @@ pub(in crate::hostile) fn descriptors(strike: &mut Strike) -> Result<(), WorkerE
     let mut sessions = Vec::new();
     // Without a scale: it is the limit of one process that is to be reached.
     while sessions.len() < CONNECTIONS && !strike.is_over() {
-        let session = Pipe::connect_idle(&target, Ipv4Addr::UNSPECIFIED).and_then(|mut session| {
+        let session = match target.endpoint {
+            Endpoint::Tcp(SocketAddr::V6(_)) => Pipe::connect(&target),
+            _ => Pipe::connect_idle(&target, source(&target.endpoint)),
+        };
+        let session = session.and_then(|mut session| {
             session.join(&target.realm)?;
             Ok(session)
         });
@@ -83,11 +88,12 @@ pub(in crate::hostile) fn descriptors(strike: &mut Strike) -> Result<(), WorkerE
 pub(in crate::hostile) fn passwords(strike: &mut Strike) -> Result<(), WorkerError> {
     let mut broker = strike.broker()?.clone();
     broker.password += "x";
+    let source = source(&broker.endpoint);
     let end = (Instant::now() + GUESSED).min(strike.deadline);
     let counts = at_once(GUESSERS, || {
         let (mut guesses, mut others) = (0, 0);
         while Instant::now() < end {
-            match AmqpPeer::open(&broker, 1, end) {
+            match AmqpPeer::open_from(source, &broker, 1, end) {
                 Err(WorkerError::TimedOut) => break,
                 Err(WorkerError::Dismissed(_) | WorkerError::Closed(_)) => guesses += 1,
                 Ok(_) | Err(_) => others += 1,
@@ -102,6 +108,17 @@ pub(in crate::hostile) fn passwords(strike: &mut Strike) -> Result<(), WorkerErr
         }
     }
     Ok(())
+}
+
+/// Another address than the witness's, where there is one: what is bounded for each address shall be
+/// bounded for the attacker alone.
+fn source(endpoint: &Endpoint) -> Ipv4Addr {
+    match endpoint {
+        Endpoint::Tcp(SocketAddr::V4(address)) if address.ip().is_loopback() => {
+            Ipv4Addr::new(127, 0, 0, 2)
+        }
+        _ => Ipv4Addr::UNSPECIFIED,
+    }
 }
 
 /// What each of so many threads found.

@@ -17,7 +17,7 @@ const HEADERS_BINDINGS: usize = 300_000;
 const HEADERS_PUBLICATIONS: usize = 800;
 
 /// Bindings that are made in one write.
-const BURST: usize = 10_000;
+const BURST: usize = 100;
 
 /// Words of a routing key, as many as fit into its 255 octets.
 const WORDS: usize = 120;
@@ -58,7 +58,7 @@ pub(in crate::hostile) fn headers(strike: &mut Strike) -> Result<(), WorkerError
     let mut peer = strike.amqp(1)?;
     let (exchange, queue) = declare(&mut peer, "headers")?;
     let bindings = strike.size(HEADERS_BINDINGS);
-    for number in 0..bindings {
+    let push = |number: usize, peer: &mut AmqpPeer| {
         let value = number.to_string();
         let arguments = TableBuf::new()
             .with("x-match", Value::LongString(b"all"))
@@ -71,12 +71,8 @@ pub(in crate::hostile) fn headers(strike: &mut Strike) -> Result<(), WorkerError
             ..QueueBind::default()
         };
         method(1, &bind, &mut peer.output);
-        if number % BURST == BURST - 1 {
-            peer.ask(1, &BasicQos::default())?;
-        }
-    }
-    peer.ask(1, &BasicQos::default())?;
-    strike.made("bindings", bindings as u64);
+    };
+    bind(strike, &mut peer, bindings, "bindings", push)?;
     let publications = strike.size(HEADERS_PUBLICATIONS);
     let headers = TableBuf::new().with("k", Value::LongString(b"none of these"));
     publish(&mut peer, &exchange, headers.as_table(), publications)?;
@@ -105,7 +101,7 @@ fn topic_exchange(
 ) -> Result<String, WorkerError> {
     let (exchange, queue) = declare(peer, "topic")?;
     let patterns = strike.size(patterns);
-    for number in 0..patterns {
+    let push = |number: usize, peer: &mut AmqpPeer| {
         let bind = QueueBind {
             queue: &queue,
             exchange: &exchange,
@@ -114,13 +110,37 @@ fn topic_exchange(
             ..QueueBind::default()
         };
         method(1, &bind, &mut peer.output);
-        if number % BURST == BURST - 1 {
-            peer.ask(1, &BasicQos::default())?;
+    };
+    bind(strike, peer, patterns, "patterns", push)?;
+    Ok(exchange)
+}
+
+/// Binds so many, or as many as are let in: a channel that is closed for one more is opened anew.
+fn bind(
+    strike: &mut Strike,
+    peer: &mut AmqpPeer,
+    bindings: usize,
+    what: &str,
+    push: impl Fn(usize, &mut AmqpPeer),
+) -> Result<(), WorkerError> {
+    let mut bound = 0;
+    while bound < bindings {
+        let burst = BURST.min(bindings - bound);
+        for number in bound..bound + burst {
+            push(number, peer);
+        }
+        match peer.ask(1, &BasicQos::default()) {
+            Ok(()) => bound += burst,
+            Err(error @ WorkerError::Dismissed(_)) => {
+                strike.end_by(error)?;
+                strike.made(&format!("{what} and less than {BURST} more"), bound as u64);
+                return peer.reopen();
+            }
+            Err(error) => return Err(error),
         }
     }
-    peer.ask(1, &BasicQos::default())?;
-    strike.made("patterns", patterns as u64);
-    Ok(exchange)
+    strike.made(what, bound as u64);
+    Ok(())
 }
 
 /// The bits of a number as `a` and `*`, then `#.z`: a key of `a` alone goes down every branch, tries
