@@ -67,6 +67,8 @@ def test_more_connections_than_descriptors(attacked, tmp_path, monkeypatch):
             break
     assert len(idle) < 300, "so many connections need more descriptors than there are"
     kept.round_trip()
+    whys = ("for_descriptors", "of_address")
+    assert sum(stage.metric(f"connections_refused_{why}_total") for why in whys) > 0
     for connection in idle:
         connection.close()
     assert len(list(Path(f"/proc/{stage.router.process.pid}/fd").iterdir())) <= 256

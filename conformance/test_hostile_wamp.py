@@ -9,6 +9,7 @@ import contextlib
 import json
 import random
 import socket
+import struct
 import threading
 
 import pytest
@@ -128,6 +129,43 @@ class Reader:
             kept = kept[at:]
 
 
+def test_messages_that_never_become_whole(attacked):
+    """What has come of them is on the account; at its bound those with most go."""
+    stage = attacked(limits={"queue_bytes_total_max": 64 * MIB})
+    length = 16 * MIB - 1
+    part = struct.pack("!I", length) + bytes(12 * MIB)
+    sessions = [stage.session() for _ in range(20)]
+    for session in sessions:
+        session.send(part)
+    stage.everybody_else_is_served()
+    stage.grew_at_most(160)
+    assert stage.metric("connections_closed_for_debt_total") > 0
+    for session in sessions:
+        session.close()
+    stage.nothing_is_held()
+
+
+def test_compressed_frames_before_hello(attacked):
+    """Nobody has 16 MiB before being somebody."""
+    stage = attacked(websocket={"compression": {"deflate": {}}})
+    connections = []
+    for _ in range(20):
+        connection = WebSocket.tcp(stage.router.address("tcp"))
+        status, headers, _ = connection.upgrade(Sec_WebSocket_Extensions="permessage-deflate")
+        assert status == 101
+        assert "permessage-deflate" in headers["sec-websocket-extensions"]
+        head = bytes([0xC1]) + struct.pack("!BQ", 127 | 0x80, 15 * MIB) + bytes(4)
+        connection.send(head + b"\x55" * (8 * MIB))
+        connections.append(connection)
+        # Its end, or the Close before it.
+        connection.receive_all()
+    stage.everybody_else_is_served()
+    stage.grew_at_most(64)
+    for connection in connections:
+        connection.close()
+    stage.nothing_is_held()
+
+
 def test_options_that_calls_keep(attacked):
     """Options that are passed on are bounded, for they stay as long as the call."""
     stage = attacked()
@@ -149,6 +187,7 @@ def test_options_that_calls_keep(attacked):
         assert refused or invocations.events
         stage.everybody_else_is_served()
     stage.grew_at_most(48)
+    stage.nothing_is_held()
 
 
 def small_buffers(session) -> None:
@@ -187,6 +226,7 @@ def test_subscribers_who_do_not_read(attacked):
     stage.grew_at_most(160)
     for subscriber in subscribers:
         subscriber.close()
+    stage.nothing_is_held()
 
 
 def test_subscribers_who_hardly_read(attacked):
@@ -201,6 +241,7 @@ def test_subscribers_who_hardly_read(attacked):
     stage.grew_at_most(160)
     for subscriber in subscribers:
         subscriber.close()
+    stage.nothing_is_held()
 
 
 def test_messages_that_grow_as_they_are_transcoded(attacked):
@@ -219,9 +260,10 @@ def test_messages_that_grow_as_they_are_transcoded(attacked):
         while caller.hear_any()[0] != PUBLISHED:
             pass
     stage.everybody_else_is_served()
-    stage.grew_at_most(64)
+    stage.grew_at_most(80)
     for callee in callees:
         callee.close()
+    stage.nothing_is_held()
 
 
 def test_many_subscriptions_whose_sessions_leave(attacked):

@@ -10,6 +10,7 @@ from rig import broker
 from rig.amqp_peer import Peer
 from rig.rawsocket import RawSocket
 from rig.router import Router
+from rig.waiting import await_true
 from rig.websocket import WebSocket
 
 from hostile.witness import PATIENCE_S, Witness
@@ -61,6 +62,11 @@ class Stage:
         """Never had more resident memory than this beyond what it had before."""
         grown = (self._octets("VmHWM") - self._before) / MIB
         assert grown <= mib, f"the node had {grown:.0f} MiB more; at most {mib} are right"
+
+    def nothing_is_held(self) -> None:
+        """Once attackers have gone, what was held for them is off the account."""
+        held = "next to nothing is held"
+        await_true(held, lambda: self.metric("held_bytes") < MIB, PATIENCE_S)
 
     def metric(self, name: str, **labels: str) -> float:
         """Return a metric of the node."""
