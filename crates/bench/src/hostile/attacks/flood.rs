@@ -18,6 +18,8 @@ use crate::worker::WorkerError;
 const QUEUES: usize = 100_000;
 /// Left to others of as many as there may be.
 const QUEUES_LEFT: usize = 100;
+/// Queues of one connection.
+const OF_AN_OWNER: usize = 9_000;
 const GETTERS: usize = 16;
 const FLOODED: Duration = Duration::from_secs(8);
 
@@ -30,9 +32,9 @@ const GUESSED: Duration = Duration::from_secs(5);
 /// `/metrics` of many queues, by many at once.
 pub(in crate::hostile) fn metrics(strike: &mut Strike) -> Result<(), WorkerError> {
     let pages = strike.pages()?.clone();
-    let _owner = match strike.order.ways.broker {
-        Some(_) => Some(declare_many(strike)?),
-        None => None,
+    let _owners = match strike.order.ways.broker {
+        Some(_) => declare_many(strike)?,
+        None => Vec::new(),
     };
     let end = (Instant::now() + FLOODED).min(strike.deadline);
     let counts = at_once(GETTERS, || {
@@ -132,9 +134,9 @@ fn at_once(threads: usize, work: impl Fn() -> (u64, u64) + Sync) -> Vec<(u64, u6
     })
 }
 
-/// Queues that go with the connection.
-fn declare_many(strike: &mut Strike) -> Result<AmqpPeer, WorkerError> {
-    let mut peer = strike.amqp(1)?;
+/// Queues that go with their connections, each of which may have a share of all.
+fn declare_many(strike: &mut Strike) -> Result<Vec<AmqpPeer>, WorkerError> {
+    let mut owners = vec![strike.amqp(1)?];
     let queues = strike.size(QUEUES).min(QUEUES - QUEUES_LEFT);
     let name = own_name("many");
     for number in 0..queues {
@@ -145,12 +147,17 @@ fn declare_many(strike: &mut Strike) -> Result<AmqpPeer, WorkerError> {
             no_wait: true,
             ..QueueDeclare::default()
         };
-        method(1, &declare, &mut peer.output);
-        if number % 10_000 == 9_999 {
-            peer.ask(1, &BasicQos::default())?;
+        if let Some(owner) = owners.last_mut() {
+            method(1, &declare, &mut owner.output);
+            if number % OF_AN_OWNER == OF_AN_OWNER - 1 {
+                owner.ask(1, &BasicQos::default())?;
+                owners.push(strike.amqp(1)?);
+            }
         }
     }
-    peer.ask(1, &BasicQos::default())?;
+    if let Some(owner) = owners.last_mut() {
+        owner.ask(1, &BasicQos::default())?;
+    }
     strike.made("queues", queues as u64);
-    Ok(peer)
+    Ok(owners)
 }
