@@ -7,6 +7,7 @@ import struct
 import pytest
 from rig import config
 from rig.plain import Plain
+from rig.router import Router
 from rig.websocket import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, WebSocket
 
 MESSAGE = b'[16,1,{},"com.x"]'
@@ -84,6 +85,27 @@ def test_at_a_loopback_address_other_names_lead_nowhere(start_router, host):
             peer.send(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
             status, _, body = peer.response()
             assert (status, b"allowed_hosts" in body) == (403, True), path
+
+
+def test_the_embedded_default_elsewhere_than_at_loopback(tmp_path):
+    """It is reached by any name, but not by pages from elsewhere; the log says how open it is."""
+    router = Router(tmp_path, "--listen", "0.0.0.0:0", "--amqp", "127.0.0.1:0")
+    try:
+        router.await_log(lambda line: "whoever reaches this machine" in line.text)
+        port = next(
+            int(url.rsplit(":", 1)[1].split("/")[0])
+            for url in router.urls("transport1")
+            if url.startswith("ws://")
+        )
+        for headers, status in [
+            ({"Host": "shop.example"}, 101),
+            ({"Origin": "http://localhost"}, 101),
+            ({"Origin": "https://evil.example"}, 403),
+        ]:
+            with WebSocket.tcp(("127.0.0.1", port)) as peer:
+                assert peer.upgrade(**headers)[0] == status, headers
+    finally:
+        router.stop()
 
 
 def test_names_that_are_listed_lead_to_the_listener(start_router):

@@ -99,6 +99,47 @@ def test_what_is_not_tls(start_router, certificate_directory):
         router.await_fault(0, peer.name)
 
 
+def page(router, name: str, path: str = "/health") -> WebSocket:
+    peer = WebSocket.tcp(router.address(name))
+    peer.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    return peer
+
+
+def test_pages_have_so_many_connections(start_router):
+    router = start_router(
+        config.plain(
+            config.universal("tcp", config.tcp()),
+            config.universal("other", config.tcp()),
+            limits={"page_connections_max": 1},
+        )
+    )
+    with page(router, "tcp") as staying:
+        assert staying.response()[0] == 200
+        with page(router, "tcp") as late:
+            status, headers, body = late.response()
+            assert (status, headers["retry-after"]) == (503, "1"), body
+        # Sessions are none of that bound's business, and each listener has its own.
+        with RawSocket.tcp(router.address("tcp")).shake_hands().join() as session:
+            session.round_trip()
+        with page(router, "other", "/metrics") as other:
+            assert b"crosstie_page_connections_refused_total 1" in other.response()[2]
+        staying.send(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert staying.response()[0] == 200
+
+    def is_served() -> bool:
+        with page(router, "tcp") as next_one:
+            return next_one.response()[0] == 200
+
+    await_true("whoever left has left its place", is_served)
+
+
+def test_half_of_the_places_are_for_who_does_not_stay(start_router):
+    router = start_router(config.plain(limits={"page_connections_max": 2}))
+    with page(router, "tcp") as staying, page(router, "tcp") as passing:
+        closing = [peer.response()[1].get("connection") for peer in (staying, passing)]
+        assert sorted(closing, key=str) == [None, "close"]
+
+
 @pytest.mark.parametrize("kind", [RawSocket, WebSocket])
 def test_a_peer_that_does_not_answer_pings_is_closed(start_router, kind):
     router = start_router(

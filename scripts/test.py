@@ -99,6 +99,12 @@ def suites() -> list[Suite]:
             [needs.python],
         ),
         Suite(
+            "supply",
+            "licences, sources, copies and advisories of every package that is used",
+            [[sys.executable, str(needs.ROOT / "scripts/supply.py")]],
+            cargo,
+        ),
+        Suite(
             "lints",
             "clippy on every crate, warnings are errors",
             [

@@ -16,6 +16,8 @@ use crate::{Chance, Model, Name, Operation, Request, Sent};
 pub struct Simulation {
     seed: u64,
     chance: Chance,
+    /// What leaving sessions leave behind, and calls that are overdue, go in turns of a few steps.
+    cuts: bool,
     realm: Realm<Name>,
     model: Model,
     out: Recorder,
@@ -50,10 +52,16 @@ impl Simulation {
     pub fn new(seed: u64) -> Self {
         let mut chance = Chance::new(seed);
         let config = draw::config(&mut chance);
+        let mut realm = Realm::new(config.clone(), chance.number());
+        let cuts = !chance.one_in(4);
+        if cuts {
+            realm.set_steps_at_once_max(0);
+        }
         Self {
             seed,
-            realm: Realm::new(config.clone(), chance.number()),
+            realm,
             chance,
+            cuts,
             model: Model::new(config),
             out: Recorder::default(),
             keys: HashMap::new(),
@@ -164,8 +172,11 @@ impl Simulation {
             }
             Operation::Pass { milliseconds } => {
                 self.now = self.now.after_ms(*milliseconds);
-                if self.realm.next_timeout().is_some_and(|due| due <= self.now) {
-                    self.realm.handle_timeout(self.now, &mut self.out);
+                while self.realm.next_timeout().is_some_and(|due| due <= self.now) {
+                    match self.cuts {
+                        true => self.work(),
+                        false => self.realm.handle_timeout(self.now, &mut self.out),
+                    }
                 }
             }
             Operation::StopRole { authrole } => {
@@ -183,10 +194,20 @@ impl Simulation {
                 self.ended(ended)?;
             }
         }
+        while self.realm.has_backlog() {
+            self.work();
+        }
         match self.out.complaint.take() {
             Some(complaint) => Err(complaint),
             None => Ok(violation),
         }
+    }
+
+    /// One short turn.
+    fn work(&mut self) {
+        let steps_max = 1 + self.chance.below(12) as u32;
+        self.realm.work(self.now, steps_max, &mut self.out);
+        self.realm.check_invariants();
     }
 
     /// The realm gave these back: it knows nothing of them any more.

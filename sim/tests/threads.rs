@@ -44,7 +44,10 @@ fn threads_share_a_realm() {
         .into_iter()
         .map(|worker| worker.join().expect("no panic"))
         .sum();
-    let (realm, _) = &*shared.realm.lock().expect("no panic");
+    let (realm, inboxes) = &mut *shared.realm.lock().expect("no panic");
+    while realm.has_backlog() {
+        realm.work(Time(0), 64, inboxes);
+    }
     realm.check_invariants();
     assert!(
         realm.is_idle(),
@@ -120,11 +123,11 @@ struct Client {
 
 impl Shared {
     fn new(seed: u64) -> Self {
+        let mut realm = Realm::new(RealmConfig::open("shared"), seed);
+        // What sessions leave behind goes in turns, between which the others go on.
+        realm.set_steps_at_once_max(0);
         Self {
-            realm: Mutex::new((
-                Realm::new(RealmConfig::open("shared"), seed),
-                Inboxes::default(),
-            )),
+            realm: Mutex::new((realm, Inboxes::default())),
             names: AtomicU64::new(0),
             payloads: AtomicU64::new(0),
             calls_open: AtomicUsize::new(0),
@@ -135,6 +138,12 @@ impl Shared {
 }
 
 impl Shared {
+    /// A short turn of the realm's own.
+    fn work(&self, steps_max: u32) {
+        let (realm, inboxes) = &mut *self.realm.lock().expect("no panic");
+        realm.work(Time(0), steps_max, inboxes);
+    }
+
     /// Waits until every thread has come to the first point (nobody calls any more) or to the
     /// second (every call has been answered, too). Does `meanwhile` all the time.
     fn wait_for(&self, point: usize, mut meanwhile: impl FnMut()) {
@@ -143,6 +152,7 @@ impl Shared {
         let everyone = || self.arrivals.load(Ordering::SeqCst) >= point * THREADS;
         let answered = || point == 1 || self.calls_open.load(Ordering::SeqCst) == 0;
         while !everyone() || !answered() {
+            self.work(8);
             meanwhile();
             assert!(
                 !self.failed.load(Ordering::SeqCst),
@@ -192,6 +202,9 @@ impl Worker {
                 self.join();
             } else {
                 self.act(place);
+            }
+            if self.chance.one_in(8) {
+                self.shared.work(1 + self.chance.below(16) as u32);
             }
             self.read(place);
         }

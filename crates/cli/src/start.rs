@@ -142,6 +142,7 @@ fn run_node(
         _ => Config::embedded_default(),
     };
     adapt(&mut node_config, arguments)?;
+    report_exposed(arguments);
     if let Some(title) = &node_config.controller.title {
         info!("{title}");
     }
@@ -281,6 +282,17 @@ fn report_loaded(loaded: &Loaded, found: &NodeDirectory) {
     info!("Node configuration loaded from '{file}'");
     for problem in &loaded.warnings {
         warn!("{}", problem.line(&loaded.source));
+    }
+}
+
+/// The embedded default is for this machine: nobody says who he is, and may do everything.
+fn report_exposed(arguments: &StartArguments) {
+    if let Some(listen) = arguments.listen.filter(|listen| !listen.ip().is_loopback()) {
+        warn!(
+            "--listen {listen}: whoever reaches this machine may join realm 'realm1' and do everything \
+             there, without saying who he is; listen at 127.0.0.1, or make a node with rights of its own \
+             (`crosstie init`)"
+        );
     }
 }
 

@@ -70,6 +70,8 @@ struct Left {
     batch: Vec<u8>,
     /// So much of that is done.
     done: usize,
+    /// So much of it is on the connection's account.
+    held_bytes: usize,
     /// Octets of the input that were offered already.
     offered: usize,
 }
@@ -423,7 +425,11 @@ impl Conversation {
 
     /// Ends the turn: so much of the input is done, and this comes before the rest.
     #[cold]
-    fn wait(&mut self, left: Left, consumed: usize, input: &[u8]) -> Outcome {
+    fn wait(&mut self, mut left: Left, consumed: usize, input: &[u8]) -> Outcome {
+        if left.held_bytes != left.batch.len() {
+            left.held_bytes = left.batch.len();
+            self.connection.hold(left.held_bytes as isize);
+        }
         let offered = input.len() - consumed;
         self.stage = match mem::replace(&mut self.stage, Stage::Over) {
             Stage::Open(open) => Stage::Waiting(Box::new(Waiting {
@@ -464,6 +470,8 @@ impl Conversation {
                 if unsplit > 0 {
                     left.done = left.batch.len() - unsplit;
                     rest = Some(left);
+                } else {
+                    self.connection.hold(-(left.held_bytes as isize));
                 }
                 (flow, false)
             } else {

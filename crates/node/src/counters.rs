@@ -17,6 +17,7 @@ pub(crate) enum Counter {
     ConnectionsRefused,
     ConnectionsRefusedOfAddress,
     ConnectionsRefusedForDescriptors,
+    PageConnectionsRefused,
     AcceptsFailed,
     SessionsJoined,
     SessionsLeft,
@@ -41,7 +42,7 @@ pub(crate) enum Counter {
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 27] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 28] = [
         (Self::Reads, "reads", "Reads that brought octets"),
         (
             Self::ReceivedBytes,
@@ -72,6 +73,11 @@ impl Counter {
             Self::ConnectionsRefusedForDescriptors,
             "connections_refused_for_descriptors",
             "Connections turned away because the last descriptors are not for them",
+        ),
+        (
+            Self::PageConnectionsRefused,
+            "page_connections_refused",
+            "Connections that asked for a page and were told to come again",
         ),
         (
             Self::AcceptsFailed,

@@ -48,6 +48,8 @@ pub(crate) struct Hub {
     /// Connections by the addresses that they come from.
     pub(crate) peer_addresses: Addresses,
     pub(crate) address_connections_max: usize,
+    /// Of each listener.
+    pub(crate) page_connections_max: usize,
     conversations: AtomicUsize,
     testees: Mutex<Vec<Arc<TesteeTransport>>>,
     /// Set once, if at all.
@@ -91,6 +93,7 @@ impl Hub {
             address_connections_max: limits
                 .address_connections_max
                 .unwrap_or_else(|| address_connections_max(limits.sessions_max)),
+            page_connections_max: limits.page_connections_max,
             conversations: AtomicUsize::new(0),
             testees: Mutex::default(),
             amqp: OnceLock::new(),
@@ -233,6 +236,9 @@ fn realm_limits(limits: &model::Limits) -> Limits {
     realm_limits.subscriptions_max = limits.subscriptions_max;
     realm_limits.registrations_max = limits.registrations_max;
     realm_limits.calls_max = limits.calls_pending_max;
+    realm_limits.realm_subscriptions_max = limits.realm_subscriptions_max;
+    realm_limits.realm_registrations_max = limits.realm_registrations_max;
+    realm_limits.realm_calls_max = limits.realm_calls_pending_max;
     realm_limits.call_options_bytes_max = limits.call_options_bytes_max;
     realm_limits.wildcard_shapes_max = limits.wildcard_shapes_max;
     realm_limits.uri_bytes_max = limits.uri_bytes_max;

@@ -35,6 +35,7 @@ mod overview;
 mod pages;
 mod peer;
 mod realm;
+mod rendered;
 mod report;
 mod router;
 mod session;

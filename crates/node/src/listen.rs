@@ -16,6 +16,7 @@ use crosstie_transport::{
     TcpOptions, Workers, pump,
 };
 use crosstie_wamp::codec;
+use crosstie_wamp::framing::websocket::reject_response;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -24,6 +25,7 @@ use crate::amqp::{self, AmqpEndpoint};
 use crate::conversation::{Conversation, Manners};
 use crate::counters::{Counter, counters};
 use crate::hub::Hub;
+use crate::rendered::Rendered;
 use crate::{pages, report};
 
 /// What all connections of one listener share.
@@ -45,6 +47,10 @@ pub(crate) struct Listening {
     tls: Option<Arc<tls::ServerConfig>>,
     limits: Arc<ConnectionLimits>,
     connections: AtomicUsize,
+    page_connections: AtomicUsize,
+    page_connections_max: usize,
+    /// Pages that took time to render.
+    pub(crate) rendered: Mutex<Rendered>,
     pub(crate) connections_max: usize,
     stopping: AtomicBool,
     /// It stops; its last connection has ended.
@@ -117,6 +123,7 @@ impl Listening {
             .iter()
             .filter_map(|w| w.options.options.open_handshake_timeout);
         let timeout = timeouts.max().unwrap_or(router.handshake_timeout);
+        let page_connections_max = router.page_connections_max;
         let amqp_timeout = amqp.as_ref().map(|amqp| amqp.options.handshake_timeout);
         let limits = match &amqp {
             Some(amqp) => Arc::new(amqp.limits(&router.limits)),
@@ -136,6 +143,9 @@ impl Listening {
             tls: tls_of(&transport.endpoint, directory)?,
             limits,
             connections: AtomicUsize::new(0),
+            page_connections: AtomicUsize::new(0),
+            page_connections_max,
+            rendered: Mutex::default(),
             connections_max: transport.connections_max.unwrap_or(usize::MAX),
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
@@ -150,6 +160,7 @@ impl Listening {
         directory: &Path,
     ) -> io::Result<Self> {
         let limits = Arc::clone(&router.limits);
+        let page_connections_max = router.page_connections_max;
         Ok(Self {
             handshake_timeout: router.handshake_timeout,
             number: router.next_number(),
@@ -164,6 +175,9 @@ impl Listening {
             tls: tls_of(&admin.endpoint, directory)?,
             limits,
             connections: AtomicUsize::new(0),
+            page_connections: AtomicUsize::new(0),
+            page_connections_max,
+            rendered: Mutex::default(),
             connections_max: usize::MAX,
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
@@ -350,11 +364,18 @@ async fn serve(admitted: Admitted, socket: Socket, workers: Arc<Workers>) {
     crosstie_transport::uncork();
     match ended {
         Ended::HandedOver { input } => {
-            // Pages need timers, and the thread something better to do.
-            workers.spawn_keeper(async move {
-                serve_pages(&admitted.listening, &connection, input).await;
-                connection.close();
-            });
+            let kept = Arc::clone(&connection);
+            let started = match PagePlace::take(&admitted) {
+                Some(place) => workers.spawn_pages(async move {
+                    serve_pages(&admitted, &place, &connection, input).await;
+                    connection.close();
+                }),
+                None => return refuse_pages(&connection),
+            };
+            if let Err(e) = started {
+                tracing::error!("cannot start the thread of pages: {e}");
+                kept.close();
+            }
         }
         // The peer may still read: what it is owed is sent, and the end of our side said.
         Ended::ByPeer { .. } => {
@@ -409,9 +430,62 @@ fn connection(listening: &Listening, socket: Socket) -> Option<Arc<Connection>> 
 }
 
 /// Plain HTTP, for as long as the peer keeps asking.
-async fn serve_pages(listening: &Arc<Listening>, connection: &Arc<Connection>, input: Vec<u8>) {
+async fn serve_pages(
+    admitted: &Admitted,
+    place: &PagePlace,
+    connection: &Arc<Connection>,
+    input: Vec<u8>,
+) {
     match ConnectionStream::new(Arc::clone(connection), input) {
-        Ok(stream) => pages::serve(Arc::clone(listening), stream).await,
+        Ok(stream) => {
+            let listening = Arc::clone(&admitted.listening);
+            pages::serve(listening, stream, place.may_stay).await;
+        }
         Err(e) => report::peer_fault(connection, "http", &e.to_string()),
     }
+}
+
+/// One of the connections that pages are served to, for as long as this lives.
+struct PagePlace {
+    listening: Arc<Listening>,
+    /// The connection may wait for another request.
+    may_stay: bool,
+}
+
+impl PagePlace {
+    /// Takes a place, if there is one. Only half of them are for who stays, so that nobody waits for
+    /// those who have said nothing more.
+    fn take(admitted: &Admitted) -> Option<Self> {
+        let listening = &admitted.listening;
+        let before = listening.page_connections.fetch_add(1, Ordering::Relaxed);
+        let place = Self {
+            listening: Arc::clone(listening),
+            may_stay: before < listening.page_connections_max.div_ceil(2)
+                && admitted.excess.is_none(),
+        };
+        (before < listening.page_connections_max).then_some(place)
+    }
+}
+
+impl Drop for PagePlace {
+    fn drop(&mut self) {
+        self.listening
+            .page_connections
+            .fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Tells a peer that asks for a page to come again.
+fn refuse_pages(connection: &Arc<Connection>) {
+    counters().count(Counter::PageConnectionsRefused);
+    let text = "there are as many connections for pages as are allowed: ask again in a moment";
+    let response = reject_response(503, text, &[("Retry-After", "1")]);
+    // A new connection has room; one that is gone needs no answer.
+    let _ = connection.append(|out| {
+        out.extend_from_slice(&response);
+        Ok::<(), ()>(())
+    });
+    connection.finish();
+    crosstie_transport::uncork();
+    connection.close();
 }

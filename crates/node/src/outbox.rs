@@ -108,6 +108,10 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
         self.closed.push(session.clone());
     }
 
+    fn hold(&mut self, session: &Peer, delta: isize) {
+        session.connection.hold(delta);
+    }
+
     fn left(&mut self, session: &Peer, id: SessionId, identity: &Identity) {
         self.left.push((session.clone(), id, identity.clone()));
     }

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use crosstie_config::Page;
@@ -15,6 +15,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::amqp::{self, Alarm};
 use crate::counters::{Counter, counters};
@@ -23,13 +25,14 @@ use crate::listen::Listening;
 use crate::metrics::{Form, metrics};
 use crate::origins::{host_may_enter, page_may_ask};
 use crate::realm::SharedRealm;
+use crate::rendered::Rendering;
 use crate::sessions;
 
 /// A connection that asks for nothing is closed after so long.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// Answers requests on one connection until it ends.
-pub(crate) async fn serve(listening: Arc<Listening>, stream: ConnectionStream) {
+/// Answers requests on one connection until it ends; the first alone, unless it may stay.
+pub(crate) async fn serve(listening: Arc<Listening>, stream: ConnectionStream, may_stay: bool) {
     let answer = service_fn(|request| {
         let response = respond(&listening, &request);
         async { Ok::<_, Infallible>(response) }
@@ -37,6 +40,7 @@ pub(crate) async fn serve(listening: Arc<Listening>, stream: ConnectionStream) {
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_MAX)
+        .keep_alive(may_stay)
         .serve_connection(TokioIo::new(stream), answer);
     let served = tokio::select! {
         served = serving => served,
@@ -100,20 +104,56 @@ fn respond(listening: &Listening, request: &Request<Incoming>) -> Response<Full<
         Page::Metrics => {
             let accept = request.headers().get(ACCEPT);
             let form = Form::accepted(accept.and_then(|accept| accept.to_str().ok()));
-            // Not under the lock: whoever starts a worker would wait.
-            let routers = listening.routers.lock().clone();
-            typed(StatusCode::OK, form.content_type(), metrics(&routers, form))
+            let what = match form {
+                Form::OpenMetrics => Rendering::OpenMetrics,
+                Form::Text => Rendering::TextMetrics,
+            };
+            let text = rendered(listening, what, |routers| metrics(routers, form));
+            typed(StatusCode::OK, form.content_type(), text)
         }
-        Page::Status => typed(
-            StatusCode::OK,
-            "text/html; charset=utf-8",
-            status(listening),
-        ),
+        Page::Status => {
+            let text = rendered(listening, Rendering::Status, |_| status(listening));
+            typed(StatusCode::OK, "text/html; charset=utf-8", text)
+        }
         other => text(
             StatusCode::NOT_FOUND,
             format!("page {other:?} is not known here\n"),
         ),
     }
+}
+
+/// What `render` makes, or what it made a moment ago; the whole process renders one page at a time.
+fn rendered(
+    listening: &Listening,
+    what: Rendering,
+    render: impl FnOnce(&[Arc<Hub>]) -> String,
+) -> Bytes {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let kept = listening.rendered.lock().kept(what, Instant::now());
+    if let Some(text) = kept {
+        return text;
+    }
+    let _turn = ONE_AT_A_TIME.lock();
+    // Not under the lock: whoever starts a worker would wait.
+    let routers = listening.routers.lock().clone();
+    let began = processor_time();
+    let text = Bytes::from(render(&routers));
+    let took = processor_time().saturating_sub(began);
+    let now = Instant::now();
+    listening
+        .rendered
+        .lock()
+        .keep(what, now, took, text.clone());
+    text
+}
+
+/// What this thread has used.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(
+        time.tv_sec.try_into().unwrap_or_default(),
+        time.tv_nsec.try_into().unwrap_or_default(),
+    )
 }
 
 /// Neither full memory nor a low disk is a reason to take a node out of service: consumers are
@@ -137,8 +177,8 @@ fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
     typed(status, "text/plain; charset=utf-8", body)
 }
 
-fn typed(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::from(body));
+fn typed(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(body.into()));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(kind));

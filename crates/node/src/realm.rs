@@ -292,9 +292,13 @@ impl SharedRealm {
         self.realm.lock().counts()
     }
 
-    /// Ends calls whose time is up, until the realm is stopped. One task runs this.
+    /// Ends calls whose time is up, and does what is left of sessions that have left, turn by turn,
+    /// until the realm is stopped. One task runs this.
     pub(crate) async fn keep_time(self: Arc<Self>) {
-        while !self.stopped.load(Ordering::Relaxed) {
+        loop {
+            if self.stopped.load(Ordering::Relaxed) && !self.realm.lock().has_backlog() {
+                return;
+            }
             let at = self.timer_at.load(Ordering::Relaxed);
             if at == u64::MAX {
                 self.timer_earlier.notified().await;
@@ -307,6 +311,8 @@ impl SharedRealm {
             }
             self.handle_timeout();
             crosstie_transport::uncork();
+            // There may be more, and others have something to do, too.
+            tokio::task::yield_now().await;
         }
     }
 
@@ -315,7 +321,9 @@ impl SharedRealm {
         let mut forms = Forms::new(Payload::EMPTY);
         self.enter(&mut forms, EndReason::Closed, |realm, outbox| {
             realm.handle_timeout(now, outbox);
-            let next = realm.next_timeout().map_or(u64::MAX, |time| time.0);
+            // They are nobody's turn.
+            realm.take_steps();
+            let next = next_turn(realm).map_or(u64::MAX, |time| time.0);
             // Under the lock, so that a call that is made meanwhile arms the timer after this.
             self.timer_at.store(next, Ordering::Relaxed);
         });
@@ -332,7 +340,7 @@ impl SharedRealm {
         let mut outbox = RealmOutbox::new(forms, counters(), self.messages.own());
         let mut realm = self.realm.lock();
         let outcome = act(&mut realm, &mut outbox);
-        let next = realm.next_timeout();
+        let next = next_turn(&realm);
         drop(realm);
         self.arm(next);
         if !outbox.left.is_empty() || outbox.denied.is_some() {
@@ -396,5 +404,13 @@ impl SharedRealm {
     fn time(&self, at: Instant) -> Time {
         let micros = at.saturating_duration_since(self.start).as_micros();
         Time(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+}
+
+/// When the realm has something to do by itself: at once, where something is left of an input.
+fn next_turn(realm: &Realm<Peer>) -> Option<Time> {
+    match realm.has_backlog() {
+        true => Some(Time(0)),
+        false => realm.next_timeout(),
     }
 }

@@ -18,6 +18,8 @@ pub struct VhostConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VhostLimits {
     pub queues_max: usize,
+    /// Exclusive ones of one connection.
+    pub connection_queues_max: usize,
     pub exchanges_max: usize,
     pub bindings_max: usize,
     /// Octets of the names, keys and arguments of all queues, exchanges and bindings together.
@@ -66,6 +68,7 @@ impl Default for VhostLimits {
     fn default() -> Self {
         Self {
             queues_max: 100_000,
+            connection_queues_max: 10_000,
             exchanges_max: 100_000,
             bindings_max: 1_000_000,
             // A million bindings with keys of 64 octets; RabbitMQ's users have a few thousand.

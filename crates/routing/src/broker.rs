@@ -18,11 +18,11 @@ use slab::Slab;
 use self::receivers::Filter;
 use self::retained::{Publication, Retained};
 use crate::authz::Action;
-use crate::context::{Context, is_reserved, reserved_uri};
+use crate::context::{Context, is_reserved, none_left, reserved_uri};
 use crate::fault::{Fault, error};
 use crate::pattern::PatternMap;
 use crate::random::Random;
-use crate::session::{Session, SessionIndex, Sessions};
+use crate::session::{SessionIndex, Sessions};
 
 /// A subscription's place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,7 +36,24 @@ struct Subscription {
     match_policy: MatchPolicy,
     /// Never empty.
     subscribers: Subscribers,
+    /// Who first asked for it, and has the topic on its account for as long as it stays.
+    payer: Option<SessionIndex>,
 }
+
+impl Subscription {
+    /// What it takes in memory beside its subscribers, roughly: places in tables, and its topic.
+    fn bytes(&self) -> isize {
+        SUBSCRIPTION_BYTES + self.topic.len() as isize
+    }
+}
+
+const SUBSCRIPTION_BYTES: isize = 512;
+
+/// What a session's part in a subscription takes in memory, roughly.
+const SUBSCRIBER_BYTES: isize = 96;
+
+/// To take a subscription away.
+const STEPS_PER_SUBSCRIPTION: u32 = 4;
 
 type Subscribers = IndexSet<SessionIndex, BuildHasherDefault<FxHasher>>;
 
@@ -47,6 +64,8 @@ pub(crate) struct Broker {
     by_id: FxHashMap<SubscriptionId, SubscriptionKey>,
     /// Ids are not used twice, so that a late EVENT cannot be taken for one of another topic.
     id_last: u64,
+    /// Sessions' parts in them, all together.
+    held: usize,
     /// The subscriptions that the present publication reaches.
     matched: Vec<SubscriptionKey>,
     retained: Retained,
@@ -59,6 +78,7 @@ impl Broker {
             by_topic: PatternMap::new(random.hash_keys()),
             by_id: FxHashMap::default(),
             id_last: 0,
+            held: 0,
             matched: Vec::new(),
             retained: Retained::default(),
         }
@@ -103,7 +123,7 @@ impl Broker {
             );
             return context.refuse(from, MessageType::Unsubscribe, request, &fault);
         };
-        self.remove_subscriber(key, from);
+        self.remove_subscriber(context, key, from);
         let _ = context.reply(from, &Message::Unsubscribed { request });
     }
 
@@ -223,11 +243,23 @@ impl Broker {
         }
     }
 
-    /// Forgets a session that has left.
-    pub(crate) fn leave<H>(&mut self, index: SessionIndex, session: &mut Session<H>) {
-        for key in session.subscriptions.drain() {
-            self.remove_subscriber(key, index);
+    /// Takes away subscriptions of a session that has left, so many steps' worth; whether there were
+    /// any.
+    pub(crate) fn leave<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        index: SessionIndex,
+        steps_max: u32,
+    ) -> bool {
+        let count_max = steps_max.div_ceil(STEPS_PER_SUBSCRIPTION) as usize;
+        let held = context.sessions[index].subscriptions.iter();
+        let part: Vec<_> = held.take(count_max).copied().collect();
+        for key in &part {
+            context.sessions[index].subscriptions.remove(key);
+            self.remove_subscriber(context, *key, index);
         }
+        context.spend(part.len() as u32 * STEPS_PER_SUBSCRIPTION);
+        !part.is_empty()
     }
 
     pub(crate) fn retained(&self) -> &Retained {
@@ -257,11 +289,20 @@ impl Broker {
         if let Some(key) = known.filter(|key| session.subscriptions.contains(key)) {
             return Ok(self.subscriptions[key.0 as usize].id);
         }
+        let has = session.subscriptions.len();
         let subscriptions_max = context.config.limits.subscriptions_max;
-        if session.subscriptions.len() >= subscriptions_max {
+        if has >= subscriptions_max {
             return Err(Fault::new(
                 error::SUBSCRIPTIONS_MAX,
                 format!("a session may have {subscriptions_max} subscriptions"),
+            ));
+        }
+        let realm_max = context.config.limits.realm_subscriptions_max;
+        if !context.may_have_more(has, self.held, realm_max) {
+            return Err(none_left(
+                error::REALM_SUBSCRIPTIONS_MAX,
+                "subscriptions",
+                realm_max,
             ));
         }
         if known.is_none() {
@@ -269,9 +310,16 @@ impl Broker {
             self.by_topic.check_room(policy, topic, shapes_max)?;
         }
         let key = known.unwrap_or_else(|| self.create(policy, topic));
-        session.subscriptions.insert(key);
+        context.sessions[from].subscriptions.insert(key);
+        self.held += 1;
         let subscription = &mut self.subscriptions[key.0 as usize];
         subscription.subscribers.insert(from);
+        let mut bytes = SUBSCRIBER_BYTES;
+        if known.is_none() {
+            subscription.payer = Some(from);
+            bytes += subscription.bytes();
+        }
+        context.hold(from, bytes);
         Ok(subscription.id)
     }
 
@@ -284,15 +332,28 @@ impl Broker {
             topic: Arc::clone(&topic),
             match_policy,
             subscribers: IndexSet::default(),
+            payer: None,
         }) as u32);
         self.by_topic.insert(match_policy, topic, key);
         self.by_id.insert(id, key);
         key
     }
 
-    fn remove_subscriber(&mut self, key: SubscriptionKey, from: SessionIndex) {
+    fn remove_subscriber<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: SubscriptionKey,
+        from: SessionIndex,
+    ) {
+        self.held -= 1;
         let subscription = &mut self.subscriptions[key.0 as usize];
         subscription.subscribers.swap_remove(&from);
+        let mut bytes = SUBSCRIBER_BYTES;
+        if subscription.payer == Some(from) {
+            subscription.payer = None;
+            bytes += subscription.bytes();
+        }
+        context.hold(from, -bytes);
         if subscription.subscribers.is_empty() {
             let subscription = self.subscriptions.remove(key.0 as usize);
             self.by_topic
@@ -324,7 +385,7 @@ impl Broker {
             .iter()
             .map(|(_, session)| session.subscriptions.len())
             .sum();
-        assert_eq!(held, memberships);
+        assert_eq!((held, self.held), (memberships, memberships));
         self.retained.check_invariants();
     }
 }

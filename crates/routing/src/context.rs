@@ -162,6 +162,22 @@ impl<H> Context<'_, H> {
         ))
     }
 
+    /// Notes what was done.
+    pub(crate) fn spend(&mut self, steps: u32) {
+        *self.steps = self.steps.saturating_add(steps);
+    }
+
+    /// Notes octets that are held for a session, or no more.
+    pub(crate) fn hold(&mut self, session: SessionIndex, delta: isize) {
+        self.out.hold(&self.sessions[session].handle, delta);
+    }
+
+    /// Whether a session that has so many of what the realm has `all` of, and at most `all_max`, may
+    /// have one more. The last quarter is for those who have less than their share.
+    pub(crate) fn may_have_more(&self, has: usize, all: usize, all_max: usize) -> bool {
+        all < all_max - all_max / 4 || (all < all_max && has < all_max / self.sessions.len().max(1))
+    }
+
     /// Sends what may be refused without harm to the receiver; the caller decides what then.
     pub(crate) fn send(&mut self, to: SessionIndex, message: &Message<'_>) -> Result<(), Refused> {
         deliver(self.out, &self.sessions[to], message)
@@ -215,6 +231,15 @@ pub(crate) fn deliver<H>(
         return Err(Refused::Gone);
     }
     out.send(&to.handle, message)
+}
+
+/// The fault of a session that may not have one more of what the realm bounds.
+#[cold]
+pub(crate) fn none_left(uri: &'static str, what: &str, all_max: usize) -> Fault {
+    let text = format!(
+        "the realm has nearly or all of its {all_max} {what}, and this session has its share of them"
+    );
+    Fault::new(uri, text)
 }
 
 /// Whether a URI's first component is `wamp`, which is the router's own (WAMP basic profile,

@@ -19,7 +19,7 @@ mod calls;
 mod end;
 mod registrations;
 
-pub(crate) use self::calls::CallKey;
+pub(crate) use self::calls::{CallKey, calls_bytes};
 pub(crate) use self::registrations::RegistrationKey;
 
 use crosstie_wamp::{Message, MessageType, RegisterOptions, RegistrationId, RequestId};

@@ -32,6 +32,9 @@ pub mod error {
     pub const PROCEDURE_EXISTS_WITH_DIFFERENT_POLICY: &str =
         "wamp.error.procedure_exists_with_different_invocation_policy";
     pub const PROTOCOL_VIOLATION: &str = "wamp.error.protocol_violation";
+    pub const REALM_CALLS_MAX: &str = "crosstie.error.realm_calls_max";
+    pub const REALM_REGISTRATIONS_MAX: &str = "crosstie.error.realm_registrations_max";
+    pub const REALM_SUBSCRIPTIONS_MAX: &str = "crosstie.error.realm_subscriptions_max";
     pub const REGISTRATIONS_MAX: &str = "crosstie.error.registrations_max";
     pub const RETAINED_EVENT_BYTES_MAX: &str = "crosstie.error.retained_event_bytes_max";
     pub const SESSIONS_MAX: &str = "crosstie.error.sessions_max";

@@ -9,7 +9,9 @@
 //!    [`Realm::decline`] it instead where its owner knows that it must not be routed.
 //! 3. [`Realm::leave`] when it is gone, for whatever reason.
 //! 4. [`Realm::handle_timeout`] when [`Realm::next_timeout`] has come.
-//! 5. [`Realm::start_role`], [`Realm::stop_role`] and [`Realm::end`] when whoever runs the realm
+//! 5. [`Realm::work`] while [`Realm::has_backlog`], in turns between which others have theirs: what
+//!    sessions leave behind may be more than one input should do.
+//! 6. [`Realm::start_role`], [`Realm::stop_role`] and [`Realm::end`] when whoever runs the realm
 //!    wants it; the last two return the handles of sessions that are out of it, for their owner
 //!    to say GOODBYE.
 //!

@@ -12,6 +12,14 @@ pub struct Limits {
     pub registrations_max: usize,
     /// Open calls of one session as caller; one more is `crosstie.error.calls_max`.
     pub calls_max: usize,
+    /// Subscriptions of all sessions together, each session's counted; one more is
+    /// `crosstie.error.realm_subscriptions_max`. The last quarter is for sessions that have less than
+    /// their share, which is the bound divided by the number of sessions.
+    pub realm_subscriptions_max: usize,
+    /// Likewise registrations: `crosstie.error.realm_registrations_max`.
+    pub realm_registrations_max: usize,
+    /// Likewise open calls: `crosstie.error.realm_calls_max`.
+    pub realm_calls_max: usize,
     /// Octets of the attributes that a progressive call keeps of its first CALL (`ppt_*`, `enc_*`,
     /// `_*`) to pass them on with each part; more are `crosstie.error.call_options_bytes_max`.
     pub call_options_bytes_max: usize,
@@ -42,6 +50,9 @@ impl Default for Limits {
             subscriptions_max: 10_000,
             registrations_max: 10_000,
             calls_max: 10_000,
+            realm_subscriptions_max: 1_000_000,
+            realm_registrations_max: 1_000_000,
+            realm_calls_max: 1_000_000,
             call_options_bytes_max: 4_096,
             wildcard_shapes_max: 1_024,
             uri_bytes_max: 1_024,

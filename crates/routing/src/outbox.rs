@@ -21,6 +21,10 @@ pub trait Outbox<H> {
     /// Takes note of something that reached a bound and that nobody is told of.
     fn note(&mut self, _what: Note, _count: usize) {}
 
+    /// The realm holds so many octets more for a session than before, or less: what stays because it
+    /// asked for it, as its subscriptions do.
+    fn hold(&mut self, _session: &H, _delta: isize) {}
+
     /// A session is out of the realm, whichever way: for whoever keeps account of them.
     fn left(&mut self, _session: &H, _id: SessionId, _identity: &Identity) {}
 

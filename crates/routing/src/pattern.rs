@@ -109,6 +109,9 @@ impl<V: Copy> PatternMap<V> {
 
     /// Calls `found` for the value of every pattern that matches `uri`, exact ones left out.
     pub(crate) fn for_each_pattern(&self, uri: &str, steps: &mut u32, mut found: impl FnMut(V)) {
+        if self.prefixes.is_empty() && self.wildcards.is_empty() {
+            return;
+        }
         *steps = steps.saturating_add(self.prefixes.len() as u32);
         self.prefixes_of(uri).for_each(&mut found);
         self.wildcards.for_each(uri, steps, &mut found);

@@ -37,9 +37,13 @@ impl<K: Eq + Hash> RareSet<K> {
         was_there
     }
 
-    /// Leaves it empty.
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = K> + use<K> {
-        self.0.take().into_iter().flat_map(|set| *set)
+    /// Some of it, at most so many.
+    pub(crate) fn some(&self, count_max: usize) -> Vec<K>
+    where
+        K: Copy,
+    {
+        let some = self.0.iter().flat_map(|set| set.iter());
+        some.take(count_max).copied().collect()
     }
 }
 
@@ -54,9 +58,9 @@ mod tests {
         (0..3).for_each(|key| set.insert(key));
         assert_eq!(set.len(), 3);
         assert!(set.contains(&1) && set.remove(&1) && !set.contains(&1));
-        let mut left: Vec<_> = set.take().collect();
+        let mut left = set.some(5);
         left.sort_unstable();
-        assert_eq!((left, set.len()), (vec![0, 2], 0));
+        assert_eq!((left, set.some(1).len()), (vec![0, 2], 1));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The realm: what comes in, and which part of it decides.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::mem;
 use std::ops::Range;
@@ -9,7 +10,7 @@ use crosstie_wamp::{Message, MessageType, SessionId};
 use crate::authz::Roles;
 use crate::broker::Broker;
 use crate::context::Context;
-use crate::dealer::Dealer;
+use crate::dealer::{Dealer, calls_bytes};
 use crate::fault::error;
 use crate::random::Random;
 use crate::session::{Session, SessionIndex, Sessions};
@@ -25,6 +26,10 @@ pub struct Realm<H> {
     pub(crate) dealer: Dealer,
     random: Random,
     steps: u32,
+    /// Sessions that have left and still hold something, in that order.
+    leaving: VecDeque<SessionIndex>,
+    /// What an input does at once of that: all, for most of them.
+    steps_at_once_max: u32,
 }
 
 impl<H> Realm<H> {
@@ -39,6 +44,8 @@ impl<H> Realm<H> {
             dealer: Dealer::new(&mut random),
             random,
             steps: 0,
+            leaving: VecDeque::new(),
+            steps_at_once_max: STEPS_AT_ONCE_MAX,
         }
     }
 
@@ -83,20 +90,70 @@ impl<H> Realm<H> {
         outcome
     }
 
-    /// Removes a session and all that it holds. Calls that it made or serves end.
+    /// Takes a session out. From now on it is sent nothing, and serves nothing; the calls that it made
+    /// or serves end, and what else it holds goes, now or in the course of [`Realm::work`].
     pub fn leave(&mut self, now: Time, session: SessionKey, out: &mut dyn Outbox<H>) {
         let Some(index) = self.sessions.find(session) else {
             return;
         };
-        self.remove(now, index, out);
-        self.remove_closed(now, out);
+        self.begin_leave(index, out);
+        self.work(now, self.steps_at_once_max, out);
     }
 
-    /// Does what was due until `now`; to be called when [`Realm::next_timeout`] has come.
+    /// Does what was due until `now`, or a turn's worth of it: [`Realm::next_timeout`] says when to go
+    /// on. To be called when that has come.
     pub fn handle_timeout(&mut self, now: Time, out: &mut dyn Outbox<H>) {
-        let (_, dealer, mut context) = self.split(now, out);
-        dealer.handle_timeout(&mut context);
-        self.remove_closed(now, out);
+        self.work(now, STEPS_PER_TURN_MAX, out);
+    }
+
+    /// Has inputs do no more than so many steps of what sessions leave behind, instead of a tenth of a
+    /// millisecond's: for simulations, in which they leave little.
+    pub fn set_steps_at_once_max(&mut self, steps_max: u32) {
+        self.steps_at_once_max = steps_max;
+    }
+
+    /// Whether there is something to do for [`Realm::work`] beside what has a time of its own.
+    pub fn has_backlog(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// Does a part of what is left to be done, of so many steps or a few more: for sessions that have
+    /// left, and for calls whose time is over.
+    #[cold]
+    #[inline(never)]
+    pub fn work(&mut self, now: Time, steps_max: u32, out: &mut dyn Outbox<H>) {
+        let before = mem::take(&mut self.steps);
+        self.work_until(now, steps_max, out);
+        self.steps = self.steps.saturating_add(before);
+    }
+
+    /// The same, where no steps have been counted before.
+    fn work_until(&mut self, now: Time, steps_max: u32, out: &mut dyn Outbox<H>) {
+        loop {
+            // Whoever was closed for what was done leaves, too.
+            self.leave_closed(out);
+            if self.steps >= steps_max {
+                return;
+            }
+            let left = steps_max - self.steps;
+            let (_, dealer, mut context) = self.split(now, out);
+            if dealer.handle_timeout(&mut context, left) {
+                continue;
+            }
+            let Some(index) = self.leaving.front().copied() else {
+                return;
+            };
+            let (broker, dealer, mut context) = self.split(now, out);
+            if dealer.leave(&mut context, index, left) || broker.leave(&mut context, index, left) {
+                continue;
+            }
+            self.leaving.pop_front();
+            let session = self.sessions.remove(index);
+            let room = session.calls.capacity();
+            if room > 0 {
+                out.hold(&session.handle, -calls_bytes(room));
+            }
+        }
     }
 
     /// What was done since this was last asked, in steps of 50 to 100 ns: a receiver, a pattern that
@@ -116,7 +173,10 @@ impl<H> Realm<H> {
 
     /// Removes a role and every session that has it, none of which is sent anything more; `None`
     /// if there is no such role.
-    pub fn stop_role(&mut self, now: Time, name: &str, out: &mut dyn Outbox<H>) -> Option<Vec<H>> {
+    pub fn stop_role(&mut self, now: Time, name: &str, out: &mut dyn Outbox<H>) -> Option<Vec<H>>
+    where
+        H: Clone,
+    {
         let role = self.roles.find(name)?;
         let ended = self.remove_all(now, |session| session.role == role, out);
         self.roles.remove(role);
@@ -124,15 +184,22 @@ impl<H> Realm<H> {
     }
 
     /// Removes every session, none of which is sent anything more.
-    pub fn end(&mut self, now: Time, out: &mut dyn Outbox<H>) -> Vec<H> {
+    pub fn end(&mut self, now: Time, out: &mut dyn Outbox<H>) -> Vec<H>
+    where
+        H: Clone,
+    {
         self.remove_all(now, |_| true, out)
     }
 
     /// Removes the session of that id, which is sent nothing more; `None` if there is none.
-    pub fn end_session(&mut self, now: Time, id: SessionId, out: &mut dyn Outbox<H>) -> Option<H> {
+    pub fn end_session(&mut self, now: Time, id: SessionId, out: &mut dyn Outbox<H>) -> Option<H>
+    where
+        H: Clone,
+    {
         let index = self.sessions.find_id(id)?;
-        let handle = self.remove(now, index, out);
-        self.remove_closed(now, out);
+        let handle = self.sessions[index].handle.clone();
+        self.begin_leave(index, out);
+        self.work(now, self.steps_at_once_max, out);
         Some(handle)
     }
 
@@ -165,7 +232,7 @@ impl<H> Realm<H> {
     pub fn role_sessions(&self, name: &str) -> Option<usize> {
         let role = self.roles.find(name)?;
         let of_role = |session: &Session<H>| session.role == role;
-        Some(self.sessions.iter().filter(|(_, s)| of_role(s)).count())
+        Some(self.sessions.joined().filter(|(_, s)| of_role(s)).count())
     }
 
     /// When [`Realm::handle_timeout`] is to be called, if ever.
@@ -180,7 +247,7 @@ impl<H> Realm<H> {
 
     /// The handles of all sessions.
     pub fn handles(&self) -> impl Iterator<Item = &H> {
-        self.sessions.iter().map(|(_, session)| &session.handle)
+        self.sessions.joined().map(|(_, session)| &session.handle)
     }
 
     /// How much the realm holds.
@@ -205,7 +272,7 @@ impl<H> Realm<H> {
             ..
         } = self.counts();
         let held = sessions + subscriptions + registrations + calls;
-        held == 0 && self.next_timeout().is_none()
+        held == 0 && self.next_timeout().is_none() && !self.has_backlog()
     }
 
     /// Asserts that all tables mirror each other. It walks everything the realm holds, and is for
@@ -303,42 +370,52 @@ impl<H> Realm<H> {
         Ok(())
     }
 
-    /// Removes the sessions that were closed while the present input was handled. To remove one
-    /// may close another, whose queue is too full to be told.
+    /// Has the sessions leave that were closed while the present input was handled. To end their
+    /// calls may close another one, whose queue is too full to be told.
+    #[inline]
     pub(crate) fn remove_closed(&mut self, now: Time, out: &mut dyn Outbox<H>) {
-        while let Some(index) = self.sessions.next_doomed() {
-            self.remove(now, index, out);
+        if self.sessions.has_doomed() {
+            self.work(now, self.steps_at_once_max, out);
         }
     }
 
-    /// Removes the sessions of one kind at once: what one of them leaves open is told to those
+    fn leave_closed(&mut self, out: &mut dyn Outbox<H>) {
+        while let Some(index) = self.sessions.next_doomed() {
+            self.begin_leave(index, out);
+        }
+    }
+
+    /// Has the sessions of one kind leave at once: what one of them leaves open is told to those
     /// who stay, and to none who goes as well.
     fn remove_all(
         &mut self,
         now: Time,
         is_meant: impl Fn(&Session<H>) -> bool,
         out: &mut dyn Outbox<H>,
-    ) -> Vec<H> {
-        let of_kind = self.sessions.iter().filter(|(_, s)| is_meant(s));
-        let meant: Vec<_> = of_kind.map(|(index, _)| index).collect();
-        for index in &meant {
-            self.sessions[*index].closing = true;
-        }
-        let removed = meant.into_iter().map(|index| self.remove(now, index, out));
-        let handles = removed.collect();
-        self.remove_closed(now, out);
+    ) -> Vec<H>
+    where
+        H: Clone,
+    {
+        let of_kind = self.sessions.joined().filter(|(_, s)| is_meant(s));
+        let meant: Vec<_> = of_kind
+            .map(|(index, s)| (index, s.handle.clone()))
+            .collect();
+        let handles = meant.into_iter().map(|(index, handle)| {
+            self.begin_leave(index, out);
+            handle
+        });
+        let handles = handles.collect();
+        self.work(now, self.steps_at_once_max, out);
         handles
     }
 
-    fn remove(&mut self, now: Time, index: SessionIndex, out: &mut dyn Outbox<H>) -> H {
-        self.sessions[index].closing = true;
-        let (_, dealer, mut context) = self.split(now, out);
-        dealer.leave(&mut context, index);
-        let mut session = self.sessions.remove(index);
-        self.broker.leave(index, &mut session);
-        self.dealer.forget(index, &mut session);
+    /// From now on the session is sent nothing, serves nothing and is found by nobody. What it holds is
+    /// for [`Realm::work`].
+    fn begin_leave(&mut self, index: SessionIndex, out: &mut dyn Outbox<H>) {
+        self.sessions.leave(index);
+        self.leaving.push_back(index);
+        let session = &self.sessions[index];
         out.left(&session.handle, session.id, &session.identity);
-        session.handle
     }
 
     pub(crate) fn split<'r>(
@@ -358,6 +435,12 @@ impl<H> Realm<H> {
         (&mut self.broker, &mut self.dealer, context)
     }
 }
+
+/// About a tenth of a millisecond.
+const STEPS_AT_ONCE_MAX: u32 = 1_024;
+
+/// What is done of what has come due under one taking of the realm.
+const STEPS_PER_TURN_MAX: u32 = 4_096;
 
 /// A session, to be looked at.
 #[derive(Clone, Copy, Debug)]

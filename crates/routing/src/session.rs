@@ -46,8 +46,9 @@ pub(crate) struct Session<H> {
     pub(crate) role: RoleIndex,
     pub(crate) features: ClientFeatures,
     pub(crate) joined: Time,
+    /// 0 once it has left: its key names it no more, and what it held goes by and by.
     generation: u32,
-    /// Told to be closed, and about to be removed: it is sent nothing more.
+    /// Told to be closed, or has left: it is sent nothing more.
     pub(crate) closing: bool,
     /// The last request id that the session used, for [`RequestIdCheck::Strict`].
     request_last: u64,
@@ -65,6 +66,11 @@ pub(crate) struct Session<H> {
 }
 
 impl<H> Session<H> {
+    /// Whether it has not left.
+    pub(crate) fn is_in(&self) -> bool {
+        self.generation != 0
+    }
+
     /// Judges the id of a new request (not of a CALL that continues a progressive one).
     pub(crate) fn take_request(
         &mut self,
@@ -131,7 +137,7 @@ impl<H> Sessions<H> {
             }
         };
         // A wrap would let a key that has been kept through 2^32 joins name another session.
-        self.generation_last = self.generation_last.wrapping_add(1);
+        self.generation_last = self.generation_last.wrapping_add(1).max(1);
         let generation = self.generation_last;
         let index = SessionIndex(self.slab.insert(Session {
             handle,
@@ -154,10 +160,19 @@ impl<H> Sessions<H> {
         (SessionKey { index, generation }, id)
     }
 
+    /// Takes a session out: nobody finds it any more, and it is sent nothing. It keeps its place, so
+    /// that what others hold of it stays valid, until it is removed.
+    pub(crate) fn leave(&mut self, index: SessionIndex) {
+        let session = &mut self[index];
+        session.closing = true;
+        session.generation = 0;
+        let id = session.id;
+        self.by_id.remove(&id);
+    }
+
+    /// Removes a session that has left and holds nothing any more.
     pub(crate) fn remove(&mut self, index: SessionIndex) -> Session<H> {
-        let session = self.slab.remove(index.0 as usize);
-        self.by_id.remove(&session.id);
-        session
+        self.slab.remove(index.0 as usize)
     }
 
     /// Marks a session for removal; whether it had not been already.
@@ -167,6 +182,11 @@ impl<H> Sessions<H> {
             self.doomed.push(index);
         }
         first
+    }
+
+    #[inline]
+    pub(crate) fn has_doomed(&self) -> bool {
+        !self.doomed.is_empty()
     }
 
     pub(crate) fn next_doomed(&mut self) -> Option<SessionIndex> {
@@ -185,7 +205,7 @@ impl<H> Sessions<H> {
 
     /// The session at a place of the table, if there is one.
     pub(crate) fn at(&self, place: usize) -> Option<&Session<H>> {
-        self.slab.get(place)
+        self.slab.get(place).filter(|session| session.is_in())
     }
 
     /// Places of the table: no session is beyond.
@@ -193,23 +213,32 @@ impl<H> Sessions<H> {
         self.slab.capacity()
     }
 
+    /// With those that have left and still hold something.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionIndex, &Session<H>)> {
         self.slab
             .iter()
             .map(|(index, session)| (SessionIndex(index as u32), session))
     }
 
+    /// Those that have not left.
+    pub(crate) fn joined(&self) -> impl Iterator<Item = (SessionIndex, &Session<H>)> {
+        self.iter().filter(|(_, session)| session.is_in())
+    }
+
     pub(crate) fn len(&self) -> usize {
-        self.slab.len()
+        self.by_id.len()
     }
 
     /// Asserts what the fields promise each other. Walks everything.
     pub(crate) fn check_invariants(&self) {
         assert!(self.doomed.is_empty(), "a closed session stayed");
-        assert_eq!(self.by_id.len(), self.slab.len());
+        assert_eq!(self.by_id.len(), self.joined().count());
         for (index, session) in self.iter() {
-            assert_eq!(self.by_id.get(&session.id), Some(&index));
-            assert!(!session.closing);
+            match session.is_in() {
+                true => assert_eq!(self.by_id.get(&session.id), Some(&index)),
+                false => assert!(self.by_id.get(&session.id) != Some(&index)),
+            }
+            assert_eq!(session.closing, !session.is_in());
         }
     }
 }

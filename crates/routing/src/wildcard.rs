@@ -117,11 +117,15 @@ impl<V: Copy> WildcardMap<V> {
         self.patterns.len()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
     /// Shows `visit` the values of the patterns that match, the best one first, until it returns
     /// `false`.
     #[inline]
     fn visit(&self, uri: &str, steps: &mut u32, visit: impl FnMut(V) -> bool) {
-        if !self.patterns.is_empty() {
+        if !self.is_empty() {
             self.look_up(uri, steps, visit);
         }
     }

@@ -17,6 +17,7 @@
 //! B refuses full                                   full, gone, toolong, unrepresentable
 //! B accepts
 //! tick 100ms
+//! work 4                                           so many steps of what is left to be done
 //! due in 50ms                                      or: due never
 //! A: leave
 //! start guest                                      a role that may do everything

@@ -4,6 +4,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::allocator;
+
 static NOW_S: AtomicU32 = AtomicU32::new(0);
 
 /// One start for the whole process: several sets of workers keep the same clock going.
@@ -22,5 +24,6 @@ pub(crate) async fn tick() {
         interval.tick().await;
         let now_s = u32::try_from(start.elapsed().as_secs()).unwrap_or(u32::MAX);
         NOW_S.fetch_max(now_s, Ordering::Relaxed);
+        allocator::give_back_now_and_then(now_s);
     }
 }

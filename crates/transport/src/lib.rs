@@ -11,6 +11,7 @@
 //! ```
 
 mod account;
+mod allocator;
 mod budget;
 mod clock;
 mod connection;

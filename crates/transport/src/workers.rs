@@ -1,5 +1,6 @@
 //! The threads that serve connections, each with a single-threaded runtime of its own, and the
-//! keeper: one more thread, for everything that has to do with time.
+//! keeper: one more thread, for everything that has to do with time. What may take long beside that,
+//! as pages do, has a thread too, from when it is first needed.
 //!
 //! The serving runtimes have no timers. A runtime that has some looks at the clock and at its
 //! timers each time it goes to sleep, which is once per message of a sequential caller.
@@ -52,6 +53,8 @@ impl Default for WorkerOptions {
 pub struct Workers {
     workers: Vec<Worker>,
     keeper: Worker,
+    /// The thread of pages, once there was one to serve.
+    pages: Mutex<Option<Worker>>,
     next: AtomicUsize,
 }
 
@@ -109,6 +112,7 @@ impl Workers {
         Ok(Self {
             workers,
             keeper,
+            pages: Mutex::new(None),
             next: AtomicUsize::new(0),
         })
     }
@@ -145,6 +149,22 @@ impl Workers {
         self.next_handle().clone()
     }
 
+    /// Runs `future` where there are timers, and where nothing but other such futures waits for it.
+    pub fn spawn_pages(
+        &self,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<JoinHandle<()>> {
+        let mut pages = self.pages.lock();
+        let worker = match pages.take() {
+            Some(worker) => worker,
+            None => {
+                let runtime = Builder::new_current_thread().enable_all().build()?;
+                Worker::start("pages".to_owned(), runtime, None, Duration::ZERO)?
+            }
+        };
+        Ok(pages.insert(worker).handle.spawn(future))
+    }
+
     /// The keeper's tokio context, for threads that have none.
     pub fn keeper_handle(&self) -> Handle {
         self.keeper.handle.clone()
@@ -160,6 +180,9 @@ impl Workers {
     /// Ends the threads, and with them every task: listeners are closed, connections dropped.
     pub fn stop(&self) {
         self.workers.iter().for_each(Worker::stop);
+        if let Some(pages) = &*self.pages.lock() {
+            pages.stop();
+        }
         self.keeper.stop();
     }
 

@@ -287,6 +287,7 @@ fn limits(limits: View<'_>) -> AmqpLimits {
         message_bytes_max: bound(limits, "message_bytes_max"),
         commit_bytes_max: bound(limits, "commit_bytes_max"),
         queues_max: bound(limits, "queues_max"),
+        connection_queues_max: bound(limits, "connection_queues_max"),
         exchanges_max: bound(limits, "exchanges_max"),
         bindings_max: bound(limits, "bindings_max"),
         definition_bytes_max: bound(limits, "definition_bytes_max"),

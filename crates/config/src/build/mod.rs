@@ -4,6 +4,7 @@
 mod amqp;
 mod component;
 mod endpoint;
+mod exposure;
 mod names;
 mod realm;
 mod transport;
@@ -128,8 +129,12 @@ fn limits(limits: View<'_>) -> Limits {
         depth_max: bound(limits, "depth_max"),
         handshake_timeout: milliseconds(limits, "handshake_timeout_ms"),
         sessions_max: bound(limits, "sessions_max"),
+        page_connections_max: bound(limits, "page_connections_max"),
         address_connections_max: limits.integer("address_connections_max").map(size),
         calls_pending_max: bound(limits, "calls_pending_max"),
+        realm_subscriptions_max: bound(limits, "realm_subscriptions_max"),
+        realm_registrations_max: bound(limits, "realm_registrations_max"),
+        realm_calls_pending_max: bound(limits, "realm_calls_pending_max"),
         call_options_bytes_max: bound(limits, "call_options_bytes_max"),
         subscriptions_max: bound(limits, "subscriptions_max"),
         registrations_max: bound(limits, "registrations_max"),

@@ -48,12 +48,16 @@ impl Builder<'_> {
         let options = worker.section("options");
         let realms = self.realms(worker);
         let transports = self.transports(worker, &realms);
+        let amqp = self.amqp(worker, &transports);
+        if !self.disabled {
+            self.check_exposure(worker, &realms, &transports, amqp.as_ref());
+        }
         RouterWorker {
             id,
             threads: options.integer("threads").map(size),
             busy_poll: options.boolean("busy_poll"),
             cpu_affinity: cpu_affinity(options),
-            amqp: self.amqp(worker, &transports),
+            amqp,
             transports,
             components: self.components(worker, Some(&realms)),
             needs_components: options.boolean("needs_components"),

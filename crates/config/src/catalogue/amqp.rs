@@ -218,6 +218,13 @@ static AMQP_LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(100_000)),
         key(
+            "connection_queues_max",
+            integer(1, 100_000_000),
+            "Exclusive queues of one connection; one more closes its channel with 406. Who may make \
+             others is for `permissions` to say.",
+        )
+        .fallback(Fallback::Integer(10_000)),
+        key(
             "exchanges_max",
             integer(8, 100_000_000),
             "Exchanges of a vhost, with those that are always there; one more closes its \

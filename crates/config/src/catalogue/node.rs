@@ -190,11 +190,39 @@ pub(super) static LIMITS: Table = Table {
              what the process's file descriptors allow",
         ),
         key(
+            "page_connections_max",
+            integer(1, 1_000_000),
+            "Connections of one listener that pages are being served to; one more is told to come \
+             again (503). From half of them on a connection is closed after each answer.",
+        )
+        .fallback(Fallback::Integer(64)),
+        key(
             "calls_pending_max",
             integer(1, 100_000_000),
             "Calls of one session that have no result yet; one more is an error.",
         )
         .fallback(Fallback::Integer(10_000)),
+        key(
+            "realm_subscriptions_max",
+            integer(1, 1_000_000_000),
+            "Subscriptions of all sessions of a realm together; one more is an error. The last quarter is \
+             for sessions that have less than their share, the bound divided by the sessions.",
+        )
+        .fallback(Fallback::Integer(1_000_000)),
+        key(
+            "realm_registrations_max",
+            integer(1, 1_000_000_000),
+            "Registrations of all sessions of a realm together; one more is an error. The last quarter is \
+             for sessions that have less than their share, the bound divided by the sessions.",
+        )
+        .fallback(Fallback::Integer(1_000_000)),
+        key(
+            "realm_calls_pending_max",
+            integer(1, 1_000_000_000),
+            "Calls without a result of all sessions of a realm together; one more is an error. The last quarter is \
+             for sessions that have less than their share, the bound divided by the sessions.",
+        )
+        .fallback(Fallback::Integer(1_000_000)),
         key(
             "call_options_bytes_max",
             integer(0, 1 << 24),

@@ -65,6 +65,8 @@ pub struct AmqpLimits {
     pub memory_bytes_max: usize,
     pub message_bytes_max: usize,
     pub queues_max: usize,
+    /// Exclusive ones of one connection.
+    pub connection_queues_max: usize,
     pub exchanges_max: usize,
     pub bindings_max: usize,
     /// Octets of the names, keys and arguments of all that is declared in a vhost.

@@ -119,7 +119,12 @@ pub struct Limits {
     pub sessions_max: usize,
     /// Of one address; made from `sessions_max` and the process's descriptors where not said.
     pub address_connections_max: Option<usize>,
+    /// Of each listener.
+    pub page_connections_max: usize,
     pub calls_pending_max: usize,
+    pub realm_subscriptions_max: usize,
+    pub realm_registrations_max: usize,
+    pub realm_calls_pending_max: usize,
     pub call_options_bytes_max: usize,
     pub subscriptions_max: usize,
     pub registrations_max: usize,

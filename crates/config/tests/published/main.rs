@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crosstie_config::catalogue::refused::KEYS;
-use crosstie_config::{EMBEDDED, Format, Source, parse, render};
+use crosstie_config::{EMBEDDED, Format, Problem, Source, parse, render};
 
 const BEGIN: &str = "<!-- begin: written by the tests of crates/config from its tables -->\n";
 const END: &str = "<!-- end -->\n";
@@ -74,7 +74,11 @@ fn the_examples_load_as_they_are() {
         };
         let loaded = crosstie_config::load(path, &|_| None);
         let loaded = loaded.unwrap_or_else(|failure| panic!("{failure}"));
-        for warning in &loaded.warnings {
+        for warning in loaded
+            .warnings
+            .iter()
+            .filter(|warning| !is_of_exposure(warning))
+        {
             let expected = "\"version\" is missing and taken to be 2";
             assert_eq!(warning.message, expected, "{}", path.display());
         }
@@ -100,9 +104,15 @@ fn loads(text: &str, format: Format) {
         "NOVA_PASSWORD" => Some("s3cret".to_owned()),
         _ => None,
     };
-    let problems =
+    let mut problems =
         parse(&source, format, &environment).map_or_else(|p| p, |(_, warnings)| warnings);
+    problems.retain(|problem| !is_of_exposure(problem));
     assert!(problems.is_empty(), "{}", render(&problems, &source));
+}
+
+/// Whether it says that everybody gets in, which is what examples are for.
+fn is_of_exposure(problem: &Problem) -> bool {
+    problem.message.starts_with("whoever reaches this machine")
 }
 
 /// A place that no table has would keep its reasons to itself.

@@ -317,6 +317,7 @@ pub(super) fn vhost_config(name: &Arc<str>, limits: &model::AmqpLimits) -> Vhost
         name: Arc::clone(name),
         limits: VhostLimits {
             queues_max: limits.queues_max,
+            connection_queues_max: limits.connection_queues_max,
             exchanges_max: limits.exchanges_max,
             bindings_max: limits.bindings_max,
             definition_bytes_max: limits.definition_bytes_max,

@@ -1,6 +1,5 @@
 //! The channels of a connection: frames in, methods and whole messages to the vhost.
 
-use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -16,26 +15,26 @@ use super::broker::Broker;
 use super::content::{self, Ahead, Assembly};
 use super::flow::Published;
 use super::handled::Handled;
-use super::incomplete::Incomplete;
 use super::peer::Peer;
 use super::turn::Turn;
+use super::unfinished::{may_publish, share_spent};
 
 /// Channels by number. There are few, so that a sorted list is found through fastest.
 pub(super) struct Channels {
     connection: ConnectionKey,
     channels_max: u16,
-    channels: Vec<(u16, Channel)>,
+    pub(super) channels: Vec<(u16, Channel)>,
     /// What this input has published.
     pub(super) published: Published,
     /// Octets of messages that are not complete.
-    assembling_bytes: usize,
+    pub(super) assembling_bytes: usize,
     /// The same of those in transactions that are open, when the last turn ended.
-    uncommitted_bytes: usize,
+    pub(super) uncommitted_bytes: usize,
     /// Both, as they were noted last.
-    noted_bytes: (usize, usize),
+    pub(super) noted_bytes: (usize, usize),
 }
 
-enum Channel {
+pub(super) enum Channel {
     Open {
         key: ChannelKey,
         assembly: Option<Box<Assembly>>,
@@ -125,47 +124,6 @@ impl Channels {
     pub(super) fn note_closed(&mut self, peer: &Peer, number: u16) {
         if let Ok(place) = self.place(number) {
             self.set_closing(peer, place);
-        }
-    }
-
-    /// A turn has ended, with so many octets in open transactions if it could change that. Whether
-    /// there is something new about what is incomplete.
-    pub(super) fn note_incomplete(&mut self, uncommitted_bytes: Option<usize>) -> bool {
-        self.uncommitted_bytes = uncommitted_bytes.unwrap_or(self.uncommitted_bytes);
-        let bytes = (self.assembling_bytes, self.uncommitted_bytes);
-        mem::replace(&mut self.noted_bytes, bytes) != bytes || self.assembling_bytes > 0
-    }
-
-    /// Octets of messages that are not complete, or wait for a commit.
-    pub(super) fn incomplete_bytes(&self) -> usize {
-        self.assembling_bytes + self.uncommitted_bytes
-    }
-
-    /// When there was last enough of the slowest message that is not complete.
-    pub(super) fn unfinished_since_s(&self) -> Option<u32> {
-        if self.assembling_bytes == 0 {
-            return None;
-        }
-        let assemblies = self
-            .channels
-            .iter()
-            .filter_map(|(_, channel)| match channel {
-                Channel::Open { assembly, .. } => assembly.as_ref(),
-                Channel::Closing => None,
-            });
-        assemblies.map(|assembly| assembly.since_s()).min()
-    }
-
-    /// The client was not read from: what has not come since is no fault of its own.
-    pub(super) fn forgive(&mut self) {
-        for (_, channel) in &mut self.channels {
-            if let Channel::Open {
-                assembly: Some(assembly),
-                ..
-            } = channel
-            {
-                assembly.forgive(now_s());
-            }
         }
     }
 
@@ -398,33 +356,6 @@ impl Channels {
 /// Octets of a frame, with all that is around its payload.
 fn bytes(frame: &Frame<'_>) -> usize {
     frame::OVERHEAD_BYTES + frame.payload.len()
-}
-
-/// That what a transaction would hold has room.
-fn may_publish(
-    key: ChannelKey,
-    held_bytes: usize,
-    broker: &Broker,
-    turn: &mut Turn<'_>,
-) -> Result<(), Fault> {
-    let incomplete = &broker.shared.incomplete;
-    if incomplete.is_share_spent(held_bytes) {
-        let (vhost, ..) = turn.enter();
-        if vhost.is_transactional(key) {
-            return Err(share_spent(incomplete));
-        }
-    }
-    Ok(())
-}
-
-#[cold]
-fn share_spent(incomplete: &Incomplete) -> Fault {
-    let text = format!(
-        "the connection has {} octets of incomplete messages and open transactions, which is as much \
-         as one may have",
-        incomplete.connection_bytes_max()
-    );
-    Fault::of::<BasicPublish<'_>>(ReplyCode::ContentTooLarge, text)
 }
 
 /// A payload that is no method.

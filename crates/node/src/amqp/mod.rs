@@ -39,6 +39,7 @@ mod peer;
 mod shared;
 mod status;
 mod turn;
+mod unfinished;
 mod vhost;
 
 pub(crate) use broker::Broker;

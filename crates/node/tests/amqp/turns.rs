@@ -60,3 +60,30 @@ fn a_close_behind_what_is_worth_many_turns_is_answered_last() {
     client.expect("0 connection.close-ok");
     writing.join().expect("was written");
 }
+
+#[test]
+fn what_a_connection_held_is_back_in_its_order() {
+    const MESSAGES: u32 = 10_000;
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = Rig::start(directory.path());
+    let mut holder = rig.client();
+    holder.open_channel(1);
+    holder.declare("q", false);
+    holder.consume("q", false);
+    let mut publisher = rig.client();
+    publisher.open_channel(1);
+    let bodies = (0..MESSAGES).map(u32::to_be_bytes);
+    let octets = bodies.flat_map(|body| published(1, "q", &body, 1));
+    publisher.write(&octets.collect::<Vec<_>>());
+    for number in 0..MESSAGES {
+        let body = holder.expect_message("1 basic.deliver");
+        assert_eq!(body, number.to_be_bytes());
+    }
+    drop(holder);
+    // More than a turn's work, with which others' go on.
+    publisher.consume("q", true);
+    for number in 0..MESSAGES {
+        let body = publisher.expect_message("1 basic.deliver");
+        assert_eq!(body, number.to_be_bytes());
+    }
+}

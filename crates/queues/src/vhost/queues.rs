@@ -105,6 +105,14 @@ impl<H> Vhost<H> {
                 self.config.limits.queues_max
             )));
         }
+        let connection_queues_max = self.config.limits.connection_queues_max;
+        let connection = owner.and_then(|owner| self.connections.find(owner));
+        if connection.is_some_and(|c| c.queues.len() >= connection_queues_max) {
+            return Err(caller.precondition_failed(format!(
+                "cannot declare {resource}: limit of exclusive queues of a connection \
+                 ({connection_queues_max}) is reached"
+            )));
+        }
         let bytes = name.len() + method.arguments.octets().len();
         self.topology
             .check_room(caller, bytes, || format!("declare {resource}"))?;

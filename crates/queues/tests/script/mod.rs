@@ -244,6 +244,7 @@ impl Player {
             let limits = &mut self.config.limits;
             match key {
                 "queues_max" => limits.queues_max = number()?,
+                "connection_queues_max" => limits.connection_queues_max = number()?,
                 "exchanges_max" => limits.exchanges_max = number()?,
                 "bindings_max" => limits.bindings_max = number()?,
                 "exchange_steps_max" => limits.exchange_steps_max = number()?,

@@ -8,10 +8,10 @@ use crosstie_wamp::{
 
 use super::Dealer;
 use super::callees::{Callee, Slot};
-use super::calls::{Call, CallKey, Progressive};
+use super::calls::{Call, CallKey, Progressive, calls_bytes};
 use super::registrations::RegistrationKey;
 use crate::authz::Action;
-use crate::context::{Context, deliver, is_reserved};
+use crate::context::{Context, deliver, is_reserved, none_left};
 use crate::fault::{Fault, error};
 use crate::session::{Session, SessionIndex};
 use crate::weight::dict_bytes;
@@ -48,7 +48,14 @@ impl Dealer {
             return Ok(());
         }
         session.take_request(request, context.config.request_id_check)?;
-        if let Err(fault) = self.open(context, from, request, options, procedure, payload) {
+        let opened = loop {
+            match self.open(context, from, request, options, procedure, payload) {
+                Ok(false) => {}
+                Ok(true) => break Ok(()),
+                Err(fault) => break Err(fault),
+            }
+        };
+        if let Err(fault) = opened {
             if options.progress {
                 expect_continuations(&mut context.sessions[from], request);
             }
@@ -69,7 +76,7 @@ impl Dealer {
     ) -> Result<(), Violation> {
         if let Some(key) = self.calls.of_caller(from, request) {
             if !options.progress {
-                self.calls[key].progressive = None;
+                self.forget_progressive(context, key);
             }
             self.abandon(context, key, fault);
             return Ok(());
@@ -86,6 +93,8 @@ impl Dealer {
         Ok(())
     }
 
+    /// Whether it is open; where a registration was found that nobody serves any more, it is gone now,
+    /// and another may serve the call.
     fn open<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -94,7 +103,7 @@ impl Dealer {
         options: &CallOptions,
         procedure: &str,
         payload: Payload<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
         let registration = match self.registrations.exact(procedure) {
             // What was registered exactly has been checked then.
             Some(key) => Some(key),
@@ -130,12 +139,24 @@ impl Dealer {
             check_kept(options, context.config.limits.call_options_bytes_max)?;
         }
 
+        let has = context.sessions[from].calls.len();
+        let realm_max = context.config.limits.realm_calls_max;
+        if !context.may_have_more(has, self.calls.len(), realm_max) {
+            return Err(none_left(error::REALM_CALLS_MAX, "open calls", realm_max));
+        }
+
         let callees = &self.registrations[registration].callees;
-        let candidates = callees.candidates(context.random)?;
+        let candidates = match callees.candidates(context.random) {
+            Ok(candidates) => candidates,
+            Err(_) if self.registrations.is_left(context, registration) => {
+                return Ok(false);
+            }
+            Err(fault) => return Err(fault),
+        };
         let mut tried = 0;
         for place in candidates {
             let callee = self.registrations[registration].callees[place];
-            if !callee.is_free() {
+            if !callee.is_free() || context.sessions[callee.session].closing {
                 continue;
             }
             if tried == CALLEES_TRIED_MAX {
@@ -153,12 +174,19 @@ impl Dealer {
             match self.invoke(context, registration, callee, &new)? {
                 Ok(()) => {
                     self.registrations.invoked(registration, place);
-                    return Ok(());
+                    return Ok(true);
                 }
                 Err(Refused::Full | Refused::Gone) => {}
                 Err(Refused::TooLong) => return Err(too_long("callee")),
                 Err(Refused::Unrepresentable(reason)) => return Err(unrepresentable(reason)),
             }
+        }
+        // Whoever has left and still has a part in the registration serves it no more.
+        if tried == 0 {
+            if self.registrations.is_left(context, registration) {
+                return Ok(false);
+            }
+            return Err(self.registrations[registration].callees.all_busy());
         }
         Err(Fault::new(
             error::NO_AVAILABLE_CALLEE,
@@ -229,17 +257,32 @@ impl Dealer {
         }
         call.timeout_ms = bounded(timeout_ms, context.config.limits.call_timeout_ms_max);
         if options.progress {
-            call.progressive = Some(Box::new(Progressive {
+            let progressive = Progressive {
                 registration: registration.id,
                 procedure: is_pattern.then(|| new.procedure.into()),
                 disclosed: new.disclosed,
                 timeout_ms: forwarded,
                 receive_progress,
                 passthru: options.passthru.clone(),
-            }));
+            };
+            context.hold(new.from, progressive.bytes());
+            call.progressive = Some(Box::new(progressive));
         }
+        let room = context.sessions[new.from].calls.capacity();
         self.calls.insert(call, context.now, context.sessions);
+        let more = context.sessions[new.from].calls.capacity() - room;
+        if more > 0 {
+            context.hold(new.from, calls_bytes(more));
+        }
         Ok(Ok(()))
+    }
+
+    /// The last part of a progressive call has come.
+    fn forget_progressive<H>(&mut self, context: &mut Context<'_, H>, key: CallKey) {
+        let call = &mut self.calls[key];
+        if let Some(progressive) = call.progressive.take() {
+            context.hold(call.caller, -progressive.bytes());
+        }
     }
 
     /// A CALL with the id of an open call: the next part of a progressive one. It goes to the
@@ -282,7 +325,7 @@ impl Dealer {
             deliver(context.out, &context.sessions[call.callee], &message)
         };
         if !options.progress {
-            call.progressive = None;
+            self.forget_progressive(context, key);
         }
         let fault = match outcome {
             Ok(()) => return Ok(()),

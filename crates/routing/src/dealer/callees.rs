@@ -116,6 +116,10 @@ impl Callees {
         self.policy
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -150,7 +154,7 @@ impl Callees {
 
     /// In Crossbar.io's words.
     #[cold]
-    fn all_busy(&self) -> Fault {
+    pub(super) fn all_busy(&self) -> Fault {
         let len = self.list.len();
         let concurrency = self.list[(self.turn + len - 1) % len].concurrency;
         let whose = match self.policy {

@@ -11,6 +11,7 @@ use super::callees::Slot;
 use crate::Time;
 use crate::random::Random;
 use crate::session::{SessionIndex, Sessions};
+use crate::weight::dict_bytes;
 
 /// An open call's place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,6 +56,21 @@ pub(super) struct Progressive {
     pub(super) timeout_ms: u64,
     pub(super) receive_progress: bool,
     pub(super) passthru: Option<Box<Dict>>,
+}
+
+impl Progressive {
+    /// What it takes in memory, roughly.
+    pub(super) fn bytes(&self) -> isize {
+        let procedure = self.procedure.as_deref().map_or(0, str::len);
+        let passthru = self.passthru.as_deref().map_or(0, dict_bytes);
+        (size_of::<Self>() + procedure + passthru) as isize
+    }
+}
+
+/// What so much room for open calls of a session takes in memory, roughly. Room is what is on its
+/// account, because it changes seldom.
+pub(crate) fn calls_bytes(room: usize) -> isize {
+    room as isize * 256
 }
 
 impl Call {

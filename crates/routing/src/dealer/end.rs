@@ -9,7 +9,7 @@ use super::calls::Call;
 use super::{CallKey, Dealer};
 use crate::context::Context;
 use crate::fault::{Fault, error};
-use crate::session::{Session, SessionIndex};
+use crate::session::SessionIndex;
 
 impl Dealer {
     /// CANCEL. One for a call that is not open is ignored: its RESULT was on the way.
@@ -43,40 +43,61 @@ impl Dealer {
         }
     }
 
-    /// Ends the calls whose time is over.
-    pub(crate) fn handle_timeout<H>(&mut self, context: &mut Context<'_, H>) {
-        while let Some(key) = self.calls.overdue(context.now) {
+    /// Ends calls whose time is over, so many steps' worth; whether there were any.
+    pub(crate) fn handle_timeout<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        steps_max: u32,
+    ) -> bool {
+        let mut steps = 0;
+        while steps < steps_max
+            && let Some(key) = self.calls.overdue(context.now)
+        {
+            steps += STEPS_PER_CALL;
             let timeout_ms = self.calls[key].timeout_ms;
             let text = format!("the callee did not answer within {timeout_ms} ms");
             self.abandon(context, key, &Fault::new(error::TIMEOUT, text));
         }
+        context.spend(steps);
+        steps > 0
     }
 
-    /// Ends the calls that a leaving session made or serves. It is sent nothing itself.
-    pub(crate) fn leave<H>(&mut self, context: &mut Context<'_, H>, index: SessionIndex) {
-        let mut made = context.sessions[index].calls.clone();
+    /// Ends calls that a session made or serves that has left, then takes away its registrations, so
+    /// many steps' worth; whether there were any. It is sent nothing itself.
+    pub(crate) fn leave<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        index: SessionIndex,
+        steps_max: u32,
+    ) -> bool {
+        let count_max = steps_max.div_ceil(STEPS_PER_CALL) as usize;
+        let mut made = last_of(&context.sessions[index].calls, count_max);
         made.sort_unstable_by_key(|key| self.calls[*key].request);
-        for key in made {
-            let call = self.take(context, key);
+        for key in &made {
+            let call = self.take(context, *key);
             if !call.interrupted {
                 interrupt(context, &call, CancelMode::KillNoWait, error::CANCELED);
             }
         }
-        let mut served = context.sessions[index].invocations.clone();
+        if !made.is_empty() {
+            context.spend(made.len() as u32 * STEPS_PER_CALL);
+            return true;
+        }
+        let mut served = last_of(&context.sessions[index].invocations, count_max);
         served.sort_unstable_by_key(|key| self.calls[*key].invocation);
         let fault = Fault::new(
             error::CANCELED,
             "callee disconnected from in-flight request",
         );
-        for key in served {
-            let call = self.end(context, key);
+        for key in &served {
+            let call = self.end(context, *key);
             context.refuse(call.caller, MessageType::Call, call.request, &fault);
         }
-    }
-
-    /// Forgets the registrations of a session that has left.
-    pub(crate) fn forget<H>(&mut self, index: SessionIndex, session: &mut Session<H>) {
-        self.registrations.leave(index, session);
+        if !served.is_empty() {
+            context.spend(served.len() as u32 * STEPS_PER_CALL);
+            return true;
+        }
+        self.registrations.leave(context, index, steps_max)
     }
 
     /// Ends a call with an ERROR to its caller, and tells the callee not to go on.
@@ -105,8 +126,19 @@ impl Dealer {
         if let Some(slot) = &call.slot {
             self.registrations.release(slot);
         }
+        if let Some(progressive) = &call.progressive {
+            context.hold(call.caller, -progressive.bytes());
+        }
         call
     }
+}
+
+/// To end a call and tell somebody so.
+const STEPS_PER_CALL: u32 = 4;
+
+/// The last of a session's calls, at most so many.
+fn last_of(calls: &[CallKey], count_max: usize) -> Vec<CallKey> {
+    calls[calls.len().saturating_sub(count_max)..].to_vec()
 }
 
 /// Sends INTERRUPT, if the callee understands it; whether it was sent.

@@ -13,11 +13,11 @@ use super::callees::{Callee, Callees, Slot};
 use super::calls::Calls;
 
 use crate::authz::Action;
-use crate::context::{Context, is_reserved, reserved_uri};
+use crate::context::{Context, is_reserved, none_left, reserved_uri};
 use crate::fault::{Fault, error};
 use crate::pattern::PatternMap;
 use crate::random::Random;
-use crate::session::{Session, SessionIndex, Sessions};
+use crate::session::{SessionIndex, Sessions};
 
 /// A registration's place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,7 +31,25 @@ pub(super) struct Registration {
     pub(super) match_policy: MatchPolicy,
     /// Never empty.
     pub(super) callees: Callees,
+    /// Who first registered it, and has the procedure on its account for as long as it stays.
+    payer: Option<SessionIndex>,
 }
+
+impl Registration {
+    /// What it takes in memory beside its callees, roughly: places in tables, and its procedure.
+    fn bytes(&self) -> isize {
+        REGISTRATION_BYTES + self.procedure.len() as isize
+    }
+}
+
+const REGISTRATION_BYTES: isize = 640;
+
+/// What a session's part in a registration takes in memory, roughly.
+const CALLEE_BYTES: isize = 128;
+
+/// To take a registration away, and to look through so many callees for one.
+const STEPS_PER_REGISTRATION: u32 = 4;
+const CALLEES_PER_STEP: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Registrations {
@@ -41,6 +59,8 @@ pub(super) struct Registrations {
     /// Ids are not used twice, so that a late INVOCATION cannot be taken for another procedure's.
     id_last: u64,
     callee_last: u64,
+    /// Sessions' parts in them, all together.
+    held: usize,
 }
 
 impl Registrations {
@@ -51,6 +71,7 @@ impl Registrations {
             by_id: FxHashMap::default(),
             id_last: 0,
             callee_last: 0,
+            held: 0,
         }
     }
 
@@ -70,6 +91,9 @@ impl Registrations {
         let disclose = context.authorize(from, Action::Register, procedure, policy)?;
         context.check_options(options.unsupported)?;
         let mut known = self.by_procedure.value(policy, procedure);
+        if known.is_some_and(|key| self.is_left(context, key)) {
+            known = None;
+        }
         let is_mine = |key: &RegistrationKey| context.sessions[from].registrations.contains(key);
         let is_again = !options.force_reregister && known.as_ref().is_some_and(is_mine);
         if let Some(key) = known.filter(|_| !options.force_reregister) {
@@ -85,6 +109,14 @@ impl Registrations {
                 format!("a session may have {registrations_max} registrations"),
             ));
         }
+        let realm_max = context.config.limits.realm_registrations_max;
+        if !is_again && !context.may_have_more(held, self.held, realm_max) {
+            return Err(none_left(
+                error::REALM_REGISTRATIONS_MAX,
+                "registrations",
+                realm_max,
+            ));
+        }
         if known.is_none() {
             let shapes_max = context.config.limits.wildcard_shapes_max;
             self.by_procedure
@@ -95,8 +127,8 @@ impl Registrations {
         {
             self.revoke(context, key);
         }
+        let is_new = known.is_none();
         let key = known.unwrap_or_else(|| self.create(options, procedure));
-        context.sessions[from].registrations.insert(key);
         self.callee_last += 1;
         let registration = &mut self.slab[key.0 as usize];
         registration.callees.enter(Callee {
@@ -107,6 +139,16 @@ impl Registrations {
             concurrency: options.concurrency,
             in_flight: 0,
         });
+        if !is_again {
+            context.sessions[from].registrations.insert(key);
+            self.held += 1;
+            let mut bytes = CALLEE_BYTES;
+            if is_new {
+                registration.payer = Some(from);
+                bytes += registration.bytes();
+            }
+            context.hold(from, bytes);
+        }
         Ok(registration.id)
     }
 
@@ -120,16 +162,46 @@ impl Registrations {
         let key = self.by_id.get(&registration).copied();
         let key = key.filter(|key| context.sessions[from].registrations.remove(key));
         key.is_some_and(|key| {
-            self.remove_callee(key, from);
+            self.remove_callee(context, key, from);
             true
         })
     }
 
-    /// Forgets a session that has left.
-    pub(super) fn leave<H>(&mut self, index: SessionIndex, session: &mut Session<H>) {
-        for key in session.registrations.take() {
-            self.remove_callee(key, index);
+    /// Takes away registrations of a session that has left, so many steps' worth; whether there were
+    /// any.
+    pub(super) fn leave<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        index: SessionIndex,
+        steps_max: u32,
+    ) -> bool {
+        let count_max = steps_max.div_ceil(STEPS_PER_REGISTRATION) as usize;
+        let mut steps = 0;
+        for key in context.sessions[index].registrations.some(count_max) {
+            if steps >= steps_max {
+                break;
+            }
+            steps += STEPS_PER_REGISTRATION + (self[key].callees.len() / CALLEES_PER_STEP) as u32;
+            context.sessions[index].registrations.remove(&key);
+            self.remove_callee(context, key, index);
         }
+        context.spend(steps);
+        steps > 0
+    }
+
+    /// Whether all who serve a registration have left; then it is gone, too.
+    #[cold]
+    pub(super) fn is_left<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: RegistrationKey,
+    ) -> bool {
+        let has_left = |callee: &Callee| context.sessions[callee.session].closing;
+        if !self[key].callees.iter().all(has_left) {
+            return false;
+        }
+        self.take_from_all(context, key);
+        true
     }
 
     /// The registration of exactly that procedure.
@@ -175,6 +247,7 @@ impl Registrations {
             procedure: Arc::clone(&procedure),
             match_policy: options.match_policy,
             callees: Callees::new(options.invoke),
+            payer: None,
         }) as u32);
         self.by_procedure
             .insert(options.match_policy, procedure, key);
@@ -182,12 +255,34 @@ impl Registrations {
         key
     }
 
-    fn remove_callee(&mut self, key: RegistrationKey, session: SessionIndex) {
+    fn remove_callee<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: RegistrationKey,
+        session: SessionIndex,
+    ) {
         let registration = &mut self.slab[key.0 as usize];
         registration.callees.leave(session);
+        let is_payer = registration.payer == Some(session);
+        if is_payer {
+            registration.payer = None;
+        }
+        let bytes = registration.bytes();
         if registration.callees.is_empty() {
             self.delete(key);
         }
+        self.refund(context, session, is_payer.then_some(bytes));
+    }
+
+    /// A session has no part in a registration any more, which was on its account or not.
+    fn refund<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        session: SessionIndex,
+        paid: Option<isize>,
+    ) {
+        self.held -= 1;
+        context.hold(session, -(CALLEE_BYTES + paid.unwrap_or(0)));
     }
 
     fn delete(&mut self, key: RegistrationKey) -> Registration {
@@ -198,13 +293,32 @@ impl Registrations {
         registration
     }
 
+    /// Takes a registration from all its callees, who are not told.
+    fn take_from_all<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: RegistrationKey,
+    ) -> Registration {
+        let registration = self.delete(key);
+        for callee in registration.callees.iter() {
+            context.sessions[callee.session].registrations.remove(&key);
+            let is_payer = registration.payer == Some(callee.session);
+            self.refund(
+                context,
+                callee.session,
+                is_payer.then(|| registration.bytes()),
+            );
+        }
+        context.spend(registration.callees.len() as u32);
+        registration
+    }
+
     /// Takes a registration from all its callees. Those who understand it are told; calls that are
     /// open under it stay open until they are answered.
     fn revoke<H>(&mut self, context: &mut Context<'_, H>, key: RegistrationKey) {
-        let registration = self.delete(key);
+        let registration = self.take_from_all(context, key);
         for callee in registration.callees.iter() {
-            let session = &mut context.sessions[callee.session];
-            session.registrations.remove(&key);
+            let session = &context.sessions[callee.session];
             if !session.features.callee_registration_revocation {
                 continue;
             }
@@ -243,7 +357,7 @@ impl Registrations {
             .iter()
             .map(|(_, session)| session.registrations.len())
             .sum();
-        assert_eq!(held, memberships);
+        assert_eq!((held, self.held), (memberships, memberships));
     }
 }
 

@@ -62,6 +62,7 @@ struct Player {
     sessions: HashMap<char, SessionKey>,
     labels: HashMap<String, u64>,
     now: Time,
+    steps_at_once_max: Option<u32>,
     violations: Vec<(char, String)>,
 }
 
@@ -135,6 +136,7 @@ impl Player {
             sessions: HashMap::new(),
             labels: HashMap::new(),
             now: Time(1_000_000),
+            steps_at_once_max: None,
             violations: Vec::new(),
         }
     }
@@ -152,6 +154,12 @@ impl Player {
             ("realm", _) => self.configure(rest),
             ("permit", _) => self.permit(rest),
             ("tick", _) => self.tick(rest),
+            ("work", _) => {
+                let steps_max = rest.parse().map_err(|_| "work needs a number of steps")?;
+                let now = self.now;
+                self.with_realm(|realm, out| realm.work(now, steps_max, out));
+                Ok(())
+            }
             ("due", _) => self.expect_due(rest),
             ("holds", _) => self.expect_counts(rest),
             ("start", _) => self.start_role(rest),
@@ -195,6 +203,12 @@ impl Player {
         for who in everyone {
             self.leave(who)?;
         }
+        let now = self.now;
+        self.with_realm(|realm, out| {
+            while realm.has_backlog() {
+                realm.work(now, 1, out);
+            }
+        });
         let realm = self.realm();
         if realm.is_idle() {
             return Ok(());
@@ -206,8 +220,14 @@ impl Player {
     }
 
     fn realm(&mut self) -> &mut Realm<char> {
-        self.realm
-            .get_or_insert_with(|| Realm::new(self.config.clone(), 42))
+        self.realm.get_or_insert_with(|| {
+            let mut realm = Realm::new(self.config.clone(), 42);
+            let steps_max = self.steps_at_once_max;
+            steps_max
+                .into_iter()
+                .for_each(|max| realm.set_steps_at_once_max(max));
+            realm
+        })
     }
 
     fn configure(&mut self, attributes: &str) -> Result<(), String> {
@@ -235,8 +255,16 @@ impl Player {
                 ("subscriptions_max", _) => config.limits.subscriptions_max = limit?,
                 ("registrations_max", _) => config.limits.registrations_max = limit?,
                 ("calls_max", _) => config.limits.calls_max = limit?,
+                ("steps_at_once_max", _) => self.steps_at_once_max = Some(limit? as u32),
                 ("call_options_bytes_max", _) => config.limits.call_options_bytes_max = limit?,
                 ("wildcard_shapes_max", _) => config.limits.wildcard_shapes_max = limit?,
+                ("realm_subscriptions_max", _) => {
+                    config.limits.realm_subscriptions_max = limit?;
+                }
+                ("realm_registrations_max", _) => {
+                    config.limits.realm_registrations_max = limit?;
+                }
+                ("realm_calls_max", _) => config.limits.realm_calls_max = limit?,
                 ("uri_bytes_max", _) => config.limits.uri_bytes_max = limit?,
                 ("call_timeout_ms_max", _) => config.limits.call_timeout_ms_max = limit? as u64,
                 _ => return Err(format!("no such setting: {key}={value}")),

@@ -1,0 +1,112 @@
+//! Listeners that others than this machine reach, and that ask nobody who he is.
+
+use super::Builder;
+use crate::model::{Amqp, AmqpUser, Auth, Endpoint, Realm, Transport, TransportKind, WebSocket};
+use crate::problem::Problem;
+use crate::tree::quoted;
+use crate::view::View;
+
+impl Builder<'_> {
+    /// Warns of the transports of a worker at which anybody from anywhere has rights. Such a file may be
+    /// right (on a network of its own, behind a proxy), and it may be an example that was kept.
+    pub(super) fn check_exposure(
+        &mut self,
+        worker: View<'_>,
+        realms: &[Realm],
+        transports: &[Transport],
+        amqp: Option<&Amqp>,
+    ) {
+        for (view, transport) in worker.objects("transports").zip(transports) {
+            let at = view.span_of("endpoint");
+            let warning = open_to_all(transport, realms)
+                .map(|realm| everybody(&transport.endpoint, &realm))
+                .or_else(|| easily_guessed(transport, amqp));
+            self.problems
+                .extend(warning.map(|text| Problem::warning(at, text)));
+        }
+    }
+}
+
+/// The sentence about a listener where everybody gets rights.
+fn everybody(endpoint: &Endpoint, (realm, role): &(String, String)) -> String {
+    let place = match endpoint {
+        Endpoint::Tcp(tcp) => format!("{}, port {}", tcp.interface, tcp.port),
+        Endpoint::Unix { path, .. } => path.clone(),
+    };
+    format!(
+        "whoever reaches this machine ({place}) may join realm {} without saying who he is, with the rights \
+         of role {}: set \"interface\" to \"127.0.0.1\", let the role do less, or ask for certificates \
+         (\"ca_certificates\" in \"tls\")",
+        quoted(realm),
+        quoted(role)
+    )
+}
+
+/// The realm, and the role with rights in it, that anybody gets who reaches the transport from elsewhere.
+fn open_to_all(transport: &Transport, realms: &[Realm]) -> Option<(String, String)> {
+    if !is_reached_from_elsewhere(&transport.endpoint) {
+        return None;
+    }
+    let of_websocket = |websocket: &WebSocket| of_auth(&websocket.auth, realms);
+    match &transport.kind {
+        TransportKind::RawSocket(rawsocket) => of_auth(&rawsocket.auth, realms),
+        TransportKind::WebSocket(websocket) => of_websocket(websocket),
+        TransportKind::Universal {
+            rawsocket,
+            websocket,
+        } => {
+            let raw = rawsocket.as_ref().and_then(|r| of_auth(&r.auth, realms));
+            raw.or_else(|| websocket.iter().find_map(|(_, w)| of_websocket(w)))
+        }
+        _ => None,
+    }
+}
+
+/// Whoever has no certificate that is asked for gets nowhere.
+fn is_reached_from_elsewhere(endpoint: &Endpoint) -> bool {
+    let Endpoint::Tcp(tcp) = endpoint else {
+        return false;
+    };
+    let asks = tcp.tls.as_ref();
+    let asks = asks.is_some_and(|tls| !tls.client_authorities.is_empty());
+    !endpoint.is_loopback() && !asks
+}
+
+fn of_auth(auth: &Auth, realms: &[Realm]) -> Option<(String, String)> {
+    let anonymous = auth.anonymous.as_ref()?;
+    let named = anonymous.realm.as_deref();
+    let mut realms = realms
+        .iter()
+        .filter(|realm| named.is_none_or(|name| realm.name == name));
+    realms.find_map(|realm| {
+        let role = realm
+            .roles
+            .iter()
+            .find(|role| role.name == anonymous.role)?;
+        let mut rights = role.permissions.iter().map(|permission| permission.allow);
+        rights
+            .any(|allow| allow.call || allow.register || allow.publish || allow.subscribe)
+            .then(|| (realm.name.clone(), role.name.clone()))
+    })
+}
+
+/// AMQP's listeners for a user whose password is the user's name, `guest` being the one that everybody
+/// tries first.
+fn easily_guessed(transport: &Transport, amqp: Option<&Amqp>) -> Option<String> {
+    if !matches!(transport.kind, TransportKind::Amqp(_))
+        || !is_reached_from_elsewhere(&transport.endpoint)
+    {
+        return None;
+    }
+    let is_guessed = |user: &&AmqpUser| {
+        let password = user.password.as_ref();
+        user.is_remote_allowed
+            && password.is_some_and(|password| password.verify(user.name.as_bytes()))
+    };
+    let user = amqp?.users.iter().find(is_guessed)?;
+    Some(format!(
+        "the password of the AMQP user {} is the user's name, and whoever reaches this machine may try \
+         it: choose another, set \"loopback_only\" of the user, or \"interface\" to \"127.0.0.1\"",
+        quoted(&user.name)
+    ))
+}

@@ -1,0 +1,116 @@
+//! Pages as they were rendered last, for whoever asks again too soon.
+//!
+//! Rendering reads every realm and vhost under its lock. Who asks now and then gets what is true now;
+//! who asks without end, or where there is very much to tell, gets what was true within the last second.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+/// How old a page may be.
+const KEPT_MAX: Duration = Duration::from_secs(1);
+/// Rendering that takes this much processor time is not done twice in that time.
+const COSTLY: Duration = Duration::from_millis(20);
+/// Rendering may take half of a core for ever, and this much at once.
+const SHARE: u32 = 2;
+const BURST: Duration = Duration::from_millis(500);
+
+/// The pages of one listener that take time to render.
+#[derive(Debug, Default)]
+pub(crate) struct Rendered {
+    pages: [Option<Kept>; Rendering::COUNT],
+    /// Processor time that was spent, less what has been earned since.
+    spent: Duration,
+    spent_at: Option<Instant>,
+}
+
+/// What is rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rendering {
+    OpenMetrics,
+    TextMetrics,
+    Status,
+}
+
+impl Rendering {
+    const COUNT: usize = 3;
+}
+
+#[derive(Debug)]
+struct Kept {
+    at: Instant,
+    took: Duration,
+    text: Bytes,
+}
+
+impl Rendered {
+    /// What is to be shown instead of rendering anew.
+    pub(crate) fn kept(&mut self, what: Rendering, now: Instant) -> Option<Bytes> {
+        self.earn(now);
+        let is_in_debt = self.spent > BURST;
+        let kept = self.pages[what as usize].as_ref()?;
+        let is_young = now.saturating_duration_since(kept.at) < KEPT_MAX;
+        (is_young && (is_in_debt || kept.took >= COSTLY)).then(|| kept.text.clone())
+    }
+
+    /// Keeps a page whose rendering took so much processor time.
+    pub(crate) fn keep(&mut self, what: Rendering, now: Instant, took: Duration, text: Bytes) {
+        self.earn(now);
+        self.spent = self.spent.saturating_add(took);
+        self.pages[what as usize] = Some(Kept {
+            at: now,
+            took,
+            text,
+        });
+    }
+
+    fn earn(&mut self, now: Instant) {
+        if let Some(before) = self.spent_at.replace(now) {
+            let earned = now.saturating_duration_since(before) / SHARE;
+            self.spent = self.spent.saturating_sub(earned);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks at these times, in milliseconds; returns at which of them was rendered, which takes so long.
+    fn rendered_at(times: impl IntoIterator<Item = u64>, took: Duration) -> Vec<u64> {
+        let (mut pages, start) = (Rendered::default(), Instant::now());
+        let is_rendered = |at: &u64| {
+            let now = start + Duration::from_millis(*at);
+            let kept = pages.kept(Rendering::TextMetrics, now);
+            if kept.is_none() {
+                pages.keep(Rendering::TextMetrics, now, took, Bytes::new());
+            }
+            kept.is_none()
+        };
+        times.into_iter().filter(is_rendered).collect()
+    }
+
+    #[test]
+    fn whoever_asks_now_and_then_sees_what_is_true_now() {
+        let times: Vec<_> = (0..1_000).map(|n| n * 10).collect();
+        assert_eq!(rendered_at(times.clone(), Duration::from_millis(4)), times);
+    }
+
+    #[test]
+    fn whoever_asks_without_end_takes_half_of_a_core() {
+        let took = Duration::from_micros(1_500);
+        let count = rendered_at(0..10_000, took).len() as u32;
+        let spent = took * count;
+        assert!(spent <= Duration::from_millis(5_600), "{spent:?}");
+        assert!(spent >= Duration::from_millis(5_000), "{spent:?}");
+    }
+
+    #[test]
+    fn what_is_costly_is_rendered_once_a_second() {
+        let took = Duration::from_millis(100);
+        assert_eq!(
+            rendered_at((0..3_500).step_by(7), took),
+            [0, 1_001, 2_002, 3_003]
+        );
+    }
+}
