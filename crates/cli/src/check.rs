@@ -7,8 +7,8 @@ use anyhow::{Context, bail};
 use crosstie_config::{
     self as config, Amqp, Definitions, Files, NamedFiles, Problem, Severity, Skipped, Tls,
 };
-use crosstie_controller::directory::NodeDirectory;
-use crosstie_controller::{check_tls, try_import};
+use crosstie_node::directory::NodeDirectory;
+use crosstie_node::{check_tls, try_import};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 /// Prints every problem with its place; succeeds when there is no error.

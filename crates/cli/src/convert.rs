@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use crosstie_config::{self as config, Failure, Format};
-use crosstie_controller::directory::CONFIG_NAMES;
+use crosstie_node::directory::CONFIG_NAMES;
 
 use crate::check::Place;
 use crate::output::print;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crosstie_controller::process::{CHILD_GUARD, EXEC_CHILD, child_guard, exec_child};
+use crosstie_node::process::{CHILD_GUARD, EXEC_CHILD, child_guard, exec_child};
 
 /// Does what this process was started for, if it is one of the two.
 ///

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crosstie_controller::directory::NodeKey;
+use crosstie_node::directory::NodeKey;
 
 use crate::management::locate;
 

@@ -250,7 +250,7 @@ where
         let target = event.metadata().target();
         let now = Local::now().format("%Y-%m-%dT%H:%M:%S%z");
         let mut child = ChildLine::default();
-        if target == crosstie_controller::CHILD_LINES {
+        if target == crosstie_node::CHILD_LINES {
             event.record(&mut child);
         }
         let role = child.role.as_deref().unwrap_or_else(|| role(target));
@@ -303,7 +303,7 @@ impl Visit for ChildLine {
 
 /// Which part of the node speaks.
 fn role(target: &str) -> &'static str {
-    if target.starts_with("crosstie::") || target.starts_with("crosstie_controller::") {
+    if target.starts_with("crosstie::") || target.starts_with("crosstie_node::") {
         "Controller"
     } else {
         "Router"

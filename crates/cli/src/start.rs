@@ -10,9 +10,9 @@ use crosstie_config::{
     self as config, Allowed, Config, EMBEDDED_AMQP, EMBEDDED_TCP, Endpoint, Loaded, TransportKind,
     Worker,
 };
-use crosstie_controller::directory::{NodeDirectory, NodeKey, Occupied, RunDirectory, TakeError};
-use crosstie_controller::process::raise_descriptor_limit;
-use crosstie_controller::{Node, Options, Outcome};
+use crosstie_node::directory::{NodeDirectory, NodeKey, Occupied, RunDirectory, TakeError};
+use crosstie_node::process::raise_descriptor_limit;
+use crosstie_node::{Node, Options, Outcome};
 use tokio::net::UnixStream;
 use tracing::{error, info, warn};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use crosstie_client::{CallError, Client, args};
-use crosstie_controller::directory::{Occupant, occupant};
+use crosstie_node::directory::{Occupant, occupant};
 use serde_json::Value as Json;
 
 use crate::embedded::SOCKET;

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use crosstie_controller::process::raise_descriptor_limit;
+use crosstie_node::process::raise_descriptor_limit;
 use crosstie_testee::{Mode, Place, Sockets, Testee, WebSocketOptions, WorkerProcess};
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};

@@ -1,56 +1,29 @@
-//! The router, put together: listeners lead to sessions, sessions to realms.
+//! A node, as an operator sees it: a directory with a key and a configuration, workers that are
+//! started, watched and stopped together, and a management realm to ask about them.
 //!
 //! ```text
-//! listen ─▶ conversation (one per connection: first octets, handshake, frames)
-//!                │ one message
-//!                ▼
-//!           session (HELLO … GOODBYE) ─▶ realm (one lock) ─▶ outbox ─▶ peers' queues
+//!             one loop, on one thread
+//!  signals ──▶ ┌───────────┐ ──▶ routers (threads of this process)
+//!  children ─▶ │   Node    │ ──▶ child processes: containers, guests
+//!  timers ───▶ │ one Event │ ──▶ events of the management realm
+//!  requests ─▶ └───────────┘ ──▶ answers there
 //! ```
 //!
-//! AMQP is built in the same way, in [`amqp`]: there a vhost is what a realm is here.
-//!
-//! A [`Router`] is one of them with its threads; realms, roles and transports come and go while
-//! it runs. Everything below is pure or knows only octets; this crate is where a message meets a
-//! socket.
+//! Whatever wakes the node is an `Event`; whatever waits is a task that sends one.
 
-mod addresses;
-mod admin;
-mod admission;
-pub mod amqp;
-mod compress;
-mod conversation;
-mod counters;
-mod end_reason;
-mod error;
-mod frames;
-mod hub;
-mod leaving;
-mod listen;
-mod message_counts;
-mod metrics;
-mod origin;
-mod origins;
-mod outbox;
-mod overview;
-mod pages;
-mod peer;
-mod realm;
-mod rendered;
+pub mod directory;
+mod event;
+mod management;
+mod node;
+mod place;
+pub mod process;
 mod report;
-mod router;
-mod session;
-mod sessions;
-mod testee;
-mod transports;
-mod upgrade;
-mod urls;
-mod watch;
+mod shutdown;
+mod task;
+mod triggers;
+mod workers;
 
-pub use admin::{Admin, start_admin};
-pub use crosstie_transport::descriptors;
-pub use error::{StartError, StartFault, StopError};
-pub use listen::check_tls;
-pub use overview::{Overview, WorkerOverview};
-pub use router::{RealmStatus, RoleStatus, Router, RouterOptions};
-pub use sessions::{NoSuchSession, SessionStatus};
-pub use transports::TransportStatus;
+/// What a node would make of files that it is given, without one.
+pub use crosstie_router::{amqp::try_import, check_tls};
+pub use node::{Node, Options, Outcome, StartError};
+pub use report::CHILD_LINES;

@@ -18,7 +18,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("testee", &["transport", "wamp"]),
     ("client", &["wamp"]),
     (
-        "node",
+        "router",
         &[
             "amqp",
             "auth",
@@ -31,22 +31,14 @@ const EDGES: &[(&str, &[&str])] = &[
             "wamp",
         ],
     ),
-    ("controller", &["client", "config", "node"]),
+    ("node", &["client", "config", "router"]),
     ("oslo", &["amqp"]),
     ("bench", &["amqp", "client", "oslo", "wamp"]),
     ("report", &[]),
     (
         "cli",
         &[
-            "bench",
-            "client",
-            "config",
-            "controller",
-            "oslo",
-            "report",
-            "store",
-            "testee",
-            "wamp",
+            "bench", "client", "config", "node", "oslo", "report", "store", "testee", "wamp",
         ],
     ),
     ("tidy", &[]),

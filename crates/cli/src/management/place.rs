@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use crosstie_controller::directory::{FindError, NodeDirectory, occupant};
+use crosstie_node::directory::{FindError, NodeDirectory, occupant};
 
 use crate::embedded::{SOCKET, management_socket};
 

@@ -1,0 +1,117 @@
+//! A private directory for a node's sockets, for as long as it runs.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use tempfile::TempDir;
+
+const PREFIX: &str = "crosstie-router-";
+/// A Unix socket's address holds so many octets and a zero.
+const SOCKET_PATH_OCTETS_MAX: usize = 107;
+/// The longest name of a socket that is made in it.
+const SOCKET_NAME_OCTETS_MAX: usize = 40;
+
+/// A directory of mode 0700, in `$XDG_RUNTIME_DIR` or where temporary files go.
+///
+/// Not in the node's own: that may be deep, and a socket's path is short; and it may be read-only.
+/// The directory is locked while its node lives, so that what killed nodes left is known for it and
+/// removed by the next one.
+pub struct RunDirectory {
+    directory: TempDir,
+    /// Held until the directory is gone.
+    _lock: File,
+}
+
+impl RunDirectory {
+    /// `preferred` is `$XDG_RUNTIME_DIR`; where that does not do, the temporary directory does.
+    pub fn make(preferred: Option<&Path>) -> io::Result<Self> {
+        let preferred = preferred.filter(|place| place.is_absolute());
+        let mut first_error = None;
+        let temporary = std::env::temp_dir();
+        // The last one is there when the others are too deep.
+        let places = preferred
+            .into_iter()
+            .chain([temporary.as_path(), Path::new("/tmp")]);
+        for place in places {
+            match Self::make_in(place) {
+                Ok(made) => return Ok(made),
+                Err(e) => first_error = first_error.or(Some(e)),
+            }
+        }
+        Err(first_error.unwrap_or_else(|| io::Error::other("no place for sockets")))
+    }
+
+    fn make_in(place: &Path) -> io::Result<Self> {
+        let about = |e: io::Error| {
+            let text = format!(
+                "cannot make a directory for sockets in '{}': {e}",
+                place.display()
+            );
+            io::Error::new(e.kind(), text)
+        };
+        let octets = place.as_os_str().len() + 1 + PREFIX.len() + 6 + 1 + SOCKET_NAME_OCTETS_MAX;
+        if octets > SOCKET_PATH_OCTETS_MAX {
+            return Err(about(io::ErrorKind::InvalidFilename.into()));
+        }
+        remove_leftovers(place);
+        loop {
+            let directory = tempfile::Builder::new()
+                .prefix(PREFIX)
+                .permissions(Permissions::from_mode(0o700))
+                .tempdir_in(place)
+                .map_err(about)?;
+            let lock = File::open(directory.path()).map_err(about)?;
+            // Another node that starts may take it for a leftover before it is locked. Where nobody
+            // can lock, nobody finds leftovers.
+            let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive);
+            if locked != Err(Errno::WOULDBLOCK) && directory.path().exists() {
+                return Ok(Self {
+                    directory,
+                    _lock: lock,
+                });
+            }
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The path for a socket; names are of at most 40 octets.
+    pub fn socket(&self, name: &str) -> PathBuf {
+        debug_assert!(name.len() <= SOCKET_NAME_OCTETS_MAX, "{name}");
+        self.path().join(name)
+    }
+}
+
+/// What nodes of ours left that were killed.
+fn remove_leftovers(place: &Path) {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    for entry in entries {
+        let is_named_so = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        if is_named_so && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            // One that cannot be removed is in nobody's way.
+            let _ = remove_leftover(&entry.path());
+        }
+    }
+}
+
+fn remove_leftover(path: &Path) -> io::Result<()> {
+    let directory = File::open(path)?;
+    if directory.metadata()?.uid() != rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_socket() {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    // Fails when there is anything else in it, which then is not a node's.
+    fs::remove_dir(path)
+}

@@ -1,0 +1,147 @@
+//! The node's management realm: `crossbar`, on a router of its own that only this user reaches.
+//! The controller is a client in it like anybody else.
+
+pub(crate) mod errors;
+mod events;
+mod procedures;
+mod realm;
+mod request;
+
+use std::path::Path;
+
+use crosstie_client::{Client, Config, MatchPolicy, RegisterOptions, SubscribeOptions};
+use crosstie_config::Json;
+use crosstie_router::Router;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use self::events::Publication;
+use self::procedures::{PROCEDURES, Procedure};
+pub(crate) use self::request::{Reply, Request};
+use crate::event::{Event, Events};
+use crate::task::Task;
+
+/// Calls of one procedure that are answered at once; further ones wait.
+const RUNNING_MAX: u32 = 16;
+
+/// Events that wait to be published; further ones are dropped.
+const PUBLICATIONS_MAX: usize = 1_024;
+
+/// The realm, its router and the controller's session in it.
+pub(crate) struct Management {
+    pub(crate) client: Client,
+    pub(crate) url: String,
+    publications: mpsc::Sender<Publication>,
+    _tasks: Vec<Task>,
+    /// Ends after everything that talks to it.
+    _router: Router,
+}
+
+impl Management {
+    /// Starts the router, joins the realm, and offers every procedure there.
+    pub(crate) async fn start(node: &str, socket: &Path, events: Events) -> Result<Self, String> {
+        let router = realm::start(node, socket)?;
+        let url = format!("rs+unix://{}", socket.display());
+        let mut config = Config::new(&url).map_err(|error| error.to_string())?;
+        realm::NAME.clone_into(&mut config.realm);
+        // The router is in this process: it is there for as long as the client is.
+        config.ping_interval = None;
+        let client = Client::connect(config)
+            .await
+            .map_err(|error| error.to_string())?;
+        register(&client, &events).await?;
+        let mut tasks = hear_hosts(&client, &events).await?;
+        let (publications, to_publish) = mpsc::channel(PUBLICATIONS_MAX);
+        tasks.push(Task::spawn(events::publish(client.clone(), to_publish)));
+        Ok(Self {
+            client,
+            url,
+            publications,
+            _tasks: tasks,
+            _router: router,
+        })
+    }
+}
+
+/// Registers the procedures: all are on their way before the first answer is waited for.
+async fn register(client: &Client, events: &Events) -> Result<(), String> {
+    let mut registering = JoinSet::new();
+    for procedure in PROCEDURES.iter().flat_map(|table| *table) {
+        let (client, events) = (client.clone(), events.clone());
+        registering.spawn(async move {
+            let mut options = RegisterOptions::default();
+            options.running_max = RUNNING_MAX;
+            if procedure.is_of_workers() {
+                options.match_policy = MatchPolicy::Wildcard;
+            }
+            let handler = move |invocation| request::ask(procedure, invocation, events.clone());
+            let registered = client.register_with(procedure.uri, options, handler);
+            registered.await.map(drop)
+        });
+    }
+    while let Some(registered) = registering.join_next().await {
+        let registered = registered.map_err(|error| error.to_string())?;
+        registered.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// What a worker's event says, if it is of the right form.
+type Reading = fn(worker: &str, details: &Json) -> Option<Event>;
+
+/// What hosts of components say in the realm.
+async fn hear_hosts(client: &Client, events: &Events) -> Result<Vec<Task>, String> {
+    let heard: [(&str, Reading); 3] = [
+        ("on_worker_ready", ready),
+        ("on_component_stopped", |worker, details| {
+            ended(worker, details, None)
+        }),
+        ("on_component_failed", |worker, details| {
+            let reason = details.get("reason").and_then(Json::as_str);
+            ended(worker, details, Some(reason.unwrap_or_default().to_owned()))
+        }),
+    ];
+    let mut tasks = Vec::new();
+    for (what, read) in heard {
+        let mut options = SubscribeOptions::default();
+        options.match_policy = MatchPolicy::Wildcard;
+        let topic = format!("crossbar.worker..{what}");
+        let subscribed = client.subscribe_with(&topic, options).await;
+        let mut subscription = subscribed.map_err(|error| error.to_string())?;
+        let events = events.clone();
+        tasks.push(Task::spawn(async move {
+            while let Some(event) = subscription.next().await {
+                let worker = procedures::worker_of(&event.topic).unwrap_or_default();
+                // Anybody may say anything here; what is of another form is not from a host.
+                let details = event.arguments.argument::<Json>(0).ok();
+                if let Some(event) = details.and_then(|details| read(worker, &details)) {
+                    let _ = events.send(event);
+                }
+            }
+        }));
+    }
+    Ok(tasks)
+}
+
+fn ready(worker: &str, details: &Json) -> Option<Event> {
+    let pid = details.get("pid")?.as_u64()?;
+    Some(Event::Ready {
+        worker: worker.to_owned(),
+        pid: u32::try_from(pid).ok()?,
+    })
+}
+
+fn ended(worker: &str, details: &Json, failure: Option<String>) -> Option<Event> {
+    Some(Event::ComponentEnded {
+        worker: worker.to_owned(),
+        component: details.get("id")?.as_str()?.to_owned(),
+        failure,
+    })
+}
+
+impl Procedure {
+    /// Whether the URI has a place for a worker's id.
+    fn is_of_workers(&self) -> bool {
+        self.uri.contains("..")
+    }
+}

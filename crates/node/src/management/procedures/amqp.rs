@@ -1,0 +1,265 @@
+//! Procedures of router workers that speak AMQP: what is in their vhosts, and who is connected.
+//!
+//! Lists come in parts of at most [`PART_MAX`], so that a broker of many queues fits into messages:
+//! who got as many as there can be asks again, from where it ended.
+
+use std::path::PathBuf;
+
+use crosstie_config::Json;
+use crosstie_router::amqp::{
+    Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, Operators, QueueStatus,
+    VhostStatus,
+};
+use serde_json::json;
+use tracing::{info, warn};
+
+use super::router::router;
+use super::{Deferred, Procedure, date, later, now};
+use crate::management::errors::{self, Refusal};
+use crate::management::request::{Answer, Call, Reply};
+use crate::node::Node;
+
+pub(super) static PROCEDURES: [Procedure; 11] = [
+    now("crossbar.worker..get_amqp_alarms", alarms),
+    now("crossbar.worker..get_amqp_vhosts", vhosts),
+    now("crossbar.worker..get_amqp_queues", queues),
+    now("crossbar.worker..get_amqp_exchanges", exchanges),
+    now("crossbar.worker..get_amqp_bindings", bindings),
+    now("crossbar.worker..get_amqp_connections", connections),
+    now("crossbar.worker..purge_amqp_queue", purge_queue),
+    now("crossbar.worker..delete_amqp_queue", delete_queue),
+    now("crossbar.worker..delete_amqp_exchange", delete_exchange),
+    now("crossbar.worker..close_amqp_connection", close_connection),
+    later("crossbar.worker..back_up_amqp_store", back_up),
+];
+
+/// How much of a list one answer holds at most.
+pub(super) const PART_MAX: usize = 5_000;
+
+/// The vhost that clients open who name none.
+const DEFAULT_VHOST: &str = "/";
+
+fn alarms(node: &mut Node, call: &Call) -> Answer {
+    let alarms = amqp(node, call)?.alarms();
+    let about = |alarm: &Alarm| json!({"alarm": alarm.name(), "text": alarm.to_string()});
+    Ok(alarms.iter().map(about).collect())
+}
+
+fn vhosts(node: &mut Node, call: &Call) -> Answer {
+    let vhosts = amqp(node, call)?.vhosts();
+    Ok(vhosts.iter().map(about_vhost).collect())
+}
+
+fn queues(node: &mut Node, call: &Call) -> Answer {
+    let vhost = vhost(call, 0)?;
+    let queues = amqp(node, call)?.queues(&vhost).map_err(no_such)?;
+    part(call, queues.len(), || {
+        queues.iter().map(|queue| about_queue(&vhost, queue))
+    })
+}
+
+fn exchanges(node: &mut Node, call: &Call) -> Answer {
+    let vhost = vhost(call, 0)?;
+    let exchanges = amqp(node, call)?.exchanges(&vhost).map_err(no_such)?;
+    part(call, exchanges.len(), || {
+        exchanges
+            .iter()
+            .map(|exchange| about_exchange(&vhost, exchange))
+    })
+}
+
+fn bindings(node: &mut Node, call: &Call) -> Answer {
+    let vhost = vhost(call, 0)?;
+    let bindings = amqp(node, call)?.bindings(&vhost).map_err(no_such)?;
+    part(call, bindings.len(), || {
+        bindings
+            .iter()
+            .map(|binding| about_binding(&vhost, binding))
+    })
+}
+
+fn connections(node: &mut Node, call: &Call) -> Answer {
+    let vhost: Option<String> = call.optional(0, "vhost")?;
+    let mut connections = amqp(node, call)?.connections();
+    connections.retain(|connection| {
+        vhost
+            .as_ref()
+            .is_none_or(|vhost| connection.vhost == *vhost)
+    });
+    part(call, connections.len(), || {
+        connections.iter().map(about_connection)
+    })
+}
+
+fn purge_queue(node: &mut Node, call: &Call) -> Answer {
+    let queue: String = call.required(0, "queue")?;
+    let vhost = vhost(call, 1)?;
+    let purged = amqp(node, call)?.purge_queue(&vhost, &queue);
+    let messages = purged.map_err(no_such)?;
+    info!(
+        "Router '{}': queue '{queue}' in vhost '{vhost}' purged of {messages} messages",
+        call.worker
+    );
+    Ok(json!({"queue": queue, "vhost": vhost, "messages": messages}))
+}
+
+fn delete_queue(node: &mut Node, call: &Call) -> Answer {
+    let queue: String = call.required(0, "queue")?;
+    let vhost = vhost(call, 1)?;
+    let deleted = amqp(node, call)?.delete_queue(&vhost, &queue);
+    let messages = deleted.map_err(no_such)?;
+    info!(
+        "Router '{}': queue '{queue}' in vhost '{vhost}' deleted with {messages} messages",
+        call.worker
+    );
+    Ok(json!({"queue": queue, "vhost": vhost, "messages": messages}))
+}
+
+fn delete_exchange(node: &mut Node, call: &Call) -> Answer {
+    let exchange: String = call.required(0, "exchange")?;
+    let vhost = vhost(call, 1)?;
+    let deleted = amqp(node, call)?.delete_exchange(&vhost, &exchange);
+    deleted.map_err(no_such)?;
+    info!(
+        "Router '{}': exchange '{exchange}' in vhost '{vhost}' deleted",
+        call.worker
+    );
+    Ok(json!({"exchange": exchange, "vhost": vhost}))
+}
+
+fn close_connection(node: &mut Node, call: &Call) -> Answer {
+    let number: u64 = call.required(0, "connection")?;
+    let reason: Option<String> = call.optional(1, "reason")?;
+    let reason = reason.unwrap_or_else(|| "Closed via management".to_owned());
+    let closed = amqp(node, call)?.close_connection(number, &reason);
+    closed.map_err(no_such)?;
+    Ok(json!({"connection": number}))
+}
+
+/// Answers when the backup is whole and on the disk.
+fn back_up(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
+    let asked = || {
+        let file: String = call.required(0, "file")?;
+        let path = PathBuf::from(&file);
+        match path.is_absolute() {
+            true => Ok((amqp(node, call)?, path)),
+            false => {
+                let text = format!("expected an absolute path as 'file', got '{file}'");
+                Err(errors::invalid_argument(&text))
+            }
+        }
+    };
+    let (operators, path) = match asked() {
+        Ok(asked) => asked,
+        Err(error) => return Err((reply, error)),
+    };
+    let worker = call.worker.clone();
+    let file = path.display().to_string();
+    operators.back_up(path, move |made| {
+        let answer = match made {
+            Ok(bytes) => {
+                info!("Router '{worker}': store backed up to {file}, {bytes} bytes");
+                Ok(json!({"worker": worker, "file": file, "bytes": bytes}))
+            }
+            Err(why) => {
+                warn!("Router '{worker}': no backup of the store: {why}");
+                Err(errors::no_backup(&why))
+            }
+        };
+        // Whoever called may have gone.
+        let _ = reply.send(answer);
+    });
+    Ok(())
+}
+
+/// What the call asks for of a list, from `offset` on.
+fn part<I: Iterator<Item = Json>>(call: &Call, count: usize, all: impl Fn() -> I) -> Answer {
+    let offset: Option<usize> = call.optional(1, "offset")?;
+    let limit: Option<usize> = call.optional(2, "limit")?;
+    let offset = offset.unwrap_or(0).min(count);
+    let limit = limit.unwrap_or(PART_MAX).min(PART_MAX);
+    Ok(all().skip(offset).take(limit).collect())
+}
+
+fn vhost(call: &Call, index: usize) -> Result<String, Refusal> {
+    let vhost: Option<String> = call.optional(index, "vhost")?;
+    Ok(vhost.unwrap_or_else(|| DEFAULT_VHOST.to_owned()))
+}
+
+fn amqp(node: &Node, call: &Call) -> Result<Operators, Refusal> {
+    let operators = router(node, call)?.router.amqp();
+    operators
+        .ok_or_else(|| errors::no_such_object(&format!("router '{}' has no AMQP", call.worker)))
+}
+
+fn no_such(error: OperatorError) -> Refusal {
+    errors::no_such_object(&error.to_string())
+}
+
+fn about_vhost(vhost: &VhostStatus) -> Json {
+    json!({
+        "name": vhost.name,
+        "queues": vhost.queues,
+        "exchanges": vhost.exchanges,
+        "bindings": vhost.bindings,
+        "connections": vhost.connections,
+        "channels": vhost.channels,
+        "consumers": vhost.consumers,
+        "messages_ready": vhost.messages_ready,
+        "messages_unacked": vhost.messages_unacked,
+        "memory_bytes": vhost.memory_bytes,
+    })
+}
+
+fn about_queue(vhost: &str, queue: &QueueStatus) -> Json {
+    json!({
+        "vhost": vhost,
+        "name": queue.name,
+        "type": queue.kind,
+        "durable": queue.durable,
+        "exclusive": queue.exclusive,
+        "auto_delete": queue.auto_delete,
+        "arguments": queue.arguments,
+        "messages_ready": queue.messages_ready,
+        "messages_unacked": queue.messages_unacked,
+        "consumers": queue.consumers,
+        "bytes": queue.bytes,
+    })
+}
+
+fn about_exchange(vhost: &str, exchange: &ExchangeStatus) -> Json {
+    json!({
+        "vhost": vhost,
+        "name": exchange.name,
+        "type": exchange.kind,
+        "durable": exchange.durable,
+        "auto_delete": exchange.auto_delete,
+        "internal": exchange.internal,
+        "arguments": exchange.arguments,
+    })
+}
+
+fn about_binding(vhost: &str, binding: &BindingStatus) -> Json {
+    json!({
+        "vhost": vhost,
+        "source": binding.source,
+        "destination": binding.destination,
+        "destination_type": if binding.is_to_exchange { "exchange" } else { "queue" },
+        "routing_key": binding.routing_key,
+        "arguments": binding.arguments,
+    })
+}
+
+fn about_connection(connection: &ConnectionStatus) -> Json {
+    json!({
+        "connection": connection.number,
+        "name": connection.name,
+        "user": connection.user,
+        "vhost": connection.vhost,
+        "peer": connection.peer,
+        "client": connection.client,
+        "channels": connection.channels,
+        "state": connection.state,
+        "since": date(connection.since),
+    })
+}

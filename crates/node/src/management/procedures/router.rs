@@ -1,0 +1,289 @@
+//! Procedures of router workers: realms, roles and transports, started and stopped while it runs.
+
+use crosstie_config::Json;
+use crosstie_router::{RealmStatus, RoleStatus, StartError, StartFault, TransportStatus};
+use serde_json::json;
+use tracing::info;
+
+use super::workers::no_such_worker;
+use super::{Procedure, date, now};
+use crate::management::errors::{self, Refusal};
+use crate::management::request::{Answer, Call};
+use crate::node::Node;
+use crate::workers::router::{RunningRealm, RunningRouter};
+
+pub(super) static PROCEDURES: [Procedure; 12] = [
+    now("crossbar.worker..get_router_realms", realms),
+    now("crossbar.worker..get_router_realm", realm),
+    now("crossbar.worker..start_router_realm", start_realm),
+    now("crossbar.worker..stop_router_realm", stop_realm),
+    now("crossbar.worker..get_router_realm_roles", roles),
+    now("crossbar.worker..get_router_realm_role", role),
+    now("crossbar.worker..start_router_realm_role", start_role),
+    now("crossbar.worker..stop_router_realm_role", stop_role),
+    now("crossbar.worker..get_router_transports", transports),
+    now("crossbar.worker..get_router_transport", transport),
+    now("crossbar.worker..start_router_transport", start_transport),
+    now("crossbar.worker..stop_router_transport", stop_transport),
+];
+
+fn realms(node: &mut Node, call: &Call) -> Answer {
+    let router = router(node, call)?;
+    Ok(router.realms.iter().map(|realm| realm.id.clone()).collect())
+}
+
+fn realm(node: &mut Node, call: &Call) -> Answer {
+    let router = router(node, call)?;
+    let realm = named_realm(router, call)?;
+    let name = &realm.name;
+    let status = router.router.realms().into_iter();
+    let status = status.into_iter().find(|status| status.name == *name);
+    let status = status.ok_or_else(|| no_such_realm(&realm.id))?;
+    Ok(about_realm(realm, &status))
+}
+
+fn start_realm(node: &mut Node, call: &Call) -> Answer {
+    let id: String = call.required(0, "realm_id")?;
+    let definition: Json = call.required(1, "realm_config")?;
+    let realm = crosstie_config::realm_from_json(&definition)
+        .map_err(|problems| errors::invalid_configuration(&problems))?;
+    let worker = call.worker.as_str();
+    let router = starting_router(node, call)?;
+    if router.realm(&id).is_some() {
+        return Err(errors::already_running(&format!(
+            "a realm '{id}' runs already"
+        )));
+    }
+    router
+        .start_realm(worker, &id, &realm)
+        .map_err(start_failed)?;
+    let details = json!({"id": id, "name": realm.name});
+    node.tell_of_router(worker, "realm_started", details.clone());
+    Ok(details)
+}
+
+fn stop_realm(node: &mut Node, call: &Call) -> Answer {
+    let worker = call.worker.as_str();
+    let id = named_realm(router(node, call)?, call)?.id.clone();
+    let router = router_mut(node, call)?;
+    let at = router.realm(&id).ok_or_else(|| no_such_realm(&id))?;
+    let realm = router.realms.remove(at);
+    let stopped = router.router.stop_realm(&realm.name);
+    stopped.map_err(|error| errors::no_such_object(&error.to_string()))?;
+    info!(
+        "Router '{worker}': realm '{id}' (named '{}') stopped",
+        realm.name
+    );
+    let details = json!({"id": id, "name": realm.name});
+    node.tell_of_router(worker, "realm_stopped", details.clone());
+    Ok(details)
+}
+
+fn roles(node: &mut Node, call: &Call) -> Answer {
+    let realm = named_realm(router(node, call)?, call)?;
+    Ok(realm.roles.iter().map(|role| role.id.clone()).collect())
+}
+
+fn role(node: &mut Node, call: &Call) -> Answer {
+    let router = router(node, call)?;
+    let realm = named_realm(router, call)?;
+    let id: String = call.required(1, "role_id")?;
+    let mut roles = realm.roles.iter();
+    let role = roles.find(|role| role.id == id || role.name == id);
+    let role = role.ok_or_else(|| no_such_role(&id, &realm.id))?;
+    let status = router.router.roles(&realm.name).unwrap_or_default();
+    let status = status.iter().find(|status| status.role.name == role.name);
+    let status = status.ok_or_else(|| no_such_role(&id, &realm.id))?;
+    Ok(about_role(&role.id, status))
+}
+
+fn start_role(node: &mut Node, call: &Call) -> Answer {
+    let id: String = call.required(1, "role_id")?;
+    let definition: Json = call.required(2, "role_config")?;
+    let role = crosstie_config::role_from_json(&definition)
+        .map_err(|problems| errors::invalid_configuration(&problems))?;
+    let worker = call.worker.as_str();
+    let realm_id = named_realm(router(node, call)?, call)?.id.clone();
+    let router = starting_router(node, call)?;
+    let at = router
+        .realm(&realm_id)
+        .ok_or_else(|| no_such_realm(&realm_id))?;
+    if router.realms[at].roles.iter().any(|role| role.id == id) {
+        let text = format!("a role '{id}' runs already in realm '{realm_id}'");
+        return Err(errors::already_running(&text));
+    }
+    router
+        .start_role(worker, at, &id, &role)
+        .map_err(start_failed)?;
+    let details = json!({"id": id, "name": role.name, "realm": realm_id});
+    node.tell_of_router(worker, "role_started", details.clone());
+    Ok(details)
+}
+
+fn stop_role(node: &mut Node, call: &Call) -> Answer {
+    let worker = call.worker.as_str();
+    let id: String = call.required(1, "role_id")?;
+    let realm_id = named_realm(router(node, call)?, call)?.id.clone();
+    let router = router_mut(node, call)?;
+    let at = router
+        .realm(&realm_id)
+        .ok_or_else(|| no_such_realm(&realm_id))?;
+    let realm = &mut router.realms[at];
+    let mut roles = realm.roles.iter();
+    let role = roles.position(|role| role.id == id || role.name == id);
+    let role = role.ok_or_else(|| no_such_role(&id, &realm_id))?;
+    let role = realm.roles.remove(role);
+    let stopped = router.router.stop_role(&realm.name, &role.name);
+    stopped.map_err(|error| errors::no_such_object(&error.to_string()))?;
+    info!(
+        "Router '{worker}': role '{}' (named '{}') stopped on realm '{realm_id}'",
+        role.id, role.name
+    );
+    let details = json!({"id": role.id, "name": role.name, "realm": realm_id});
+    node.tell_of_router(worker, "role_stopped", details.clone());
+    Ok(details)
+}
+
+fn transports(node: &mut Node, call: &Call) -> Answer {
+    let transports = router(node, call)?.transports().into_iter();
+    Ok(transports.map(|transport| transport.id).collect())
+}
+
+fn transport(node: &mut Node, call: &Call) -> Answer {
+    let id: String = call.required(0, "transport_id")?;
+    let transports = router(node, call)?.transports();
+    let transport = transports.iter().find(|transport| transport.id == id);
+    let transport = transport.ok_or_else(|| no_such_transport(&id))?;
+    Ok(about_transport(transport))
+}
+
+fn start_transport(node: &mut Node, call: &Call) -> Answer {
+    let id: String = call.required(0, "transport_id")?;
+    let definition: Json = call.required(1, "transport_config")?;
+    let mut transport = crosstie_config::transport_from_json(&definition)
+        .map_err(|problems| errors::invalid_configuration(&problems))?;
+    id.clone_into(&mut transport.id);
+    let worker = call.worker.as_str();
+    let router = starting_router(node, call)?;
+    let urls = router
+        .start_transport(worker, &transport)
+        .map_err(start_failed)?;
+    let details = json!({"id": id, "urls": urls});
+    node.tell_of_router(worker, "transport_started", details.clone());
+    Ok(details)
+}
+
+fn stop_transport(node: &mut Node, call: &Call) -> Answer {
+    let worker = call.worker.as_str();
+    let id: String = call.required(0, "transport_id")?;
+    let router = router(node, call)?;
+    // Those of components beside the router are not anybody's to stop.
+    if !router
+        .transports()
+        .iter()
+        .any(|transport| transport.id == id)
+    {
+        return Err(no_such_transport(&id));
+    }
+    let stopped = router.router.stop_transport(&id);
+    stopped.map_err(|error| errors::no_such_object(&error.to_string()))?;
+    info!("Router '{worker}': transport '{id}' stopped");
+    let details = json!({"id": id});
+    node.tell_of_router(worker, "transport_stopped", details.clone());
+    Ok(details)
+}
+
+fn about_realm(realm: &RunningRealm, status: &RealmStatus) -> Json {
+    let roles: Vec<_> = realm.roles.iter().map(|role| role.id.as_str()).collect();
+    json!({
+        "id": realm.id,
+        "name": status.name,
+        "started": date(status.started),
+        "sessions": status.sessions,
+        "subscriptions": status.subscriptions,
+        "registrations": status.registrations,
+        "calls": status.calls,
+        "roles": roles,
+    })
+}
+
+fn about_role(id: &str, status: &RoleStatus) -> Json {
+    json!({
+        "id": id,
+        "name": status.role.name,
+        "started": date(status.started),
+        "sessions": status.sessions,
+    })
+}
+
+fn about_transport(transport: &TransportStatus) -> Json {
+    json!({
+        "id": transport.id,
+        "type": transport.kind,
+        "urls": transport.urls,
+        "pages": transport.pages,
+        "connections": transport.connections,
+        "started": date(transport.started),
+    })
+}
+
+pub(super) fn router<'a>(node: &'a Node, call: &Call) -> Result<&'a RunningRouter, Refusal> {
+    let id = call.worker.as_str();
+    let worker = node.worker(id).ok_or_else(|| no_such_worker(id))?;
+    worker
+        .router
+        .as_ref()
+        .ok_or_else(|| no_router(id, worker.kind()))
+}
+
+pub(super) fn router_mut<'a>(
+    node: &'a mut Node,
+    call: &Call,
+) -> Result<&'a mut RunningRouter, Refusal> {
+    let id = call.worker.as_str();
+    let worker = node.worker_mut(id).ok_or_else(|| no_such_worker(id))?;
+    let kind = worker.kind();
+    worker.router.as_mut().ok_or_else(|| no_router(id, kind))
+}
+
+/// A node that ends starts nothing any more.
+fn starting_router<'a>(node: &'a mut Node, call: &Call) -> Result<&'a mut RunningRouter, Refusal> {
+    match node.is_ending() {
+        true => Err(errors::ending()),
+        false => router_mut(node, call),
+    }
+}
+
+fn no_router(id: &str, kind: &str) -> Refusal {
+    errors::no_such_object(&format!("worker '{id}' is no router, but of type '{kind}'"))
+}
+
+/// By its id, or by its name.
+fn named_realm<'a>(router: &'a RunningRouter, call: &Call) -> Result<&'a RunningRealm, Refusal> {
+    let id: String = call.required(0, "realm_id")?;
+    let mut realms = router.realms.iter();
+    realms
+        .find(|realm| realm.id == id || realm.name == id)
+        .ok_or_else(|| no_such_realm(&id))
+}
+
+pub(super) fn no_such_realm(id: &str) -> Refusal {
+    errors::no_such_object(&format!("there is no realm '{id}'"))
+}
+
+fn no_such_role(id: &str, realm: &str) -> Refusal {
+    errors::no_such_object(&format!("there is no role '{id}' in realm '{realm}'"))
+}
+
+fn no_such_transport(id: &str) -> Refusal {
+    errors::no_such_object(&format!("there is no transport '{id}'"))
+}
+
+fn start_failed(error: StartError) -> Refusal {
+    let text = error.to_string();
+    match error.fault {
+        StartFault::AlreadyRunning => errors::already_running(&text),
+        StartFault::NoSuch(_) => errors::no_such_object(&text),
+        _ => errors::cannot_start(&text),
+    }
+}

@@ -1,0 +1,71 @@
+//! The router that the management realm is in.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crosstie_config::{Config, Realm, Role, RouterWorker};
+use crosstie_router::{Router, RouterOptions};
+use serde_json::json;
+
+use crate::workers::no_process;
+use crate::workers::router::private_transport;
+
+/// As in Crossbar.io.
+pub(super) const NAME: &str = "crossbar";
+
+/// What every session there is: whoever can open the socket is the node's own user.
+const ROLE: &str = "trusted";
+
+/// Starts it, listening at `socket`.
+pub(super) fn start(node: &str, socket: &Path) -> Result<Router, String> {
+    let worker = RouterWorker {
+        id: NAME.to_owned(),
+        threads: Some(1),
+        busy_poll: false,
+        cpu_affinity: Vec::new(),
+        realms: Vec::new(),
+        transports: Vec::new(),
+        amqp: None,
+        components: Vec::new(),
+        needs_components: false,
+        process: no_process(),
+    };
+    let options = RouterOptions {
+        node: node.to_owned(),
+        is_private: true,
+        directory: PathBuf::from("/"),
+        busy_poll: Duration::ZERO,
+        overview: std::sync::Arc::default(),
+    };
+    let limits = Config::embedded_default().limits;
+    let started = || {
+        let router = Router::start(&worker, &limits, &options)?;
+        router.start_realm(&realm())?;
+        Ok(router)
+    };
+    let router = started().map_err(|error: crosstie_router::StartError| error.to_string())?;
+    let transport = private_transport("management", socket, ROLE)?;
+    router
+        .start_private_transport(&transport)
+        .map_err(|error| error.to_string())?;
+    Ok(router)
+}
+
+fn realm() -> Realm {
+    let definition = json!({"name": NAME, "roles": []});
+    // The check refuses nothing in it, which a test holds it to.
+    let realm = crosstie_config::realm_from_json(&definition);
+    let mut realm = realm.unwrap_or_else(|problems| panic!("{problems}"));
+    realm.roles.push(Role::everything(ROLE));
+    realm
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_realm_is_one() {
+        assert_eq!(realm().name, NAME);
+    }
+}

@@ -1,0 +1,230 @@
+//! The node's end: every process is asked and waited for, then the routers say goodbye.
+
+use std::time::{Duration, Instant};
+
+use crosstie_router::Router;
+use tracing::{info, warn};
+
+use crate::event::{Event, Run};
+use crate::node::{Node, Outcome};
+use crate::triggers::{self, Exit};
+
+/// How long a process may take from TERM to its end.
+const ENDED_WITHIN: Duration = Duration::from_secs(10);
+
+/// A signal that reaches a whole group of processes may come several times at once; one that comes
+/// later than this is meant.
+const SAME_SIGNAL_WITHIN: Duration = Duration::from_millis(300);
+
+/// An end under way.
+pub(crate) struct Ending {
+    since: Instant,
+    outcome: Outcome,
+    phase: Phase,
+    /// A worker's end has said that the node is on its way down.
+    is_announced: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Processes,
+    Routers,
+    Over,
+}
+
+impl Node {
+    pub(crate) fn handle_signal(&mut self, signal: &str) {
+        let Some(ending) = &mut self.ending else {
+            info!("Received {signal}, shutting down.");
+            self.begin_end(Outcome::Orderly);
+            return;
+        };
+        if ending.since.elapsed() > SAME_SIGNAL_WITHIN {
+            warn!("Received {signal} again: ending at once");
+            ending.outcome = Outcome::AtOnce;
+            ending.phase = Phase::Over;
+            for process in self
+                .workers
+                .iter_mut()
+                .filter_map(|own| own.process.as_mut())
+            {
+                process.kill();
+            }
+        }
+    }
+
+    pub(crate) fn handle_time_is_up(&mut self) {
+        if !self.is_ending() {
+            info!("The time given with --shutdownafter is over, shutting down.");
+            self.begin_end(Outcome::Orderly);
+        }
+    }
+
+    /// Asks every process to end; the rest follows from their ends.
+    pub(crate) fn begin_end(&mut self, outcome: Outcome) {
+        self.ending = Some(Ending {
+            since: Instant::now(),
+            outcome,
+            phase: Phase::Processes,
+            is_announced: false,
+        });
+        let mut gone = Vec::new();
+        for worker in &mut self.workers {
+            worker.monitor = None;
+            let is_router = worker.router.is_some();
+            match worker
+                .process
+                .as_mut()
+                .map(|process| (process.pid(), process))
+            {
+                Some((Some(pid), process)) => {
+                    info!("sending TERM to subprocess {pid}");
+                    process.terminate();
+                    info!("waiting for {pid} to exit...");
+                }
+                // Between two runs there is nothing to wait for.
+                Some((None, _)) if is_router => worker.process = None,
+                _ if is_router => {}
+                _ => gone.push(worker.id().to_owned()),
+            }
+        }
+        self.workers
+            .retain(|worker| !gone.iter().any(|id| id == worker.id()));
+        self.send_after(ENDED_WITHIN, Event::KillDue);
+        self.end_when_alone();
+    }
+
+    /// What was asked to end and did not is killed.
+    pub(crate) fn handle_kill_due(&mut self) {
+        let Some(ending) = &mut self.ending else {
+            return;
+        };
+        for worker in &mut self.workers {
+            let (id, process) = (worker.definition.id(), worker.process.as_mut());
+            if let Some((pid, process)) = process.and_then(|own| own.pid().zip(Some(own))) {
+                let seconds = ENDED_WITHIN.as_secs();
+                warn!(
+                    "worker {id} (process {pid}) has not ended {seconds} s after TERM: killing it"
+                );
+                process.kill();
+                ending.outcome = ending.outcome.worse(Outcome::WithFailure);
+            }
+        }
+    }
+
+    /// Kills one worker's process if it does not do as it was asked.
+    pub(crate) fn kill_later(&self, id: &str) {
+        let Some(run) = self
+            .worker(id)
+            .and_then(|worker| worker.process.as_ref())
+            .map(|process| process.run(id))
+        else {
+            return;
+        };
+        self.send_after(ENDED_WITHIN, Event::EndOverdue(run));
+    }
+
+    /// One worker that was asked to end, while the node goes on, had its time.
+    pub(crate) fn handle_end_overdue(&mut self, run: &Run) {
+        let worker = self
+            .worker_mut(&run.worker)
+            .filter(|worker| worker.is_in(run));
+        if let Some(process) = worker.and_then(|worker| worker.process.as_mut())
+            && process.is_running()
+        {
+            let (id, seconds) = (&run.worker, ENDED_WITHIN.as_secs());
+            warn!("worker {id} has not ended {seconds} s after TERM: killing it");
+            process.kill();
+        }
+    }
+
+    /// When no process is left, the routers are next; when they are gone, nothing is.
+    pub(crate) fn end_when_alone(&mut self) {
+        let Some(ending) = &mut self.ending else {
+            return;
+        };
+        let has_processes = self.workers.iter().any(|worker| worker.process.is_some());
+        if ending.phase != Phase::Processes || has_processes {
+            return;
+        }
+        ending.phase = Phase::Routers;
+        let workers = self.workers.iter_mut();
+        let routers: Vec<_> = workers
+            .filter_map(|worker| worker.router.take())
+            .map(|running| running.router)
+            .collect();
+        let events = self.events.clone();
+        tokio::task::spawn_blocking(move || {
+            // All of them say goodbye at once.
+            routers.iter().for_each(Router::begin_stop);
+            // Each to its end, whatever came of another.
+            let stored: Vec<bool> = routers.into_iter().map(Router::stop).collect();
+            let is_all_stored = !stored.contains(&false);
+            let _ = events.send(Event::RoutersStopped { is_all_stored });
+        });
+    }
+
+    pub(crate) fn handle_routers_stopped(&mut self, is_all_stored: bool) {
+        if !is_all_stored && let Some(ending) = &mut self.ending {
+            ending.outcome = ending.outcome.worse(Outcome::WithFailure);
+        }
+        for worker in std::mem::take(&mut self.workers) {
+            info!("Node worker {} ended successfully", worker.id());
+            self.handle_exit(worker, Exit::Success);
+        }
+        if let Some(ending) = &mut self.ending {
+            ending.phase = Phase::Over;
+        }
+    }
+
+    /// A worker has ended for good: does the node end with it?
+    pub(crate) fn pull_triggers(&mut self, exit: Exit) {
+        let fired = triggers::fired(&self.triggers, exit, self.workers.len());
+        if let Some(trigger) = fired {
+            let name = triggers::name(trigger);
+            info!("Node worker ended, and trigger '{name}' active");
+        }
+        if exit == Exit::Error
+            && let Some(ending) = &mut self.ending
+        {
+            ending.outcome = ending.outcome.worse(Outcome::WithFailure);
+        }
+        match &mut self.ending {
+            Some(ending) if fired.is_some() && ending.is_announced => {
+                info!("Node is already shutting down.");
+            }
+            Some(ending) if fired.is_some() => {
+                ending.is_announced = true;
+                announce();
+            }
+            None if fired.is_some() => {
+                announce();
+                let outcome = match exit {
+                    Exit::Error => Outcome::WithFailure,
+                    _ => Outcome::Orderly,
+                };
+                self.begin_end(outcome);
+                if let Some(ending) = &mut self.ending {
+                    ending.is_announced = true;
+                }
+            }
+            _ => {}
+        }
+        self.end_when_alone();
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    /// How the node ended, if it has.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        let ending = self.ending.as_ref()?;
+        (ending.phase == Phase::Over).then_some(ending.outcome)
+    }
+}
+
+fn announce() {
+    info!("Node shutting down ..");
+    info!("Shutting down node...");
+}

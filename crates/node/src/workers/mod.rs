@@ -1,0 +1,429 @@
+//! The node's workers: what each is made of, and how it begins.
+//!
+//! A router is threads of this process and is there when its start returns. What has a process
+//! begins with it: a guest is started as soon as it runs, a host of components when it has
+//! joined the management realm and answered for each of its components.
+
+pub(crate) mod components;
+pub(crate) mod container;
+pub(crate) mod exit;
+pub(crate) mod guest;
+pub(crate) mod host_monitor;
+pub(crate) mod log;
+pub(crate) mod process;
+pub(crate) mod reload;
+pub(crate) mod router;
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use crosstie_config::{
+    ChildEnvironment, ContainerShutdown, Inherit, Json, NativeOptions, Restart, RouterWorker,
+    TesteeWorker, Worker as Definition,
+};
+use crosstie_router::StartError;
+use serde_json::json;
+
+use self::components::Hosted;
+use self::host_monitor::HostMonitor;
+use self::process::{Phase, Process};
+use self::reload::Reload;
+use self::router::RunningRouter;
+use crate::event::{Event, Run};
+use crate::management::Reply;
+use crate::node::Node;
+use crate::place::Place;
+use crate::process::Command;
+use crate::report;
+use crate::task::Task;
+
+/// One worker of the node.
+pub(crate) struct Worker {
+    pub(crate) definition: Definition,
+    pub(crate) since: SystemTime,
+    pub(crate) router: Option<RunningRouter>,
+    /// A container's or a guest's; of a router, the host of its components.
+    pub(crate) process: Option<Process>,
+    pub(crate) monitor: Option<HostMonitor>,
+    pub(crate) components: Vec<Hosted>,
+    pub(crate) wanted: Wanted,
+    pub(crate) reload: Reload,
+    /// Who waits for the start to come to an end.
+    pub(crate) starting: Vec<Reply>,
+    /// Who waits for the end of one run and the start of the next.
+    pub(crate) restarting: Vec<Reply>,
+    /// Who waits for the end.
+    pub(crate) stopping: Vec<Reply>,
+    watch: Option<Task>,
+}
+
+/// What a worker's process is to do when it has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// What its restart policy says.
+    Running,
+    /// Somebody asked for it to be started again.
+    Restart,
+    /// Its files have changed.
+    Reload,
+    Stop,
+}
+
+/// Why a worker does not start.
+pub(crate) struct StartWorkerError {
+    pub(crate) text: String,
+}
+
+impl Worker {
+    fn new(definition: Definition) -> Self {
+        Self {
+            definition,
+            since: SystemTime::now(),
+            router: None,
+            process: None,
+            monitor: None,
+            components: Vec::new(),
+            wanted: Wanted::Running,
+            reload: Reload::default(),
+            starting: Vec::new(),
+            restarting: Vec::new(),
+            stopping: Vec::new(),
+            watch: None,
+        }
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        self.definition.id()
+    }
+
+    pub(crate) fn kind(&self) -> &'static str {
+        self.definition.type_name()
+    }
+
+    /// What a host of components is called in the log.
+    pub(crate) fn title(&self) -> &'static str {
+        report::title(self.kind())
+    }
+
+    /// Whether it is a process, and not threads of the node's.
+    pub(crate) fn is_process(&self) -> bool {
+        matches!(
+            self.definition,
+            Definition::Container(_) | Definition::Guest(_)
+        )
+    }
+
+    /// The process that the worker runs in, or the node's own.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        match self.is_process() {
+            true => self.process.as_ref().and_then(Process::pid),
+            false => Some(std::process::id()),
+        }
+    }
+
+    /// The process that the worker runs in, or ran in last.
+    pub(crate) fn last_pid(&self) -> Option<u32> {
+        match self.is_process() {
+            true => self.process.as_ref().and_then(Process::last_pid),
+            false => Some(std::process::id()),
+        }
+    }
+
+    pub(crate) fn status(&self) -> &'static str {
+        let process = self.process.as_ref().filter(|_| self.is_process());
+        let phase = process.map_or(Phase::Started, Process::phase);
+        match phase {
+            Phase::Starting => "starting",
+            Phase::Started => "started",
+            Phase::Stopping => "stopping",
+            Phase::Restarting => "restarting",
+            Phase::Stopped => "stopped",
+        }
+    }
+
+    /// Its status in words, with what is wrong.
+    pub(crate) fn described(&self) -> String {
+        let process = self.process.as_ref();
+        let restarts = process.map_or(0, Process::restarts_in_a_row);
+        let last_end = process.and_then(Process::last_end).unwrap_or_default();
+        match restarts {
+            0 => self.status().to_owned(),
+            // Nothing wakes the node when it has run for so long that it is well.
+            _ if self.status() == "started" => self.status().to_owned(),
+            n => format!(
+                "{}; ended {n} times in a row, last with: {last_end}",
+                self.status()
+            ),
+        }
+    }
+
+    /// What its process is; a worker that needs none has none.
+    fn command(&self, place: &Place) -> Option<Result<Command, String>> {
+        let id = self.id();
+        Some(match &self.definition {
+            Definition::Router(_) if self.components.is_empty() => return None,
+            Definition::Router(router) => {
+                container::command(id, &router.process, ContainerShutdown::Manual, place)
+            }
+            Definition::Container(worker) => {
+                container::command(id, &worker.process, worker.shutdown, place)
+            }
+            Definition::Guest(guest) => Ok(guest::command(guest, place)),
+            _ => return None,
+        })
+    }
+
+    /// Whether its first start has come to an end, good or bad.
+    pub(crate) fn is_settled(&self) -> bool {
+        let is_starting = match self.process.as_ref().map(Process::phase) {
+            Some(Phase::Starting) => true,
+            // It could not even begin, which is about to be told.
+            Some(Phase::Stopped) => self.router.is_none(),
+            _ => false,
+        };
+        !is_starting && !self.components.iter().any(Hosted::is_under_way)
+    }
+
+    /// Whether the node ends where a component of its configuration does not start.
+    pub(crate) fn needs_components(&self) -> bool {
+        matches!(&self.definition, Definition::Router(router) if router.needs_components)
+    }
+
+    /// Whether that run is the present one.
+    pub(crate) fn is_in(&self, run: &Run) -> bool {
+        let process = self.process.as_ref();
+        process.is_some_and(|process| process.run(self.id()) == *run)
+    }
+}
+
+impl Node {
+    /// Starts a worker: a router is there when this returns; processes have begun.
+    pub(crate) fn start_worker(&mut self, definition: Definition) -> Result<(), StartWorkerError> {
+        let mut worker = Worker::new(definition);
+        let id = worker.id().to_owned();
+        report::starting(worker.kind(), &id);
+        // Of a process that is told with each of its runs.
+        if !worker.is_process() {
+            self.tell_about_worker("starting", &worker, None);
+        }
+        if let Err(error) = self.open(&mut worker) {
+            self.tell_about_worker("stopped", &worker, worker.last_pid());
+            return Err(error);
+        }
+        if !worker.is_process() {
+            self.tell_about_worker("started", &worker, worker.pid());
+        }
+        self.workers.push(worker);
+        self.unsettled.insert(id.clone());
+        self.start_process(&id);
+        self.settle(&id);
+        Ok(())
+    }
+
+    /// Starts all of a worker that is in the node's own process.
+    fn open(&self, worker: &mut Worker) -> Result<(), StartWorkerError> {
+        let (kind, id) = (worker.kind(), worker.id().to_owned());
+        match &worker.definition {
+            Definition::Router(router) => {
+                worker.router = Some(self.open_router(router, kind)?);
+                worker.components = Hosted::all(&router.components);
+            }
+            Definition::WebSocketTestee(testee) => {
+                worker.router = Some(self.open_router(&as_router(testee), kind)?);
+            }
+            Definition::Container(container) => {
+                worker.components = Hosted::all(&container.components);
+            }
+            Definition::Guest(guest) => {
+                worker.watch = self.watch(&id, guest::watched(guest, &self.place));
+            }
+            Definition::HostMonitor(monitor) => {
+                let client = self.management.as_ref().map(|realm| realm.client.clone());
+                worker.monitor = Some(HostMonitor::start(&id, monitor.interval, client));
+                report::started(kind, &id, std::process::id());
+            }
+            _ => return Err(format!("workers of type '{kind}' are not known here").into()),
+        }
+        Ok(())
+    }
+
+    /// Begins a run of a worker's process, if it is one to have any, as soon as there is room for
+    /// one more that starts.
+    pub(crate) fn start_process(&mut self, id: &str) {
+        let Some(at) = self.workers.iter().position(|worker| worker.id() == id) else {
+            return;
+        };
+        let has_room = self.hosts_starting() < hosts_starting_max();
+        let worker = &mut self.workers[at];
+        worker.wanted = Wanted::Running;
+        let Some(command) = worker.command(&self.place) else {
+            return;
+        };
+        let (title, restart) = match &worker.definition {
+            Definition::Guest(guest) => ("Guest", guest.restart),
+            Definition::Container(container) => ("Container", container.restart),
+            // The components of a router belong to it for as long as it is there.
+            _ => ("Container", Restart::OnFailed),
+        };
+        let is_guest = matches!(worker.definition, Definition::Guest(_));
+        worker.since = SystemTime::now();
+        let process = worker
+            .process
+            .get_or_insert_with(|| Process::new(title, restart));
+        if !is_guest && !has_room {
+            process.is_waiting = false;
+            process.is_queued = true;
+            return;
+        }
+        process.start(id, command, &self.children, &self.events);
+        let is_process = worker.is_process();
+        if is_process {
+            self.tell_about_worker("starting", &self.workers[at], None);
+        }
+        let worker = &mut self.workers[at];
+        let Some((process, pid)) = worker
+            .process
+            .as_mut()
+            .and_then(|process| process.pid().map(|pid| (process, pid)))
+        else {
+            return;
+        };
+        if is_guest {
+            process.handle_ready();
+            report::started(worker.kind(), id, pid);
+            self.tell_about_worker("started", &self.workers[at], Some(pid));
+            return;
+        }
+        // A container is started again with all that the configuration has; beside a router, what
+        // had left or failed by itself stays away.
+        let mut components = worker.components.iter_mut();
+        components
+            .by_ref()
+            .filter(|component| is_process || component.is_wanted())
+            .for_each(Hosted::await_host);
+        let overdue = Event::ReadyOverdue(process.run(id));
+        self.send_after(components::READY_WITHIN, overdue);
+    }
+
+    /// Begins the runs for which there was no room before.
+    pub(crate) fn start_queued(&mut self) {
+        let is_queued = |worker: &&Worker| {
+            let process = worker.process.as_ref();
+            process.is_some_and(|process| process.is_queued)
+        };
+        while !self.is_ending() && self.hosts_starting() < hosts_starting_max() {
+            let Some(worker) = self.workers.iter().find(is_queued) else {
+                return;
+            };
+            let id = worker.id().to_owned();
+            self.start_process(&id);
+            self.settle(&id);
+        }
+    }
+
+    /// Hosts of components that run and are not ready yet.
+    fn hosts_starting(&self) -> usize {
+        let processes = self.workers.iter().filter_map(|own| own.process.as_ref());
+        processes
+            .filter(|process| process.is_running() && process.phase() == Phase::Starting)
+            .count()
+    }
+
+    /// Looks whether a worker's start has come to an end, and tells who waits for that.
+    pub(crate) fn settle(&mut self, id: &str) {
+        let Some(worker) = self.workers.iter_mut().find(|worker| worker.id() == id) else {
+            self.settled(id);
+            return;
+        };
+        if !worker.is_settled() {
+            return;
+        }
+        let about = json!({
+            "id": worker.id(),
+            "type": worker.kind(),
+            "pid": worker.pid(),
+            "status": worker.status(),
+        });
+        for reply in worker.starting.drain(..) {
+            // Whoever asked may have gone.
+            let _ = reply.send(Ok(about.clone()));
+        }
+        self.settled(id);
+    }
+
+    pub(crate) fn worker(&self, id: &str) -> Option<&Worker> {
+        self.workers.iter().find(|worker| worker.id() == id)
+    }
+
+    pub(crate) fn worker_mut(&mut self, id: &str) -> Option<&mut Worker> {
+        self.workers.iter_mut().find(|worker| worker.id() == id)
+    }
+
+    fn open_router(
+        &self,
+        definition: &RouterWorker,
+        kind: &str,
+    ) -> Result<RunningRouter, StartWorkerError> {
+        let failed = |error: StartError| error.to_string();
+        let (limits, options) = (&self.limits, &self.router_options);
+        let title = report::title(kind);
+        let mut running =
+            RunningRouter::start(definition, limits, options, title).map_err(failed)?;
+        report::started(kind, &definition.id, std::process::id());
+        running
+            .open(definition, &self.moving_transports)
+            .map_err(failed)?;
+        Ok(running)
+    }
+
+    fn watch(&self, id: &str, directories: Vec<PathBuf>) -> Option<Task> {
+        if directories.is_empty() {
+            return None;
+        }
+        let watching = guest::tell_changes(id.to_owned(), directories, self.events.clone());
+        Some(Task::spawn(watching))
+    }
+}
+
+/// Hosts of components that start at once: more would only keep each other from being ready in
+/// time.
+fn hosts_starting_max() -> usize {
+    2 * std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// A testee is a router with nothing in it but the echo.
+fn as_router(testee: &TesteeWorker) -> RouterWorker {
+    RouterWorker {
+        id: testee.id.clone(),
+        threads: None,
+        busy_poll: false,
+        cpu_affinity: testee.cpu_affinity.clone(),
+        realms: Vec::new(),
+        transports: vec![testee.transport.clone()],
+        amqp: None,
+        components: Vec::new(),
+        needs_components: false,
+        process: no_process(),
+    }
+}
+
+/// For routers that host nothing.
+pub(crate) fn no_process() -> NativeOptions {
+    NativeOptions {
+        title: None,
+        python: None,
+        pythonpath: Vec::new(),
+        cpu_affinity: Vec::new(),
+        environment: ChildEnvironment {
+            inherit: Inherit::Usual,
+            variables: Vec::new(),
+        },
+        extra: Json::Null,
+    }
+}
+
+impl From<String> for StartWorkerError {
+    fn from(text: String) -> Self {
+        Self { text }
+    }
+}

@@ -1,0 +1,259 @@
+//! Router workers: threads of the node's own process, and what was started in them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crosstie_config::{
+    Amqp, Component, Endpoint, Json, Limits, Realm, Role, RouterWorker, Transport, TransportKind,
+};
+use crosstie_router::{Router, RouterOptions, StartError, StartFault};
+use serde_json::json;
+use tracing::{info, warn};
+
+/// A running router, with the ids that its parts are known by.
+pub(crate) struct RunningRouter {
+    pub(crate) router: Router,
+    /// What it is called in the log.
+    title: &'static str,
+    pub(crate) realms: Vec<RunningRealm>,
+    /// Sockets for components beside the router, by the role that sessions there have.
+    private: BTreeMap<String, PathBuf>,
+}
+
+/// A realm of a running router.
+pub(crate) struct RunningRealm {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) roles: Vec<RunningRole>,
+    roles_ever: usize,
+}
+
+/// A role of a realm.
+pub(crate) struct RunningRole {
+    pub(crate) id: String,
+    pub(crate) name: String,
+}
+
+/// Ids of the transports that components beside a router use begin so.
+const PRIVATE: &str = "components:";
+
+/// The role of a component that is given none.
+pub(crate) const DEFAULT_ROLE: &str = "anonymous";
+
+impl RunningRouter {
+    /// Its threads; nothing is in it yet.
+    pub(crate) fn start(
+        worker: &RouterWorker,
+        limits: &Limits,
+        options: &RouterOptions,
+        title: &'static str,
+    ) -> Result<Self, StartError> {
+        Ok(Self {
+            router: Router::start(worker, limits, options)?,
+            title,
+            realms: Vec::new(),
+            private: BTreeMap::new(),
+        })
+    }
+
+    /// Starts what the configuration has for it. Transports of the ids `moving` take any free port
+    /// where their own is taken.
+    pub(crate) fn open(
+        &mut self,
+        worker: &RouterWorker,
+        moving: &[&str],
+    ) -> Result<(), StartError> {
+        for (index, realm) in worker.realms.iter().enumerate() {
+            self.start_realm(&worker.id, &format!("realm{}", index + 1), realm)?;
+        }
+        if let Some(amqp) = &worker.amqp {
+            self.start_amqp(&worker.id, amqp)?;
+        }
+        for transport in &worker.transports {
+            match moving.contains(&transport.id.as_str()) {
+                true => self.start_moving_transport(&worker.id, transport)?,
+                false => self.start_transport(&worker.id, transport)?,
+            };
+        }
+        Ok(())
+    }
+
+    pub(crate) fn start_realm(
+        &mut self,
+        worker: &str,
+        id: &str,
+        realm: &Realm,
+    ) -> Result<(), StartError> {
+        self.router.start_realm(realm)?;
+        let name = &realm.name;
+        info!("Router '{worker}': realm '{id}' (named '{name}') started");
+        let mut running = RunningRealm {
+            id: id.to_owned(),
+            name: name.clone(),
+            roles: Vec::new(),
+            roles_ever: 0,
+        };
+        for role in &realm.roles {
+            let role_id = running.next_role_id();
+            running.add_role(worker, role_id, &role.name);
+        }
+        self.realms.push(running);
+        Ok(())
+    }
+
+    pub(crate) fn start_transport(
+        &self,
+        worker: &str,
+        transport: &Transport,
+    ) -> Result<Vec<String>, StartError> {
+        if matches!(transport.kind, TransportKind::Amqp(_)) && self.router.amqp().is_none() {
+            self.start_amqp(worker, &Amqp::default())?;
+        }
+        let urls = self.router.start_transport(transport)?;
+        let (id, at) = (&transport.id, urls.join(" "));
+        let title = self.title;
+        info!("{title} '{worker}': transport '{id}' started at {at}");
+        Ok(urls)
+    }
+
+    /// Somewhere else where somebody has its port.
+    fn start_moving_transport(
+        &self,
+        worker: &str,
+        transport: &Transport,
+    ) -> Result<Vec<String>, StartError> {
+        let taken = match self.start_transport(worker, transport) {
+            Err(StartError {
+                fault: StartFault::Io(error),
+                ..
+            }) if error.kind() == io::ErrorKind::AddrInUse => error,
+            outcome => return outcome,
+        };
+        let mut elsewhere = transport.clone();
+        let Endpoint::Tcp(tcp) = &mut elsewhere.endpoint else {
+            return self.start_transport(worker, &elsewhere);
+        };
+        let port = std::mem::take(&mut tcp.port);
+        warn!(
+            "Transport '{}' takes another port than {port}: {taken}",
+            transport.id
+        );
+        let urls = self.start_transport(worker, &elsewhere)?;
+        if let Some(url) = urls.first() {
+            warn!("Clients that are to come here and not to port {port} need the URL {url}");
+        }
+        Ok(urls)
+    }
+
+    /// The broker that AMQP transports lead to, with what definitions have for it.
+    fn start_amqp(&self, worker: &str, amqp: &Amqp) -> Result<(), StartError> {
+        let skipped = self.router.start_amqp(amqp)?;
+        if let Some(definitions) = &amqp.definitions {
+            info!("Router '{worker}': definitions imported from '{definitions}'");
+        }
+        for skipped in skipped {
+            warn!("Router '{worker}': {skipped}");
+        }
+        Ok(())
+    }
+
+    pub(crate) fn start_role(
+        &mut self,
+        worker: &str,
+        realm: usize,
+        id: &str,
+        role: &Role,
+    ) -> Result<(), StartError> {
+        let realm = &mut self.realms[realm];
+        self.router.start_role(&realm.name, role)?;
+        realm.add_role(worker, id.to_owned(), &role.name);
+        Ok(())
+    }
+
+    /// What a component's host is told about it: the checked definition, with the way in.
+    pub(crate) fn definition(
+        &mut self,
+        component: &Component,
+        directory: &Path,
+    ) -> Result<Json, String> {
+        let role = component.role.as_deref().unwrap_or(DEFAULT_ROLE);
+        let socket = self.private_socket(role, directory)?;
+        let mut definition = component.definition.clone();
+        if let Some(fields) = definition.as_object_mut() {
+            let transport = json!({
+                "type": "rawsocket",
+                "endpoint": {"type": "unix", "path": socket},
+                "serializer": "msgpack",
+            });
+            fields.insert("transport".to_owned(), transport);
+        }
+        Ok(definition)
+    }
+
+    /// The transports that were asked for.
+    pub(crate) fn transports(&self) -> Vec<crosstie_router::TransportStatus> {
+        let mut transports = self.router.transports();
+        transports.retain(|transport| !transport.id.starts_with(PRIVATE));
+        transports
+    }
+
+    /// Where that realm is among `realms`.
+    pub(crate) fn realm(&self, id: &str) -> Option<usize> {
+        self.realms.iter().position(|realm| realm.id == id)
+    }
+
+    /// The path of the socket where every session has that role.
+    fn private_socket(&mut self, role: &str, directory: &Path) -> Result<PathBuf, String> {
+        if let Some(path) = self.private.get(role) {
+            return Ok(path.clone());
+        }
+        // Short and of safe letters, whatever the names of worker and role.
+        let path = (1..)
+            .map(|number| directory.join(format!("components{number}.sock")))
+            .find(|path| !path.exists())
+            .unwrap_or_default();
+        let transport = private_transport(&format!("{PRIVATE}{role}"), &path, role)?;
+        let started = self.router.start_private_transport(&transport);
+        started.map_err(|error| error.to_string())?;
+        self.private.insert(role.to_owned(), path.clone());
+        Ok(path)
+    }
+}
+
+impl RunningRealm {
+    fn next_role_id(&mut self) -> String {
+        self.roles_ever += 1;
+        format!("role{}", self.roles_ever)
+    }
+
+    fn add_role(&mut self, worker: &str, id: String, name: &str) {
+        let realm = &self.id;
+        info!("Router '{worker}': role '{id}' (named '{name}') started on realm '{realm}'");
+        self.roles.push(RunningRole {
+            id,
+            name: name.to_owned(),
+        });
+    }
+}
+
+/// A RawSocket on a Unix socket that only this user can open, where everybody has `role`.
+pub(crate) fn private_transport(id: &str, path: &Path, role: &str) -> Result<Transport, String> {
+    let definition = json!({
+        "id": "private",
+        "type": "rawsocket",
+        "endpoint": {"type": "unix", "path": "private.sock"},
+        "auth": {"anonymous": {"type": "static", "role": role}},
+    });
+    let mut transport = crosstie_config::transport_from_json(&definition)?;
+    // Not through the check: what stands here is no text of a configuration.
+    id.clone_into(&mut transport.id);
+    let path = path
+        .to_str()
+        .ok_or_else(|| format!("the path {} is not UTF-8", path.display()))?;
+    transport.endpoint = Endpoint::Unix {
+        path: path.to_owned(),
+        backlog: 128,
+    };
+    Ok(transport)
+}

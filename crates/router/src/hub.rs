@@ -1,0 +1,279 @@
+//! What all connections of one router share: its realms, its bounds, who is connected.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use crosstie_config as model;
+use crosstie_routing::{CallTimeoutUnit, Limits, RealmConfig};
+use crosstie_transport::{Account, Connection, ConnectionLimits, Debt, descriptors};
+use crosstie_wamp::codec;
+use parking_lot::{Mutex, MutexGuard, RwLock};
+
+use crate::addresses::Addresses;
+use crate::amqp::Broker;
+use crate::counters::{Counter, counters};
+use crate::overview::Overview;
+use crate::report;
+use crate::router::RouterOptions;
+use crate::testee::TesteeTransport;
+use crate::wamp::end_reason::EndReason;
+use crate::wamp::message_counts::Messages;
+use crate::wamp::realm::SharedRealm;
+use crate::watch::Watch;
+
+/// A router, as its connections see it. Its threads and listeners are [`crate::Router`]'s.
+pub(crate) struct Hub {
+    /// The worker's id.
+    pub(crate) id: String,
+    /// The node's.
+    pub(crate) node: String,
+    /// It serves the node itself, and nobody is interested in who comes and goes.
+    pub(crate) is_private: bool,
+    /// Looked at when a session opens, never for a message.
+    realms: RwLock<HashMap<String, Arc<SharedRealm>>>,
+    realm_limits: Limits,
+    pub(crate) limits: Arc<ConnectionLimits>,
+    pub(crate) decoding: codec::Limits,
+    pub(crate) watch: Watch,
+    /// What opens and closes sessions, whichever realm that is about.
+    pub(crate) session_messages: Arc<Messages>,
+    /// Where clients reach what listens, by the transports' ids.
+    pub(crate) addresses: Mutex<Vec<(String, Vec<String>)>>,
+    pub(crate) overview: Arc<Overview>,
+    pub(crate) handshake_timeout: Duration,
+    pub(crate) shutdown_timeout: Duration,
+    pub(crate) connections_max: usize,
+    /// Connections by the addresses that they come from.
+    pub(crate) peer_addresses: Addresses,
+    pub(crate) address_connections_max: usize,
+    /// Of each listener.
+    pub(crate) page_connections_max: usize,
+    conversations: AtomicUsize,
+    testees: Mutex<Vec<Arc<TesteeTransport>>>,
+    /// Set once, if at all.
+    amqp: OnceLock<Arc<Broker>>,
+    number_last: AtomicU32,
+    stopping: AtomicBool,
+}
+
+impl Hub {
+    pub(crate) fn new(
+        worker: &model::RouterWorker,
+        limits: &model::Limits,
+        options: &RouterOptions,
+    ) -> Self {
+        let account = Account::new(limits.queue_bytes_total_max);
+        account.set_on_debtor(close_debtor);
+        Self {
+            id: worker.id.clone(),
+            node: options.node.clone(),
+            is_private: options.is_private,
+            realms: RwLock::default(),
+            realm_limits: realm_limits(limits),
+            limits: Arc::new(ConnectionLimits {
+                queue_bytes_max: limits.queue_bytes_max,
+                stall_max: limits.queue_stall_timeout,
+                message_max: limits.message_timeout,
+                bytes_per_second_min: limits.bytes_per_second_min,
+                account: Arc::new(account),
+            }),
+            decoding: codec::Limits {
+                depth_max: limits.depth_max,
+            },
+            watch: Watch::default(),
+            session_messages: Arc::new(Messages::new()),
+            addresses: Mutex::default(),
+            overview: Arc::clone(&options.overview),
+            handshake_timeout: limits.handshake_timeout,
+            shutdown_timeout: limits.shutdown_timeout,
+            connections_max: limits.sessions_max,
+            peer_addresses: Addresses::default(),
+            address_connections_max: limits
+                .address_connections_max
+                .unwrap_or_else(|| address_connections_max(limits.sessions_max)),
+            page_connections_max: limits.page_connections_max,
+            conversations: AtomicUsize::new(0),
+            testees: Mutex::default(),
+            amqp: OnceLock::new(),
+            number_last: AtomicU32::new(0),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// The realm of that name.
+    pub(crate) fn realm(&self, name: &str) -> Option<Arc<SharedRealm>> {
+        self.realms.read().get(name).map(Arc::clone)
+    }
+
+    /// All realms, in the order in which they were started.
+    pub(crate) fn realms(&self) -> Vec<Arc<SharedRealm>> {
+        let mut realms: Vec<_> = self.realms.read().values().map(Arc::clone).collect();
+        realms.sort_by_key(|realm| realm.number);
+        realms
+    }
+
+    /// Lets sessions into a new realm; `None` if there is one of that name.
+    pub(crate) fn add_realm(&self, realm: &model::Realm) -> Option<Arc<SharedRealm>> {
+        let mut realms = self.realms.write();
+        if realms.contains_key(&realm.name) {
+            return None;
+        }
+        let number = self.next_number();
+        let config = realm_config(realm, &self.realm_limits);
+        let added = Arc::new(SharedRealm::new(
+            realm,
+            config,
+            seed(),
+            number,
+            Arc::clone(&self.session_messages),
+            self.is_private,
+        ));
+        realms.insert(realm.name.clone(), Arc::clone(&added));
+        Some(added)
+    }
+
+    /// Nobody finds the realm any more; whoever is in it still is.
+    pub(crate) fn remove_realm(&self, name: &str) -> Option<Arc<SharedRealm>> {
+        self.realms.write().remove(name)
+    }
+
+    /// A number that no realm or transport of this router has had.
+    pub(crate) fn next_number(&self) -> u32 {
+        self.number_last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Counts a conversation in; returns how many connections there were before.
+    pub(crate) fn count_in(&self) -> usize {
+        self.conversations.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Counts a conversation out.
+    pub(crate) fn count_out(&self) {
+        self.conversations.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Connections that a stop waits for: somebody there may have to say goodbye.
+    pub(crate) fn conversations(&self) -> usize {
+        self.conversations.load(Ordering::Relaxed)
+    }
+
+    /// All connections.
+    pub(crate) fn connections(&self) -> usize {
+        self.conversations() + self.echoes()
+    }
+
+    /// Connections of testees.
+    fn echoes(&self) -> usize {
+        self.testees().iter().map(|t| t.connections()).sum()
+    }
+
+    pub(crate) fn add_testee(&self, testee: Arc<TesteeTransport>) {
+        self.testees.lock().push(testee);
+    }
+
+    pub(crate) fn remove_testee(&self, testee: &Arc<TesteeTransport>) {
+        self.testees.lock().retain(|t| !Arc::ptr_eq(t, testee));
+    }
+
+    pub(crate) fn testees(&self) -> MutexGuard<'_, Vec<Arc<TesteeTransport>>> {
+        self.testees.lock()
+    }
+
+    /// The broker that AMQP transports lead to.
+    pub(crate) fn amqp(&self) -> Option<&Arc<Broker>> {
+        self.amqp.get()
+    }
+
+    /// Sets the broker; whether there was none.
+    pub(crate) fn set_amqp(&self, broker: Arc<Broker>) -> bool {
+        self.amqp.set(broker).is_ok()
+    }
+
+    /// From now on it says that it is shutting down.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+}
+
+/// All memory is held that may be, and this peer owes the most of it: it is closed when this returns.
+fn close_debtor(connection: &Arc<Connection>, debt: &Debt) {
+    counters().count(Counter::ConnectionsClosedForDebt);
+    EndReason::Debtor.note(connection);
+    let text = format!(
+        "{} octets are held for it, more than for others, and all that may be is held: {} queued, {} \
+         shared with others, {} of its input, {} of its state",
+        debt.bytes(),
+        debt.queued_bytes,
+        debt.shared_bytes,
+        debt.input_bytes,
+        debt.state_bytes,
+    );
+    report::session_closed(connection, "queue_bytes_total_max", &text);
+}
+
+/// One address may have all but an eighth of what there can be, which is left to others; of few
+/// sessions all, because what is told to hold few is told so on purpose. A proxy and an instrument are one
+/// address too, so that less would be too little.
+fn address_connections_max(sessions_max: usize) -> usize {
+    const ALWAYS_MIN: usize = 256;
+    /// What a node has open for itself beside the reserve; of a small limit a quarter.
+    const OWN_MAX: u32 = 64;
+    let (limit, reserve) = (descriptors::limit(), descriptors::reserve());
+    let connections = limit.saturating_sub(reserve + OWN_MAX.min(limit / 4)) as usize;
+    let most = |count: usize| count - count / 8;
+    most(sessions_max).max(ALWAYS_MIN).min(most(connections))
+}
+
+fn realm_limits(limits: &model::Limits) -> Limits {
+    let mut realm_limits = Limits::default();
+    realm_limits.sessions_max = limits.sessions_max;
+    realm_limits.subscriptions_max = limits.subscriptions_max;
+    realm_limits.registrations_max = limits.registrations_max;
+    realm_limits.calls_max = limits.calls_pending_max;
+    realm_limits.realm_subscriptions_max = limits.realm_subscriptions_max;
+    realm_limits.realm_registrations_max = limits.realm_registrations_max;
+    realm_limits.realm_calls_max = limits.realm_calls_pending_max;
+    realm_limits.call_options_bytes_max = limits.call_options_bytes_max;
+    realm_limits.wildcard_shapes_max = limits.wildcard_shapes_max;
+    realm_limits.uri_bytes_max = limits.uri_bytes_max;
+    // 0 is what a realm understands as no bound; a bound below a millisecond is one of 1.
+    let timeout_ms = limits.call_timeout_max.map(|max| max.as_millis().max(1));
+    realm_limits.call_timeout_ms_max =
+        timeout_ms.map_or(0, |ms| u64::try_from(ms).unwrap_or(u64::MAX));
+    realm_limits.retained_events_max = limits.retained_events_max;
+    realm_limits.retained_bytes_max = limits.retained_bytes_max;
+    realm_limits.retained_event_bytes_max = limits.retained_event_bytes_max;
+    realm_limits.retained_sent_max = limits.retained_sent_max;
+    realm_limits
+}
+
+fn realm_config(realm: &model::Realm, limits: &Limits) -> RealmConfig {
+    RealmConfig {
+        name: realm.name.clone(),
+        uri_check: realm.uri_check,
+        request_id_check: realm.request_id_check,
+        disclose_me: realm.disclose_me,
+        call_timeout_unit: match realm.call_timeout_unit {
+            model::CallTimeoutUnit::Milliseconds => CallTimeoutUnit::Milliseconds,
+            model::CallTimeoutUnit::Seconds => CallTimeoutUnit::Seconds,
+        },
+        empty_eligible: realm.empty_eligible,
+        roles: realm.roles.clone(),
+        limits: limits.clone(),
+    }
+}
+
+/// What a realm's random ids follow from. Ids need to be unlikely to meet, not to be secret, so
+/// that a system without randomness at start is served with the time instead.
+pub(crate) fn seed() -> u64 {
+    getrandom::u64().unwrap_or_else(|_| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.map_or(0, |since| since.as_nanos() as u64)
+    })
+}

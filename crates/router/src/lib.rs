@@ -1,0 +1,47 @@
+//! The router, put together: listeners lead to sessions, sessions to realms.
+//!
+//! ```text
+//! listen ─▶ conversation (one per connection: first octets, handshake, frames)
+//!                │ one message
+//!                ▼
+//!           session (HELLO … GOODBYE) ─▶ realm (one lock) ─▶ outbox ─▶ peers' queues
+//! ```
+//!
+//! AMQP is built in the same way, in [`amqp`]: there a vhost is what a realm is here.
+//!
+//! A [`Router`] is one of them with its threads; realms, roles and transports come and go while
+//! it runs. Everything below is pure or knows only octets; this crate is where a message meets a
+//! socket.
+
+mod addresses;
+mod admin;
+mod admission;
+pub mod amqp;
+mod counters;
+mod error;
+mod hub;
+mod leaving;
+mod listen;
+mod metrics;
+mod origin;
+mod origins;
+mod overview;
+mod pages;
+mod rendered;
+mod report;
+mod router;
+mod sessions;
+mod testee;
+mod transports;
+mod urls;
+mod wamp;
+mod watch;
+
+pub use admin::{Admin, start_admin};
+pub use crosstie_transport::descriptors;
+pub use error::{StartError, StartFault, StopError};
+pub use listen::check_tls;
+pub use overview::{Overview, WorkerOverview};
+pub use router::{RealmStatus, RoleStatus, Router, RouterOptions};
+pub use sessions::{NoSuchSession, SessionStatus};
+pub use transports::TransportStatus;

@@ -1,0 +1,309 @@
+//! `/metrics`: what is counted and measured, in the form that is asked for.
+//!
+//! `docs/metrics.md` says what each metric means; a test compares it with what is told here.
+//!
+//! Nothing is counted for the page's sake where messages pass; reading takes no lock but that of a realm or
+//! vhost, for a few numbers.
+
+mod process;
+mod text;
+
+use std::sync::Arc;
+
+use crosstie_transport::{Kind, sent_bytes_unmetered};
+use crosstie_wamp::MessageType;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::metrics::counter::{ConstCounter, Counter as Count};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+use crate::amqp;
+use crate::counters::{self, Counter};
+use crate::hub::Hub;
+use crate::pages::realms;
+use crate::wamp::end_reason::EndReason;
+use crate::wamp::message_counts::{Direction, is_of_sessions};
+
+/// The two forms that Prometheus knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    OpenMetrics,
+    /// Prometheus' own text format, version 0.0.4, which everybody takes who reads metrics.
+    Text,
+}
+
+impl Form {
+    /// The form for a request's `Accept`: the newer one where it is asked for by name.
+    pub(crate) fn accepted(accept: Option<&str>) -> Self {
+        let ranges = accept.unwrap_or_default().split(',');
+        let is_open_metrics = |range: &str| {
+            let mut parts = range.split(';').map(str::trim);
+            let is_named = parts
+                .next()
+                .is_some_and(|name| name.eq_ignore_ascii_case("application/openmetrics-text"));
+            is_named && !parts.any(|parameter| matches!(parameter, "q=0" | "q=0.0"))
+        };
+        match ranges.map(str::trim).any(is_open_metrics) {
+            true => Self::OpenMetrics,
+            false => Self::Text,
+        }
+    }
+
+    /// For `Content-Type`.
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+/// Everything that is told of these routers and the process that they run in.
+pub(crate) fn metrics(routers: &[Arc<Hub>], form: Form) -> String {
+    let mut registry = Registry::with_prefix("crosstie");
+    registry.register(
+        "build",
+        "What answers here",
+        Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+    );
+    register_messages(&mut registry, routers);
+    register_totals(&mut registry);
+    register_realms(&mut registry, routers);
+    register_testees(&mut registry, routers);
+    amqp::register_metrics(&mut registry, routers);
+    let mut gauge = |name: &str, help: &str, value: usize| {
+        registry.register(name, help, ConstGauge::new(value as i64));
+    };
+    let connections = routers.iter().map(|router| router.connections()).sum();
+    gauge("connections", "Open connections", connections);
+    let held = |kind: Kind| -> usize {
+        let accounts = routers.iter().map(|router| &router.limits.account);
+        accounts.map(|account| account.bytes(kind)).sum()
+    };
+    gauge(
+        "queued_bytes",
+        "Octets queued for receivers that do not read, shared ones counted once",
+        held(Kind::Queued) + held(Kind::Shared),
+    );
+    register_account(&mut registry, routers);
+    let mut process = Registry::default();
+    process::register(&mut process);
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = encode_registry(&mut out, &registry);
+    let _ = encode_registry(&mut out, &process);
+    match form {
+        Form::OpenMetrics => {
+            let _ = encode_eof(&mut out);
+            out
+        }
+        Form::Text => text::from_open_metrics(&out),
+    }
+}
+
+fn register_account(registry: &mut Registry, routers: &[Arc<Hub>]) {
+    type Labels = [(&'static str, String); 2];
+    let held: Family<Labels, Gauge> = Family::default();
+    let bound: Family<[(&'static str, String); 1], Gauge> = Family::default();
+    for router in routers {
+        let account = &router.limits.account;
+        for kind in Kind::ALL {
+            let labels = [
+                ("worker", router.id.clone()),
+                ("kind", kind.name().to_owned()),
+            ];
+            held.get_or_create(&labels).set(account.bytes(kind) as i64);
+        }
+        let labels = [("worker", router.id.clone())];
+        let bytes_max = i64::try_from(account.bytes_max()).unwrap_or(i64::MAX);
+        bound.get_or_create(&labels).set(bytes_max);
+    }
+    registry.register("held_bytes", "Octets held for peers, by kind", held);
+    registry.register("held_bytes_max", "The bound of all kinds together", bound);
+}
+
+/// Each type has its line from the start, so that a rate is known when the first one comes.
+fn register_messages(registry: &mut Registry, routers: &[Arc<Hub>]) {
+    // What opens and closes sessions is the router's, and its realm empty.
+    type ByType = Family<[(&'static str, String); 3], Count>;
+    for (name, help, direction) in [
+        (
+            "messages_received",
+            "WAMP messages received, by type",
+            Direction::Received,
+        ),
+        (
+            "messages_sent",
+            "WAMP messages queued for sending, by type",
+            Direction::Sent,
+        ),
+    ] {
+        let family = ByType::default();
+        let add = |worker: &str, realm: &str, kind: MessageType, count: u64| {
+            let labels = [
+                ("worker", worker.to_owned()),
+                ("realm", realm.to_owned()),
+                ("type", kind.name().to_owned()),
+            ];
+            family.get_or_create(&labels).inc_by(count);
+        };
+        for router in routers {
+            for kind in MessageType::ALL {
+                let count = router.session_messages.total(direction, kind);
+                // Others are said out of place.
+                if is_of_sessions(kind) || count > 0 {
+                    add(&router.id, "", kind, count);
+                }
+            }
+        }
+        for (router, realm) in realms(routers) {
+            for kind in MessageType::ALL {
+                if !is_of_sessions(kind) {
+                    let count = realm.messages.total(direction, kind);
+                    add(&router.id, realm.name(), kind, count);
+                }
+            }
+        }
+        registry.register(name, help, family);
+    }
+}
+
+fn register_totals(registry: &mut Registry) {
+    type ByReason = Family<[(&'static str, &'static str); 1], Count>;
+    let ends = ByReason::default();
+    for why in EndReason::ALL {
+        let count = counters::total_left(why);
+        ends.get_or_create(&[("reason", why.name())]).inc_by(count);
+    }
+    registry.register("session_ends", "Sessions that left, by reason", ends);
+    for (counter, name, help) in Counter::ALL {
+        registry.register(name, help, ConstCounter::new(counters::total(counter)));
+    }
+    registry.register(
+        "sent_bytes",
+        "Octets sent, as they were on the wire",
+        ConstCounter::new(sent_bytes_unmetered()),
+    );
+}
+
+fn register_realms(registry: &mut Registry, routers: &[Arc<Hub>]) {
+    // Routers are isolated from one another: two may have a realm of the same name.
+    type ByRealm = Family<[(&'static str, String); 2], Gauge>;
+    let (sessions, subscriptions) = (ByRealm::default(), ByRealm::default());
+    let (registrations, calls) = (ByRealm::default(), ByRealm::default());
+    let (retained_events, retained_bytes) = (ByRealm::default(), ByRealm::default());
+    for (router, realm) in realms(routers) {
+        let counts = realm.counts();
+        let labels = [
+            ("worker", router.id.clone()),
+            ("realm", realm.name().to_owned()),
+        ];
+        let set = |family: &ByRealm, value: usize| {
+            family.get_or_create(&labels).set(value as i64);
+        };
+        set(&sessions, counts.sessions);
+        set(&subscriptions, counts.subscriptions);
+        set(&registrations, counts.registrations);
+        set(&calls, counts.calls);
+        set(&retained_events, counts.retained_events);
+        set(&retained_bytes, counts.retained_bytes);
+    }
+    registry.register("realm_sessions", "Sessions in the realm", sessions);
+    registry.register(
+        "realm_subscriptions",
+        "Subscriptions in the realm",
+        subscriptions,
+    );
+    registry.register(
+        "realm_registrations",
+        "Registrations in the realm",
+        registrations,
+    );
+    registry.register(
+        "realm_calls_open",
+        "Calls that wait for their result",
+        calls,
+    );
+    registry.register(
+        "realm_retained_events",
+        "Retained events in the realm",
+        retained_events,
+    );
+    registry.register(
+        "realm_retained_bytes",
+        "Octets of the retained events, with their topics and lists",
+        retained_bytes,
+    );
+}
+
+fn register_testees(registry: &mut Registry, routers: &[Arc<Hub>]) {
+    type Labels = [(&'static str, String); 2];
+    let connections: Family<Labels, Gauge> = Family::default();
+    let counted: [(&str, &str, Family<Labels, Count>); 5] = [
+        ("handshakes", "Opening handshakes that testees completed"),
+        ("messages", "Messages that testees echoed"),
+        ("bytes", "Octets that testees echoed"),
+        ("received_bytes", "Octets that testees received"),
+        ("sent_bytes", "Octets that testees sent"),
+    ]
+    .map(|(name, help)| (name, help, Family::default()));
+    for router in routers {
+        for testee in &*router.testees() {
+            let labels = [
+                ("worker", router.id.clone()),
+                ("transport", testee.id.clone()),
+            ];
+            let open = testee.connections() as i64;
+            connections.get_or_create(&labels).set(open);
+            let totals = testee.statistics.totals();
+            let totals = [
+                totals.handshakes,
+                totals.messages,
+                totals.octets,
+                totals.wire_in,
+                totals.wire_out,
+            ];
+            for ((_, _, family), total) in counted.iter().zip(totals) {
+                family.get_or_create(&labels).inc_by(total);
+            }
+        }
+    }
+    registry.register("testee_connections", "Connections of testees", connections);
+    for (name, help, family) in counted {
+        registry.register(format!("testee_{name}"), help, family);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newer_form_is_for_who_asks_for_it() {
+        for (accept, expected) in [
+            (None, Form::Text),
+            (Some("*/*"), Form::Text),
+            (Some("text/plain"), Form::Text),
+            (Some("text/plain;version=0.0.4;q=0.5,*/*;q=0.1"), Form::Text),
+            (Some("application/openmetrics-text"), Form::OpenMetrics),
+            (
+                Some(
+                    "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+                ),
+                Form::OpenMetrics,
+            ),
+            (
+                Some("text/plain, Application/OpenMetrics-Text; version=0.0.1"),
+                Form::OpenMetrics,
+            ),
+            (
+                Some("application/openmetrics-text;q=0,text/plain"),
+                Form::Text,
+            ),
+        ] {
+            assert_eq!(Form::accepted(accept), expected, "{accept:?}");
+        }
+    }
+}

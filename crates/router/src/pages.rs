@@ -1,0 +1,387 @@
+//! The pages a router answers itself: health, metrics, status.
+
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use crosstie_config::Page;
+use crosstie_transport::ConnectionStream;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN, UPGRADE, VARY};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::amqp::{self, Alarm};
+use crate::counters::{Counter, counters};
+use crate::hub::Hub;
+use crate::listen::Listening;
+use crate::metrics::{Form, metrics};
+use crate::origins::{host_may_enter, page_may_ask};
+use crate::rendered::Rendering;
+use crate::sessions;
+use crate::wamp::realm::SharedRealm;
+
+/// A connection that asks for nothing is closed after so long.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+
+/// Answers requests on one connection until it ends; the first alone, unless it may stay.
+pub(crate) async fn serve(listening: Arc<Listening>, stream: ConnectionStream, may_stay: bool) {
+    let answer = service_fn(|request| {
+        let response = respond(&listening, &request);
+        async { Ok::<_, Infallible>(response) }
+    });
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE_MAX)
+        .keep_alive(may_stay)
+        .serve_connection(TokioIo::new(stream), answer);
+    let served = tokio::select! {
+        served = serving => served,
+        () = listening.until_stopped() => return,
+    };
+    if let Err(e) = served {
+        tracing::debug!("HTTP connection ended: {e}");
+    }
+}
+
+/// Every name by which a request says that it came must be one of the listener's, and the page that
+/// asks one that may.
+fn may_enter(listening: &Listening, request: &Request<Incoming>) -> Result<(), String> {
+    let target = request.uri().host();
+    let hosts = request.headers().get_all(HOST).iter();
+    let hosts = hosts.map(|host| host.to_str().unwrap_or("(not a name)"));
+    for host in target.into_iter().chain(hosts) {
+        host_may_enter(Some(host), &listening.allowed_hosts)?;
+    }
+    let origin = request.headers().get(ORIGIN);
+    let origin = origin.map(|origin| origin.to_str().unwrap_or("(no text)"));
+    page_may_ask(origin, &listening.allowed_hosts)
+}
+
+fn respond(listening: &Listening, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    if let Err(reason) = may_enter(listening, request) {
+        counters().count(Counter::PeerFaults);
+        return text(StatusCode::FORBIDDEN, reason + "\n");
+    }
+    let page = match request.uri().path() {
+        "/health" => Page::Health,
+        "/metrics" => Page::Metrics,
+        "/" => Page::Status,
+        path if listening.is_websocket(path) => {
+            let text_of = "expected an upgrade to WebSocket\n".to_owned();
+            let mut response = text(StatusCode::UPGRADE_REQUIRED, text_of);
+            let websocket = hyper::header::HeaderValue::from_static("websocket");
+            response.headers_mut().insert(UPGRADE, websocket);
+            return response;
+        }
+        path => return text(StatusCode::NOT_FOUND, format!("no page at {path}\n")),
+    };
+    if !listening.pages.contains(&page) {
+        return text(
+            StatusCode::NOT_FOUND,
+            "this page is switched off here\n".to_owned(),
+        );
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return text(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "expected GET or HEAD\n".to_owned(),
+        );
+    }
+    match page {
+        Page::Health if listening.router.is_stopping() => text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "shutting down\n".to_owned(),
+        ),
+        Page::Health => health(&listening.routers.lock().clone()),
+        Page::Metrics => {
+            let accept = request.headers().get(ACCEPT);
+            let form = Form::accepted(accept.and_then(|accept| accept.to_str().ok()));
+            let what = match form {
+                Form::OpenMetrics => Rendering::OpenMetrics,
+                Form::Text => Rendering::TextMetrics,
+            };
+            let text = rendered(listening, what, |routers| metrics(routers, form));
+            typed(StatusCode::OK, form.content_type(), text)
+        }
+        Page::Status => {
+            let text = rendered(listening, Rendering::Status, |_| status(listening));
+            typed(StatusCode::OK, "text/html; charset=utf-8", text)
+        }
+        other => text(
+            StatusCode::NOT_FOUND,
+            format!("page {other:?} is not known here\n"),
+        ),
+    }
+}
+
+/// What `render` makes, or what it made a moment ago; the whole process renders one page at a time.
+fn rendered(
+    listening: &Listening,
+    what: Rendering,
+    render: impl FnOnce(&[Arc<Hub>]) -> String,
+) -> Bytes {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let kept = listening.rendered.lock().kept(what, Instant::now());
+    if let Some(text) = kept {
+        return text;
+    }
+    let _turn = ONE_AT_A_TIME.lock();
+    // Not under the lock: whoever starts a worker would wait.
+    let routers = listening.routers.lock().clone();
+    let began = processor_time();
+    let text = Bytes::from(render(&routers));
+    let took = processor_time().saturating_sub(began);
+    let now = Instant::now();
+    listening
+        .rendered
+        .lock()
+        .keep(what, now, took, text.clone());
+    text
+}
+
+/// What this thread has used.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(
+        time.tv_sec.try_into().unwrap_or_default(),
+        time.tv_nsec.try_into().unwrap_or_default(),
+    )
+}
+
+/// Neither full memory nor a low disk is a reason to take a node out of service: consumers are
+/// served, and make room.
+fn health(routers: &[Arc<Hub>]) -> Response<Full<Bytes>> {
+    let alarms = amqp::alarms(routers);
+    let is_degraded = alarms
+        .iter()
+        .any(|(_, alarm)| matches!(alarm, Alarm::StoreFailing { .. }));
+    let (status, mut body) = match is_degraded {
+        true => (StatusCode::SERVICE_UNAVAILABLE, "degraded\n".to_owned()),
+        false => (StatusCode::OK, "ok\n".to_owned()),
+    };
+    for (router, alarm) in alarms {
+        let _ = writeln!(body, "AMQP of router '{router}': {alarm}");
+    }
+    text(status, body)
+}
+
+fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
+    typed(status, "text/plain; charset=utf-8", body)
+}
+
+fn typed(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(body.into()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(kind));
+    headers.insert(
+        CACHE_CONTROL,
+        hyper::header::HeaderValue::from_static("no-store"),
+    );
+    headers.insert(VARY, hyper::header::HeaderValue::from_static("accept"));
+    response
+}
+
+/// Every realm, with the router that it is in.
+pub(crate) fn realms(routers: &[Arc<Hub>]) -> impl Iterator<Item = (&Hub, Arc<SharedRealm>)> {
+    let of_router = |router: &Hub| router.realms().into_iter();
+    routers
+        .iter()
+        .flat_map(move |router| of_router(router).map(move |realm| (&**router, realm)))
+}
+
+fn status(listening: &Listening) -> String {
+    let routers = listening.routers.lock().clone();
+    let mut realm_rows = String::new();
+    for (router, realm) in realms(&routers) {
+        let counts = realm.counts();
+        let _ = write!(
+            realm_rows,
+            "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td>{}",
+            escaped(&router.id),
+            escaped(realm.name()),
+            counts.sessions,
+            counts.subscriptions,
+            counts.registrations,
+            counts.calls
+        );
+    }
+    let (addresses, workers) = (addresses(&routers), workers(&listening.router));
+    let sessions = session_table(&routers);
+    let brokers = amqp_status(&routers);
+    format!(
+        "<!doctype html><html lang=en><meta charset=utf-8><title>Crosstie</title>\
+         <meta name=viewport content=\"width=device-width,initial-scale=1\">\
+         <meta name=color-scheme content=\"light dark\"><style>{STYLE}</style>\
+         <h1>Crosstie {}</h1><p>Up for {}; {} open connections, that of this page included.\
+         {addresses}{workers}\
+         <h2>WAMP</h2><div><table><tr><th>router<th>realm<th>sessions<th>subscriptions\
+         <th>registrations<th>open calls{realm_rows}</table></div>{sessions}{brokers}\
+         <p><a href=/health>health</a> · <a href=/metrics>metrics</a></html>\n",
+        env!("CARGO_PKG_VERSION"),
+        duration(listening.router.overview.uptime()),
+        routers
+            .iter()
+            .map(|router| router.connections())
+            .sum::<usize>(),
+    )
+}
+
+/// The browser's own colours, light or dark; a table that is too wide is scrolled, not the page.
+const STYLE: &str = ":root{color-scheme:light dark}\
+    body{font:16px/1.5 system-ui;margin:2em auto;max-width:60em;padding:0 1em}\
+    div{overflow-x:auto}table{border-collapse:collapse}\
+    td,th{padding:.2em 1em .2em 0;text-align:left;vertical-align:top}code{overflow-wrap:anywhere}";
+
+/// Where clients connect to.
+fn addresses(routers: &[Arc<Hub>]) -> String {
+    let mut rows = String::new();
+    for router in routers {
+        for (transport, urls) in &*router.addresses.lock() {
+            let urls: Vec<_> = urls.iter().map(|url| escaped(url)).collect();
+            let _ = write!(
+                rows,
+                "<tr><td>{}<td>{}<td><code>{}</code>",
+                escaped(&router.id),
+                escaped(transport),
+                urls.join("</code><br><code>")
+            );
+        }
+    }
+    format!("<h2>Connect to</h2><div><table><tr><th>router<th>transport<th>URL{rows}</table></div>")
+}
+
+/// The node's workers, where the router belongs to a node.
+fn workers(router: &Hub) -> String {
+    let workers = router.overview.workers();
+    if workers.is_empty() {
+        return String::new();
+    }
+    let mut rows = String::new();
+    for worker in workers {
+        let _ = write!(
+            rows,
+            "<tr><td>{}<td>{}<td>{}",
+            escaped(&worker.id),
+            worker.kind,
+            escaped(&worker.status)
+        );
+    }
+    format!("<h2>Workers</h2><div><table><tr><th>worker<th>type<th>status{rows}</table></div>")
+}
+
+/// The two largest units that are not zero.
+fn duration(duration: Duration) -> String {
+    let s = duration.as_secs();
+    let (days, hours, minutes) = (s / 86_400, s / 3_600 % 24, s / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{s} s"),
+        (0, 0, _) => format!("{minutes} min {} s", s % 60),
+        (0, ..) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+/// The first sessions of each router, for somebody who wants to know who is there; `crosstie sessions`
+/// lists all.
+fn session_table(routers: &[Arc<Hub>]) -> String {
+    let mut rows = String::new();
+    let mut is_cut = false;
+    for router in routers {
+        let sessions = sessions::of_hub(router, None, 0, SESSIONS_SHOWN + 1);
+        is_cut |= sessions.len() > SESSIONS_SHOWN;
+        for session in sessions.iter().take(SESSIONS_SHOWN) {
+            let age = duration(session.since.elapsed().unwrap_or_default());
+            let _ = write!(
+                rows,
+                "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}, {}<td>{age}",
+                escaped(&router.id),
+                escaped(&session.realm),
+                session.id,
+                escaped(&session.authid),
+                escaped(&session.authrole),
+                escaped(&session.peer),
+                session.framing,
+                session.serializer,
+            );
+        }
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    let more = match is_cut {
+        true => "<p>There are more: <code>crosstie sessions</code> lists all.",
+        false => "",
+    };
+    format!(
+        "<h2>Sessions</h2><div><table><tr><th>router<th>realm<th>session<th>authid<th>role<th>peer\
+         <th>transport<th>for{rows}</table></div>{more}"
+    )
+}
+
+/// Sessions of a router on the page.
+const SESSIONS_SHOWN: usize = 50;
+
+/// The vhosts of the routers that speak AMQP, and what is wrong there.
+fn amqp_status(routers: &[Arc<Hub>]) -> String {
+    let mut rows = String::new();
+    for (router, broker) in routers.iter().filter_map(|r| Some((r, r.amqp()?))) {
+        for vhost in broker.vhosts() {
+            let vhost = vhost.status();
+            let _ = write!(
+                rows,
+                "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}",
+                escaped(&router.id),
+                escaped(&vhost.name),
+                vhost.connections,
+                vhost.queues,
+                vhost.consumers,
+                vhost.messages_ready,
+                vhost.messages_unacked
+            );
+        }
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    let mut alarms = String::new();
+    for (router, alarm) in amqp::alarms(routers) {
+        let (router, alarm) = (escaped(router), escaped(&alarm.to_string()));
+        let _ = write!(alarms, "<p><strong>Router '{router}': {alarm}</strong>");
+    }
+    format!(
+        "<h2>AMQP</h2>{alarms}<div><table><tr><th>router<th>vhost<th>connections<th>queues\
+         <th>consumers<th>ready<th>unacknowledged{rows}</table></div>"
+    )
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_for_people() {
+        for (s, expected) in [
+            (0, "0 s"),
+            (61, "1 min 1 s"),
+            (3_600, "1 h 0 min"),
+            (90_000, "1 d 1 h"),
+        ] {
+            assert_eq!(duration(Duration::from_secs(s)), expected);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The transports of a router: started, listed and stopped while it runs.
+
+use std::io;
+use std::sync::{Arc, mpsc};
+use std::time::SystemTime;
+
+use crosstie_config::{self as model, TesteeKind, TransportKind};
+use crosstie_transport::{Listener, Workers};
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::error::{StartError, StartFault, StopError};
+use crate::hub::Hub;
+use crate::listen::{self, Listening};
+use crate::router::Router;
+use crate::testee::TesteeTransport;
+use crate::urls;
+use crate::wamp::session::{self, Farewell};
+
+/// A transport that runs.
+#[derive(Clone, Debug)]
+pub struct TransportStatus {
+    pub id: String,
+    /// What it speaks, in the configuration's word.
+    pub kind: &'static str,
+    /// Where clients reach it.
+    pub urls: Vec<String>,
+    /// Where browsers reach its pages, if it has any.
+    pub pages: Vec<String>,
+    pub connections: usize,
+    pub started: SystemTime,
+}
+
+/// A listener, with what it leads to.
+pub(crate) struct RunningTransport {
+    id: String,
+    kind: &'static str,
+    urls: Vec<String>,
+    pages: Vec<String>,
+    started: SystemTime,
+    /// For the node's own processes alone.
+    is_private: bool,
+    served: Served,
+    accepting: Accepting,
+}
+
+enum Served {
+    Conversations(Arc<Listening>),
+    Testee(Arc<TesteeTransport>),
+}
+
+impl Router {
+    /// Listens; returns the URLs that clients reach it by.
+    pub fn start_transport(&self, transport: &model::Transport) -> Result<Vec<String>, StartError> {
+        self.start_transport_as(transport, None)
+    }
+
+    /// Listens for nobody but the user that this process runs as, if it is at a Unix socket: the
+    /// socket's file has mode 0600 before anybody can connect.
+    pub fn start_private_transport(
+        &self,
+        transport: &model::Transport,
+    ) -> Result<Vec<String>, StartError> {
+        self.start_transport_as(transport, Some(0o600))
+    }
+
+    /// Stops a transport. Its listener is closed when this returns, so that another may take its
+    /// address; its sessions are told GOODBYE `wamp.close.system_shutdown`, and its connections
+    /// are closed when they have answered, or when the shutdown timeout is over.
+    pub fn stop_transport(&self, id: &str) -> Result<(), StopError> {
+        let mut transports = self.transports.lock();
+        let Some(place) = transports.iter().position(|t| t.id == id) else {
+            return Err(StopError {
+                what: self.of_worker("transport", id),
+            });
+        };
+        let stopped = transports.remove(place);
+        if let Served::Conversations(listening) = &stopped.served {
+            listening.stop();
+        }
+        // Under the lock: whoever starts it again finds the address free.
+        stopped.accepting.stop();
+        self.show_addresses(&transports);
+        drop(transports);
+        match stopped.served {
+            Served::Conversations(listening) => self.end_conversations(listening),
+            // Its connections ended with the task that accepted them.
+            Served::Testee(testee) => self.hub.remove_testee(&testee),
+        }
+        Ok(())
+    }
+
+    /// The transports, in the order in which they were started.
+    pub fn transports(&self) -> Vec<TransportStatus> {
+        let transports = self.transports.lock();
+        let status = transports.iter().map(|transport| TransportStatus {
+            id: transport.id.clone(),
+            kind: transport.kind,
+            urls: transport.urls.clone(),
+            pages: transport.pages.clone(),
+            connections: match &transport.served {
+                Served::Conversations(listening) => listening.connections(),
+                Served::Testee(testee) => testee.connections(),
+            },
+            started: transport.started,
+        });
+        status.collect()
+    }
+
+    /// The transports that lead to realms.
+    pub(crate) fn conversing(&self) -> Vec<Arc<Listening>> {
+        let transports = self.transports.lock();
+        let conversing = transports.iter().filter_map(|t| match &t.served {
+            Served::Conversations(listening) => Some(Arc::clone(listening)),
+            Served::Testee(_) => None,
+        });
+        conversing.collect()
+    }
+
+    fn start_transport_as(
+        &self,
+        transport: &model::Transport,
+        mode: Option<u32>,
+    ) -> Result<Vec<String>, StartError> {
+        let what = || self.of_worker("transport", &transport.id);
+        // The error of a socket names its address, that of a file its path.
+        let failed = |fault| StartError {
+            what: what(),
+            fault,
+        };
+        self.check_runs(what)?;
+        let mut transports = self.transports.lock();
+        if transports.iter().any(|t| t.id == transport.id) {
+            return Err(failed(StartFault::AlreadyRunning));
+        }
+        let running = self.listen(transport, mode);
+        let running = running.map_err(|e| failed(StartFault::Io(e)))?;
+        let urls = running.urls.clone();
+        transports.push(running);
+        self.show_addresses(&transports);
+        Ok(urls)
+    }
+
+    /// Has the pages name where clients connect to.
+    fn show_addresses(&self, transports: &[RunningTransport]) {
+        let public = transports.iter().filter(|transport| !transport.is_private);
+        let addresses = public.map(|transport| (transport.id.clone(), transport.urls.clone()));
+        *self.hub.addresses.lock() = addresses.collect();
+    }
+
+    fn listen(
+        &self,
+        transport: &model::Transport,
+        mode: Option<u32>,
+    ) -> io::Result<RunningTransport> {
+        let directory = &self.options.directory;
+        let bind = |nodelay| {
+            let bind = || {
+                listen::bind(
+                    &transport.endpoint,
+                    nodelay,
+                    mode,
+                    directory,
+                    self.hub.limits.stall_max,
+                )
+            };
+            self.workers.enter_first(bind)
+        };
+        let workers = Arc::clone(&self.workers);
+        let pages_at = |listener: &Listener| match transport.pages.is_empty() {
+            true => Vec::new(),
+            false => urls::of_pages(&transport.endpoint, listener, directory),
+        };
+        let (urls, pages, served, accepting) =
+            if let TransportKind::Testee(testee) = &transport.kind {
+                let testee =
+                    TesteeTransport::new(&self.hub.id, transport, testee, &workers, directory)?;
+                let testee = Arc::new(testee);
+                let listener = bind(testee.nodelay())?;
+                let urls = urls::of_transport(transport, &listener, directory);
+                self.hub.add_testee(Arc::clone(&testee));
+                let accepting = Accepting::start(&self.workers, {
+                    let (testee, hub) = (Arc::clone(&testee), Arc::clone(&self.hub));
+                    serve_testee(testee, hub, listener, workers)
+                });
+                (urls, Vec::new(), Served::Testee(testee), accepting)
+            } else {
+                let listening = Listening::new(Arc::clone(&self.hub), transport, directory)?;
+                let listener = bind(listening.nodelay())?;
+                let urls = urls::of_transport(transport, &listener, directory);
+                let pages = pages_at(&listener);
+                let listening = Arc::new(listening);
+                let serving = listen::serve_all(Arc::clone(&listening), listener, workers);
+                let accepting = Accepting::start(&self.workers, serving);
+                (urls, pages, Served::Conversations(listening), accepting)
+            };
+        Ok(RunningTransport {
+            id: transport.id.clone(),
+            kind: kind(&transport.kind),
+            urls,
+            pages,
+            started: SystemTime::now(),
+            is_private: mode.is_some(),
+            served,
+            accepting,
+        })
+    }
+
+    /// Tells the sessions of a listener that has stopped, and closes what is left in time.
+    pub(crate) fn end_conversations(&self, listening: Arc<Listening>) {
+        let hub = Arc::clone(&self.hub);
+        self.workers.spawn_keeper(async move {
+            let connections = hub.watch.of(listening.number);
+            for realm in hub.realms() {
+                let peers = realm.peers();
+                let its_own = peers
+                    .iter()
+                    .filter(|peer| connections.has(&peer.connection));
+                let messages = &hub.session_messages;
+                let farewell = &Farewell::STOP_TRANSPORT;
+                its_own.for_each(|peer| session::say_goodbye(messages, peer, farewell));
+            }
+            hub.watch.finish_unopened(listening.number);
+            if let Some(broker) = hub.amqp() {
+                broker.close_connections(&hub.watch, Some(listening.number), "shutdown");
+            }
+            crosstie_transport::uncork();
+            drop(connections);
+            let emptied = listening.until_empty();
+            let _ = tokio::time::timeout(hub.shutdown_timeout, emptied).await;
+            hub.watch.close_all(listening.number);
+        });
+    }
+}
+
+/// Accepts echoing connections for ever; they end with this.
+async fn serve_testee(
+    testee: Arc<TesteeTransport>,
+    hub: Arc<Hub>,
+    listener: Listener,
+    workers: Arc<Workers>,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        let socket = listen::accept(&listener, &workers).await;
+        while connections.try_join_next().is_some() {}
+        if let Some(admitted) = testee.admit(&hub, &socket) {
+            workers.spawn_in(&mut connections, admitted.serve(socket));
+        }
+    }
+}
+
+/// The task that accepts a listener's connections.
+pub(crate) struct Accepting {
+    task: AbortHandle,
+    /// Fails as soon as the task is no more, and its listener closed.
+    ended: mpsc::Receiver<()>,
+}
+
+impl Accepting {
+    /// Starts `accepting` on the first thread, where its listener was bound.
+    pub(crate) fn start(
+        workers: &Workers,
+        accepting: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        let (alive, ended) = mpsc::channel::<()>();
+        // Dropped in this order, wherever the task was when it was ended.
+        let held = (Box::pin(accepting), alive);
+        let task = workers.spawn_first(async move {
+            let mut held = held;
+            held.0.as_mut().await;
+        });
+        Self {
+            task: task.abort_handle(),
+            ended,
+        }
+    }
+
+    /// Ends the task, and waits until its listener is closed.
+    pub(crate) fn stop(self) {
+        self.task.abort();
+        let _ = self.ended.recv();
+    }
+}
+
+fn kind(kind: &TransportKind) -> &'static str {
+    match kind {
+        TransportKind::RawSocket(_) => "rawsocket",
+        TransportKind::WebSocket(_) => "websocket",
+        TransportKind::Universal { .. } => "universal",
+        TransportKind::Amqp(_) => "amqp",
+        TransportKind::Testee(testee) => match testee.kind {
+            TesteeKind::WebSocket(_) => "websocket.testee",
+            _ => "stream.testee",
+        },
+        _ => "unknown",
+    }
+}

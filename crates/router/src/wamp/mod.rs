@@ -1,0 +1,16 @@
+//! WAMP, as this router speaks it: [`amqp`](crate::amqp) is its mirror.
+//!
+//! A [`conversation`] is one connection's first octets, handshake and frames; a [`session`] in it is what
+//! lies between HELLO and GOODBYE; a [`realm`] is the one lock that its messages are routed under; an
+//! [`outbox`] encodes what the realm says into the queues of the [`peer`]s.
+
+mod compression;
+pub(crate) mod conversation;
+pub(crate) mod end_reason;
+mod frames;
+pub(crate) mod message_counts;
+pub(crate) mod outbox;
+pub(crate) mod peer;
+pub(crate) mod realm;
+pub(crate) mod session;
+pub(crate) mod upgrade;

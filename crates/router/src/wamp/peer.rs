@@ -1,0 +1,114 @@
+//! The other end of a session, as a realm's handle: where and in which form to send to it.
+
+use std::sync::Arc;
+
+use crosstie_routing::Refused;
+use crosstie_transport::{Connection, Refused as Unqueued};
+use crosstie_wamp::codec;
+use crosstie_wamp::framing::{FrameError, Framing, rawsocket};
+use crosstie_wamp::{Message, Payload, Serializer, Value};
+
+use crate::wamp::outbox::{self, Forms};
+
+/// A connection with the form of its messages. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) wire: Wire,
+}
+
+/// How a session's messages are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wire {
+    pub(crate) serializer: Serializer,
+    pub(crate) framing: Framing,
+    /// Octets of the longest message that the peer takes.
+    pub(crate) message_bytes_max: u32,
+}
+
+/// Octets of a message's head, roughly; a good guess saves moving the body behind its prefix.
+const HEAD_BYTES: usize = 40;
+
+impl Peer {
+    /// Queues one message, its payload taken from `forms` where that has it.
+    pub(crate) fn send(&self, message: &Message<'_>, forms: &mut Forms<'_>) -> Result<(), Refused> {
+        self.connection
+            .append(|out| self.wire.write(message, forms, out))
+            .map_err(|refused| match refused {
+                Unqueued::Full => Refused::Full,
+                Unqueued::Gone => Refused::Gone,
+                Unqueued::Writer(refused) => refused,
+            })
+    }
+}
+
+impl Peer {
+    /// Says that the session is aborted, behind whatever waits in the peer's queue: room for a goodbye is
+    /// always left. Nothing can be sent to it after that.
+    pub(crate) fn say_last(&self, reason: &str, text: &str) {
+        let details = vec![("message".to_owned(), Value::from(text))];
+        let abort = Message::Abort {
+            details,
+            reason: reason.into(),
+        };
+        self.connection.append_last(|out| {
+            // A peer that takes only shorter messages is told by the close frame alone.
+            let _ = self
+                .wire
+                .write(&abort, &mut Forms::new(Payload::EMPTY), out);
+            self.wire.framing.close(POLICY_VIOLATION, text, out);
+        });
+    }
+}
+
+/// RFC 6455, section 7.4.1: none of the other codes says what happened.
+const POLICY_VIOLATION: u16 = 1008;
+
+impl Wire {
+    /// Appends `message`, framed, to `out`; nothing if it is refused.
+    pub(crate) fn write(
+        &self,
+        message: &Message<'_>,
+        forms: &mut Forms<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        let before = out.len();
+        let hint = HEAD_BYTES + message.payload().map_or(0, |payload| payload.len());
+        self.framing
+            .frame(self.serializer, hint, out, |out| {
+                match forms.of(message, self.serializer) {
+                    Ok(Some(payload)) => {
+                        codec::encode_with(message, &payload, out);
+                        Ok(())
+                    }
+                    Ok(None) => {
+                        codec::encode(message, self.serializer, out).map_err(outbox::unwritable)
+                    }
+                    Err(refused) => Err(refused),
+                }
+            })
+            .map_err(|e| match e {
+                FrameError::Write(refused) => refused,
+                FrameError::TooLong { .. } => Refused::TooLong,
+            })?;
+        if !rawsocket::fits(out.len() - before, self.message_bytes_max as usize) {
+            out.truncate(before);
+            return Err(Refused::TooLong);
+        }
+        Ok(())
+    }
+
+    /// A dense index of the form: peers of the same index are sent the same octets.
+    pub(crate) fn index(&self) -> usize {
+        let framing = match self.framing {
+            Framing::RawSocket => 0,
+            Framing::WebSocketServer { batched: false } => 1,
+            Framing::WebSocketServer { batched: true } | Framing::WebSocketClient { .. } => 2,
+            Framing::WebSocketServerAutobahn => 3,
+        };
+        framing * Serializer::ALL.len() + self.serializer.index()
+    }
+
+    /// How many values [`Wire::index`] has.
+    pub(crate) const COUNT: usize = 4 * Serializer::ALL.len();
+}

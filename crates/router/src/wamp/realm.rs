@@ -1,0 +1,416 @@
+//! A realm with its lock and its clock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use crosstie_config::{self as model, LoneSurrogates};
+use crosstie_routing::{
+    ClientFeatures, Identity, JoinError, Realm, RealmConfig, RealmCounts, Role, SessionKey, Time,
+    Violation,
+};
+use crosstie_wamp::{Message, Payload, Serializer, SessionId};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::counters::{Counter, counters};
+use crate::report;
+use crate::sessions::Seen;
+use crate::wamp::end_reason::EndReason;
+use crate::wamp::message_counts::{Direction, Messages, RealmMessages, is_of_sessions};
+use crate::wamp::outbox::{Forms, RealmOutbox};
+use crate::wamp::peer::Peer;
+use crate::wamp::session::{Farewell, say_goodbye};
+
+/// One realm, which any thread may enter for one short call.
+///
+/// The receivers' octets are appended to their queues under the lock: that is what gives WAMP's
+/// ordering guarantees over all threads. System calls and large transcodings happen outside it.
+pub(crate) struct SharedRealm {
+    name: String,
+    /// Later ones have higher numbers.
+    pub(crate) number: u32,
+    /// When it was started.
+    pub(crate) started: SystemTime,
+    pub(crate) lone_surrogates: LoneSurrogates,
+    /// WELCOME says which node, worker and process serve the session.
+    pub(crate) discloses_router: bool,
+    /// Its sessions' comings are told at a level that operators do not see unless they ask for it.
+    pub(crate) is_quiet: bool,
+    roles: Mutex<Vec<StartedRole>>,
+    realm: Mutex<Realm<Peer>>,
+    /// Counted under the lock of `realm`.
+    pub(crate) messages: RealmMessages,
+    /// The router's, of all its realms.
+    session_messages: Arc<Messages>,
+    /// Nobody joins any more. Written under the lock of `realm`, and read there by whoever lets
+    /// somebody in.
+    stopped: AtomicBool,
+    start: Instant,
+    /// When the timer's task will look next, in the realm's time; `u64::MAX` for never.
+    timer_at: AtomicU64,
+    timer_earlier: Notify,
+}
+
+/// A role that sessions may have.
+#[derive(Clone)]
+pub(crate) struct StartedRole {
+    pub(crate) role: Role,
+    pub(crate) started: SystemTime,
+}
+
+/// Why a session was not let in.
+pub(crate) enum NotJoined {
+    /// The realm was stopped while the session was on its way.
+    Stopped,
+    Refused(JoinError),
+}
+
+/// Places of the table of sessions that are looked at under one lock.
+const PLACES_MAX: usize = 256;
+
+/// A payload of so many octets is transcoded before the lock is taken; a shorter one under it,
+/// where that takes less time than unlocking and locking again.
+const TRANSCODE_OUTSIDE_BYTES_MIN: usize = 512;
+
+/// Receivers that are looked at for that: others' serializers are mostly among theirs.
+const RECEIVERS_SEEN_MAX: usize = 1_024;
+
+impl SharedRealm {
+    pub(crate) fn new(
+        model: &model::Realm,
+        config: RealmConfig,
+        seed: u64,
+        number: u32,
+        session_messages: Arc<Messages>,
+        is_quiet: bool,
+    ) -> Self {
+        let started = SystemTime::now();
+        let roles = config.roles.iter().cloned();
+        Self {
+            name: config.name.clone(),
+            number,
+            started,
+            lone_surrogates: model.lone_surrogates,
+            discloses_router: model.discloses_router,
+            is_quiet,
+            roles: Mutex::new(roles.map(|role| StartedRole { role, started }).collect()),
+            stopped: AtomicBool::new(false),
+            realm: Mutex::new(Realm::new(config, seed)),
+            messages: RealmMessages::new(),
+            session_messages,
+            start: Instant::now(),
+            timer_at: AtomicU64::new(u64::MAX),
+            timer_earlier: Notify::new(),
+        }
+    }
+
+    /// The realm's URI.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Lets a session in, and has `welcome` queue its WELCOME before anything else can be
+    /// queued for it.
+    pub(crate) fn join(
+        &self,
+        peer: Peer,
+        identity: Identity,
+        features: ClientFeatures,
+        welcome: impl FnOnce(SessionId),
+    ) -> Result<SessionKey, NotJoined> {
+        let now = self.now();
+        let mut realm = self.realm.lock();
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(NotJoined::Stopped);
+        }
+        let joined = realm.join(now, peer, identity, features);
+        let (key, id) = joined.map_err(NotJoined::Refused)?;
+        welcome(id);
+        counters().count(Counter::SessionsJoined);
+        Ok(key)
+    }
+
+    /// Routes one message of a session, received at `now`; also how many steps of a turn that took.
+    pub(crate) fn handle(
+        &self,
+        now: Instant,
+        from: SessionKey,
+        message: &Message<'_>,
+    ) -> (Result<(), Violation>, u32) {
+        let now = self.time(now);
+        let payload = message.payload().copied().unwrap_or(Payload::EMPTY);
+        let mut forms = Forms::new(payload);
+        if payload.len() >= TRANSCODE_OUTSIDE_BYTES_MIN {
+            self.transcode_ahead(from, message, &mut forms);
+        }
+        self.enter(&mut forms, EndReason::Closed, |realm, outbox| {
+            if !is_of_sessions(message.kind()) {
+                let messages = outbox.messages;
+                messages.count_alone(Direction::Received, message.kind());
+            }
+            let handled = realm.handle(now, from, message, outbox);
+            (handled, realm.take_steps())
+        })
+    }
+
+    /// Answers one message of a session, received at `now`, that is not to be routed.
+    pub(crate) fn decline(
+        &self,
+        now: Instant,
+        from: SessionKey,
+        message: &Message<'_>,
+        text: &'static str,
+    ) -> Result<(), Violation> {
+        let now = self.time(now);
+        let mut forms = Forms::new(Payload::EMPTY);
+        self.enter(&mut forms, EndReason::Closed, |realm, outbox| {
+            let messages = outbox.messages;
+            messages.count_alone(Direction::Received, message.kind());
+            realm.decline(now, from, message, text, outbox)
+        })
+    }
+
+    /// Takes a session out, whatever it left open; whether it had not been taken out before.
+    pub(crate) fn leave(&self, session: SessionKey, why: EndReason) -> bool {
+        let now = self.now();
+        let mut forms = Forms::new(Payload::EMPTY);
+        self.enter(&mut forms, why, |realm, outbox| {
+            let was_in = realm.has(session);
+            realm.leave(now, session, outbox);
+            was_in
+        })
+    }
+
+    /// Takes the session of that id out with a GOODBYE, if there is one.
+    pub(crate) fn end_session(&self, id: SessionId, text: &str) -> Option<Peer> {
+        let now = self.now();
+        let mut forms = Forms::new(Payload::EMPTY);
+        self.enter(&mut forms, EndReason::Killed, |realm, outbox| {
+            let peer = realm.end_session(now, id, outbox)?;
+            say_goodbye(&self.session_messages, &peer, &Farewell::killed(text));
+            Some(peer)
+        })
+    }
+
+    /// At most `limit` sessions, behind those that are to be skipped; how many are left to skip then.
+    pub(crate) fn sessions(&self, skip: &mut usize, limit: usize) -> Vec<Seen> {
+        let mut seen = Vec::new();
+        let mut first = 0;
+        loop {
+            let realm = self.realm.lock();
+            for session in realm.sessions_at(first..first + PLACES_MAX) {
+                if *skip > 0 {
+                    *skip -= 1;
+                    continue;
+                }
+                if seen.len() == limit {
+                    return seen;
+                }
+                seen.push(Seen {
+                    peer: session.handle.clone(),
+                    id: session.id,
+                    identity: session.identity.clone(),
+                    joined: session.joined,
+                    subscriptions: session.subscriptions,
+                    registrations: session.registrations,
+                    calls: session.calls,
+                });
+            }
+            first += PLACES_MAX;
+            if first >= realm.places() {
+                return seen;
+            }
+        }
+    }
+
+    /// How long ago that was.
+    pub(crate) fn age(&self, time: Time) -> Duration {
+        Duration::from_micros(self.now().0.saturating_sub(time.0))
+    }
+
+    /// Whether a session has not been taken out.
+    pub(crate) fn has(&self, session: SessionKey) -> bool {
+        self.realm.lock().has(session)
+    }
+
+    /// Lets nobody in any more, and takes everybody out with a GOODBYE.
+    pub(crate) fn stop(&self) -> Vec<Peer> {
+        let now = self.now();
+        let mut forms = Forms::new(Payload::EMPTY);
+        self.enter(&mut forms, EndReason::RealmStopped, |realm, outbox| {
+            self.stopped.store(true, Ordering::Relaxed);
+            let ended = realm.end(now, outbox);
+            self.say_goodbye_to(&ended, &Farewell::CLOSE_REALM);
+            self.timer_earlier.notify_one();
+            ended
+        })
+    }
+
+    /// Adds a role; whether there was none of that name.
+    pub(crate) fn start_role(&self, role: &Role) -> bool {
+        let mut roles = self.roles.lock();
+        let is_new = self.realm.lock().start_role(role);
+        if is_new {
+            roles.push(StartedRole {
+                role: role.clone(),
+                started: SystemTime::now(),
+            });
+        }
+        is_new
+    }
+
+    /// Removes a role, and takes everybody who has it out with a GOODBYE; `None` if there is no
+    /// such role.
+    pub(crate) fn stop_role(&self, name: &str) -> Option<Vec<Peer>> {
+        let now = self.now();
+        let mut roles = self.roles.lock();
+        roles.retain(|started| started.role.name != name);
+        let mut forms = Forms::new(Payload::EMPTY);
+        self.enter(&mut forms, EndReason::RoleStopped, |realm, outbox| {
+            let ended = realm.stop_role(now, name, outbox)?;
+            self.say_goodbye_to(&ended, &Farewell::STOP_ROLE);
+            Some(ended)
+        })
+    }
+
+    /// The roles, each with how many sessions have it.
+    pub(crate) fn roles(&self) -> Vec<(StartedRole, usize)> {
+        let roles = self.roles.lock();
+        let realm = self.realm.lock();
+        let sessions = |started: &StartedRole| realm.role_sessions(&started.role.name);
+        let counted = roles.iter().map(|s| (s.clone(), sessions(s).unwrap_or(0)));
+        counted.collect()
+    }
+
+    /// Every session's peer.
+    pub(crate) fn peers(&self) -> Vec<Peer> {
+        self.realm.lock().handles().cloned().collect()
+    }
+
+    pub(crate) fn counts(&self) -> RealmCounts {
+        self.realm.lock().counts()
+    }
+
+    /// Ends calls whose time is up, and does what is left of sessions that have left, turn by turn,
+    /// until the realm is stopped. One task runs this.
+    pub(crate) async fn keep_time(self: Arc<Self>) {
+        loop {
+            if self.stopped.load(Ordering::Relaxed) && !self.realm.lock().has_backlog() {
+                return;
+            }
+            let at = self.timer_at.load(Ordering::Relaxed);
+            if at == u64::MAX {
+                self.timer_earlier.notified().await;
+                continue;
+            }
+            let due = self.start + Duration::from_micros(at);
+            tokio::select! {
+                () = tokio::time::sleep_until(due.into()) => {}
+                () = self.timer_earlier.notified() => continue,
+            }
+            self.handle_timeout();
+            crosstie_transport::uncork();
+            // There may be more, and others have something to do, too.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn handle_timeout(&self) {
+        let now = self.now();
+        let mut forms = Forms::new(Payload::EMPTY);
+        self.enter(&mut forms, EndReason::Closed, |realm, outbox| {
+            realm.handle_timeout(now, outbox);
+            // They are nobody's turn.
+            realm.take_steps();
+            let next = next_turn(realm).map_or(u64::MAX, |time| time.0);
+            // Under the lock, so that a call that is made meanwhile arms the timer after this.
+            self.timer_at.store(next, Ordering::Relaxed);
+        });
+    }
+
+    /// Has the realm do something, then everything about it that needs no lock. Sessions leave it for
+    /// the reason given, unless their queues were full.
+    fn enter<R>(
+        &self,
+        forms: &mut Forms<'_>,
+        why: EndReason,
+        act: impl FnOnce(&mut Realm<Peer>, &mut RealmOutbox<'_, '_>) -> R,
+    ) -> R {
+        let mut outbox = RealmOutbox::new(forms, counters(), self.messages.own());
+        let mut realm = self.realm.lock();
+        let outcome = act(&mut realm, &mut outbox);
+        let next = next_turn(&realm);
+        drop(realm);
+        self.arm(next);
+        if !outbox.left.is_empty() || outbox.denied.is_some() {
+            self.tell(outbox, why);
+        }
+        outcome
+    }
+
+    /// Says GOODBYE to sessions that were taken out.
+    fn say_goodbye_to(&self, peers: &[Peer], farewell: &Farewell<'_>) {
+        peers
+            .iter()
+            .for_each(|peer| say_goodbye(&self.session_messages, peer, farewell));
+    }
+
+    /// Tells and counts who has left, and what was denied.
+    #[cold]
+    fn tell(&self, outbox: RealmOutbox<'_, '_>, why: EndReason) {
+        for (peer, id, identity) in &outbox.left {
+            let is_same = |closed: &Peer| Arc::ptr_eq(&closed.connection, &peer.connection);
+            let is_full = outbox.closed.iter().any(is_same);
+            let why = if is_full { EndReason::QueueFull } else { why };
+            counters().left(why);
+            report::session_left(self, peer, *id, identity, why);
+        }
+        if let Some(denied) = outbox.denied {
+            report::request_denied(self, &denied);
+        }
+    }
+
+    /// Sees to it that the timer looks no later than `next`.
+    fn arm(&self, next: Option<Time>) {
+        let Some(Time(next)) = next else { return };
+        if next < self.timer_at.load(Ordering::Relaxed) {
+            self.timer_at.fetch_min(next, Ordering::Relaxed);
+            self.timer_earlier.notify_one();
+        }
+    }
+
+    /// Makes the forms of the payload that the receivers will need, outside the lock. What has
+    /// changed when the message is routed is made up for under it.
+    fn transcode_ahead(&self, from: SessionKey, message: &Message<'_>, forms: &mut Forms<'_>) {
+        let mut needed = [false; Serializer::ALL.len()];
+        let mut seen = 0;
+        self.realm.lock().receivers(from, message, &mut |peer| {
+            needed[peer.wire.serializer.index()] = true;
+            seen += 1;
+            seen < RECEIVERS_SEEN_MAX && needed.contains(&false)
+        });
+        for serializer in Serializer::ALL {
+            if needed[serializer.index()] {
+                forms.transcode(serializer);
+            }
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.time(Instant::now())
+    }
+
+    fn time(&self, at: Instant) -> Time {
+        let micros = at.saturating_duration_since(self.start).as_micros();
+        Time(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+}
+
+/// When the realm has something to do by itself: at once, where something is left of an input.
+fn next_turn(realm: &Realm<Peer>) -> Option<Time> {
+    match realm.has_backlog() {
+        true => Some(Time(0)),
+        false => realm.next_timeout(),
+    }
+}

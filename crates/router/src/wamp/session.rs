@@ -1,0 +1,545 @@
+//! One WAMP session after another on one connection: HELLO, everything routed, GOODBYE.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::mem;
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
+
+use crosstie_config::{Auth, LoneSurrogates};
+use crosstie_routing::{
+    ClientFeatures, Identity, Refused, SessionKey, Violation, error, welcome_details,
+};
+use crosstie_transport::Budget;
+use crosstie_wamp::codec::{self, DecodeError};
+use crosstie_wamp::framing::websocket::CloseFrame;
+use crosstie_wamp::framing::{Framing, FramingError, batched, rawsocket};
+use crosstie_wamp::{Dict, Message, Payload, SessionId, Value};
+
+use crate::counters::{Counter, counters};
+use crate::listen::Listening;
+use crate::origin;
+use crate::report;
+use crate::wamp::end_reason::EndReason;
+use crate::wamp::message_counts::{Direction, Messages, is_of_sessions};
+use crate::wamp::outbox::Forms;
+use crate::wamp::peer::Peer;
+use crate::wamp::realm::{NotJoined, SharedRealm};
+
+/// The state of a session. WAMP basic profile, "Session Establishment" and "Session Closing".
+pub(crate) struct Session {
+    listening: Arc<Listening>,
+    auth: Arc<Auth>,
+    pub(crate) peer: Peer,
+    state: State,
+    /// HELLOs that were refused since the last session.
+    refusals: u8,
+    /// Lines of the log about topics that nobody publishes to.
+    silent_topics: Cell<u8>,
+    /// What its messages took of the present turn.
+    steps: u32,
+}
+
+/// Only a router publishes to topics that begin so, and this one has nothing to say there: there is no
+/// meta API.
+const META: &str = "wamp.";
+/// Octets that are checked and passed on in the time of a step.
+const STEP_BYTES: usize = 128;
+/// More of one session are not said.
+const SILENT_TOPICS_SAID_MAX: u8 = 16;
+
+enum State {
+    /// No session yet, or the one before has said GOODBYE: the next message must be HELLO.
+    Closed,
+    Joined {
+        realm: Arc<SharedRealm>,
+        key: SessionKey,
+    },
+}
+
+/// What becomes of the connection after a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Continue,
+    /// What is queued is sent, then the connection ends.
+    Finish,
+}
+
+impl Session {
+    pub(crate) fn new(listening: Arc<Listening>, auth: Arc<Auth>, peer: Peer) -> Self {
+        Self {
+            listening,
+            auth,
+            peer,
+            state: State::Closed,
+            refusals: 0,
+            silent_topics: Cell::new(0),
+            steps: 0,
+        }
+    }
+
+    /// Handles the octets of one message, received at `now`.
+    pub(crate) fn handle_message(&mut self, octets: &[u8], now: Instant) -> Flow {
+        let serializer = self.peer.wire.serializer;
+        match codec::decode(serializer, octets, &self.listening.decoding) {
+            Ok(message) => self.handle(&message, now),
+            Err(e) if e.is_lone_surrogate() => self.handle_lone_surrogates(octets, &e, now),
+            Err(e) => self.message_fault(octets, &e),
+        }
+    }
+
+    fn handle(&mut self, message: &Message<'_>, now: Instant) -> Flow {
+        if !self.is_joined() || is_of_sessions(message.kind()) {
+            let messages = &self.listening.router.session_messages;
+            messages.count(Direction::Received, message.kind());
+        }
+        match &self.state {
+            State::Joined { realm, key } => match message {
+                Message::Goodbye { .. } => self.handle_goodbye(),
+                Message::Abort { reason, .. } => {
+                    let reason = reason.to_string();
+                    self.leave(EndReason::Aborted);
+                    report::peer_aborted(&self.peer.connection, &reason);
+                    self.say_close(1000, "")
+                }
+                // A peer whose realm was stopped, and who opens another session instead of an
+                // answer. Its other messages crossed the GOODBYE, and the realm ignores them.
+                Message::Hello {
+                    realm: name,
+                    details,
+                } if !realm.has(*key) => {
+                    self.state = State::Closed;
+                    self.handle_hello(name, details)
+                }
+                _ => {
+                    if let Message::Subscribe { topic, .. } = message
+                        && topic.starts_with(META)
+                    {
+                        self.say_silent(topic);
+                    }
+                    let (handled, steps) = realm.handle(now, *key, message);
+                    self.steps = self.steps.saturating_add(steps);
+                    self.handled(handled)
+                }
+            },
+            State::Closed => match message {
+                Message::Hello { realm, details } => self.handle_hello(realm, details),
+                // The answer to our own GOODBYE may cross a session that left before.
+                Message::Goodbye { .. } if self.listening.is_stopping() => self.say_close(1001, ""),
+                Message::Abort { .. } => self.say_close(1000, ""),
+                other => {
+                    let text = format!("expected HELLO, got {}", other.kind().name());
+                    self.abort(error::PROTOCOL_VIOLATION, &text)
+                }
+            },
+        }
+    }
+
+    /// Handles a message in which a character was cut in halves, in the text of JSON. That is a slip of
+    /// its sender's program (a browser cuts a text inside an emoji), which is not to cost it the
+    /// session.
+    #[cold]
+    fn handle_lone_surrogates(&mut self, octets: &[u8], fault: &DecodeError, now: Instant) -> Flow {
+        let Some((replaced, count)) = codec::replace_lone_surrogates(octets) else {
+            return self.message_fault(octets, fault);
+        };
+        let serializer = self.peer.wire.serializer;
+        let message = match codec::decode(serializer, &replaced, &self.listening.decoding) {
+            Ok(message) => message,
+            Err(e) => return self.message_fault(octets, &e),
+        };
+        // What says who a session is, or that it ends, is no request that could be refused.
+        if let State::Joined { realm, key } = &self.state
+            && realm.lone_surrogates == LoneSurrogates::Refuse
+            && !matches!(
+                message,
+                Message::Hello { .. } | Message::Goodbye { .. } | Message::Abort { .. }
+            )
+        {
+            counters().count(Counter::LoneSurrogatesRefused);
+            let text = "a text has half of a character in it (a lone surrogate)";
+            let declined = realm.decline(now, *key, &message, text);
+            return self.handled(declined);
+        }
+        counters().add(Counter::LoneSurrogatesReplaced, count as u64);
+        self.handle(&message, now)
+    }
+
+    /// What becomes of the connection once the realm has handled a message.
+    fn handled(&mut self, handled: Result<(), Violation>) -> Flow {
+        match handled {
+            Ok(()) => Flow::Continue,
+            Err(Violation { uri, message }) => self.abort(uri, &message),
+        }
+    }
+
+    /// Says that a subscription will stay silent: whoever waits for an event would look for the reason
+    /// in vain.
+    fn say_silent(&self, topic: &str) {
+        let said = self.silent_topics.get();
+        if said < SILENT_TOPICS_SAID_MAX {
+            self.silent_topics.set(said + 1);
+            report::silent_topic(&self.peer.connection, topic);
+        }
+    }
+
+    /// Handles the messages of one batch (WAMP "Batched WebSocket Transport") until the turn is over;
+    /// also what is left of it then, which is a batch again.
+    pub(crate) fn handle_batch<'b>(
+        &mut self,
+        octets: &'b [u8],
+        now: Instant,
+        budget: &mut Budget,
+        drop_on_fault: bool,
+    ) -> (Flow, &'b [u8]) {
+        let serializer = self.peer.wire.serializer;
+        if !self.is_joined() && batched::is_autobahn(serializer, octets) {
+            self.peer.wire.framing = Framing::WebSocketServerAutobahn;
+        }
+        let mut batch = batched::split(serializer, octets);
+        let mut left = octets.len();
+        while let Some(message) = batch.next() {
+            let flow = match message {
+                Ok(message) => self.handle_message(message, now),
+                Err(e) => self.frame_fault(&e, drop_on_fault),
+            };
+            if flow == Flow::Finish {
+                return (Flow::Finish, &[]);
+            }
+            let bytes = left - batch.rest().len();
+            left -= bytes;
+            if self.spend(budget, bytes) {
+                return (Flow::Continue, batch.rest());
+            }
+        }
+        (Flow::Continue, &[])
+    }
+
+    /// Charges a turn with what was handled, and was read from so many octets; whether it is over.
+    pub(crate) fn spend(&mut self, budget: &mut Budget, bytes: usize) -> bool {
+        let steps = mem::take(&mut self.steps).saturating_add((bytes / STEP_BYTES) as u32);
+        // One turn may hold large publications for many subscribers.
+        budget.spend(steps) || crosstie_transport::is_line_long()
+    }
+
+    /// Octets that are no frame: the session is aborted, and a WebSocket closed with the code
+    /// for it.
+    pub(crate) fn frame_fault(&mut self, e: &FramingError, drop_on_fault: bool) -> Flow {
+        let text = e.to_string();
+        report::peer_fault(&self.peer.connection, error::PROTOCOL_VIOLATION, &text);
+        if drop_on_fault {
+            self.leave(EndReason::Violation);
+            self.peer.connection.close();
+            return Flow::Finish;
+        }
+        self.say_abort(error::PROTOCOL_VIOLATION, &text);
+        self.say_close(e.close_code(), &text)
+    }
+
+    /// Octets that are no message. Text that is not UTF-8 has a close code of its own.
+    fn message_fault(&mut self, octets: &[u8], e: &DecodeError) -> Flow {
+        let text = e.to_string();
+        let is_text = !self.peer.wire.serializer.is_binary();
+        if is_text && std::str::from_utf8(octets).is_err() {
+            report::peer_fault(&self.peer.connection, error::PROTOCOL_VIOLATION, &text);
+            self.say_abort(error::PROTOCOL_VIOLATION, &text);
+            return self.say_close(FramingError::Utf8.close_code(), "invalid UTF-8");
+        }
+        self.abort(error::PROTOCOL_VIOLATION, &text)
+    }
+
+    /// Answers a ping.
+    pub(crate) fn pong(&self, payload: &[u8]) -> Flow {
+        // A ping may be longer than what its sender takes itself; it then stays without answer.
+        let pong_bytes = payload.len() + rawsocket::PREFIX_LENGTH;
+        if !rawsocket::fits(pong_bytes, self.peer.wire.message_bytes_max as usize) {
+            return Flow::Continue;
+        }
+        // A peer that pings without reading its pongs loses some of them, and nothing else.
+        self.append(|framing, out| framing.pong(payload, out));
+        Flow::Continue
+    }
+
+    /// Answers a WebSocket's Close.
+    pub(crate) fn answer_close(&self, close: CloseFrame<'_>, echo: bool) -> Flow {
+        match close.code {
+            Some(code) if echo => self.say_close(code, close.reason),
+            _ => self.say_close(1000, ""),
+        }
+    }
+
+    /// Takes the session out of its realm; to be called once the connection is gone. Whether it
+    /// was in one until now.
+    pub(crate) fn leave(&mut self, why: EndReason) -> bool {
+        match mem::replace(&mut self.state, State::Closed) {
+            State::Joined { realm, key } => realm.leave(key, why),
+            State::Closed => false,
+        }
+    }
+
+    /// Ends the session for a fault of the peer's: ABORT, a counted line in the log, the end.
+    pub(crate) fn abort(&mut self, reason: &str, text: &str) -> Flow {
+        report::peer_fault(&self.peer.connection, reason, text);
+        self.say_abort(reason, text);
+        self.say_close(1000, "")
+    }
+
+    pub(crate) fn is_joined(&self) -> bool {
+        matches!(self.state, State::Joined { .. })
+    }
+
+    fn handle_hello(&mut self, realm_name: &str, details: &Dict) -> Flow {
+        if self.listening.is_stopping() {
+            let Farewell { reason, text } = Farewell::SHUTDOWN;
+            return self.refuse(reason, text);
+        }
+        let Some(realm) = self.listening.router.realm(realm_name) else {
+            return self.refuse_realm(realm_name);
+        };
+        let features = match ClientFeatures::from_hello(details) {
+            Ok(features) => features,
+            Err(e) => return self.abort(error::PROTOCOL_VIOLATION, &e.to_string()),
+        };
+        let identity = match self.authenticate(&realm, details) {
+            Ok(identity) => identity,
+            Err((error::PROTOCOL_VIOLATION, text)) => {
+                return self.abort(error::PROTOCOL_VIOLATION, &text);
+            }
+            Err((reason, text)) => return self.refuse(reason, &text),
+        };
+        let (peer, hello) = (self.peer.clone(), details);
+        let mut welcomed = Ok(());
+        let mut id = SessionId(0);
+        let welcome = |session| {
+            id = session;
+            let mut details = welcome_details(realm.name(), &identity);
+            details.push(("agent".to_owned(), Value::from(AGENT)));
+            origin::add(&mut details, hello, &realm, &peer, &self.listening.router);
+            let messages = &self.listening.router.session_messages;
+            welcomed = send(messages, &peer, &Message::Welcome { session, details });
+        };
+        match realm.join(peer.clone(), identity.clone(), features, welcome) {
+            Ok(key) => {
+                report::session_joined(&realm, &self.peer, id, &identity);
+                let realm = Arc::clone(&realm);
+                self.state = State::Joined { realm, key };
+                self.refusals = 0;
+            }
+            Err(NotJoined::Stopped) => return self.refuse_realm(realm_name),
+            Err(NotJoined::Refused(e)) => return self.refuse(e.uri(), &e.to_string()),
+        }
+        match welcomed {
+            Ok(()) if self.listening.is_stopping() => {
+                // It came in while everybody was told to leave.
+                let messages = &self.listening.router.session_messages;
+                say_goodbye(messages, &self.peer, &Farewell::SHUTDOWN);
+                Flow::Continue
+            }
+            Ok(()) => Flow::Continue,
+            Err(Refused::TooLong) => self.abort(
+                error::PAYLOAD_SIZE_EXCEEDED,
+                "WELCOME is longer than you take",
+            ),
+            // A session that cannot be told that it is one cannot go on.
+            Err(_) => {
+                self.leave(EndReason::Closed);
+                Flow::Finish
+            }
+        }
+    }
+
+    /// Who the peer is; so far every peer is anonymous, if the transport lets such peers in.
+    fn authenticate(
+        &self,
+        realm: &SharedRealm,
+        details: &Dict,
+    ) -> Result<Identity, (&'static str, String)> {
+        let methods = details
+            .iter()
+            .find(|(key, _)| key == "authmethods")
+            .map(|(_, value)| value);
+        let offers_anonymous = match methods {
+            None => true,
+            Some(Value::List(methods)) => {
+                methods.is_empty() || methods.iter().any(|m| m.as_str() == Some("anonymous"))
+            }
+            Some(_) => {
+                return Err((
+                    error::PROTOCOL_VIOLATION,
+                    "authmethods: expected a list".into(),
+                ));
+            }
+        };
+        let anonymous = match &self.auth.anonymous {
+            Some(anonymous) if offers_anonymous => anonymous,
+            _ => {
+                let text = "none of the offered authmethods is possible here; possible: anonymous";
+                return Err(("wamp.error.no_matching_auth_method", text.to_owned()));
+            }
+        };
+        if anonymous
+            .realm
+            .as_deref()
+            .is_some_and(|only| only != realm.name())
+        {
+            let text = format!("anonymous sessions may not join realm {:?}", realm.name());
+            return Err(("wamp.error.authorization_denied", text));
+        }
+        let authid = anonymous.authid.clone().unwrap_or_else(random_authid);
+        Ok(Identity {
+            authid: authid.into(),
+            authrole: shared_text(&anonymous.role),
+            authmethod: Arc::clone(&ANONYMOUS),
+            authprovider: Arc::clone(&STATIC),
+        })
+    }
+
+    fn handle_goodbye(&mut self) -> Flow {
+        let is_stopping = self.listening.is_stopping();
+        let was_in = self.leave(match is_stopping {
+            true => EndReason::Shutdown,
+            false => EndReason::Goodbye,
+        });
+        if is_stopping {
+            // The peer answered ours, or said its own at the same moment: no answer is due.
+            return self.say_close(1001, "");
+        }
+        if !was_in {
+            // Likewise, when only its realm or its role was stopped: another session may follow.
+            return Flow::Continue;
+        }
+        let reason = Cow::Borrowed("wamp.close.goodbye_and_out");
+        self.send(&Message::Goodbye {
+            details: Dict::new(),
+            reason,
+        });
+        Flow::Continue
+    }
+
+    fn refuse_realm(&mut self, name: &str) -> Flow {
+        let text = format!("no realm {name:?} exists on this router");
+        self.refuse("wamp.error.no_such_realm", &text)
+    }
+
+    /// Refuses a session: ABORT, and a counted line in the log. The peer may ask for another one on the
+    /// same connection, a few times, for as long as a new connection has to become a session.
+    fn refuse(&mut self, reason: &str, text: &str) -> Flow {
+        report::session_refused(&self.peer.connection, reason, text);
+        self.say_abort(reason, text);
+        self.refusals += 1;
+        match self.refusals < REFUSALS_MAX && !self.listening.is_stopping() {
+            true => Flow::Continue,
+            false => self.say_close(1000, ""),
+        }
+    }
+
+    fn say_abort(&mut self, reason: &str, text: &str) {
+        self.leave(EndReason::Violation);
+        let details = vec![("message".to_owned(), Value::from(text))];
+        self.send(&Message::Abort {
+            details,
+            reason: Cow::Borrowed(reason),
+        });
+    }
+
+    /// Says the last frame of a WebSocket; a RawSocket has none.
+    fn say_close(&self, code: u16, reason: &str) -> Flow {
+        self.append(|framing, out| framing.close(code, reason, out));
+        Flow::Finish
+    }
+
+    /// Queues a frame that is no message; a full queue goes without it.
+    fn append(&self, write: impl FnOnce(Framing, &mut Vec<u8>)) {
+        let framing = self.peer.wire.framing;
+        let _ = self.peer.connection.append(|out| {
+            write(framing, out);
+            Ok::<(), ()>(())
+        });
+    }
+
+    fn send(&self, message: &Message<'_>) {
+        // Whoever cannot be told finds its connection closed.
+        let _ = send(&self.listening.router.session_messages, &self.peer, message);
+    }
+}
+
+/// Queues a message that no realm sends, and counts it.
+fn send(messages: &Messages, peer: &Peer, message: &Message<'_>) -> Result<(), Refused> {
+    let sent = peer.send(message, &mut Forms::new(Payload::EMPTY));
+    match sent {
+        Ok(()) => messages.count(Direction::Sent, message.kind()),
+        Err(_) => counters().count(Counter::MessagesRefused),
+    }
+    sent
+}
+
+/// Why the router ends sessions that did nothing wrong.
+pub(crate) struct Farewell<'t> {
+    reason: &'static str,
+    text: &'t str,
+}
+
+impl<'t> Farewell<'t> {
+    /// An operator ends one session, and says why.
+    pub(crate) fn killed(text: &'t str) -> Self {
+        let reason = "wamp.close.killed";
+        Self { reason, text }
+    }
+}
+
+impl Farewell<'static> {
+    pub(crate) const SHUTDOWN: Self = Self {
+        reason: "wamp.close.system_shutdown",
+        text: "the router is shutting down",
+    };
+    pub(crate) const STOP_TRANSPORT: Self = Self {
+        reason: Self::SHUTDOWN.reason,
+        text: "this transport of the router is shutting down",
+    };
+    pub(crate) const CLOSE_REALM: Self = Self {
+        reason: "wamp.close.close_realm",
+        text: "the realm was stopped",
+    };
+    pub(crate) const STOP_ROLE: Self = Self {
+        reason: "wamp.close.killed",
+        text: "the session's role was stopped",
+    };
+}
+
+/// Queues GOODBYE for a session that ends by no doing of its own.
+pub(crate) fn say_goodbye(messages: &Messages, peer: &Peer, farewell: &Farewell<'_>) {
+    let details = vec![("message".to_owned(), Value::from(farewell.text))];
+    let reason = Cow::Borrowed(farewell.reason);
+    // Whoever cannot be told any more finds its connection closed.
+    let _ = send(messages, peer, &Message::Goodbye { details, reason });
+}
+
+/// HELLOs that are refused on one connection, one after the other, before it ends.
+const REFUSALS_MAX: u8 = 5;
+
+const AGENT: &str = concat!("Crosstie-", env!("CARGO_PKG_VERSION"));
+
+static ANONYMOUS: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("anonymous"));
+static STATIC: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("static"));
+
+/// The default role's name is shared by all sessions; any other is made per session.
+fn shared_text(text: &str) -> Arc<str> {
+    if text == &**ANONYMOUS {
+        Arc::clone(&ANONYMOUS)
+    } else {
+        Arc::from(text)
+    }
+}
+
+/// An authid that nobody else has: 20 characters of an alphabet that is easy to read aloud.
+fn random_authid() -> String {
+    const ALPHABET: &[u8; 32] = b"346789ABCDEFGHJKLMNPQRSTUVWXYabc";
+    let mut random = [0; 20];
+    if getrandom::fill(&mut random).is_err() {
+        return "anonymous".to_owned();
+    }
+    random
+        .iter()
+        .map(|octet| char::from(ALPHABET[usize::from(octet % 32)]))
+        .collect()
+}

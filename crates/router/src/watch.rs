@@ -1,0 +1,368 @@
+//! Finding the dead and the silent: one sweep a second over all connections.
+//!
+//! A timer per connection would cost each idle session more memory than its session state; a
+//! sweep costs a load per connection and second.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosstie_amqp::frame::HEARTBEAT;
+use crosstie_config::Ping;
+use crosstie_transport::{Connection, now_s};
+use crosstie_wamp::framing::Framing;
+use parking_lot::Mutex;
+use slab::Slab;
+
+use crate::counters::{Counter, counters};
+use crate::leaving::Awaited;
+use crate::report;
+use crate::wamp::end_reason::EndReason;
+
+/// All connections of a router.
+#[derive(Default)]
+pub(crate) struct Watch {
+    entries: Mutex<Slab<Watched>>,
+}
+
+struct Watched {
+    connection: Arc<Connection>,
+    /// The transport that it came by.
+    transport: u32,
+    since_s: u32,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy)]
+enum Phase {
+    /// Between the connection and the session.
+    Opening { within_s: u32 },
+    Open {
+        framing: Framing,
+        ping: PingTimes,
+        /// A ping waits for its answer. Never in the first second, so that no connection needs
+        /// four octets more for the transport that it came by.
+        pinged_at_s: Option<NonZeroU32>,
+    },
+    /// An AMQP client in its vhost: both sides send something each interval (section 4.2.7).
+    Amqp { heartbeat_s: u16 },
+    /// The last octets are on their way; the peer is to close its side.
+    Closing { within_s: u32 },
+}
+
+/// [`Ping`] in whole seconds, which is how often anybody looks.
+#[derive(Clone, Copy)]
+struct PingTimes {
+    interval_s: u32,
+    timeout_s: u32,
+    payload_bytes: u8,
+    any_traffic_counts: bool,
+}
+
+/// What the watch knows a connection by.
+pub(crate) type WatchKey = usize;
+
+impl Watch {
+    /// Watches a new connection: it must have become a session in time.
+    pub(crate) fn add(
+        &self,
+        connection: Arc<Connection>,
+        transport: u32,
+        within: Duration,
+    ) -> WatchKey {
+        let phase = Phase::Opening {
+            within_s: whole_seconds(within),
+        };
+        self.entries.lock().insert(Watched {
+            connection,
+            transport,
+            since_s: now_s(),
+            phase,
+        })
+    }
+
+    /// The session is there; from now on silence is what counts.
+    pub(crate) fn opened(&self, key: WatchKey, framing: Framing, ping: &Ping) {
+        let ping = PingTimes {
+            interval_s: ping.interval.map_or(u32::MAX, whole_seconds),
+            timeout_s: ping.timeout.map_or(u32::MAX, whole_seconds),
+            payload_bytes: ping.payload_bytes.min(125) as u8,
+            any_traffic_counts: ping.restart_on_any_traffic,
+        };
+        self.set_phase(
+            key,
+            Phase::Open {
+                framing,
+                ping,
+                pinged_at_s: None,
+            },
+        );
+    }
+
+    /// An AMQP client is in its vhost; 0: no heartbeats were agreed on.
+    pub(crate) fn opened_amqp(&self, key: WatchKey, heartbeat_s: u16) {
+        self.set_phase(key, Phase::Amqp { heartbeat_s });
+    }
+
+    /// There is no session any more; the next must come in time.
+    pub(crate) fn opening(&self, key: WatchKey, within: Duration) {
+        let within_s = whole_seconds(within);
+        self.set_phase(key, Phase::Opening { within_s });
+    }
+
+    /// A ping was answered.
+    pub(crate) fn answered(&self, key: WatchKey) {
+        if let Some(watched) = self.entries.lock().get_mut(key)
+            && let Phase::Open { pinged_at_s, .. } = &mut watched.phase
+        {
+            *pinged_at_s = None;
+            watched.since_s = now_s();
+        }
+    }
+
+    /// The last octets have been queued; the peer has so long to close its side.
+    pub(crate) fn closing(&self, key: WatchKey, within: Duration) {
+        self.set_phase(
+            key,
+            Phase::Closing {
+                within_s: whole_seconds(within),
+            },
+        );
+    }
+
+    pub(crate) fn remove(&self, key: WatchKey) {
+        self.entries.lock().try_remove(key);
+    }
+
+    /// The connections that came by `transport`.
+    pub(crate) fn of(&self, transport: u32) -> Connections {
+        let entries = self.entries.lock();
+        let of_it = entries.iter().filter(|(_, w)| w.transport == transport);
+        of_it.map(|(_, watched)| &watched.connection).collect()
+    }
+
+    /// Whose peers may still answer a goodbye.
+    pub(crate) fn awaited(&self) -> Vec<Awaited> {
+        let entries = self.entries.lock();
+        let awaited = entries.iter().map(|(_, watched)| Awaited {
+            connection: Arc::clone(&watched.connection),
+            is_session: matches!(watched.phase, Phase::Open { .. }),
+        });
+        awaited.collect()
+    }
+
+    /// Ends the connections by `transport` that never became a session: nobody there could say
+    /// goodbye. Where that was said before, a client that has yet to close its socket sees the end.
+    pub(crate) fn finish_unopened(&self, transport: u32) {
+        for (_, watched) in self.entries.lock().iter() {
+            if watched.transport != transport {
+                continue;
+            }
+            match watched.phase {
+                Phase::Opening { .. } => {
+                    watched.connection.finish();
+                    watched.connection.close();
+                }
+                Phase::Closing { .. } => watched.connection.finish(),
+                Phase::Open { .. } | Phase::Amqp { .. } => {}
+            }
+        }
+    }
+
+    /// Closes every connection by `transport` that is left.
+    pub(crate) fn close_all(&self, transport: u32) {
+        for (_, watched) in self.entries.lock().iter() {
+            if watched.transport == transport {
+                watched.connection.close();
+            }
+        }
+    }
+
+    /// Looks at every connection once a second, for ever.
+    pub(crate) async fn run(&self) {
+        let mut interval = tokio::time::interval(Duration::from_secs(1));
+        loop {
+            interval.tick().await;
+            self.sweep(now_s());
+            crosstie_transport::uncork();
+        }
+    }
+
+    fn set_phase(&self, key: WatchKey, phase: Phase) {
+        if let Some(watched) = self.entries.lock().get_mut(key) {
+            watched.phase = phase;
+            watched.since_s = now_s();
+        }
+    }
+
+    /// Goes through all connections, some at a time: threads that open, close or answer wait for
+    /// a portion at most.
+    fn sweep(&self, now_s: u32) {
+        let mut next = 0;
+        loop {
+            let mut faults = Vec::new();
+            {
+                let mut entries = self.entries.lock();
+                let end = next + SWEEP_MAX;
+                for key in next..end.min(entries.capacity()) {
+                    if let Some(watched) = entries.get_mut(key)
+                        && let Some(fault) = watched.judge(now_s)
+                    {
+                        faults.push((Arc::clone(&watched.connection), fault));
+                    }
+                }
+                next = end;
+                if next >= entries.capacity() {
+                    next = 0;
+                }
+            }
+            for (connection, (counter, text)) in faults {
+                counters().count(counter);
+                match counter {
+                    Counter::ConnectionsClosedForStall => EndReason::Stalled,
+                    Counter::ConnectionsClosedForSlowInput => EndReason::Slow,
+                    _ => EndReason::Silent,
+                }
+                .note(&connection);
+                report::peer_fault(&connection, "timeout", text);
+                connection.close();
+            }
+            if next == 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// A set of connections. It keeps them, so that no other takes the address of one of them.
+pub(crate) struct Connections(HashMap<usize, Arc<Connection>>);
+
+impl Connections {
+    pub(crate) fn has(&self, connection: &Arc<Connection>) -> bool {
+        self.0.contains_key(&address(connection))
+    }
+}
+
+impl<'c> FromIterator<&'c Arc<Connection>> for Connections {
+    fn from_iter<I: IntoIterator<Item = &'c Arc<Connection>>>(connections: I) -> Self {
+        let kept = connections.into_iter().map(Arc::clone);
+        Self(kept.map(|c| (address(&c), c)).collect())
+    }
+}
+
+fn address(connection: &Arc<Connection>) -> usize {
+    Arc::as_ptr(connection).addr()
+}
+
+/// What is said of a peer that does not read.
+pub(crate) const STALLED: &str = "takes nothing, or next to nothing, of what waits for it";
+
+/// Connections looked at under one lock.
+const SWEEP_MAX: usize = 1024;
+
+/// What a connection is closed for.
+type Fault = (Counter, &'static str);
+
+impl Watched {
+    /// Looks at the connection; pings it where that is due.
+    fn judge(&mut self, now_s: u32) -> Option<Fault> {
+        let connection = &self.connection;
+        if matches!(self.phase, Phase::Closing { .. }) {
+            // What it has been sent last is bounded as it is.
+        } else if connection.is_finishing() {
+            // Somebody has said the last words behind a queue that was full: the peer has as long to
+            // take all that as it may take nothing.
+            let within_s = whole_seconds(connection.stall_max());
+            self.phase = Phase::Closing { within_s };
+            self.since_s = now_s;
+        } else if connection.is_stalled() {
+            return Some((Counter::ConnectionsClosedForStall, STALLED));
+        } else if connection.is_input_overdue() {
+            let text = "a message of it comes too slowly";
+            return Some((Counter::ConnectionsClosedForSlowInput, text));
+        }
+        let age_s = now_s.saturating_sub(self.since_s);
+        match &mut self.phase {
+            Phase::Opening { within_s } if age_s > *within_s => {
+                Some((Counter::ConnectionsRefused, "no session was opened in time"))
+            }
+            Phase::Closing { within_s } if age_s > *within_s => {
+                connection.close();
+                None
+            }
+            Phase::Open {
+                framing,
+                ping,
+                pinged_at_s,
+            } => {
+                // `since_s` is when the connection opened, or answered a ping last.
+                let heard_s = match ping.any_traffic_counts {
+                    true => connection.received_at_s().max(self.since_s),
+                    false => self.since_s,
+                };
+                match *pinged_at_s {
+                    Some(at_s) if heard_s >= at_s.get() => *pinged_at_s = None,
+                    Some(at_s) if now_s.saturating_sub(at_s.get()) > ping.timeout_s => {
+                        return Some((Counter::ConnectionsClosedForSilence, "no answer to a ping"));
+                    }
+                    None if now_s.saturating_sub(heard_s) >= ping.interval_s => {
+                        *pinged_at_s = NonZeroU32::new(now_s);
+                        send_ping(connection, *framing, ping.payload_bytes);
+                    }
+                    Some(_) | None => {}
+                }
+                None
+            }
+            Phase::Amqp { heartbeat_s } if *heartbeat_s > 0 => {
+                let interval_s = u32::from(*heartbeat_s);
+                let quiet_s = |at_s: u32| now_s.saturating_sub(at_s.max(self.since_s));
+                let is_silent = quiet_s(connection.received_at_s()) > 2 * interval_s;
+                // Nobody hears a client whose reading is paused.
+                if is_silent && !connection.is_reading_paused() {
+                    let text = "missed heartbeats from client";
+                    return Some((Counter::ConnectionsClosedForSilence, text));
+                }
+                if quiet_s(connection.sent_at_s()) >= (interval_s / 2).max(1) {
+                    send_heartbeat(connection);
+                }
+                None
+            }
+            Phase::Opening { .. } | Phase::Amqp { .. } | Phase::Closing { .. } => None,
+        }
+    }
+}
+
+fn send_ping(connection: &Arc<Connection>, framing: Framing, payload_bytes: u8) {
+    let payload = vec![b'c'; payload_bytes.into()];
+    // A full queue has octets on the way already; the stall limit judges it.
+    let _ = connection.append(|out| {
+        framing.ping(&payload, out);
+        Ok::<(), ()>(())
+    });
+}
+
+fn send_heartbeat(connection: &Arc<Connection>) {
+    // As with a ping.
+    let _ = connection.append(|out| {
+        out.extend_from_slice(&HEARTBEAT);
+        Ok::<(), ()>(())
+    });
+}
+
+/// At least one: the clock that it is compared with ticks once a second.
+fn whole_seconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis().div_ceil(1000))
+        .unwrap_or(u32::MAX)
+        .max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_costs_little() {
+        assert_eq!(size_of::<Watched>(), 40);
+    }
+}
