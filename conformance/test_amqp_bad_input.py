@@ -1,6 +1,6 @@
 """Peers that break AMQP's rules: they are told what RabbitMQ tells them, and nobody else notices.
 
-Most are rows: how far the connection has come, and the octets that follow. What comes back is
+Most are rows: how far the connection has come, and the bytes that follow. What comes back is
 compared between the two brokers.
 """
 
@@ -213,7 +213,7 @@ ROWS: dict[str, tuple[str, bytes]] = {
         method("exchange.declare", exchange="x", type=b"\xff"),
     ),
     "queue name with zeros": ("in channel", method("queue.declare", queue="\0", passive=True)),
-    "queue name of 255 octets": (
+    "queue name of 255 bytes": (
         "in channel",
         method("queue.declare", queue="q" * 255, passive=True),
     ),
@@ -299,7 +299,7 @@ def reach(peer: Peer, stage: str) -> None:
 
 
 def observe(peer: Peer, stage: str, octets: bytes) -> list[tuple]:
-    """Send the octets and return what comes of it."""
+    """Send the bytes and return what comes of it."""
     if stage == "connected":
         peer.send(octets)
         return [("octets", peer.receive_all())]
@@ -389,7 +389,7 @@ def test_cut_off_anywhere(cut: int, crosstie_broker: Crosstie, witness: Peer) ->
 
 
 def test_octet_by_octet(broker: Broker) -> None:
-    """How octets are grouped means nothing."""
+    """How bytes are grouped means nothing."""
     with Peer.tcp(broker.address) as peer:
         peer.open()
         peer.channel()

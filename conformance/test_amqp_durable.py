@@ -262,7 +262,7 @@ def traced(tmp_path_factory) -> tuple[disk.Trace, str, int]:
 
 
 def tail(path: Path) -> str:
-    """Return the last octets of a text."""
+    """Return the last bytes of a text."""
     return path.read_bytes()[-4096:].decode(errors="replace")
 
 
@@ -315,7 +315,7 @@ def test_a_loss_of_power_at_any_moment_loses_no_confirmed_message(traced, tmp_pa
 
 
 def limited(tmp_path: Path, blocks: int) -> Path:
-    """Return the program with files that may not grow beyond so many blocks of 512 octets."""
+    """Return the program with files that may not grow beyond so many blocks of 512 bytes."""
     program = tmp_path / "limited"
     program.write_text(
         f"#!/bin/sh\ntrap '' XFSZ\nulimit -S -f {blocks}\nexec '{binary()}' \"$@\"\n"

@@ -17,7 +17,7 @@ PATIENCE_S = 120
 DONE = {
     "closes": "300 graceful closes, of which none reports an error",
     "forced": "the broker's own close is reported with its reason",
-    "large": "a frame of more than 4096 octets before tuning is refused",
+    "large": "a frame of more than 4096 bytes before tuning is refused",
     "transactions": "publications and acknowledgements, given back and committed",
 }
 

@@ -14,7 +14,7 @@ def queue_of(peer: Peer) -> str:
 
 
 def test_small_frames(broker: Broker) -> None:
-    """Whoever takes 4096 octets at once gets no more; the other side of a queue does not matter."""
+    """Whoever takes 4096 bytes at once gets no more; the other side of a queue does not matter."""
     body = bytes(range(256)) * 300
     with Peer.tcp(broker.address) as large, Peer.tcp(broker.address) as small:
         large.open()

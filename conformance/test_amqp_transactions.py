@@ -115,7 +115,7 @@ def test_who_never_commits_holds_no_more_than_may_be(start_broker):
     with Peer.tcp(broker.address) as peer, Peer.tcp(broker.address) as other:
         peer.open()
         other.open()
-        # By octets: all channels of a connection together.
+        # By bytes: all channels of a connection together.
         for number in (1, 2):
             peer.channel(number)
             peer.call("tx.select", number)

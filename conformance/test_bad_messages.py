@@ -1,4 +1,4 @@
-"""Octets that are no WAMP message, and messages that may not come: who sends them goes."""
+"""Bytes that are no WAMP message, and messages that may not come: who sends them goes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BEGINNING = {"roles": ROLES}
 
 DEEP = 10_000
 
-# What is wrong, the serializer, the octets. The session has joined before.
+# What is wrong, the serializer, the bytes. The session has joined before.
 MALFORMED = [
     ("nothing at all", "json", b""),
     ("no list", "json", b'{"a":1}'),
@@ -86,7 +86,7 @@ MALFORMED = [
     ("a byte order mark", "json", b'\xef\xbb\xbf[16,1,{},"com.x"]'),
     ("nothing at all", "msgpack", b""),
     ("no list", "msgpack", msgpack.packb({"a": 1})),
-    ("the octet that is never used", "msgpack", b"\xc1"),
+    ("the byte that is never used", "msgpack", b"\xc1"),
     ("cut inside the head", "msgpack", msgpack.packb([16, 1, {}, "com.x"])[:-3]),
     ("a list that promises more", "msgpack", b"\x99\x10\x01\x80\xa5com.x"),
     ("a list that promises 2^32 values", "msgpack", b"\xdd\xff\xff\xff\xff\x10\x01"),
@@ -95,23 +95,23 @@ MALFORMED = [
         "msgpack",
         b"\x95\x10\x01\x80\xa5com.x\xdd\xff\xff\xff\xff",
     ),
-    ("a string that promises 2^32 octets", "msgpack", b"\x94\x10\x01\x80\xdb\xff\xff\xff\xffcom"),
+    ("a string that promises 2^32 bytes", "msgpack", b"\x94\x10\x01\x80\xdb\xff\xff\xff\xffcom"),
     (
-        "octets that promise 2^32 octets",
+        "bytes that promise 2^32 bytes",
         "msgpack",
         b"\x95\x10\x01\x80\xa5com.x\x91\xc6\xff\xff\xff\xff",
     ),
     ("more after the end", "msgpack", msgpack.packb([16, 1, {}, "com.x"]) + b"\xc0"),
     ("invalid UTF-8 in an argument", "msgpack", b"\x95\x10\x01\x80\xa5com.x\x91\xa2\xff\xfe"),
     (
-        "the octet that is never used as an argument",
+        "the byte that is never used as an argument",
         "msgpack",
         b"\x95\x10\x01\x80\xa5com.x\x91\xc1",
     ),
     ("a key that is no text in the options", "msgpack", b"\x94\x10\x01\x81\x01\x02\xa5com.x"),
     ("a negative id", "msgpack", msgpack.packb([16, -1, {}, "com.x"])),
     ("an id above 2^53", "msgpack", msgpack.packb([16, 2**64 - 1, {}, "com.x"])),
-    ("a URI that is octets", "msgpack", msgpack.packb([16, 1, {}, b"com.x"])),
+    ("a URI that is bytes", "msgpack", msgpack.packb([16, 1, {}, b"com.x"])),
     ("nesting too deep", "msgpack", b"\x95\x10\x01\x80\xa5com.x" + b"\x91" * DEEP + b"\xc0"),
     ("nesting without end", "msgpack", b"\x95\x10\x01\x80\xa5com.x" + b"\x91" * DEEP),
     ("nothing at all", "cbor", b""),
@@ -122,7 +122,7 @@ MALFORMED = [
     ("a list that promises more", "cbor", b"\x89\x10\x01\xa0\x65com.x"),
     ("a list that promises 2^64 values", "cbor", b"\x9b" + b"\xff" * 8 + b"\x10\x01"),
     ("arguments that promise 2^64 values", "cbor", b"\x85\x10\x01\xa0\x65com.x\x9b" + b"\xff" * 8),
-    ("a string that promises 2^64 octets", "cbor", b"\x84\x10\x01\xa0\x7b" + b"\xff" * 8),
+    ("a string that promises 2^64 bytes", "cbor", b"\x84\x10\x01\xa0\x7b" + b"\xff" * 8),
     ("a list that never ends", "cbor", b"\x9f\x10\x01\xa0\x65com.x"),
     ("more after the end", "cbor", cbor2.dumps([16, 1, {}, "com.x"]) + b"\xf6"),
     ("invalid UTF-8 in an argument", "cbor", b"\x85\x10\x01\xa0\x65com.x\x81\x62\xff\xfe"),

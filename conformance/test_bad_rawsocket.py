@@ -81,7 +81,7 @@ def test_lengths_that_are_accepted(abused, exponent):
 
 
 def test_a_client_that_could_not_even_take_a_welcome(abused):
-    """512 octets do not hold the announcement of the router's features."""
+    """512 bytes do not hold the announcement of the router's features."""
     with RawSocket.tcp(abused.address("tcp")) as peer:
         assert peer.handshake(b"\x7f\x01\0\0") == bytes([0x7F, LENGTH << 4, 0, 0])
         peer.expect_end()
@@ -112,7 +112,7 @@ def test_an_oversized_message_is_refused_at_its_prefix(start_router):
     options = {"options": {"max_message_size": 1024}}
     router = start_router(config.plain(config.universal("tcp", config.tcp(), rawsocket=options)))
     with RawSocket.tcp(router.address("tcp")).shake_hands() as peer:
-        assert peer.router_exponent == 1, "2^(9+1) octets are announced"
+        assert peer.router_exponent == 1, "2^(9+1) bytes are announced"
         peer.join()
         fits = b'[16,1,{},"com.x",["' + b"x" * (1024 - 22) + b'"]]'
         assert len(fits) == 1024
@@ -144,7 +144,7 @@ def test_sixteen_mebibytes_need_the_length_bit(abused):
 
 
 def test_a_message_too_long_for_its_receiver(abused):
-    """A receiver that takes 1,024 octets is sent no more: events are dropped, calls fail."""
+    """A receiver that takes 1,024 bytes is sent no more: events are dropped, calls fail."""
     with (
         RawSocket.tcp(abused.address("tcp")).shake_hands(exponent=1).join() as small,
         RawSocket.tcp(abused.address("tcp")).shake_hands().join() as other,

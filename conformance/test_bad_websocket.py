@@ -160,7 +160,7 @@ FRAMES = [
         lambda p: p.send_frame(TEXT, b"", length=b"\x7f" + struct.pack("!Q", 1 << 40)),
         (1009,),
     ),
-    ("close of one octet", lambda p: p.send_frame(CLOSE, b"\x03"), (1002,)),
+    ("close of one byte", lambda p: p.send_frame(CLOSE, b"\x03"), (1002,)),
     ("close with a code never sent", lambda p: p.send_frame(CLOSE, b"\x03\xed"), (1002,)),
     ("close with code 999", lambda p: p.send_frame(CLOSE, b"\x03\xe7"), (1002,)),
     ("close with bad UTF-8", lambda p: p.send_frame(CLOSE, b"\x03\xe8\xff"), (1007,)),

@@ -115,7 +115,7 @@ def test_a_directory_whose_sockets_would_have_no_name_is_told(tmp_path):
     deep.mkdir()
     done = bench("--native", *SHORT, TMPDIR=str(deep))
     assert done.returncode == 2
-    assert "may have 107 octets" in done.stderr
+    assert "may have 107 bytes" in done.stderr
     assert "$TMPDIR" in done.stderr
 
 

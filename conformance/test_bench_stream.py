@@ -234,7 +234,7 @@ def test_connections_are_opened_held_and_echoed(tmp_path):
         "2500 connections created",
         "All connections in progress",
         "2500 established. 0 failed.",
-        "One octet on each: 2500 echoed, 0 wrong, 0 missing",
+        "One byte on each: 2500 echoed, 0 wrong, 0 missing",
     ):
         assert re.search(f"^{line}", done.stdout, re.MULTILINE), line
     assert re.search(r"^All connections complete in \d+ms$", done.stdout, re.MULTILINE)

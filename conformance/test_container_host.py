@@ -78,7 +78,7 @@ def test_every_way(container, over, way):
     assert role == "anonymous"
     for values in VALUES:
         if way in JSON_WAYS and "\x00text" in values:
-            # In JSON that is how octets are written.
+            # In JSON that is how bytes are written.
             continue
         given = container.node.call("com.hosted.echo", *values, key=values)
         assert given == {"args": values, "kwargs": {"key": values}}
@@ -122,7 +122,7 @@ def test_too_long_messages_are_told(container, hub, over, way):
     assert "(YIELD)" in container.node.hear(ERROR)[5][0]
     for what in ("publish", "call"):
         told = container.node.call("com.hosted.long", what, BOUND + 1)
-        assert re.search(rf"a message of \d+ octets \({what.upper()}\)", told)
+        assert re.search(rf"a message of \d+ bytes \({what.upper()}\)", told)
     container.says(r"Not sent to .* \(CALL\)")
     warnings = [line for line in container.log if line.text.startswith("Not sent to ")]
     assert [line.level for line in warnings] == [4] * 5

@@ -95,7 +95,7 @@ def test_rawsocket_nonsense_ends_the_connection(container, router_by_hand, octet
 
 
 class WebSocketByHand(Plain):
-    """The router's end of a WebSocket, octet by octet."""
+    """The router's end of a WebSocket, byte by byte."""
 
     def accept(self) -> WebSocketByHand:
         """Take the handshake, and the component's HELLO."""
@@ -112,7 +112,7 @@ class WebSocketByHand(Plain):
         return self
 
     def frame(self) -> tuple[int, bytes]:
-        """Return the next frame's first octet and content; it must be masked."""
+        """Return the next frame's first byte and content; it must be masked."""
         first, second = self.receive(2)
         assert second & 0x80
         length = second & 0x7F

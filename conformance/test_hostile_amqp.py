@@ -21,14 +21,14 @@ KEY = ".".join(["a"] * 120)
 
 
 def frame(channel: int, method: str, **arguments: object) -> bytes:
-    """Return the octets of one method."""
+    """Return the bytes of one method."""
     return wire.frame(wire.METHOD, channel, wire.method_payload(method, **arguments))
 
 
 def publication(
     exchange: str, key: str, properties: dict | None = None, body: bytes = b""
 ) -> bytes:
-    """Return the octets of one message on channel 1."""
+    """Return the bytes of one message on channel 1."""
     method = frame(1, "basic.publish", exchange=exchange, routing_key=key)
     return method + wire.content(properties or {}, body, 1)
 

@@ -218,7 +218,7 @@ def results_come(stage: Stage, count: int) -> None:
 
 
 def test_subscribers_who_do_not_read(attacked):
-    """Octets that many are owed exist once, and callers beside them get their results."""
+    """Bytes that many are owed exist once, and callers beside them get their results."""
     stage = attacked(limits={"queue_bytes_total_max": 128 * MIB})
     subscribers = deaf(stage, 30)
     results_come(stage, 10)
@@ -245,7 +245,7 @@ def test_subscribers_who_hardly_read(attacked):
 
 
 def test_messages_that_grow_as_they_are_transcoded(attacked):
-    """A control character is one octet in MessagePack and six in JSON."""
+    """A control character is one byte in MessagePack and six in JSON."""
     stage = attacked(limits={"queue_bytes_total_max": 24 * MIB})
     callees = []
     for number in range(6):

@@ -82,7 +82,7 @@ def test_progressive_results(responder, originator, uri):
 @pytest.mark.parametrize("into", ["json", "msgpack", "cbor"])
 @pytest.mark.parametrize("serializer", ["json", "msgpack", "cbor"])
 def test_the_form_on_the_wire(abused, serializer, into):
-    """Octets arrive as the same octets, by WAMP's convention where JSON lacks them."""
+    """Bytes arrive as the same bytes, by WAMP's convention where JSON lacks them."""
 
     def octets(content: bytes, of: str) -> object:
         return "\0" + base64.b64encode(content).decode() if of == "json" else content

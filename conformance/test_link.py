@@ -139,7 +139,7 @@ def round_trip_s(client: Plain, octets: bytes = b"x") -> float:
 
 
 def pattern(length: int) -> bytes:
-    """Octets of which none can be missing or elsewhere unseen."""
+    """Bytes of which none can be missing or elsewhere unseen."""
     return b"".join(n.to_bytes(4, "big") for n in range(length // 4))
 
 
@@ -150,7 +150,7 @@ def pattern(length: int) -> bytes:
         (["--delay", "40ms", "--direction", "down"], 0.04),
         (["--delay", "40ms", "--direction", "both"], 0.08),
         (["--delay", "40ms", "--jitter", "10ms"], 0.03),
-        # 1,000 octets at 10,000 octets a second, each way.
+        # 1,000 bytes at 10,000 bytes a second, each way.
         (["--rate", "80kbit"], 0.2),
         ([], 0),
     ],
@@ -206,7 +206,7 @@ def test_everything_comes_in_order(link, serve, tmp_path, over, options):
         writing.join()
     said = running.stop()
     assert "1 connections" in said
-    assert f"{len(octets)} octets up, {len(octets)} octets down" in said
+    assert f"{len(octets)} bytes up, {len(octets)} bytes down" in said
     assert not (tmp_path / "link.sock").exists()
 
 
@@ -321,7 +321,7 @@ def test_a_rate_is_shared(link):
         other.send(octets)
         assert one.receive(len(octets)) == octets
         assert other.receive(len(octets)) == octets
-        # A line that has rested owes nobody anything: all octets take their time.
+        # A line that has rested owes nobody anything: all bytes take their time.
         assert time.monotonic() - began > 0.2
 
 
@@ -350,7 +350,7 @@ def test_a_cut_by_octets_is_exact(link, serve):
     with running.connect() as client:
         client.send(pattern(40_000))
         assert is_reset(client)
-    assert "12345 octets up, 0 octets down" in running.stop()
+    assert "12345 bytes up, 0 bytes down" in running.stop()
 
 
 def test_a_silence_holds_everything_back(link):

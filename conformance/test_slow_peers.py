@@ -44,7 +44,7 @@ def test_a_handshake_that_does_not_come_to_its_end(start_router, octets):
 
 
 def test_a_request_that_drips(start_router):
-    """Octets that keep coming do not lengthen the time there is for a handshake."""
+    """Bytes that keep coming do not lengthen the time there is for a handshake."""
     router = start_router(short_handshake())
     with Plain.tcp(router.address("tcp")) as slow:
         slow.send(b"GET /ws HTTP/1.1\r\nX: ")
@@ -309,7 +309,7 @@ def test_a_stuck_peer_on_a_unix_socket(start_router):
 
 
 def test_a_slow_writer_does_not_hold_anybody_up(start_router):
-    """A message that comes octet by octet is put together while others are served."""
+    """A message that comes byte by byte is put together while others are served."""
     router = start_router(config.plain())
     with (
         RawSocket.tcp(router.address("tcp")).shake_hands().join() as slow,

@@ -62,7 +62,7 @@ class Testee:
         return [int(child) for child in children] or [own]
 
     def memory(self) -> int:
-        """Return the octets that the processes have resident."""
+        """Return the bytes that the processes have resident."""
         page = resource.getpagesize()
         pages = (Path(f"/proc/{each}/statm").read_text().split()[1] for each in self.processes())
         return page * sum(map(int, pages))
@@ -135,7 +135,7 @@ def close_frame(code: int, reason: bytes = b"") -> bytes:
 
 
 def pattern(length: int) -> bytes:
-    """Return octets that tell their place."""
+    """Return bytes that tell their place."""
     line = bytes(range(251))
     return (line * (length // len(line) + 1))[:length]
 
@@ -241,7 +241,7 @@ def test_compressed_messages_come_back_compressed(shared, offer):
             if not takeover:
                 inflate = zlib.decompressobj(-window_bits)
         assert sizes[0] < len(octets) // 2
-        # With its memory, if that is not small, a compressor says the same again in a few octets.
+        # With its memory, if that is not small, a compressor says the same again in a few bytes.
         assert (sizes[1] < sizes[0] // 2) == (takeover and window_bits > 9), sizes
 
 
@@ -300,7 +300,7 @@ FAULTS = {
     "continuation of nothing": (1002, [(CONTINUATION, b"x", {})]),
     "message within a message": (1002, [(TEXT, b"x", {"fin": False}), (TEXT, b"y", {})]),
     "length in a long form": (1002, [(TEXT, b"x", {"length": b"\x7e\0\1"})]),
-    "close of one octet": (1002, [(CLOSE, b"x", {})]),
+    "close of one byte": (1002, [(CLOSE, b"x", {})]),
     "close code 1005": (1002, [(CLOSE, close_frame(1005), {})]),
     "close code 999": (1002, [(CLOSE, close_frame(999), {})]),
     "close code 2999": (1002, [(CLOSE, close_frame(2999), {})]),
@@ -402,7 +402,7 @@ def check_flood(testee: Testee, peer: Plain, octets: bytes, per_portion: int, co
     received = 0
     while received < count * per_portion:
         more = peer.socket.recv(MIB)
-        assert more, f"closed after {received} octets"
+        assert more, f"closed after {received} bytes"
         received += len(more)
     sending.join()
     assert received == count * per_portion
@@ -715,7 +715,7 @@ def test_statistics_in_the_documents_form(start):
 
     await_true("all are counted", lambda: (summed(8), summed(9)) == (10, 10))
     assert summed(2) == 10, "connected clients"
-    assert summed(10) == 1000, "echoed octets"
+    assert summed(10) == 1000, "echoed bytes"
     # The handshakes' requests and responses as well.
     assert summed(11) > octets_in + 10 * 100
     assert summed(12) > octets_out + 10 * 100

@@ -335,7 +335,7 @@ def fragments(opcode: int, *parts: bytes) -> list[Frame]:
 
 
 def single_octets(opcode: int, whole: bytes) -> list[Frame]:
-    """Return one message with an octet in each frame."""
+    """Return one message with a byte in each frame."""
     return fragments(opcode, *[whole[at : at + 1] for at in range(len(whole))])
 
 
@@ -501,7 +501,7 @@ class Kept:
         self.octets = bytearray()
 
     def sendall(self, octets: bytes) -> None:
-        """Keep octets."""
+        """Keep bytes."""
         self.octets += octets
 
 
@@ -511,7 +511,7 @@ def whole(octets: bytes) -> list[bytes]:
 
 
 def chopped(octets: bytes) -> list[bytes]:
-    """Cut with no regard to frames: octet by octet, or 997 of them where there are many."""
+    """Cut with no regard to frames: byte by byte, or 997 of them where there are many."""
     size = 1 if len(octets) < 1_000 else 997
     return [octets[at : at + size] for at in range(0, len(octets), size)]
 
@@ -569,7 +569,7 @@ WRONG = b"\xce\xba\xe1\xbd\xb9\xcf\x83\xce\xbc\xce\xb5\xf4\x90\x80\x80edited"
 
 @pytest.mark.parametrize("cut", [13, 15])
 def test_wrong_text_is_refused_before_its_message_is_whole(testee, cut):
-    """After the octet that makes it wrong, or a little later; in fragments and in one frame."""
+    """After the byte that makes it wrong, or a little later; in fragments and in one frame."""
     with opened(testee) as peer:
         send(peer, [(TEXT, WRONG[:12], {"fin": False})])
         peer.send(peer.sent)

@@ -228,7 +228,7 @@ def unknown_ids(stage: Stage) -> None:
 
 
 def encoded(stage: Stage) -> None:
-    """Octets in place of arguments, as a keyring makes them."""
+    """Bytes in place of arguments, as a keyring makes them."""
     a = stage.join("A", {"callee": ["progressive_call_results"]})
     b = stage.join("B", {"caller": ["progressive_call_results"]})
     how = {"enc_algo": "cryptobox", "enc_key": "key", "enc_serializer": "json"}

@@ -109,7 +109,7 @@ func introduceAtLength(url string) error {
 	connection, err := amqp.DialConfig(url, amqp.Config{Properties: properties})
 	if err == nil {
 		_ = connection.Close()
-		return fmt.Errorf("a frame of more than 4096 octets was taken before tuning")
+		return fmt.Errorf("a frame of more than 4096 bytes was taken before tuning")
 	}
 	return nil
 }

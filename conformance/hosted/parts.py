@@ -74,7 +74,7 @@ class TooLong(ApplicationSession):
         )
 
     async def long(self, what, octets, details=None):
-        """Put so many octets into a message; return what that raised."""
+        """Put so many bytes into a message; return what that raised."""
         text = "x" * octets
         if what == "result":
             return text

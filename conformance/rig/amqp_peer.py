@@ -1,4 +1,4 @@
-"""AMQP by hand: for what no client library would say, and to see every octet that comes."""
+"""AMQP by hand: for what no client library would say, and to see every byte that comes."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Peer(Plain):
         """Return the next frame, heartbeats too."""
         kind, channel, size = struct.unpack("!BHI", self.receive(7))
         assert kind in (1, 2, 3, 8), (kind, channel, size)
-        assert size <= (self.frame_max or 2**32) - 8, f"a frame of {size} octets"
+        assert size <= (self.frame_max or 2**32) - 8, f"a frame of {size} bytes"
         payload = self.receive(size)
         assert self.receive(1) == b"\xce"
         return Frame(kind, channel, payload)

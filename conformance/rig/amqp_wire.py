@@ -1,4 +1,4 @@
-"""AMQP 0-9-1 in octets: methods, tables, properties, frames; both right and wrong ones."""
+"""AMQP 0-9-1 in bytes: methods, tables, properties, frames; both right and wrong ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HEADER = b"AMQP\0\0\x09\x01"
 METHOD, CONTENT_HEADER, BODY, HEARTBEAT = 1, 2, 3, 8
 END = 0xCE
 
-# Name: class, method, arguments. o, h, l, q: unsigned integers of 1, 2, 4, 8 octets;
+# Name: class, method, arguments. o, h, l, q: unsigned integers of 1, 2, 4, 8 bytes;
 # s, S: short and long string; t: table; b: bit.
 _METHODS = """
 connection.start 10 10 version_major:o version_minor:o properties:t mechanisms:S locales:S
@@ -155,7 +155,7 @@ def method_payload(method: str, **arguments: object) -> bytes:
 
 
 def pack_bits(bits: list[bool]) -> bytes:
-    """Return up to eight bits in an octet, the first one lowest."""
+    """Return up to eight bits in a byte, the first one lowest."""
     return bytes([sum(bit << at for at, bit in enumerate(bits))])
 
 
@@ -170,7 +170,7 @@ def pack(kind: str, value) -> bytes:
 
 
 def table(fields: dict) -> bytes:
-    """Return a table; a value may be a pair of the type's letter and the value's octets."""
+    """Return a table; a value may be a pair of the type's letter and the value's bytes."""
     octets = b"".join(pack("s", name) + field_value(value) for name, value in fields.items())
     return struct.pack("!I", len(octets)) + octets
 
@@ -224,16 +224,16 @@ def content(properties: dict, body: bytes, channel: int, frame_max: int = 131072
 
 
 class Reader:
-    """Takes octets apart."""
+    """Takes bytes apart."""
 
     def __init__(self, octets: bytes):
         self.octets = octets
         self.at = 0
 
     def take(self, count: int) -> bytes:
-        """Return so many octets; that they are there is the peer's duty."""
+        """Return so many bytes; that they are there is the peer's duty."""
         taken = self.octets[self.at : self.at + count]
-        assert len(taken) == count, f"{count} octets are missing in {self.octets!r}"
+        assert len(taken) == count, f"{count} bytes are missing in {self.octets!r}"
         self.at += count
         return taken
 
@@ -242,7 +242,7 @@ class Reader:
         return struct.unpack(form, self.take(struct.calcsize(form)))[0]
 
     def text(self, form: str):
-        """Return a string; octets where it is not UTF-8."""
+        """Return a string; bytes where it is not UTF-8."""
         octets = self.take(self.number(form))
         try:
             return octets.decode()

@@ -32,9 +32,9 @@ class Link:
 
     @property
     def holds_binary(self) -> bool:
-        """Whether the client sends and receives octet strings as such.
+        """Whether the client sends and receives byte strings as such.
 
-        autobahn-js does not know WAMP's convention for octets inside JSON.
+        autobahn-js does not know WAMP's convention for bytes inside JSON.
         """
         return not (self.is_javascript and self.serializer.startswith("json"))
 

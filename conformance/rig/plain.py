@@ -21,7 +21,7 @@ class ClosedError(Exception):
 
 
 class Plain:
-    """Octets to and from the router."""
+    """Bytes to and from the router."""
 
     def __init__(self, connected: socket.socket):
         connected.settimeout(DEADLINE_S)
@@ -70,12 +70,12 @@ class Plain:
         return f"{host}:{port}"
 
     def send(self, octets: bytes) -> None:
-        """Send octets; a router that has closed already is not an error here."""
+        """Send bytes; a router that has closed already is not an error here."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.socket.sendall(octets)
 
     def receive(self, count: int) -> bytes:
-        """Return exactly `count` octets."""
+        """Return exactly `count` bytes."""
         while len(self._kept) < count:
             more = self._receive_some()
             if not more:
@@ -85,7 +85,7 @@ class Plain:
         return octets
 
     def echoed(self, octets: bytes) -> bytes:
-        """Send octets and return as many, both at once, as an echo asks for.
+        """Send bytes and return as many, both at once, as an echo asks for.
 
         In one thread, because TLS in Python is not made for two.
         """
@@ -101,7 +101,7 @@ class Plain:
             except waits:
                 writing = [self.socket] if unsent else []
                 if select.select([self.socket], writing, [], DEADLINE_S) == ([], [], []):
-                    raise TimeoutError(f"{len(self._kept)} octets came back") from None
+                    raise TimeoutError(f"{len(self._kept)} bytes came back") from None
                 continue
             if not more:
                 raise ClosedError(self._kept)
@@ -110,7 +110,7 @@ class Plain:
         return self.receive(len(octets))
 
     def receive_until(self, end: bytes) -> bytes:
-        """Return the octets up to and with `end`."""
+        """Return the bytes up to and with `end`."""
         while end not in self._kept:
             more = self._receive_some()
             if not more:
@@ -151,6 +151,6 @@ class Plain:
         try:
             return self.socket.recv(65536)
         except (ConnectionResetError, BrokenPipeError):
-            # Closing with unread octets resets the connection; whoever broke the protocol
+            # Closing with unread bytes resets the connection; whoever broke the protocol
             # while still sending has to expect that.
             return b""

@@ -10,7 +10,7 @@ process do not have to.
     <- {"id": 8, "error": {"uri": "com.x.failed", "args": [], "kwargs": {}}}
     <- {"session": "s1", "event": "published", "subscription": 1, "args": ["news"], ...}
 
-Octet strings, which JSON lacks, are written as `{"$bytes": BASE64}`.
+Byte strings, which JSON lacks, are written as `{"$bytes": BASE64}`.
 """
 
 from __future__ import annotations

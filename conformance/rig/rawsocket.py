@@ -42,7 +42,7 @@ class RawSocket(Wamp, Plain):
         return prefix >> 24, self.receive(prefix & 0xFFFFFF)
 
     def send_octets(self, octets: bytes) -> None:
-        """Send the octets of one message."""
+        """Send the bytes of one message."""
         self.send_frame(octets)
 
     def receive_octets(self) -> bytes:

@@ -32,16 +32,16 @@ DECODE: dict[str, Callable] = {
 
 
 class Wamp:
-    """Messages over a transport with `send_octets` and `receive_octets`; mixed into both."""
+    """Messages over a transport with `send_bytes` and `receive_bytes`; mixed into both."""
 
     serializer = "json"
 
     def send_octets(self, octets: bytes) -> None:
-        """Send the octets of one message."""
+        """Send the bytes of one message."""
         raise NotImplementedError
 
     def receive_octets(self) -> bytes:
-        """Return the octets of the next message."""
+        """Return the bytes of the next message."""
         raise NotImplementedError
 
     def say(self, *message: object) -> None:

@@ -95,7 +95,7 @@ class WebSocket(Wamp, Plain):
         return first & 0x0F, self.receive(length)
 
     def send_octets(self, octets: bytes) -> None:
-        """Send the octets of one message."""
+        """Send the bytes of one message."""
         self.send_frame(TEXT if self.serializer.startswith("json") else BINARY, octets)
 
     def receive_octets(self) -> bytes:

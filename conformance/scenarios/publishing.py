@@ -50,7 +50,7 @@ def every_property(s: Script) -> None:
 
 @scenario(BY_HAND)
 def every_table_type(s: Script) -> None:
-    """Octets of a table come out as they went in."""
+    """Bytes of a table come out as they went in."""
     c = s.channel()
     queue = c.queue("q")
     headers = {

@@ -1,10 +1,10 @@
-//! AMQP's decoders on any octets: they must not panic, and what they accept is written again as it
+//! AMQP's decoders on any bytes: they must not panic, and what they accept is written again as it
 //! was, but for what the protocol reserves.
 
 use crosstie_amqp::frame::{self, Decoded};
 use crosstie_amqp::{Array, ContentHeader, Method, Table, TableBuf, Value};
 
-/// The first octets choose the longest frame, the rest is a stream of them: however much of it is
+/// The first bytes choose the longest frame, the rest is a stream of them: however much of it is
 /// there, a frame that is whole is the same one, and one that is not wants more than there is.
 pub fn frames(data: &[u8]) {
     let Some((limit, mut input)) = data.split_first_chunk() else {
@@ -56,25 +56,25 @@ pub fn properties(data: &[u8]) {
     let Ok(header) = ContentHeader::decode(data) else {
         return;
     };
-    assert_eq!(header.properties.octets(), &data[12..]);
+    assert_eq!(header.properties.bytes(), &data[12..]);
     let parsed = header.properties.parse();
     let mut written = Vec::new();
     parsed.write(&mut written);
-    let again = crosstie_amqp::Properties::from_octets(&written).expect("what was written");
+    let again = crosstie_amqp::Properties::from_bytes(&written).expect("what was written");
     assert_eq!(format!("{:?}", again.parse()), format!("{parsed:?}"));
 }
 
-/// A table: made anew of its fields it has the same octets, if all of them have names that are text.
+/// A table: made anew of its fields it has the same bytes, if all of them have names that are text.
 pub fn table(data: &[u8]) {
-    let Ok(table) = Table::from_octets(data) else {
+    let Ok(table) = Table::from_bytes(data) else {
         return;
     };
     let made = table.iter().fold(TableBuf::new(), |made, (name, value)| {
         made.with(name, value)
     });
-    let again = Table::from_octets(made.as_table().octets()).expect("what was made");
+    let again = Table::from_bytes(made.as_table().bytes()).expect("what was made");
     assert_eq!(again.iter().count(), table.iter().count());
-    assert!(made.as_table().octets().len() <= data.len());
+    assert!(made.as_table().bytes().len() <= data.len());
     table.iter().for_each(|(_, value)| walk(value));
 }
 
@@ -128,14 +128,14 @@ pub fn table_seeds() -> Vec<Vec<u8>> {
         .with("F", Value::Table(inner.as_table()));
     let array = b"\x01aA\0\0\0\x0bI\0\0\0\x01S\0\0\0\x01x".to_vec();
     vec![
-        inner.as_table().octets().to_vec(),
-        outer.as_table().octets().to_vec(),
+        inner.as_table().bytes().to_vec(),
+        outer.as_table().bytes().to_vec(),
         array,
     ]
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes().chunks(2);
-    let octet = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    digits.map(octet).collect()
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    digits.map(byte).collect()
 }

@@ -13,7 +13,7 @@ pub fn decode_json(data: &[u8]) {
     surrogates(data);
 }
 
-/// Where a lone surrogate is the fault, replacing finds it, changes as many octets as there were and
+/// Where a lone surrogate is the fault, replacing finds it, changes as many bytes as there were and
 /// none of a readable text, and what is read then has no such fault any more.
 fn surrogates(data: &[u8]) {
     let fault = decode(Serializer::Json, data, &LIMITS).err();
@@ -40,7 +40,7 @@ pub fn decode_cbor(data: &[u8]) {
     message(Serializer::Cbor, data);
 }
 
-/// Any octets are a message or an error. A message's payload lies within the octets; written
+/// Any bytes are a message or an error. A message's payload lies within the bytes; written
 /// again, the message is read as the same one; written in another serializer, it can be read.
 fn message(serializer: Serializer, data: &[u8]) {
     let message = match decode(serializer, data, &LIMITS) {
@@ -56,7 +56,7 @@ fn message(serializer: Serializer, data: &[u8]) {
 
     let written = write(&message, serializer).expect("what was read can be written");
     let again = decode(serializer, &written, &LIMITS).expect("what was written can be read");
-    // Compared as octets: a NaN in a head is not equal to itself.
+    // Compared as bytes: a NaN in a head is not equal to itself.
     assert_eq!(
         write(&again, serializer).as_ref(),
         Some(&written),
@@ -86,29 +86,29 @@ fn write(message: &Message<'_>, serializer: Serializer) -> Option<Vec<u8>> {
     encoded.is_ok().then_some(written)
 }
 
-/// An error is told in one line and points into the octets.
+/// An error is told in one line and points into the bytes.
 fn well_told(error: &DecodeError, data: &[u8]) {
     assert!(error.offset() <= data.len());
     assert!(!error.to_string().contains(char::is_control));
 }
 
-/// The first octet tells from which serializer into which. What the reader of values accepts, the
+/// The first byte tells from which serializer into which. What the reader of values accepts, the
 /// validator accepts; it is transcoded, or refused for a reason; and what was transcoded is valid
 /// and survives the way back.
 pub fn transcode(data: &[u8]) {
-    let Some((way, octets)) = data.split_first() else {
+    let Some((way, bytes)) = data.split_first() else {
         return;
     };
     let from = Serializer::ALL[usize::from(way % 3)];
     let into = Serializer::ALL[usize::from(way / 3 % 3)];
-    let transcoded = transcode_one(from, octets, into);
+    let transcoded = transcode_one(from, bytes, into);
 
-    let value = match decode_value(from, octets, &LIMITS) {
+    let value = match decode_value(from, bytes, &LIMITS) {
         Ok(value) => value,
-        Err(error) => return well_told(&error, octets),
+        Err(error) => return well_told(&error, bytes),
     };
-    if decode_value(from, octets, &Limits { depth_max: 62 }).is_ok() {
-        decode(from, &around(from, octets), &LIMITS).expect("a value may be an argument");
+    if decode_value(from, bytes, &Limits { depth_max: 62 }).is_ok() {
+        decode(from, &around(from, bytes), &LIMITS).expect("a value may be an argument");
     }
     let Some(transcoded) = transcoded else {
         assert!(has(&value, &unrepresentable), "{value:?} can be transcoded");
@@ -123,9 +123,9 @@ pub fn transcode(data: &[u8]) {
     }
 }
 
-fn transcode_one(from: Serializer, octets: &[u8], into: Serializer) -> Option<Vec<u8>> {
+fn transcode_one(from: Serializer, bytes: &[u8], into: Serializer) -> Option<Vec<u8>> {
     let mut out = b"front".to_vec();
-    let done = transcode_value(from, octets, into, &mut out);
+    let done = transcode_value(from, bytes, into, &mut out);
     let transcoded = out.split_off(5);
     assert_eq!(out, b"front");
     assert!(done.is_ok() || transcoded.is_empty());
@@ -173,7 +173,7 @@ pub fn seeds(serializer: Serializer) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Values to begin with, each behind the octet that tells the way of [`transcode`].
+/// Values to begin with, each behind the byte that tells the way of [`transcode`].
 pub fn transcode_seeds() -> Vec<Vec<u8>> {
     let ways = (0..9_u8).flat_map(|way| VALUES.iter().map(move |json| (way, json)));
     let seeds = ways.filter_map(|(way, json)| {
@@ -216,7 +216,7 @@ const SEEDS: &[&str] = &[
     "[67,788923562]",
     r#"[68,6131533,9823526,{"procedure":"a.b","caller":3335656,"caller_authid":"joe","caller_authrole":"user","timeout":30000},["Hello, world!"]]"#,
     r#"[69,6131533,{"mode":"kill","reason":"wamp.error.canceled"}]"#,
-    r#"[70,6131533,{},["a longer text, so that its length takes more than one octet"]]"#,
+    r#"[70,6131533,{},["a longer text, so that its length takes more than one byte"]]"#,
 ];
 
 /// Messages with lone surrogates, which are no messages yet.

@@ -1,5 +1,5 @@
-//! Framing decoders on any octets: they must not panic, and must find the same however the
-//! octets are cut up. The first octets choose the limits and the cuts, the rest is the input.
+//! Framing decoders on any bytes: they must not panic, and must find the same however the
+//! bytes are cut up. The first bytes choose the limits and the cuts, the rest is the input.
 
 use crosstie_wamp::Serializer;
 use crosstie_wamp::framing::websocket::{
@@ -87,8 +87,8 @@ pub fn http_head(data: &[u8]) {
 pub fn batch(data: &[u8]) {
     for serializer in [Serializer::Json, Serializer::MsgPack] {
         let messages: Vec<_> = batched::split(serializer, data).collect();
-        let octets: usize = messages.iter().flatten().map(|message| message.len()).sum();
-        assert!(!messages.is_empty() && octets <= data.len());
+        let bytes: usize = messages.iter().flatten().map(|message| message.len()).sum();
+        assert!(!messages.is_empty() && bytes <= data.len());
     }
 }
 
@@ -105,9 +105,9 @@ enum Found {
 impl From<Item<'_>> for Found {
     fn from(item: Item<'_>) -> Self {
         match item {
-            Item::Message { octets, text } => Self::Message(text, octets.to_vec()),
-            Item::Ping(octets) => Self::Ping(octets.to_vec()),
-            Item::Pong(octets) => Self::Pong(octets.to_vec()),
+            Item::Message { bytes, text } => Self::Message(text, bytes.to_vec()),
+            Item::Ping(bytes) => Self::Ping(bytes.to_vec()),
+            Item::Pong(bytes) => Self::Pong(bytes.to_vec()),
             Item::Close(close) => Self::Close(close.code, close.reason.to_owned()),
         }
     }

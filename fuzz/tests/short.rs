@@ -59,7 +59,7 @@ fn transcode() {
     check("transcode", &codec::transcode_seeds(), codec::transcode);
 }
 
-/// The first four octets of a framing target's input choose limits and cuts.
+/// The first four bytes of a framing target's input choose limits and cuts.
 fn framed(parts: &[&[u8]]) -> Vec<Vec<u8>> {
     let with = |choice: [u8; 4]| move |part: &&[u8]| [&choice, *part].concat();
     let small = parts.iter().map(with([3, 1, 4, 0]));

@@ -1,4 +1,4 @@
-"""The client by hand: it shows every octet's meaning, types of table fields too."""
+"""The client by hand: it shows every byte's meaning, types of table fields too."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ pub async fn call(
                 BasicPublishArguments::new(given.text("exchange"), given.text("routing_key"));
             publish.mandatory = given.bit("mandatory");
             publish.immediate = given.bit("immediate");
-            let body = values::octets(given.text("body"));
+            let body = values::bytes(given.text("body"));
             answered(channel.basic_publish(properties, body, publish).await)
         }
         ("basic", method) => basic(channel, method, &given).await,

@@ -3,13 +3,13 @@
 use amqprs::{BasicProperties, FieldArray, FieldTable, FieldValue};
 use serde_json::{Map, Value, json};
 
-/// Return octets as text.
-pub fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+/// Return bytes as text.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-/// Return the octets that a text of pairs of digits stands for; what is none is left out.
-pub fn octets(text: &str) -> Vec<u8> {
+/// Return the bytes that a text of pairs of digits stands for; what is none is left out.
+pub fn bytes(text: &str) -> Vec<u8> {
     (0..text.len() / 2)
         .filter_map(|at| u8::from_str_radix(text.get(at * 2..at * 2 + 2)?, 16).ok())
         .collect()
@@ -78,7 +78,7 @@ fn field_told(value: &FieldValue) -> Value {
         // Times differ from run to run, the others from client to client.
         FieldValue::T(_) => json!("a time"),
         FieldValue::D(_) => json!("a decimal"),
-        FieldValue::x(_) => json!("octets"),
+        FieldValue::x(_) => json!("bytes"),
     }
 }
 

@@ -1,6 +1,6 @@
-//! Changing a few of a message's properties, while all others pass as the octets they came in.
+//! Changing a few of a message's properties, while all others pass as the bytes they came in.
 //!
-//! Text properties need not be UTF-8 (a correlation id is often sixteen octets of a UUID), so
+//! Text properties need not be UTF-8 (a correlation id is often sixteen bytes of a UUID), so
 //! that writing anew what [`Properties::parse`] shows would lose some.
 
 use crate::properties::{self as property, Properties};
@@ -44,18 +44,18 @@ const FORMS: [(u16, Form); 14] = [
 ];
 
 impl Properties<'_> {
-    /// Appends the octets of these properties with `changes`.
+    /// Appends the bytes of these properties with `changes`.
     pub fn write_changed(self, changes: &Changes<'_>, out: &mut Vec<u8>) {
         let start = out.len();
         if self.try_write_changed(changes, out).is_err() {
-            // Octets that nobody checked are no properties.
+            // Bytes that nobody checked are no properties.
             out.truncate(start);
             let _ = Properties::EMPTY.try_write_changed(changes, out);
         }
     }
 
     fn try_write_changed(self, changes: &Changes<'_>, out: &mut Vec<u8>) -> Result<(), ReadError> {
-        let mut reader = Reader::new(self.octets());
+        let mut reader = Reader::new(self.bytes());
         let flags = reader.short()?;
         let start = out.len();
         let mut changed_flags = 0;
@@ -87,7 +87,7 @@ impl Properties<'_> {
 impl Form {
     fn pass(self, reader: &mut Reader<'_>) -> Result<(), ReadError> {
         match self {
-            Self::Text => reader.shortstr_octets().map(drop),
+            Self::Text => reader.shortstr_bytes().map(drop),
             Self::Table => reader.longstr().map(drop),
             Self::Octet => reader.octet().map(drop),
             Self::Longlong => reader.longlong().map(drop),
@@ -112,16 +112,16 @@ mod tests {
             timestamp: Some(7),
             ..BasicProperties::default()
         };
-        let mut octets = Vec::new();
-        named.write(&mut octets);
+        let mut bytes = Vec::new();
+        named.write(&mut bytes);
         // No text in any encoding.
-        let place = octets.windows(2).position(|pair| pair == b"??").unwrap();
-        octets[place..place + 2].copy_from_slice(&[0xff, 0xfe]);
-        let properties = Properties::from_octets(&octets).unwrap();
+        let place = bytes.windows(2).position(|pair| pair == b"??").unwrap();
+        bytes[place..place + 2].copy_from_slice(&[0xff, 0xfe]);
+        let properties = Properties::from_bytes(&bytes).unwrap();
 
         let mut same = Vec::new();
         properties.write_changed(&Changes::default(), &mut same);
-        assert_eq!(same, octets);
+        assert_eq!(same, bytes);
 
         let other = TableBuf::new().with("b", Value::Void);
         let changes = Changes {
@@ -131,7 +131,7 @@ mod tests {
         };
         let mut changed = Vec::new();
         properties.write_changed(&changes, &mut changed);
-        let checked = Properties::from_octets(&changed).unwrap();
+        let checked = Properties::from_bytes(&changed).unwrap();
         let expected = BasicProperties {
             headers: changes.headers,
             correlation_id: None,
@@ -150,14 +150,14 @@ mod tests {
             headers: Some(headers.as_table()),
             ..Changes::default()
         };
-        for octets in [&[0, 0][..], &[], &[0xff, 0xfc, 9]] {
+        for bytes in [&[0, 0][..], &[], &[0xff, 0xfc, 9]] {
             let mut changed = Vec::new();
-            Properties::from_checked_octets(octets).write_changed(&changes, &mut changed);
+            Properties::from_checked_bytes(bytes).write_changed(&changes, &mut changed);
             let expected = BasicProperties {
                 headers: changes.headers,
                 ..BasicProperties::default()
             };
-            assert_eq!(Properties::from_octets(&changed).unwrap().parse(), expected);
+            assert_eq!(Properties::from_bytes(&changed).unwrap().parse(), expected);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::Arguments;
 
-/// Octets of a frame beside its payload.
+/// Bytes of a frame beside its payload.
 pub const OVERHEAD_BYTES: usize = 8;
 
 /// The least that both sides must take as the longest frame.
@@ -37,7 +37,7 @@ pub enum Decoded<'a> {
         frame: Frame<'a>,
         consumed: usize,
     },
-    /// The frame is not all there; it needs `wanted` octets, as far as is known.
+    /// The frame is not all there; it needs `wanted` bytes, as far as is known.
     Incomplete {
         wanted: usize,
     },
@@ -63,7 +63,7 @@ pub enum FrameError {
 /// Looks for a frame at the front of `input`; one whose payload is longer than `frame_bytes_max`
 /// is an error as soon as its length shows, and 0 allows any.
 ///
-/// By the specification the octets around a payload count too. RabbitMQ is generous by just these
+/// By the specification the bytes around a payload count too. RabbitMQ is generous by just these
 /// eight, for clients that forget them, and so is this.
 pub fn decode(input: &[u8], frame_bytes_max: u32) -> Result<Decoded<'_>, FrameError> {
     let Some((header, rest)) = input.split_first_chunk::<HEADER_BYTES>() else {
@@ -120,7 +120,7 @@ pub fn write_method(channel: u16, method: &impl Arguments, out: &mut Vec<u8>) {
 }
 
 /// Appends the frames that follow a method with content: the header, then the body in as many
-/// frames as `frame_bytes_max` asks for (0: one). `properties` are the octets of checked properties.
+/// frames as `frame_bytes_max` asks for (0: one). `properties` are the bytes of checked properties.
 pub fn write_content(
     channel: u16,
     properties: &[u8],
@@ -180,7 +180,7 @@ impl fmt::Display for FrameError {
             Self::TooLong { bytes, bytes_max } => {
                 write!(
                     f,
-                    "a frame's payload of {bytes} octets, where frames of {bytes_max} are the longest"
+                    "a frame's payload of {bytes} bytes, where frames of {bytes_max} are the longest"
                 )
             }
             Self::NoEnd { found } => {

@@ -1,7 +1,7 @@
-//! AMQP 0-9-1 on the wire: frames, methods, tables, properties. Octets in, values out, and back.
+//! AMQP 0-9-1 on the wire: frames, methods, tables, properties. Bytes in, values out, and back.
 //!
 //! Everything decoded borrows from the input; a message's properties and body are checked and
-//! passed on as the octets they came in. Section numbers are of the AMQP 0-9-1 specification;
+//! passed on as the bytes they came in. Section numbers are of the AMQP 0-9-1 specification;
 //! where RabbitMQ's errata differ from it (the tags of field values, `basic.nack`,
 //! `confirm.select`, `exchange.bind`, `connection.blocked`), its clients and this crate follow
 //! the errata.

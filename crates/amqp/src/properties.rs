@@ -14,10 +14,10 @@ pub struct ContentHeader<'a> {
     pub properties: Properties<'a>,
 }
 
-/// Properties as the octets they came in, flags and values, checked.
+/// Properties as the bytes they came in, flags and values, checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Properties<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
 }
 
 /// The properties of class `basic`, by name. A text that is not UTF-8 is passed on with the
@@ -88,36 +88,36 @@ impl<'a> ContentHeader<'a> {
         let _weight = reader.short()?;
         Ok(Self {
             body_bytes: reader.longlong()?,
-            properties: Properties::from_octets(reader.rest())?,
+            properties: Properties::from_bytes(reader.rest())?,
         })
     }
 }
 
 impl<'a> Properties<'a> {
     /// None at all.
-    pub const EMPTY: Properties<'static> = Properties { octets: &[0, 0] };
+    pub const EMPTY: Properties<'static> = Properties { bytes: &[0, 0] };
 
     /// Checks flags and values.
-    pub fn from_octets(octets: &'a [u8]) -> Result<Self, PropertiesError> {
-        BasicProperties::read(octets)?;
-        Ok(Self { octets })
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, PropertiesError> {
+        BasicProperties::read(bytes)?;
+        Ok(Self { bytes })
     }
 
-    /// For octets that [`Self::from_octets`] has checked or [`BasicProperties::write`] has written
+    /// For bytes that [`Self::from_bytes`] has checked or [`BasicProperties::write`] has written
     /// before: a message is checked when it comes in, not each time it is taken out of a queue.
-    /// Octets that are no properties would be sent on as they are; read they are none.
-    pub fn from_checked_octets(octets: &'a [u8]) -> Self {
-        Self { octets }
+    /// Bytes that are no properties would be sent on as they are; read they are none.
+    pub fn from_checked_bytes(bytes: &'a [u8]) -> Self {
+        Self { bytes }
     }
 
-    pub fn octets(self) -> &'a [u8] {
-        self.octets
+    pub fn bytes(self) -> &'a [u8] {
+        self.bytes
     }
 
     /// By name.
     pub fn parse(self) -> BasicProperties<'a> {
         // Checked when this was made.
-        BasicProperties::read(self.octets).unwrap_or_default()
+        BasicProperties::read(self.bytes).unwrap_or_default()
     }
 
     /// Those that say what a broker does with a message: headers, delivery mode, reply-to,
@@ -125,7 +125,7 @@ impl<'a> Properties<'a> {
     pub fn parse_for_broker(self) -> BasicProperties<'a> {
         match self.flags() & FOR_BROKER {
             0 => BasicProperties::default(),
-            _ => BasicProperties::skim(self.octets).unwrap_or_default(),
+            _ => BasicProperties::skim(self.bytes).unwrap_or_default(),
         }
     }
 
@@ -133,20 +133,20 @@ impl<'a> Properties<'a> {
     pub fn priority(self) -> Option<u8> {
         match self.flags() & PRIORITY {
             0 => None,
-            _ => BasicProperties::skim_priority(self.octets).ok(),
+            _ => BasicProperties::skim_priority(self.bytes).ok(),
         }
     }
 
     fn flags(self) -> u16 {
-        self.octets
+        self.bytes
             .first_chunk()
             .map_or(0, |flags| u16::from_be_bytes(*flags))
     }
 }
 
 impl<'a> BasicProperties<'a> {
-    fn read(octets: &'a [u8]) -> Result<Self, PropertiesError> {
-        let mut reader = Reader::new(octets);
+    fn read(bytes: &'a [u8]) -> Result<Self, PropertiesError> {
+        let mut reader = Reader::new(bytes);
         let flags = reader.short()?;
         if flags & NO_PROPERTY != 0 {
             return Err(PropertiesError::Flags { flags });
@@ -162,7 +162,7 @@ impl<'a> BasicProperties<'a> {
         macro_rules! read_text {
             ($flag:ident, $field:ident) => {
                 if flags & $flag != 0 {
-                    properties.$field = str::from_utf8(reader.shortstr_octets()?).ok();
+                    properties.$field = str::from_utf8(reader.shortstr_bytes()?).ok();
                 }
             };
         }
@@ -184,17 +184,17 @@ impl<'a> BasicProperties<'a> {
         Ok(properties)
     }
 
-    /// What a broker looks at, of octets that were checked; ends behind the last of it.
-    fn skim(octets: &'a [u8]) -> Result<Self, PropertiesError> {
-        let mut reader = Reader::new(octets);
+    /// What a broker looks at, of bytes that were checked; ends behind the last of it.
+    fn skim(bytes: &'a [u8]) -> Result<Self, PropertiesError> {
+        let mut reader = Reader::new(bytes);
         let flags = reader.short()?;
         let mut properties = Self::default();
         let has = |flag: u16| flags & flag != 0;
         if has(CONTENT_TYPE) {
-            reader.shortstr_octets()?;
+            reader.shortstr_bytes()?;
         }
         if has(CONTENT_ENCODING) {
-            reader.shortstr_octets()?;
+            reader.shortstr_bytes()?;
         }
         if has(HEADERS) {
             properties.headers = Some(Table::read(&mut reader)?);
@@ -209,37 +209,37 @@ impl<'a> BasicProperties<'a> {
             reader.octet()?;
         }
         if has(CORRELATION_ID) {
-            reader.shortstr_octets()?;
+            reader.shortstr_bytes()?;
         }
         if has(REPLY_TO) {
-            properties.reply_to = str::from_utf8(reader.shortstr_octets()?).ok();
+            properties.reply_to = str::from_utf8(reader.shortstr_bytes()?).ok();
         }
         if has(EXPIRATION) {
-            properties.expiration = str::from_utf8(reader.shortstr_octets()?).ok();
+            properties.expiration = str::from_utf8(reader.shortstr_bytes()?).ok();
         }
         if !has(USER_ID) {
             return Ok(properties);
         }
         if has(MESSAGE_ID) {
-            reader.shortstr_octets()?;
+            reader.shortstr_bytes()?;
         }
         if has(TIMESTAMP) {
             reader.longlong()?;
         }
         if has(KIND) {
-            reader.shortstr_octets()?;
+            reader.shortstr_bytes()?;
         }
-        properties.user_id = str::from_utf8(reader.shortstr_octets()?).ok();
+        properties.user_id = str::from_utf8(reader.shortstr_bytes()?).ok();
         Ok(properties)
     }
 
-    /// Of octets that were checked, and that have one.
-    fn skim_priority(octets: &[u8]) -> Result<u8, PropertiesError> {
-        let mut reader = Reader::new(octets);
+    /// Of bytes that were checked, and that have one.
+    fn skim_priority(bytes: &[u8]) -> Result<u8, PropertiesError> {
+        let mut reader = Reader::new(bytes);
         let flags = reader.short()?;
         for text in [CONTENT_TYPE, CONTENT_ENCODING] {
             if flags & text != 0 {
-                reader.shortstr_octets()?;
+                reader.shortstr_bytes()?;
             }
         }
         if flags & HEADERS != 0 {
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn a_broker_finds_what_it_looks_for_among_all_others() {
         let table = [1, b'a', b't', 1];
-        let table = Table::from_octets(&table).unwrap();
+        let table = Table::from_bytes(&table).unwrap();
         for flags in (0..=u16::MAX).filter(|flags| flags & NO_PROPERTY == 0) {
             let has = |flag: u16| flags & flag != 0;
             let looked_for = BasicProperties {
@@ -337,9 +337,9 @@ mod tests {
                 cluster_id: has(CLUSTER_ID).then_some("cluster"),
                 ..looked_for
             };
-            let mut octets = Vec::new();
-            all.write(&mut octets);
-            let properties = Properties::from_checked_octets(&octets);
+            let mut bytes = Vec::new();
+            all.write(&mut bytes);
+            let properties = Properties::from_checked_bytes(&bytes);
             assert_eq!(properties.parse(), all);
             assert_eq!(properties.parse_for_broker(), looked_for);
             assert_eq!(properties.priority(), all.priority);
@@ -347,8 +347,8 @@ mod tests {
     }
 
     #[test]
-    fn octets_that_nobody_checked_are_no_properties() {
-        for octets in [
+    fn bytes_that_nobody_checked_are_no_properties() {
+        for bytes in [
             &[][..],
             &[0xff],
             &[0x20, 0],
@@ -357,7 +357,7 @@ mod tests {
             &[0x08, 0],
             &[0x28, 0, 0, 0, 0, 9, 1],
         ] {
-            let properties = Properties::from_checked_octets(octets);
+            let properties = Properties::from_checked_bytes(bytes);
             assert_eq!(properties.parse(), BasicProperties::default());
             assert_eq!(properties.parse_for_broker(), BasicProperties::default());
             assert_eq!(properties.priority(), None);

@@ -1,4 +1,4 @@
-//! Reading arguments: octets, integers, strings, packed bits.
+//! Reading arguments: bytes, integers, strings, packed bits.
 
 use std::{fmt, str};
 
@@ -7,7 +7,7 @@ use std::{fmt, str};
 pub struct Reader<'a> {
     rest: &'a [u8],
     /// The octet that bits come from, and how many of it are read; bits that follow each other
-    /// share octets (section 4.2.5.2).
+    /// share bytes (section 4.2.5.2).
     bits: Option<(u8, u8)>,
 }
 
@@ -16,7 +16,7 @@ pub struct Reader<'a> {
 pub enum ReadError {
     /// They end too early.
     Short,
-    /// There are octets behind them.
+    /// There are bytes behind them.
     Long { bytes: usize },
     /// A short string that is not UTF-8, where the protocol needs a name.
     NotUtf8,
@@ -27,10 +27,10 @@ pub enum ReadError {
 }
 
 impl<'a> Reader<'a> {
-    /// At the front of `octets`.
-    pub fn new(octets: &'a [u8]) -> Self {
+    /// At the front of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self {
-            rest: octets,
+            rest: bytes,
             bits: None,
         }
     }
@@ -66,11 +66,11 @@ impl<'a> Reader<'a> {
     }
 
     pub fn shortstr(&mut self) -> Result<&'a str, ReadError> {
-        str::from_utf8(self.shortstr_octets()?).map_err(|_| ReadError::NotUtf8)
+        str::from_utf8(self.shortstr_bytes()?).map_err(|_| ReadError::NotUtf8)
     }
 
-    /// A short string that is passed on, whatever octets it is of.
-    pub(crate) fn shortstr_octets(&mut self) -> Result<&'a [u8], ReadError> {
+    /// A short string that is passed on, whatever bytes it is of.
+    pub(crate) fn shortstr_bytes(&mut self) -> Result<&'a [u8], ReadError> {
         let bytes = self.octet()?;
         self.take(bytes.into())
     }
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
         self.take(bytes as usize)
     }
 
-    /// The next octets, as many as are asked for.
+    /// The next bytes, as many as are asked for.
     pub fn take(&mut self, bytes: usize) -> Result<&'a [u8], ReadError> {
         self.bits = None;
         let (taken, rest) = self.rest.split_at_checked(bytes).ok_or(ReadError::Short)?;
@@ -107,8 +107,8 @@ impl<'a> Reader<'a> {
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Short => f.write_str("the octets end within an argument"),
-            Self::Long { bytes } => write!(f, "{bytes} octets behind the last argument"),
+            Self::Short => f.write_str("the bytes end within an argument"),
+            Self::Long { bytes } => write!(f, "{bytes} bytes behind the last argument"),
             Self::NotUtf8 => f.write_str("a short string that is not UTF-8"),
             Self::UnknownTag { tag } => write!(f, "a field value of unknown kind {tag:#04x}"),
             Self::TooDeep => f.write_str("tables within tables, too deep"),

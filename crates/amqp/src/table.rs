@@ -1,4 +1,4 @@
-//! Field tables (section 4.2.5.5), kept as the octets they came in.
+//! Field tables (section 4.2.5.5), kept as the bytes they came in.
 
 use std::{fmt, str};
 
@@ -7,16 +7,16 @@ use crate::reader::{ReadError, Reader};
 /// Tables and arrays within each other, at most.
 pub(crate) const DEPTH_MAX: usize = 64;
 
-/// A table whose octets have been checked.
+/// A table whose bytes have been checked.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Table<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
 }
 
-/// An array whose octets have been checked.
+/// An array whose bytes have been checked.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Array<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
 }
 
 /// A field's value. The kinds are those of RabbitMQ's errata, which all clients follow.
@@ -39,7 +39,7 @@ pub enum Value<'a> {
     },
     /// Text, mostly; the protocol does not say in which encoding.
     LongString(&'a [u8]),
-    /// Octets that are no text.
+    /// Bytes that are no text.
     ByteArray(&'a [u8]),
     /// Seconds since 1970.
     Timestamp(u64),
@@ -54,29 +54,29 @@ impl<'a> Table<'a> {
         read_table(reader, DEPTH_MAX)
     }
 
-    /// Its octets without their length.
-    pub fn octets(self) -> &'a [u8] {
-        self.octets
+    /// Its bytes without their length.
+    pub fn bytes(self) -> &'a [u8] {
+        self.bytes
     }
 
-    /// Checks octets without a length.
-    pub fn from_octets(octets: &'a [u8]) -> Result<Self, ReadError> {
-        check_table(octets, DEPTH_MAX)?;
-        Ok(Self { octets })
+    /// Checks bytes without a length.
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, ReadError> {
+        check_table(bytes, DEPTH_MAX)?;
+        Ok(Self { bytes })
     }
 
     pub fn is_empty(self) -> bool {
-        self.octets.is_empty()
+        self.bytes.is_empty()
     }
 
     /// Its fields, in their order. A name may be there twice; a field whose name is not UTF-8 is
     /// passed on with the table, but not shown.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
-        let mut reader = Reader::new(self.octets);
+        let mut reader = Reader::new(self.bytes);
         std::iter::from_fn(move || {
             while !reader.rest().is_empty() {
                 // Checked when the table was made.
-                let name = reader.shortstr_octets().ok()?;
+                let name = reader.shortstr_bytes().ok()?;
                 let value = read_value(&mut reader, DEPTH_MAX).ok()?;
                 if let Ok(name) = str::from_utf8(name) {
                     return Some((name, value));
@@ -94,12 +94,12 @@ impl<'a> Table<'a> {
 
 impl<'a> Array<'a> {
     pub fn is_empty(self) -> bool {
-        self.octets.is_empty()
+        self.bytes.is_empty()
     }
 
     /// Its values, in their order.
     pub fn iter(self) -> impl Iterator<Item = Value<'a>> {
-        let mut reader = Reader::new(self.octets);
+        let mut reader = Reader::new(self.bytes);
         std::iter::from_fn(move || {
             if reader.rest().is_empty() {
                 return None;
@@ -113,7 +113,7 @@ impl<'a> Value<'a> {
     /// A string's text, if it is one and UTF-8.
     pub fn as_str(self) -> Option<&'a str> {
         match self {
-            Self::LongString(octets) => str::from_utf8(octets).ok(),
+            Self::LongString(bytes) => str::from_utf8(bytes).ok(),
             _ => None,
         }
     }
@@ -157,27 +157,27 @@ impl<'a> Value<'a> {
 }
 
 fn read_table<'a>(reader: &mut Reader<'a>, depth_left: usize) -> Result<Table<'a>, ReadError> {
-    let octets = reader.longstr()?;
-    check_table(octets, depth_left)?;
-    Ok(Table { octets })
+    let bytes = reader.longstr()?;
+    check_table(bytes, depth_left)?;
+    Ok(Table { bytes })
 }
 
-fn check_table(octets: &[u8], depth_left: usize) -> Result<(), ReadError> {
-    let mut reader = Reader::new(octets);
+fn check_table(bytes: &[u8], depth_left: usize) -> Result<(), ReadError> {
+    let mut reader = Reader::new(bytes);
     while !reader.rest().is_empty() {
-        reader.shortstr_octets()?;
+        reader.shortstr_bytes()?;
         read_value(&mut reader, depth_left)?;
     }
     Ok(())
 }
 
 fn read_array<'a>(reader: &mut Reader<'a>, depth_left: usize) -> Result<Array<'a>, ReadError> {
-    let octets = reader.longstr()?;
-    let mut values = Reader::new(octets);
+    let bytes = reader.longstr()?;
+    let mut values = Reader::new(bytes);
     while !values.rest().is_empty() {
         read_value(&mut values, depth_left)?;
     }
-    Ok(Array { octets })
+    Ok(Array { bytes })
 }
 
 fn read_value<'a>(reader: &mut Reader<'a>, depth_left: usize) -> Result<Value<'a>, ReadError> {
@@ -210,7 +210,7 @@ fn read_value<'a>(reader: &mut Reader<'a>, depth_left: usize) -> Result<Value<'a
 /// A table being made, or kept.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct TableBuf {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl TableBuf {
@@ -219,35 +219,33 @@ impl TableBuf {
         Self::default()
     }
 
-    /// With a field more. A name longer than 255 octets is cut at a character's end.
+    /// With a field more. A name longer than 255 bytes is cut at a character's end.
     pub fn with(mut self, name: &str, value: Value<'_>) -> Self {
         let name = &name[..name.floor_char_boundary(255)];
-        self.octets.push(name.len() as u8);
-        self.octets.extend_from_slice(name.as_bytes());
-        write_value(value, &mut self.octets);
+        self.bytes.push(name.len() as u8);
+        self.bytes.extend_from_slice(name.as_bytes());
+        write_value(value, &mut self.bytes);
         self
     }
 
     /// As methods take it.
     pub fn as_table(&self) -> Table<'_> {
-        Table {
-            octets: &self.octets,
-        }
+        Table { bytes: &self.bytes }
     }
 }
 
 impl From<Table<'_>> for TableBuf {
     fn from(table: Table<'_>) -> Self {
         Self {
-            octets: table.octets.to_owned(),
+            bytes: table.bytes.to_owned(),
         }
     }
 }
 
 fn write_value(value: Value<'_>, out: &mut Vec<u8>) {
-    let long = |octets: &[u8], out: &mut Vec<u8>| {
-        out.extend_from_slice(&(octets.len() as u32).to_be_bytes());
-        out.extend_from_slice(octets);
+    let long = |bytes: &[u8], out: &mut Vec<u8>| {
+        out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+        out.extend_from_slice(bytes);
     };
     out.push(value.tag());
     match value {
@@ -265,10 +263,10 @@ fn write_value(value: Value<'_>, out: &mut Vec<u8>) {
             out.push(scale);
             out.extend_from_slice(&value.to_be_bytes());
         }
-        Value::LongString(octets) | Value::ByteArray(octets) => long(octets, out),
+        Value::LongString(bytes) | Value::ByteArray(bytes) => long(bytes, out),
         Value::Timestamp(value) => out.extend_from_slice(&value.to_be_bytes()),
-        Value::Array(array) => long(array.octets, out),
-        Value::Table(table) => long(table.octets, out),
+        Value::Array(array) => long(array.bytes, out),
+        Value::Table(table) => long(table.bytes, out),
         Value::Void => {}
     }
 }
@@ -306,8 +304,8 @@ impl fmt::Debug for Value<'_> {
             Self::F32(value) => write!(f, "{value:?}f32"),
             Self::F64(value) => write!(f, "{value:?}f64"),
             Self::Decimal { scale, value } => write!(f, "{value}e-{scale}"),
-            Self::LongString(octets) => write!(f, "\"{}\"", octets.escape_ascii()),
-            Self::ByteArray(octets) => write!(f, "b\"{}\"", octets.escape_ascii()),
+            Self::LongString(bytes) => write!(f, "\"{}\"", bytes.escape_ascii()),
+            Self::ByteArray(bytes) => write!(f, "b\"{}\"", bytes.escape_ascii()),
             Self::Timestamp(seconds) => write!(f, "@{seconds}"),
             Self::Array(array) => array.fmt(f),
             Self::Table(table) => table.fmt(f),

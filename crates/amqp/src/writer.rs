@@ -1,6 +1,6 @@
 //! Writing arguments: the counterpart of [`crate::Reader`].
 
-/// Appends arguments. Bits that follow each other share octets.
+/// Appends arguments. Bits that follow each other share bytes.
 pub(crate) struct Writer<'o> {
     out: &'o mut Vec<u8>,
     /// How many bits of the last octet are used; 0: the last octet holds none.
@@ -13,19 +13,19 @@ impl<'o> Writer<'o> {
     }
 
     pub(crate) fn octet(&mut self, value: u8) {
-        self.octets(&[value]);
+        self.bytes(&[value]);
     }
 
     pub(crate) fn short(&mut self, value: u16) {
-        self.octets(&value.to_be_bytes());
+        self.bytes(&value.to_be_bytes());
     }
 
     pub(crate) fn long(&mut self, value: u32) {
-        self.octets(&value.to_be_bytes());
+        self.bytes(&value.to_be_bytes());
     }
 
     pub(crate) fn longlong(&mut self, value: u64) {
-        self.octets(&value.to_be_bytes());
+        self.bytes(&value.to_be_bytes());
     }
 
     pub(crate) fn bit(&mut self, value: bool) {
@@ -43,20 +43,20 @@ impl<'o> Writer<'o> {
     pub(crate) fn shortstr(&mut self, value: &str) {
         let value = &value[..value.floor_char_boundary(255)];
         self.octet(value.len() as u8);
-        self.octets(value.as_bytes());
+        self.bytes(value.as_bytes());
     }
 
     pub(crate) fn longstr(&mut self, value: &[u8]) {
         self.long(value.len() as u32);
-        self.octets(value);
+        self.bytes(value);
     }
 
     pub(crate) fn table(&mut self, value: crate::Table<'_>) {
-        self.longstr(value.octets());
+        self.longstr(value.bytes());
     }
 
-    fn octets(&mut self, octets: &[u8]) {
+    fn bytes(&mut self, bytes: &[u8]) {
         self.bits = 0;
-        self.out.extend_from_slice(octets);
+        self.out.extend_from_slice(bytes);
     }
 }

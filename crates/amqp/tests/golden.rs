@@ -11,13 +11,13 @@ const ROWS: &str = include_str!("golden.txt");
 fn frames_of_a_client_are_read_and_written() {
     let mut found = String::new();
     for row in ROWS.lines().filter(|row| !row.starts_with("//")) {
-        let octets = unhex(row.split(' ').next().unwrap());
-        let Ok(Decoded::Frame { frame, consumed }) = frame::decode(&octets, 4096) else {
+        let bytes = unhex(row.split(' ').next().unwrap());
+        let Ok(Decoded::Frame { frame, consumed }) = frame::decode(&bytes, 4096) else {
             panic!("a frame: {row}");
         };
-        assert_eq!(consumed, octets.len());
-        for end in 0..octets.len() {
-            let part = frame::decode(&octets[..end], 4096);
+        assert_eq!(consumed, bytes.len());
+        for end in 0..bytes.len() {
+            let part = frame::decode(&bytes[..end], 4096);
             assert!(
                 matches!(part, Ok(Decoded::Incomplete { wanted }) if wanted > end),
                 "{row} up to {end}: {part:?}"
@@ -37,12 +37,12 @@ fn frames_of_a_client_are_read_and_written() {
                 let properties = header.properties.parse();
                 let mut again = Vec::new();
                 properties.write(&mut again);
-                assert_eq!(again, header.properties.octets(), "{row}");
+                assert_eq!(again, header.properties.bytes(), "{row}");
                 frame::write(frame.kind, frame.channel, &mut written, |out| {
                     out.extend_from_slice(&frame.payload[..12]);
                     out.extend_from_slice(&again);
                 });
-                format!("{} octets, {}", header.body_bytes, shown(&properties))
+                format!("{} bytes, {}", header.body_bytes, shown(&properties))
             }
             FrameKind::Body | FrameKind::Heartbeat => {
                 frame::write(frame.kind, frame.channel, &mut written, |out| {
@@ -51,7 +51,7 @@ fn frames_of_a_client_are_read_and_written() {
                 format!("{:?}", frame.payload.escape_ascii().to_string())
             }
         };
-        assert_eq!(written, octets, "{row}");
+        assert_eq!(written, bytes, "{row}");
         let hex = row.split(' ').next().unwrap();
         found.push_str(&format!("{hex} {} {text}\n", frame.channel));
     }

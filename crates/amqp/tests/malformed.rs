@@ -1,17 +1,17 @@
-//! Octets that are no frames, methods or properties, and what is said of each.
+//! Bytes that are no frames, methods or properties, and what is said of each.
 
 use crosstie_amqp::frame::{self, Decoded};
 use crosstie_amqp::{ContentHeader, Method, Table};
 
 #[test]
 fn frames() {
-    let check = |octets: &[u8], bytes_max, expected: &str| {
-        let found = match frame::decode(octets, bytes_max) {
+    let check = |bytes: &[u8], bytes_max, expected: &str| {
+        let found = match frame::decode(bytes, bytes_max) {
             Ok(Decoded::Frame { consumed, .. }) => format!("frame of {consumed}"),
             Ok(Decoded::Incomplete { wanted }) => format!("wants {wanted}"),
             Err(error) => error.to_string(),
         };
-        assert_eq!(found, expected, "{}", octets.escape_ascii());
+        assert_eq!(found, expected, "{}", bytes.escape_ascii());
     };
     check(b"", 4096, "wants 8");
     check(b"\x08", 4096, "wants 8");
@@ -22,7 +22,7 @@ fn frames() {
     check(
         b"\x03\0\x01\0\0\x10\x01",
         4096,
-        "a frame's payload of 4097 octets, where frames of 4096 are the longest",
+        "a frame's payload of 4097 bytes, where frames of 4096 are the longest",
     );
     check(b"\x03\0\x01\xff\xff\xff\xff", 0, "wants 4294967303");
     check(
@@ -30,20 +30,20 @@ fn frames() {
         4096,
         "a frame that ends with octet 0xcd, expected 0xce",
     );
-    for octets in [b"AMQP\0\0\x09\x01".as_slice(), b"\x04", b"\x00\0"] {
+    for bytes in [b"AMQP\0\0\x09\x01".as_slice(), b"\x04", b"\x00\0"] {
         let expected = format!(
             "a frame of type {}, expected 1 (method), 2 (header), 3 (body) or 8 (heartbeat)",
-            octets[0]
+            bytes[0]
         );
-        check(octets, 4096, &expected);
+        check(bytes, 4096, &expected);
     }
 }
 
 #[test]
 fn methods() {
-    let check = |octets: &[u8], expected: &str| {
-        let error = Method::decode(octets).expect_err("malformed");
-        assert_eq!(error.to_string(), expected, "{}", octets.escape_ascii());
+    let check = |bytes: &[u8], expected: &str| {
+        let error = Method::decode(bytes).expect_err("malformed");
+        assert_eq!(error.to_string(), expected, "{}", bytes.escape_ascii());
     };
     check(b"", "a method frame that is too short to name a method");
     check(
@@ -54,15 +54,15 @@ fn methods() {
     check(b"\0\0\0\0", "there is no method 0 in class 0");
     check(
         b"\0\x32\0\x0a\0\0\x05ab",
-        "in queue.declare: the octets end within an argument",
+        "in queue.declare: the bytes end within an argument",
     );
     check(
         b"\0\x32\0\x0a\0\0\x01a",
-        "in queue.declare: the octets end within an argument",
+        "in queue.declare: the bytes end within an argument",
     );
     check(
         b"\0\x32\0\x0a\0\0\x01a\0\0\0\0\0x",
-        "in queue.declare: 1 octets behind the last argument",
+        "in queue.declare: 1 bytes behind the last argument",
     );
     check(
         b"\0\x32\0\x0a\0\0\x02\xff\xfe\0\0\0\0\0",
@@ -74,12 +74,12 @@ fn methods() {
     );
     check(
         b"\0\x32\0\x0a\0\0\x01a\0\0\0\0\x06\x01aI\0\0\0",
-        "in queue.declare: the octets end within an argument",
+        "in queue.declare: the bytes end within an argument",
     );
     // A table that is longer than what there is.
     check(
         b"\0\x32\0\x0a\0\0\x01a\0\xff\xff\xff\xff\x01aV",
-        "in queue.declare: the octets end within an argument",
+        "in queue.declare: the bytes end within an argument",
     );
 }
 
@@ -94,12 +94,12 @@ fn unused_bits_are_read_over() {
 
 #[test]
 fn content_headers() {
-    let check = |class: u16, octets: &[u8], expected: &str| {
-        let head = [&class.to_be_bytes(), [0; 10].as_slice(), octets].concat();
+    let check = |class: u16, bytes: &[u8], expected: &str| {
+        let head = [&class.to_be_bytes(), [0; 10].as_slice(), bytes].concat();
         let found = ContentHeader::decode(&head).map_err(|error| error.to_string());
         let found = found.map(|header| format!("{:?}", header.properties.parse().correlation_id));
         let (Ok(found) | Err(found)) = found;
-        assert_eq!(found, expected, "{}", octets.escape_ascii());
+        assert_eq!(found, expected, "{}", bytes.escape_ascii());
     };
     check(60, b"\0\0", "None");
     check(60, b"\x04\0\x02ab", r#"Some("ab")"#);
@@ -113,17 +113,17 @@ fn content_headers() {
     check(
         60,
         b"\0",
-        "in a content header: the octets end within an argument",
+        "in a content header: the bytes end within an argument",
     );
     check(
         60,
         b"\x04\0\x05ab",
-        "in a content header: the octets end within an argument",
+        "in a content header: the bytes end within an argument",
     );
     check(
         60,
         b"\0\0ab",
-        "in a content header: 2 octets behind the last argument",
+        "in a content header: 2 bytes behind the last argument",
     );
     check(60, b"\0\x01", "unknown property flags 0x0001");
     check(
@@ -141,15 +141,15 @@ fn tables_within_tables_have_a_bound() {
             [b"\x01aF", length.as_slice(), &inner].concat()
         })
     };
-    assert!(Table::from_octets(&nested(64)).is_ok());
-    let error = Table::from_octets(&nested(65)).expect_err("too deep");
+    assert!(Table::from_bytes(&nested(64)).is_ok());
+    let error = Table::from_bytes(&nested(65)).expect_err("too deep");
     assert_eq!(error.to_string(), "tables within tables, too deep");
 }
 
 #[test]
 fn a_name_that_is_not_text_is_passed_on() {
-    let octets = b"\x01\xffV\x01at\x01";
-    let table = Table::from_octets(octets).expect("a table");
-    assert_eq!(table.octets(), octets);
+    let bytes = b"\x01\xffV\x01at\x01";
+    let table = Table::from_bytes(bytes).expect("a table");
+    assert_eq!(table.bytes(), bytes);
     assert_eq!(format!("{table:?}"), r#"{"a": true}"#);
 }

@@ -41,19 +41,19 @@ proptest! {
         let table = fields.iter().fold(TableBuf::new(), |table, (name, value)| {
             add(table, name, value)
         });
-        let octets: Vec<u8> = fields.iter().flat_map(|(name, value)| {
-            let mut octets = vec![name.len() as u8];
-            octets.extend_from_slice(name.as_bytes());
-            octets.extend_from_slice(value);
-            octets
+        let bytes: Vec<u8> = fields.iter().flat_map(|(name, value)| {
+            let mut bytes = vec![name.len() as u8];
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.extend_from_slice(value);
+            bytes
         }).collect();
-        prop_assert_eq!(table.as_table().octets(), octets.as_slice());
-        let read = crosstie_amqp::Table::from_octets(&octets).unwrap();
+        prop_assert_eq!(table.as_table().bytes(), bytes.as_slice());
+        let read = crosstie_amqp::Table::from_bytes(&bytes).unwrap();
         let names: Vec<_> = read.iter().map(|(name, _)| name).collect();
         prop_assert_eq!(names, fields.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>());
-        for end in 0..octets.len() {
+        for end in 0..bytes.len() {
             // It may end where a field does, and is a table then.
-            if let Ok(part) = crosstie_amqp::Table::from_octets(&octets[..end]) {
+            if let Ok(part) = crosstie_amqp::Table::from_bytes(&bytes[..end]) {
                 prop_assert!(part.iter().count() < fields.len());
             }
         }
@@ -82,12 +82,12 @@ proptest! {
             app_id: text(8),
             cluster_id: text(9),
         };
-        let mut octets = b"front".to_vec();
-        properties.write(&mut octets);
-        let octets = &octets[5..];
-        prop_assert_eq!(Properties::from_octets(octets).unwrap().parse(), properties);
-        for end in 0..octets.len() {
-            prop_assert!(Properties::from_octets(&octets[..end]).is_err());
+        let mut bytes = b"front".to_vec();
+        properties.write(&mut bytes);
+        let bytes = &bytes[5..];
+        prop_assert_eq!(Properties::from_bytes(bytes).unwrap().parse(), properties);
+        for end in 0..bytes.len() {
+            prop_assert!(Properties::from_bytes(&bytes[..end]).is_err());
         }
     }
 }
@@ -139,8 +139,8 @@ fn payload(
                 out.extend((0..*seed % 300).map(|at| at as u8));
             }
             "table" => {
-                out.extend((table.as_table().octets().len() as u32).to_be_bytes());
-                out.extend(table.as_table().octets());
+                out.extend((table.as_table().bytes().len() as u32).to_be_bytes());
+                out.extend(table.as_table().bytes());
             }
             kind => panic!("no kind {kind}"),
         }
@@ -156,17 +156,17 @@ fn table() -> impl Strategy<Value = TableBuf> {
     })
 }
 
-/// A value with its tag, as octets.
+/// A value with its tag, as bytes.
 fn value() -> impl Strategy<Value = Vec<u8>> {
-    let long = |tag: u8, octets: Vec<u8>| {
+    let long = |tag: u8, bytes: Vec<u8>| {
         [
             &[tag],
-            (octets.len() as u32).to_be_bytes().as_slice(),
-            &octets,
+            (bytes.len() as u32).to_be_bytes().as_slice(),
+            &bytes,
         ]
         .concat()
     };
-    let plain = (select(b"tbBsuIilfdDTV".to_vec()), any::<[u8; 8]>()).prop_map(|(tag, octets)| {
+    let plain = (select(b"tbBsuIilfdDTV".to_vec()), any::<[u8; 8]>()).prop_map(|(tag, bytes)| {
         let width = match tag {
             b'V' => 0,
             b't' | b'b' | b'B' => 1,
@@ -175,14 +175,14 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
             b'D' => 5,
             _ => 8,
         };
-        let mut octets = octets;
+        let mut bytes = bytes;
         if tag == b't' {
-            octets[0] &= 1;
+            bytes[0] &= 1;
         }
-        [&[tag], &octets[..width]].concat()
+        [&[tag], &bytes[..width]].concat()
     });
     let text = (select(b"Sx".to_vec()), vec(any::<u8>(), 0..20))
-        .prop_map(move |(tag, octets)| long(tag, octets));
+        .prop_map(move |(tag, bytes)| long(tag, bytes));
     prop_oneof![plain, text].prop_recursive(3, 20, 4, move |inner| {
         prop_oneof![
             vec(inner.clone(), 0..4).prop_map(move |values| long(b'A', values.concat())),
@@ -196,10 +196,10 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Adds a value that is given as octets, by reading it first.
+/// Adds a value that is given as bytes, by reading it first.
 fn add(table: TableBuf, name: &str, value: &[u8]) -> TableBuf {
     let field = [&[0], value].concat();
-    let read = crosstie_amqp::Table::from_octets(&field).expect("a value");
+    let read = crosstie_amqp::Table::from_bytes(&field).expect("a value");
     let value: Value<'_> = read.iter().next().expect("one field").1;
     table.with(name, value)
 }

@@ -74,18 +74,18 @@ impl PasswordHash {
     /// means `rabbit_password_hashing_sha256`.
     pub fn parse(text: &str, algorithm: Option<&str>) -> Result<Self, PasswordHashError> {
         let algorithm = algorithm.map_or(Ok(Algorithm::Sha256), Algorithm::parse)?;
-        let octets = STANDARD
+        let bytes = STANDARD
             .decode(text)
             .map_err(|_| PasswordHashError::Base64)?;
         let expected = SALT_BYTES + algorithm.hash_bytes();
-        match octets.split_first_chunk() {
-            Some((salt, hash)) if octets.len() == expected => Ok(Self {
+        match bytes.split_first_chunk() {
+            Some((salt, hash)) if bytes.len() == expected => Ok(Self {
                 algorithm,
                 salt: *salt,
                 hash: hash.to_owned(),
             }),
             _ => Err(PasswordHashError::Length {
-                bytes: octets.len(),
+                bytes: bytes.len(),
                 expected,
                 algorithm: algorithm.name(),
             }),
@@ -173,7 +173,7 @@ impl fmt::Display for PasswordHashError {
                 algorithm,
             } => write!(
                 f,
-                "a password hash of {bytes} octets, where {algorithm} has {expected}, the salt among them"
+                "a password hash of {bytes} bytes, where {algorithm} has {expected}, the salt among them"
             ),
         }
     }

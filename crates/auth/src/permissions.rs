@@ -96,7 +96,7 @@ impl Pattern {
     }
 }
 
-/// Names have 255 octets at most; no sensible pattern comes near. Beyond it a name is refused.
+/// Names have 255 bytes at most; no sensible pattern comes near. Beyond it a name is refused.
 const BACKTRACKS_MAX: usize = 100_000;
 
 impl fmt::Display for Access {

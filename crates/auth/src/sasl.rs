@@ -61,7 +61,7 @@ impl Mechanism {
 /// `[identity] NUL name NUL password`. Nobody acts for somebody else here, so that the identity
 /// is read over, as RabbitMQ does.
 fn plain(response: &[u8]) -> Result<Response<'_>, ResponseError> {
-    let mut parts = response.splitn(3, |octet| *octet == 0);
+    let mut parts = response.splitn(3, |byte| *byte == 0);
     let (Some(_), Some(name), Some(password)) = (parts.next(), parts.next(), parts.next()) else {
         return Err(ResponseError::NotPlain);
     };
@@ -75,9 +75,9 @@ fn plain(response: &[u8]) -> Result<Response<'_>, ResponseError> {
 }
 
 fn amqplain(response: &[u8]) -> Result<Response<'_>, ResponseError> {
-    let table = Table::from_octets(response).map_err(ResponseError::Table)?;
+    let table = Table::from_bytes(response).map_err(ResponseError::Table)?;
     let field = |name| match table.find(name) {
-        Some(Value::LongString(octets)) => Ok(octets),
+        Some(Value::LongString(bytes)) => Ok(bytes),
         _ => Err(ResponseError::NoField { name }),
     };
     Ok(Response::Password {

@@ -39,7 +39,7 @@ fn amqplain() {
         .with("LOGIN", Value::LongString(b"guest"))
         .with("PASSWORD", Value::LongString(b"secret"));
     assert_eq!(
-        Mechanism::AmqPlain.read(table.as_table().octets()),
+        Mechanism::AmqPlain.read(table.as_table().bytes()),
         Ok(Response::Password {
             name: "guest",
             password: b"secret"
@@ -60,7 +60,7 @@ fn amqplain() {
     ];
     for (table, name) in rows {
         assert_eq!(
-            Mechanism::AmqPlain.read(table.as_table().octets()),
+            Mechanism::AmqPlain.read(table.as_table().bytes()),
             Err(ResponseError::NoField { name })
         );
     }

@@ -70,7 +70,7 @@ pub fn process_tree(root: u32) -> Vec<u32> {
     tree
 }
 
-/// Memory of a set of processes, in octets.
+/// Memory of a set of processes, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// Proportional set size: shared pages are divided among those who share them.
@@ -93,7 +93,7 @@ impl Memory {
     }
 }
 
-/// What the kernel itself holds, in octets: its slabs (sockets, descriptors) and TCP's buffers.
+/// What the kernel itself holds, in bytes: its slabs (sockets, descriptors) and TCP's buffers.
 pub fn kernel_memory() -> u64 {
     let slab = fs::read_to_string("/proc/meminfo")
         .ok()
@@ -197,7 +197,7 @@ fn parse_smaps(text: &str) -> Memory {
     }
 }
 
-/// The octets of a line such as `Pss:    1752 kB`.
+/// The bytes of a line such as `Pss:    1752 kB`.
 pub(crate) fn kib_field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;

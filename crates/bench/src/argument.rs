@@ -14,30 +14,30 @@ const NUMBERS: u64 = 1_000_000_000;
 #[derive(Clone, Debug)]
 pub struct Arguments {
     serializer: Serializer,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     number_at: usize,
     number_length: usize,
 }
 
 impl Arguments {
-    /// `[number]`, or `[number, text]` with a text of `payload_octets`.
-    pub fn new(serializer: Serializer, payload_octets: usize) -> Result<Self, WorkerError> {
+    /// `[number]`, or `[number, text]` with a text of `payload_bytes`.
+    pub fn new(serializer: Serializer, payload_bytes: usize) -> Result<Self, WorkerError> {
         let mut list = vec![Value::from(NUMBER_BASE)];
-        if payload_octets > 0 {
-            list.push(Value::String("x".repeat(payload_octets)));
+        if payload_bytes > 0 {
+            list.push(Value::String("x".repeat(payload_bytes)));
         }
-        let mut octets = Vec::new();
-        codec::encode_value(&Value::List(list), serializer, &mut octets)
+        let mut bytes = Vec::new();
+        codec::encode_value(&Value::List(list), serializer, &mut bytes)
             .map_err(|error| WorkerError::Encode(format!("{error:?}")))?;
-        let number = NumberOctets::new(serializer, NUMBER_BASE);
-        let number_at = octets
+        let number = NumberBytes::new(serializer, NUMBER_BASE);
+        let number_at = bytes
             .windows(number.as_slice().len())
             .position(|window| window == number.as_slice())
             .ok_or_else(|| WorkerError::Encode(format!("no number found in {serializer}")))?;
         let number_length = number.as_slice().len();
         Ok(Self {
             serializer,
-            octets,
+            bytes,
             number_at,
             number_length,
         })
@@ -45,10 +45,10 @@ impl Arguments {
 
     /// The list with that call's number.
     pub fn numbered(&mut self, call: u64) -> &[u8] {
-        let number = NumberOctets::new(self.serializer, number_of(call));
+        let number = NumberBytes::new(self.serializer, number_of(call));
         let end = self.number_at + self.number_length;
-        self.octets[self.number_at..end].copy_from_slice(number.as_slice());
-        &self.octets
+        self.bytes[self.number_at..end].copy_from_slice(number.as_slice());
+        &self.bytes
     }
 
     /// What the list is written in.
@@ -58,23 +58,23 @@ impl Arguments {
 
     /// Whether `received` is the list with that call's number.
     pub fn matches(&self, received: &[u8], call: u64) -> bool {
-        let number = NumberOctets::new(self.serializer, number_of(call));
+        let number = NumberBytes::new(self.serializer, number_of(call));
         let end = self.number_at + self.number_length;
-        let same_octets = received.len() == self.octets.len()
-            && received[..self.number_at] == self.octets[..self.number_at]
+        let same_bytes = received.len() == self.bytes.len()
+            && received[..self.number_at] == self.bytes[..self.number_at]
             && received[self.number_at..end] == *number.as_slice()
-            && received[end..] == self.octets[end..];
-        same_octets || self.same_value(received, call)
+            && received[end..] == self.bytes[end..];
+        same_bytes || self.same_value(received, call)
     }
 
-    /// A router may write the same list in other octets: a wider integer, a space in JSON.
+    /// A router may write the same list in other bytes: a wider integer, a space in JSON.
     #[cold]
     fn same_value(&self, received: &[u8], call: u64) -> bool {
         let mut expected = self.clone();
         expected.numbered(call);
         let limits = codec::Limits::default();
-        let decode = |octets| codec::decode_value(self.serializer, octets, &limits).ok();
-        decode(received).is_some_and(|value| Some(value) == decode(&expected.octets))
+        let decode = |bytes| codec::decode_value(self.serializer, bytes, &limits).ok();
+        decode(received).is_some_and(|value| Some(value) == decode(&expected.bytes))
     }
 }
 
@@ -82,28 +82,28 @@ fn number_of(call: u64) -> u64 {
     NUMBER_BASE + call % NUMBERS
 }
 
-/// A number as its serializer writes it: ten digits, or four octets.
-struct NumberOctets {
-    octets: [u8; 10],
+/// A number as its serializer writes it: ten digits, or four bytes.
+struct NumberBytes {
+    bytes: [u8; 10],
     length: usize,
 }
 
-impl NumberOctets {
+impl NumberBytes {
     fn new(serializer: Serializer, mut number: u64) -> Self {
-        let mut octets = [0; 10];
+        let mut bytes = [0; 10];
         if serializer.is_binary() {
-            octets[..4].copy_from_slice(&(number as u32).to_be_bytes());
-            return Self { octets, length: 4 };
+            bytes[..4].copy_from_slice(&(number as u32).to_be_bytes());
+            return Self { bytes, length: 4 };
         }
-        for digit in octets.iter_mut().rev() {
+        for digit in bytes.iter_mut().rev() {
             *digit = b'0' + (number % 10) as u8;
             number /= 10;
         }
-        Self { octets, length: 10 }
+        Self { bytes, length: 10 }
     }
 
     fn as_slice(&self) -> &[u8] {
-        &self.octets[..self.length]
+        &self.bytes[..self.length]
     }
 }
 
@@ -114,23 +114,23 @@ mod tests {
     #[test]
     fn numbers_are_exchanged_in_place() {
         for serializer in Serializer::ALL {
-            for payload_octets in [0, 1, 300, 70_000] {
-                let mut arguments = Arguments::new(serializer, payload_octets).unwrap();
+            for payload_bytes in [0, 1, 300, 70_000] {
+                let mut arguments = Arguments::new(serializer, payload_bytes).unwrap();
                 let length = arguments.numbered(0).len();
-                assert!(length > payload_octets && length < payload_octets + 20);
+                assert!(length > payload_bytes && length < payload_bytes + 20);
                 for call in [1, 7, 999_999_999, 1_000_000_001] {
-                    let octets = arguments.numbered(call).to_vec();
-                    assert_eq!(octets.len(), length);
-                    assert!(arguments.matches(&octets, call));
-                    assert!(!arguments.matches(&octets, call + 1));
-                    assert!(!arguments.matches(&octets[1..], call));
+                    let bytes = arguments.numbered(call).to_vec();
+                    assert_eq!(bytes.len(), length);
+                    assert!(arguments.matches(&bytes, call));
+                    assert!(!arguments.matches(&bytes, call + 1));
+                    assert!(!arguments.matches(&bytes[1..], call));
                 }
             }
         }
     }
 
     #[test]
-    fn the_same_list_in_other_octets_matches() {
+    fn the_same_list_in_other_bytes_matches() {
         #[track_caller]
         fn check(serializer: Serializer, received: &[u8], expected: bool) {
             let arguments = Arguments::new(serializer, 0).unwrap();

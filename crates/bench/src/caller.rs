@@ -17,8 +17,8 @@ use crate::worker::WorkerError;
 pub struct PairOrder {
     pub target: Target,
     pub procedure: String,
-    /// Octets of text beside each call's number.
-    pub payload_octets: usize,
+    /// Bytes of text beside each call's number.
+    pub payload_bytes: usize,
 }
 
 /// A joined caller.
@@ -38,7 +38,7 @@ impl Caller {
         Ok(Self {
             pipe,
             procedure: order.procedure.clone(),
-            arguments: Arguments::new(order.target.serializer, order.payload_octets)?,
+            arguments: Arguments::new(order.target.serializer, order.payload_bytes)?,
             tally: Tally::default(),
             refusal: None,
         })

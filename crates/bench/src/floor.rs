@@ -1,4 +1,4 @@
-//! The ends of the floor: a caller and a callee that move the octets of a call and no messages.
+//! The ends of the floor: a caller and a callee that move the bytes of a call and no messages.
 
 use std::io;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use crate::socket::Stream;
 use crate::target::Endpoint;
 use crate::worker::WorkerError;
 
-/// Octets on the wire of each hop of one call, framing included.
+/// Bytes on the wire of each hop of one call, framing included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lengths {
     pub call: usize,
@@ -31,8 +31,8 @@ pub struct Lengths {
 
 impl Lengths {
     /// Measures them by encoding a call as it is after some thousands.
-    pub fn of(case: &Case, procedure: &str, payload_octets: usize) -> Result<Self, WorkerError> {
-        let mut arguments = Arguments::new(case.serializer, payload_octets)?;
+    pub fn of(case: &Case, procedure: &str, payload_bytes: usize) -> Result<Self, WorkerError> {
+        let mut arguments = Arguments::new(case.serializer, payload_bytes)?;
         let payload = Payload {
             serializer: case.serializer,
             args: arguments.numbered(1),
@@ -130,13 +130,13 @@ impl FloorOrder {
                 pair: self.pair,
                 caller,
             }
-            .octets(),
+            .bytes(),
         )?;
         Ok(stream)
     }
 }
 
-const BUFFER_OCTETS: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// The floor's caller.
 pub struct FloorCaller {
@@ -146,7 +146,7 @@ pub struct FloorCaller {
     to_write: usize,
     input: Vec<u8>,
     partial: usize,
-    /// Numbers the calls. It travels in the first octets of each and comes back in the answer's,
+    /// Numbers the calls. It travels in the first bytes of each and comes back in the answer's,
     /// which the relay can carry only while one message is under way at a time.
     number: u64,
     in_flight: usize,
@@ -155,7 +155,7 @@ pub struct FloorCaller {
     traffic: Traffic,
 }
 
-const NUMBER_OCTETS: usize = 8;
+const NUMBER_BYTES: usize = 8;
 
 impl FloorCaller {
     pub fn new(stream: Stream, lengths: Lengths) -> Self {
@@ -164,7 +164,7 @@ impl FloorCaller {
             lengths,
             output: vec![0; lengths.call],
             to_write: 0,
-            input: vec![0; BUFFER_OCTETS.max(lengths.result)],
+            input: vec![0; BUFFER_BYTES.max(lengths.result)],
             partial: 0,
             number: 0,
             in_flight: 0,
@@ -180,10 +180,10 @@ impl FloorCaller {
             yielded,
             result,
         } = self.lengths;
-        let carried = call.min(invocation).min(yielded).min(result) >= NUMBER_OCTETS
+        let carried = call.min(invocation).min(yielded).min(result) >= NUMBER_BYTES
             && self.one_at_a_time
             && length == result;
-        match !carried || self.input[..NUMBER_OCTETS] == self.number.to_be_bytes() {
+        match !carried || self.input[..NUMBER_BYTES] == self.number.to_be_bytes() {
             true => Answer::Right,
             false => Answer::Wrong,
         }
@@ -200,7 +200,7 @@ impl Exchange for FloorCaller {
         if self.output.len() < self.to_write {
             self.output.resize(self.to_write, 0);
         }
-        if let Some(head) = self.output.get_mut(begin..begin + NUMBER_OCTETS) {
+        if let Some(head) = self.output.get_mut(begin..begin + NUMBER_BYTES) {
             head.copy_from_slice(&self.number.to_be_bytes());
         }
         Ok(())
@@ -247,7 +247,7 @@ impl Exchange for FloorCaller {
 
 /// The floor's callee: answers until the relay closes.
 pub fn callee(stream: &Stream, lengths: Lengths) -> Result<Traffic, WorkerError> {
-    let mut buffer = vec![0; BUFFER_OCTETS.max(lengths.invocation).max(lengths.yielded)];
+    let mut buffer = vec![0; BUFFER_BYTES.max(lengths.invocation).max(lengths.yielded)];
     let mut partial = 0;
     let mut traffic = Traffic::default();
     loop {
@@ -263,14 +263,14 @@ pub fn callee(stream: &Stream, lengths: Lengths) -> Result<Traffic, WorkerError>
         partial = received % lengths.invocation;
         let whole = received / lengths.invocation;
         traffic.messages += whole as u64;
-        let mut octets = whole * lengths.yielded;
-        while octets > 0 {
-            let part = octets.min(buffer.len());
+        let mut bytes = whole * lengths.yielded;
+        while bytes > 0 {
+            let part = bytes.min(buffer.len());
             match stream.write_all(&buffer[..part]) {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(traffic),
                 outcome => outcome?,
             }
-            octets -= part;
+            bytes -= part;
         }
     }
 }

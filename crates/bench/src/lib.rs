@@ -7,7 +7,7 @@
 //!            ┌────────── bench: placement, rounds, accounting, reports ──────────┐
 //!            ▼                            ▼                                      ▼
 //!   caller ──────▶ router ──────▶ callee      caller ──────▶ relay ──────▶ callee
-//!     (pipe, one thread, blocking)               (the floor: the same octets, no messages)
+//!     (pipe, one thread, blocking)               (the floor: the same bytes, no messages)
 //! ```
 //!
 //! Every box is a process. Caller, callee and relay are this executable started again with

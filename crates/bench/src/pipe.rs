@@ -28,8 +28,8 @@ pub const CLIENT_MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 /// How long a router may take for one answer.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-const MESSAGE_OCTETS_MAX: usize = 16 << 20;
-const INPUT_OCTETS: usize = 64 * 1024;
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
+const INPUT_BYTES: usize = 64 * 1024;
 
 /// An open connection and the session on it.
 pub struct Pipe {
@@ -52,7 +52,7 @@ impl Pipe {
     pub fn connect_patiently(target: &Target, patience: Duration) -> Result<Self, WorkerError> {
         let stream = Stream::connect(&target.endpoint)
             .map_err(|error| WorkerError::Connect(target.endpoint.to_string(), error))?;
-        Self::shake_hands(stream, target, INPUT_OCTETS, patience)
+        Self::shake_hands(stream, target, INPUT_BYTES, patience)
     }
 
     /// Connects from a given address, with a buffer for small messages: for sessions that idle
@@ -66,15 +66,15 @@ impl Pipe {
     fn shake_hands(
         stream: Stream,
         target: &Target,
-        input_octets: usize,
+        input_bytes: usize,
         patience: Duration,
     ) -> Result<Self, WorkerError> {
         stream.limit_waiting(Some(patience))?;
         let mut input = Input {
-            octets: vec![0; input_octets],
+            bytes: vec![0; input_bytes],
             start: 0,
             end: 0,
-            decoder: Decoder::RawSocket(rawsocket::Decoder::new(MESSAGE_OCTETS_MAX)),
+            decoder: Decoder::RawSocket(rawsocket::Decoder::new(MESSAGE_BYTES_MAX)),
             serializer: target.serializer,
             batched: target.transport == Transport::WebSocketBatched,
         };
@@ -92,7 +92,7 @@ impl Pipe {
             }
         };
         let output = Output {
-            octets: Vec::new(),
+            bytes: Vec::new(),
             framing,
             serializer: target.serializer,
         };
@@ -172,7 +172,7 @@ impl Pipe {
     /// What another thread can use to leave while this one waits for messages.
     pub fn leaver(&mut self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
         let mut goodbye = Output {
-            octets: Vec::new(),
+            bytes: Vec::new(),
             ..self.output
         };
         push_goodbye(&mut goodbye)?;
@@ -181,7 +181,7 @@ impl Pipe {
         Ok(move || {
             let mut departed = departed.lock().unwrap_or_else(PoisonError::into_inner);
             *departed = true;
-            if stream.write_all(&goodbye.octets).is_err() {
+            if stream.write_all(&goodbye.bytes).is_err() {
                 stream.shut_down();
             }
         })
@@ -200,16 +200,16 @@ impl Pipe {
 
     /// Writes what was pushed, in one write.
     pub fn flush(&mut self) -> Result<(), WorkerError> {
-        if self.output.octets.is_empty() {
+        if self.output.bytes.is_empty() {
             return Ok(());
         }
         let departed = self.departed.as_ref();
         let departed = departed.map(|gone| gone.lock().unwrap_or_else(PoisonError::into_inner));
         let written = match departed.as_deref() {
             Some(true) => Ok(()),
-            _ => self.stream.write_all(&self.output.octets),
+            _ => self.stream.write_all(&self.output.bytes),
         };
-        self.output.octets.clear();
+        self.output.bytes.clear();
         Ok(written?)
     }
 
@@ -281,10 +281,10 @@ impl Pipe {
         mut handle: impl FnMut(&Message<'_>, &mut Output) -> Result<(), WorkerError>,
     ) -> Result<Found, WorkerError> {
         self.input.end += length;
-        let pushed_before = self.output.octets.len();
+        let pushed_before = self.output.bytes.len();
         let found = self.input.drain(&mut self.output, &mut handle)?;
         // A batch of pings alone has nobody after it to flush the pongs.
-        if matches!(found, Found::Messages(0)) && self.output.octets.len() > pushed_before {
+        if matches!(found, Found::Messages(0)) && self.output.bytes.len() > pushed_before {
             self.flush()?;
         }
         Ok(found)
@@ -295,10 +295,10 @@ impl Pipe {
         Ok(self.stream.limit_waiting(Some(longest))?)
     }
 
-    /// Writes octets that were made beforehand, or are no message.
-    pub(crate) fn write_raw(&self, octets: &[u8]) -> Result<(), WorkerError> {
+    /// Writes bytes that were made beforehand, or are no message.
+    pub(crate) fn write_raw(&self, bytes: &[u8]) -> Result<(), WorkerError> {
         self.stream
-            .write_all(octets)
+            .write_all(bytes)
             .map_err(|error| match error.kind() {
                 io::ErrorKind::WouldBlock => WorkerError::TimedOut,
                 io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
@@ -335,7 +335,7 @@ impl std::os::fd::AsFd for Pipe {
 
 /// Encoded messages that wait for the next flush.
 pub struct Output {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     framing: Framing,
     serializer: Serializer,
 }
@@ -346,7 +346,7 @@ impl Output {
         let length_hint = 48 + message.payload().map_or(0, |payload| payload.len());
         let serializer = self.serializer;
         self.framing
-            .frame(serializer, length_hint, &mut self.octets, |out| {
+            .frame(serializer, length_hint, &mut self.bytes, |out| {
                 codec::encode(message, serializer, out)
             })
             .map_err(|error: FrameError<_>| WorkerError::Encode(error.to_string()))
@@ -372,9 +372,9 @@ enum Found {
     Closed,
 }
 
-/// Octets received and not yet consumed, and what tells them apart.
+/// Bytes received and not yet consumed, and what tells them apart.
 struct Input {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     start: usize,
     end: usize,
     decoder: Decoder,
@@ -401,14 +401,14 @@ impl Input {
     fn space(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
-        } else if self.end == self.octets.len() {
-            self.octets.copy_within(self.start..self.end, 0);
+        } else if self.end == self.bytes.len() {
+            self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
-            if self.end == self.octets.len() {
-                self.octets.resize(2 * self.end, 0);
+            if self.end == self.bytes.len() {
+                self.bytes.resize(2 * self.end, 0);
             }
         }
-        &mut self.octets[self.end..]
+        &mut self.bytes[self.end..]
     }
 
     fn drain(
@@ -419,20 +419,20 @@ impl Input {
         let limits = codec::Limits::default();
         let mut count = 0;
         loop {
-            let step = self.decoder.next(&mut self.octets[self.start..self.end])?;
+            let step = self.decoder.next(&mut self.bytes[self.start..self.end])?;
             let consumed = step.consumed;
             match step.item {
-                Some(Item::Message { octets, .. }) if self.batched => {
-                    for octets in batched::split(self.serializer, octets) {
-                        handle(&codec::decode(self.serializer, octets?, &limits)?, output)?;
+                Some(Item::Message { bytes, .. }) if self.batched => {
+                    for bytes in batched::split(self.serializer, bytes) {
+                        handle(&codec::decode(self.serializer, bytes?, &limits)?, output)?;
                         count += 1;
                     }
                 }
-                Some(Item::Message { octets, .. }) => {
-                    handle(&codec::decode(self.serializer, octets, &limits)?, output)?;
+                Some(Item::Message { bytes, .. }) => {
+                    handle(&codec::decode(self.serializer, bytes, &limits)?, output)?;
                     count += 1;
                 }
-                Some(Item::Ping(octets)) => output.framing.pong(octets, &mut output.octets),
+                Some(Item::Ping(bytes)) => output.framing.pong(bytes, &mut output.bytes),
                 Some(Item::Pong(_)) | None => {}
                 Some(Item::Close(_)) => return Ok(Found::Closed),
             }
@@ -447,7 +447,7 @@ impl Input {
 fn open_rawsocket(stream: &Stream, serializer: Serializer) -> Result<(), WorkerError> {
     let handshake = rawsocket::ClientHandshake {
         serializer,
-        receive_length_max: MESSAGE_OCTETS_MAX,
+        receive_length_max: MESSAGE_BYTES_MAX,
     };
     stream.write_all(&handshake.request())?;
     let mut answer = [0; 4];
@@ -470,13 +470,13 @@ fn open_websocket(stream: &Stream, target: &Target, input: &mut Input) -> Result
         extensions: None,
         headers: &[],
     };
-    stream.write_all(&request.to_octets())?;
+    stream.write_all(&request.to_bytes())?;
     loop {
         match stream.read(input.space())? {
             0 => return Err(WorkerError::Closed("answering the WebSocket handshake")),
             length => input.end += length,
         }
-        let received = &input.octets[..input.end];
+        let received = &input.bytes[..input.end];
         let accepted = request.accept(received).map_err(WorkerError::handshake)?;
         let Some((length, accepted)) = accepted else {
             continue;
@@ -497,8 +497,8 @@ fn open_websocket(stream: &Stream, target: &Target, input: &mut Input) -> Result
     input.decoder = Decoder::WebSocket(websocket::Decoder::new(
         Role::Client,
         DecoderConfig {
-            message_bytes_max: MESSAGE_OCTETS_MAX,
-            frame_bytes_max: MESSAGE_OCTETS_MAX,
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            frame_bytes_max: MESSAGE_BYTES_MAX,
             // The JSON decoder reads the text anyway.
             validate_text: false,
             expect: Some(kind),

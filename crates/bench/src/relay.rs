@@ -1,7 +1,7 @@
 //! The middle of the floor: a relay that makes the system calls of a router and does nothing
 //! else. What it takes is what the machine takes; the rest of a round trip is the router's.
 //!
-//! It counts octets. For each whole CALL's worth from the caller it sends one INVOCATION's worth
+//! It counts bytes. For each whole CALL's worth from the caller it sends one INVOCATION's worth
 //! to the callee, for each YIELD's worth one RESULT's worth back, and whatever one read brought
 //! leaves in one write, as a corking router does it.
 
@@ -44,7 +44,7 @@ pub struct RelayOrder {
     pub lengths: Lengths,
 }
 
-/// Which end of which pair a connection is: its first octets say so.
+/// Which end of which pair a connection is: its first bytes say so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Introduction {
     pub pair: u32,
@@ -54,15 +54,15 @@ pub struct Introduction {
 impl Introduction {
     pub const LENGTH: usize = 5;
 
-    pub fn octets(self) -> [u8; Self::LENGTH] {
+    pub fn bytes(self) -> [u8; Self::LENGTH] {
         let [a, b, c, d] = self.pair.to_be_bytes();
         [self.caller.into(), a, b, c, d]
     }
 
     fn read(stream: &Stream) -> io::Result<Self> {
-        let mut octets = [0; Self::LENGTH];
-        stream.read_exact(&mut octets)?;
-        let [caller, pair @ ..] = octets;
+        let mut bytes = [0; Self::LENGTH];
+        stream.read_exact(&mut bytes)?;
+        let [caller, pair @ ..] = bytes;
         Ok(Self {
             pair: u32::from_be_bytes(pair),
             caller: caller != 0,
@@ -128,7 +128,7 @@ fn accept_pairs(listener: &Listener, count: usize) -> io::Result<Vec<Pair>> {
     Ok(pairs)
 }
 
-/// Octets for whole messages: as many of `give` go out as of `take` came in.
+/// Bytes for whole messages: as many of `give` go out as of `take` came in.
 struct Measure {
     take: usize,
     give: usize,
@@ -144,7 +144,7 @@ impl Measure {
         }
     }
 
-    /// Octets to send for `length` more received.
+    /// Bytes to send for `length` more received.
     fn forward(&mut self, length: usize) -> usize {
         let received = self.partial + length;
         self.partial = received % self.take;
@@ -152,12 +152,12 @@ impl Measure {
     }
 }
 
-const BUFFER_OCTETS: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
 
 fn relay_blocking(pairs: Vec<Pair>, lengths: Lengths) -> io::Result<()> {
     let [Pair { caller, callee }] = <[Pair; 1]>::try_from(pairs)
         .map_err(|_| io::Error::other("a blocking relay serves one pair"))?;
-    let mut buffer = vec![0; BUFFER_OCTETS.max(lengths.longest())];
+    let mut buffer = vec![0; BUFFER_BYTES.max(lengths.longest())];
     let mut towards_callee = Measure::new(lengths.call, lengths.invocation);
     let mut towards_caller = Measure::new(lengths.yielded, lengths.result);
     loop {
@@ -176,19 +176,19 @@ fn pass_on(
     measure: &mut Measure,
     buffer: &mut [u8],
 ) -> io::Result<bool> {
-    let mut octets = 0;
-    while octets == 0 {
+    let mut bytes = 0;
+    while bytes == 0 {
         match read_or_end(from.read(buffer))? {
             0 => return Ok(false),
-            length => octets = measure.forward(length),
+            length => bytes = measure.forward(length),
         }
     }
-    while octets > 0 {
-        let part = octets.min(buffer.len());
+    while bytes > 0 {
+        let part = bytes.min(buffer.len());
         if write_or_end(to.write_all(&buffer[..part]))?.is_none() {
             return Ok(false);
         }
-        octets -= part;
+        bytes -= part;
     }
     Ok(true)
 }
@@ -198,7 +198,7 @@ struct End {
     stream: Stream,
     /// From this end to the other.
     measure: Measure,
-    /// Octets still to be written to this end.
+    /// Bytes still to be written to this end.
     owed: usize,
     /// Whether epoll was asked to tell when there is space to write.
     awaits_space: bool,
@@ -225,7 +225,7 @@ fn relay_epoll(pairs: Vec<Pair>, lengths: Lengths) -> io::Result<()> {
             });
         }
     }
-    let mut buffer = vec![0; BUFFER_OCTETS.max(lengths.longest())];
+    let mut buffer = vec![0; BUFFER_BYTES.max(lengths.longest())];
     let mut open = ends.len();
     let mut events = Vec::with_capacity(256);
     while open > 0 {
@@ -251,10 +251,10 @@ fn relay_epoll(pairs: Vec<Pair>, lengths: Lengths) -> io::Result<()> {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 outcome => read_or_end(outcome)?,
             };
-            let octets = ends[at].measure.forward(length);
+            let bytes = ends[at].measure.forward(length);
             let other = at ^ 1;
-            ends[other].owed += octets;
-            if length == 0 || (octets > 0 && !settle(&epoll, &mut ends, other, &buffer)?) {
+            ends[other].owed += bytes;
+            if length == 0 || (bytes > 0 && !settle(&epoll, &mut ends, other, &buffer)?) {
                 open -= close_pair(&epoll, &mut ends, at);
             }
         }
@@ -346,7 +346,7 @@ mod tests {
                 pair: 258,
                 caller: true
             }
-            .octets(),
+            .bytes(),
             [1, 0, 0, 1, 2]
         );
         assert_eq!(
@@ -354,7 +354,7 @@ mod tests {
                 pair: 1,
                 caller: false
             }
-            .octets(),
+            .bytes(),
             [0, 0, 0, 0, 1]
         );
     }

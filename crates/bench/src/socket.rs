@@ -125,10 +125,10 @@ impl Stream {
     }
 
     /// Writes all of it.
-    pub fn write_all(&self, mut octets: &[u8]) -> io::Result<()> {
-        while !octets.is_empty() {
-            match send(&self.0, octets, SendFlags::NOSIGNAL) {
-                Ok(length) => octets = &octets[length..],
+    pub fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match send(&self.0, bytes, SendFlags::NOSIGNAL) {
+                Ok(length) => bytes = &bytes[length..],
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -137,9 +137,9 @@ impl Stream {
     }
 
     /// One write that does not wait; how much of it was taken, possibly nothing.
-    pub fn try_write(&self, octets: &[u8]) -> io::Result<usize> {
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
-            match send(&self.0, octets, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            match send(&self.0, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(length) => return Ok(length),
                 Err(Errno::AGAIN) => return Ok(0),
                 Err(Errno::INTR) => {}

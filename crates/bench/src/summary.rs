@@ -114,7 +114,7 @@ impl Measured {
             "rtt_us": rtt,
             "router_cpu_us_per_call": known(|m| m.router_cpu_us_per_call),
             "driver_cpu_us_per_call": median(|m| m.driver_cpu_us_per_call),
-            "router_pss_bytes": known(|m| m.router_pss_bytes.map(|octets| octets as f64)),
+            "router_pss_bytes": known(|m| m.router_pss_bytes.map(|bytes| bytes as f64)),
             "router_busy_cores": median(|m| m.router_busy_cores),
             "foreign_busy_cores": median(|m| m.foreign_busy_cores),
             "caller_messages_per_read": median(|m| m.caller_messages_per_read),

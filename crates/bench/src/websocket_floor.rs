@@ -69,10 +69,10 @@ fn listen_on(ip: Ipv4Addr) -> std::io::Result<TcpListener> {
 }
 
 /// The most that one read brings.
-const READ_OCTETS: usize = 64 * 1024;
+const READ_BYTES: usize = 64 * 1024;
 
 /// A frame that is longer ends its connection.
-const FRAME_OCTETS_MAX: usize = 64 << 20;
+const FRAME_BYTES_MAX: usize = 64 << 20;
 
 struct Server {
     listener: TcpListener,
@@ -101,8 +101,8 @@ impl Server {
             listener,
             epoll,
             connections: Vec::new(),
-            input: vec![0; READ_OCTETS],
-            output: Vec::with_capacity(READ_OCTETS),
+            input: vec![0; READ_BYTES],
+            output: Vec::with_capacity(READ_BYTES),
         })
     }
 
@@ -171,9 +171,9 @@ impl Server {
             self.output.clear();
             let mut earlier = std::mem::take(&mut connection.rest);
             let (used, goes_on) = if earlier.is_empty() {
-                let octets = &self.input[..length];
-                let answered = answer(octets, &mut connection.is_open, &mut self.output);
-                connection.rest.extend_from_slice(&octets[answered.0..]);
+                let bytes = &self.input[..length];
+                let answered = answer(bytes, &mut connection.is_open, &mut self.output);
+                connection.rest.extend_from_slice(&bytes[answered.0..]);
                 answered
             } else {
                 earlier.extend_from_slice(&self.input[..length]);
@@ -219,12 +219,12 @@ const RESPONSE: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket
                           Connection: Upgrade\r\nSec-WebSocket-Accept: ";
 const KEY: &[u8] = b"Sec-WebSocket-Key: ";
 
-/// Answers everything in `input`. How many octets of it were used, and whether more may follow.
+/// Answers everything in `input`. How many bytes of it were used, and whether more may follow.
 fn answer(input: &[u8], is_open: &mut bool, out: &mut Vec<u8>) -> (usize, bool) {
     let mut at = 0;
     if !*is_open {
         let Some(end) = input.windows(4).position(|four| four == b"\r\n\r\n") else {
-            return (0, input.len() <= READ_OCTETS);
+            return (0, input.len() <= READ_BYTES);
         };
         let head = &input[..end];
         let key = head.windows(KEY.len()).position(|name| name == KEY);
@@ -266,7 +266,7 @@ fn frame(input: &[u8], out: &mut Vec<u8>) -> Frame {
         }
         _ => return Frame::Partly,
     };
-    if length > FRAME_OCTETS_MAX {
+    if length > FRAME_BYTES_MAX {
         return Frame::Last;
     }
     let Some(whole) = input.get(..head + 4 + length) else {
@@ -289,16 +289,16 @@ fn frame(input: &[u8], out: &mut Vec<u8>) -> Frame {
     }
 }
 
-/// RFC 6455 section 5.3, eight octets at a time.
-pub(crate) fn unmask(octets: &mut [u8], mask: [u8; 4]) {
+/// RFC 6455 section 5.3, eight bytes at a time.
+pub(crate) fn unmask(bytes: &mut [u8], mask: [u8; 4]) {
     let [a, b, c, d] = mask;
     let wide = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
-    let (eights, rest) = octets.as_chunks_mut::<8>();
+    let (eights, rest) = bytes.as_chunks_mut::<8>();
     for eight in eights {
         *eight = (u64::from_ne_bytes(*eight) ^ wide).to_ne_bytes();
     }
-    for (octet, mask) in rest.iter_mut().zip(mask.iter().cycle()) {
-        *octet ^= mask;
+    for (byte, mask) in rest.iter_mut().zip(mask.iter().cycle()) {
+        *byte ^= mask;
     }
 }
 

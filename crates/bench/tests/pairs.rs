@@ -34,7 +34,7 @@ enum Manner {
 }
 
 #[track_caller]
-fn check(case: &str, outstanding: usize, payload_octets: usize, manner: Manner) -> Driven {
+fn check(case: &str, outstanding: usize, payload_bytes: usize, manner: Manner) -> Driven {
     let case: Case = case.parse().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let endpoint = Endpoint::Unix(directory.path().join("router.sock"));
@@ -50,7 +50,7 @@ fn check(case: &str, outstanding: usize, payload_octets: usize, manner: Manner) 
     let order = PairOrder {
         target,
         procedure: "test.echo".into(),
-        payload_octets,
+        payload_bytes,
     };
     thread::scope(|scope| {
         scope.spawn(move || route(&listener, case, manner));
@@ -82,9 +82,9 @@ fn check(case: &str, outstanding: usize, payload_octets: usize, manner: Manner) 
 fn every_transport_and_serializer() {
     for transport in ["rawsocket", "websocket"] {
         for serializer in Serializer::ALL {
-            for (outstanding, payload_octets) in [(1, 0), (16, 0), (4, 70_000)] {
+            for (outstanding, payload_bytes) in [(1, 0), (16, 0), (4, 70_000)] {
                 let case = format!("uds-{transport}-{serializer}");
-                let driven = check(&case, outstanding, payload_octets, Manner::Honest);
+                let driven = check(&case, outstanding, payload_bytes, Manner::Honest);
                 assert_eq!(
                     (driven.right, driven.faults.describe()),
                     (CALLS, None),
@@ -140,7 +140,7 @@ fn a_callee_is_called_at_once_and_silent_at_last() {
     let order = PairOrder {
         target,
         procedure: "test.echo".into(),
-        payload_octets: 0,
+        payload_bytes: 0,
     };
     let invocation = |request| Message::Invocation {
         request: RequestId(request),
@@ -385,10 +385,10 @@ impl End {
     fn receive(&mut self, mut answer: impl FnMut(&Message<'_>) -> Option<Message<'static>>) {
         let mut found = 0;
         while found == 0 {
-            let mut octets = [0; 65_536];
-            let length = self.stream.read(&mut octets).unwrap();
+            let mut bytes = [0; 65_536];
+            let length = self.stream.read(&mut bytes).unwrap();
             assert!(length > 0, "the peer closed");
-            self.input.extend_from_slice(&octets[..length]);
+            self.input.extend_from_slice(&bytes[..length]);
             let mut input = std::mem::take(&mut self.input);
             let mut begin = 0;
             loop {
@@ -397,21 +397,21 @@ impl End {
                     Decoder::WebSocket(decoder) => decoder.next(&mut input[begin..]),
                 };
                 let Step { consumed, item, .. } = step.unwrap();
-                let Some(Item::Message { octets, .. }) = item else {
+                let Some(Item::Message { bytes, .. }) = item else {
                     assert_eq!(consumed, 0);
                     break;
                 };
                 let messages: Vec<&[u8]> = match self.framing {
                     Framing::WebSocketServer { batched: true } => {
-                        batched::split(self.serializer, octets)
+                        batched::split(self.serializer, bytes)
                             .map(Result::unwrap)
                             .collect()
                     }
-                    _ => vec![octets],
+                    _ => vec![bytes],
                 };
-                for octets in messages {
+                for bytes in messages {
                     let limits = codec::Limits::default();
-                    let message = codec::decode(self.serializer, octets, &limits).unwrap();
+                    let message = codec::decode(self.serializer, bytes, &limits).unwrap();
                     found += 1;
                     if let Some(reply) = answer(&message) {
                         append(self.framing, self.serializer, &reply, &mut self.output);
@@ -443,14 +443,12 @@ fn append(framing: Framing, serializer: Serializer, message: &Message<'_>, out: 
 }
 
 fn upgrade(stream: &Stream, subprotocol: &str) {
-    let mut octets = vec![0; 4096];
+    let mut bytes = vec![0; 4096];
     let mut length = 0;
-    while !octets[..length].ends_with(b"\r\n\r\n") {
-        length += stream.read(&mut octets[length..]).unwrap();
+    while !bytes[..length].ends_with(b"\r\n\r\n") {
+        length += stream.read(&mut bytes[length..]).unwrap();
     }
-    let (_, request) = websocket::parse_request(&octets[..length])
-        .unwrap()
-        .unwrap();
+    let (_, request) = websocket::parse_request(&bytes[..length]).unwrap().unwrap();
     let upgrade = request.upgrade().unwrap();
     assert!(upgrade.protocols.contains(&subprotocol));
     let response = websocket::accept_response(upgrade.key, Some(subprotocol), None, &[]);

@@ -19,7 +19,7 @@ use crate::signals::Signals;
 /// Relay a stream with a delay, as a longer line would.
 ///
 /// A client connects to --listen and speaks to whoever listens at --connect, as if through a long
-/// line: octets come in order, with the delay; ends, resets and a receiver that does not read pass
+/// line: bytes come in order, with the delay; ends, resets and a receiver that does not read pass
 /// through. By default the way up, from client to server, is delayed, so that a round trip takes
 /// as much longer. Connecting takes a round trip and a way: a client's connect returns at once, as
 /// its kernel sees to that, but what it sends is not looked at earlier.
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// Where the server listens; as --listen.
     #[arg(long, value_name = "ADDRESS", value_parser = address, required_unless_present = "measure")]
     connect: Option<Endpoint>,
-    /// How long octets are under way, as in 50ms, 250us or 1.5s.
+    /// How long bytes are under way, as in 50ms, 250us or 1.5s.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0")]
     delay: Duration,
     /// The delay varies evenly by as much, shorter and longer; the order is kept.
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     /// What fits through each way, as in 10mbit; all connections share it.
     #[arg(long, value_parser = rate)]
     rate: Option<u64>,
-    /// A fault: after=TIME, every=TIME or octets=N, then for=TIME, reset or silence, as in
+    /// A fault: after=TIME, every=TIME or bytes=N, then for=TIME, reset or silence, as in
     /// every=5s,for=1s; may be repeated.
     #[arg(long = "cut", value_name = "CUT")]
     cuts: Vec<Cut>,

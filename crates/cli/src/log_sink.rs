@@ -10,9 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Some thousand lines.
-const WAITING_OCTETS_MAX: usize = 1 << 20;
+const WAITING_BYTES_MAX: usize = 1 << 20;
 /// Room that is kept when nothing waits.
-const KEPT_OCTETS: usize = 16 << 10;
+const KEPT_BYTES: usize = 16 << 10;
 /// For a descriptor that somebody else made non-blocking, and that has no room now.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
@@ -69,7 +69,7 @@ impl Sink {
                     }
                     write(Input::Lines(&lines));
                     lines.clear();
-                    lines.shrink_to(KEPT_OCTETS);
+                    lines.shrink_to(KEPT_BYTES);
                 }
             })?;
         Ok(Self { shared })
@@ -77,7 +77,7 @@ impl Sink {
 
     pub(crate) fn push(&self, line: &[u8]) {
         let mut state = self.shared.state();
-        if state.waiting.len() + line.len() > WAITING_OCTETS_MAX {
+        if state.waiting.len() + line.len() > WAITING_BYTES_MAX {
             state.left_out += 1;
             return;
         }
@@ -133,11 +133,11 @@ impl Shared {
 }
 
 /// As `write_all`, also for what does not block.
-pub(crate) fn write_all(mut to: impl Write, mut octets: &[u8]) -> io::Result<()> {
-    while !octets.is_empty() {
-        match to.write(octets) {
+pub(crate) fn write_all(mut to: impl Write, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match to.write(bytes) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
-            Ok(written) => octets = &octets[written..],
+            Ok(written) => bytes = &bytes[written..],
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(TRY_AGAIN_AFTER),
             Err(error) => return Err(error),
@@ -157,8 +157,8 @@ mod tests {
         let (written, lines) = mpsc::sync_channel::<Vec<u8>>(0);
         let (told, left_out) = mpsc::channel();
         let write = move |input: Input<'_>| {
-            if let Input::Lines(octets) = input {
-                drop(written.send(octets.to_vec()));
+            if let Input::Lines(bytes) = input {
+                drop(written.send(bytes.to_vec()));
             }
         };
         let tell = move |n| {
@@ -171,23 +171,23 @@ mod tests {
             sink.push(&[&line[..], b"\n"].concat());
         }
         assert!(!sink.drain(Instant::now()), "nobody has read anything");
-        let mut octets = 0;
+        let mut bytes = 0;
         while !sink.drain(Instant::now()) {
             let more = lines.recv_timeout(TRY_AGAIN_AFTER);
-            octets += more.map_or(0, |more| more.len());
+            bytes += more.map_or(0, |more| more.len());
         }
         let left_out: u64 = left_out.try_iter().sum();
         assert!(left_out > 0);
-        assert_eq!(octets as u64 / 1024 + left_out, pushed);
-        assert!(octets <= 2 * WAITING_OCTETS_MAX, "{octets}");
+        assert_eq!(bytes as u64 / 1024 + left_out, pushed);
+        assert!(bytes <= 2 * WAITING_BYTES_MAX, "{bytes}");
     }
 
     #[test]
     fn lines_keep_their_order() {
         let (written, lines) = mpsc::channel();
         let write = move |input: Input<'_>| {
-            if let Input::Lines(octets) = input {
-                drop(written.send(octets.to_vec()));
+            if let Input::Lines(bytes) = input {
+                drop(written.send(bytes.to_vec()));
             }
         };
         let sink = Sink::start(write, |_| ()).expect("a thread");

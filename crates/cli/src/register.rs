@@ -83,9 +83,9 @@ enum Answer {
     Command(String),
 }
 
-/// Octets of a command's output that become a result.
+/// Bytes of a command's output that become a result.
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;
-/// Octets of what a failed command says that become an error's argument.
+/// Bytes of what a failed command says that become an error's argument.
 const COMPLAINT_BYTES_MAX: u64 = 16 << 10;
 
 pub(crate) async fn run(arguments: RegisterArguments) -> anyhow::Result<ExitCode> {
@@ -254,7 +254,7 @@ async fn pipe(command: &str, procedure: &str, input: &[u8]) -> anyhow::Result<Ou
     let (status, (), output, complaint) = tokio::join!(child.wait(), feeding, output, complaint);
     let (status, output) = (status?, output?);
     if output.len() as u64 > OUTPUT_BYTES_MAX {
-        bail!("the command printed more than {OUTPUT_BYTES_MAX} octets");
+        bail!("the command printed more than {OUTPUT_BYTES_MAX} bytes");
     }
     Ok(Outcome {
         success: status.success(),
@@ -281,14 +281,14 @@ impl Drop for Group {
     }
 }
 
-/// Reads one octet more than the most, then closes the pipe: a command that goes on printing is
+/// Reads one byte more than the most, then closes the pipe: a command that goes on printing is
 /// ended by that.
 async fn read(stream: Option<impl AsyncRead + Unpin>, most: u64) -> std::io::Result<Vec<u8>> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     if let Some(stream) = stream {
-        stream.take(most + 1).read_to_end(&mut octets).await?;
+        stream.take(most + 1).read_to_end(&mut bytes).await?;
     }
-    Ok(octets)
+    Ok(bytes)
 }
 
 impl From<AnswerArguments> for Answer {

@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     for path in &arguments.files {
         let file = path.display().to_string();
         let taken = match fs::read(path) {
-            Ok(octets) => report.add(&file, &String::from_utf8_lossy(&octets)),
+            Ok(bytes) => report.add(&file, &String::from_utf8_lossy(&bytes)),
             Err(error) => Err(report.add_damaged(&file, error.to_string())),
         };
         if let Err(damage) = taken {

@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
 enum Subject {
     /// Sends WebSocket messages back.
     Websocket(WebSocketArguments),
-    /// Sends octets back, or throws them away, or makes them up: with neither messages nor a
+    /// Sends bytes back, or throws them away, or makes them up: with neither messages nor a
     /// handshake.
     Stream(StreamArguments),
 }
@@ -55,8 +55,8 @@ struct WebSocketArguments {
     /// Agree to permessage-deflate when a client offers it.
     #[arg(long)]
     compress: bool,
-    /// The largest message, in octets.
-    #[arg(long, value_name = "OCTETS", default_value_t = WebSocketOptions::default().message_bytes_max)]
+    /// The largest message, in bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = WebSocketOptions::default().message_bytes_max)]
     message_bytes_max: usize,
     #[command(flatten)]
     workers: WorkerArguments,

@@ -252,9 +252,9 @@ pub(crate) fn in_json(arguments: &Arguments) -> anyhow::Result<(String, String)>
 
 /// A value in JSON.
 pub(crate) fn text(value: &Value) -> anyhow::Result<String> {
-    let mut octets = Vec::new();
-    codec::encode_value(value, Serializer::Json, &mut octets)?;
-    Ok(String::from_utf8(octets)?)
+    let mut bytes = Vec::new();
+    codec::encode_value(value, Serializer::Json, &mut bytes)?;
+    Ok(String::from_utf8(bytes)?)
 }
 
 /// Prints an ERROR's URI and arguments where errors go.

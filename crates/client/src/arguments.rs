@@ -1,4 +1,4 @@
-//! What messages carry for the application, as values or as the octets they came in.
+//! What messages carry for the application, as values or as the bytes they came in.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use crate::convert::FromValue;
 
 /// The arguments and keyword arguments of a call, a result, an event or an error.
 ///
-/// What was received is kept as octets until it is looked at: arguments that are only passed on
+/// What was received is kept as bytes until it is looked at: arguments that are only passed on
 /// cost nothing more than their copy.
 ///
 /// ```
@@ -25,12 +25,12 @@ use crate::convert::FromValue;
 #[derive(Clone, Debug, Default)]
 pub struct Arguments {
     /// As they came, or as they were given; else the values are there.
-    octets: Option<Octets>,
+    bytes: Option<Bytes>,
     values: OnceLock<Result<Values, DecodeError>>,
 }
 
 #[derive(Clone, Debug)]
-struct Octets {
+struct Bytes {
     serializer: Serializer,
     args: Vec<u8>,
     kwargs: Vec<u8>,
@@ -101,7 +101,7 @@ impl Arguments {
     /// From values.
     pub fn new(args: Vec<Value>, kwargs: Dict) -> Self {
         Self {
-            octets: None,
+            bytes: None,
             values: OnceLock::from(Ok(Values {
                 args: Value::List(args),
                 kwargs: Value::Dict(kwargs),
@@ -131,7 +131,7 @@ impl Arguments {
                 kwargs: Value::Dict(_),
             } => {
                 return Ok(Self {
-                    octets: None,
+                    bytes: None,
                     values: OnceLock::from(Ok(values)),
                 });
             }
@@ -144,13 +144,13 @@ impl Arguments {
         Err(JsonError::Kind { expected })
     }
 
-    /// From octets that a message had, unread.
+    /// From bytes that a message had, unread.
     pub fn from_payload(payload: &Payload<'_>) -> Self {
         if payload.is_empty() {
             return Self::default();
         }
         Self {
-            octets: Some(Octets {
+            bytes: Some(Bytes {
                 serializer: payload.serializer,
                 args: payload.args.to_vec(),
                 kwargs: payload.kwargs.to_vec(),
@@ -189,7 +189,7 @@ impl Arguments {
         converted(value, || format!("{name:?}"))
     }
 
-    /// The text or octets in place of arguments, when the sender encoded them its own way
+    /// The text or bytes in place of arguments, when the sender encoded them its own way
     /// (`enc_algo` of its message says how). Such a message has no arguments.
     pub fn encoded(&self) -> Result<Option<&Value>, ArgumentError> {
         let args = &self.values()?.args;
@@ -198,7 +198,7 @@ impl Arguments {
 
     /// Whether there are neither arguments nor keyword arguments.
     pub fn is_empty(&self) -> bool {
-        match (&self.octets, self.values.get()) {
+        match (&self.bytes, self.values.get()) {
             (Some(_), _) | (None, Some(Err(_))) => false,
             (None, Some(Ok(values))) => values.args().is_empty() && values.kwargs().is_empty(),
             (None, None) => true,
@@ -218,9 +218,9 @@ impl Arguments {
             }
             Ok::<(), TranscodeError>(())
         })??;
-        let text = |octets: Vec<u8>, empty: &str| match octets.is_empty() {
+        let text = |bytes: Vec<u8>, empty: &str| match bytes.is_empty() {
             true => empty.to_owned(),
-            false => String::from_utf8_lossy(&octets).into_owned(),
+            false => String::from_utf8_lossy(&bytes).into_owned(),
         };
         Ok((text(args, "[]"), text(kwargs, "{}")))
     }
@@ -231,15 +231,15 @@ impl Arguments {
         serializer: Serializer,
         lend: impl FnOnce(&Payload<'_>) -> R,
     ) -> Result<R, TranscodeError> {
-        if let Some(octets) = &self.octets {
+        if let Some(bytes) = &self.bytes {
             return Ok(lend(&Payload {
-                serializer: octets.serializer,
-                args: &octets.args,
-                kwargs: &octets.kwargs,
+                serializer: bytes.serializer,
+                args: &bytes.args,
+                kwargs: &bytes.kwargs,
             }));
         }
         let (mut args, mut kwargs) = (Vec::new(), Vec::new());
-        // Only octets can be undecodable, and there are none.
+        // Only bytes can be undecodable, and there are none.
         if let Some(Ok(values)) = self.values.get() {
             if !values.args().is_empty() {
                 codec::encode_value(&values.args, serializer, &mut args)?;
@@ -256,8 +256,8 @@ impl Arguments {
     }
 
     fn values(&self) -> Result<&Values, ArgumentError> {
-        let values = self.values.get_or_init(|| match &self.octets {
-            Some(octets) => octets.decode(),
+        let values = self.values.get_or_init(|| match &self.bytes {
+            Some(bytes) => bytes.decode(),
             None => Ok(Values::default()),
         });
         values
@@ -266,9 +266,9 @@ impl Arguments {
     }
 }
 
-impl Octets {
+impl Bytes {
     fn decode(&self) -> Result<Values, DecodeError> {
-        let decode = |octets| codec::decode_value(self.serializer, octets, &Limits::default());
+        let decode = |bytes| codec::decode_value(self.serializer, bytes, &Limits::default());
         let mut values = Values::default();
         // The decoder of the message has seen that these are a list, or what stands in its place,
         // and a dictionary.
@@ -300,7 +300,7 @@ fn kind_of(value: &Value) -> &'static str {
         Value::Integer(_) => "an integer",
         Value::Float(_) => "a float",
         Value::String(_) => "text",
-        Value::Binary(_) => "octets",
+        Value::Binary(_) => "bytes",
         Value::List(_) => "a list",
         Value::Dict(_) => "a dictionary",
     }

@@ -45,10 +45,10 @@ pub struct Config {
     pub ping_interval: Option<Duration>,
     /// What to do when the connection is lost; `None` ends the client. Default: try again.
     pub reconnect: Option<Backoff>,
-    /// The longest message accepted from the router, in octets; a RawSocket announces the power
+    /// The longest message accepted from the router, in bytes; a RawSocket announces the power
     /// of two below. Default: 16 MiB.
     pub message_bytes_max: usize,
-    /// Octets waiting to be sent, above which calls, publications and answers wait for room. The
+    /// Bytes waiting to be sent, above which calls, publications and answers wait for room. The
     /// queue may grow by as much again through what cannot wait (pongs, refusals, cancelled
     /// calls); then the connection is given up. Default: 16 MiB.
     pub outgoing_bytes_max: usize,

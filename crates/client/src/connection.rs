@@ -1,4 +1,4 @@
-//! One connection while it has a session: its octets in, out, and the clocks between them.
+//! One connection while it has a session: its bytes in, out, and the clocks between them.
 
 use std::io;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) struct Connection {
 /// How a session ended.
 pub(crate) struct Lost {
     pub(crate) cause: Disconnected,
-    /// The last octets for the router; it may still read them.
+    /// The last bytes for the router; it may still read them.
     farewell: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ impl Connection {
         }
     }
 
-    /// Moves octets until the session is over.
+    /// Moves bytes until the session is over.
     pub(crate) async fn run(&mut self, shared: &Arc<Shared>) -> Lost {
         let mut pinging = Pinging::new(shared.config.ping_interval);
         let mut leave_by = None;
@@ -103,7 +103,7 @@ impl Connection {
             return Some(Lost::silently(Disconnected::Stalled(waiting)));
         }
         if active.outgoing.len() > 0 && self.writer.is_idle() {
-            self.writer.take(|octets| active.outgoing.take(octets));
+            self.writer.take(|bytes| active.outgoing.take(bytes));
             drop(inner);
             shared.room.notify_waiters();
         }
@@ -158,7 +158,7 @@ impl Connection {
         }
         let closing = async {
             self.writer.finish(&lost.farewell).await?;
-            // A router that is left unread might lose our last octets to a reset.
+            // A router that is left unread might lose our last bytes to a reset.
             while self.reader.read_buf(self.incoming.space()).await? > 0 {
                 self.incoming.discard();
             }
@@ -178,7 +178,7 @@ impl Lost {
     }
 }
 
-/// Octets or messages that break the protocol.
+/// Bytes or messages that break the protocol.
 struct Broken {
     close_code: u16,
     reason: String,

@@ -113,7 +113,7 @@ impl FromValue for String {
     }
 }
 
-/// Octets are not a list of numbers: they travel as binary.
+/// Bytes are not a list of numbers: they travel as binary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Binary(pub Vec<u8>);
 
@@ -124,11 +124,11 @@ impl IntoValue for Binary {
 }
 
 impl FromValue for Binary {
-    const EXPECTED: &'static str = "octets";
+    const EXPECTED: &'static str = "bytes";
 
     fn from_value(value: &Value) -> Option<Self> {
         match value {
-            Value::Binary(octets) => Some(Self(octets.clone())),
+            Value::Binary(bytes) => Some(Self(bytes.clone())),
             _ => None,
         }
     }

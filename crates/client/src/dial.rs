@@ -1,4 +1,4 @@
-//! A stream of octets to the router: TCP or a Unix socket, with TLS around it or not.
+//! A stream of bytes to the router: TCP or a Unix socket, with TLS around it or not.
 
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::endpoint::Address;
 use crate::error::ConnectError;
 use crate::trust::{Trust, explained};
 
-/// What a connection's octets pass through.
+/// What a connection's bytes pass through.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}

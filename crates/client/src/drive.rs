@@ -1,4 +1,4 @@
-//! The task that moves a client's octets, and its sessions one after the other.
+//! The task that moves a client's bytes, and its sessions one after the other.
 //!
 //! ```text
 //!            ┌──────────────── run ───────────────┐

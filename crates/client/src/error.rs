@@ -51,7 +51,7 @@ impl std::fmt::Display for Shown<'_> {
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unsendable {
-    #[error("message of {length} octets, where the router accepts at most {length_max}")]
+    #[error("message of {length} bytes, where the router accepts at most {length_max}")]
     TooLong { length: usize, length_max: usize },
     #[error("arguments that the session's serializer cannot hold: {0}")]
     Arguments(#[from] TranscodeError),
@@ -108,7 +108,7 @@ pub enum Disconnected {
     Protocol(String),
     #[error("the router was silent for {0:?} after a ping")]
     Silent(Duration),
-    #[error("the router takes no more octets: {0} are waiting for it")]
+    #[error("the router takes no more bytes: {0} are waiting for it")]
     Stalled(usize),
     /// The last of the attempts that the configuration allows has failed.
     #[error("reconnecting failed {attempts} times: {last}")]

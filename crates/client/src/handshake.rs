@@ -1,4 +1,4 @@
-//! From a stream of octets to a stream of messages: the transports' opening handshakes.
+//! From a stream of bytes to a stream of messages: the transports' opening handshakes.
 
 use std::io;
 
@@ -115,7 +115,7 @@ async fn websocket(
         extensions: None,
         headers: &[],
     };
-    stream.write_all(&request.to_octets()).await?;
+    stream.write_all(&request.to_bytes()).await?;
     stream.flush().await?;
     let mut received = Vec::with_capacity(1024);
     loop {

@@ -9,7 +9,7 @@ use crosstie_wamp::{Message, Serializer};
 
 use crate::outgoing::{Format, Wire};
 
-/// Octets received and not yet understood, with the decoder of their framing.
+/// Bytes received and not yet understood, with the decoder of their framing.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     buffer: Vec<u8>,
@@ -35,7 +35,7 @@ pub(crate) enum Received<'a> {
     Close { code: Option<u16>, reason: &'a str },
 }
 
-/// Octets that break the protocol.
+/// Bytes that break the protocol.
 #[derive(Debug)]
 pub(crate) struct Malformed {
     /// What to close a WebSocket with.
@@ -101,8 +101,8 @@ impl Incoming {
         let mut start = 0;
         let mut found = None;
         while found.is_none() {
-            if let Some(octets) = self.batch.pop_front() {
-                found = handle(Received::Message(decode(self.serializer, &octets)?))?;
+            if let Some(bytes) = self.batch.pop_front() {
+                found = handle(Received::Message(decode(self.serializer, &bytes)?))?;
                 continue;
             }
             let Step { consumed, item, .. } = match &mut self.decoder {
@@ -116,15 +116,15 @@ impl Incoming {
             start += consumed;
             found = match item {
                 None => None,
-                Some(Item::Message { octets, .. }) if self.batched => {
-                    for octets in batched::split(self.serializer, octets) {
-                        let octets = octets.map_err(Malformed::from)?;
-                        self.batch.push_back(octets.to_vec());
+                Some(Item::Message { bytes, .. }) if self.batched => {
+                    for bytes in batched::split(self.serializer, bytes) {
+                        let bytes = bytes.map_err(Malformed::from)?;
+                        self.batch.push_back(bytes.to_vec());
                     }
                     None
                 }
-                Some(Item::Message { octets, .. }) => {
-                    handle(Received::Message(decode(self.serializer, octets)?))?
+                Some(Item::Message { bytes, .. }) => {
+                    handle(Received::Message(decode(self.serializer, bytes)?))?
                 }
                 Some(Item::Ping(payload)) => handle(Received::Ping(payload))?,
                 Some(Item::Pong(_)) => handle(Received::Pong)?,
@@ -142,8 +142,8 @@ impl Incoming {
     }
 }
 
-fn decode(serializer: Serializer, octets: &[u8]) -> Result<Message<'_>, Malformed> {
-    codec::decode(serializer, octets, &Limits::default()).map_err(|error| Malformed {
+fn decode(serializer: Serializer, bytes: &[u8]) -> Result<Message<'_>, Malformed> {
+    codec::decode(serializer, bytes, &Limits::default()).map_err(|error| Malformed {
         close_code: 1002,
         reason: error.to_string(),
     })

@@ -174,8 +174,8 @@ fn hello_details(config: &Config) -> Dict {
 }
 
 async fn write_out(link: &mut Link) -> std::io::Result<()> {
-    let mut octets = Vec::new();
-    link.outgoing.take(&mut octets);
-    link.stream.write_all(&octets).await?;
+    let mut bytes = Vec::new();
+    link.outgoing.take(&mut bytes);
+    link.stream.write_all(&bytes).await?;
     link.stream.flush().await
 }

@@ -25,7 +25,7 @@
 //! A [`Config`] says more than a URL can: realm, serializers, TLS, bounds, reconnection. Every
 //! queue has a bound and a stated policy when it is reached; every error says who erred.
 //!
-//! Inside, the session is a state machine without IO; one task for each client moves its octets:
+//! Inside, the session is a state machine without IO; one task for each client moves its bytes:
 //!
 //! ```text
 //! Client, Call, Subscription … ──lock──▶ session ─▶ out-queue ──┐

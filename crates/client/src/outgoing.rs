@@ -11,7 +11,7 @@ use crate::error::Unsendable;
 pub(crate) struct Format {
     pub(crate) serializer: Serializer,
     pub(crate) wire: Wire,
-    /// Octets of the longest message that the router accepts, as far as it has said.
+    /// Bytes of the longest message that the router accepts, as far as it has said.
     pub(crate) length_max: usize,
 }
 
@@ -21,11 +21,11 @@ pub(crate) enum Wire {
     WebSocket { batched: bool },
 }
 
-/// Octets in the order they are to be sent.
+/// Bytes in the order they are to be sent.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     format: Format,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     /// How much of it was there when last something was appended that had waited for room.
     waited: usize,
     masks: Masks,
@@ -38,7 +38,7 @@ impl Outgoing {
     pub(crate) fn new(format: Format) -> Self {
         Self {
             format,
-            octets: Vec::new(),
+            bytes: Vec::new(),
             waited: 0,
             masks: Masks::new(),
         }
@@ -50,7 +50,7 @@ impl Outgoing {
 
     /// Appends a message, or leaves everything as it was.
     pub(crate) fn push(&mut self, message: &Message<'_>) -> Result<(), Unsendable> {
-        let start = self.octets.len();
+        let start = self.bytes.len();
         let framing = self.framing();
         let Format {
             serializer,
@@ -59,7 +59,7 @@ impl Outgoing {
         } = self.format;
         let mut length = 0;
         let hint = LENGTH_HINT + message.payload().map_or(0, |payload| payload.len());
-        let framed = framing.frame(serializer, hint, &mut self.octets, |out| {
+        let framed = framing.frame(serializer, hint, &mut self.bytes, |out| {
             let before = out.len();
             codec::encode(message, serializer, out)?;
             length = out.len() - before;
@@ -68,7 +68,7 @@ impl Outgoing {
         match framed {
             Ok(()) if length <= length_max => Ok(()),
             Ok(()) => {
-                self.octets.truncate(start);
+                self.bytes.truncate(start);
                 Err(Unsendable::TooLong { length, length_max })
             }
             Err(FrameError::Write(error)) => Err(Unsendable::Arguments(error)),
@@ -79,35 +79,35 @@ impl Outgoing {
     }
 
     pub(crate) fn ping(&mut self) {
-        self.framing().ping(&[], &mut self.octets);
+        self.framing().ping(&[], &mut self.bytes);
     }
 
     pub(crate) fn pong(&mut self, payload: &[u8]) {
-        self.framing().pong(payload, &mut self.octets);
+        self.framing().pong(payload, &mut self.bytes);
     }
 
     pub(crate) fn close(&mut self, code: u16, reason: &str) {
-        self.framing().close(code, reason, &mut self.octets);
+        self.framing().close(code, reason, &mut self.bytes);
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.octets.len()
+        self.bytes.len()
     }
 
     /// Notes that what is there had waited for its room.
     pub(crate) fn mark_waited(&mut self) {
-        self.waited = self.octets.len();
+        self.waited = self.bytes.len();
     }
 
-    /// Octets appended since by what could not wait.
+    /// Bytes appended since by what could not wait.
     pub(crate) fn unwaited(&self) -> usize {
-        self.octets.len() - self.waited
+        self.bytes.len() - self.waited
     }
 
     /// Swaps what waits for an empty buffer.
     pub(crate) fn take(&mut self, empty: &mut Vec<u8>) {
         debug_assert!(empty.is_empty(), "what was taken before has been sent");
-        std::mem::swap(&mut self.octets, empty);
+        std::mem::swap(&mut self.bytes, empty);
         self.waited = 0;
     }
 

@@ -107,7 +107,7 @@ pub(crate) struct Inner {
     pub(crate) listeners: Listeners,
 }
 
-/// A session and the octets it wants sent.
+/// A session and the bytes it wants sent.
 #[derive(Debug)]
 pub(crate) struct Active {
     pub(crate) session: ClientSession,
@@ -115,7 +115,7 @@ pub(crate) struct Active {
 }
 
 impl Shared {
-    /// Joined, but with nobody yet to move octets.
+    /// Joined, but with nobody yet to move bytes.
     pub(crate) fn new(config: Config, active: Active, welcome: Welcome) -> Self {
         Self {
             config,

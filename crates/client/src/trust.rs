@@ -18,7 +18,7 @@ use tokio_rustls::rustls::{
 use webpki::EndEntityCert;
 
 /// Takes what the authorities have signed; and a certificate that is itself one of those that the user
-/// has named, octet for octet.
+/// has named, byte for byte.
 ///
 /// `openssl req -x509` makes a certificate that is an authority's and a server's at once, which the
 /// rules of the web forbid. Who names this very certificate means it, and takes no more risk than by
@@ -124,10 +124,10 @@ fn is_common_name(certificate: &CertificateDer<'_>, server_name: &ServerName<'_>
     };
     let subject = parsed.subject();
     let mut places = subject.windows(COMMON_NAME.len()).enumerate();
-    let Some((at, _)) = places.find(|(_, octets)| *octets == COMMON_NAME) else {
+    let Some((at, _)) = places.find(|(_, bytes)| *bytes == COMMON_NAME) else {
         return false;
     };
-    // A name is at most 64 characters long: its length is one octet.
+    // A name is at most 64 characters long: its length is one byte.
     let [tag, length, rest @ ..] = &subject[at + COMMON_NAME.len()..] else {
         return false;
     };

@@ -1,4 +1,4 @@
-//! Octets into the stream, in as few writes as it takes.
+//! Bytes into the stream, in as few writes as it takes.
 
 use std::future::poll_fn;
 use std::io;
@@ -9,10 +9,10 @@ use tokio::io::{AsyncWrite, AsyncWriteExt, WriteHalf};
 
 use crate::dial::Stream;
 
-/// Octets on their way into the stream; what was begun survives a dropped future.
+/// Bytes on their way into the stream; what was begun survives a dropped future.
 pub(crate) struct Writer {
     stream: WriteHalf<Box<dyn Stream>>,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     written: usize,
     flushed: bool,
 }
@@ -24,7 +24,7 @@ impl Writer {
     pub(crate) fn new(stream: WriteHalf<Box<dyn Stream>>) -> Self {
         Self {
             stream,
-            octets: Vec::new(),
+            bytes: Vec::new(),
             written: 0,
             flushed: true,
         }
@@ -32,13 +32,13 @@ impl Writer {
 
     /// Whether everything that was taken has been sent.
     pub(crate) fn is_idle(&self) -> bool {
-        self.octets.is_empty() && self.flushed
+        self.bytes.is_empty() && self.flushed
     }
 
     /// Lets `take` give what is to be sent next; there must be nothing left of what was before.
     pub(crate) fn take(&mut self, take: impl FnOnce(&mut Vec<u8>)) {
-        self.octets.shrink_to(WRITE_BYTES_KEPT);
-        take(&mut self.octets);
+        self.bytes.shrink_to(WRITE_BYTES_KEPT);
+        take(&mut self.bytes);
         self.flushed = false;
     }
 
@@ -47,7 +47,7 @@ impl Writer {
         poll_fn(|context| self.poll_write_out(context)).await
     }
 
-    /// Sends what was taken, then these last octets, and ends the stream.
+    /// Sends what was taken, then these last bytes, and ends the stream.
     pub(crate) async fn finish(&mut self, farewell: &[u8]) -> io::Result<()> {
         if !self.is_idle() {
             self.write_out().await?;
@@ -57,15 +57,15 @@ impl Writer {
     }
 
     fn poll_write_out(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.written < self.octets.len() {
+        while self.written < self.bytes.len() {
             let stream = Pin::new(&mut self.stream);
-            let written = ready!(stream.poll_write(context, &self.octets[self.written..]))?;
+            let written = ready!(stream.poll_write(context, &self.bytes[self.written..]))?;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.written += written;
         }
-        self.octets.clear();
+        self.bytes.clear();
         self.written = 0;
         // TLS keeps records of its own until it is told to send them.
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;

@@ -76,8 +76,8 @@ pub(crate) fn hash(user: &str, password: &str) -> PasswordHash {
     /// FNV-1a.
     const OFFSET: u32 = 0x811c_9dc5;
     const PRIME: u32 = 0x0100_0193;
-    let salt = user.bytes().fold(OFFSET, |hash, octet| {
-        (hash ^ u32::from(octet)).wrapping_mul(PRIME)
+    let salt = user.bytes().fold(OFFSET, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(PRIME)
     });
     PasswordHash::of(password.as_bytes(), salt.to_be_bytes())
 }

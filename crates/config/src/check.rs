@@ -303,7 +303,7 @@ fn variable(node: &Node) -> Option<&str> {
         .strip_prefix('{')
         .and_then(|name| name.strip_suffix('}'));
     let name = braced.unwrap_or(name);
-    let word = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'_';
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let fits = name.bytes().all(word) && !name.starts_with(|c: char| c.is_ascii_digit());
     (fits && !name.is_empty()).then_some(name)
 }

@@ -67,7 +67,7 @@ pub const EMBEDDED_AMQP: &str = "amqp";
 /// The id of its transport for WAMP over TCP.
 pub const EMBEDDED_TCP: &str = "transport1";
 
-/// A file of more octets is not a configuration.
+/// A file of more bytes is not a configuration.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// A configuration that can be used, and what is odd about it.
@@ -154,12 +154,12 @@ pub fn load(path: &Path, environment: Environment<'_>) -> Result<Loaded, Failure
 /// Reads the file at `path` and tells its format from its name.
 pub fn read_source(path: &Path) -> Result<(Source, Format), Failure> {
     let format = Format::of(path).ok_or_else(|| Failure::UnknownFormat { path: path.into() })?;
-    let octets = read(path, FILE_BYTES_MAX).map_err(|error| Failure::Unreadable {
+    let bytes = read(path, FILE_BYTES_MAX).map_err(|error| Failure::Unreadable {
         path: path.into(),
         error,
     })?;
     let name = path.display().to_string();
-    let text = decode(octets).map_err(|(text, problem)| Failure::Invalid {
+    let text = decode(bytes).map_err(|(text, problem)| Failure::Invalid {
         source: Source {
             name: name.clone(),
             text,
@@ -187,24 +187,23 @@ impl Config {
 }
 
 fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let octets_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     let file = std::fs::File::open(path)?;
-    io::Read::read_to_end(&mut io::Read::take(file, bytes_max + 1), &mut octets)?;
-    if octets.len() > octets_max {
-        let message = format!("it is larger than {bytes_max} octets");
+    io::Read::read_to_end(&mut io::Read::take(file, bytes_max + 1), &mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        let message = format!("it is larger than {bytes_max} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
-    Ok(octets)
+    Ok(bytes)
 }
 
-/// The octets as text, without a byte order mark; or what of them is text, and where it ends.
-fn decode(mut octets: Vec<u8>) -> Result<String, (String, Problem)> {
+/// The bytes as text, without a byte order mark; or what of them is text, and where it ends.
+fn decode(mut bytes: Vec<u8>) -> Result<String, (String, Problem)> {
     const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-    if octets.starts_with(BYTE_ORDER_MARK) {
-        octets.drain(..BYTE_ORDER_MARK.len());
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
     }
-    String::from_utf8(octets).map_err(|error| {
+    String::from_utf8(bytes).map_err(|error| {
         let end = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(&error.as_bytes()[..end]).into_owned();
         let at = Span { start: end, end };

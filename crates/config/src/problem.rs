@@ -80,7 +80,7 @@ impl Source {
     pub fn position(&self, span: Span) -> (usize, usize) {
         let before = self.text.get(..span.start).unwrap_or(&self.text);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        let line = before.bytes().filter(|octet| *octet == b'\n').count() + 1;
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
         (line, before[line_start..].chars().count() + 1)
     }
 }

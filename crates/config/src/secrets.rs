@@ -211,7 +211,7 @@ impl Value<'_> {
     }
 }
 
-/// The octet after the quotation that begins at `start`; the text's end where it is not closed.
+/// The byte after the quotation that begins at `start`; the text's end where it is not closed.
 fn end_of_quoted(text: &str, start: usize) -> usize {
     let mut characters = text[start..].char_indices();
     let Some((_, quote)) = characters.next() else {
@@ -233,7 +233,7 @@ fn end_of_quoted(text: &str, start: usize) -> usize {
     text.len()
 }
 
-/// The octet after the brackets that begin at `start`; the text's end where they are not closed.
+/// The byte after the brackets that begin at `start`; the text's end where they are not closed.
 fn end_of_brackets(text: &str, start: usize) -> usize {
     let (mut at, mut depth) = (start, 0_usize);
     while let Some(character) = text[at..].chars().next() {

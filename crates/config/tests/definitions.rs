@@ -100,7 +100,7 @@ fn what_is_wrong_is_said_with_its_place() {
     let error = Definitions::parse(long.as_bytes()).expect_err("a name that is too long");
     assert_eq!(
         error,
-        "/vhosts/0/name: a name of at most 255 octets is expected, found one of 256"
+        "/vhosts/0/name: a name of at most 255 bytes is expected, found one of 256"
     );
     let missing = Definitions::load(&folder().join("missing.json")).expect_err("no file");
     assert!(missing.to_string().contains("missing.json"), "{missing}");

@@ -13,13 +13,13 @@ impl Drop for Folder {
     }
 }
 
-/// What is said of a file with this name and these octets; nothing if it loads.
-fn check(name: &str, octets: &[u8], expected: &str) {
+/// What is said of a file with this name and these bytes; nothing if it loads.
+fn check(name: &str, bytes: &[u8], expected: &str) {
     let folder = format!("crosstie-config-{}-{name}", std::process::id());
     let folder = Folder(std::env::temp_dir().join(folder));
     fs::create_dir_all(&folder.0).expect("a folder can be made");
     let path = folder.0.join(name);
-    fs::write(&path, octets).expect("a file can be written");
+    fs::write(&path, bytes).expect("a file can be written");
     let said = load(&path, &|_| None).map_or_else(|failure| failure.to_string(), |_| String::new());
     let said = said.replace(&format!("{}/", folder.0.display()), "");
     assert_eq!(said, expected, "{name}");
@@ -45,7 +45,7 @@ fn files_are_read_by_their_names() {
     check(
         "large.yaml",
         &vec![b' '; (4 << 20) + 1],
-        "cannot read large.yaml: it is larger than 4194304 octets",
+        "cannot read large.yaml: it is larger than 4194304 bytes",
     );
 }
 

@@ -370,7 +370,7 @@ fn a_key_that_is_no_good() {
         (
             "x".repeat(70_000),
             None,
-            corrupt("expected at most 65536 octets"),
+            corrupt("expected at most 65536 bytes"),
         ),
         (good.replace(PUBLIC, &other), None, not_a_pair("key.priv")),
         (

@@ -406,10 +406,10 @@ async fn variables() {
 }
 
 async fn input() {
-    let give = |script, octets: &[u8], close| {
+    let give = |script, bytes: &[u8], close| {
         let mut command = sh(script);
-        let octets = octets.to_vec();
-        command.stdin = Stdin::Text { octets, close };
+        let bytes = bytes.to_vec();
+        command.stdin = Stdin::Text { bytes, close };
         command
     };
     assert_eq!(texts(&sh("wc -c")).await, ["0"]);
@@ -448,7 +448,7 @@ async fn no_descriptor_is_inherited() {
     let children = children();
     let mut with_input = sh("sleep 1000");
     with_input.stdin = Stdin::Text {
-        octets: Vec::new(),
+        bytes: Vec::new(),
         close: false,
     };
     let (_child, _lines) = start(&children, &with_input);
@@ -515,7 +515,7 @@ impl Node {
         let list = list.expect("a kernel that lists children");
         list.split_whitespace().map(process_id).find(|pid| {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            line.split(|&octet| octet == 0)
+            line.split(|&byte| byte == 0)
                 .any(|word| word == CHILD_GUARD.as_bytes())
         })
     }

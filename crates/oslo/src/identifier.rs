@@ -20,9 +20,9 @@ impl Identifiers {
 
     /// One that has not been given before.
     pub fn draw(&mut self) -> String {
-        let mut octets = [0; 32];
-        self.draw_into(&mut octets);
-        String::from_utf8_lossy(&octets).into_owned()
+        let mut bytes = [0; 32];
+        self.draw_into(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Its digits.

@@ -116,10 +116,10 @@ fn host(text: &str) -> Result<Host, UrlError> {
 
 /// `%2F` and its like as what they stand for.
 fn unescape(text: &str) -> Result<String, UrlError> {
-    let mut octets = Vec::with_capacity(text.len());
+    let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
-    while let Some((&octet, after)) = rest.split_first() {
-        let escaped = (octet == b'%')
+    while let Some((&byte, after)) = rest.split_first() {
+        let escaped = (byte == b'%')
             .then(|| after.split_first_chunk::<2>())
             .flatten()
             .and_then(|(digits, after)| {
@@ -127,11 +127,11 @@ fn unescape(text: &str) -> Result<String, UrlError> {
                 Some(((digit(0)? * 16 + digit(1)?) as u8, after))
             });
         // What is no escape stands for itself, as Python's unquote has it.
-        let (octet, after) = escaped.unwrap_or((octet, after));
-        octets.push(octet);
+        let (byte, after) = escaped.unwrap_or((byte, after));
+        bytes.push(byte);
         rest = after;
     }
-    String::from_utf8(octets).map_err(|_| UrlError {
+    String::from_utf8(bytes).map_err(|_| UrlError {
         reason: format!("{text:?} is no UTF-8 behind its escapes"),
     })
 }

@@ -80,10 +80,10 @@ impl Broker {
                 self.input.drain(..consumed);
                 return said;
             }
-            let mut octets = [0; 4096];
-            match self.stream.read(&mut octets) {
+            let mut buffer = [0; 4096];
+            match self.stream.read(&mut buffer) {
                 Ok(0) | Err(_) => return "end".to_owned(),
-                Ok(bytes) => self.input.extend_from_slice(&octets[..bytes]),
+                Ok(bytes) => self.input.extend_from_slice(&buffer[..bytes]),
             }
         }
     }
@@ -120,7 +120,7 @@ fn deliver(tag: u64, body: &[u8], out: &mut Vec<u8>) {
         ..BasicDeliver::default()
     };
     frame::write_method(1, &deliver, out);
-    frame::write_content(1, Properties::EMPTY.octets(), body, 4096, out);
+    frame::write_content(1, Properties::EMPTY.bytes(), body, 4096, out);
 }
 
 #[test]
@@ -129,12 +129,12 @@ fn contents_come_however_they_are_cut() {
     between(
         0,
         |mut broker| {
-            let mut octets = Vec::new();
+            let mut bytes = Vec::new();
             for (tag, body) in bodies.iter().enumerate() {
-                deliver(tag as u64, body, &mut octets);
-                octets.extend_from_slice(&HEARTBEAT);
+                deliver(tag as u64, body, &mut bytes);
+                bytes.extend_from_slice(&HEARTBEAT);
             }
-            for piece in octets.chunks(997) {
+            for piece in bytes.chunks(997) {
                 broker.say(|out| out.extend_from_slice(piece));
             }
             assert_eq!(broker.hear(), "connection.close");
@@ -214,7 +214,7 @@ fn what_is_said_leaves_in_order_with_the_next_wait() {
         },
         |mut connection| {
             connection.send(1, &BasicAck::default());
-            let properties = Properties::EMPTY.octets();
+            let properties = Properties::EMPTY.bytes();
             connection.publish(1, &Default::default(), properties, &[0; 5000]);
             let event = connection
                 .next_event(SOON)

@@ -15,16 +15,16 @@ use crosstie_amqp::{BasicProperties, Method, Properties, TableBuf};
 use crosstie_auth::Permissions;
 use crosstie_queues::{ChannelKey, Client, Fault, Outbox, Refused, Time, Vhost, VhostConfig};
 
-/// Takes octets as a connection's queue does, and forgets them when there are many.
+/// Takes bytes as a connection's queue does, and forgets them when there are many.
 #[derive(Default)]
 struct Sink {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     messages: u64,
 }
 
 impl Outbox<u32> for Sink {
     fn send(&mut self, _to: &u32, _channel: u16, method: &Method<'_>) {
-        method.write(&mut self.octets);
+        method.write(&mut self.bytes);
         self.drain();
     }
 
@@ -36,9 +36,9 @@ impl Outbox<u32> for Sink {
         properties: Properties<'_>,
         body: &[u8],
     ) -> Result<(), Refused> {
-        method.write(&mut self.octets);
-        self.octets.extend_from_slice(properties.octets());
-        self.octets.extend_from_slice(body);
+        method.write(&mut self.bytes);
+        self.bytes.extend_from_slice(properties.bytes());
+        self.bytes.extend_from_slice(body);
         self.messages += 1;
         self.drain();
         Ok(())
@@ -60,8 +60,8 @@ impl Outbox<u32> for Sink {
 
 impl Sink {
     fn drain(&mut self) {
-        if self.octets.len() > 60_000 {
-            self.octets.clear();
+        if self.bytes.len() > 60_000 {
+            self.bytes.clear();
         }
     }
 }
@@ -122,7 +122,7 @@ impl Stage {
             mandatory: false,
             immediate: false,
         };
-        let properties = Properties::from_octets(properties).unwrap_or(Properties::EMPTY);
+        let properties = Properties::from_bytes(properties).unwrap_or(Properties::EMPTY);
         let sink = &mut self.sink;
         let done = self
             .vhost
@@ -159,7 +159,7 @@ impl Stage {
 
 fn main() {
     let body = [b'x'; 100];
-    let none = Properties::EMPTY.octets();
+    let none = Properties::EMPTY.bytes();
     let headers = TableBuf::new();
     let mut oslo = Vec::new();
     BasicProperties {

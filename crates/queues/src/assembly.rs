@@ -4,12 +4,12 @@ use crosstie_amqp::Properties;
 
 use crate::MessageContent;
 
-/// A message's octets in the form in which queues keep them: one that came in many parts is copied
+/// A message's bytes in the form in which queues keep them: one that came in many parts is copied
 /// where nobody waits for it, and not once more where everybody does.
 #[derive(Debug)]
 pub struct ContentAssembly {
     /// Exchange, routing key, properties and what there is of the body.
-    octets: Vec<u8>,
+    parts: Vec<u8>,
     exchange_bytes: u8,
     routing_key_bytes: u8,
     properties_bytes: u32,
@@ -21,15 +21,15 @@ pub struct ContentAssembly {
 const BYTES_FIRST: usize = 256 * 1024;
 
 impl ContentAssembly {
-    /// Of a message that is published so. Names longer than 255 octets are cut, as the wire cannot
+    /// Of a message that is published so. Names longer than 255 bytes are cut, as the wire cannot
     /// carry them.
     pub fn new(exchange: &str, routing_key: &str) -> Self {
         let exchange = &exchange[..exchange.floor_char_boundary(255)];
         let routing_key = &routing_key[..routing_key.floor_char_boundary(255)];
-        let octets = [exchange, routing_key].concat().into_bytes();
+        let parts = [exchange, routing_key].concat().into_bytes();
         Self {
-            bytes: octets.len(),
-            octets,
+            bytes: parts.len(),
+            parts,
             exchange_bytes: exchange.len() as u8,
             routing_key_bytes: routing_key.len() as u8,
             properties_bytes: 0,
@@ -38,45 +38,45 @@ impl ContentAssembly {
 
     /// Its properties, and how long its body will be. Before the body, and once.
     pub fn begin_body(&mut self, properties: Properties<'_>, body_bytes: usize) {
-        let properties = properties.octets();
+        let properties = properties.bytes();
         self.properties_bytes = properties.len() as u32;
         self.bytes += properties.len() + body_bytes;
         let first = properties.len() + body_bytes.min(BYTES_FIRST);
-        self.octets.reserve_exact(first);
-        self.octets.extend_from_slice(properties);
+        self.parts.reserve_exact(first);
+        self.parts.extend_from_slice(properties);
     }
 
     /// The next part of its body.
     pub fn append(&mut self, part: &[u8]) {
-        let needed = self.octets.len() + part.len();
-        if needed > self.octets.capacity() {
+        let needed = self.parts.len() + part.len();
+        if needed > self.parts.capacity() {
             // At the end it is no longer than the message.
-            let doubled = (2 * self.octets.capacity()).min(self.bytes);
-            let more = doubled.max(needed) - self.octets.len();
-            self.octets.reserve_exact(more);
+            let doubled = (2 * self.parts.capacity()).min(self.bytes);
+            let more = doubled.max(needed) - self.parts.len();
+            self.parts.reserve_exact(more);
         }
-        self.octets.extend_from_slice(part);
+        self.parts.extend_from_slice(part);
     }
 
-    /// Octets of the body that are there.
+    /// Bytes of the body that are there.
     pub fn body_bytes(&self) -> usize {
-        self.octets.len() - self.head_bytes()
+        self.parts.len() - self.head_bytes()
     }
 
-    /// Octets of the body that are not.
+    /// Bytes of the body that are not.
     pub fn missing_bytes(&self) -> usize {
-        self.bytes - self.octets.len()
+        self.bytes - self.parts.len()
     }
 
     /// What it takes in memory. It never becomes less.
     pub fn memory_bytes(&self) -> usize {
-        self.octets.capacity() + size_of::<Self>()
+        self.parts.capacity() + size_of::<Self>()
     }
 
     /// The message, as far as it has come.
     pub fn finish(self) -> MessageContent {
         MessageContent::assembled(
-            self.octets,
+            self.parts,
             self.exchange_bytes,
             self.routing_key_bytes,
             self.properties_bytes,
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn parts_become_the_message() {
-        let properties = Properties::from_octets(&[0x10, 0, 2]).expect("a delivery mode");
+        let properties = Properties::from_bytes(&[0x10, 0, 2]).expect("a delivery mode");
         for (length, part_bytes) in [(0, 1), (10, 1), (300_000, 7_000), (1_000_000, 131_064)] {
             let body: Vec<u8> = (0..length).map(|place| (place % 251) as u8).collect();
             let mut assembly = ContentAssembly::new("exchange", "a key");
@@ -111,9 +111,9 @@ mod tests {
                 (length, 0)
             );
             let content = assembly.finish();
-            let expected = MessageContent::new("exchange", "a key", properties.octets(), &body);
+            let expected = MessageContent::new("exchange", "a key", properties.bytes(), &body);
             assert!(content == expected, "{length}");
-            assert_eq!(content.properties().octets(), properties.octets());
+            assert_eq!(content.properties().bytes(), properties.bytes());
         }
     }
 }

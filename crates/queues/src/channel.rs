@@ -39,14 +39,14 @@ pub(crate) struct Connection<H> {
     /// The exclusive queues that go with it.
     pub(crate) queues: BTreeSet<QueueKey>,
     pub(crate) charge: Charge,
-    /// Octets of what its channels have published and not committed.
+    /// Bytes of what its channels have published and not committed.
     pub(crate) uncommitted_bytes: usize,
 }
 
 /// What is held here for a connection beside its messages.
 #[derive(Debug, Default)]
 pub(crate) struct Charge {
-    /// Octets of which the outbox was told.
+    /// Bytes of which the outbox was told.
     pub(crate) told: isize,
     /// And of which it will be.
     pub(crate) untold: isize,
@@ -58,7 +58,7 @@ pub(crate) struct Channel {
     pub(crate) number: u16,
     /// It is gone, and what it has left is worked off.
     pub(crate) is_closing: bool,
-    /// Octets of `unacked` that its connection is charged with.
+    /// Bytes of `unacked` that its connection is charged with.
     pub(crate) unacked_bytes: usize,
     /// The last delivery tag given.
     pub(crate) last_tag: u64,

@@ -22,7 +22,7 @@ pub struct VhostLimits {
     pub connection_queues_max: usize,
     pub exchanges_max: usize,
     pub bindings_max: usize,
-    /// Octets of the names, keys and arguments of all queues, exchanges and bindings together.
+    /// Bytes of the names, keys and arguments of all queues, exchanges and bindings together.
     pub definition_bytes_max: usize,
     /// Nodes of patterns, words and fields, that a message may meet at worst: in one exchange, and
     /// in all those together that others lead to.
@@ -37,7 +37,7 @@ pub struct VhostLimits {
     pub channels_max: usize,
     /// Publications and acknowledgements of one transaction: a commit is one turn.
     pub transaction_messages_max: usize,
-    /// Octets of what a connection's channels have published and not committed.
+    /// Bytes of what a connection's channels have published and not committed.
     pub transaction_bytes_max: usize,
     /// Routing keys in the headers `CC` and `BCC` of one message.
     pub copy_keys_max: usize,
@@ -71,11 +71,11 @@ impl Default for VhostLimits {
             connection_queues_max: 10_000,
             exchanges_max: 100_000,
             bindings_max: 1_000_000,
-            // A million bindings with keys of 64 octets; RabbitMQ's users have a few thousand.
+            // A million bindings with keys of 64 bytes; RabbitMQ's users have a few thousand.
             definition_bytes_max: 64 << 20,
             // Below a millisecond, even where each node has to be fetched from memory.
             exchange_steps_max: 10_000,
-            // Some 130 octets each.
+            // Some 130 bytes each.
             pattern_nodes_max: 1_000_000,
             consumers_max: 10_000,
             connection_consumers_max: 100_000,

@@ -83,7 +83,7 @@ pub enum Destination {
 /// A message as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMessage {
-    /// Where it was published to, its properties' octets, its body: shared with the queue.
+    /// Where it was published to, its properties' bytes, its body: shared with the queue.
     pub content: Arc<MessageContent>,
     pub expires_at: Option<Time>,
     /// How often it was delivered in vain (`x-delivery-limit`).

@@ -1,14 +1,14 @@
-//! A message's octets, shared by all queues that hold it.
+//! A message's bytes, shared by all queues that hold it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crosstie_amqp::Properties;
 
-/// Where a message was published to, its properties and its body, as one run of octets: a message
+/// Where a message was published to, its properties and its body, as one run of bytes: a message
 /// costs two allocations, however many queues hold it.
 pub struct MessageContent {
-    octets: Box<[u8]>,
+    bytes: Box<[u8]>,
     exchange_bytes: u8,
     routing_key_bytes: u8,
     properties_bytes: u32,
@@ -20,10 +20,10 @@ pub struct MessageContent {
 }
 
 impl MessageContent {
-    /// Copies everything. Names longer than 255 octets are cut, as the wire cannot carry them.
-    /// Octets that are no properties become none.
+    /// Copies everything. Names longer than 255 bytes are cut, as the wire cannot carry them.
+    /// Bytes that are no properties become none.
     pub fn new(exchange: &str, routing_key: &str, properties: &[u8], body: &[u8]) -> Self {
-        let properties = Properties::from_octets(properties).unwrap_or(Properties::EMPTY);
+        let properties = Properties::from_bytes(properties).unwrap_or(Properties::EMPTY);
         Self::of(exchange, routing_key, properties, body)
     }
 
@@ -34,32 +34,32 @@ impl MessageContent {
         properties: Properties<'_>,
         body: &[u8],
     ) -> Self {
-        let properties = properties.octets();
+        let properties = properties.bytes();
         let exchange = &exchange[..exchange.floor_char_boundary(255)];
         let routing_key = &routing_key[..routing_key.floor_char_boundary(255)];
-        let mut octets =
+        let mut bytes =
             Vec::with_capacity(exchange.len() + routing_key.len() + properties.len() + body.len());
-        octets.extend_from_slice(exchange.as_bytes());
-        octets.extend_from_slice(routing_key.as_bytes());
-        octets.extend_from_slice(properties);
-        octets.extend_from_slice(body);
+        bytes.extend_from_slice(exchange.as_bytes());
+        bytes.extend_from_slice(routing_key.as_bytes());
+        bytes.extend_from_slice(properties);
+        bytes.extend_from_slice(body);
         Self::assembled(
-            octets,
+            bytes,
             exchange.len() as u8,
             routing_key.len() as u8,
             properties.len() as u32,
         )
     }
 
-    /// The names and checked properties have so many octets; the rest is the body.
+    /// The names and checked properties have so many bytes; the rest is the body.
     pub(crate) fn assembled(
-        octets: Vec<u8>,
+        bytes: Vec<u8>,
         exchange_bytes: u8,
         routing_key_bytes: u8,
         properties_bytes: u32,
     ) -> Self {
         Self {
-            octets: octets.into_boxed_slice(),
+            bytes: bytes.into_boxed_slice(),
             exchange_bytes,
             routing_key_bytes,
             properties_bytes,
@@ -77,35 +77,35 @@ impl MessageContent {
         self.text(start, start + usize::from(self.routing_key_bytes))
     }
 
-    /// The properties' octets.
-    pub fn property_octets(&self) -> &[u8] {
+    /// The properties' bytes.
+    pub fn property_bytes(&self) -> &[u8] {
         let start = self.head_bytes();
-        &self.octets[start..start + self.properties_bytes as usize]
+        &self.bytes[start..start + self.properties_bytes as usize]
     }
 
     pub fn properties(&self) -> Properties<'_> {
-        Properties::from_checked_octets(self.property_octets())
+        Properties::from_checked_bytes(self.property_bytes())
     }
 
     pub fn body(&self) -> &[u8] {
-        &self.octets[self.head_bytes() + self.properties_bytes as usize..]
+        &self.bytes[self.head_bytes() + self.properties_bytes as usize..]
     }
 
     /// Exchange, routing key, properties and body in one go.
     pub(crate) fn parts(&self) -> (&str, &str, Properties<'_>, &[u8]) {
-        let (names, rest) = self.octets.split_at(self.head_bytes());
+        let (names, rest) = self.bytes.split_at(self.head_bytes());
         let (properties, body) = rest.split_at(self.properties_bytes as usize);
         // They were texts when they were copied.
         let names = str::from_utf8(names).unwrap_or_default();
         let names = names.split_at_checked(self.exchange_bytes.into());
         let (exchange, routing_key) = names.unwrap_or_default();
-        let properties = Properties::from_checked_octets(properties);
+        let properties = Properties::from_checked_bytes(properties);
         (exchange, routing_key, properties, body)
     }
 
     /// What it takes in memory.
     pub fn memory_bytes(&self) -> usize {
-        self.octets.len() + size_of::<Self>() + ALLOCATION_BYTES
+        self.bytes.len() + size_of::<Self>() + ALLOCATION_BYTES
     }
 
     /// Another entry holds it. Returns whether it is the first.
@@ -139,7 +139,7 @@ impl MessageContent {
 
     fn text(&self, start: usize, end: usize) -> &str {
         // They were texts when they were copied.
-        str::from_utf8(&self.octets[start..end]).unwrap_or_default()
+        str::from_utf8(&self.bytes[start..end]).unwrap_or_default()
     }
 }
 
@@ -148,7 +148,7 @@ const ALLOCATION_BYTES: usize = 48;
 
 impl PartialEq for MessageContent {
     fn eq(&self, other: &Self) -> bool {
-        self.octets == other.octets
+        self.bytes == other.bytes
             && self.exchange_bytes == other.exchange_bytes
             && self.routing_key_bytes == other.routing_key_bytes
             && self.properties_bytes == other.properties_bytes

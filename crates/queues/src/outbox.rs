@@ -11,7 +11,7 @@ pub trait Outbox<H> {
     fn send(&mut self, to: &H, channel: u16, method: &Method<'_>);
 
     /// Delivers a message from a queue. A refused one stays there, and its connection is left
-    /// alone until [`crate::Vhost::resume`] says that its socket takes octets again.
+    /// alone until [`crate::Vhost::resume`] says that its socket takes bytes again.
     fn send_content(
         &mut self,
         to: &H,
@@ -36,7 +36,7 @@ pub trait Outbox<H> {
     /// The vhost has closed a channel by itself; the owner says so, and waits for `close-ok`.
     fn close_channel(&mut self, to: &H, channel: u16, fault: &Fault);
 
-    /// So many octets more, or fewer, are held here for a connection, beside its messages: its
+    /// So many bytes more, or fewer, are held here for a connection, beside its messages: its
     /// channels, its consumers, what waits for its acknowledgement. Every one that is held is let
     /// go of again, at the latest when the connection is closed.
     fn hold(&mut self, to: &H, delta: isize) {

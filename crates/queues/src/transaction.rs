@@ -54,7 +54,7 @@ pub(crate) enum Verdict {
 pub(crate) struct Contents {
     pub(crate) publications: Vec<Publication>,
     pub(crate) acknowledgements: Vec<Acknowledgements>,
-    /// Octets of the publications.
+    /// Bytes of the publications.
     pub(crate) bytes: usize,
 }
 
@@ -127,7 +127,7 @@ impl Publication {
     /// What it takes in memory.
     pub(crate) fn memory_bytes(&self) -> usize {
         let headers = self.full_headers.as_ref();
-        let header_bytes = headers.map_or(0, |headers| headers.as_table().octets().len());
+        let header_bytes = headers.map_or(0, |headers| headers.as_table().bytes().len());
         size_of::<Self>() + self.content.memory_bytes() + header_bytes
     }
 }

@@ -107,7 +107,7 @@ impl Unacked {
         Self { deliveries, count }
     }
 
-    /// Octets that it takes in memory, beside the messages.
+    /// Bytes that it takes in memory, beside the messages.
     #[inline]
     pub(crate) fn memory_bytes(&self) -> usize {
         self.deliveries.capacity() * size_of::<(u64, Option<Delivery>)>()

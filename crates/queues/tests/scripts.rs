@@ -31,7 +31,7 @@
 //!
 //! `#x` stands for any one word, which is bound to `x` at its first time; `*` for any one word,
 //! and `…` for the rest. At the end of each case everyone leaves, and all queues are deleted: no
-//! octet of memory may be held then.
+//! byte of memory may be held then.
 
 mod script;
 

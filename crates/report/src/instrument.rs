@@ -25,7 +25,7 @@ pub(crate) const INSTRUMENTS: &[Instrument] = &[
         bench: "rpc",
         title: "Call round trip",
         about: "A caller calls a procedure, the router passes the call on to the callee and the \
-                result back. The floor is a relay that moves the same number of octets on each hop \
+                result back. The floor is a relay that moves the same number of bytes on each hop \
                 and looks at none of them.",
         headlines: &["rtt_p50_us"],
         headlines_loaded: &["router_cpu_us_per_call", "calls_per_s"],
@@ -83,7 +83,7 @@ pub(crate) const INSTRUMENTS: &[Instrument] = &[
     Instrument {
         bench: "stream",
         title: "Stream transport",
-        about: "netperf's questions asked of a server that echoes octets: requests and responses \
+        about: "netperf's questions asked of a server that echoes bytes: requests and responses \
                 on one connection (RR), on a new connection each (CRR), and throughput (STREAM), \
                 where only what came back or was read counts.",
         headlines: &["transactions_per_s", "megabits_per_s", "mbit_per_s"],
@@ -103,7 +103,7 @@ pub(crate) const INSTRUMENTS: &[Instrument] = &[
     Instrument {
         bench: "accept",
         title: "Connections held",
-        about: "Connections opened in batches and held open; afterwards one octet is echoed on \
+        about: "Connections opened in batches and held open; afterwards one byte is echoed on \
                 each.",
         headlines: &["elapsed_ms", "server_bytes_per_connection"],
         headlines_loaded: &[],
@@ -125,7 +125,7 @@ pub(crate) const INSTRUMENTS: &[Instrument] = &[
         title: "Publish & Subscribe",
         about: "One publisher sends batches of events at a given rate, many subscribers receive \
                 each. A latency is taken from when the event was due, so that a router that falls \
-                behind cannot hide it. The floor sends the same octets to as many receivers, one \
+                behind cannot hide it. The floor sends the same bytes to as many receivers, one \
                 write for each event.",
         headlines: &[
             "max_events_per_s",

@@ -9,7 +9,7 @@ pub(crate) enum Unit {
     Seconds,
     PerSecond,
     MegabitsPerSecond,
-    Octets,
+    Bytes,
     Cores,
     Percent,
     /// A ratio, or a number of things.
@@ -25,7 +25,7 @@ const UNITS: &[(&str, Unit)] = &[
     ("_us", Unit::Microseconds),
     ("_ms", Unit::Milliseconds),
     ("_s", Unit::Seconds),
-    ("_bytes", Unit::Octets),
+    ("_bytes", Unit::Bytes),
     ("_cores", Unit::Cores),
     ("_percent", Unit::Percent),
 ];
@@ -53,7 +53,7 @@ impl Metric {
             label if label.is_empty() => "throughput".to_owned(),
             label => label,
         };
-        if unit == Unit::Octets && per.is_some() && !label.contains("memory") {
+        if unit == Unit::Bytes && per.is_some() && !label.contains("memory") {
             label += " memory";
         }
         if let Some(per) = per {
@@ -208,7 +208,7 @@ pub(crate) fn with_unit(value: f64, unit: Unit) -> String {
         Unit::Seconds => time(value * 1e6),
         Unit::PerSecond => format!("{}/s", number(value)),
         Unit::MegabitsPerSecond => format!("{} Mbit/s", number(value)),
-        Unit::Octets => octets(value),
+        Unit::Bytes => bytes(value),
         Unit::Cores => format!("{} cores", number(value)),
         Unit::Percent => format!("{} %", number(value)),
         Unit::Number => count(value),
@@ -218,7 +218,7 @@ pub(crate) fn with_unit(value: f64, unit: Unit) -> String {
 /// A figure without its unit, which the column's heading has.
 pub(crate) fn bare(value: f64, unit: Unit) -> String {
     match unit {
-        Unit::Octets => octets(value),
+        Unit::Bytes => bytes(value),
         Unit::Number => count(value),
         _ => number(value),
     }
@@ -238,16 +238,16 @@ pub(crate) fn tick(value: f64, unit: Unit) -> String {
     format!("{number} {unit}").trim_end().to_owned()
 }
 
-/// What round values of a unit are multiples of: octets are counted in powers of 1,024.
+/// What round values of a unit are multiples of: bytes are counted in powers of 1,024.
 pub(crate) fn grain(unit: Unit, largest: f64) -> f64 {
     match unit {
-        Unit::Octets if largest >= 1_048_576.0 => 1_048_576.0,
-        Unit::Octets if largest >= 10_240.0 => 1_024.0,
+        Unit::Bytes if largest >= 1_048_576.0 => 1_048_576.0,
+        Unit::Bytes if largest >= 10_240.0 => 1_024.0,
         _ => 1.0,
     }
 }
 
-/// What a column's heading adds to the label; octets carry theirs in each cell.
+/// What a column's heading adds to the label; bytes carry theirs in each cell.
 pub(crate) fn symbol(unit: Unit) -> &'static str {
     match unit {
         Unit::Nanoseconds => "ns",
@@ -258,12 +258,12 @@ pub(crate) fn symbol(unit: Unit) -> &'static str {
         Unit::MegabitsPerSecond => "Mbit/s",
         Unit::Cores => "cores",
         Unit::Percent => "%",
-        Unit::Octets | Unit::Number => "",
+        Unit::Bytes | Unit::Number => "",
     }
 }
 
-/// Octets in KiB, MiB or GiB.
-fn octets(value: f64) -> String {
+/// Bytes in KiB, MiB or GiB.
+fn bytes(value: f64) -> String {
     match value.abs() {
         size if size < 10_240.0 => format!("{} B", thousands(value)),
         size if size < 1_048_576.0 => format!("{:.1} KiB", value / 1024.0),
@@ -300,9 +300,9 @@ mod tests {
         check(
             "router_bytes_per_session",
             "router memory per session",
-            Unit::Octets,
+            Unit::Bytes,
         );
-        check("router_pss_bytes", "router memory (PSS)", Unit::Octets);
+        check("router_pss_bytes", "router memory (PSS)", Unit::Bytes);
         check(
             "caller_messages_per_read",
             "caller messages per read",
@@ -355,8 +355,8 @@ mod tests {
         check(1_105.0, Unit::Microseconds, "1.10 ms");
         check(47.5, Unit::Seconds, "47.5 s");
         check(13_498.0, Unit::PerSecond, "13,498/s");
-        check(2_516_582.4, Unit::Octets, "2.4 MiB");
-        check(1_930.0, Unit::Octets, "1,930 B");
+        check(2_516_582.4, Unit::Bytes, "2.4 MiB");
+        check(1_930.0, Unit::Bytes, "1,930 B");
         check(60_000.0, Unit::Number, "60,000");
         check(1.149, Unit::Number, "1.15");
         check(-0.2, Unit::Number, "-0.20");

@@ -43,11 +43,11 @@ pub(crate) enum Counter {
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
     pub(crate) const ALL: [(Self, &'static str, &'static str); 28] = [
-        (Self::Reads, "reads", "Reads that brought octets"),
+        (Self::Reads, "reads", "Reads that brought bytes"),
         (
             Self::ReceivedBytes,
             "received_bytes",
-            "Octets handed to the protocol",
+            "Bytes handed to the protocol",
         ),
         (
             Self::ConnectionsOpened,

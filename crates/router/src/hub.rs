@@ -206,7 +206,7 @@ fn close_debtor(connection: &Arc<Connection>, debt: &Debt) {
     counters().count(Counter::ConnectionsClosedForDebt);
     EndReason::Debtor.note(connection);
     let text = format!(
-        "{} octets are held for it, more than for others, and all that may be is held: {} queued, {} \
+        "{} bytes are held for it, more than for others, and all that may be is held: {} queued, {} \
          shared with others, {} of its input, {} of its state",
         debt.bytes(),
         debt.queued_bytes,

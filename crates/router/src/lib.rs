@@ -1,7 +1,7 @@
 //! The router, put together: listeners lead to sessions, sessions to realms.
 //!
 //! ```text
-//! listen ─▶ conversation (one per connection: first octets, handshake, frames)
+//! listen ─▶ conversation (one per connection: first bytes, handshake, frames)
 //!                │ one message
 //!                ▼
 //!           session (HELLO … GOODBYE) ─▶ realm (one lock) ─▶ outbox ─▶ peers' queues
@@ -10,7 +10,7 @@
 //! AMQP is built in the same way, in [`amqp`]: there a vhost is what a realm is here.
 //!
 //! A [`Router`] is one of them with its threads; realms, roles and transports come and go while
-//! it runs. Everything below is pure or knows only octets; this crate is where a message meets a
+//! it runs. Everything below is pure or knows only bytes; this crate is where a message meets a
 //! socket.
 
 mod addresses;

@@ -350,7 +350,7 @@ pub(crate) async fn serve_all(
     }
 }
 
-/// One connection, from its first octet to its end.
+/// One connection, from its first byte to its end.
 async fn serve(admitted: Admitted, socket: Socket, workers: Arc<Workers>) {
     counters().count(Counter::ConnectionsOpened);
     let listening = &admitted.listening;
@@ -394,7 +394,7 @@ async fn converse(admitted: &Admitted, connection: &Arc<Connection>) -> Ended {
     ended
 }
 
-/// Boxed, so that the task of a WAMP connection holds no octet for it.
+/// Boxed, so that the task of a WAMP connection holds no byte for it.
 fn converse_amqp<'a>(
     admitted: &'a Admitted,
     endpoint: &Arc<AmqpEndpoint>,

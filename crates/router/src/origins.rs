@@ -102,7 +102,7 @@ fn without_port(host: &str) -> &str {
 
 fn is_port(text: &str) -> bool {
     text.strip_prefix(':')
-        .is_some_and(|port| port.bytes().all(|octet| octet.is_ascii_digit()))
+        .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Names that lead here whoever is asked: none of them can be anybody's page.

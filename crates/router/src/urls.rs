@@ -80,7 +80,7 @@ enum Place {
 }
 
 impl Place {
-    /// Of plain octets.
+    /// Of plain bytes.
     fn stream_url(&self, secure: bool) -> String {
         match self {
             Self::Tcp(..) if secure => self.url("tls", ""),

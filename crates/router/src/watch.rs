@@ -42,12 +42,12 @@ enum Phase {
         framing: Framing,
         ping: PingTimes,
         /// A ping waits for its answer. Never in the first second, so that no connection needs
-        /// four octets more for the transport that it came by.
+        /// four bytes more for the transport that it came by.
         pinged_at_s: Option<NonZeroU32>,
     },
     /// An AMQP client in its vhost: both sides send something each interval (section 4.2.7).
     Amqp { heartbeat_s: u16 },
-    /// The last octets are on their way; the peer is to close its side.
+    /// The last bytes are on their way; the peer is to close its side.
     Closing { within_s: u32 },
 }
 
@@ -121,7 +121,7 @@ impl Watch {
         }
     }
 
-    /// The last octets have been queued; the peer has so long to close its side.
+    /// The last bytes have been queued; the peer has so long to close its side.
     pub(crate) fn closing(&self, key: WatchKey, within: Duration) {
         self.set_phase(
             key,
@@ -335,7 +335,7 @@ impl Watched {
 
 fn send_ping(connection: &Arc<Connection>, framing: Framing, payload_bytes: u8) {
     let payload = vec![b'c'; payload_bytes.into()];
-    // A full queue has octets on the way already; the stall limit judges it.
+    // A full queue has bytes on the way already; the stall limit judges it.
     let _ = connection.append(|out| {
         framing.ping(&payload, out);
         Ok::<(), ()>(())

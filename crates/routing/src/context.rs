@@ -156,7 +156,7 @@ impl<H> Context<'_, H> {
         Err(Fault::new(
             error::INVALID_URI,
             format!(
-                "a URI may have {uri_bytes_max} octets; this one has {}",
+                "a URI may have {uri_bytes_max} bytes; this one has {}",
                 uri.len()
             ),
         ))
@@ -167,7 +167,7 @@ impl<H> Context<'_, H> {
         *self.steps = self.steps.saturating_add(steps);
     }
 
-    /// Notes octets that are held for a session, or no more.
+    /// Notes bytes that are held for a session, or no more.
     pub(crate) fn hold(&mut self, session: SessionIndex, delta: isize) {
         self.out.hold(&self.sessions[session].handle, delta);
     }

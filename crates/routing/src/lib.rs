@@ -26,7 +26,7 @@
 //!
 //! Sockets, serializers, the time of day and chance: the time is an argument, and everything
 //! random follows from the seed given to [`Realm::new`]. The same inputs give the same outputs,
-//! octet for octet.
+//! byte for byte.
 
 mod authz;
 mod broker;

@@ -20,24 +20,24 @@ pub struct Limits {
     pub realm_registrations_max: usize,
     /// Likewise open calls: `crosstie.error.realm_calls_max`.
     pub realm_calls_max: usize,
-    /// Octets of the attributes that a progressive call keeps of its first CALL (`ppt_*`, `enc_*`,
+    /// Bytes of the attributes that a progressive call keeps of its first CALL (`ppt_*`, `enc_*`,
     /// `_*`) to pass them on with each part; more are `crosstie.error.call_options_bytes_max`.
     pub call_options_bytes_max: usize,
     /// Shapes of wildcard patterns of one length that the realm has subscriptions of, and likewise
     /// registrations: which of a pattern's components are empty. To match a URI costs a lookup for
     /// each. A pattern with one more is `crosstie.error.wildcard_shapes_max`.
     pub wildcard_shapes_max: usize,
-    /// Octets of a topic or procedure, pattern or not; a longer one is `wamp.error.invalid_uri`.
+    /// Bytes of a topic or procedure, pattern or not; a longer one is `wamp.error.invalid_uri`.
     /// It also bounds the work of matching, which grows with the length of the URI.
     pub uri_bytes_max: usize,
     /// No call stays open longer, whether it asked for a timeout or not; 0 means no such bound.
     pub call_timeout_ms_max: u64,
     /// Retained events in the realm; at one more the oldest goes.
     pub retained_events_max: usize,
-    /// Octets of all retained events, with their topics and lists; beyond, the oldest go.
+    /// Bytes of all retained events, with their topics and lists; beyond, the oldest go.
     pub retained_bytes_max: usize,
-    /// Octets of one retained event; a longer one is `crosstie.error.retained_event_bytes_max`.
-    /// One subscription is sent no more octets of retained events than this either.
+    /// Bytes of one retained event; a longer one is `crosstie.error.retained_event_bytes_max`.
+    /// One subscription is sent no more bytes of retained events than this either.
     pub retained_event_bytes_max: usize,
     /// Retained events that one subscription is sent; it goes without the others.
     pub retained_sent_max: usize,

@@ -21,7 +21,7 @@ pub trait Outbox<H> {
     /// Takes note of something that reached a bound and that nobody is told of.
     fn note(&mut self, _what: Note, _count: usize) {}
 
-    /// The realm holds so many octets more for a session than before, or less: what stays because it
+    /// The realm holds so many bytes more for a session than before, or less: what stays because it
     /// asked for it, as its subscriptions do.
     fn hold(&mut self, _session: &H, _delta: isize) {}
 

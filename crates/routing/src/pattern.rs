@@ -19,7 +19,7 @@ type UriMap<V> = HashMap<Arc<str>, V, RandomState>;
 #[derive(Debug)]
 pub(crate) struct PatternMap<V> {
     exact: UriMap<V>,
-    /// By length in octets; no map in it is empty.
+    /// By length in bytes; no map in it is empty.
     prefixes: BTreeMap<usize, UriMap<V>>,
     wildcards: WildcardMap<V>,
     keys: RandomState,

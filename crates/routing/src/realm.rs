@@ -466,7 +466,7 @@ pub struct RealmCounts {
     /// Calls without their last answer.
     pub calls: usize,
     pub retained_events: usize,
-    /// Octets of the retained events, with their topics and lists.
+    /// Bytes of the retained events, with their topics and lists.
     pub retained_bytes: usize,
 }
 

@@ -2,7 +2,7 @@
 
 use crosstie_wamp::{Dict, Value};
 
-/// Octets of attributes, with their names.
+/// Bytes of attributes, with their names.
 pub(crate) fn dict_bytes(dict: &Dict) -> usize {
     let entry =
         |(key, value): &(String, Value)| key.len() + size_of::<String>() + value_bytes(value);
@@ -12,7 +12,7 @@ pub(crate) fn dict_bytes(dict: &Dict) -> usize {
 fn value_bytes(value: &Value) -> usize {
     let inside = match value {
         Value::String(text) => text.len(),
-        Value::Binary(octets) => octets.len(),
+        Value::Binary(bytes) => bytes.len(),
         Value::List(values) => values.iter().map(value_bytes).sum(),
         Value::Dict(dict) => dict_bytes(dict),
         Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Float(_) => 0,

@@ -171,7 +171,7 @@ impl<'u> Components<'u> {
     fn of(uri: &'u str) -> Option<Self> {
         let mut ends = [0; WILDCARD_COMPONENTS_MAX];
         let (mut count, mut start, mut empty) = (0, 0, 0);
-        let dots = uri.bytes().enumerate().filter(|(_, octet)| *octet == b'.');
+        let dots = uri.bytes().enumerate().filter(|(_, byte)| *byte == b'.');
         for end in dots.map(|(end, _)| end).chain([uri.len()]) {
             *ends.get_mut(count)? = u32::try_from(end).ok()?;
             empty = empty << 1 | u128::from(start == end);

@@ -1,7 +1,7 @@
 //! What keeping a message costs: `store_speed [DIRECTORY]`.
 //!
-//! Commits of 1, 64 and 512 messages of 100 octets to a durable queue, which are taken out again
-//! a hundred commits later, beside as many bare writes and `fdatasync`s of as many octets in the
+//! Commits of 1, 64 and 512 messages of 100 block to a durable queue, which are taken out again
+//! a hundred commits later, beside as many bare writes and `fdatasync`s of as many block in the
 //! same directory: what the disk asks for in any case.
 
 use std::fs::File;
@@ -111,12 +111,12 @@ fn time_syncs(directory: &Path, bytes: usize) -> io::Result<f64> {
     let room = 16 << 20;
     file.write_all_at(&vec![0; room], 0)?;
     file.sync_all()?;
-    let octets = vec![b'x'; bytes];
+    let block = vec![b'x'; bytes];
     let begun = Instant::now();
     let mut count = 0;
     while begun.elapsed() < DURATION {
         let place = count * bytes % (room - bytes);
-        file.write_all_at(&octets, place as u64)?;
+        file.write_all_at(&block, place as u64)?;
         file.sync_data()?;
         count += 1;
     }

@@ -22,7 +22,7 @@ struct Part {
     bytes: usize,
 }
 
-/// What a record costs beside its message's octets, roughly.
+/// What a record costs beside its message's bytes, roughly.
 const RECORD_BYTES: usize = 160;
 
 impl Batch {
@@ -51,7 +51,7 @@ impl Batch {
         self.parts.extend(after.parts);
     }
 
-    /// Takes the front of what was not cancelled yet: about `bytes_max` octets of it, and at least what was pushed at once.
+    /// Takes the front of what was not cancelled yet: about `bytes_max` bytes of it, and at least what was pushed at once.
     pub(crate) fn take_front(&mut self, bytes_max: usize) -> Self {
         if self.bytes <= bytes_max {
             return mem::take(self);
@@ -233,7 +233,7 @@ mod tests {
 
     fn enqueued(queue: u64, body_bytes: usize) -> Record {
         let body = vec![0; body_bytes];
-        let properties = Properties::EMPTY.octets();
+        let properties = Properties::EMPTY.bytes();
         Record::Enqueued {
             queue: QueueId(queue),
             place: 0,

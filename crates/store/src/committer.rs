@@ -24,7 +24,7 @@ pub struct Committer {
 pub struct CommitterConfig {
     /// How long after a commit that failed the next one is tried.
     pub retry_ms: u64,
-    /// About as many octets go into one commit, so that nobody waits for a very long one.
+    /// About as many bytes go into one commit, so that nobody waits for a very long one.
     pub commit_bytes_max: usize,
     /// Where less is free on the disk that is told; of a small file system an eighth. 0: never.
     pub disk_free_bytes_min: u64,
@@ -52,7 +52,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     waiting: Batch,
-    /// Octets that the thread has taken, and not committed.
+    /// Bytes that the thread has taken, and not committed.
     taken_bytes: usize,
     is_asleep: bool,
     is_failing: bool,
@@ -104,7 +104,7 @@ impl Committer {
         })
     }
 
-    /// Hands records over, up to and with `position`; returns the octets that wait, these
+    /// Hands records over, up to and with `position`; returns the bytes that wait, these
     /// included. Never waits for the disk. The records of a vhost have to come in its journal's
     /// order: submit under the vhost's lock. Nothing is refused, since a journal with a hole is
     /// none: who sees too much waiting stops reading publishers.
@@ -143,7 +143,7 @@ impl Committer {
         }
     }
 
-    /// Octets that were submitted and are not on the disk.
+    /// Bytes that were submitted and are not on the disk.
     pub fn waiting_bytes(&self) -> usize {
         self.shared.lock().bytes()
     }

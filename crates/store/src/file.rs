@@ -45,7 +45,7 @@ const TABLES: &str = "
         expires_at INTEGER, deliveries INTEGER NOT NULL, content ANY NOT NULL,
         PRIMARY KEY (vhost, queue, place)
     ) STRICT, WITHOUT ROWID;
-    CREATE TABLE shared_content (number INTEGER PRIMARY KEY, octets BLOB NOT NULL) STRICT;
+    CREATE TABLE shared_content (number INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
     CREATE TABLE shared_content_user (
         number INTEGER PRIMARY KEY, messages INTEGER NOT NULL
     ) STRICT;
@@ -155,7 +155,7 @@ fn check_absence(path: &Path) -> Result<(), StoreError> {
         .map_err(|error| StoreError::io(path, "looking for its directory", error))
 }
 
-/// Looks at the first octets before SQLite does, which would tidy up after whoever wrote it.
+/// Looks at the first bytes before SQLite does, which would tidy up after whoever wrote it.
 fn check_header(path: &Path) -> Result<(), StoreError> {
     let mut header = Vec::with_capacity(100);
     File::open(path)
@@ -165,8 +165,8 @@ fn check_header(path: &Path) -> Result<(), StoreError> {
         return Err(damaged(path, "it is empty, as no store ever is"));
     }
     let number = |at: usize| {
-        let octets = header.get(at..at + 4)?;
-        Some(i32::from_be_bytes(octets.try_into().ok()?))
+        let bytes = header.get(at..at + 4)?;
+        Some(i32::from_be_bytes(bytes.try_into().ok()?))
     };
     if !header.starts_with(b"SQLite format 3\0") {
         return Err(foreign(path, "it is no SQLite file"));

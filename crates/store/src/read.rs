@@ -137,21 +137,21 @@ impl Reader {
 
 fn read_shared(connection: &Connection) -> rusqlite::Result<HashMap<i64, Arc<MessageContent>>> {
     connection
-        .prepare("SELECT number, octets FROM shared_content")?
+        .prepare("SELECT number, bytes FROM shared_content")?
         .query_map((), |row| Ok((row.get(0)?, message_content(row, 1)?)))?
         .collect()
 }
 
 fn message_content(row: &Row<'_>, column: usize) -> rusqlite::Result<Arc<MessageContent>> {
-    let octets = row.get_ref(column)?.as_blob()?;
-    content::decode(octets)
+    let bytes = row.get_ref(column)?.as_blob()?;
+    content::decode(bytes)
         .map(Arc::new)
         .ok_or_else(|| not_as_written(column, "a message is not as it was written"))
 }
 
 fn table(row: &Row<'_>, column: usize) -> rusqlite::Result<TableBuf> {
-    let octets = row.get_ref(column)?.as_blob()?;
-    Table::from_octets(octets)
+    let bytes = row.get_ref(column)?.as_blob()?;
+    Table::from_bytes(bytes)
         .map(TableBuf::from)
         .map_err(|_| not_as_written(column, "a table of arguments is not as it was written"))
 }

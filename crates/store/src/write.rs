@@ -22,7 +22,7 @@ pub(crate) struct Writer<'c> {
     /// How many messages of this batch have a long content, and its number once it has one; by
     /// its address, which is nobody else's while the batch is there.
     long_contents: HashMap<*const MessageContent, LongContent>,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 #[derive(Default)]
@@ -51,7 +51,7 @@ impl<'c> Writer<'c> {
             dequeue: None,
             is_sharing,
             long_contents,
-            octets: Vec::new(),
+            bytes: Vec::new(),
         })
     }
 
@@ -91,7 +91,7 @@ impl<'c> Writer<'c> {
                 arguments,
             } => self.execute(
                 "INSERT OR REPLACE INTO exchange VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                params![vhost, name, kind, auto_delete, internal, octets(arguments)],
+                params![vhost, name, kind, auto_delete, internal, bytes(arguments)],
             ),
             Record::ExchangeDeleted { name } => self.delete_exchange(vhost, name),
             Record::QueueDeclared {
@@ -101,7 +101,7 @@ impl<'c> Writer<'c> {
                 arguments,
             } => self.execute(
                 "INSERT OR REPLACE INTO queue VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![vhost, id.0 as i64, name, auto_delete, octets(arguments)],
+                params![vhost, id.0 as i64, name, auto_delete, bytes(arguments)],
             ),
             Record::QueueDeleted { id } => self.delete_queue(vhost, *id),
             Record::Bound {
@@ -111,7 +111,7 @@ impl<'c> Writer<'c> {
                 arguments,
             } => {
                 let (to_queue, name) = parts(destination);
-                let arguments = octets(arguments);
+                let arguments = bytes(arguments);
                 self.execute(
                     "INSERT OR IGNORE INTO binding VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                     params![vhost, source, to_queue, name, routing_key, arguments],
@@ -124,7 +124,7 @@ impl<'c> Writer<'c> {
                 arguments,
             } => {
                 let (to_queue, name) = parts(destination);
-                let arguments = octets(arguments);
+                let arguments = bytes(arguments);
                 self.execute(
                     "DELETE FROM binding WHERE vhost = ?1 AND source = ?2 AND to_queue = ?3
                      AND destination = ?4 AND routing_key = ?5 AND arguments = ?6",
@@ -143,7 +143,7 @@ impl<'c> Writer<'c> {
     ) -> rusqlite::Result<()> {
         let shared = self.share(&message.content)?;
         if shared.is_none() {
-            content::encode(&message.content, &mut self.octets);
+            content::encode(&message.content, &mut self.bytes);
         }
         let connection = self.connection;
         let statement = match &mut self.enqueue {
@@ -160,12 +160,7 @@ impl<'c> Writer<'c> {
                 statement.execute(params![vhost, queue, place, expires_at, deliveries, number])
             }
             None => statement.execute(params![
-                vhost,
-                queue,
-                place,
-                expires_at,
-                deliveries,
-                self.octets
+                vhost, queue, place, expires_at, deliveries, self.bytes
             ]),
         }
         .map(drop)
@@ -189,10 +184,10 @@ impl<'c> Writer<'c> {
             }
             // All of its messages have gone already.
         }
-        content::encode(content, &mut self.octets);
+        content::encode(content, &mut self.bytes);
         connection
-            .prepare_cached("INSERT INTO shared_content (octets) VALUES (?1)")?
-            .execute([&self.octets])?;
+            .prepare_cached("INSERT INTO shared_content (bytes) VALUES (?1)")?
+            .execute([&self.bytes])?;
         let number = connection.last_insert_rowid();
         connection
             .prepare_cached("INSERT INTO shared_content_user VALUES (?1, 1)")?
@@ -326,6 +321,6 @@ fn parts(destination: &Destination) -> (bool, &str) {
     }
 }
 
-fn octets(arguments: &TableBuf) -> &[u8] {
-    arguments.as_table().octets()
+fn bytes(arguments: &TableBuf) -> &[u8] {
+    arguments.as_table().bytes()
 }

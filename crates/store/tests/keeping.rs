@@ -206,7 +206,7 @@ fn long_contents_that_queues_share_are_written_once_and_go_with_their_last_messa
     let full_bytes = file_bytes();
     assert!(
         full_bytes < 2 * body_bytes,
-        "{full_bytes} octets for one body of {body_bytes}"
+        "{full_bytes} bytes for one body of {body_bytes}"
     );
     assert_eq!(kept(&directory), of_slash(&all));
     let restored = Store::open(config(&directory)).expect("a store").1;
@@ -238,7 +238,7 @@ fn long_contents_that_queues_share_are_written_once_and_go_with_their_last_messa
     }
     assert!(
         file_bytes() < full_bytes + full_bytes / 4,
-        "{} octets",
+        "{} bytes",
         file_bytes()
     );
 }

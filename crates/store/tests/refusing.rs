@@ -43,8 +43,8 @@ fn filled() -> tempfile::TempDir {
 fn files_of_something_else() {
     let directory = directory();
     let file = directory.path().join("file");
-    for octets in [&b"x"[..], b"some text\n", &[0; 100], &[0; 10_000]] {
-        fs::write(&file, octets).expect("written");
+    for bytes in [&b"x"[..], b"some text\n", &[0; 100], &[0; 10_000]] {
+        fs::write(&file, bytes).expect("written");
         let error = refused(&file);
         assert!(
             error.contains("is not a store of Crosstie (it is no SQLite file)"),
@@ -103,7 +103,7 @@ fn a_torn_file() {
     ] {
         fs::write(&path, &whole[..length]).expect("written");
         let error = refused(&path);
-        // Of one that ends in its first octets nobody can tell what it was.
+        // Of one that ends in its first bytes nobody can tell what it was.
         let expected = if (1..16).contains(&length) {
             "is not a store"
         } else {
@@ -112,15 +112,15 @@ fn a_torn_file() {
         assert!(error.contains(expected), "cut at {length}: {error}");
     }
     for page in 1..whole.len() / 4096 {
-        for octet in [0, 0xFF] {
+        for byte in [0, 0xFF] {
             let mut torn = whole.clone();
-            torn[page * 4096..(page + 1) * 4096].fill(octet);
+            torn[page * 4096..(page + 1) * 4096].fill(byte);
             fs::write(&path, &torn).expect("written");
-            eprintln!("page {page} {octet} of {}", whole.len() / 4096);
+            eprintln!("page {page} {byte} of {}", whole.len() / 4096);
             let error = refused(&path);
             assert!(
                 error.contains("is damaged ("),
-                "page {page} of {octet}: {error}"
+                "page {page} of {byte}: {error}"
             );
         }
     }
@@ -141,11 +141,11 @@ fn a_torn_file() {
 }
 
 #[test]
-fn a_wrong_octet_in_a_body() {
+fn a_wrong_byte_in_a_body() {
     let directory = filled();
     let path = path(&directory);
     let mut wrong = fs::read(&path).expect("a file");
-    let place = wrong.windows(64).rposition(|octets| *octets == [1; 64]);
+    let place = wrong.windows(64).rposition(|bytes| *bytes == [1; 64]);
     wrong[place.expect("a body") + 30] = 2;
     fs::write(&path, &wrong).expect("written");
     let error = refused(&path);

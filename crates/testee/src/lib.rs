@@ -1,13 +1,13 @@
-//! Echo systems that the instruments measure: WebSocket, and streams of octets.
+//! Echo systems that the instruments measure: WebSocket, and streams of bytes.
 //!
 //! A testee runs wherever there are listeners and workers: in a worker process of its own, as
 //! the command line starts them, or inside a router. What it owes a peer is bounded: nothing is
 //! read from a connection while its answers wait to be sent.
 
-mod octets;
 mod process;
 mod serve;
 mod statistics;
+mod streams;
 mod websocket;
 
 use std::sync::Arc;
@@ -20,21 +20,21 @@ pub use process::{Place, Sockets, WorkerProcess};
 pub use serve::{Served, Serving, serve};
 pub use statistics::{Periods, Statistics, Totals};
 
-/// What is done with the octets of a connection.
+/// What is done with the bytes of a connection.
 #[derive(Clone, Debug)]
 pub enum Testee {
     /// Every message comes back.
     WebSocket(WebSocketOptions),
-    /// One of the services for octets without messages.
+    /// One of the services for bytes without messages.
     Stream(Mode),
 }
 
 /// Options of a WebSocket testee.
 #[derive(Clone, Copy, Debug)]
 pub struct WebSocketOptions {
-    /// The largest message, in octets, inflated.
+    /// The largest message, in bytes, inflated.
     pub message_bytes_max: usize,
-    /// The largest payload of one frame, in octets as they are sent.
+    /// The largest payload of one frame, in bytes as they are sent.
     pub frame_bytes_max: usize,
     /// What is agreed to when a client offers permessage-deflate. None: nothing.
     pub deflate: Option<DeflateConfig>,
@@ -59,7 +59,7 @@ impl Default for WebSocketOptions {
     }
 }
 
-/// What becomes of octets.
+/// What becomes of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// They come back (RFC 862).

@@ -12,9 +12,9 @@ use crosstie_transport::{
 use parking_lot::Mutex;
 use tracing::warn;
 
-use crate::octets::{Chargen, Discard, Echo};
+use crate::streams::{Chargen, Discard, Echo};
 use crate::websocket::WebSocketEcho;
-use crate::{Mode, Statistics, Testee, octets};
+use crate::{Mode, Statistics, Testee, streams};
 
 /// What all connections of a listener share.
 pub struct Serving {
@@ -25,10 +25,10 @@ pub struct Serving {
     limits: Arc<ConnectionLimits>,
 }
 
-/// A peer that takes nothing for so long of the last octets that it is owed is given up.
+/// A peer that takes nothing for so long of the last bytes that it is owed is given up.
 const STALL_MAX: Duration = Duration::from_secs(30);
 
-/// Between looks at a peer that still has octets to take.
+/// Between looks at a peer that still has bytes to take.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A peer has so long to close its side once we have said why we close ours.
@@ -104,7 +104,7 @@ pub(crate) async fn accept(serving: Arc<Serving>, listener: Listener) {
     }
 }
 
-/// One connection, from its first octet to its end.
+/// One connection, from its first byte to its end.
 pub async fn serve(serving: Arc<Serving>, socket: Socket) -> Served {
     let connection = match serving.connection(socket) {
         Ok(connection) => connection,
@@ -119,7 +119,7 @@ pub async fn serve(serving: Arc<Serving>, socket: Socket) -> Served {
             ended
         }
         Testee::Stream(mode) => {
-            let _connected = octets::Connected::new(&serving.statistics);
+            let _connected = streams::Connected::new(&serving.statistics);
             match mode {
                 Mode::Echo => pump(&connection, &mut Echo::new(&connection, &serving)).await,
                 Mode::Discard => pump(&connection, &mut Discard).await,

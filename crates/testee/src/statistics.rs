@@ -12,7 +12,7 @@ use crosstie_transport::Meter;
 pub struct Statistics {
     handshakes: AtomicU64,
     messages: AtomicU64,
-    octets: AtomicU64,
+    bytes: AtomicU64,
     connected: AtomicU64,
     pub(crate) wire: Arc<Meter>,
 }
@@ -28,9 +28,9 @@ impl Statistics {
         self.connected.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn add_echoed(&self, messages: u64, octets: u64) {
+    pub(crate) fn add_echoed(&self, messages: u64, bytes: u64) {
         self.messages.fetch_add(messages, Ordering::Relaxed);
-        self.octets.fetch_add(octets, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Connections that are open now.
@@ -44,7 +44,7 @@ impl Statistics {
         Totals {
             handshakes: read(&self.handshakes),
             messages: read(&self.messages),
-            octets: read(&self.octets),
+            bytes: read(&self.bytes),
             wire_in: self.wire.received_bytes(),
             wire_out: self.wire.sent_bytes(),
         }
@@ -56,11 +56,11 @@ impl Statistics {
 pub struct Totals {
     pub handshakes: u64,
     pub messages: u64,
-    /// Octets of the messages themselves.
-    pub octets: u64,
-    /// Octets read from the sockets.
+    /// Bytes of the messages themselves.
+    pub bytes: u64,
+    /// Bytes read from the sockets.
     pub wire_in: u64,
-    /// Octets written to the sockets.
+    /// Bytes written to the sockets.
     pub wire_out: u64,
 }
 
@@ -70,7 +70,7 @@ impl Totals {
         [
             ("Handshakes", self.handshakes, '#'),
             ("Echo'ed msgs", self.messages, '#'),
-            ("Echo'ed octets", self.octets, 'B'),
+            ("Echo'ed octets", self.bytes, 'B'),
             ("Wire octets in", self.wire_in, 'B'),
             ("Wire octets out", self.wire_out, 'B'),
         ]

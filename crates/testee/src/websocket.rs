@@ -9,8 +9,8 @@ use crosstie_wamp::framing::websocket::{
 };
 use crosstie_wamp::framing::{Framing, FramingError, Item};
 
-use crate::octets::Connected;
 use crate::serve::Serving;
+use crate::streams::Connected;
 use crate::{Testee, WebSocketOptions};
 
 /// The server's side of one connection.
@@ -53,8 +53,8 @@ enum Next {
 struct Answered {
     consumed: usize,
     messages: u64,
-    /// Octets of the messages.
-    octets: u64,
+    /// Bytes of the messages.
+    bytes: u64,
     next: Next,
 }
 
@@ -79,7 +79,7 @@ impl WebSocketEcho {
         self.fault
     }
 
-    /// Handles a request at the start of `input`; how many octets it has, when it is there whole.
+    /// Handles a request at the start of `input`; how many bytes it has, when it is there whole.
     fn open(
         &mut self,
         input: &[u8],
@@ -132,16 +132,16 @@ impl WebSocketEcho {
         self.close();
     }
 
-    fn say(&self, octets: &[u8]) {
+    fn say(&self, bytes: &[u8]) {
         // A connection that is gone already shows so to its reader.
         let _ = self.connection.append(|out| {
-            out.extend_from_slice(octets);
+            out.extend_from_slice(bytes);
             Ok::<(), ()>(())
         });
     }
 
     /// Sends what is queued, and gives the peer a moment to close its side: a socket that is
-    /// closed while octets still come would take our last words with it.
+    /// closed while bytes still come would take our last words with it.
     fn close(&mut self) {
         self.stage = Stage::Closing;
         self.connection.finish();
@@ -185,12 +185,12 @@ impl Open {
             }
             answered.consumed += step.consumed;
             match step.item {
-                Some(Item::Message { octets, text }) => {
+                Some(Item::Message { bytes, text }) => {
                     answered.messages += 1;
-                    answered.octets += octets.len() as u64;
+                    answered.bytes += bytes.len() as u64;
                     match &mut self.deflater {
-                        Some(deflater) => deflater.message(text, None, octets, out),
-                        None => websocket::message(text, None, octets, out),
+                        Some(deflater) => deflater.message(text, None, bytes, out),
+                        None => websocket::message(text, None, bytes, out),
                     }
                 }
                 Some(Item::Ping(payload)) => FRAMING.pong(payload, out),
@@ -245,7 +245,7 @@ impl Protocol for WebSocketEcho {
                     return Outcome::Close;
                 }
                 let statistics = &serving.statistics;
-                statistics.add_echoed(answered.messages, answered.octets);
+                statistics.add_echoed(answered.messages, answered.bytes);
             }
             Stage::Closing => answered.consumed = input.len(),
         }
@@ -253,7 +253,7 @@ impl Protocol for WebSocketEcho {
         let rest = input.len() - consumed;
         match answered.next {
             // With a part of a text more is asked for than is there, not all of it: text is
-            // refused with its first wrong octet.
+            // refused with its first wrong byte.
             Next::Receive => {
                 return Outcome::Hold {
                     consumed,

@@ -16,8 +16,8 @@ struct Outcome {
     totals: Totals,
 }
 
-/// Sends `octets` and the end to a testee.
-fn exchange(testee: Testee, octets: &[u8]) -> Outcome {
+/// Sends `bytes` and the end to a testee.
+fn exchange(testee: Testee, bytes: &[u8]) -> Outcome {
     let options = WorkerOptions {
         threads: 1,
         ..WorkerOptions::default()
@@ -37,7 +37,7 @@ fn exchange(testee: Testee, octets: &[u8]) -> Outcome {
     workers.spawn(async move {
         let _ = sender.send(serve(serving, socket).await);
     });
-    peer.write_all(octets).expect("sent");
+    peer.write_all(bytes).expect("sent");
     peer.shutdown(Shutdown::Write).expect("shut down");
     let mut received = Vec::new();
     peer.read_to_end(&mut received).expect("an end");
@@ -53,25 +53,25 @@ fn exchange(testee: Testee, octets: &[u8]) -> Outcome {
 
 #[test]
 fn streams() {
-    for (mode, octets, expected) in [
-        (Mode::Echo, &b"octets"[..], &b"octets"[..]),
+    for (mode, bytes, expected) in [
+        (Mode::Echo, &b"bytes"[..], &b"bytes"[..]),
         (Mode::Echo, b"", b""),
-        (Mode::Discard, b"octets", b""),
+        (Mode::Discard, b"bytes", b""),
     ] {
-        let outcome = exchange(Testee::Stream(mode), octets);
+        let outcome = exchange(Testee::Stream(mode), bytes);
         assert_eq!(outcome.received, expected);
         assert_eq!(outcome.served, Served::Ended);
-        let count = |octets: &[u8]| octets.len() as u64;
+        let count = |bytes: &[u8]| bytes.len() as u64;
         let totals = Totals {
             handshakes: 1,
             messages: 0,
-            octets: count(expected),
-            wire_in: count(octets),
+            bytes: count(expected),
+            wire_in: count(bytes),
             wire_out: count(expected),
         };
         assert_eq!(outcome.totals, totals);
     }
-    let outcome = exchange(Testee::Stream(Mode::Chargen), b"octets");
+    let outcome = exchange(Testee::Stream(Mode::Chargen), b"bytes");
     assert_eq!(outcome.received.len() as u64, outcome.totals.wire_out);
     assert!(
         b" !\"#$%&'()*+,"
@@ -141,14 +141,14 @@ fn websockets() {
     check(usual, b"", b"", None);
     check(usual, text, b"\x81\x03abc", None);
     check(small, text, b"\x81\x03abc", None);
-    check(narrow, text, b"\x88", Some("at most 2 octets, got 3"));
+    check(narrow, text, b"\x88", Some("at most 2 bytes, got 3"));
     check(usual, close, b"\x88\x02\x03\xe9", None);
     check(echoing, close, b"\x88\x04\x03\xe9hi", None);
     check(
         small,
         b"\x82\x84\0\0\0\0",
         b"\x88",
-        Some("at most 3 octets, got 4"),
+        Some("at most 3 bytes, got 4"),
     );
     check(
         usual,

@@ -1,7 +1,7 @@
 //! What is held in memory for peers: one total, and who owes the most of it.
 //!
-//! An octet is on the account once, by its [`Kind`]. What each peer owes is its connection's to
-//! know (`Ledger`, in `out.rs`): there, octets that it shares with others count in full, because
+//! A byte is on the account once, by its [`Kind`]. What each peer owes is its connection's to
+//! know (`Ledger`, in `out.rs`): there, bytes that it shares with others count in full, because
 //! each of those who keep them could give them up. At the bound the largest debtors are closed
 //! until there is some room; nobody is refused for what others owe.
 //!
@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 
 use crate::Connection;
 
-/// What octets are held for.
+/// What bytes are held for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// They wait behind a full socket, and are one connection's own.
@@ -38,7 +38,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Debt {
     pub queued_bytes: usize,
-    /// In full, however many others keep the same octets.
+    /// In full, however many others keep the same bytes.
     pub shared_bytes: usize,
     pub input_bytes: usize,
     pub state_bytes: usize,
@@ -99,7 +99,7 @@ impl Debt {
 }
 
 impl Account {
-    /// An account of at most so many octets.
+    /// An account of at most so many bytes.
     pub fn new(bytes_max: usize) -> Self {
         Self {
             bytes_max,
@@ -123,12 +123,12 @@ impl Account {
         let _ = self.on_debtor.set(Box::new(on_debtor));
     }
 
-    /// Octets held at the moment.
+    /// Bytes held at the moment.
     pub fn total_bytes(&self) -> usize {
         self.total_bytes.load(Ordering::SeqCst)
     }
 
-    /// The octets of one kind.
+    /// The bytes of one kind.
     pub fn bytes(&self, kind: Kind) -> usize {
         self.kinds[kind as usize].load(Ordering::Relaxed)
     }
@@ -142,19 +142,19 @@ impl Account {
         self.debtors_closed.load(Ordering::Relaxed)
     }
 
-    /// Puts octets that several connections are going to send on the account, until the last of them
+    /// Puts bytes that several connections are going to send on the account, until the last of them
     /// has sent or forgotten its own.
-    pub fn share(self: &Arc<Self>, mut octets: Vec<u8>) -> Bytes {
-        if octets.len() < crate::queue::SHARED_BYTES_MIN {
+    pub fn share(self: &Arc<Self>, mut bytes: Vec<u8>) -> Bytes {
+        if bytes.len() < crate::queue::SHARED_BYTES_MIN {
             // Each receiver copies so few.
-            return octets.into();
+            return bytes.into();
         }
-        if octets.capacity() > 2 * octets.len() {
-            octets.shrink_to_fit();
+        if bytes.capacity() > 2 * bytes.len() {
+            bytes.shrink_to_fit();
         }
-        self.add(Kind::Shared, octets.capacity());
+        self.add(Kind::Shared, bytes.capacity());
         Bytes::from_owner(Shared {
-            octets,
+            bytes,
             account: Arc::clone(self),
         })
     }
@@ -166,7 +166,7 @@ impl Account {
         }
     }
 
-    /// Whether those who can keep so many octets had better, so that nobody has to be closed for them.
+    /// Whether those who can keep so many bytes had better, so that nobody has to be closed for them.
     /// Where little is queued, nothing would become of waiting: then even what is more than the bound
     /// goes.
     pub(crate) fn is_short_for(&self, bytes: usize) -> bool {
@@ -185,7 +185,7 @@ impl Account {
         (self.bytes_max / SHARES).max(SHARE_BYTES_MIN)
     }
 
-    /// Waits until it is not short for so many octets.
+    /// Waits until it is not short for so many bytes.
     pub(crate) async fn room(&self, bytes: usize) {
         let _waiting = Waiting::new(&self.waiting);
         while self.is_short_for(bytes) {
@@ -201,7 +201,7 @@ impl Account {
         self.left.notify_one();
     }
 
-    /// What held `before` octets holds `after` now.
+    /// What held `before` bytes holds `after` now.
     pub(crate) fn change(self: &Arc<Self>, kind: Kind, before: usize, after: usize) {
         if after > before {
             self.add(kind, after - before);
@@ -281,7 +281,7 @@ impl Account {
             self.debtors_closed.fetch_add(1, Ordering::Relaxed);
             pending += debtor.debt().bytes();
         }
-        // Where that did not help at once, nobody looks again for the next octet.
+        // Where that did not help at once, nobody looks again for the next byte.
         let total = self.total_bytes();
         let next = match total > self.bytes_max {
             true => total.saturating_add(self.bytes_max / 64),
@@ -308,21 +308,21 @@ impl Drop for Account {
     }
 }
 
-/// Octets on the account for as long as anybody keeps them.
+/// Bytes on the account for as long as anybody keeps them.
 struct Shared {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     account: Arc<Account>,
 }
 
 impl AsRef<[u8]> for Shared {
     fn as_ref(&self) -> &[u8] {
-        &self.octets
+        &self.bytes
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.account.refund(Kind::Shared, self.octets.capacity());
+        self.account.refund(Kind::Shared, self.bytes.capacity());
     }
 }
 

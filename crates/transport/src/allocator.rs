@@ -47,7 +47,7 @@ fn give_back() {}
 mod tests {
     use super::*;
 
-    /// Resident octets of this process.
+    /// Resident bytes of this process.
     fn resident_bytes() -> usize {
         let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux");
         let pages = statm.split(' ').nth(1).expect("a second number");

@@ -1,8 +1,8 @@
 //! A connection as everybody but its reader sees it: something to append to.
 //!
-//! Appending happens under a realm's lock, so it only copies octets. Sending happens outside it,
+//! Appending happens under a realm's lock, so it only copies bytes. Sending happens outside it,
 //! by whichever thread comes first: that thread takes what is queued and sends until nothing is
-//! left (a *combining* flush, in `flush.rs`), and whoever comes meanwhile leaves its octets to it.
+//! left (a *combining* flush, in `flush.rs`), and whoever comes meanwhile leaves its bytes to it.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -31,7 +31,7 @@ pub struct Connection {
     /// The same of what was last sent.
     sent_at_s: AtomicU32,
     reading_paused: AtomicBool,
-    /// The system gave the peer up while octets waited for it.
+    /// The system gave the peer up while bytes waited for it.
     given_up: AtomicBool,
     note: AtomicU8,
 }
@@ -73,7 +73,7 @@ impl Connection {
         self.append_below(usize::MAX, write)
     }
 
-    /// The same, unless so many octets are queued already, or any while the account of all
+    /// The same, unless so many bytes are queued already, or any while the account of all
     /// connections is nearly spent: for what its sender can keep until the peer reads again, which
     /// [`Connection::sent`] tells.
     pub fn append_below<E>(
@@ -101,23 +101,23 @@ impl Connection {
         Ok(())
     }
 
-    /// Queues octets that other connections send too.
-    pub fn append_shared(self: &Arc<Self>, octets: &Bytes) -> Result<(), Refused<()>> {
+    /// Queues bytes that other connections send too.
+    pub fn append_shared(self: &Arc<Self>, bytes: &Bytes) -> Result<(), Refused<()>> {
         let mut out = self.out.lock();
         out.check(&self.limits)?;
-        out.queue.append_shared(octets);
-        if out.admit(&self.limits, octets.len())? {
+        out.queue.append_shared(bytes);
+        if out.admit(&self.limits, bytes.len())? {
             self.note_debt(&mut out);
         }
-        cork::note_appended(octets.len());
+        cork::note_appended(bytes.len());
         self.cork(&mut out, true);
         Ok(())
     }
 
-    /// Puts octets that this and other connections are going to send on their account, once
+    /// Puts bytes that this and other connections are going to send on their account, once
     /// ([`Account::share`](crate::Account::share)).
-    pub fn share(&self, octets: Vec<u8>) -> Bytes {
-        self.limits.account.share(octets)
+    pub fn share(&self, bytes: Vec<u8>) -> Bytes {
+        self.limits.account.share(bytes)
     }
 
     /// Sends everything that is appended from now on through `filter`. What was appended before
@@ -141,7 +141,7 @@ impl Connection {
         self.flush();
     }
 
-    /// Queues the last octets, however much waits before them, and shuts the sending side down when
+    /// Queues the last bytes, however much waits before them, and shuts the sending side down when
     /// they are sent: a goodbye to a peer whose queue is full. How long it has to take all that is for
     /// whoever watches the connection to say ([`Connection::is_finishing`]).
     pub fn append_last(self: &Arc<Self>, write: impl FnOnce(&mut Vec<u8>)) {
@@ -150,8 +150,8 @@ impl Connection {
             return;
         }
         let before = out.queue.len();
-        let _ = out.queue.append(|octets| {
-            write(octets);
+        let _ = out.queue.append(|bytes| {
+            write(bytes);
             Ok::<(), ()>(())
         });
         out.phase = Phase::Finishing;
@@ -255,7 +255,7 @@ impl Connection {
         self.limits.stall_max
     }
 
-    /// Whether the last octets are on their way: what is queued is sent, and nothing more.
+    /// Whether the last bytes are on their way: what is queued is sent, and nothing more.
     pub fn is_finishing(&self) -> bool {
         self.out.lock().phase == Phase::Finishing
     }
@@ -306,18 +306,18 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Whether there is little room in the account of all connections for so many octets: who can
+    /// Whether there is little room in the account of all connections for so many bytes: who can
     /// keep them does so until [`Connection::room`], so that nobody has to be closed for them.
     pub fn is_room_short(&self, bytes: usize) -> bool {
         self.limits.account.is_short_for(bytes)
     }
 
-    /// Waits until there is room for so many octets in the account of all connections.
+    /// Waits until there is room for so many bytes in the account of all connections.
     pub async fn room(&self, bytes: usize) {
         self.limits.account.room(bytes).await;
     }
 
-    /// Notes that some layer holds so many octets more for the peer, or less: anything that stays
+    /// Notes that some layer holds so many bytes more for the peer, or less: anything that stays
     /// because the peer asked for it, and that is neither queued for it nor input of it. A constant
     /// per item is exact enough, as long as what is added is taken off again; what is left when the
     /// connection is dropped is taken off then.
@@ -350,7 +350,7 @@ impl Connection {
         }
     }
 
-    /// Octets that wait to be sent.
+    /// Bytes that wait to be sent.
     pub fn queued_bytes(&self) -> usize {
         self.out.lock().queued_bytes()
     }
@@ -394,7 +394,7 @@ impl Connection {
     /// Sees to it that this thread flushes the connection. A reply does not stand in the line of
     /// a fan-out, this thread's or another's; an event does.
     fn cork(self: &Arc<Self>, out: &mut Out, is_event: bool) {
-        // While somebody is sending, that somebody takes these octets too.
+        // While somebody is sending, that somebody takes these bytes too.
         if out.sending {
             return;
         }

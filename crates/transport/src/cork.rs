@@ -37,7 +37,7 @@ thread_local! {
     static TOUCHED: RefCell<VecDeque<Arc<Connection>>> = const { RefCell::new(VecDeque::new()) };
     /// The line of the fan-outs.
     static DEFERRED: RefCell<VecDeque<Arc<Connection>>> = const { RefCell::new(VecDeque::new()) };
-    /// Octets appended by this thread since nothing was deferred.
+    /// Bytes appended by this thread since nothing was deferred.
     static APPENDED_BYTES: Cell<usize> = const { Cell::new(0) };
     static HAS_FLUSHER: Cell<bool> = const { Cell::new(false) };
 }
@@ -62,13 +62,13 @@ pub(crate) fn touch(connection: Arc<Connection>) {
     });
 }
 
-/// Notes octets that were appended to any connection.
+/// Notes bytes that were appended to any connection.
 pub(crate) fn note_appended(bytes: usize) {
     APPENDED_BYTES.set(APPENDED_BYTES.get().saturating_add(bytes));
 }
 
 /// Flushes what this thread touched, a large number of connections in portions. To be called
-/// whenever an input (octets, a timer, a command) has been handled. Needs a tokio context.
+/// whenever an input (bytes, a timer, a command) has been handled. Needs a tokio context.
 pub fn uncork() {
     let is_few = TOUCHED.with_borrow_mut(|touched| {
         let is_few = touched.len() <= FEW_MAX;
@@ -118,7 +118,7 @@ pub fn is_much_appended() -> bool {
     APPENDED_BYTES.get() > APPENDED_BYTES_MAX
 }
 
-/// Octets that this thread has appended since it last had nothing in line.
+/// Bytes that this thread has appended since it last had nothing in line.
 pub fn appended_bytes() -> usize {
     APPENDED_BYTES.get()
 }

@@ -34,7 +34,7 @@ pub(crate) enum Sent {
     TurnOver,
 }
 
-/// Octets taken from a connection, and what has to be done to them before they are sent.
+/// Bytes taken from a connection, and what has to be done to them before they are sent.
 struct Batch<'c> {
     queue: Queue,
     filter: Option<&'c Mutex<dyn Filter>>,
@@ -59,18 +59,18 @@ impl Connection {
         self.fulfil_duty();
     }
 
-    /// Sends `octets` as they are, without a copy, if nothing waits before them; what the socket
+    /// Sends `bytes` as they are, without a copy, if nothing waits before them; what the socket
     /// does not take is queued. Needs a tokio context.
-    pub fn send(self: &Arc<Self>, octets: &[u8]) -> Result<(), Refused<()>> {
+    pub fn send(self: &Arc<Self>, bytes: &[u8]) -> Result<(), Refused<()>> {
         if !self.take_duty_if_idle()? {
             self.append(|out| {
-                out.extend_from_slice(octets);
+                out.extend_from_slice(bytes);
                 Ok(())
             })?;
             self.flush();
             return Ok(());
         }
-        let sent = match self.socket.send(octets) {
+        let sent = match self.socket.send(bytes) {
             Ok(count) => count,
             Err(e) if is_transient(&e) => 0,
             Err(e) => {
@@ -79,7 +79,7 @@ impl Connection {
             }
         };
         self.note_sent(sent);
-        if let Some(rest @ [_, ..]) = octets.get(sent..) {
+        if let Some(rest @ [_, ..]) = bytes.get(sent..) {
             let mut out = self.out.lock();
             if out.phase == Phase::Closed {
                 return Err(Refused::Gone);
@@ -90,7 +90,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes the duty to send if octets may go past the queue; whether it did.
+    /// Takes the duty to send if bytes may go past the queue; whether it did.
     fn take_duty_if_idle(&self) -> Result<bool, Refused<()>> {
         let mut out = self.out.lock();
         out.check(&self.limits)?;
@@ -168,7 +168,7 @@ impl Connection {
             batch.queue = *unfiltered;
         } else if !out.queue.is_empty() || out.stage_stirred {
             batch.queue = mem::take(&mut out.queue);
-            // Looked up under the lock: a filter that is set from now on is for later octets.
+            // Looked up under the lock: a filter that is set from now on is for later bytes.
             batch.filter = self.filter.get().map(|filter| &**filter);
             out.stage_stirred = false;
         } else if out.phase == Phase::Finishing && stage.is_some() && !out.farewell_said {
@@ -191,7 +191,7 @@ impl Connection {
     fn send_batch(&self, batch: &mut Queue) -> io::Result<bool> {
         while !batch.is_empty() {
             let sent = match batch.single() {
-                Some(octets) => self.socket.send(octets),
+                Some(bytes) => self.socket.send(bytes),
                 None => self.socket.send_slices(&batch.slices()),
             };
             match sent {
@@ -213,7 +213,7 @@ impl Connection {
 }
 
 impl Batch<'_> {
-    /// What the filter and the stage make of the octets; most connections have neither.
+    /// What the filter and the stage make of the bytes; most connections have neither.
     fn transformed(self, connection: &Arc<Connection>) -> io::Result<Queue> {
         let mut queue = self.queue;
         if let Some(filter) = self.filter
@@ -221,7 +221,7 @@ impl Batch<'_> {
         {
             let mut filter = filter.lock();
             queue = queue
-                .transformed(|octets, out| filter.send(octets, out))
+                .transformed(|bytes, out| filter.send(bytes, out))
                 .map_err(io::Error::other)?;
             let growth = filter.take_growth();
             if growth != 0 {
@@ -234,7 +234,7 @@ impl Batch<'_> {
                 stage.finish();
             }
             queue = queue
-                .transformed(|octets, out| stage.send(octets, out))
+                .transformed(|bytes, out| stage.send(bytes, out))
                 .map_err(io::Error::other)?;
         }
         Ok(queue)
@@ -253,7 +253,7 @@ async fn send_on(connection: Arc<Connection>, mut sent: Sent) {
             }
             Sent::SocketFull => match writable(&connection, &mut registered).await {
                 Ok(guard) => Some(guard),
-                // It is not this receiver's fault, and it is owed octets: the socket is looked at from
+                // It is not this receiver's fault, and it is owed bytes: the socket is looked at from
                 // time to time, and so is whether there are descriptors again.
                 Err(e) if is_shortage(&e) => {
                     workers::pause(LOOK_INTERVAL).await;
@@ -282,7 +282,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Waits for room in the socket. A duplicate of the descriptor is registered for writability
 /// alone: the reader's registration stays for readability only, because a socket registered for
-/// both wakes its reader each time the peer takes octets out.
+/// both wakes its reader each time the peer takes bytes out.
 async fn writable<'r>(
     connection: &Connection,
     registered: &'r mut Option<AsyncFd<OwnedFd>>,

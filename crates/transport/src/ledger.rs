@@ -5,9 +5,9 @@ use crate::ConnectionLimits;
 /// All but the state that other layers hold, which an idle connection has too.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    /// Its own octets that wait behind a full socket, and all that they are kept in.
+    /// Its own bytes that wait behind a full socket, and all that they are kept in.
     pub(crate) queued_bytes: usize,
-    /// Octets that wait there and are on the account for all who send them.
+    /// Bytes that wait there and are on the account for all who send them.
     pub(crate) shared_bytes: usize,
     /// Those of them that are being sent.
     pub(crate) shared_in_flight_bytes: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Coming {
     pub(crate) since_s: u32,
 }
 
-/// A peer that takes octets slowly is borne with if it has all that waits in so many times the time
+/// A peer that takes bytes slowly is borne with if it has all that waits in so many times the time
 /// in which it has to take something.
 const PATIENCE: usize = 10;
 

@@ -1,4 +1,4 @@
-//! Sockets and the way of octets through them: listening, reading, corking, bounded out-queues.
+//! Sockets and the way of bytes through them: listening, reading, corking, bounded out-queues.
 //!
 //! This crate knows no message. A [`Protocol`] is handed what one read brought; whatever it
 //! [appends](Connection::append) to any connection, its own or another thread's, leaves in one

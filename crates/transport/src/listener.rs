@@ -39,7 +39,7 @@ pub struct TcpOptions {
     pub backlog: i32,
     /// Several listeners, of several processes, share the port (`SO_REUSEPORT`).
     pub shared: bool,
-    /// How long sent octets may stay unacknowledged before the connection is dead; zero leaves
+    /// How long sent bytes may stay unacknowledged before the connection is dead; zero leaves
     /// it to the kernel (`TCP_USER_TIMEOUT`).
     pub user_timeout: Duration,
     pub nodelay: bool,
@@ -317,14 +317,14 @@ fn unix_socket() -> io::Result<OwnedFd> {
     )?)
 }
 
-/// The kernel takes one more, which most clients do not: they end the path with a zero octet.
+/// The kernel takes one more, which most clients do not: they end the path with a zero byte.
 const PATH_BYTES_MAX: usize = 107;
 
 fn unix_address(path: &Path) -> io::Result<SocketAddrUnix> {
-    let octets = path.as_os_str().len();
-    if octets > PATH_BYTES_MAX {
+    let bytes = path.as_os_str().len();
+    if bytes > PATH_BYTES_MAX {
         let text =
-            format!("the path of a Unix socket may have {PATH_BYTES_MAX} octets, not {octets}");
+            format!("the path of a Unix socket may have {PATH_BYTES_MAX} bytes, not {bytes}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     Ok(SocketAddrUnix::new(path)?)

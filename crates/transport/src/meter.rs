@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cork::thread_number;
 
-/// Octets received from and sent to the sockets of the connections that carry it.
+/// Bytes received from and sent to the sockets of the connections that carry it.
 #[derive(Debug, Default)]
 pub struct Meter {
     received_bytes: AtomicU64,
@@ -38,7 +38,7 @@ struct Place(AtomicU64);
 
 static SENT: [Place; PLACES] = [const { Place(AtomicU64::new(0)) }; PLACES];
 
-/// Octets that this process has sent by connections without a [`Meter`], as they were on the wire.
+/// Bytes that this process has sent by connections without a [`Meter`], as they were on the wire.
 pub fn sent_bytes_unmetered() -> u64 {
     let places = SENT.iter();
     places.map(|place| place.0.load(Ordering::Relaxed)).sum()

@@ -12,9 +12,9 @@ use crate::queue::Queue;
 /// The bounds of every connection of a listener.
 #[derive(Debug)]
 pub struct ConnectionLimits {
-    /// Octets queued for one connection; beyond it, appending is refused.
+    /// Bytes queued for one connection; beyond it, appending is refused.
     pub queue_bytes_max: usize,
-    /// A connection that takes nothing for so long while octets wait for it is closed, by whoever
+    /// A connection that takes nothing for so long while bytes wait for it is closed, by whoever
     /// asks for [`crate::Connection::is_stalled`].
     pub stall_max: Duration,
     /// A message that has been coming for so long has to come at the least rate.
@@ -37,7 +37,7 @@ pub enum Refused<E> {
     Writer(E),
 }
 
-/// The sending half of a connection, behind its lock. Octets leave in this order: `rest`,
+/// The sending half of a connection, behind its lock. Bytes leave in this order: `rest`,
 /// `unfiltered`, `queue`.
 #[derive(Default)]
 pub(crate) struct Out {
@@ -48,9 +48,9 @@ pub(crate) struct Out {
     pub(crate) unfiltered: Option<Box<Queue>>,
     /// What the socket did not take, in the form it is sent in.
     pub(crate) rest: Option<Box<Queue>>,
-    /// Octets of a flush in progress, which are in none of them.
+    /// Bytes of a flush in progress, which are in none of them.
     pub(crate) in_flight_bytes: usize,
-    /// Octets that other layers hold for the peer.
+    /// Bytes that other layers hold for the peer.
     state_bytes: usize,
     /// What else is on the account. Boxed, because an idle connection owes little.
     ledger: Option<Box<Ledger>>,
@@ -100,7 +100,7 @@ impl Out {
         Ok(())
     }
 
-    /// Accounts for octets just appended; takes them back if they are too many. A message that
+    /// Accounts for bytes just appended; takes them back if they are too many. A message that
     /// finds the queue empty is never too many: its size has a bound of its own. Returns whether
     /// something was charged.
     pub(crate) fn admit<E>(
@@ -128,7 +128,7 @@ impl Out {
     }
 
     /// The socket is full: `rest` waits for room, and is charged with what is queued behind it. The
-    /// socket took `taken` octets before.
+    /// socket took `taken` bytes before.
     pub(crate) fn block(
         &mut self,
         mut rest: Queue,
@@ -151,7 +151,7 @@ impl Out {
         self.charge(limits);
     }
 
-    /// Octets are taken to be sent.
+    /// Bytes are taken to be sent.
     pub(crate) fn note_in_flight(&mut self, batch: &Queue) {
         self.in_flight_bytes = batch.len();
         if let Some(ledger) = &mut self.ledger {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::queue::spare;
 use crate::{Connection, Socket, Stage, StageError, account, clock, cork, readiness, workers};
 
-/// What a connection's octets mean.
+/// What a connection's bytes mean.
 pub trait Protocol {
     /// Handles what is at the front of `input` and may change it in place (unmasking). What it
     /// does not consume it sees again, with more behind it.
@@ -20,7 +20,7 @@ pub trait Protocol {
 /// What became of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Go on: the first `consumed` octets are done with; the next item needs `wanted` octets in
+    /// Go on: the first `consumed` bytes are done with; the next item needs `wanted` bytes in
     /// all, as far as is known (0: not known).
     Continue { consumed: usize, wanted: usize },
     /// As before, but read nothing more until all that is queued has been sent: this is how a
@@ -39,11 +39,11 @@ pub enum Outcome {
 /// Why a pump stopped.
 #[derive(Debug)]
 pub enum Ended {
-    /// The peer closed its side; `unconsumed` octets of an item were left.
+    /// The peer closed its side; `unconsumed` bytes of an item were left.
     ByPeer { unconsumed: usize },
     /// The protocol asked for it.
     ByProtocol,
-    /// The protocol hands the connection over with octets that it did not consume.
+    /// The protocol hands the connection over with bytes that it did not consume.
     HandedOver { input: Vec<u8> },
     /// The socket failed.
     Failed(io::Error),
@@ -286,7 +286,7 @@ impl Input {
         Ok(Read::of(received, READ_BYTES))
     }
 
-    /// Through the connection's stage, which appends what it makes of the octets.
+    /// Through the connection's stage, which appends what it makes of the bytes.
     fn read_staged<P: Protocol>(
         &mut self,
         connection: &Arc<Connection>,

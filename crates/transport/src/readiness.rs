@@ -22,7 +22,7 @@ pub(crate) fn register_owned(fd: OwnedFd, interest: Interest) -> io::Result<Asyn
 }
 
 /// A connection's descriptor, for reading. For readability only: a stream that is registered
-/// for writability too wakes its reader each time the peer takes octets out of it, which costs
+/// for writability too wakes its reader each time the peer takes bytes out of it, which costs
 /// a sequential call over a Unix socket 1.1 µs.
 pub(crate) fn register_reader(connection: &Arc<Connection>) -> io::Result<AsyncFd<Reader>> {
     let reader = Reader(Arc::clone(connection));

@@ -46,9 +46,9 @@ impl Socket {
         Ok(received)
     }
 
-    /// Sends what the socket takes of `octets`.
-    pub fn send(&self, octets: &[u8]) -> io::Result<usize> {
-        Ok(rustix::net::send(&self.fd, octets, SendFlags::NOSIGNAL)?)
+    /// Sends what the socket takes of `bytes`.
+    pub fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL)?)
     }
 
     /// Sends what the socket takes of `slices`, in one system call.
@@ -68,7 +68,7 @@ impl Socket {
         let _ = rustix::net::shutdown(&self.fd, Shutdown::Both);
     }
 
-    /// Tells the peer that nothing more comes, while its own octets are still received.
+    /// Tells the peer that nothing more comes, while its own bytes are still received.
     pub fn shut_down_write(&self) {
         let _ = rustix::net::shutdown(&self.fd, Shutdown::Write);
     }

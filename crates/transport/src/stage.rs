@@ -1,18 +1,18 @@
-//! What some connections do to octets between the queue and the socket: TLS, permessage-deflate.
+//! What some connections do to bytes between the queue and the socket: TLS, permessage-deflate.
 
 use std::fmt;
 
-/// Transforms queued octets just before they are sent, and received ones before they are read.
+/// Transforms queued bytes just before they are sent, and received ones before they are read.
 ///
 /// A stage works when a connection is flushed, not when something is appended, so that it costs
-/// nothing while a realm is locked, and so that one event's octets can be shared by receivers
+/// nothing while a realm is locked, and so that one event's bytes can be shared by receivers
 /// whose stages differ.
 pub trait Stage: Send {
     /// Transforms `queued` and appends what is to be sent to `out`. It is also called with
     /// nothing queued, for what the stage has to say by itself (a handshake's answer, an alert).
     fn send(&mut self, queued: &[u8], out: &mut Vec<u8>) -> Result<(), StageError>;
 
-    /// Transforms received octets, of which it takes all, and appends the result to `out`.
+    /// Transforms received bytes, of which it takes all, and appends the result to `out`.
     fn receive(&mut self, received: &[u8], out: &mut Vec<u8>) -> Result<(), StageError>;
 
     /// Whether the peer has said that nothing more comes.
@@ -27,14 +27,14 @@ pub trait Stage: Send {
     }
 }
 
-/// Transforms queued octets before any [`Stage`]: it is agreed on while the connection is open.
+/// Transforms queued bytes before any [`Stage`]: it is agreed on while the connection is open.
 ///
 /// It is handed whole appended items only, never a part of one.
 pub trait Filter: Send {
     /// Transforms `queued` and appends what is to be sent to `out`.
     fn send(&mut self, queued: &[u8], out: &mut Vec<u8>) -> Result<(), StageError>;
 
-    /// How many octets more it holds for the connection than when this was asked last.
+    /// How many bytes more it holds for the connection than when this was asked last.
     fn take_growth(&mut self) -> isize {
         0
     }

@@ -20,7 +20,7 @@ use crate::{Connection, Refused, cork};
 pub struct ConnectionStream {
     readable: AsyncFd<Reader>,
     connection: Arc<Connection>,
-    /// Octets received before and not yet read.
+    /// Bytes received before and not yet read.
     input: Vec<u8>,
     /// When to look whether the peer has stalled; only while something waits to be sent.
     look: Option<Pin<Box<Sleep>>>,
@@ -30,7 +30,7 @@ pub struct ConnectionStream {
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl ConnectionStream {
-    /// Takes over from a pump, with the octets that it had received. Needs a tokio context with
+    /// Takes over from a pump, with the bytes that it had received. Needs a tokio context with
     /// timers.
     pub fn new(connection: Arc<Connection>, input: Vec<u8>) -> io::Result<Self> {
         let readable = readiness::register_reader(&connection)?;
@@ -120,15 +120,15 @@ impl AsyncWrite for ConnectionStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        octets: &[u8],
+        bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         loop {
             let appended = self.connection.append(|out| {
-                out.extend_from_slice(octets);
+                out.extend_from_slice(bytes);
                 Ok::<(), ()>(())
             });
             match appended {
-                Ok(()) => return Poll::Ready(Ok(octets.len())),
+                Ok(()) => return Poll::Ready(Ok(bytes.len())),
                 Err(Refused::Full) => ready!(self.poll_sent(cx))?,
                 Err(Refused::Gone | Refused::Writer(())) => {
                     return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));

@@ -76,7 +76,7 @@ impl TlsStage {
         })
     }
 
-    /// Turns what the session has to say into octets to be sent.
+    /// Turns what the session has to say into bytes to be sent.
     fn drain(&mut self, out: &mut Vec<u8>) -> Result<(), StageError> {
         while self.connection.wants_write() {
             self.connection.write_tls(out).map_err(|e| failed(&e))?;
@@ -85,7 +85,7 @@ impl TlsStage {
     }
 }
 
-/// Octets encrypted at a time: the session holds a copy of so many and no more.
+/// Bytes encrypted at a time: the session holds a copy of so many and no more.
 const PIECE_BYTES: usize = 64 * 1024;
 
 impl Stage for TlsStage {

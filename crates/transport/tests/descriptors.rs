@@ -17,7 +17,7 @@ use crosstie_transport::{
 use rustix::net::{AddressFamily, SocketType};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-const OCTETS: usize = 8 << 20;
+const BYTES: usize = 8 << 20;
 
 #[test]
 fn nobody_waits_for_ever_and_nobody_innocent_is_closed() {
@@ -37,26 +37,26 @@ fn nobody_waits_for_ever_and_nobody_innocent_is_closed() {
 
     // A receiver whose socket is full, of which no second descriptor can be had.
     let limits = Arc::new(ConnectionLimits {
-        queue_bytes_max: 2 * OCTETS,
+        queue_bytes_max: 2 * BYTES,
         stall_max: Duration::ZERO,
         message_max: Duration::MAX,
         bytes_per_second_min: 0,
-        account: Arc::new(Account::new(2 * OCTETS)),
+        account: Arc::new(Account::new(2 * BYTES)),
     });
     let socket = Socket::new(ours.into(), PeerAddress::Unix(None));
     let connection = Arc::new(Connection::new(socket, None, limits));
     let sending = Arc::clone(&connection);
     workers.spawn(async move {
         let appended = sending.append(|out| {
-            out.resize(OCTETS, b'x');
+            out.resize(BYTES, b'x');
             Ok::<(), ()>(())
         });
         appended.expect("there is room");
         sending.flush();
     });
-    let mut octets = vec![0; OCTETS];
-    reader.read_exact(&mut octets).expect("is sent all of it");
-    assert!(octets.iter().all(|octet| *octet == b'x'));
+    let mut bytes = vec![0; BYTES];
+    reader.read_exact(&mut bytes).expect("is sent all of it");
+    assert!(bytes.iter().all(|byte| *byte == b'x'));
 
     // A peer that connects is given an end.
     let (told, tried) = mpsc::channel();

@@ -18,25 +18,25 @@ const ROUND: Duration = Duration::from_millis(40);
 fn main() {
     println!(
         "{:<28} {:<8} {:>7} {:>10} {:>10}",
-        "message", "", "octets", "decode", "encode"
+        "message", "", "bytes", "decode", "encode"
     );
     for (name, message) in samples() {
         for serializer in Serializer::ALL {
-            let octets = encoded(&message, serializer);
+            let bytes = encoded(&message, serializer);
             let limits = Limits::default();
             let decode = fastest(|| {
-                black_box(codec::decode(serializer, black_box(&octets), &limits).is_ok());
+                black_box(codec::decode(serializer, black_box(&bytes), &limits).is_ok());
             });
-            let Ok(decoded) = codec::decode(serializer, &octets, &limits) else {
+            let Ok(decoded) = codec::decode(serializer, &bytes, &limits) else {
                 continue;
             };
-            let mut out = Vec::with_capacity(octets.len() + 256);
+            let mut out = Vec::with_capacity(bytes.len() + 256);
             let encode = fastest(|| {
                 out.clear();
                 black_box(codec::encode(black_box(&decoded), serializer, &mut out).is_ok());
             });
             let serializer = serializer.name();
-            let length = octets.len();
+            let length = bytes.len();
             println!("{name:<28} {serializer:<8} {length:>7} {decode:>7.1} ns {encode:>7.1} ns");
         }
     }
@@ -61,10 +61,10 @@ fn fastest(mut run: impl FnMut()) -> f64 {
 }
 
 fn encoded(message: &Message<'_>, serializer: Serializer) -> Vec<u8> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     // The samples hold nothing that a serializer could not.
-    let _ = codec::encode(message, serializer, &mut octets);
-    octets
+    let _ = codec::encode(message, serializer, &mut bytes);
+    bytes
 }
 
 fn samples() -> Vec<(&'static str, Message<'static>)> {

@@ -22,7 +22,7 @@ const CLIENT: Framing = Framing::WebSocketClient {
 };
 
 fn main() {
-    println!("{:40} {:>10} {:>12}", "case", "ns/frame", "octets/ns");
+    println!("{:40} {:>10} {:>12}", "case", "ns/frame", "bytes/ns");
     for length in [0, 20, 100, 125, 1000, 65_536] {
         let body = vec![b'm'; length];
         let frames = FRAMES.min((64 << 20) / (length + 1) / 100).max(10);
@@ -113,8 +113,8 @@ fn decode<D: Decode>(name: &str, input: &[u8], decoder: impl Fn() -> D) {
         let mut rest = &mut buffer[..];
         loop {
             let step = decoder.next(rest).expect("well-formed");
-            if let Some(Item::Message { octets, .. }) = step.item {
-                black_box(octets);
+            if let Some(Item::Message { bytes, .. }) = step.item {
+                black_box(bytes);
                 frames += 1;
             }
             let consumed = step.consumed;
@@ -136,11 +136,11 @@ fn best(mut run: impl FnMut()) -> Duration {
     times.min().unwrap_or_default()
 }
 
-fn report(name: &str, time: Duration, frames: usize, octets: usize) {
+fn report(name: &str, time: Duration, frames: usize, bytes: usize) {
     let nanoseconds = time.as_nanos() as f64;
     println!(
         "{name:40} {:>10.1} {:>12.2}",
         nanoseconds / frames as f64,
-        octets as f64 / nanoseconds
+        bytes as f64 / nanoseconds
     );
 }

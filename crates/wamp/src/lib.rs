@@ -1,11 +1,11 @@
 //! WAMP values and wire formats: messages, ids, URIs, the three serializers and the two framings.
 //!
-//! Everything here is a function of its octets. There is no IO, no clock and no async in this
+//! Everything here is a function of its bytes. There is no IO, no clock and no async in this
 //! crate, and it knows nothing of realms or sessions: `crosstie-routing` decides, this crate
 //! only reads and writes.
 //!
 //! A message's head (type, ids, options, URI) is decoded; its arguments are walked by a
-//! validator and kept as the octets they came in ([`Payload`]), so that a router which passes
+//! validator and kept as the bytes they came in ([`Payload`]), so that a router which passes
 //! them on to a peer with the same serializer never builds a value from them.
 
 pub mod codec;

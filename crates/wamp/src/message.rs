@@ -10,7 +10,7 @@ use crate::{
     Dict, Payload, PublicationId, RegistrationId, RequestId, SessionId, SubscriptionId, Value,
 };
 
-/// One message, borrowing from the octets it was decoded from.
+/// One message, borrowing from the bytes it was decoded from.
 ///
 /// A value of this type is well-formed: ids are in range, URIs are text (their grammar is the
 /// realm's business), and the payload is valid in its serializer.

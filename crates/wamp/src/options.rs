@@ -11,7 +11,7 @@ use crate::{Dict, RegistrationId, SessionId};
 /// How a registered or subscribed URI is compared (WAMP advanced profile, "Pattern-based …").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MatchPolicy {
-    /// The whole URI, octet for octet.
+    /// The whole URI, byte for byte.
     #[default]
     Exact,
     /// The URI begins with the pattern.

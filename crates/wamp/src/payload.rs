@@ -2,7 +2,7 @@
 
 use crate::Serializer;
 
-/// `Arguments|list` and `ArgumentsKw|dict` of a message as the octets they came in.
+/// `Arguments|list` and `ArgumentsKw|dict` of a message as the bytes they came in.
 ///
 /// Both slices hold exactly one well-formed value of [`Payload::serializer`] each (validated by
 /// the decoder), or are empty when the message does not have that element. `kwargs` without
@@ -12,7 +12,7 @@ use crate::Serializer;
 /// arguments, and then has no keyword arguments: what Crossbar.io calls payload transparency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Payload<'a> {
-    /// What the octets are written in.
+    /// What the bytes are written in.
     pub serializer: Serializer,
     /// One list value, or empty; or the one value in its place.
     pub args: &'a [u8],
@@ -33,7 +33,7 @@ impl Payload<'_> {
         self.args.is_empty() && self.kwargs.is_empty()
     }
 
-    /// Octets of both parts.
+    /// Bytes of both parts.
     pub fn len(&self) -> usize {
         self.args.len() + self.kwargs.len()
     }

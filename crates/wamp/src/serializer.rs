@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How a session's messages are written as octets.
+/// How a session's messages are written as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Serializer {
     /// RFC 8259, text.
@@ -36,7 +36,7 @@ impl Serializer {
         self as usize
     }
 
-    /// Whether its octets are binary, and so travel in binary WebSocket frames.
+    /// Whether its bytes are binary, and so travel in binary WebSocket frames.
     pub fn is_binary(self) -> bool {
         self != Self::Json
     }

@@ -38,23 +38,23 @@ pub fn check_pattern(pattern: &str, policy: MatchPolicy, rules: UriCheck) -> Opt
 }
 
 fn check_components(uri: &str) -> Option<&'static str> {
-    let octets = uri.as_bytes();
-    let empty = octets.is_empty()
-        || octets.first() == Some(&b'.')
-        || octets.last() == Some(&b'.')
-        || octets.array_windows().any(|pair| pair == b"..");
+    let bytes = uri.as_bytes();
+    let empty = bytes.is_empty()
+        || bytes.first() == Some(&b'.')
+        || bytes.last() == Some(&b'.')
+        || bytes.array_windows().any(|pair| pair == b"..");
     empty.then_some("a component is empty")
 }
 
 fn check_characters(uri: &str, rules: UriCheck) -> Option<&'static str> {
     match rules {
         UriCheck::Strict => {
-            let strict = |octet| matches!(octet, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.');
+            let strict = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.');
             (!uri.bytes().all(strict))
                 .then_some("there is more in it than lower-case letters, digits, '_' and '.'")
         }
         UriCheck::Loose => {
-            let plain = |octet: u8| octet.is_ascii_graphic() && octet != b'#';
+            let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
             if uri.bytes().all(plain) {
                 return None;
             }

@@ -16,7 +16,7 @@ pub enum Value {
     Float(f64),
     /// Text.
     String(String),
-    /// Octets; in JSON a string of U+0000 and Base64.
+    /// Bytes; in JSON a string of U+0000 and Base64.
     Binary(Vec<u8>),
     /// A list.
     List(Vec<Self>),

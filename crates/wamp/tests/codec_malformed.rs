@@ -1,4 +1,4 @@
-//! Octets that are not well-formed, and octets that are but look as if they were not. Each row is
+//! Bytes that are not well-formed, and bytes that are but look as if they were not. Each row is
 //! one value: it is put where a message's arguments are, and read on its own.
 
 #[allow(dead_code, reason = "shared with the other tables")]
@@ -24,8 +24,8 @@ fn message_around(serializer: Serializer, value: &[u8]) -> Vec<u8> {
 /// they are.
 #[track_caller]
 fn is_accepted(serializer: Serializer, value: &[u8]) -> Result<(), String> {
-    let octets = message_around(serializer, value);
-    let message = decode(serializer, &octets, &LIMITS).map_err(|error| error.to_string())?;
+    let bytes = message_around(serializer, value);
+    let message = decode(serializer, &bytes, &LIMITS).map_err(|error| error.to_string())?;
     let Message::Result { payload, .. } = message else {
         panic!("it is a RESULT")
     };
@@ -113,12 +113,12 @@ fn utf8() {
         80  bf  c3  c328  c080  c1bf  e282  e28228  e08080  eda080  edbfbf  f0288cbc  f0808080
         f48fbf  f4908080  f8888080  fe  ff
     ";
-    for octets in rows(BAD).map(unhex) {
-        let length = octets.len() as u8;
-        let around = |front: &[u8], back: &[u8]| [front, octets.as_slice(), back].concat();
+    for bytes in rows(BAD).map(unhex) {
+        let length = bytes.len() as u8;
+        let around = |front: &[u8], back: &[u8]| [front, bytes.as_slice(), back].concat();
         let values = [
             (Serializer::Json, around(b"\"", b"\"")),
-            // Behind a long run of ASCII too, where eight octets are looked at at once.
+            // Behind a long run of ASCII too, where eight bytes are looked at at once.
             (
                 Serializer::Json,
                 around(b"\"0123456789abcdef0123456789", b"\""),
@@ -133,7 +133,7 @@ fn utf8() {
         for (serializer, value) in values {
             let error = is_accepted(serializer, &value).unwrap_err();
             assert!(
-                error.contains("expected UTF-8, found other octets"),
+                error.contains("expected UTF-8, found other bytes"),
                 "{serializer}: {error}"
             );
             assert!(decode_value(serializer, &value, &LIMITS).is_err());
@@ -186,7 +186,7 @@ fn cbor() {
         e0  f3  f820  f8ff
     ";
     const BAD: &str = "
-        # RFC 8949, appendix F.1: octets that end too early, and reserved heads.
+        # RFC 8949, appendix F.1: bytes that end too early, and reserved heads.
         18  19  1a  1b  1901  1a0102  1b01020304050607  38  58  78  98  9a01ff00  b8  d8
         f8  f900  fa0000  fb000000  41  61  5affffffff00  5bffffffffffffffff010203
         7affffffff00  7b7fffffffffffffff010203  81  818181818181818181  8200  a1
@@ -213,14 +213,14 @@ fn cbor() {
 
 #[test]
 fn integers_of_every_width_are_ids() {
-    let check = |serializer: Serializer, octets: &str| {
+    let check = |serializer: Serializer, bytes: &str| {
         let message = Message::Unsubscribed {
             request: RequestId(5),
         };
         assert_eq!(
-            decode(serializer, &unhex(octets), &LIMITS),
+            decode(serializer, &unhex(bytes), &LIMITS),
             Ok(message),
-            "{octets}"
+            "{bytes}"
         );
     };
     const MSGPACK: &str = "
@@ -245,10 +245,10 @@ fn integers_of_every_width_are_ids() {
 
 #[test]
 fn keys_of_keyword_arguments_are_text() {
-    let check = |serializer: Serializer, octets: &[u8]| {
-        let error = decode(serializer, octets, &LIMITS).unwrap_err().to_string();
+    let check = |serializer: Serializer, bytes: &[u8]| {
+        let error = decode(serializer, bytes, &LIMITS).unwrap_err().to_string();
         assert!(
-            error.starts_with("RESULT: keyword arguments at octet "),
+            error.starts_with("RESULT: keyword arguments at byte "),
             "{error}"
         );
         assert!(error.contains(": expected text, found "), "{error}");
@@ -273,10 +273,10 @@ fn nested(serializer: Serializer, depth: usize) -> Vec<u8> {
 fn tags_count_as_depth() {
     // CALL with one argument behind so many tags, inside the message and the arguments.
     let call = |tags: usize| {
-        let mut octets = vec![0x85, 0x18, 48, 1, 0xa0, 0x61, b'x', 0x81];
-        octets.extend(vec![0xc1; tags]);
-        octets.push(1);
-        octets
+        let mut bytes = vec![0x85, 0x18, 48, 1, 0xa0, 0x61, b'x', 0x81];
+        bytes.extend(vec![0xc1; tags]);
+        bytes.push(1);
+        bytes
     };
     let is_accepted = |tags| decode(Serializer::Cbor, &call(tags), &LIMITS).is_ok();
     assert!(is_accepted(62));
@@ -310,16 +310,16 @@ fn depth_is_bounded() {
         let limits = Limits {
             depth_max: usize::MAX,
         };
-        let octets = message_around(serializer, &nested(serializer, 1_000_000));
-        assert!(decode(serializer, &octets, &limits).unwrap_err().is_limit());
+        let bytes = message_around(serializer, &nested(serializer, 1_000_000));
+        assert!(decode(serializer, &bytes, &limits).unwrap_err().is_limit());
         assert!(
-            decode_value(serializer, &octets, &limits)
+            decode_value(serializer, &bytes, &limits)
                 .unwrap_err()
                 .is_limit()
         );
         // In an unknown option, and in one that is kept.
         for key in ["x", "_x"] {
-            let mut octets = match serializer {
+            let mut bytes = match serializer {
                 Serializer::Json => format!("[50,1,{{\"{key}\":").into_bytes(),
                 Serializer::MsgPack => [
                     unhex("93 32 01 81"),
@@ -334,8 +334,8 @@ fn depth_is_bounded() {
                 ]
                 .concat(),
             };
-            octets.extend(nested(serializer, 10_000));
-            let error = decode(serializer, &octets, &LIMITS).unwrap_err();
+            bytes.extend(nested(serializer, 10_000));
+            let error = decode(serializer, &bytes, &LIMITS).unwrap_err();
             assert!(
                 error.is_limit() && error.to_string().starts_with("RESULT: details."),
                 "{error}"
@@ -348,13 +348,13 @@ fn depth_is_bounded() {
 fn values_in_heads_are_bounded() {
     for count in [65_000_u32, 66_000] {
         let nils = vec![0xc0; count as usize];
-        let octets = [
+        let bytes = [
             unhex("93 01 a161 81 a161 dd"),
             count.to_be_bytes().to_vec(),
             nils,
         ]
         .concat();
-        let decoded = decode(Serializer::MsgPack, &octets, &LIMITS);
+        let decoded = decode(Serializer::MsgPack, &bytes, &LIMITS);
         if count < 65_536 {
             assert!(decoded.is_ok());
             continue;
@@ -363,20 +363,20 @@ fn values_in_heads_are_bounded() {
         assert!(error.is_limit());
         assert_eq!(
             error.to_string(),
-            "HELLO: details.a at octet 65547: expected at most 65536 values, found one more"
+            "HELLO: details.a at byte 65547: expected at most 65536 values, found one more"
         );
     }
 }
 
 #[test]
 fn values_that_only_one_serializer_has() {
-    let check = |serializer: Serializer, octets: &str, expected: &str| {
-        let error = decode_value(serializer, &unhex(octets), &LIMITS)
+    let check = |serializer: Serializer, bytes: &str, expected: &str| {
+        let error = decode_value(serializer, &unhex(bytes), &LIMITS)
             .unwrap_err()
             .to_string();
         assert_eq!(
             error,
-            format!("at octet 0: expected value of every serializer, found {expected}")
+            format!("at byte 0: expected value of every serializer, found {expected}")
         );
     };
     check(
@@ -399,8 +399,8 @@ fn values_that_only_one_serializer_has() {
 
 #[test]
 fn numbers() {
-    let check = |serializer: Serializer, octets: &[u8], expected: Value| {
-        assert_eq!(decode_value(serializer, octets, &LIMITS), Ok(expected));
+    let check = |serializer: Serializer, bytes: &[u8], expected: Value| {
+        assert_eq!(decode_value(serializer, bytes, &LIMITS), Ok(expected));
     };
     let json = |text: &str, expected| check(Serializer::Json, text.as_bytes(), expected);
     json("18446744073709551615", Value::Integer(u64::MAX.into()));

@@ -138,7 +138,7 @@ const OTHERWISE: &[(&str, &str)] = &[
     (r#"[3,{},"a.b",[1],{"k":2}]"#, r#"[3,{},"a.b"]"#),
 ];
 
-/// Messages that are refused, and what is said of them (without the octet's number, which differs
+/// Messages that are refused, and what is said of them (without the byte's number, which differs
 /// between serializers).
 const BAD: &[(&str, &str)] = &[
     ("1", "expected list, found integer"),
@@ -364,8 +364,8 @@ const BAD: &[(&str, &str)] = &[
     ),
 ];
 
-/// The message's octets in `serializer`, by the oracle.
-fn octets(json: &str, serializer: Serializer) -> Vec<u8> {
+/// The message's bytes in `serializer`, by the oracle.
+fn bytes(json: &str, serializer: Serializer) -> Vec<u8> {
     match serializer {
         // As it is: the oracle would hide what is peculiar about it.
         Serializer::Json => json.as_bytes().to_vec(),
@@ -376,9 +376,9 @@ fn octets(json: &str, serializer: Serializer) -> Vec<u8> {
 #[track_caller]
 fn check_good(json: &str, canonical: &str) {
     for from in Serializer::ALL {
-        let octets = octets(json, from);
+        let bytes = bytes(json, from);
         let message =
-            decode(from, &octets, &LIMITS).unwrap_or_else(|e| panic!("{json}: {from}: {e}"));
+            decode(from, &bytes, &LIMITS).unwrap_or_else(|e| panic!("{json}: {from}: {e}"));
         for into in Serializer::ALL {
             let mut encoded = vec![0xff];
             encode(&message, into, &mut encoded).unwrap();
@@ -421,10 +421,10 @@ fn every_message_type_is_in_the_table() {
 fn bad_messages_are_refused() {
     for (json, expected) in BAD {
         for serializer in Serializer::ALL {
-            let error = decode(serializer, &octets(json, serializer), &LIMITS).unwrap_err();
+            let error = decode(serializer, &bytes(json, serializer), &LIMITS).unwrap_err();
             let said = error
                 .to_string()
-                .replace(&format!("at octet {}: ", error.offset()), "");
+                .replace(&format!("at byte {}: ", error.offset()), "");
             assert_eq!(said, *expected, "{json}: {serializer}");
             assert!(!error.is_limit());
         }
@@ -439,20 +439,20 @@ fn faults_are_located() {
     };
     check(
         r#"[48,7814, {}, 12]"#,
-        "CALL: procedure at octet 14: expected text, found integer",
+        "CALL: procedure at byte 14: expected text, found integer",
     );
     check(
         r#"[48,1,{"timeout" : true},"a"]"#,
-        "CALL: options.timeout at octet 19: expected milliseconds, from 0 to 2^53, found another value",
+        "CALL: options.timeout at byte 19: expected milliseconds, from 0 to 2^53, found another value",
     );
     check(
         "[48,1,{},\"a\"] x",
-        "CALL: at octet 14: expected the end, found 1 more octets",
+        "CALL: at byte 14: expected the end, found 1 more bytes",
     );
     // A key is the peer's word: it is cut and escaped before it gets into a log.
     check(
         "[48,1,{\"_\\n\\u0007234567890123456789012345678901234567890123456789\":+},\"a\"]",
-        "CALL: options._\\n\\u{7}2345678901234567890123456789012345678 at octet 67: expected value, found other character",
+        "CALL: options._\\n\\u{7}2345678901234567890123456789012345678 at byte 67: expected value, found other character",
     );
 }
 
@@ -773,32 +773,32 @@ fn a_payload_in_place_of_arguments_is_announced() {
         (
             "",
             r#""text""#,
-            Err("PUBLISH: arguments at octet 13: expected list, found text"),
+            Err("PUBLISH: arguments at byte 13: expected list, found text"),
         ),
         (
             r#""enc_key":"k""#,
             r#""\u0000AAEC""#,
-            Err("PUBLISH: arguments at octet 26: expected list, found text"),
+            Err("PUBLISH: arguments at byte 26: expected list, found text"),
         ),
         (
             r#""enc_algo":true"#,
             r#""text""#,
-            Err("PUBLISH: arguments at octet 28: expected list, found text"),
+            Err("PUBLISH: arguments at byte 28: expected list, found text"),
         ),
         (
             algo,
             "1",
-            Err("PUBLISH: arguments at octet 35: expected list, found integer"),
+            Err("PUBLISH: arguments at byte 35: expected list, found integer"),
         ),
         (
             algo,
             r#"["unended]"#,
-            Err("PUBLISH: arguments at octet 46: expected a closing quote, found the end"),
+            Err("PUBLISH: arguments at byte 46: expected a closing quote, found the end"),
         ),
         (
             algo,
             r#""text",{"a":2}"#,
-            Err("PUBLISH: at octet 42: expected the end of the message, found an element"),
+            Err("PUBLISH: at byte 42: expected the end of the message, found an element"),
         ),
     ] {
         let json = format!(r#"[16,1,{{{options}}},"a",{payload}]"#);

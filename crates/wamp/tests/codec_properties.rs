@@ -1,4 +1,4 @@
-//! Properties of the codecs on random values, messages and octets, with other people's libraries
+//! Properties of the codecs on random values, messages and bytes, with other people's libraries
 //! as oracles.
 
 #[allow(dead_code, reason = "shared with the tables")]
@@ -34,8 +34,8 @@ proptest! {
     #[test]
     fn values_agree_with_the_oracles(value in value()) {
         for serializer in Serializer::ALL {
-            let octets = oracle::encode(&value, serializer);
-            prop_assert_eq!(decode_value(serializer, &octets, &LIMITS).unwrap(), value.clone());
+            let bytes = oracle::encode(&value, serializer);
+            prop_assert_eq!(decode_value(serializer, &bytes, &LIMITS).unwrap(), value.clone());
             let mut encoded = Vec::new();
             encode_value(&value, serializer, &mut encoded).unwrap();
             prop_assert_eq!(oracle::decode(&encoded, serializer).unwrap(), value.clone());
@@ -48,16 +48,16 @@ proptest! {
         let (args, kwargs) = (Value::List(args), Value::Dict(kwargs));
         let list = [Value::from(50), Value::from(7), Value::Dict(vec![]), args.clone(), kwargs.clone()];
         for serializer in Serializer::ALL {
-            let octets = oracle::encode(&Value::List(list.to_vec()), serializer);
-            let message = decode(serializer, &octets, &LIMITS).unwrap();
+            let bytes = oracle::encode(&Value::List(list.to_vec()), serializer);
+            let message = decode(serializer, &bytes, &LIMITS).unwrap();
             let payload = message.payload().unwrap();
             prop_assert_eq!(payload.args, oracle::encode(&args, serializer));
             prop_assert_eq!(payload.kwargs, oracle::encode(&kwargs, serializer));
 
-            for end in 0..octets.len() {
-                prop_assert!(decode(serializer, &octets[..end], &LIMITS).is_err());
+            for end in 0..bytes.len() {
+                prop_assert!(decode(serializer, &bytes[..end], &LIMITS).is_err());
             }
-            let longer = [octets.as_slice(), b"0"].concat();
+            let longer = [bytes.as_slice(), b"0"].concat();
             prop_assert!(decode(serializer, &longer, &LIMITS).is_err());
         }
     }
@@ -66,10 +66,10 @@ proptest! {
     #[test]
     fn transcoding_keeps_the_value(value in value()) {
         for from in Serializer::ALL {
-            let octets = oracle::encode(&value, from);
+            let bytes = oracle::encode(&value, from);
             for into in Serializer::ALL {
                 let mut transcoded = Vec::new();
-                transcode(from, &octets, into, &mut transcoded).unwrap();
+                transcode(from, &bytes, into, &mut transcoded).unwrap();
                 prop_assert_eq!(oracle::decode(&transcoded, into).unwrap(), value.clone());
                 let mut back = Vec::new();
                 transcode(into, &transcoded, from, &mut back).unwrap();
@@ -86,9 +86,9 @@ proptest! {
     ) {
         for from in Serializer::ALL {
             let written = |value: Option<Value>| value.map_or_else(Vec::new, |value| {
-                let mut octets = Vec::new();
-                encode_value(&value, from, &mut octets).unwrap();
-                octets
+                let mut bytes = Vec::new();
+                encode_value(&value, from, &mut bytes).unwrap();
+                bytes
             });
             let args = written(args.clone().map(Value::List));
             let kwargs = written(kwargs.clone().map(Value::Dict));
@@ -96,14 +96,14 @@ proptest! {
             let sent = with_payload(message.clone(), payload);
 
             for into in Serializer::ALL {
-                let mut octets = Vec::new();
-                encode(&sent, into, &mut octets).unwrap();
-                let received = decode(into, &octets, &LIMITS).unwrap();
+                let mut bytes = Vec::new();
+                encode(&sent, into, &mut bytes).unwrap();
+                let received = decode(into, &bytes, &LIMITS).unwrap();
                 prop_assert_eq!(head(received.clone()), head(sent.clone()));
                 let Some(payload) = received.payload() else { continue };
                 let mut with = Vec::new();
                 encode_with(&sent, payload, &mut with);
-                prop_assert_eq!(with, octets.clone());
+                prop_assert_eq!(with, bytes.clone());
 
                 let mut back = Vec::new();
                 encode(&received, from, &mut back).unwrap();
@@ -120,43 +120,43 @@ proptest! {
         }
     }
 
-    /// Damaged octets are accepted where the oracle accepts them, and nowhere else.
+    /// Damaged bytes are accepted where the oracle accepts them, and nowhere else.
     #[test]
-    fn damaged_octets_are_judged_as_by_the_oracles(
+    fn damaged_bytes_are_judged_as_by_the_oracles(
         value in value(),
         damage in vec((any::<prop::sample::Index>(), any::<u8>(), 0..3_u8), 1..4),
     ) {
         for serializer in Serializer::ALL {
-            let mut octets = oracle::encode(&value, serializer);
-            for (index, octet, way) in &damage {
-                let index = index.index(octets.len());
+            let mut bytes = oracle::encode(&value, serializer);
+            for (index, byte, way) in &damage {
+                let index = index.index(bytes.len());
                 match way {
-                    0 => octets[index] = *octet,
-                    1 => octets.insert(index, *octet),
-                    _ if octets.len() > 1 => drop(octets.remove(index)),
+                    0 => bytes[index] = *byte,
+                    1 => bytes.insert(index, *byte),
+                    _ if bytes.len() > 1 => drop(bytes.remove(index)),
                     _ => (),
                 }
             }
-            let ours = decode_value(serializer, &octets, &LIMITS);
-            let theirs = oracle::decode(&octets, serializer);
+            let ours = decode_value(serializer, &bytes, &LIMITS);
+            let theirs = oracle::decode(&bytes, serializer);
             if let Err(error) = &ours {
-                prop_assert!(error.offset() <= octets.len());
+                prop_assert!(error.offset() <= bytes.len());
             }
             let ours = ours.map_err(|error| error.to_string());
-            let shown = oracle::hex(&octets);
+            let shown = oracle::hex(&bytes);
             let agreed = agree(serializer, &ours, &theirs);
             prop_assert!(agreed, "{serializer} {shown}: {ours:?}, the oracle: {theirs:?}");
         }
     }
 
     #[test]
-    fn random_octets_are_survived(octets in vec(any::<u8>(), 0..64)) {
+    fn random_bytes_are_survived(bytes in vec(any::<u8>(), 0..64)) {
         for serializer in Serializer::ALL {
-            let _ = decode(serializer, &octets, &LIMITS);
-            let _ = decode_value(serializer, &octets, &LIMITS);
+            let _ = decode(serializer, &bytes, &LIMITS);
+            let _ = decode_value(serializer, &bytes, &LIMITS);
             for into in Serializer::ALL {
-                // Only valid octets are promised to be transcoded; others must do no harm.
-                let _ = transcode(serializer, &octets, into, &mut Vec::new());
+                // Only valid bytes are promised to be transcoded; others must do no harm.
+                let _ = transcode(serializer, &bytes, into, &mut Vec::new());
             }
         }
     }
@@ -172,8 +172,8 @@ fn agree(
         // The oracle keeps the last of two equal keys.
         (Serializer::Json, Ok(_), Ok(_)) | (_, Err(_), Err(_)) => true,
         (_, Ok(ours), Ok(theirs)) => format!("{ours:?}") == format!("{theirs:?}"),
-        // The oracle reads the reserved octet as nil.
-        (Serializer::MsgPack, Err(ours), Ok(_)) => ours.contains("reserved octet 0xc1"),
+        // The oracle reads the reserved byte as nil.
+        (Serializer::MsgPack, Err(ours), Ok(_)) => ours.contains("reserved byte 0xc1"),
         // The oracle does not know every simple value, and reads a bignum as an integer.
         (Serializer::Cbor, Err(ours), Ok(_)) => ours.contains("which only CBOR has"),
         _ => false,

@@ -11,9 +11,9 @@ use crosstie_wamp::Value;
 use crosstie_wamp::codec::{TranscodeError, encode_value, transcode, transcode_within};
 
 #[track_caller]
-fn check(from: Serializer, octets: &[u8], into: Serializer, expected: Result<&[u8], &str>) {
+fn check(from: Serializer, bytes: &[u8], into: Serializer, expected: Result<&[u8], &str>) {
     let mut out = b"front".to_vec();
-    let done = transcode(from, octets, into, &mut out).map_err(|error| error.reason);
+    let done = transcode(from, bytes, into, &mut out).map_err(|error| error.reason);
     let transcoded = out.strip_prefix(b"front").unwrap();
     let shown = hex(transcoded);
     assert_eq!(
@@ -30,8 +30,8 @@ fn json_to(into: Serializer, json: &str, expected: &str) {
 }
 
 #[track_caller]
-fn to_json(from: Serializer, octets: &str, expected: &str) {
-    check(from, &unhex(octets), Json, Ok(expected.as_bytes()));
+fn to_json(from: Serializer, bytes: &str, expected: &str) {
+    check(from, &unhex(bytes), Json, Ok(expected.as_bytes()));
 }
 
 #[test]
@@ -45,20 +45,20 @@ fn a_form_that_is_too_long_is_not_made() {
         Value::from("a \"quoted\" text\n".repeat(100).as_str()),
     ];
     for value in &values {
-        let mut octets = Vec::new();
-        encode_value(value, MsgPack, &mut octets).unwrap();
+        let mut bytes = Vec::new();
+        encode_value(value, MsgPack, &mut bytes).unwrap();
         let mut whole = Vec::new();
-        transcode(MsgPack, &octets, Json, &mut whole).unwrap();
+        transcode(MsgPack, &bytes, Json, &mut whole).unwrap();
         let length = whole.len();
         for (length_max, is_taken) in [(length, true), (length - 3, false), (10, false)] {
             let mut out = Vec::new();
-            let done = transcode_within(MsgPack, &octets, Json, length_max, &mut out);
+            let done = transcode_within(MsgPack, &bytes, Json, length_max, &mut out);
             assert_eq!(done == Ok(()), is_taken, "{length_max} of {length}");
             match is_taken {
                 true => assert_eq!(out, whole),
                 false => {
                     assert_eq!(done, Err(TranscodeError::TOO_LONG));
-                    assert!(out.is_empty() && out.capacity() <= 2 * length_max.max(octets.len()));
+                    assert!(out.is_empty() && out.capacity() <= 2 * length_max.max(bytes.len()));
                 }
             }
         }
@@ -193,16 +193,16 @@ fn undefined_is_null() {
 
 #[test]
 fn what_the_other_cannot_hold() {
-    let refused = |from: Serializer, octets: &str, into: &[Serializer], reason: &str| {
+    let refused = |from: Serializer, bytes: &str, into: &[Serializer], reason: &str| {
         for into in into {
-            check(from, &unhex(octets), *into, Err(reason));
+            check(from, &unhex(bytes), *into, Err(reason));
             // Behind other values, and within them.
             let (list, entry) = if from == Cbor {
                 ("83", "a1 60")
             } else {
                 ("93", "81 a0")
             };
-            let within = format!("{list} 01 {entry} {octets} 02");
+            let within = format!("{list} 01 {entry} {bytes} 02");
             check(from, &unhex(&within), *into, Err(reason));
         }
     };
@@ -268,6 +268,6 @@ fn what_the_other_cannot_hold() {
         MsgPack,
         b"\xc1",
         Cbor,
-        Err("octets that are not a valid value"),
+        Err("bytes that are not a valid value"),
     );
 }

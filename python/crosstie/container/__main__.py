@@ -107,7 +107,7 @@ def run(said, directory: Path, host) -> int:
 
 
 def rename(title: str) -> None:
-    """Give the process a name, as far as the kernel keeps it: 15 octets."""
+    """Give the process a name, as far as the kernel keeps it: 15 bytes."""
     # It is for the eye only.
     with contextlib.suppress(OSError):
         Path("/proc/self/comm").write_text(title)

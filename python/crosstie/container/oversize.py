@@ -17,7 +17,7 @@ log = txaio.make_logger()
 def replacement(message, length: int, most: int, peer: str) -> Error:
     """Return what is sent instead; PayloadExceededError where there is nothing of that kind."""
     kind = type(message).__name__.upper()
-    text = f"a message of {length} octets ({kind}), where {most} may be sent"
+    text = f"a message of {length} bytes ({kind}), where {most} may be sent"
     log.warn("Not sent to {peer}: {text}", peer=peer, text=text)
     is_result = type(message) is Yield and not message.progress
     is_error = (

@@ -161,7 +161,7 @@ def address(text: str) -> str:
     import ipaddress
 
     number, _, port = text.partition(":")
-    # Words of 32 bits, each in the machine's own order of octets.
+    # Words of 32 bits, each in the machine's own order of bytes.
     words = [bytes.fromhex(number[at : at + 8])[::-1] for at in range(0, len(number), 8)]
     if int(port, 16) == 0:
         return ""

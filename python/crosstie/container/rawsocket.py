@@ -25,7 +25,7 @@ class RawSocketProtocol(WampRawSocketClientProtocol):
     def connectionMade(self):
         """Begin the handshake."""
         self._writer = writer(self.transport)
-        # Octets of frames that are not complete yet.
+        # Bytes of frames that are not complete yet.
         self._rest = b""
         self._refused = False
         self._farewell = Farewell()
@@ -53,7 +53,7 @@ class RawSocketProtocol(WampRawSocketClientProtocol):
             if kind & IS_LENGTH_MAX and not length:
                 kind, length = kind ^ IS_LENGTH_MAX, LENGTH_MAX
             if length > self.MAX_LENGTH:
-                self._refuse(f"a frame of {length} octets, where {self.MAX_LENGTH} were agreed")
+                self._refuse(f"a frame of {length} bytes, where {self.MAX_LENGTH} were agreed")
                 return
             begin = at + HEADER_OCTETS
             if end - begin < length:

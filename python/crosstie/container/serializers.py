@@ -17,14 +17,14 @@ ENCODER = json.JSONEncoder(
     separators=(",", ":"), ensure_ascii=False, default=lambda value: beyond_json(value)
 )
 DECODER = json.JSONDecoder()
-# WAMP marks octets in JSON by a string that begins with a null character.
+# WAMP marks bytes in JSON by a string that begins with a null character.
 ESCAPED_NULL = b"\\u0000"
 
 
 class Json(JsonObjectSerializer):
     """Autobahn's JSON in the form it has by default, at the speed of Python's own.
 
-    Autobahn looks into every string for the mark of octets, which Python's fast scanner cannot; so
+    Autobahn looks into every string for the mark of bytes, which Python's fast scanner cannot; so
     it scans in Python (40 µs for a message that takes 3). A message without any escaped null
     character has no such string.
     """

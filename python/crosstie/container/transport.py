@@ -186,7 +186,7 @@ def connecting(endpoint: dict, directory: Path, reactor) -> tuple[object, str]:
 
 
 def shortest(path: Path) -> str:
-    """Return the path as the kernel may take it: 107 octets, counted from where we stand."""
+    """Return the path as the kernel may take it: 107 bytes, counted from where we stand."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(str(path)) else str(path)
 

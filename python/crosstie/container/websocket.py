@@ -2,7 +2,7 @@
 
 A message that came whole, in one frame, uncompressed and outside any other is handed on directly;
 so is one sent that way. Everything else, such as fragments, compression, pings and closing, is
-Autobahn's, which sees the same octets in the same order.
+Autobahn's, which sees the same bytes in the same order.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from crosstie.container.farewell import Farewell
 from crosstie.container.oversize import replacement
 from crosstie.container.writing import writer
 
-# The first octet of a frame that is a whole message.
+# The first byte of a frame that is a whole message.
 TEXT, BINARY = 0x81, 0x82
-# The second: the length, or that it follows in two octets; above, it is Autobahn's.
+# The second: the length, or that it follows in two bytes; above, it is Autobahn's.
 LENGTH_SHORT_MAX, LENGTH_FOLLOWS = 125, 126
 MASKED = 0x80
 
@@ -41,7 +41,7 @@ class WebSocketProtocol(WampWebSocketClientProtocol):
             self._dataReceived(data)
 
     def _take_whole_messages(self, data):
-        """Hand on the whole messages at the beginning; return the octets after them."""
+        """Hand on the whole messages at the beginning; return the bytes after them."""
         at, end = 0, len(data)
         stats = self.trafficStats
         while end - at >= 2 and self.current_frame is None and self.state == self.STATE_OPEN:
@@ -132,7 +132,7 @@ class WebSocketProtocol(WampWebSocketClientProtocol):
 
 
 def is_text(payload) -> bool:
-    """Whether the octets are UTF-8."""
+    """Whether the bytes are UTF-8."""
     if payload.isascii():
         return True
     try:
@@ -146,7 +146,7 @@ def masked(payload) -> bytes:
     """Return a random mask and the payload under it. RFC 6455, section 5.3."""
     length = len(payload)
     mask = random.getrandbits(32).to_bytes(4, "big")
-    # One operation on two long numbers is faster than a loop over octets, up to some kilobytes
+    # One operation on two long numbers is faster than a loop over bytes, up to some kilobytes
     # and beyond.
     pattern = (mask * (length // 4 + 1))[:length]
     number = int.from_bytes(payload, "big") ^ int.from_bytes(pattern, "big")

@@ -29,7 +29,7 @@ class Writer:
         self._at_once = AT_ONCE_MAX
 
     def write(self, octets):
-        """Write octets after all that was written before."""
+        """Write bytes after all that was written before."""
         transport = self._transport
         if (
             self._at_once

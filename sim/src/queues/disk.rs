@@ -135,14 +135,14 @@ impl Disk {
     }
 }
 
-/// As a real disk gives it back: octets, and nothing of what the vhost before thought of them.
+/// As a real disk gives it back: bytes, and nothing of what the vhost before thought of them.
 fn read(message: &StoredMessage) -> StoredMessage {
     let content = &message.content;
     StoredMessage {
         content: Arc::new(MessageContent::new(
             content.exchange(),
             content.routing_key(),
-            content.property_octets(),
+            content.property_bytes(),
             content.body(),
         )),
         ..message.clone()

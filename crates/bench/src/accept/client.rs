@@ -39,7 +39,7 @@ pub enum Instruction {
     Open { count: usize },
     /// Wait until none is in progress any more, and say [`Report::Settled`].
     Settle,
-    /// Send one octet on every connection, wait for all of them, and say [`Report::Echoed`].
+    /// Send one byte on every connection, wait for all of them, and say [`Report::Echoed`].
     Echo,
     /// Say [`Report::Held`].
     Count,
@@ -73,7 +73,7 @@ pub struct Settled {
     pub failure: Option<String>,
 }
 
-/// How the octets fared.
+/// How the bytes fared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Echoed {
     pub right: usize,
@@ -161,7 +161,7 @@ struct Client {
 enum Connection {
     Connecting(OwnedFd, Instant),
     Open(OwnedFd),
-    /// An octet is under way on it.
+    /// A byte is under way on it.
     Echoing(OwnedFd),
     Gone,
 }
@@ -271,7 +271,7 @@ impl Client {
         for at in 0..self.connections.len() {
             let connection = std::mem::replace(&mut self.connections[at], Connection::Gone);
             self.connections[at] = match connection {
-                Connection::Open(fd) => match send(&fd, &[octet(at)], SendFlags::NOSIGNAL) {
+                Connection::Open(fd) => match send(&fd, &[byte(at)], SendFlags::NOSIGNAL) {
                     Ok(_) => {
                         self.echoing += 1;
                         Connection::Echoing(fd)
@@ -366,7 +366,7 @@ impl Client {
                         *slot = Connection::Echoing(fd);
                         return;
                     }
-                    Ok((1, _)) if came[0] == octet(at) => {
+                    Ok((1, _)) if came[0] == byte(at) => {
                         self.echoed.right += 1;
                         *slot = Connection::Open(fd);
                     }
@@ -388,7 +388,7 @@ impl Client {
     }
 }
 
-/// Each connection's own, as far as there are octets.
-fn octet(at: usize) -> u8 {
+/// Each connection's own, as far as there are bytes.
+fn byte(at: usize) -> u8 {
     (at % 251) as u8
 }

@@ -1,5 +1,5 @@
 //! `bench accept`: connections opened in batches and held, as the source document's
-//! `EchoServerTest` does it; then one octet echoed on each of them.
+//! `EchoServerTest` does it; then one byte echoed on each of them.
 //!
 //! ```text
 //!   bench ── a batch, shared out ──▶ clients, from 127.0.0.2, 127.0.0.3, … ════▶ workers of one port

@@ -19,7 +19,7 @@ pub struct AcceptOptions {
     pub batch: usize,
     /// From the last connection of a batch to the first one of the next.
     pub delay: Duration,
-    /// Whether to send an octet on every connection when all are there.
+    /// Whether to send a byte on every connection when all are there.
     pub echo: bool,
     pub hold: Option<Hold>,
     /// Processes of the testee; by default as many as the limit of descriptors asks for.

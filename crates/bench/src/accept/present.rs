@@ -9,7 +9,7 @@ use super::Bench;
 use super::run::Found;
 use crate::figures::{Goal, verdict};
 use crate::report::json::Row;
-use crate::report::table::{known, number, octets, table, thousands};
+use crate::report::table::{bytes, known, number, table, thousands};
 
 /// What the source document's client printed, on a notebook with Windows 7.
 mod document {
@@ -57,9 +57,9 @@ pub(super) fn print(out: &mut impl Write, bench: &Bench, all: &[Found]) -> io::R
             known(found.echoed.map(|echoed| echoed.right as f64), thousands),
             known(found.server_cpu_us, number),
             number(found.client_cpu_us),
-            known(found.server_bytes, octets),
-            known(found.server_bytes_after_echo, octets),
-            octets(found.kernel_bytes),
+            known(found.server_bytes, bytes),
+            known(found.server_bytes_after_echo, bytes),
+            bytes(found.kernel_bytes),
         ]);
     }
     writeln!(out, "{}", rows.trim_fmt())?;
@@ -97,7 +97,7 @@ pub(super) fn print(out: &mut impl Write, bench: &Bench, all: &[Found]) -> io::R
             own.echoed.map(|echoed| echoed.right as f64),
         ),
         (
-            "memory each, octets",
+            "memory each, bytes",
             Goal::AtMost(goals::SERVER_BYTES),
             own.server_bytes_after_echo.or(own.server_bytes),
         ),

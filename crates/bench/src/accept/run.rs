@@ -28,7 +28,7 @@ pub(super) struct Found {
     /// Not, where it was not asked for.
     pub(super) echoed: Option<Echoed>,
     pub(super) echo_ms: f64,
-    /// Octets for each connection of the server's own memory, held and silent.
+    /// Bytes for each connection of the server's own memory, held and silent.
     pub(super) server_bytes: Option<f64>,
     /// The same after every connection has carried something.
     pub(super) server_bytes_after_echo: Option<f64>,
@@ -41,7 +41,7 @@ pub(super) struct Found {
     pub(super) faults: Vec<String>,
 }
 
-/// How long a connection's octets take to be freed or bound to a process after the last event.
+/// How long a connection's bytes take to be freed or bound to a process after the last event.
 const SETTLING: Duration = Duration::from_millis(300);
 
 pub(super) fn run(
@@ -178,7 +178,7 @@ impl Run<'_> {
         let missing = sum.missing;
         writeln!(
             out,
-            "One octet on each: {right} echoed, {wrong} wrong, {missing} missing, in {:.0}ms",
+            "One byte on each: {right} echoed, {wrong} wrong, {missing} missing, in {:.0}ms",
             self.found.echo_ms
         )?;
         if wrong > 0 {

@@ -4,8 +4,8 @@
 use crate::drive::Faults;
 use crate::sequence::Sequence;
 
-/// Octets of a producer and a number.
-pub(super) const HEAD_OCTETS: usize = 12;
+/// Bytes of a producer and a number.
+pub(super) const HEAD_BYTES: usize = 12;
 
 /// What all consumers together have seen.
 #[derive(Debug)]
@@ -28,14 +28,14 @@ pub(super) struct Order {
 pub(super) struct Body(Vec<u8>);
 
 impl Body {
-    pub(super) fn new(producer: usize, octets: usize) -> Self {
-        let mut body = vec![b'x'; octets.max(HEAD_OCTETS)];
+    pub(super) fn new(producer: usize, bytes: usize) -> Self {
+        let mut body = vec![b'x'; bytes.max(HEAD_BYTES)];
         body[..4].copy_from_slice(&(producer as u32).to_be_bytes());
         Self(body)
     }
 
     pub(super) fn numbered(&mut self, number: u64) -> &[u8] {
-        self.0[4..HEAD_OCTETS].copy_from_slice(&number.to_be_bytes());
+        self.0[4..HEAD_BYTES].copy_from_slice(&number.to_be_bytes());
         &self.0
     }
 }
@@ -69,7 +69,7 @@ impl Ledger {
 
     /// Takes one delivery into account; `model` is any producer's body.
     pub(super) fn arrived(&mut self, body: &[u8], model: &Body, order: &mut Order) {
-        let number = match (body.split_at_checked(HEAD_OCTETS), &model.0[HEAD_OCTETS..]) {
+        let number = match (body.split_at_checked(HEAD_BYTES), &model.0[HEAD_BYTES..]) {
             (Some((head, rest)), filling) if rest == filling => number(head),
             _ => None,
         };

@@ -198,7 +198,7 @@ impl Bench {
                 broker: subject.broker.by(near.map_err(|error| error.to_string())?),
                 queue: format!("crosstie-bench-{}-{at}", std::process::id()),
                 case,
-                payload_octets: options.payload_octets,
+                payload_bytes: options.payload_bytes,
                 in_flight: options.in_flight,
                 window: options.window,
                 prefetch: options.prefetch,
@@ -239,7 +239,7 @@ impl Bench {
         json!({
             "seconds": options.seconds,
             "warm_up_seconds": options.warm_up_seconds,
-            "payload_bytes": options.payload_octets,
+            "payload_bytes": options.payload_bytes,
             "in_flight": options.in_flight,
             "window": options.window,
             "prefetch": options.prefetch,

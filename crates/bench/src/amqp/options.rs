@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::case::Case;
-use super::ledger::HEAD_OCTETS;
+use super::ledger::HEAD_BYTES;
 use crate::broker::Broker;
 use crate::error::BenchError;
 use crate::network::NetworkOptions;
@@ -26,7 +26,7 @@ pub struct AmqpOptions {
     pub seconds: f64,
     /// Unmeasured time before it.
     pub warm_up_seconds: f64,
-    pub payload_octets: usize,
+    pub payload_bytes: usize,
     /// Messages that are published and not yet consumed, at most.
     pub in_flight: u64,
     /// Durable messages between two waits for confirms.
@@ -66,7 +66,7 @@ impl AmqpOptions {
         )?;
         require(self.runs > 0, "--runs is at least 1")?;
         require(
-            (HEAD_OCTETS..=16 << 20).contains(&self.payload_octets),
+            (HEAD_BYTES..=16 << 20).contains(&self.payload_bytes),
             "--payload is 12 to 16,777,216: a message begins with its number",
         )?;
         require(

@@ -33,7 +33,7 @@ pub(super) fn produce(
         ..BasicPublish::default()
     };
     let gap_ns = 1_000_000_000 / order.rate.max(1) * order.producers as u64;
-    let mut body = Body::new(at, order.payload_octets);
+    let mut body = Body::new(at, order.payload_bytes);
     let mut produced = Produced::default();
     let mut confirms = Confirms::default();
     // By number: when each that is not confirmed was published.

@@ -25,11 +25,11 @@ pub(super) fn print_header(
     }
     writeln!(
         out,
-        "Load: {} producer(s), {} consumer(s) of one queue, bodies of {} octets, at most {} under \
+        "Load: {} producer(s), {} consumer(s) of one queue, bodies of {} bytes, at most {} under \
          way; {} round(s) of {} s after {} s; median over rounds, below it smallest–largest",
         options.producers,
         options.consumers,
-        thousands(options.payload_octets as f64),
+        thousands(options.payload_bytes as f64),
         thousands(options.in_flight as f64),
         options.runs,
         options.seconds,
@@ -134,7 +134,7 @@ pub(super) fn print_section(
              confirm; at {} the queue is purged, which takes its time of the window; what purges \
              remove is what was published\n  no floor: it keeps nothing on a disk",
             bench.options.window,
-            thousands(kept_max(bench.options.payload_octets) as f64),
+            thousands(kept_max(bench.options.payload_bytes) as f64),
         )?,
     }
     for series in &section.measured {

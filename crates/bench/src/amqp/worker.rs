@@ -27,7 +27,7 @@ pub(crate) struct Order {
     pub(super) broker: Broker,
     pub(super) queue: String,
     pub(super) case: Case,
-    pub(super) payload_octets: usize,
+    pub(super) payload_bytes: usize,
     pub(super) in_flight: u64,
     pub(super) window: u64,
     pub(super) prefetch: u16,
@@ -78,14 +78,14 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long the last messages may take.
 const LATE_MAX: Duration = Duration::from_secs(10);
 /// What is pushed before it is written.
-const WRITE_OCTETS: usize = 64 * 1024;
-/// Messages that a queue without a consumer holds at most, and octets of their bodies.
+const WRITE_BYTES: usize = 64 * 1024;
+/// Messages that a queue without a consumer holds at most, and bytes of their bodies.
 const KEPT_MAX: u64 = 200_000;
-const KEPT_OCTETS_MAX: usize = 64 << 20;
+const KEPT_BYTES_MAX: usize = 64 << 20;
 
-/// How many messages of so many octets are kept before a purge.
-pub(super) fn kept_max(payload_octets: usize) -> u64 {
-    KEPT_MAX.min((KEPT_OCTETS_MAX / payload_octets.max(1)) as u64)
+/// How many messages of so many bytes are kept before a purge.
+pub(super) fn kept_max(payload_bytes: usize) -> u64 {
+    KEPT_MAX.min((KEPT_BYTES_MAX / payload_bytes.max(1)) as u64)
 }
 
 pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
@@ -291,7 +291,7 @@ impl Shared<'_> {
     /// many were purged.
     fn keep(&self, wire: &mut Wire, count: u64) -> Result<u64, WorkerError> {
         let kept = self.kept.fetch_add(count, SeqCst) + count;
-        if kept < kept_max(self.order.payload_octets) {
+        if kept < kept_max(self.order.payload_bytes) {
             return Ok(0);
         }
         // What others publish meanwhile may go with it, and is counted once more: a bound that is
@@ -388,7 +388,7 @@ fn produce(shared: &Shared<'_>, at: usize, mut wire: Wire) -> Result<Produced, W
         routing_key: &order.queue,
         ..BasicPublish::default()
     };
-    let mut body = Body::new(at, order.payload_octets);
+    let mut body = Body::new(at, order.payload_bytes);
     let mut produced = Produced::default();
     let mut confirms = Confirms::default();
     let most = match is_durable {
@@ -401,7 +401,7 @@ fn produce(shared: &Shared<'_>, at: usize, mut wire: Wire) -> Result<Produced, W
             let body = body.numbered(produced.published);
             wire.push_message(&publish, &properties[level], body);
             produced.published += 1;
-            if wire.pushed_octets() >= WRITE_OCTETS {
+            if wire.pushed_bytes() >= WRITE_BYTES {
                 wire.flush()?;
             }
         }
@@ -436,7 +436,7 @@ fn produce(shared: &Shared<'_>, at: usize, mut wire: Wire) -> Result<Produced, W
 fn consume(shared: &Shared<'_>, mut wire: Wire) -> Result<Traffic, WorkerError> {
     let order = shared.order;
     let acknowledges = order.case.is_acknowledged();
-    let model = Body::new(0, order.payload_octets);
+    let model = Body::new(0, order.payload_bytes);
     let mut arrivals = Arrivals::of(order.producers, order.case.levels());
     let mut traffic = Traffic::default();
     loop {

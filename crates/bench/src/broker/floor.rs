@@ -1,6 +1,6 @@
 //! The floor: the least that can stand where a broker stands. One thread and one epoll; it knows
 //! no exchange, no queue and no permission, only who consumes what, and passes a message's frames
-//! on as the octets they came in. Its system calls are a broker's: one wait and one read for what
+//! on as the bytes they came in. Its system calls are a broker's: one wait and one read for what
 //! has come, one write for each connection that has something to send.
 
 use std::collections::HashMap;
@@ -64,7 +64,7 @@ pub(crate) fn work(order: FloorOrder) -> Result<(), WorkerError> {
 
 const FRAME_BYTES_MAX: u32 = 131_072;
 /// What one read may bring.
-const INPUT_OCTETS: usize = 64 * 1024;
+const INPUT_BYTES: usize = 64 * 1024;
 
 struct Floor {
     epoll: OwnedFd,
@@ -115,7 +115,7 @@ impl Floor {
             EventFlags::IN,
         )?;
         let mut events = Vec::with_capacity(64);
-        let mut buffer = vec![0; INPUT_OCTETS];
+        let mut buffer = vec![0; INPUT_BYTES];
         loop {
             events.clear();
             match epoll::wait(&self.epoll, spare_capacity(&mut events), None) {
@@ -394,12 +394,12 @@ mod tests {
     fn content_is_found_when_all_of_it_is_there() {
         #[track_caller]
         fn check(length: usize) {
-            let mut octets = Vec::new();
-            frame::write_content(1, &[0, 0], &vec![7; length], FRAME_BYTES_MAX, &mut octets);
-            let whole = octets.len();
-            octets.extend_from_slice(b"more");
-            assert_eq!(content(&octets[..whole - 1]), Some(None));
-            assert_eq!(content(&octets), Some(Some(&octets[..whole])));
+            let mut bytes = Vec::new();
+            frame::write_content(1, &[0, 0], &vec![7; length], FRAME_BYTES_MAX, &mut bytes);
+            let whole = bytes.len();
+            bytes.extend_from_slice(b"more");
+            assert_eq!(content(&bytes[..whole - 1]), Some(None));
+            assert_eq!(content(&bytes), Some(Some(&bytes[..whole])));
         }
         check(0);
         check(100);

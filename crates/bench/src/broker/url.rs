@@ -90,12 +90,12 @@ impl fmt::Display for Broker {
 
 fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
-    for octet in text.bytes() {
-        match octet {
+    for byte in text.bytes() {
+        match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(octet.into());
+                encoded.push(byte.into());
             }
-            octet => encoded += &format!("%{octet:02X}"),
+            byte => encoded += &format!("%{byte:02X}"),
         }
     }
     encoded

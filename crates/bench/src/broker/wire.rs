@@ -20,7 +20,7 @@ use crate::worker::WorkerError;
 
 /// The one channel of a connection.
 const CHANNEL: u16 = 1;
-const INPUT_OCTETS: usize = 64 * 1024;
+const INPUT_BYTES: usize = 64 * 1024;
 const FRAME_BYTES_MAX: u32 = 131_072;
 
 /// What a broker sends once everything is set up.
@@ -85,9 +85,9 @@ impl Wire {
         stream.limit_waiting(Some(patience))?;
         let mut wire = Self {
             stream,
-            input: vec![0; INPUT_OCTETS],
+            input: vec![0; INPUT_BYTES],
             unread: 0..0,
-            output: Vec::with_capacity(INPUT_OCTETS),
+            output: Vec::with_capacity(INPUT_BYTES),
             assembled: Vec::new(),
             frame_bytes_max: FRAME_BYTES_MAX,
             traffic: Traffic::default(),
@@ -253,7 +253,7 @@ impl Wire {
     }
 
     /// How much the next flush would write.
-    pub(crate) fn pushed_octets(&self) -> usize {
+    pub(crate) fn pushed_bytes(&self) -> usize {
         self.output.len()
     }
 
@@ -504,11 +504,11 @@ fn late(error: std::io::Error) -> WorkerError {
     }
 }
 
-/// The octets of a message's properties.
+/// The bytes of a message's properties.
 pub(crate) fn properties(properties: &BasicProperties<'_>) -> Vec<u8> {
-    let mut octets = Vec::new();
-    properties.write(&mut octets);
-    octets
+    let mut bytes = Vec::new();
+    properties.write(&mut bytes);
+    bytes
 }
 
 #[cfg(test)]
@@ -518,7 +518,7 @@ mod tests {
     use super::*;
 
     fn delivery(body: &[u8]) -> Vec<u8> {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         let deliver = BasicDeliver {
             consumer_tag: "1",
             delivery_tag: 7,
@@ -526,9 +526,9 @@ mod tests {
             exchange: "e",
             routing_key: "k",
         };
-        frame::write_method(1, &deliver, &mut octets);
-        frame::write_content(1, &[0, 0], body, 4096, &mut octets);
-        octets
+        frame::write_method(1, &deliver, &mut bytes);
+        frame::write_content(1, &[0, 0], body, 4096, &mut bytes);
+        bytes
     }
 
     #[test]
@@ -536,14 +536,14 @@ mod tests {
         #[track_caller]
         fn check(length: usize) {
             let expected: Vec<u8> = (0..length).map(|at| at as u8).collect();
-            let octets = delivery(&expected);
+            let bytes = delivery(&expected);
             let mut assembled = Vec::new();
-            for end in 0..octets.len() {
-                let found = next(&octets[..end], 4096, &mut assembled).unwrap();
-                assert!(found.is_none(), "{end} of {}", octets.len());
+            for end in 0..bytes.len() {
+                let found = next(&bytes[..end], 4096, &mut assembled).unwrap();
+                assert!(found.is_none(), "{end} of {}", bytes.len());
             }
-            let (found, consumed) = next(&octets, 4096, &mut assembled).unwrap().unwrap();
-            assert_eq!(consumed, octets.len());
+            let (found, consumed) = next(&bytes, 4096, &mut assembled).unwrap().unwrap();
+            assert_eq!(consumed, bytes.len());
             match found {
                 Found::Event(Event::Delivery { tag: 7, body }) => assert_eq!(body, expected),
                 _ => panic!("no delivery"),
@@ -563,10 +563,10 @@ mod tests {
             reply_text: "NOT_FOUND - no queue 'x' in vhost '/'",
             ..ChannelClose::default()
         };
-        let mut octets = Vec::new();
-        frame::write_method(1, &close, &mut octets);
+        let mut bytes = Vec::new();
+        frame::write_method(1, &close, &mut bytes);
         let mut assembled = Vec::new();
-        let error = next(&octets, 4096, &mut assembled).err().unwrap();
+        let error = next(&bytes, 4096, &mut assembled).err().unwrap();
         let expected = "took leave: 404 NOT_FOUND - no queue 'x' in vhost '/'";
         assert!(error.to_string().ends_with(expected), "{error}");
     }

@@ -61,7 +61,7 @@ struct Connection {
 }
 
 /// The most that one read brings.
-const READ_OCTETS: usize = 256 * 1024;
+const READ_BYTES: usize = 256 * 1024;
 
 /// Where the driver is, on the clock.
 struct Progress {
@@ -96,7 +96,7 @@ impl Driver {
             load,
             epoll,
             connections,
-            buffer: vec![0; READ_OCTETS],
+            buffer: vec![0; READ_BYTES],
         })
     }
 
@@ -223,25 +223,25 @@ impl Connection {
         }
     }
 
-    /// How many echoes these octets, and those before them, hold; and whether more may come.
-    fn take_in(&mut self, octets: &[u8], progress: &mut Progress) -> (usize, bool) {
+    /// How many echoes these bytes, and those before them, hold; and whether more may come.
+    fn take_in(&mut self, bytes: &[u8], progress: &mut Progress) -> (usize, bool) {
         let mut earlier = std::mem::take(&mut self.input);
         if earlier.is_empty() {
-            let (used, echoed, goes_on) = self.look(octets, progress);
-            self.input.extend_from_slice(&octets[used..]);
+            let (used, echoed, goes_on) = self.look(bytes, progress);
+            self.input.extend_from_slice(&bytes[used..]);
             return (echoed, goes_on);
         }
-        earlier.extend_from_slice(octets);
+        earlier.extend_from_slice(bytes);
         let (used, echoed, goes_on) = self.look(&earlier, progress);
         earlier.drain(..used);
         self.input = earlier;
         (echoed, goes_on)
     }
 
-    fn look(&mut self, octets: &[u8], progress: &mut Progress) -> (usize, usize, bool) {
+    fn look(&mut self, bytes: &[u8], progress: &mut Progress) -> (usize, usize, bool) {
         let (mut used, mut echoed) = (0, 0);
-        while used < octets.len() {
-            match self.messages.look(&octets[used..], &mut progress.faults) {
+        while used < bytes.len() {
+            match self.messages.look(&bytes[used..], &mut progress.faults) {
                 Found::Message(length) => {
                     used += length;
                     echoed += 1;
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn every_message_comes_back() {
         #[track_caller]
-        fn check(connections: usize, outstanding: usize, payload_octets: usize) {
+        fn check(connections: usize, outstanding: usize, payload_bytes: usize) {
             let address = crate::websocket_floor::in_background();
             let load = Load {
                 target: Target {
@@ -316,7 +316,7 @@ mod tests {
                 connections,
                 outstanding,
                 shape: Shape {
-                    payload_octets,
+                    payload_bytes,
                     is_text: false,
                 },
                 patience_ms: 10_000,

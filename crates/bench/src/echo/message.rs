@@ -1,6 +1,6 @@
 //! The messages of the echo bench: frames that are made once, with a number that changes.
 //!
-//! The number stands first in the payload, as octets in a binary message and as digits in a text;
+//! The number stands first in the payload, as bytes in a binary message and as digits in a text;
 //! the rest is a pattern. A short payload holds the number's last part, an empty one none.
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::websocket_floor::unmask;
 /// What every message looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
-    pub payload_octets: usize,
+    pub payload_bytes: usize,
     pub is_text: bool,
 }
 
@@ -20,7 +20,7 @@ pub struct Shape {
 #[derive(Debug)]
 pub(super) struct Messages {
     shape: Shape,
-    /// Octets of the number in a payload.
+    /// Bytes of the number in a payload.
     digits: usize,
     /// A masked frame as we send it, and where its payload begins.
     sent: Vec<u8>,
@@ -32,12 +32,12 @@ pub(super) struct Messages {
     next_received: u64,
 }
 
-/// What a look at received octets found.
+/// What a look at received bytes found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// A whole message, in so many octets.
+    /// A whole message, in so many bytes.
     Message(usize),
-    /// A frame that is no message, in so many octets: a ping, say.
+    /// A frame that is no message, in so many bytes: a ping, say.
     Other(usize),
     Partly,
     /// The server closes the connection.
@@ -49,7 +49,7 @@ impl Messages {
         let frame = |masked: bool| {
             let mut frame = vec![if shape.is_text { 0x81 } else { 0x82 }];
             let flag = if masked { 0x80 } else { 0 };
-            match shape.payload_octets {
+            match shape.payload_bytes {
                 length @ 0..126 => frame.push(flag | length as u8),
                 length @ 126..65_536 => {
                     frame.push(flag | 126);
@@ -65,7 +65,7 @@ impl Messages {
             }
             let begin = frame.len();
             // Letters, so that a text is one.
-            frame.extend((0..shape.payload_octets).map(|at| b'a' + (at % 26) as u8));
+            frame.extend((0..shape.payload_bytes).map(|at| b'a' + (at % 26) as u8));
             if masked {
                 unmask(&mut frame[begin..], CLIENT_MASK);
             }
@@ -76,7 +76,7 @@ impl Messages {
         let whole = if shape.is_text { 16 } else { 8 };
         Self {
             shape,
-            digits: shape.payload_octets.min(whole),
+            digits: shape.payload_bytes.min(whole),
             sent,
             sent_payload,
             received,
@@ -97,18 +97,18 @@ impl Messages {
         out.extend_from_slice(&self.sent);
     }
 
-    /// Looks at the first frame of `octets`, and counts what is wrong with it.
-    pub(super) fn look(&mut self, octets: &[u8], faults: &mut Faults) -> Found {
-        let Some(frame) = octets.get(..self.received.len()) else {
-            return match octets.get(..self.received_payload) {
+    /// Looks at the first frame of `bytes`, and counts what is wrong with it.
+    pub(super) fn look(&mut self, bytes: &[u8], faults: &mut Faults) -> Found {
+        let Some(frame) = bytes.get(..self.received.len()) else {
+            return match bytes.get(..self.received_payload) {
                 // The rest of a message as it should be.
                 Some(head) if *head == self.received[..self.received_payload] => Found::Partly,
-                _ => other(octets, faults),
+                _ => other(bytes, faults),
             };
         };
         let (head, payload) = frame.split_at(self.received_payload);
         if *head != self.received[..self.received_payload] {
-            return other(octets, faults);
+            return other(bytes, faults);
         }
         let (number, rest) = payload.split_at(self.digits);
         let expected = self.number(self.next_received);
@@ -139,24 +139,24 @@ impl Messages {
         }
     }
 
-    /// The number's octets, at the end of sixteen.
+    /// The number's bytes, at the end of sixteen.
     fn number(&self, number: u64) -> [u8; 16] {
-        let mut octets = [0; 16];
+        let mut bytes = [0; 16];
         if self.shape.is_text {
-            for (at, octet) in octets.iter_mut().enumerate() {
+            for (at, byte) in bytes.iter_mut().enumerate() {
                 let digit = (number >> (60 - 4 * at)) & 15;
-                *octet = b"0123456789abcdef"[digit as usize];
+                *byte = b"0123456789abcdef"[digit as usize];
             }
         } else {
-            octets[8..].copy_from_slice(&number.to_be_bytes());
+            bytes[8..].copy_from_slice(&number.to_be_bytes());
         }
-        octets
+        bytes
     }
 }
 
 /// A frame that is not one of ours: a control frame that a server may send, or a wrong echo.
-fn other(octets: &[u8], faults: &mut Faults) -> Found {
-    let (head, length) = match *octets {
+fn other(bytes: &[u8], faults: &mut Faults) -> Found {
+    let (head, length) = match *bytes {
         [_, length @ 0..126, ..] => (2, u64::from(length)),
         [_, 126, a, b, ..] => (4, u64::from(u16::from_be_bytes([a, b]))),
         [_, 127, a, b, c, d, e, f, g, h, ..] => (10, u64::from_be_bytes([a, b, c, d, e, f, g, h])),
@@ -167,20 +167,20 @@ fn other(octets: &[u8], faults: &mut Faults) -> Found {
             return Found::Close;
         }
     };
-    let opcode = octets[0] & 0x0f;
+    let opcode = bytes[0] & 0x0f;
     if opcode == 8 {
         return Found::Close;
     }
     let whole = usize::try_from(length)
         .ok()
         .and_then(|length| length.checked_add(head))
-        .filter(|whole| *whole <= FOREIGN_FRAME_OCTETS_MAX);
+        .filter(|whole| *whole <= FOREIGN_FRAME_BYTES_MAX);
     match whole {
         None => {
             faults.wrong += 1;
             Found::Close
         }
-        Some(whole) if octets.len() < whole => Found::Partly,
+        Some(whole) if bytes.len() < whole => Found::Partly,
         Some(whole) if opcode >= 8 => Found::Other(whole),
         Some(whole) => {
             faults.wrong += 1;
@@ -190,7 +190,7 @@ fn other(octets: &[u8], faults: &mut Faults) -> Found {
 }
 
 /// A frame that is no echo of ours is not waited for beyond this.
-const FOREIGN_FRAME_OCTETS_MAX: usize = 1 << 20;
+const FOREIGN_FRAME_BYTES_MAX: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -223,10 +223,10 @@ mod tests {
 
     #[test]
     fn right_echoes_are_right() {
-        for payload_octets in [0, 1, 7, 8, 15, 16, 17, 64, 125, 126, 65_535, 65_536] {
+        for payload_bytes in [0, 1, 7, 8, 15, 16, 17, 64, 125, 126, 65_535, 65_536] {
             for is_text in [false, true] {
                 let mut messages = Messages::new(Shape {
-                    payload_octets,
+                    payload_bytes,
                     is_text,
                 });
                 let mut faults = Faults::default();
@@ -236,7 +236,7 @@ mod tests {
                     let cut = messages.look(&rest[..1], &mut faults);
                     assert_eq!(cut, Found::Partly);
                     let Found::Message(length) = messages.look(rest, &mut faults) else {
-                        panic!("{payload_octets} octets: no message");
+                        panic!("{payload_bytes} bytes: no message");
                     };
                     rest = &rest[length..];
                 }
@@ -251,7 +251,7 @@ mod tests {
         #[track_caller]
         fn check(change: fn(&mut Vec<Vec<u8>>), expected: Faults) {
             let mut messages = Messages::new(Shape {
-                payload_octets: 64,
+                payload_bytes: 64,
                 is_text: false,
             });
             let mut echoes = echoes(&mut messages, 10);
@@ -298,13 +298,13 @@ mod tests {
     #[test]
     fn frames_of_the_protocol_are_no_echoes() {
         #[track_caller]
-        fn check(octets: &[u8], expected: Found, expected_wrong: u64) {
+        fn check(bytes: &[u8], expected: Found, expected_wrong: u64) {
             let mut messages = Messages::new(Shape {
-                payload_octets: 64,
+                payload_bytes: 64,
                 is_text: false,
             });
             let mut faults = Faults::default();
-            assert_eq!(messages.look(octets, &mut faults), expected);
+            assert_eq!(messages.look(bytes, &mut faults), expected);
             assert_eq!(faults.wrong, expected_wrong);
         }
         check(&[], Found::Partly, 0);

@@ -40,8 +40,8 @@ pub struct EchoOptions {
     pub timeout_s: f64,
 }
 
-/// All that may be on its way at once, in octets: what both ends must be able to hold.
-const IN_FLIGHT_OCTETS_MAX: usize = 256 << 20;
+/// All that may be on its way at once, in bytes: what both ends must be able to hold.
+const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
 
 /// From the word to go until the warm-up begins.
 const COUNTDOWN: Duration = Duration::from_millis(5);
@@ -69,9 +69,9 @@ impl EchoOptions {
             "--outstanding is 1 to 65,536",
         )?;
         let in_flight = self.connections * self.outstanding;
-        let octets = in_flight.checked_mul(self.shape.payload_octets.saturating_add(14));
+        let bytes = in_flight.checked_mul(self.shape.payload_bytes.saturating_add(14));
         require(
-            octets.is_some_and(|octets| octets <= IN_FLIGHT_OCTETS_MAX),
+            bytes.is_some_and(|bytes| bytes <= IN_FLIGHT_BYTES_MAX),
             "connections × outstanding × payload is at most 256 MiB",
         )?;
         let seconds = 0.01..600.0;
@@ -147,10 +147,10 @@ impl Instrument for EchoOptions {
 
     fn load(&self) -> String {
         format!(
-            "{} connections, {} messages of {} octets ({}) in flight on each; {} s after {} s",
+            "{} connections, {} messages of {} bytes ({}) in flight on each; {} s after {} s",
             thousands(self.connections as f64),
             self.outstanding,
-            thousands(self.shape.payload_octets as f64),
+            thousands(self.shape.payload_bytes as f64),
             if self.shape.is_text { "text" } else { "binary" },
             self.seconds,
             self.warm_up_seconds,
@@ -161,7 +161,7 @@ impl Instrument for EchoOptions {
         json!({
             "connections": self.connections,
             "outstanding": self.outstanding,
-            "payload_bytes": self.shape.payload_octets,
+            "payload_bytes": self.shape.payload_bytes,
             "text": self.shape.is_text,
             "seconds": self.seconds,
             "warm_up_seconds": self.warm_up_seconds,

@@ -157,7 +157,7 @@ impl Held {
     /// Of the router's end alone: half of both.
     fn kernel_bytes_per_session(&self) -> Option<f64> {
         self.per_session(|step| step.kernel_bytes)
-            .map(|octets| octets / 2.0)
+            .map(|bytes| bytes / 2.0)
     }
 }
 

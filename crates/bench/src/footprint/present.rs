@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::{Bench, Figures};
 use crate::histogram::Spread;
 use crate::machine::Machine;
-use crate::report::table::{known, number, octets, spread, table, thousands};
+use crate::report::table::{bytes, known, number, spread, table, thousands};
 
 /// The goals that this project set itself; one that is missed stays in the report as missed.
 mod goals {
@@ -44,15 +44,15 @@ pub(super) fn print(
         steps.add_row([
             held.case.to_string(),
             "0".to_owned(),
-            octets(held.idle.pss as f64),
-            octets(held.idle.rss as f64),
+            bytes(held.idle.pss as f64),
+            bytes(held.idle.rss as f64),
         ]);
         for step in &held.steps {
             steps.add_row([
                 String::new(),
                 thousands(step.sessions as f64),
-                octets(step.router_pss_bytes as f64),
-                octets(step.router_rss_bytes as f64),
+                bytes(step.router_pss_bytes as f64),
+                bytes(step.router_rss_bytes as f64),
             ]);
         }
     }
@@ -80,25 +80,25 @@ pub(super) fn print(
         format!("memory at rest, PSS, {threads} router thread(s)"),
         Spread::of(figures.idle.map(|idle| idle.pss as f64)),
         goals::IDLE_BYTES,
-        octets,
+        bytes,
     );
     for held in &figures.held {
         add(
             format!("router memory per idle session, {}", held.case),
             Spread::of(held.router_bytes_per_session()),
             goals::session_bytes(&held.case),
-            octets,
+            bytes,
         );
     }
     add(
         "binary".to_owned(),
         Spread::of([figures.binary_bytes as f64]),
         goals::BINARY_BYTES,
-        octets,
+        bytes,
     );
     writeln!(out, "\n{}", rows.trim_fmt())?;
     for held in &figures.held {
-        let kernel = known(held.kernel_bytes_per_session(), octets);
+        let kernel = known(held.kernel_bytes_per_session(), bytes);
         writeln!(
             out,
             "  apart from that, kernel memory of the router's end, {}: {kernel}",

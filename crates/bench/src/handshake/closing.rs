@@ -3,7 +3,7 @@
 use crate::pipe::CLIENT_MASK;
 
 /// A server that says more than this before its close frame is not closing.
-const OCTETS_MAX: usize = 64 * 1024;
+const BYTES_MAX: usize = 64 * 1024;
 
 /// The close frame of a client that goes away.
 pub(super) fn close_frame() -> [u8; 8] {
@@ -23,10 +23,10 @@ pub(super) enum Closing {
 }
 
 /// Looks for the close frame among frames; what a server sent before it is passed over.
-pub(super) fn closing(octets: &[u8]) -> Closing {
-    let mut rest = octets;
+pub(super) fn closing(bytes: &[u8]) -> Closing {
+    let mut rest = bytes;
     loop {
-        if octets.len() > OCTETS_MAX {
+        if bytes.len() > BYTES_MAX {
             return Closing::Wrong("it answered a close frame with more than 64 KiB of others");
         }
         let [head, second, more @ ..] = rest else {
@@ -45,7 +45,7 @@ pub(super) fn closing(octets: &[u8]) -> Closing {
             (length, after) => (u64::from(*length), after),
         };
         match usize::try_from(length).ok().and_then(|n| after.get(n..)) {
-            None if length > OCTETS_MAX as u64 => {
+            None if length > BYTES_MAX as u64 => {
                 return Closing::Wrong("it answered a close frame with more than 64 KiB of others");
             }
             None => return Closing::Waiting,
@@ -62,8 +62,8 @@ mod tests {
     #[test]
     fn the_close_frame_is_found() {
         #[track_caller]
-        fn check(octets: &[u8], expected: Closing) {
-            assert_eq!(closing(octets), expected);
+        fn check(bytes: &[u8], expected: Closing) {
+            assert_eq!(closing(bytes), expected);
         }
         use Closing::{Closed, Waiting};
         check(&[], Waiting);
@@ -75,12 +75,12 @@ mod tests {
         check(&[0x82, 126, 0], Waiting);
         check(&[0x82, 126, 0, 1, 7, 0x88, 0], Closed);
         check(&[0x82, 127, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0x88, 0], Closed);
-        for octets in [
+        for bytes in [
             &[0x88, 0x80, 1, 2, 3, 4][..],
             &[0x82, 127, 0xff, 0, 0, 0, 0, 0, 0, 0][..],
-            &[0x82; OCTETS_MAX + 1][..],
+            &[0x82; BYTES_MAX + 1][..],
         ] {
-            assert!(matches!(closing(octets), Closing::Wrong(_)));
+            assert!(matches!(closing(bytes), Closing::Wrong(_)));
         }
     }
 

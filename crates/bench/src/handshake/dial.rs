@@ -20,7 +20,7 @@ use rustix::net::{
 #[derive(Debug)]
 pub(super) struct Dial {
     server: SocketAddr,
-    /// The last octet of the source address; zero: the kernel's choice.
+    /// The last byte of the source address; zero: the kernel's choice.
     source: u8,
     /// Whether the server's port is among those that the kernel gives to clients.
     may_meet_itself: bool,

@@ -309,13 +309,13 @@ impl<'a> Driver<'a> {
                 Err(error) => return Step::Failed(error.to_string()),
             };
             let mut earlier = std::mem::take(&mut opened.input);
-            let octets = if earlier.is_empty() {
+            let bytes = if earlier.is_empty() {
                 &self.buffer[..length]
             } else {
                 earlier.extend_from_slice(&self.buffer[..length]);
                 &earlier
             };
-            let step = match opened.take_in(&mut self.openings, octets) {
+            let step = match opened.take_in(&mut self.openings, bytes) {
                 Taken::Opened => self.close_opened(opened),
                 Taken::Closed if hung_up => Step::Ended,
                 Taken::Closed => {

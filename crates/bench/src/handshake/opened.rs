@@ -1,4 +1,4 @@
-//! One connection of the driver: how far it is, and what octets from the server bring about.
+//! One connection of the driver: how far it is, and what bytes from the server bring about.
 
 use std::os::fd::OwnedFd;
 use std::time::Instant;
@@ -28,7 +28,7 @@ pub(super) enum Phase {
     Ending,
 }
 
-/// What octets from the server brought about.
+/// What bytes from the server brought about.
 pub(super) enum Taken {
     Partly,
     Opened,
@@ -37,26 +37,26 @@ pub(super) enum Taken {
 }
 
 impl Opened {
-    /// Looks at all octets of a connection that were not used yet, and keeps what is to be looked at
+    /// Looks at all bytes of a connection that were not used yet, and keeps what is to be looked at
     /// again when more has come.
-    pub(super) fn take_in(&mut self, openings: &mut Openings, octets: &[u8]) -> Taken {
+    pub(super) fn take_in(&mut self, openings: &mut Openings, bytes: &[u8]) -> Taken {
         if self.phase == Phase::Opening {
-            return match openings.answer(self.number, octets) {
+            return match openings.answer(self.number, bytes) {
                 Ok(None) => {
-                    self.input.extend_from_slice(octets);
+                    self.input.extend_from_slice(bytes);
                     Taken::Partly
                 }
                 Ok(Some(length)) => {
                     self.phase = Phase::Closing;
-                    self.input.extend_from_slice(&octets[length..]);
+                    self.input.extend_from_slice(&bytes[length..]);
                     Taken::Opened
                 }
                 Err(why) => Taken::Wrong(why),
             };
         }
-        match closing(octets) {
+        match closing(bytes) {
             Closing::Waiting => {
-                self.input.extend_from_slice(octets);
+                self.input.extend_from_slice(bytes);
                 Taken::Partly
             }
             Closing::Closed => {

@@ -1,5 +1,5 @@
-//! The opening handshake as a driver makes it a hundred thousand times: the request's octets are
-//! made once, and an answer that has the octets of one already read in full is not read again.
+//! The opening handshake as a driver makes it a hundred thousand times: the request's bytes are
+//! made once, and an answer that has the bytes of one already read in full is not read again.
 
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
@@ -67,12 +67,12 @@ pub(super) struct Openings {
 struct Request {
     key: String,
     accept: String,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct Answer {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     /// Where in them the proof of the key stands.
     accept_at: usize,
 }
@@ -90,7 +90,7 @@ impl Openings {
             let key = key(nonce);
             Request {
                 accept: accept_key(&key),
-                octets: target.request(&key).to_octets(),
+                bytes: target.request(&key).to_bytes(),
                 key,
             }
         };
@@ -103,51 +103,51 @@ impl Openings {
 
     /// What the `number`th connection sends.
     pub(super) fn request(&self, number: usize) -> &[u8] {
-        &self.requests[number % REQUESTS].octets
+        &self.requests[number % REQUESTS].bytes
     }
 
-    /// How many octets of `octets` the answer to it has; nothing as long as it is not whole.
-    pub(super) fn answer(&mut self, number: usize, octets: &[u8]) -> Result<Option<usize>, String> {
+    /// How many bytes of `bytes` the answer to it has; nothing as long as it is not whole.
+    pub(super) fn answer(&mut self, number: usize, bytes: &[u8]) -> Result<Option<usize>, String> {
         let request = &self.requests[number % REQUESTS];
         if let Some(answer) = &self.answer
-            && answer.is_repeated_by(octets, request.accept.as_bytes())
+            && answer.is_repeated_by(bytes, request.accept.as_bytes())
         {
-            return Ok(Some(answer.octets.len()));
+            return Ok(Some(answer.bytes.len()));
         }
         let client = self.target.request(&request.key);
-        match client.accept(octets) {
+        match client.accept(bytes) {
             Ok(None) => Ok(None),
             Ok(Some((length, _))) => {
-                self.answer = Answer::new(&octets[..length], request.accept.as_bytes());
+                self.answer = Answer::new(&bytes[..length], request.accept.as_bytes());
                 Ok(Some(length))
             }
-            Err(error) => Err(format!("{error}; it began with `{}`", first_line(octets))),
+            Err(error) => Err(format!("{error}; it began with `{}`", first_line(bytes))),
         }
     }
 }
 
 impl Answer {
-    fn new(octets: &[u8], accept: &[u8]) -> Option<Self> {
-        let accept_at = octets.windows(accept.len()).position(|w| w == accept)?;
+    fn new(bytes: &[u8], accept: &[u8]) -> Option<Self> {
+        let accept_at = bytes.windows(accept.len()).position(|w| w == accept)?;
         Some(Self {
-            octets: octets.to_vec(),
+            bytes: bytes.to_vec(),
             accept_at,
         })
     }
 
-    /// Whether `octets` begin with the same answer to another key.
-    fn is_repeated_by(&self, octets: &[u8], accept: &[u8]) -> bool {
+    /// Whether `bytes` begin with the same answer to another key.
+    fn is_repeated_by(&self, bytes: &[u8], accept: &[u8]) -> bool {
         let accept_end = self.accept_at + accept.len();
-        octets.len() >= self.octets.len()
-            && octets[..self.accept_at] == self.octets[..self.accept_at]
-            && &octets[self.accept_at..accept_end] == accept
-            && octets[accept_end..self.octets.len()] == self.octets[accept_end..]
+        bytes.len() >= self.bytes.len()
+            && bytes[..self.accept_at] == self.bytes[..self.accept_at]
+            && &bytes[self.accept_at..accept_end] == accept
+            && bytes[accept_end..self.bytes.len()] == self.bytes[accept_end..]
     }
 }
 
 /// What somebody else's server said first, fit for a terminal.
-pub(super) fn first_line(octets: &[u8]) -> String {
-    let line = octets.split(|octet| *octet == b'\n').next();
+pub(super) fn first_line(bytes: &[u8]) -> String {
+    let line = bytes.split(|byte| *byte == b'\n').next();
     let line = String::from_utf8_lossy(line.unwrap_or_default());
     let mut text = String::new();
     for character in line.trim_end().chars().take(80) {
@@ -196,8 +196,8 @@ mod tests {
     #[test]
     fn what_is_no_answer_is_quoted() {
         #[track_caller]
-        fn check(octets: &[u8], expected: &str) {
-            let error = openings().answer(0, octets).unwrap_err();
+        fn check(bytes: &[u8], expected: &str) {
+            let error = openings().answer(0, bytes).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
         check(b"SSH-2.0-OpenSSH_9.2\r\nx", "`SSH-2.0-OpenSSH_9.2`");

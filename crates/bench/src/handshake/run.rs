@@ -44,7 +44,7 @@ pub struct Run {
 const DESCRIPTORS_ASIDE: usize = 64;
 
 const THREADS_MAX: usize = 256;
-/// Each takes 40 octets until the log is written.
+/// Each takes 40 bytes until the log is written.
 const CONNECTIONS_MAX: u64 = 10_000_000;
 
 impl RunOptions {

@@ -1,4 +1,4 @@
-//! An attacker's connection to a broker: many channels, octets that are made beforehand, and answers
+//! An attacker's connection to a broker: many channels, bytes that are made beforehand, and answers
 //! that are counted and not read. What it writes and what comes back pass at the same time, so that
 //! neither side's buffers ever stand still, and all of it ends at the attack's deadline.
 
@@ -18,7 +18,7 @@ use crate::socket::Stream;
 use crate::target::Endpoint;
 use crate::worker::WorkerError;
 
-const INPUT_OCTETS: usize = 256 * 1024;
+const INPUT_BYTES: usize = 256 * 1024;
 const FRAME_BYTES_MAX: u32 = 131_072;
 
 /// A connection, open.
@@ -45,7 +45,7 @@ pub(super) struct Seen {
     pub(super) closed: Option<(u16, String)>,
 }
 
-/// How an attack's buffers are made: octets of one method on one channel.
+/// How an attack's buffers are made: bytes of one method on one channel.
 pub(super) fn method(channel: u16, method: &impl Arguments, out: &mut Vec<u8>) {
     frame::write_method(channel, method, out);
 }
@@ -94,7 +94,7 @@ impl AmqpPeer {
             stream.map_err(|error| WorkerError::Connect(broker.endpoint.to_string(), error))?;
         let mut peer = Self {
             stream,
-            input: vec![0; INPUT_OCTETS],
+            input: vec![0; INPUT_BYTES],
             filled: 0,
             output: PROTOCOL_HEADER.to_vec(),
             seen: Seen::default(),

@@ -69,7 +69,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack { name: "batch", needs: Wamp, setting: Usual, strike: batch::strike,
         what: "one batched WebSocket message of 800,000 publications to 150 subscribers who read" },
     Attack { name: "partial", needs: Wamp, setting: Usual, strike: partial::messages,
-        what: "150 sessions with a message of 16 MiB that lacks its last octet" },
+        what: "150 sessions with a message of 16 MiB that lacks its last byte" },
     Attack { name: "options", needs: Wamp, setting: Usual, strike: calls::options,
         what: "200 progressive calls with an option of 8 MiB" },
     Attack { name: "deaf", needs: Wamp, setting: Usual, strike: deaf::deaf,

@@ -4,7 +4,7 @@
 //!  witness ──calls, events, joins, /health, messages, connects──▶ ┌────────┐
 //!    (well-behaved, how long each waited)                         │ router │
 //!  attacker ──one thing that nobody should be able to do────────▶ └────────┘
-//!    (raw octets, bounded in count and time)                        CPU, memory
+//!    (raw bytes, bounded in count and time)                        CPU, memory
 //! ```
 //!
 //! Attacker and witness are processes of their own. The witness runs alone first, then beside one

@@ -8,7 +8,7 @@ use crate::socket::Stream;
 use crate::target::Endpoint;
 use crate::worker::WorkerError;
 
-/// A page's octets with its head, which must say 200.
+/// A page's bytes with its head, which must say 200.
 pub(super) fn read(pages: &Pages, path: &str, patience: Duration) -> Result<Vec<u8>, WorkerError> {
     let endpoint = Endpoint::Tcp(pages.address);
     let stream = Stream::connect(&endpoint)

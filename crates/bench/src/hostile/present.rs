@@ -68,7 +68,7 @@ fn row(name: &str, outcome: &Outcome) -> Vec<String> {
     }
     row.push(known(outcome.cpu_s, number));
     let memory = outcome.memory;
-    let mib = |octets: u64| octets as f64 / f64::from(1 << 20);
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     row.push(known(memory.map(|m| mib(m.before)), number));
     row.push(known(memory.map(|m| mib(m.most)), number));
     row.push(known(memory.map(|m| mib(m.after)), number));

@@ -20,7 +20,7 @@ pub(super) struct Watch {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What it saw, in octets.
+/// What it saw, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Memory {
     pub(super) before: u64,
@@ -76,7 +76,7 @@ impl Drop for Watch {
     }
 }
 
-/// Resident octets of all of them together; nothing of none.
+/// Resident bytes of all of them together; nothing of none.
 fn resident(processes: &[u32]) -> Option<u64> {
     let of = |process: &u32| {
         let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;

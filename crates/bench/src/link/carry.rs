@@ -22,7 +22,7 @@ use rustix::time::{
 
 use super::connection::{At, CLIENT, Connection, DOWN, Outcome, SERVER, UP, Way, target};
 use super::cut::{Calendar, Fault};
-use super::line::{Line, Pool, READ_OCTETS_MAX};
+use super::line::{Line, Pool, READ_BYTES_MAX};
 use super::listener::Listener;
 use super::options::{Direction, LinkOptions};
 use super::queue::Mark;
@@ -107,7 +107,7 @@ impl Carrier {
             line(options.direction != Direction::Up, 2),
         ];
         let [up, down] = &lines;
-        let pool = Pool::new(up.product_octets().max(down.product_octets()));
+        let pool = Pool::new(up.product_bytes().max(down.product_bytes()));
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let timer = timerfd_create(
             TimerfdClockId::Monotonic,
@@ -137,7 +137,7 @@ impl Carrier {
             asleep_ns: 0,
             wakeup_ns: 0,
             statistics: Statistics::default(),
-            buffer: vec![0; READ_OCTETS_MAX],
+            buffer: vec![0; READ_BYTES_MAX],
         })
     }
 
@@ -338,7 +338,7 @@ impl Carrier {
             return;
         };
         let room = self.pool.room(connection.queues[way].held());
-        let length = room.min(self.lines[way].read_octets_max());
+        let length = room.min(self.lines[way].read_bytes_max());
         if length == 0 || !connection.wants_to_read(way) {
             return;
         }
@@ -376,13 +376,13 @@ impl Carrier {
             });
             connection.settle(&mut self.pool);
             match outcome {
-                Outcome::Moved(octets) => {
+                Outcome::Moved(bytes) => {
                     match way {
-                        UP => self.statistics.up_octets += octets as u64,
-                        _ => self.statistics.down_octets += octets as u64,
+                        UP => self.statistics.up_bytes += bytes as u64,
+                        _ => self.statistics.down_bytes += bytes as u64,
                     }
                     now_ns = monotonic_ns();
-                    self.calendar.deliver(octets, now_ns);
+                    self.calendar.deliver(bytes, now_ns);
                     if connection.is_over() {
                         return self.remove(id);
                     }

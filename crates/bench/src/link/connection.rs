@@ -26,7 +26,7 @@ use super::line::Pool;
 use super::queue::{Mark, Next, Queue};
 use crate::target::Endpoint;
 
-/// A way through the link, and an index: the octets of `UP` come from `CLIENT`.
+/// A way through the link, and an index: the bytes of `UP` come from `CLIENT`.
 pub(super) type Way = usize;
 pub(super) const UP: Way = 0;
 pub(super) const DOWN: Way = 1;
@@ -81,7 +81,7 @@ pub(super) struct End {
 /// What became of an attempt to read or to deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// This many octets; more may follow at once.
+    /// This many bytes; more may follow at once.
     Moved(usize),
     /// The stream has come to its end.
     Ended,
@@ -163,12 +163,12 @@ impl Connection {
         &mut self,
         way: Way,
         now_ns: u64,
-        octets_max: usize,
+        bytes_max: usize,
         arrived: impl FnMut(u64),
     ) -> Outcome {
         let end = &mut self.ends[target(way)];
         let queue = &mut self.queues[way];
-        let octets = match queue.next(now_ns, octets_max) {
+        let bytes = match queue.next(now_ns, bytes_max) {
             Next::Nothing => return Outcome::Waiting,
             Next::Later(due_ns) => return Outcome::Later(due_ns),
             Next::Mark(Mark::Connect) => {
@@ -185,13 +185,13 @@ impl Connection {
                     _ => Outcome::Gone,
                 };
             }
-            Next::Octets([]) => return Outcome::Waiting,
-            Next::Octets(octets) => octets,
+            Next::Bytes([]) => return Outcome::Waiting,
+            Next::Bytes(bytes) => bytes,
         };
         let Some(socket) = &end.socket else {
             return Outcome::Gone;
         };
-        match send(socket, octets, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+        match send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
             Ok(length) => {
                 queue.take(length, arrived);
                 Outcome::Moved(length)
@@ -267,7 +267,7 @@ impl Connection {
             return Ok(());
         };
         let data = EventData::new_u64(data);
-        // Room is not asked about before it is needed: a Unix socket would report each octet that
+        // Room is not asked about before it is needed: a Unix socket would report each byte that
         // its peer takes out.
         let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
         match (end.watched, end.full && !end.watched_for_room) {

@@ -3,7 +3,7 @@
 //! ```text
 //! --cut after=10s                   10 s after the start every connection is reset
 //! --cut every=5s,for=1s             each 5 s nothing passes for 1 s; what was under way comes later
-//! --cut octets=1000000,silence      after so many octets nothing passes any more
+//! --cut bytes=1000000,silence      after so many bytes nothing passes any more
 //! --cut every=5s,for=1s,reset       each 5 s all are reset, and newcomers for 1 s
 //! ```
 //!
@@ -33,8 +33,8 @@ pub enum When {
     After(Duration),
     /// Again and again.
     Every(Duration),
-    /// Once, when the link has delivered so many octets in both directions together.
-    Octets(u64),
+    /// Once, when the link has delivered so many bytes in both directions together.
+    Bytes(u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,13 +56,13 @@ impl FromStr for Cut {
             let repeated = match name {
                 "after" => when.replace(When::After(units::duration(value)?)).is_some(),
                 "every" => when.replace(When::Every(units::duration(value)?)).is_some(),
-                "octets" => when.replace(When::Octets(units::octets(value)?)).is_some(),
+                "bytes" => when.replace(When::Bytes(units::bytes(value)?)).is_some(),
                 "for" => lasting.replace(units::duration(value)?).is_some(),
                 "reset" if value.is_empty() => how.replace(How::Reset).is_some(),
                 "silence" if value.is_empty() => how.replace(How::Silence).is_some(),
                 _ => {
                     return fail(
-                        "a cut is one of after=TIME, every=TIME, octets=N, and then for=TIME, \
+                        "a cut is one of after=TIME, every=TIME, bytes=N, and then for=TIME, \
                          reset or silence",
                     );
                 }
@@ -72,7 +72,7 @@ impl FromStr for Cut {
             }
         }
         let Some(when) = when else {
-            return fail("a cut says when: after=TIME, every=TIME or octets=N");
+            return fail("a cut says when: after=TIME, every=TIME or bytes=N");
         };
         let how = how.unwrap_or(match lasting {
             Some(_) => How::Silence,
@@ -102,7 +102,7 @@ impl fmt::Display for Cut {
         match self.when {
             When::After(time) => write!(f, "after {}", units::written(time))?,
             When::Every(time) => write!(f, "every {}", units::written(time))?,
-            When::Octets(octets) => write!(f, "after {octets} octets")?,
+            When::Bytes(bytes) => write!(f, "after {bytes} bytes")?,
         }
         match self.lasting {
             Some(time) => write!(f, " for {}", units::written(time)),
@@ -122,7 +122,7 @@ pub(super) enum Fault {
     Resume,
 }
 
-/// The cuts in time. Inputs: the time and the octets delivered; output: faults, and when to ask
+/// The cuts in time. Inputs: the time and the bytes delivered; output: faults, and when to ask
 /// again.
 #[derive(Debug)]
 pub(super) struct Calendar {
@@ -134,9 +134,9 @@ pub(super) struct Calendar {
 #[derive(Debug)]
 struct Entry {
     cut: Cut,
-    /// The next time; of a cut by octets none, until there have been enough.
+    /// The next time; of a cut by bytes none, until there have been enough.
     next_ns: Option<u64>,
-    octets_left: Option<u64>,
+    bytes_left: Option<u64>,
 }
 
 const NEVER: u64 = u64::MAX;
@@ -147,10 +147,10 @@ impl Calendar {
             cut: *cut,
             next_ns: match cut.when {
                 When::After(time) | When::Every(time) => Some(later(now_ns, time)),
-                When::Octets(_) => None,
+                When::Bytes(_) => None,
             },
-            octets_left: match cut.when {
-                When::Octets(octets) => Some(octets),
+            bytes_left: match cut.when {
+                When::Bytes(bytes) => Some(bytes),
                 _ => None,
             },
         });
@@ -161,17 +161,17 @@ impl Calendar {
         }
     }
 
-    /// Octets that may still be delivered before the next cut by octets; none while it is due.
+    /// Bytes that may still be delivered before the next cut by bytes; none while it is due.
     pub(super) fn allowance(&self) -> usize {
-        let left = self.entries.iter().filter_map(|entry| entry.octets_left);
+        let left = self.entries.iter().filter_map(|entry| entry.bytes_left);
         usize::try_from(left.min().unwrap_or(u64::MAX)).unwrap_or(usize::MAX)
     }
 
-    /// Counts octets that were delivered.
-    pub(super) fn deliver(&mut self, octets: usize, now_ns: u64) {
+    /// Counts bytes that were delivered.
+    pub(super) fn deliver(&mut self, bytes: usize, now_ns: u64) {
         for entry in &mut self.entries {
-            if let Some(left) = &mut entry.octets_left {
-                *left = left.saturating_sub(octets as u64);
+            if let Some(left) = &mut entry.bytes_left {
+                *left = left.saturating_sub(bytes as u64);
                 if *left == 0 {
                     entry.next_ns = Some(now_ns);
                 }
@@ -189,7 +189,7 @@ impl Calendar {
                 When::Every(period) => Some(later(at_ns, period)),
                 _ => None,
             };
-            entry.octets_left = None;
+            entry.bytes_left = None;
             let end_ns = entry.cut.lasting.map(|lasting| later(at_ns, lasting));
             match entry.cut.how {
                 How::Reset => {
@@ -252,10 +252,10 @@ mod tests {
         check("after=10s,silence", Ok("silence after 10 s"));
         check("every=5s,for=1s", Ok("silence every 5 s for 1 s"));
         check("every=5s,for=1s,reset", Ok("reset every 5 s for 1 s"));
-        check("octets=1000000", Ok("reset after 1000000 octets"));
+        check("bytes=1000000", Ok("reset after 1000000 bytes"));
         check(
-            "silence,octets=1KiB,for=20ms",
-            Ok("silence after 1024 octets for 20 ms"),
+            "silence,bytes=1KiB,for=20ms",
+            Ok("silence after 1024 bytes for 20 ms"),
         );
         check("", Err("a cut is one of"));
         check("reset", Err("says when"));
@@ -316,8 +316,8 @@ mod tests {
     }
 
     #[test]
-    fn octets_are_counted_to_the_last() {
-        let cuts = ["octets=100".parse().unwrap(), "octets=150".parse().unwrap()];
+    fn bytes_are_counted_to_the_last() {
+        let cuts = ["bytes=100".parse().unwrap(), "bytes=150".parse().unwrap()];
         let mut calendar = Calendar::new(&cuts, 0);
         assert_eq!(calendar.allowance(), 100);
         calendar.deliver(60, 1);

@@ -1,4 +1,4 @@
-//! One way of a link, as all connections share it: how long octets are under way, and how many
+//! One way of a link, as all connections share it: how long bytes are under way, and how many
 //! fit through in a time. A number in, a number out; the clock is the caller's.
 
 use std::time::Duration;
@@ -8,9 +8,9 @@ use std::time::Duration;
 pub(super) struct Line {
     delay_ns: u64,
     jitter_ns: u64,
-    /// Octets per second.
+    /// Bytes per second.
     rate: Option<u64>,
-    /// When the last octet that was accepted has left the near end.
+    /// When the last byte that was accepted has left the near end.
     free_ns: u64,
     random: u64,
 }
@@ -23,9 +23,9 @@ const BACKLOG_NS: u64 = 5_000_000;
 const RATE_ASSUMED: u64 = 1_250_000_000;
 
 /// One read of a line without a rate.
-pub(super) const READ_OCTETS_MAX: usize = 64 * 1024;
+pub(super) const READ_BYTES_MAX: usize = 64 * 1024;
 /// About one packet: the grain in which connections share a rate.
-const READ_OCTETS_MIN: usize = 1_500;
+const READ_BYTES_MIN: usize = 1_500;
 
 impl Line {
     pub(super) fn new(delay: Duration, jitter: Duration, rate: Option<u64>, seed: u64) -> Self {
@@ -39,13 +39,13 @@ impl Line {
         }
     }
 
-    /// Accepts octets at the near end; says when the last of them comes out at the far one. The
+    /// Accepts bytes at the near end; says when the last of them comes out at the far one. The
     /// order of what one connection sends is kept by its queue, not here.
-    pub(super) fn send(&mut self, octets: usize, now_ns: u64) -> u64 {
+    pub(super) fn send(&mut self, bytes: usize, now_ns: u64) -> u64 {
         let left_ns = match self.rate {
             None => now_ns,
             Some(rate) => {
-                let taking_ns = u128::from(octets as u64) * 1_000_000_000 / u128::from(rate);
+                let taking_ns = u128::from(bytes as u64) * 1_000_000_000 / u128::from(rate);
                 self.free_ns = self.free_ns.max(now_ns) + taking_ns as u64;
                 self.free_ns
             }
@@ -63,24 +63,24 @@ impl Line {
         self.delay_ns - self.jitter_ns + random as u64
     }
 
-    /// From when on it accepts octets again.
+    /// From when on it accepts bytes again.
     pub(super) fn accepts_ns(&self) -> u64 {
         self.free_ns.saturating_sub(BACKLOG_NS)
     }
 
     /// The most that one read should take.
-    pub(super) fn read_octets_max(&self) -> usize {
+    pub(super) fn read_bytes_max(&self) -> usize {
         match self.rate {
-            None => READ_OCTETS_MAX,
+            None => READ_BYTES_MAX,
             // A millisecond's worth, in packets' bounds.
             Some(rate) => {
-                (rate / 1_000).clamp(READ_OCTETS_MIN as u64, READ_OCTETS_MAX as u64) as usize
+                (rate / 1_000).clamp(READ_BYTES_MIN as u64, READ_BYTES_MAX as u64) as usize
             }
         }
     }
 
     /// Bandwidth times delay: what one connection may have under way.
-    pub(super) fn product_octets(&self) -> u64 {
+    pub(super) fn product_bytes(&self) -> u64 {
         let seconds = (self.delay_ns + self.jitter_ns + BACKLOG_NS) as f64 / 1e9;
         (self.rate.unwrap_or(RATE_ASSUMED) as f64 * seconds) as u64
     }
@@ -95,43 +95,43 @@ impl Line {
     }
 }
 
-/// The octets that all queues of a link may hold together.
+/// The bytes that all queues of a link may hold together.
 ///
 /// A queue may take half of what is left, so one that stands still leaves room for the others, and
 /// each may hold a little even when nothing is left.
 #[derive(Debug)]
 pub(super) struct Pool {
     used: usize,
-    pool_octets_max: usize,
-    queue_octets_max: usize,
+    pool_bytes_max: usize,
+    queue_bytes_max: usize,
 }
 
 /// What each queue may hold in any case.
-const QUEUE_OCTETS_MIN: usize = READ_OCTETS_MAX;
+const QUEUE_BYTES_MIN: usize = READ_BYTES_MAX;
 /// What none may exceed, however long the way: 50 ms of ten gigabits.
-const QUEUE_OCTETS_MAX: usize = 64 << 20;
+const QUEUE_BYTES_MAX: usize = 64 << 20;
 
 impl Pool {
     /// For queues on lines with at most this product of bandwidth and delay.
-    pub(super) fn new(product_octets: u64) -> Self {
-        let queue_octets_max = usize::try_from(product_octets)
+    pub(super) fn new(product_bytes: u64) -> Self {
+        let queue_bytes_max = usize::try_from(product_bytes)
             .unwrap_or(usize::MAX)
-            .clamp(QUEUE_OCTETS_MIN, QUEUE_OCTETS_MAX);
+            .clamp(QUEUE_BYTES_MIN, QUEUE_BYTES_MAX);
         Self {
             used: 0,
-            pool_octets_max: 2 * queue_octets_max,
-            queue_octets_max,
+            pool_bytes_max: 2 * queue_bytes_max,
+            queue_bytes_max,
         }
     }
 
     /// How much more a queue may take that holds so much.
     pub(super) fn room(&self, held: usize) -> usize {
-        let left = self.pool_octets_max.saturating_sub(self.used);
-        let room = (QUEUE_OCTETS_MIN + left / 2)
-            .min(self.queue_octets_max)
+        let left = self.pool_bytes_max.saturating_sub(self.used);
+        let room = (QUEUE_BYTES_MIN + left / 2)
+            .min(self.queue_bytes_max)
             .saturating_sub(held);
         // Better to wait for more room than to read in crumbs.
-        if room < READ_OCTETS_MIN { 0 } else { room }
+        if room < READ_BYTES_MIN { 0 } else { room }
     }
 
     /// A queue held so much, and now holds so much.
@@ -152,18 +152,18 @@ mod tests {
     }
 
     #[test]
-    fn octets_take_their_time() {
-        /// Each of these octets at that millisecond comes out at this one.
+    fn bytes_take_their_time() {
+        /// Each of these bytes at that millisecond comes out at this one.
         #[track_caller]
         fn check(delay_ms: u64, rate: Option<u64>, sent: &[(u64, usize, u64)]) {
             let mut line = line(delay_ms, 0, rate);
-            for (now_ms, octets, expected_ms) in sent {
-                assert_eq!(line.send(*octets, now_ms * MS), expected_ms * MS);
+            for (now_ms, bytes, expected_ms) in sent {
+                assert_eq!(line.send(*bytes, now_ms * MS), expected_ms * MS);
             }
         }
         check(0, None, &[(5, 10, 5), (6, 1_000_000, 6)]);
         check(50, None, &[(5, 10, 55), (5, 10, 55), (6, 0, 56)]);
-        // A thousand octets a second: one each millisecond.
+        // A thousand bytes a second: one each millisecond.
         check(
             50,
             Some(1_000),
@@ -188,10 +188,10 @@ mod tests {
         let mut line = line(50, 0, Some(1_000_000));
         assert_eq!(line.accepts_ns(), 0);
         line.send(20_000, 0);
-        // 20 ms of octets, of which 5 ms may wait.
+        // 20 ms of bytes, of which 5 ms may wait.
         assert_eq!(line.accepts_ns(), 15 * MS);
-        assert_eq!(line.read_octets_max(), 1_500);
-        assert_eq!(line.product_octets(), 55_000);
+        assert_eq!(line.read_bytes_max(), 1_500);
+        assert_eq!(line.product_bytes(), 55_000);
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
         for _ in 0..1_000 {
             let mut queue = 0;
             while pool.room(queue) > 0 {
-                let more = pool.room(queue).min(READ_OCTETS_MAX);
+                let more = pool.room(queue).min(READ_BYTES_MAX);
                 pool.change(queue, queue + more);
                 queue += more;
             }
@@ -209,10 +209,10 @@ mod tests {
         }
         assert!(
             held.iter()
-                .all(|queue| *queue > QUEUE_OCTETS_MIN - READ_OCTETS_MIN)
+                .all(|queue| *queue > QUEUE_BYTES_MIN - READ_BYTES_MIN)
         );
-        assert!(held[0] > QUEUE_OCTETS_MAX / 2);
-        let bound = 2 * QUEUE_OCTETS_MAX + held.len() * QUEUE_OCTETS_MIN;
+        assert!(held[0] > QUEUE_BYTES_MAX / 2);
+        let bound = 2 * QUEUE_BYTES_MAX + held.len() * QUEUE_BYTES_MIN;
         assert!(held.iter().sum::<usize>() <= bound);
         held.iter().for_each(|queue| pool.change(*queue, 0));
         assert_eq!(pool.used, 0);

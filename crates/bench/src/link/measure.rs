@@ -49,7 +49,7 @@ const ERROR_P50_US_MAX: f64 = 100.0;
 const ERROR_P99_US_MAX: f64 = 300.0;
 
 const PATIENCE: Duration = Duration::from_secs(10);
-const MESSAGE_OCTETS: usize = 64;
+const MESSAGE_BYTES: usize = 64;
 
 /// Measures and prints; whether the error is below its bounds.
 pub fn measure(options: &MeasureOptions) -> Result<bool, BenchError> {
@@ -76,7 +76,7 @@ pub fn measure(options: &MeasureOptions) -> Result<bool, BenchError> {
             settings: json!({
                 "link": options.link.to_string(),
                 "messages": options.messages,
-                "message_bytes": MESSAGE_OCTETS,
+                "message_bytes": MESSAGE_BYTES,
                 "interval_ms": options.interval.as_secs_f64() * 1e3,
                 "runs": options.runs,
             }),
@@ -152,7 +152,7 @@ fn with_rtt(figures: Figures, name: &str, times: Rtt) -> Figures {
 fn send(target: &Endpoint, options: &MeasureOptions) -> io::Result<()> {
     let stream = Stream::connect(target)?;
     // The first goes when the connection is there for certain; the receiver does not count it.
-    stream.write_all(&[0; MESSAGE_OCTETS])?;
+    stream.write_all(&[0; MESSAGE_BYTES])?;
     thread::sleep(2 * options.link.delay);
     let mut random = monotonic_ns() | 1;
     for number in 1..=options.messages {
@@ -161,7 +161,7 @@ fn send(target: &Endpoint, options: &MeasureOptions) -> io::Result<()> {
         random ^= random << 17;
         let share = 0.5 + (random >> 11) as f64 / (1_u64 << 53) as f64;
         thread::sleep(options.interval.mul_f64(share));
-        let mut message = [0; MESSAGE_OCTETS];
+        let mut message = [0; MESSAGE_BYTES];
         message[..8].copy_from_slice(&number.to_be_bytes());
         message[8..16].copy_from_slice(&monotonic_ns().to_be_bytes());
         stream.write_all(&message)?;
@@ -175,14 +175,14 @@ fn receive(listener: &Listener, messages: u64, delay: Duration) -> io::Result<Rt
     stream.limit_waiting(Some(PATIENCE + 3 * delay))?;
     let delay_ns = delay.as_nanos() as u64;
     let mut late = Latencies::default();
-    let mut message = [0; MESSAGE_OCTETS];
+    let mut message = [0; MESSAGE_BYTES];
     stream.read_exact(&mut message)?;
     for number in 1..=messages {
         stream.read_exact(&mut message)?;
         let now_ns = monotonic_ns();
         let [came, sent_ns] = [0, 8].map(|at| {
-            let octets = message[at..].first_chunk().copied().unwrap_or_default();
-            u64::from_be_bytes(octets)
+            let bytes = message[at..].first_chunk().copied().unwrap_or_default();
+            u64::from_be_bytes(bytes)
         });
         if came != number {
             let why = format!("message {came} came where {number} was expected");
@@ -206,7 +206,7 @@ fn present(
     writeln!(out, "Machine: {}", machine.line())?;
     writeln!(
         out,
-        "Link: {}; {} rounds of {} messages of {MESSAGE_OCTETS} octets, one each {} ms; one way, \
+        "Link: {}; {} rounds of {} messages of {MESSAGE_BYTES} bytes, one each {} ms; one way, \
          without the delay; median over rounds, below it smallest–largest\n",
         options.link,
         options.runs,

@@ -20,7 +20,7 @@ pub struct LinkOptions {
     pub jitter: Duration,
     /// Which way is delayed.
     pub direction: Direction,
-    /// Octets per second that fit through each way; all connections share them.
+    /// Bytes per second that fit through each way; all connections share them.
     pub rate: Option<u64>,
     pub cuts: Vec<Cut>,
 }

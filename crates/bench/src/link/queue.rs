@@ -1,4 +1,4 @@
-//! What is under way on one way of one connection: octets, each with the time at which they come
+//! What is under way on one way of one connection: bytes, each with the time at which they come
 //! out. Pure: the clock is an argument, the sockets are somebody else's.
 //!
 //! In: [`Queue::push`] and [`Queue::mark`], with times that may go back, as jitter does; the queue
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    octets: VecDeque<u8>,
+    bytes: VecDeque<u8>,
     entries: VecDeque<Entry>,
     last_due_ns: u64,
 }
@@ -22,11 +22,11 @@ struct Entry {
 
 #[derive(Clone, Copy, Debug)]
 enum What {
-    Octets(usize),
+    Bytes(usize),
     Mark(Mark),
 }
 
-/// What travels among the octets.
+/// What travels among the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     /// The client's SYN: the server is connected to.
@@ -38,37 +38,37 @@ pub(super) enum Mark {
 /// What there is for the far end.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next<'a> {
-    Octets(&'a [u8]),
+    Bytes(&'a [u8]),
     Mark(Mark),
     /// Something, then.
     Later(u64),
     Nothing,
 }
 
-/// What an entry takes beside its octets, so that single octets are bounded too.
-const ENTRY_OCTETS: usize = size_of::<Entry>();
+/// What an entry takes beside its bytes, so that single bytes are bounded too.
+const ENTRY_BYTES: usize = size_of::<Entry>();
 
 /// An empty queue gives back what it took beyond this.
-const KEPT_OCTETS_MAX: usize = 4 * 1024;
+const KEPT_BYTES_MAX: usize = 4 * 1024;
 
 impl Queue {
-    /// Octets that come out at `due_ns`, or as soon as what was sent before has.
-    pub(super) fn push(&mut self, octets: &[u8], due_ns: u64) {
+    /// Bytes that come out at `due_ns`, or as soon as what was sent before has.
+    pub(super) fn push(&mut self, bytes: &[u8], due_ns: u64) {
         debug_assert!(
-            !octets.is_empty(),
+            !bytes.is_empty(),
             "an entry of nothing would never be taken"
         );
         let due_ns = self.in_order(due_ns);
-        self.octets.extend(octets);
+        self.bytes.extend(bytes);
         if let Some(Entry {
             due_ns: last_due_ns,
-            what: What::Octets(length),
+            what: What::Bytes(length),
         }) = self.entries.back_mut()
             && *last_due_ns == due_ns
         {
-            *length += octets.len();
+            *length += bytes.len();
         } else {
-            let what = What::Octets(octets.len());
+            let what = What::Bytes(bytes.len());
             self.entries.push_back(Entry { due_ns, what });
         }
     }
@@ -85,12 +85,12 @@ impl Queue {
         self.last_due_ns
     }
 
-    /// Removes octets that [`Self::next`] showed; `arrived` is told the time of each entry that
+    /// Removes bytes that [`Self::next`] showed; `arrived` is told the time of each entry that
     /// is complete.
     pub(super) fn take(&mut self, mut length: usize, mut arrived: impl FnMut(u64)) {
-        self.octets.drain(..length);
+        self.bytes.drain(..length);
         while let Some(entry) = self.entries.front_mut()
-            && let What::Octets(waiting) = &mut entry.what
+            && let What::Bytes(waiting) = &mut entry.what
         {
             if *waiting > length {
                 *waiting -= length;
@@ -117,8 +117,8 @@ impl Queue {
         };
     }
 
-    /// What has arrived by now, at most `octets_max` of octets at once.
-    pub(super) fn next(&self, now_ns: u64, octets_max: usize) -> Next<'_> {
+    /// What has arrived by now, at most `bytes_max` of bytes at once.
+    pub(super) fn next(&self, now_ns: u64, bytes_max: usize) -> Next<'_> {
         let Some(front) = self.entries.front() else {
             return Next::Nothing;
         };
@@ -128,11 +128,11 @@ impl Queue {
         if let What::Mark(mark) = front.what {
             return Next::Mark(mark);
         }
-        let (contiguous, _) = self.octets.as_slices();
-        let most = contiguous.len().min(octets_max);
+        let (contiguous, _) = self.bytes.as_slices();
+        let most = contiguous.len().min(bytes_max);
         let mut length = 0;
         for entry in &self.entries {
-            let What::Octets(more) = entry.what else {
+            let What::Bytes(more) = entry.what else {
                 break;
             };
             if entry.due_ns > now_ns || length >= most {
@@ -140,7 +140,7 @@ impl Queue {
             }
             length += more;
         }
-        Next::Octets(&contiguous[..length.min(most)])
+        Next::Bytes(&contiguous[..length.min(most)])
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -149,15 +149,15 @@ impl Queue {
 
     /// The memory that counts against the bounds.
     pub(super) fn held(&self) -> usize {
-        self.octets.len() + self.entries.len() * ENTRY_OCTETS
+        self.bytes.len() + self.entries.len() * ENTRY_BYTES
     }
 
     /// A connection that rests holds little.
     fn give_back(&mut self) {
-        if self.octets.is_empty() && self.octets.capacity() > KEPT_OCTETS_MAX {
-            self.octets = VecDeque::new();
+        if self.bytes.is_empty() && self.bytes.capacity() > KEPT_BYTES_MAX {
+            self.bytes = VecDeque::new();
         }
-        if self.entries.is_empty() && self.entries.capacity() > KEPT_OCTETS_MAX / ENTRY_OCTETS {
+        if self.entries.is_empty() && self.entries.capacity() > KEPT_BYTES_MAX / ENTRY_BYTES {
             self.entries = VecDeque::new();
         }
     }
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn octets_come_out_when_they_are_due() {
+    fn bytes_come_out_when_they_are_due() {
         /// Pushes these, asks at each time and takes what there is.
         #[track_caller]
         fn check(pushed: &[(&str, u64)], asked: &[(u64, &str)]) {
@@ -181,7 +181,7 @@ mod tests {
             }
             for (now_ns, expected) in asked {
                 let (found, length) = match queue.next(*now_ns, usize::MAX) {
-                    Next::Octets(octets) => (String::from_utf8_lossy(octets).into(), octets.len()),
+                    Next::Bytes(bytes) => (String::from_utf8_lossy(bytes).into(), bytes.len()),
                     other => (format!("{other:?}"), 0),
                 };
                 assert_eq!(found, *expected, "at {now_ns}");
@@ -224,17 +224,17 @@ mod tests {
         let mut queue = Queue::default();
         queue.push(b"abc", 1);
         queue.push(b"de", 2);
-        assert_eq!(queue.next(5, 4), Next::Octets(b"abcd"));
+        assert_eq!(queue.next(5, 4), Next::Bytes(b"abcd"));
         let mut arrived = Vec::new();
         queue.take(4, |due_ns| arrived.push(due_ns));
         assert_eq!(arrived, [1]);
-        assert_eq!(queue.next(5, 4), Next::Octets(b"e"));
+        assert_eq!(queue.next(5, 4), Next::Bytes(b"e"));
         queue.take(1, |due_ns| arrived.push(due_ns));
         assert_eq!(arrived, [1, 2]);
         assert_eq!(queue.held(), 0);
     }
 
-    /// Whatever the times, sizes and partial writes: all octets, in order, none early.
+    /// Whatever the times, sizes and partial writes: all bytes, in order, none early.
     #[test]
     fn nothing_is_lost_reordered_or_early() {
         for seed in 1..=300_u64 {
@@ -252,25 +252,25 @@ mod tests {
                 now_ns += next_random(20);
                 if sent < 2_000 && next_random(3) > 0 {
                     let length = (1 + next_random(40)).min(2_000 - sent);
-                    let octets: Vec<u8> = (sent..sent + length).map(|n| n as u8).collect();
+                    let bytes: Vec<u8> = (sent..sent + length).map(|n| n as u8).collect();
                     let due_ns = now_ns + next_random(100);
-                    queue.push(&octets, due_ns);
+                    queue.push(&bytes, due_ns);
                     dues.extend((0..length).map(|_| due_ns));
                     sent += length;
                 }
-                let octets_max = 1 + next_random(64) as usize;
-                let Next::Octets(octets) = queue.next(now_ns, octets_max) else {
+                let bytes_max = 1 + next_random(64) as usize;
+                let Next::Bytes(bytes) = queue.next(now_ns, bytes_max) else {
                     continue;
                 };
-                let taken = next_random(octets.len() as u64 + 1) as usize;
-                for octet in &octets[..taken] {
-                    assert_eq!(*octet, received as u8, "seed {seed}");
+                let taken = next_random(bytes.len() as u64 + 1) as usize;
+                for byte in &bytes[..taken] {
+                    assert_eq!(*byte, received as u8, "seed {seed}");
                     assert!(dues.pop_front().unwrap() <= now_ns, "seed {seed}");
                     received += 1;
                 }
                 queue.take(taken, |due_ns| assert!(due_ns <= now_ns, "seed {seed}"));
             }
-            assert_eq!(queue.octets.len(), 0, "seed {seed}");
+            assert_eq!(queue.bytes.len(), 0, "seed {seed}");
         }
     }
 }

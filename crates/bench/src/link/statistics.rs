@@ -13,12 +13,12 @@ pub struct Statistics {
     /// Newcomers that a cut, or a server that could not be reached, turned away.
     pub refused: u64,
     pub connections_max: usize,
-    /// Octets delivered to servers, and to clients.
-    pub up_octets: u64,
-    pub down_octets: u64,
+    /// Bytes delivered to servers, and to clients.
+    pub up_bytes: u64,
+    pub down_bytes: u64,
     pub resets: u64,
     pub cuts: u64,
-    /// How much later than due octets were delivered, where their receiver was not what they
+    /// How much later than due bytes were delivered, where their receiver was not what they
     /// waited for.
     pub lateness: Latencies,
 }
@@ -28,8 +28,8 @@ pub struct Statistics {
 pub struct Summary {
     pub connections: u64,
     pub refused: u64,
-    pub up_octets: u64,
-    pub down_octets: u64,
+    pub up_bytes: u64,
+    pub down_bytes: u64,
     pub deliveries: u64,
     pub late_us: Rtt,
 }
@@ -39,8 +39,8 @@ impl Statistics {
         Summary {
             connections: self.connections,
             refused: self.refused,
-            up_octets: self.up_octets,
-            down_octets: self.down_octets,
+            up_bytes: self.up_bytes,
+            down_bytes: self.down_bytes,
             deliveries: self.lateness.count(),
             late_us: self.lateness.summary(),
         }
@@ -52,15 +52,15 @@ impl fmt::Display for Statistics {
         let late = self.lateness.summary();
         write!(
             f,
-            "{} connections ({} at once, {} refused, {} reset, {} cuts); {} octets up, {} octets \
+            "{} connections ({} at once, {} refused, {} reset, {} cuts); {} bytes up, {} bytes \
              down; {} deliveries, late by p50 {:.1} µs, p99 {:.1} µs, max {:.1} µs",
             self.connections,
             self.connections_max,
             self.refused,
             self.resets,
             self.cuts,
-            self.up_octets,
-            self.down_octets,
+            self.up_bytes,
+            self.down_bytes,
             self.lateness.count(),
             late.p50,
             late.p99,

@@ -22,7 +22,7 @@ pub fn duration(text: &str) -> Result<Duration, ParseError> {
     Duration::try_from_secs_f64(seconds).map_err(|_| fail())
 }
 
-/// `10mbit`, `1gbit`, `56kbit`, `9600bit`: bits per second, in octets per second.
+/// `10mbit`, `1gbit`, `56kbit`, `9600bit`: bits per second, in bytes per second.
 pub fn rate(text: &str) -> Result<u64, ParseError> {
     const UNITS: [(&str, f64); 4] = [("bit", 1.0), ("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9)];
     let fail = || ParseError::new(text, "a rate is in bits per second, as in 56kbit or 10mbit");
@@ -30,19 +30,19 @@ pub fn rate(text: &str) -> Result<u64, ParseError> {
     let bits = scale(&UNITS, number, unit).ok_or_else(fail)?;
     match (bits / 8.0) as u64 {
         0 => Err(ParseError::new(text, "a rate is at least 8bit per second")),
-        octets => Ok(octets),
+        bytes => Ok(bytes),
     }
 }
 
 /// `1000000`, `64KiB`, `16MiB`, `1GiB`.
-pub fn octets(text: &str) -> Result<u64, ParseError> {
+pub fn bytes(text: &str) -> Result<u64, ParseError> {
     const UNITS: [(&str, f64); 4] = [
         ("", 1.0),
         ("KiB", 1024.0),
         ("MiB", 1048576.0),
         ("GiB", 1073741824.0),
     ];
-    let fail = || ParseError::new(text, "a size is in octets, as in 1000000, 64KiB or 16MiB");
+    let fail = || ParseError::new(text, "a size is in bytes, as in 1000000, 64KiB or 16MiB");
     let (number, unit) = split(text).ok_or_else(fail)?;
     Ok(scale(&UNITS, number, unit).ok_or_else(fail)? as u64)
 }
@@ -123,10 +123,10 @@ mod tests {
         check(rate, "7bit", None);
         check(rate, "10", None);
         check(rate, "10mbps", None);
-        check(octets, "1000000", Some(1_000_000));
-        check(octets, "64KiB", Some(65_536));
-        check(octets, "0.5MiB", Some(524_288));
-        check(octets, "64kb", None);
-        check(octets, "", None);
+        check(bytes, "1000000", Some(1_000_000));
+        check(bytes, "64KiB", Some(65_536));
+        check(bytes, "0.5MiB", Some(524_288));
+        check(bytes, "64kb", None);
+        check(bytes, "", None);
     }
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 /// Averages that are kept: days of them.
 const AVERAGES_MAX: usize = 1_000_000;
 /// A line that is longer is cut.
-const LINE_OCTETS_MAX: u64 = 64 * 1024;
+const LINE_BYTES_MAX: u64 = 64 * 1024;
 const LAST_WORDS_MAX: usize = 3;
 const ERRORS_MAX: usize = 3;
 
@@ -45,7 +45,7 @@ impl Lines {
                 line.clear();
                 match from
                     .by_ref()
-                    .take(LINE_OCTETS_MAX)
+                    .take(LINE_BYTES_MAX)
                     .read_until(b'\n', &mut line)
                 {
                     Ok(0) | Err(_) => return,

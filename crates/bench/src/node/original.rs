@@ -25,7 +25,7 @@ const CONFIG: &str = "config.json";
 
 /// More than this is no node directory but somebody's home.
 const FILES_MAX: usize = 10_000;
-const OCTETS_MAX: u64 = 256 << 20;
+const BYTES_MAX: u64 = 256 << 20;
 const DEPTH_MAX: usize = 16;
 
 /// A node directory, its configuration read.
@@ -248,13 +248,13 @@ fn listening(config: &Value, node: &Path) -> Vec<(String, Endpoint)> {
 }
 
 /// What the kernel has room for.
-const UNIX_PATH_OCTETS_MAX: usize = 107;
+const UNIX_PATH_BYTES_MAX: usize = 107;
 
 fn check_length(endpoint: &Endpoint) -> Result<(), BenchError> {
     match endpoint {
-        Endpoint::Unix(path) if path.as_os_str().len() > UNIX_PATH_OCTETS_MAX => {
+        Endpoint::Unix(path) if path.as_os_str().len() > UNIX_PATH_BYTES_MAX => {
             Err(BenchError::Options(format!(
-                "{}: the path of a Unix socket may have {UNIX_PATH_OCTETS_MAX} octets, not {}; copies \
+                "{}: the path of a Unix socket may have {UNIX_PATH_BYTES_MAX} bytes, not {}; copies \
                  are made in $TMPDIR: name a shorter one",
                 path.display(),
                 path.as_os_str().len()
@@ -347,7 +347,7 @@ impl Moves {
 #[derive(Debug, Default)]
 struct Copying {
     files: usize,
-    octets: u64,
+    bytes: u64,
 }
 
 /// What a running node leaves, and what only costs time.
@@ -374,8 +374,8 @@ impl Copying {
                 self.copy(&path, &copied, depth + 1)?;
             } else if what.is_file() {
                 self.files += 1;
-                self.octets += what.len();
-                if self.files > FILES_MAX || self.octets > OCTETS_MAX {
+                self.bytes += what.len();
+                if self.files > FILES_MAX || self.bytes > BYTES_MAX {
                     return Err(too_much(from));
                 }
                 fs::copy(&path, &copied)?;
@@ -389,7 +389,7 @@ fn too_much(at: &Path) -> BenchError {
     BenchError::Options(format!(
         "{}: too much to copy for each node: at most {FILES_MAX} files, {} MiB, {DEPTH_MAX} levels",
         at.display(),
-        OCTETS_MAX >> 20
+        BYTES_MAX >> 20
     ))
 }
 

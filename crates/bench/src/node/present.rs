@@ -7,7 +7,7 @@ use super::section::{Measured, PLACEMENT, Section, documented_us, short};
 use super::{Bench, goals};
 use crate::document;
 use crate::figures::Series;
-use crate::report::table::{known, number, octets, spread, table, thousands};
+use crate::report::table::{bytes, known, number, spread, table, thousands};
 
 pub(super) fn print_header(out: &mut impl Write, bench: &Bench) -> io::Result<()> {
     let options = &bench.options;
@@ -82,7 +82,7 @@ fn print_nodes(out: &mut impl Write, section: &Section) -> io::Result<()> {
             spread(node.spread("all_calls_per_s"), thousands),
             median("node_cpu_percent", number),
             spread(node.spread("node_cpu_us_per_call"), number),
-            spread(node.spread("node_pss_bytes"), octets),
+            spread(node.spread("node_pss_bytes"), bytes),
             median("end_ms", thousands),
         ]);
     }
@@ -95,7 +95,7 @@ fn print_nodes(out: &mut impl Write, section: &Section) -> io::Result<()> {
             out,
             "  document: node CPU {} % (router 62.5, controller 30.5), {} resident",
             number(document::NODE_CPU_PERCENT),
-            octets(document::NODE_RSS_BYTES),
+            bytes(document::NODE_RSS_BYTES),
         )?;
     }
     if section.subject("floor").is_some() {
@@ -116,7 +116,7 @@ fn beside(node: &Series) -> String {
         node.subject,
         median("hosted_processes", thousands),
         median("hosted_cpu_percent", number),
-        median("hosted_pss_bytes", octets),
+        median("hosted_pss_bytes", bytes),
         median("node_voluntary_switches_per_s", thousands),
         median("node_involuntary_switches_per_s", thousands),
         median("idle_percent", number),
@@ -199,8 +199,8 @@ fn print_picture(out: &mut impl Write, bench: &Bench, measured: &Measured) -> io
         rows.add_row([
             used.role.name().to_owned(),
             format!("{:.1}", used.cpu_percent),
-            octets(used.pss_bytes as f64),
-            octets(used.rss_bytes as f64),
+            bytes(used.pss_bytes as f64),
+            bytes(used.rss_bytes as f64),
             used.threads.to_string(),
             thousands(used.voluntary_switches_per_s),
             thousands(used.involuntary_switches_per_s),

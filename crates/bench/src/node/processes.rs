@@ -179,7 +179,7 @@ impl Switches {
 
 fn parse_switches(status: &str) -> Switches {
     // The field's reader counts in KiB; these have no unit.
-    let count = |name| kib_field(status, name).map_or(0, |octets| octets / 1024);
+    let count = |name| kib_field(status, name).map_or(0, |bytes| bytes / 1024);
     Switches {
         voluntary: count("voluntary_ctxt_switches:"),
         involuntary: count("nonvoluntary_ctxt_switches:"),
@@ -188,8 +188,8 @@ fn parse_switches(status: &str) -> Switches {
 
 /// As it was started, or as it calls itself.
 fn command(process: u32) -> String {
-    let octets = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-    String::from_utf8_lossy(&octets).replace('\0', " ")
+    let bytes = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).replace('\0', " ")
 }
 
 /// A process's state, and when it was started.

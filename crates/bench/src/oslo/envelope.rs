@@ -5,7 +5,7 @@
 /// One body, ready to be sent again and again.
 #[derive(Clone, Debug)]
 pub(super) struct Body {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     message_id: Option<usize>,
     unique_id: usize,
 }
@@ -43,12 +43,11 @@ impl Body {
 
     fn new(message: &str) -> Self {
         let message = serde_json::Value::from(message).to_string();
-        let octets =
-            format!(r#"{{"oslo.version": "2.0", "oslo.message": {message}}}"#).into_bytes();
+        let bytes = format!(r#"{{"oslo.version": "2.0", "oslo.message": {message}}}"#).into_bytes();
         Self {
-            message_id: find(&octets, MESSAGE_ID),
-            unique_id: find(&octets, UNIQUE_ID).unwrap_or_default(),
-            octets,
+            message_id: find(&bytes, MESSAGE_ID),
+            unique_id: find(&bytes, UNIQUE_ID).unwrap_or_default(),
+            bytes,
         }
     }
 
@@ -56,19 +55,19 @@ impl Body {
     pub(super) fn numbered(&mut self, round: u64, number: u64) -> &[u8] {
         let id = id(round, number);
         if let Some(at) = self.message_id {
-            self.octets[at..at + ID_DIGITS].copy_from_slice(&id);
+            self.bytes[at..at + ID_DIGITS].copy_from_slice(&id);
         }
-        self.octets[self.unique_id..self.unique_id + ID_DIGITS].copy_from_slice(&id);
-        &self.octets
+        self.bytes[self.unique_id..self.unique_id + ID_DIGITS].copy_from_slice(&id);
+        &self.bytes
     }
 
     /// As a reply to the request with that id.
     pub(super) fn answering(&mut self, message_id: &[u8; ID_DIGITS]) -> &[u8] {
         if let Some(at) = self.message_id {
-            self.octets[at..at + ID_DIGITS].copy_from_slice(message_id);
+            self.bytes[at..at + ID_DIGITS].copy_from_slice(message_id);
         }
-        self.octets[self.unique_id..self.unique_id + ID_DIGITS].copy_from_slice(message_id);
-        &self.octets
+        self.bytes[self.unique_id..self.unique_id + ID_DIGITS].copy_from_slice(message_id);
+        &self.bytes
     }
 }
 
@@ -105,7 +104,7 @@ impl Places {
     pub(super) fn reply_queue<'b>(&mut self, body: &'b [u8]) -> Option<&'b str> {
         let at = place(body, REPLY_QUEUE, &mut self.reply_queue)?;
         let rest = &body[at..];
-        let end = rest.iter().position(|octet| *octet == b'\\')?;
+        let end = rest.iter().position(|byte| *byte == b'\\')?;
         std::str::from_utf8(&rest[..end]).ok()
     }
 }

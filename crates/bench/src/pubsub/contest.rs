@@ -29,7 +29,7 @@ pub(super) struct Terms {
     pub(super) case: Case,
     pub(super) placement: Placement,
     pub(super) clients: usize,
-    pub(super) payload_octets: usize,
+    pub(super) payload_bytes: usize,
     pub(super) load: Load,
     /// The document's result that this is.
     pub(super) profile: Option<Profile>,
@@ -56,7 +56,7 @@ impl Terms {
             case,
             placement,
             clients: options.clients,
-            payload_octets: options.payload_octets,
+            payload_bytes: options.payload_bytes,
             load,
             profile: None,
         }
@@ -79,7 +79,7 @@ impl Terms {
             case,
             placement,
             clients: profile.clients,
-            payload_octets: profile.payload_octets,
+            payload_bytes: profile.payload_bytes,
             load,
             profile: Some(profile),
         }
@@ -186,7 +186,7 @@ impl Contest {
         let mut fields = vec![
             ("clients".to_owned(), json!(terms.clients)),
             ("batch".to_owned(), json!(terms.load.batch)),
-            ("payload_bytes".to_owned(), json!(terms.payload_octets)),
+            ("payload_bytes".to_owned(), json!(terms.payload_bytes)),
         ];
         if let Rate::Hz(hz) = terms.load.rate
             && !self.free_rate
@@ -249,7 +249,7 @@ pub(super) fn hold(
         .cores(&bench.allowed, options.router_threads, 2)
         .ok_or_else(|| BenchError::Options(format!("{} needs two cores", terms.placement)))?;
     step_aside(bench, &cores)?;
-    let present = subjects.of(bench, terms.case, &cores, terms.payload_octets)?;
+    let present = subjects.of(bench, terms.case, &cores, terms.payload_bytes)?;
     let mut contest = Contest {
         terms,
         series: present
@@ -322,7 +322,7 @@ fn shown(bench: &Bench, terms: &Terms) -> Option<Parameters> {
     Some(Parameters {
         clients: terms.clients,
         uprate: bench.options.uprate,
-        payload_octets: terms.payload_octets,
+        payload_bytes: terms.payload_bytes,
         batch: terms.load.batch,
         rate_hz,
     })
@@ -353,7 +353,7 @@ fn connect<'a>(
             executable: &bench.executable,
             hub: subject.hub.clone(),
             clients: terms.clients,
-            payload_octets: terms.payload_octets,
+            payload_bytes: terms.payload_bytes,
             acknowledge: options.acknowledge && name != FLOOR,
             gate: matches!(options.work, Work::Saturate { .. }),
             uprate: options.uprate,

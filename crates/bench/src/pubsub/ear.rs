@@ -11,7 +11,7 @@ use crate::worker::WorkerError;
 /// Where instructions come from.
 pub(super) struct Ear {
     input: Stdin,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 /// What was heard.
@@ -27,21 +27,21 @@ impl Default for Ear {
     fn default() -> Self {
         Self {
             input: io::stdin(),
-            octets: Vec::new(),
+            bytes: Vec::new(),
         }
     }
 }
 
 impl Ear {
-    /// The next instruction, of which some octets are there. Reads at most once.
+    /// The next instruction, of which some bytes are there. Reads at most once.
     pub(super) fn hear(&mut self) -> Result<Heard, WorkerError> {
         if let Some(instruction) = self.take_line()? {
             return Ok(Heard::Instruction(instruction));
         }
-        let mut octets = [0; 4096];
-        match rustix::io::read(&self.input, &mut octets) {
+        let mut bytes = [0; 4096];
+        match rustix::io::read(&self.input, &mut bytes) {
             Ok(0) => return Ok(Heard::End),
-            Ok(length) => self.octets.extend_from_slice(&octets[..length]),
+            Ok(length) => self.bytes.extend_from_slice(&bytes[..length]),
             Err(Errno::INTR | Errno::AGAIN) => return Ok(Heard::Nothing),
             Err(error) => return Err(io::Error::from(error).into()),
         }
@@ -50,15 +50,15 @@ impl Ear {
 
     /// Whether something was read that nobody has heard yet.
     pub(super) fn has_more(&self) -> bool {
-        self.octets.contains(&b'\n')
+        self.bytes.contains(&b'\n')
     }
 
     fn take_line(&mut self) -> Result<Option<Instruction>, WorkerError> {
-        let Some(end) = self.octets.iter().position(|octet| *octet == b'\n') else {
+        let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') else {
             return Ok(None);
         };
-        let instruction = serde_json::from_slice(&self.octets[..end])?;
-        self.octets.drain(..=end);
+        let instruction = serde_json::from_slice(&self.bytes[..end])?;
+        self.bytes.drain(..=end);
         Ok(Some(instruction))
     }
 }

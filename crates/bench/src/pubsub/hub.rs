@@ -27,20 +27,20 @@ pub(super) enum Hub {
     },
 }
 
-/// Octets on the wire of the two hops of a publication, framing included.
+/// Bytes on the wire of the two hops of a publication, framing included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Lengths {
     pub publication: usize,
     pub event: usize,
 }
 
-/// The number of the publication stands in the first octets of each of the floor's messages.
-pub(super) const NUMBER_OCTETS: usize = 8;
+/// The number of the publication stands in the first bytes of each of the floor's messages.
+pub(super) const NUMBER_BYTES: usize = 8;
 
 impl Lengths {
     /// Measures them by encoding a publication as it is after some thousands, and its event.
-    pub(super) fn of(case: &Case, topic: &str, payload_octets: usize) -> Result<Self, WorkerError> {
-        let mut arguments = Arguments::new(case.serializer, payload_octets)?;
+    pub(super) fn of(case: &Case, topic: &str, payload_bytes: usize) -> Result<Self, WorkerError> {
+        let mut arguments = Arguments::new(case.serializer, payload_bytes)?;
         let payload = Payload {
             serializer: case.serializer,
             args: arguments.numbered(1),
@@ -122,14 +122,14 @@ pub(super) enum Writer {
 impl Writer {
     pub(super) fn new(
         hub: &Hub,
-        payload_octets: usize,
+        payload_bytes: usize,
         acknowledge: bool,
     ) -> Result<Self, WorkerError> {
         Ok(match hub {
             Hub::Router { target, topic } => Self::Router {
                 topic: topic.clone(),
                 framing: framings(target.transport).0,
-                arguments: Arguments::new(target.serializer, payload_octets)?,
+                arguments: Arguments::new(target.serializer, payload_bytes)?,
                 acknowledge,
             },
             Hub::Floor { lengths, .. } => Self::Floor {
@@ -143,7 +143,7 @@ impl Writer {
         match self {
             Self::Floor { length } => {
                 out.extend_from_slice(&number.to_be_bytes());
-                out.resize(out.len() + *length - NUMBER_OCTETS, b'x');
+                out.resize(out.len() + *length - NUMBER_BYTES, b'x');
                 Ok(())
             }
             Self::Router {
@@ -189,7 +189,7 @@ pub(super) enum Arrival {
 
 /// Reads events.
 ///
-/// The same few events come to every subscriber, in order. So it compares octets with the event
+/// The same few events come to every subscriber, in order. So it compares bytes with the event
 /// that should come, and decodes only what differs: the instrument must cost less than what it
 /// measures.
 pub(super) enum Reader {
@@ -205,11 +205,11 @@ pub(super) enum Reader {
 }
 
 impl Reader {
-    pub(super) fn new(hub: &Hub, payload_octets: usize) -> Result<Self, WorkerError> {
+    pub(super) fn new(hub: &Hub, payload_bytes: usize) -> Result<Self, WorkerError> {
         let Hub::Router { target, .. } = hub else {
             return Ok(Self::Floor);
         };
-        let mut arguments = Arguments::new(target.serializer, payload_octets)?;
+        let mut arguments = Arguments::new(target.serializer, payload_bytes)?;
         Ok(Self::Router {
             serializer: target.serializer,
             number: 0,
@@ -248,7 +248,7 @@ impl Reader {
     }
 }
 
-/// Any message at all, in any octets that mean the same.
+/// Any message at all, in any bytes that mean the same.
 #[cold]
 fn decode(
     serializer: Serializer,
@@ -258,7 +258,7 @@ fn decode(
     let limits = codec::Limits::default();
     Ok(match codec::decode(serializer, message, &limits)? {
         Message::Event { payload, .. } => {
-            let number_in = |octets: &[u8]| match codec::decode_value(serializer, octets, &limits) {
+            let number_in = |bytes: &[u8]| match codec::decode_value(serializer, bytes, &limits) {
                 Ok(Value::List(list)) => list.first().and_then(Value::as_u64),
                 _ => None,
             };
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn other_octets_for_the_same_are_the_same() {
+    fn other_bytes_for_the_same_are_the_same() {
         #[track_caller]
         fn check(message: &str, expected: Arrival) {
             let hub = Hub::Router {
@@ -360,10 +360,10 @@ mod tests {
     #[test]
     fn lengths_are_those_on_the_wire() {
         #[track_caller]
-        fn check(case: &str, payload_octets: usize, publication: usize, event: usize) {
-            let lengths = Lengths::of(&case.parse().unwrap(), "com.x", payload_octets).unwrap();
+        fn check(case: &str, payload_bytes: usize, publication: usize, event: usize) {
+            let lengths = Lengths::of(&case.parse().unwrap(), "com.x", payload_bytes).unwrap();
             assert_eq!(lengths, Lengths { publication, event });
-            assert!(lengths.publication.min(lengths.event) >= NUMBER_OCTETS);
+            assert!(lengths.publication.min(lengths.event) >= NUMBER_BYTES);
         }
         check("uds-rawsocket-msgpack", 0, 22, 23);
         check("tcp-websocket-json", 32, 75, 76);

@@ -49,7 +49,7 @@ pub(super) struct Ledger {
     /// Everything that came since the run began.
     pub(super) events: u64,
     in_window: u64,
-    octets_in_window: u64,
+    bytes_in_window: u64,
     traffic: Traffic,
     pub(super) faults: Faults,
     /// Since the last line of the load client.
@@ -81,7 +81,7 @@ pub(super) struct Found {
     pub recorded: Recorded,
     pub events: u64,
     pub events_in_window: u64,
-    pub octets_in_window: u64,
+    pub bytes_in_window: u64,
     pub faults: Faults,
     pub traffic: Traffic,
     /// Sessions that the hub has closed.
@@ -90,14 +90,14 @@ pub(super) struct Found {
 }
 
 impl Ledger {
-    pub(super) fn new(hub: &Hub, payload_octets: usize) -> Result<Self, WorkerError> {
+    pub(super) fn new(hub: &Hub, payload_bytes: usize) -> Result<Self, WorkerError> {
         Ok(Self {
-            reader: Reader::new(hub, payload_octets)?,
+            reader: Reader::new(hub, payload_bytes)?,
             schedule: None,
             latencies: Latencies::default(),
             events: 0,
             in_window: 0,
-            octets_in_window: 0,
+            bytes_in_window: 0,
             traffic: Traffic::default(),
             faults: Faults::default(),
             since_tick: Since::default(),
@@ -109,7 +109,7 @@ impl Ledger {
     pub(super) fn begin(&mut self, schedule: Schedule) {
         self.schedule = Some(schedule);
         self.latencies = Latencies::default();
-        (self.events, self.in_window, self.octets_in_window) = (0, 0, 0);
+        (self.events, self.in_window, self.bytes_in_window) = (0, 0, 0);
         self.traffic = Traffic::default();
         self.faults = Faults::default();
         self.since_tick = Since::default();
@@ -157,8 +157,8 @@ impl Ledger {
             arrived(number, now_ns);
             Ok(())
         })?;
-        if let (Received::Octets(octets), true) = (received, counted) {
-            self.octets_in_window += octets as u64;
+        if let (Received::Bytes(bytes), true) = (received, counted) {
+            self.bytes_in_window += bytes as u64;
             self.traffic.reads += 1;
             self.traffic.messages += messages;
         }
@@ -187,7 +187,7 @@ impl Ledger {
             recorded: self.latencies.recorded(),
             events: self.events,
             events_in_window: self.in_window,
-            octets_in_window: self.octets_in_window,
+            bytes_in_window: self.bytes_in_window,
             faults: self.faults,
             traffic: self.traffic,
             gone,

@@ -11,7 +11,7 @@ use super::stage::{Second, Watcher};
 pub(super) struct Parameters {
     pub(super) clients: usize,
     pub(super) uprate: f64,
-    pub(super) payload_octets: usize,
+    pub(super) payload_bytes: usize,
     pub(super) batch: u64,
     pub(super) rate_hz: f64,
 }
@@ -79,12 +79,12 @@ fn heading(parameters: &Parameters) -> String {
     let Parameters {
         clients,
         uprate,
-        payload_octets,
+        payload_bytes,
         batch,
         rate_hz,
     } = parameters;
     format!(
-        "\nParameters: {clients} clients, {uprate} uprate, {payload_octets} payload, {batch} \
+        "\nParameters: {clients} clients, {uprate} uprate, {payload_bytes} payload, {batch} \
          batchsize, {rate_hz} rate\nMessages: sent_last, recv_last, sent_total, recv_total, avg. \
          rtt (ms)\n\n"
     )
@@ -120,7 +120,7 @@ mod tests {
         let parameters = Parameters {
             clients: 20,
             uprate: 15.0,
-            payload_octets: 10,
+            payload_bytes: 10,
             batch: 1,
             rate_hz: 0.2,
         };

@@ -200,7 +200,7 @@ impl Bench {
             "clients": options.clients,
             "batch": options.batch,
             "rate_hz": options.rate_hz,
-            "payload_bytes": options.payload_octets,
+            "payload_bytes": options.payload_bytes,
             "uprate_per_s": options.uprate,
             "acknowledge": options.acknowledge,
             "seconds": options.seconds(),

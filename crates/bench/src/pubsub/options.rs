@@ -32,7 +32,7 @@ pub struct PubSubOptions {
     pub batch: u64,
     /// Batches per second.
     pub rate_hz: f64,
-    pub payload_octets: usize,
+    pub payload_bytes: usize,
     /// New connections per second.
     pub uprate: f64,
     /// By default one that nobody else uses.
@@ -88,7 +88,7 @@ impl Default for PubSubOptions {
             clients: 10,
             batch: 1,
             rate_hz: 25.0,
-            payload_octets: 32,
+            payload_bytes: 32,
             uprate: 1_000.0,
             topic: None,
             acknowledge: false,
@@ -140,7 +140,7 @@ impl PubSubOptions {
             (0.1..=1_000_000.0).contains(&self.uprate),
             "--uprate is 0.1 to 1,000,000",
         )?;
-        require(self.payload_octets <= 8 << 20, "--payload is at most 8 MiB")?;
+        require(self.payload_bytes <= 8 << 20, "--payload is at most 8 MiB")?;
         require(
             (0.01..=86_400.0).contains(&self.seconds()),
             "--seconds is 0.01 to 86,400",

@@ -10,7 +10,7 @@ use super::profiles::HARDWARE;
 use super::round::{BUSY, CPU_PER_EVENT, EVENTS_PER_S, FOREIGN_BUSY, P50, P99};
 use super::stage::Rate;
 use crate::figures::Series;
-use crate::report::table::{UNKNOWN, known, number, octets, spread, table, thousands};
+use crate::report::table::{UNKNOWN, bytes, known, number, spread, table, thousands};
 
 pub(super) fn print(out: &mut impl Write, bench: &Bench, contests: &[Contest]) -> io::Result<()> {
     let options = &bench.options;
@@ -67,8 +67,8 @@ fn print_contest(out: &mut impl Write, contest: &Contest) -> io::Result<()> {
     };
     writeln!(
         out,
-        "\n{} {}: {} clients, {load}, {}+ octets payload, {} s",
-        terms.case, terms.placement, terms.clients, terms.payload_octets, terms.load.seconds
+        "\n{} {}: {} clients, {load}, {}+ bytes payload, {} s",
+        terms.case, terms.placement, terms.clients, terms.payload_bytes, terms.load.seconds
     )?;
     if contest.interrupted {
         writeln!(out, "  interrupted")?;
@@ -135,7 +135,7 @@ fn drivers(series: &Series) -> String {
         series.subject,
         known(series.median("publications"), thousands),
         median("mbit_per_s"),
-        known(series.median("router_pss_bytes"), octets),
+        known(series.median("router_pss_bytes"), bytes),
         median("driver_cpu_us_per_event"),
         median("driver_busy_cores"),
         median("publisher_late_p50_us"),
@@ -151,7 +151,7 @@ const PROFILE_COLUMNS: [&str; 13] = [
     "clients",
     "Hz",
     "batch",
-    "octets",
+    "bytes",
     "document\nlatency ms",
     "floor\np50 / p99 ms",
     "router\np50 / p99 ms",
@@ -259,7 +259,7 @@ fn profile_row(contest: &Contest, peers: &[String]) -> Vec<String> {
         thousands(profile.clients as f64),
         profile.rate_hz.to_string(),
         profile.batch.to_string(),
-        profile.payload_octets.to_string(),
+        profile.payload_bytes.to_string(),
         document,
         both(contest.floor()),
         both(router),

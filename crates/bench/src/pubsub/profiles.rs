@@ -18,7 +18,7 @@ pub(super) struct Profile {
     pub batch: u64,
     /// Batches per second.
     pub rate_hz: f64,
-    pub payload_octets: usize,
+    pub payload_bytes: usize,
     /// The mean latency, where the document gives one.
     pub latency_ms: Option<f64>,
 }
@@ -77,7 +77,7 @@ const fn profile(
     clients: usize,
     batch: u64,
     rate_hz: f64,
-    payload_octets: usize,
+    payload_bytes: usize,
     latency_ms: Option<f64>,
 ) -> Profile {
     Profile {
@@ -86,7 +86,7 @@ const fn profile(
         clients,
         batch,
         rate_hz,
-        payload_octets,
+        payload_bytes,
         latency_ms,
     }
 }

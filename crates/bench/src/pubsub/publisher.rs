@@ -28,7 +28,7 @@ use crate::worker::{WorkerError, say};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PublisherOrder {
     pub(super) hub: Hub,
-    pub(super) payload_octets: usize,
+    pub(super) payload_bytes: usize,
     pub(super) acknowledge: bool,
     pub(super) source: Ipv4Addr,
     /// Whether it has a subscriber of its own, for saturated runs.
@@ -120,13 +120,13 @@ impl Publisher {
                     Session::open(&order.hub, Part::Subscriber, order.source)?,
                     0,
                 ),
-                Ledger::new(&order.hub, order.payload_octets)?,
+                Ledger::new(&order.hub, order.payload_bytes)?,
             )),
         };
         Ok(Self {
             session,
-            writer: Writer::new(&order.hub, order.payload_octets, order.acknowledge)?,
-            reader: Reader::new(&order.hub, order.payload_octets)?,
+            writer: Writer::new(&order.hub, order.payload_bytes, order.acknowledge)?,
+            reader: Reader::new(&order.hub, order.payload_bytes)?,
             gate,
             acknowledge: order.acknowledge,
             acknowledged: 0,

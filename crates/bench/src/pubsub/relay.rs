@@ -1,5 +1,5 @@
 //! The floor of a fan-out: a relay that makes the system calls of the plainest router and does
-//! nothing else. It reads the octets of publications, and writes the octets of one event to every
+//! nothing else. It reads the bytes of publications, and writes the bytes of one event to every
 //! subscriber, one write each. What it takes is what the machine takes.
 
 use std::io;
@@ -8,7 +8,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::hub::{Lengths, NUMBER_OCTETS};
+use super::hub::{Lengths, NUMBER_BYTES};
 use super::worker::Report;
 use crate::pipe::PATIENCE;
 use crate::socket::{Listener, Stream};
@@ -22,7 +22,7 @@ pub(crate) struct RelayOrder {
     pub(super) lengths: Lengths,
 }
 
-/// What a connection to a hub is for. The relay is told in one octet, and answers with it.
+/// What a connection to a hub is for. The relay is told in one byte, and answers with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Publisher = b'p' as isize,
@@ -31,11 +31,11 @@ pub(super) enum Part {
 
 impl Part {
     pub(super) fn introduce(self, stream: &Stream) -> io::Result<()> {
-        let octet = [self as u8];
-        stream.write_all(&octet)?;
+        let byte = [self as u8];
+        stream.write_all(&byte)?;
         let mut answer = [0];
         stream.read_exact(&mut answer)?;
-        match answer == octet {
+        match answer == byte {
             true => Ok(()),
             false => Err(io::Error::other("the relay answered with something else")),
         }
@@ -43,10 +43,10 @@ impl Part {
 
     fn accept(stream: &Stream) -> io::Result<Self> {
         stream.limit_waiting(Some(PATIENCE))?;
-        let mut octet = [0];
-        stream.read_exact(&mut octet)?;
-        stream.write_all(&octet)?;
-        match octet {
+        let mut byte = [0];
+        stream.read_exact(&mut byte)?;
+        stream.write_all(&byte)?;
+        match byte {
             [b'p'] => Ok(Self::Publisher),
             _ => Ok(Self::Subscriber),
         }
@@ -61,12 +61,12 @@ pub(super) fn work(order: &RelayOrder) -> Result<(), WorkerError> {
 
 const LISTENER: u64 = u64::MAX;
 const PUBLISHER: u64 = u64::MAX - 1;
-const BUFFER_OCTETS: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
 
 struct Relay {
     epoll: rustix::fd::OwnedFd,
     publication: usize,
-    /// Octets of an event; its number stands in the first of them.
+    /// Bytes of an event; its number stands in the first of them.
     event: Vec<u8>,
     publisher: Option<Publisher>,
     subscribers: Vec<Option<Subscriber>>,
@@ -152,7 +152,7 @@ impl Relay {
             Part::Publisher => {
                 self.publisher = Some(Publisher {
                     stream,
-                    buffer: vec![0; BUFFER_OCTETS.max(self.publication)],
+                    buffer: vec![0; BUFFER_BYTES.max(self.publication)],
                     filled: 0,
                 });
             }
@@ -184,7 +184,7 @@ impl Relay {
         }
         let mut consumed = 0;
         while *filled - consumed >= self.publication {
-            let head: [u8; NUMBER_OCTETS] = std::array::from_fn(|at| buffer[consumed + at]);
+            let head: [u8; NUMBER_BYTES] = std::array::from_fn(|at| buffer[consumed + at]);
             self.publish(u64::from_be_bytes(head));
             consumed += self.publication;
         }
@@ -195,7 +195,7 @@ impl Relay {
     }
 
     fn publish(&mut self, number: u64) {
-        self.event[..NUMBER_OCTETS].copy_from_slice(&number.to_be_bytes());
+        self.event[..NUMBER_BYTES].copy_from_slice(&number.to_be_bytes());
         for at in 0..self.subscribers.len() {
             let Some(subscriber) = &mut self.subscribers[at] else {
                 continue;
@@ -222,7 +222,7 @@ impl Relay {
             return;
         };
         while subscriber.next <= self.last {
-            self.event[..NUMBER_OCTETS].copy_from_slice(&subscriber.next.to_be_bytes());
+            self.event[..NUMBER_BYTES].copy_from_slice(&subscriber.next.to_be_bytes());
             let part = &self.event[subscriber.written..];
             match subscriber.stream.try_write(part) {
                 Ok(length) if length == part.len() => {
@@ -284,14 +284,14 @@ mod tests {
         let publisher = connect(Part::Publisher);
         let mut publication = [0; 16];
         for number in 1..=PUBLICATIONS {
-            publication[..NUMBER_OCTETS].copy_from_slice(&number.to_be_bytes());
+            publication[..NUMBER_BYTES].copy_from_slice(&number.to_be_bytes());
             publisher.write_all(&publication).unwrap();
         }
         let mut event = [0; 1_000];
         for subscriber in &subscribers {
             for number in 1..=PUBLICATIONS {
                 subscriber.read_exact(&mut event).unwrap();
-                assert_eq!(event[..NUMBER_OCTETS], number.to_be_bytes());
+                assert_eq!(event[..NUMBER_BYTES], number.to_be_bytes());
             }
         }
     }

@@ -57,13 +57,13 @@ pub(super) fn judge(
     late.add(&made.late);
     let mut faults = Faults::default();
     let mut traffic = Traffic::default();
-    let (mut events, mut octets) = (0, 0);
+    let (mut events, mut bytes) = (0, 0);
     for found in found {
         latencies.add(&found.recorded);
         faults.add(found.faults);
         traffic.add(found.traffic);
         events += found.events_in_window;
-        octets += found.octets_in_window;
+        bytes += found.bytes_in_window;
     }
     let events_per_s = events as f64 / used.seconds;
     let per_event = |nanoseconds| used.us_per_operation(nanoseconds, events_per_s);
@@ -75,7 +75,7 @@ pub(super) fn judge(
         .with("publications_per_s", events_per_s / clients.max(1) as f64)
         .with("events", events as f64)
         .with(EVENTS_PER_S, events_per_s)
-        .with("mbit_per_s", octets as f64 * 8.0 / 1e6 / used.seconds)
+        .with("mbit_per_s", bytes as f64 * 8.0 / 1e6 / used.seconds)
         .with_known("latency_avg_us", timed.map(|latency| latency.avg))
         .with_known(P50, timed.map(|latency| latency.p50))
         .with_known(P99, timed.map(|latency| latency.p99))

@@ -20,17 +20,17 @@ use crate::socket::Stream;
 use crate::target::{Endpoint, Target};
 use crate::worker::WorkerError;
 
-const MESSAGE_OCTETS_MAX: usize = 16 << 20;
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-/// Octets that one read may bring.
-const READ_OCTETS: usize = 256 * 1024;
+/// Bytes that one read may bring.
+const READ_BYTES: usize = 256 * 1024;
 
 /// What all sessions of a process read into.
 pub(super) struct Buffer(Vec<u8>);
 
 impl Default for Buffer {
     fn default() -> Self {
-        Self(vec![0; READ_OCTETS])
+        Self(vec![0; READ_BYTES])
     }
 }
 
@@ -63,7 +63,7 @@ enum Cutter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Received {
     Nothing,
-    Octets(usize),
+    Bytes(usize),
     /// The hub has closed.
     End,
 }
@@ -111,13 +111,13 @@ impl Session {
         mut handle: impl FnMut(u64, &[u8]) -> Result<(), WorkerError>,
     ) -> Result<Received, WorkerError> {
         let kept = self.rest.len();
-        if buffer.0.len() < kept + READ_OCTETS {
-            buffer.0.resize(kept + READ_OCTETS, 0);
+        if buffer.0.len() < kept + READ_BYTES {
+            buffer.0.resize(kept + READ_BYTES, 0);
         }
         let length = loop {
             match recv(
                 self.link.as_fd(),
-                &mut buffer.0[kept..kept + READ_OCTETS],
+                &mut buffer.0[kept..kept + READ_BYTES],
                 RecvFlags::DONTWAIT,
             ) {
                 Ok((length, _)) => break length,
@@ -132,7 +132,7 @@ impl Session {
             return Ok(Received::End);
         }
         buffer.0[..kept].copy_from_slice(&self.rest);
-        let octets = &mut buffer.0[..kept + length];
+        let bytes = &mut buffer.0[..kept + length];
         let mut consumed = 0;
         let mut closed = false;
         let mut pongs = Vec::new();
@@ -140,7 +140,7 @@ impl Session {
         while !closed {
             let step = self
                 .cutter
-                .cut(&mut octets[consumed..], &mut |item| match item {
+                .cut(&mut bytes[consumed..], &mut |item| match item {
                     Cut::Message(message) => handle(now_ns, message),
                     Cut::Ping(payload) => {
                         framing.pong(payload, &mut pongs);
@@ -157,22 +157,22 @@ impl Session {
             consumed += step;
         }
         self.rest.clear();
-        self.rest.extend_from_slice(&octets[consumed..]);
+        self.rest.extend_from_slice(&bytes[consumed..]);
         if !pongs.is_empty() {
             self.write_all(&pongs)?;
         }
         Ok(if closed {
             Received::End
         } else {
-            Received::Octets(length)
+            Received::Bytes(length)
         })
     }
 
     /// Writes all of it, and waits where the hub does not take it.
-    pub(super) fn write_all(&self, mut octets: &[u8]) -> Result<(), WorkerError> {
-        while !octets.is_empty() {
-            match send(self.link.as_fd(), octets, SendFlags::NOSIGNAL) {
-                Ok(length) => octets = &octets[length..],
+    pub(super) fn write_all(&self, mut bytes: &[u8]) -> Result<(), WorkerError> {
+        while !bytes.is_empty() {
+            match send(self.link.as_fd(), bytes, SendFlags::NOSIGNAL) {
+                Ok(length) => bytes = &bytes[length..],
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Err(WorkerError::TimedOut),
                 Err(Errno::PIPE | Errno::CONNRESET) => {
@@ -243,16 +243,16 @@ enum Cut<'a> {
 impl Cutter {
     fn of(target: &Target) -> Self {
         if target.transport == Transport::RawSocket {
-            return Self::RawSocket(rawsocket::Decoder::new(MESSAGE_OCTETS_MAX));
+            return Self::RawSocket(rawsocket::Decoder::new(MESSAGE_BYTES_MAX));
         }
         let kind = match target.serializer.is_binary() {
             true => MessageKind::Binary,
             false => MessageKind::Text,
         };
         let config = DecoderConfig {
-            message_bytes_max: MESSAGE_OCTETS_MAX,
-            frame_bytes_max: MESSAGE_OCTETS_MAX,
-            // Events are compared octet by octet, and JSON is checked where it is decoded.
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            frame_bytes_max: MESSAGE_BYTES_MAX,
+            // Events are compared byte by byte, and JSON is checked where it is decoded.
             validate_text: false,
             expect: Some(kind),
             ..DecoderConfig::default()
@@ -264,29 +264,29 @@ impl Cutter {
         }
     }
 
-    /// Finds the next item and says how many octets are done with; none where it is not whole.
+    /// Finds the next item and says how many bytes are done with; none where it is not whole.
     fn cut(
         &mut self,
-        octets: &mut [u8],
+        bytes: &mut [u8],
         found: &mut dyn FnMut(Cut<'_>) -> Result<(), WorkerError>,
     ) -> Result<usize, WorkerError> {
         let (step, batched): (Result<Step<'_>, FramingError>, _) = match self {
             Self::Fixed(length) => {
-                let Some(message) = octets.get(..*length) else {
+                let Some(message) = bytes.get(..*length) else {
                     return Ok(0);
                 };
                 found(Cut::Message(message))?;
                 return Ok(*length);
             }
-            Self::RawSocket(decoder) => (decoder.next(octets), None),
-            Self::WebSocket { decoder, batched } => (decoder.next(octets), *batched),
+            Self::RawSocket(decoder) => (decoder.next(bytes), None),
+            Self::WebSocket { decoder, batched } => (decoder.next(bytes), *batched),
         };
         let step = step?;
         match step.item {
-            Some(Item::Message { octets, .. }) => match batched {
-                None => found(Cut::Message(octets))?,
+            Some(Item::Message { bytes, .. }) => match batched {
+                None => found(Cut::Message(bytes))?,
                 Some(serializer) => {
-                    for message in batched::split(serializer, octets) {
+                    for message in batched::split(serializer, bytes) {
                         found(Cut::Message(message?))?;
                     }
                 }

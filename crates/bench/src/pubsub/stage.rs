@@ -25,7 +25,7 @@ pub(super) struct Setup<'a> {
     pub(super) executable: &'a Path,
     pub(super) hub: Hub,
     pub(super) clients: usize,
-    pub(super) payload_octets: usize,
+    pub(super) payload_bytes: usize,
     pub(super) acknowledge: bool,
     /// Whether there will be saturated runs; one subscriber is then the publisher's own.
     pub(super) gate: bool,
@@ -157,7 +157,7 @@ impl Stage {
         for clients in shares(setup.clients - usize::from(setup.gate), setup.processes) {
             let order = Order::Subscribers(SubscribersOrder {
                 hub: setup.hub.clone(),
-                payload_octets: setup.payload_octets,
+                payload_bytes: setup.payload_bytes,
                 clients,
                 sources: setup.sources.clone(),
                 ramp_ns: (setup.processes as f64 * 1e9 / setup.uprate) as u64,
@@ -168,7 +168,7 @@ impl Stage {
         stage.await_ready(stage.groups, watcher, stop)?;
         let order = Order::Publisher(PublisherOrder {
             hub: setup.hub.clone(),
-            payload_octets: setup.payload_octets,
+            payload_bytes: setup.payload_bytes,
             acknowledge: setup.acknowledge,
             source: setup.sources[0],
             gate: setup.gate,

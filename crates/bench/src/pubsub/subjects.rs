@@ -62,11 +62,11 @@ impl Subjects {
         bench: &Bench,
         case: Case,
         cores: &Cores,
-        payload_octets: usize,
+        payload_bytes: usize,
     ) -> Result<Vec<Subject>, BenchError> {
         self.stages += 1;
         let topic = bench.options.topic.clone().unwrap_or_else(|| {
-            // Always of the same length, so that every stage has the same octets on the wire.
+            // Always of the same length, so that every stage has the same bytes on the wire.
             let process = std::process::id();
             format!("crosstie.bench.p{process:07}.t{:03}", self.stages)
         });
@@ -84,7 +84,7 @@ impl Subjects {
             })
             .collect();
         if bench.options.floor {
-            let lengths = Lengths::of(&case, &topic, payload_octets)?;
+            let lengths = Lengths::of(&case, &topic, payload_bytes)?;
             let floor = floor(bench, case, cores, lengths, self.stages)?;
             subjects.insert(1, floor);
         }

@@ -22,7 +22,7 @@ use crate::worker::{WorkerError, say};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SubscribersOrder {
     pub(super) hub: Hub,
-    pub(super) payload_octets: usize,
+    pub(super) payload_bytes: usize,
     pub(super) clients: usize,
     /// Where their TCP connections come from, in turn.
     pub(super) sources: Vec<Ipv4Addr>,
@@ -82,7 +82,7 @@ impl Crowd {
             epoll,
             ear,
             buffer: Buffer::default(),
-            ledger: Ledger::new(&order.hub, order.payload_octets)?,
+            ledger: Ledger::new(&order.hub, order.payload_bytes)?,
             subscribers: Vec::with_capacity(order.clients),
             open: 0,
             run: None,

@@ -65,8 +65,8 @@ pub fn spread(spread: Option<Spread>, form: fn(f64) -> String) -> String {
     }
 }
 
-/// Octets in KiB or MiB.
-pub fn octets(value: f64) -> String {
+/// Bytes in KiB or MiB.
+pub fn bytes(value: f64) -> String {
     match value {
         size if size < 10_240.0 => format!("{} B", thousands(size)),
         size if size < 1_048_576.0 => format!("{:.1} KiB", size / 1024.0),
@@ -94,9 +94,9 @@ mod tests {
         check(thousands, 999.0, "999");
         check(thousands, 1_000.0, "1,000");
         check(thousands, -1_234_567.0, "-1,234,567");
-        check(octets, 901.0, "901 B");
-        check(octets, 10_240.0, "10.0 KiB");
-        check(octets, 8.0 * 1_048_576.0, "8.0 MiB");
+        check(bytes, 901.0, "901 B");
+        check(bytes, 10_240.0, "10.0 KiB");
+        check(bytes, 8.0 * 1_048_576.0, "8.0 MiB");
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl EndOptions {
         PairOrder {
             target: self.url.target(case, &self.realm),
             procedure: self.procedure.clone(),
-            payload_octets: 0,
+            payload_bytes: 0,
         }
     }
 }

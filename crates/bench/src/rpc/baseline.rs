@@ -1,4 +1,4 @@
-//! The floor of a case: a relay in the router's place, and ends that move the same octets.
+//! The floor of a case: a relay in the router's place, and ends that move the same bytes.
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ impl Baseline {
     /// Starts the better relay for this case. Which it is takes a short probe, except where only
     /// the one with epoll can serve.
     pub(super) fn start(bench: &Bench, case: Case, cores: &Cores) -> Result<Self, BenchError> {
-        let lengths = Lengths::of(&case, &procedure(0, 0), bench.options.payload_octets)?;
+        let lengths = Lengths::of(&case, &procedure(0, 0), bench.options.payload_bytes)?;
         let mut epoll = Self::with(bench, case, cores, lengths, Waiting::Epoll)?;
         if bench.in_flight() > 1 {
             return Ok(epoll);
@@ -145,7 +145,7 @@ impl Baseline {
             result,
         } = self.lengths;
         let mut text = format!(
-            "floor: a relay that waits by {} and forwards octets, {call} → {invocation} → \
+            "floor: a relay that waits by {} and forwards bytes, {call} → {invocation} → \
              {yielded} → {result} per call",
             self.waiting.name()
         );

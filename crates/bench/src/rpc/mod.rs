@@ -253,7 +253,7 @@ impl Bench {
             "batch": options.batch,
             "outstanding": options.outstanding,
             "pairs": options.pairs,
-            "payload_bytes": options.payload_octets,
+            "payload_bytes": options.payload_bytes,
             "runs": options.runs,
             "router_threads": options.router_threads,
             "spin": options.spin,

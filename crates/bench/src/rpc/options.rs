@@ -33,8 +33,8 @@ pub struct RpcOptions {
     pub outstanding: usize,
     /// Pairs of caller and callee, each pair with a procedure of its own.
     pub pairs: usize,
-    /// Octets of text in each call, beside its number.
-    pub payload_octets: usize,
+    /// Bytes of text in each call, beside its number.
+    pub payload_bytes: usize,
     pub runs: usize,
     /// Somebody else's router, in place of one that is started.
     pub url: Option<Url>,
@@ -66,7 +66,7 @@ impl Default for RpcOptions {
             batch: 1000,
             outstanding: 1,
             pairs: 1,
-            payload_octets: 0,
+            payload_bytes: 0,
             runs: 5,
             url: None,
             router_pids: Vec::new(),
@@ -106,7 +106,7 @@ impl RpcOptions {
             "--outstanding is 1 to 65,536",
         )?;
         require((1..=1_000).contains(&self.pairs), "--pairs is 1 to 1,000")?;
-        require(self.payload_octets <= 8 << 20, "--payload is at most 8 MiB")?;
+        require(self.payload_bytes <= 8 << 20, "--payload is at most 8 MiB")?;
         require(self.router_threads > 0, "--router-threads is at least 1")?;
         if self.url.is_some() {
             self.network.check_foreign_server()?;
@@ -199,7 +199,7 @@ mod tests {
         check(|o| o.seconds = 0.0, Err("--seconds"));
         check(|o| o.seconds = f64::NAN, Err("--seconds"));
         check(|o| o.outstanding = 0, Err("--outstanding"));
-        check(|o| o.payload_octets = 1 << 30, Err("--payload"));
+        check(|o| o.payload_bytes = 1 << 30, Err("--payload"));
     }
 
     #[test]

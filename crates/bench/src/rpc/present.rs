@@ -7,7 +7,7 @@ use super::section::Section;
 use crate::document;
 use crate::figures::{CROWDED, FOREIGN_BUSY_CORES_MAX};
 use crate::goals::{Reached, Setting, verdicts};
-use crate::report::table::{UNKNOWN, known, number, octets, spread, table, thousands};
+use crate::report::table::{UNKNOWN, bytes, known, number, spread, table, thousands};
 use crate::round::Metrics;
 use crate::routers::Routers;
 use crate::summary::Measured;
@@ -41,10 +41,10 @@ pub(super) fn print(
         "Load: {} of {}, {} in flight each; {} of {} s after {} s; median over rounds, below it \
          smallest–largest",
         plural(options.pairs, "pair"),
-        if options.payload_octets == 0 {
+        if options.payload_bytes == 0 {
             "one number".to_owned()
         } else {
-            format!("one number and {} octets of text", options.payload_octets)
+            format!("one number and {} bytes of text", options.payload_bytes)
         },
         plural(options.outstanding, "call"),
         plural(options.runs, "round"),
@@ -108,7 +108,7 @@ fn row(bench: &Bench, section: &Section, measured: &Measured) -> Vec<String> {
     let median = |figure: fn(&Metrics) -> f64| {
         known(measured.spread(figure).map(|spread| spread.median), number)
     };
-    let pss = measured.spread_known(|m| m.router_pss_bytes.map(|octets| octets as f64));
+    let pss = measured.spread_known(|m| m.router_pss_bytes.map(|bytes| bytes as f64));
     vec![
         measured.subject.clone(),
         thousands(measured.calls() as f64),
@@ -119,7 +119,7 @@ fn row(bench: &Bench, section: &Section, measured: &Measured) -> Vec<String> {
         median(|m| m.rtt_us.p99_9),
         known(measured.rtt_max(), number),
         spread(measured.spread_known(|m| m.router_cpu_us_per_call), number),
-        known(pss.map(|pss| pss.median), octets),
+        known(pss.map(|pss| pss.median), bytes),
         spread(section.over_floor(measured), number),
     ]
 }

@@ -39,7 +39,7 @@ pub(super) fn ends(target: &Target, options: &RpcOptions, round: usize) -> Vec<E
             let order = PairOrder {
                 target: target.clone(),
                 procedure: procedure(round, pair),
-                payload_octets: options.payload_octets,
+                payload_bytes: options.payload_bytes,
             };
             Ends {
                 callee: Role::Callee(order.clone()),

@@ -38,7 +38,7 @@ impl Test {
         }
     }
 
-    /// Whether its figure is transactions per second, not octets.
+    /// Whether its figure is transactions per second, not bytes.
     pub fn is_transactional(self) -> bool {
         matches!(self, Self::RequestResponse | Self::ConnectRequestResponse)
     }
@@ -130,12 +130,12 @@ impl Case {
     /// Which side of the stream was measured, for the reader of a throughput.
     pub fn what_counts(self) -> Option<&'static str> {
         match (self.test, self.mode) {
-            (Test::Stream, Mode::Echo) => Some(
-                "what came back from the echo counts: every octet, compared with what was sent",
-            ),
+            (Test::Stream, Mode::Echo) => {
+                Some("what came back from the echo counts: every byte, compared with what was sent")
+            }
             (Test::Stream, _) => Some(
                 "what the server read counts: the clock stops when it closes after the end of the \
-                 stream, not when the last octet fits a buffer",
+                 stream, not when the last byte fits a buffer",
             ),
             (Test::Maerts, _) => Some("what arrived here counts; its content is not looked at"),
             _ => None,

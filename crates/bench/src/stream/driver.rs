@@ -35,9 +35,9 @@ pub struct DriverOrder {
     /// Where its connections come from; none where the kernel is to choose.
     pub sources: Vec<Ipv4Addr>,
     /// Of each transaction, and of its answer.
-    pub request_octets: usize,
+    pub request_bytes: usize,
     /// Given to each write of a throughput.
-    pub send_octets: usize,
+    pub send_bytes: usize,
 }
 
 /// The word to go.
@@ -75,21 +75,21 @@ impl Said for Report {
 pub struct Driven {
     pub transactions: u64,
     /// Of a throughput: those that count.
-    pub octets: u64,
+    pub bytes: u64,
     /// From the first system call to the last, what is under way at the end included.
     pub seconds: f64,
     /// Of transactions.
     pub recorded: Recorded,
     pub cpu_ns: u64,
-    pub send_buffer_octets: usize,
-    pub receive_buffer_octets: usize,
+    pub send_buffer_bytes: usize,
+    pub receive_buffer_bytes: usize,
 }
 
 /// A driver's whole life.
 pub fn work(order: DriverOrder) -> Result<(), WorkerError> {
     let unit = match order.case.test.is_transactional() {
         true => "transactions",
-        false => "octets",
+        false => "bytes",
     };
     let mut load = Load::new(order, Watch::start::<Report>(unit));
     load.watch.arm(true);
@@ -127,7 +127,7 @@ pub(super) struct Load {
 impl Load {
     fn new(order: DriverOrder, watch: Arc<Watch>) -> Self {
         Self {
-            pattern: Pattern::new(order.send_octets.max(throughput::READ_OCTETS)),
+            pattern: Pattern::new(order.send_bytes.max(throughput::READ_BYTES)),
             watch,
             ends: LocalEnds::new(order.sources.clone()),
             order,
@@ -151,8 +151,8 @@ impl Load {
             Endpoint::Unix(_) => AddressFamily::UNIX,
         };
         if let Ok(fresh) = socket(family, SocketType::STREAM, None) {
-            driven.send_buffer_octets = socket_send_buffer_size(&fresh).unwrap_or(0);
-            driven.receive_buffer_octets = socket_recv_buffer_size(&fresh).unwrap_or(0);
+            driven.send_buffer_bytes = socket_send_buffer_size(&fresh).unwrap_or(0);
+            driven.receive_buffer_bytes = socket_recv_buffer_size(&fresh).unwrap_or(0);
         }
     }
 
@@ -185,7 +185,7 @@ pub(super) enum Fault {
         sent: String,
         came: String,
     },
-    #[error("{sent} octets were sent and {came} came back before the server closed")]
+    #[error("{sent} bytes were sent and {came} came back before the server closed")]
     Lost { sent: u64, came: u64 },
     #[error("the server answers ({0}): this is no server that discards")]
     Answered(String),
@@ -220,9 +220,9 @@ impl Connection {
         &self.0
     }
 
-    pub(super) fn write_all(&self, mut octets: &[u8]) -> io::Result<()> {
-        while !octets.is_empty() {
-            octets = &octets[send(&self.0, octets, SendFlags::NOSIGNAL)?..];
+    pub(super) fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            bytes = &bytes[send(&self.0, bytes, SendFlags::NOSIGNAL)?..];
         }
         Ok(())
     }
@@ -253,13 +253,13 @@ mod tests {
         Test::Maerts,
     ];
 
-    fn load(case: Case, endpoint: Endpoint, request_octets: usize) -> Load {
+    fn load(case: Case, endpoint: Endpoint, request_bytes: usize) -> Load {
         let order = DriverOrder {
             case,
             endpoint,
             sources: vec![Ipv4Addr::new(127, 0, 0, 2)],
-            request_octets,
-            send_octets: 10_000,
+            request_bytes,
+            send_bytes: 10_000,
         };
         Load::new(order, Arc::default())
     }
@@ -297,7 +297,7 @@ mod tests {
                         let driven = load.run(Duration::from_millis(10)).unwrap();
                         assert!(driven.seconds > 0.0, "{case}");
                         assert_eq!(driven.transactions > 0, test.is_transactional(), "{case}");
-                        assert_eq!(driven.octets > 0, !test.is_transactional(), "{case}");
+                        assert_eq!(driven.bytes > 0, !test.is_transactional(), "{case}");
                         load.note_buffers(&mut Driven::default());
                     }
                 }
@@ -340,15 +340,15 @@ mod tests {
             read_all(peer);
         };
         let cuts = |peer: &mut std::net::TcpStream| {
-            let mut octets = Vec::new();
-            let _ = peer.read_to_end(&mut octets);
-            let _ = peer.write_all(&octets[..octets.len() - 7]);
+            let mut bytes = Vec::new();
+            let _ = peer.read_to_end(&mut bytes);
+            let _ = peer.write_all(&bytes[..bytes.len() - 7]);
         };
         let skips = |peer: &mut std::net::TcpStream| {
-            let mut octets = Vec::new();
-            let _ = peer.read_to_end(&mut octets);
-            octets.remove(5_000);
-            let _ = peer.write_all(&octets);
+            let mut bytes = Vec::new();
+            let _ = peer.read_to_end(&mut bytes);
+            bytes.remove(5_000);
+            let _ = peer.write_all(&bytes);
         };
         check(
             Test::RequestResponse,
@@ -363,9 +363,9 @@ mod tests {
             Test::Stream,
             Mode::Echo,
             cuts,
-            "10000 octets were sent and 9993 came back",
+            "10000 bytes were sent and 9993 came back",
         );
-        check(Test::Stream, Mode::Echo, skips, "after 5,000 octets");
+        check(Test::Stream, Mode::Echo, skips, "after 5,000 bytes");
         check(
             Test::Stream,
             Mode::Discard,

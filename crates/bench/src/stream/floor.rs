@@ -105,10 +105,10 @@ pub(super) fn listening(order: &FloorOrder) -> io::Result<(OwnedFd, Endpoint)> {
 }
 
 /// What one read may bring and one write take.
-const BUFFER_OCTETS: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
 
 fn serve_blocking(listener: &OwnedFd, mode: Mode) -> io::Result<()> {
-    let mut buffer = vec![b'x'; BUFFER_OCTETS];
+    let mut buffer = vec![b'x'; BUFFER_BYTES];
     loop {
         let peer = accept_with(listener, SocketFlags::CLOEXEC)?;
         // However a connection ends, the next one is served.
@@ -171,7 +171,7 @@ impl Server {
             listener,
             mode,
             connections: Vec::new(),
-            buffer: vec![b'x'; BUFFER_OCTETS],
+            buffer: vec![b'x'; BUFFER_BYTES],
         })
     }
 
@@ -264,11 +264,11 @@ impl Connection {
     }
 }
 
-fn try_send(peer: &OwnedFd, octets: &[u8]) -> Result<usize, Errno> {
-    if octets.is_empty() {
+fn try_send(peer: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
+    if bytes.is_empty() {
         return Ok(0);
     }
-    match send(peer, octets, SendFlags::NOSIGNAL) {
+    match send(peer, bytes, SendFlags::NOSIGNAL) {
         Err(Errno::AGAIN) => Ok(0),
         outcome => outcome,
     }

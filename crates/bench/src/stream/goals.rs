@@ -59,7 +59,7 @@ pub(super) mod reference {
     /// A floor below this share of the reference is suspect.
     pub(crate) const TOLERANCE: f64 = 0.85;
 
-    /// Transactions of one octet; `None` where there is no reference.
+    /// Transactions of one byte; `None` where there is no reference.
     pub(crate) fn per_s(case: &Case, placement: Placement) -> Option<f64> {
         match (case.test, case.socket, placement) {
             (_, Socket::Unix, _) | (.., Placement::Free) => None,

@@ -3,7 +3,7 @@
 //! ```text
 //! for each test, kind of socket, mode of the server, and placement
 //!     for each round      testee ▶ floor ▶ blocking floor ▶ netserver ▶ testee ▶ …
-//!         fresh driver process, probe, warm-up, window, every octet checked
+//!         fresh driver process, probe, warm-up, window, every byte checked
 //! ```
 //!
 //! It never says what merely fitted into buffers. A throughput is what came back from an echo, or
@@ -220,8 +220,8 @@ impl Bench {
         json!({
             "seconds": options.seconds,
             "warm_up_seconds": options.warm_up_seconds,
-            "request_bytes": options.request_octets,
-            "send_bytes": options.send_octets,
+            "request_bytes": options.request_bytes,
+            "send_bytes": options.send_bytes,
             "runs": options.runs,
             "network": self.network.description(),
         })

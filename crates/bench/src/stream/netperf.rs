@@ -73,8 +73,8 @@ impl Netperf {
         let test = format!("TCP_{}", round.case.test.name());
         let seconds = round.measured.as_secs_f64().ceil().max(1.0);
         let size = match round.case.test.is_transactional() {
-            true => ["-r".to_owned(), round.request_octets.to_string()],
-            false => ["-m".to_owned(), round.send_octets.to_string()],
+            true => ["-r".to_owned(), round.request_bytes.to_string()],
+            false => ["-m".to_owned(), round.send_bytes.to_string()],
         };
         command
             .args(["-H", &round.address.ip().to_string()])
@@ -132,8 +132,8 @@ pub(super) struct Round<'a> {
     pub(super) case: Case,
     pub(super) address: SocketAddr,
     pub(super) measured: Duration,
-    pub(super) request_octets: usize,
-    pub(super) send_octets: usize,
+    pub(super) request_bytes: usize,
+    pub(super) send_bytes: usize,
 }
 
 fn on_path(program: &str) -> Option<PathBuf> {

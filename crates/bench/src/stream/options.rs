@@ -29,8 +29,8 @@ pub struct StreamOptions {
     pub seconds: f64,
     /// Unmeasured time before it.
     pub warm_up_seconds: f64,
-    pub request_octets: usize,
-    pub send_octets: usize,
+    pub request_bytes: usize,
+    pub send_bytes: usize,
     pub runs: usize,
     /// Somebody else's server, in place of the testee.
     pub connect: Option<Address>,
@@ -56,8 +56,8 @@ impl Default for StreamOptions {
             placements: Vec::new(),
             seconds: 1.0,
             warm_up_seconds: 0.3,
-            request_octets: 1,
-            send_octets: 32 * 1024,
+            request_bytes: 1,
+            send_bytes: 32 * 1024,
             runs: 5,
             connect: None,
             server_pids: Vec::new(),
@@ -88,11 +88,11 @@ impl StreamOptions {
         require(self.runs > 0, "--runs is at least 1")?;
         // Both ends hold a whole request before they answer, so it must fit what the kernel buffers.
         require(
-            (1..=65_536).contains(&self.request_octets),
+            (1..=65_536).contains(&self.request_bytes),
             "--request-size is 1 to 65,536",
         )?;
         require(
-            (1..=8 << 20).contains(&self.send_octets),
+            (1..=8 << 20).contains(&self.send_bytes),
             "--send-size is 1 to 8,388,608",
         )?;
         if self.connect.is_none() {
@@ -261,7 +261,7 @@ mod tests {
         check(|o| o.server_pids = vec![1], Err("goes with --connect"));
         check(|o| o.runs = 0, Err("--runs"));
         check(|o| o.seconds = f64::NAN, Err("--seconds"));
-        check(|o| o.request_octets = 0, Err("--request-size"));
-        check(|o| o.send_octets = 1 << 30, Err("--send-size"));
+        check(|o| o.request_bytes = 0, Err("--request-size"));
+        check(|o| o.send_bytes = 1 << 30, Err("--send-size"));
     }
 }

@@ -1,16 +1,16 @@
-//! What streams carry: octets that tell where in the stream they belong, so that a lost, doubled
+//! What streams carry: bytes that tell where in the stream they belong, so that a lost, doubled
 //! or misplaced piece of any likely size is seen.
 
-/// Repeats after this many octets: a prime, so that no page, buffer or write divides it.
+/// Repeats after this many bytes: a prime, so that no page, buffer or write divides it.
 const PERIOD: usize = 65_521;
 
 /// An endless stream of which any part can be had.
 pub(crate) struct Pattern {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl Pattern {
-    /// For parts of up to `longest` octets.
+    /// For parts of up to `longest` bytes.
     pub(crate) fn new(longest: usize) -> Self {
         // Marsaglia's xorshift: no two places within the period look alike.
         let mut state = 0x2545_f491_u32;
@@ -22,24 +22,24 @@ impl Pattern {
         })
         .take(PERIOD)
         .collect();
-        let octets = period.iter().copied().cycle().take(PERIOD + longest);
+        let bytes = period.iter().copied().cycle().take(PERIOD + longest);
         Self {
-            octets: octets.collect(),
+            bytes: bytes.collect(),
         }
     }
 
     /// The part of the stream that begins at `offset`.
     pub(crate) fn at(&self, offset: u64, length: usize) -> &[u8] {
         let begin = (offset % PERIOD as u64) as usize;
-        &self.octets[begin..begin + length]
+        &self.bytes[begin..begin + length]
     }
 }
 
-/// Octets from a stranger, for a message: its beginning, with what cannot be printed escaped.
-pub(crate) fn shown(octets: &[u8]) -> String {
+/// Bytes from a stranger, for a message: its beginning, with what cannot be printed escaped.
+pub(crate) fn shown(bytes: &[u8]) -> String {
     const SHOWN_MAX: usize = 40;
-    let more = if octets.len() > SHOWN_MAX { "…" } else { "" };
-    let begin = octets[..octets.len().min(SHOWN_MAX)].escape_ascii();
+    let more = if bytes.len() > SHOWN_MAX { "…" } else { "" };
+    let begin = bytes[..bytes.len().min(SHOWN_MAX)].escape_ascii();
     format!("`{begin}{more}`")
 }
 

@@ -22,10 +22,10 @@ pub(super) fn print(out: &mut impl Write, bench: &Bench, sections: &[Section]) -
     }
     writeln!(
         out,
-        "Load: one connection at a time, {} octet(s) each way, sends of {} octets; {} round(s) of \
+        "Load: one connection at a time, {} byte(s) each way, sends of {} bytes; {} round(s) of \
          {} s after {} s; median over rounds, below it smallest–largest",
-        options.request_octets,
-        thousands(options.send_octets as f64),
+        options.request_bytes,
+        thousands(options.send_bytes as f64),
         options.runs,
         options.seconds,
         options.warm_up_seconds,
@@ -118,7 +118,7 @@ fn block(bench: &Bench, case: &Case, series: &Series, endpoint: &Endpoint) -> Op
         false => " : no control",
     };
     let title = format!("{socket} {test} TEST to {to}{control} : {}", series.subject);
-    let request = bench.options.request_octets;
+    let request = bench.options.request_bytes;
     Some(match case.test.is_transactional() {
         true => format!(
             "{title}\n\
@@ -144,7 +144,7 @@ fn block(bench: &Bench, case: &Case, series: &Series, endpoint: &Endpoint) -> Op
             } else {
                 0.0
             },
-            bench.options.send_octets,
+            bench.options.send_bytes,
         ),
     })
 }
@@ -180,8 +180,8 @@ const THROUGHPUT: [&str; 7] = [
     "subject",
     "MiB",
     "10^6 bits/s",
-    "server CPU ns/octet",
-    "driver CPU ns/octet",
+    "server CPU ns/byte",
+    "driver CPU ns/byte",
     "server busy",
     "÷ floor",
 ];
@@ -194,7 +194,7 @@ fn throughput(bench: &Bench, section: &Section, series: &Series) -> Vec<String> 
             None => "\ndriver-bound",
         };
     }
-    let mebibytes = series.median("bytes").map(|octets| octets / 1_048_576.0);
+    let mebibytes = series.median("bytes").map(|bytes| bytes / 1_048_576.0);
     vec![
         series.subject.clone(),
         known(mebibytes, thousands),

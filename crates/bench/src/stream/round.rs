@@ -69,8 +69,8 @@ fn figures(plan: &Plan<'_>, driven: &Driven, used: &Used) -> Figures {
     let driver_ns = used.drivers_ns;
     let mut figures = Figures::new()
         .with("elapsed_s", driven.seconds)
-        .with("send_buffer_bytes", driven.send_buffer_octets as f64)
-        .with("receive_buffer_bytes", driven.receive_buffer_octets as f64)
+        .with("send_buffer_bytes", driven.send_buffer_bytes as f64)
+        .with("receive_buffer_bytes", driven.receive_buffer_bytes as f64)
         .with_known(
             "server_busy_cores",
             used.subject_ns.map(|ns| used.cores(ns)),
@@ -96,15 +96,15 @@ fn figures(plan: &Plan<'_>, driven: &Driven, used: &Used) -> Figures {
             )
             .with("driver_cpu_us_per_transaction", driver_ns / 1e3 / count);
     } else {
-        let octets = driven.octets as f64;
+        let bytes = driven.bytes as f64;
         figures = figures
-            .with("bytes", octets)
-            .with("megabits_per_s", octets * 8.0 / 1e6 / driven.seconds)
+            .with("bytes", bytes)
+            .with("megabits_per_s", bytes * 8.0 / 1e6 / driven.seconds)
             .with_known(
                 "server_cpu_ns_per_byte",
-                used.subject_ns.map(|ns| ns / octets),
+                used.subject_ns.map(|ns| ns / bytes),
             )
-            .with("driver_cpu_ns_per_byte", driver_ns / octets);
+            .with("driver_cpu_ns_per_byte", driver_ns / bytes);
     }
     figures
 }

@@ -55,7 +55,7 @@ impl Section {
     /// Whether the floor was too slow to divide by, on a machine for which that is known.
     pub(super) fn suspect_floor(&mut self, bench: &Bench) {
         if bench.machine.cpu != reference::CPU
-            || bench.options.request_octets > 512
+            || bench.options.request_bytes > 512
             || bench.network.description().is_some()
         {
             return;
@@ -77,7 +77,7 @@ impl Section {
     }
 
     pub(super) fn document(&self, bench: &Bench) -> Vec<document::Figure> {
-        let plain = bench.options.request_octets == 1 || self.case.test == Test::Stream;
+        let plain = bench.options.request_bytes == 1 || self.case.test == Test::Stream;
         match network(bench) {
             Some(network) if plain => document::figures(&self.case, network),
             _ => Vec::new(),

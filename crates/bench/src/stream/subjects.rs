@@ -190,8 +190,8 @@ impl Subject {
                 case,
                 address: *address,
                 measured: Duration::from_secs_f64(bench.options.seconds),
-                request_octets: bench.options.request_octets,
-                send_octets: bench.options.send_octets,
+                request_bytes: bench.options.request_bytes,
+                send_bytes: bench.options.send_bytes,
             });
         }
         let order = self.order(bench, case);
@@ -203,8 +203,8 @@ impl Subject {
             case,
             sources: sources(&bench.network, &self.endpoint, SOURCES),
             endpoint: self.endpoint.clone(),
-            request_octets: bench.options.request_octets,
-            send_octets: bench.options.send_octets,
+            request_bytes: bench.options.request_bytes,
+            send_bytes: bench.options.send_bytes,
         }
     }
 

@@ -15,40 +15,40 @@ use super::pattern::shown;
 use crate::report::table::thousands;
 
 /// What one read may bring.
-pub(super) const READ_OCTETS: usize = 64 * 1024;
+pub(super) const READ_BYTES: usize = 64 * 1024;
 
 /// `STREAM`: towards a server that echoes or discards.
 pub(super) fn stream(load: &mut Load, length: Duration) -> Result<Driven, Fault> {
     let connection = load.connect()?;
     let begun = Instant::now();
-    let octets = match load.order.case.mode {
+    let bytes = match load.order.case.mode {
         Mode::Echo => echo(load, &connection, begun + length)?,
         Mode::Discard | Mode::Chargen => discard(load, &connection, begun + length)?,
     };
-    Ok(driven(octets, begun))
+    Ok(driven(bytes, begun))
 }
 
 /// `MAERTS`: from a server that sends without end.
 pub(super) fn maerts(load: &mut Load, length: Duration) -> Result<Driven, Fault> {
     let connection = load.connect()?;
     let begun = Instant::now();
-    let mut buffer = vec![0; READ_OCTETS];
-    let mut octets = 0;
-    while octets == 0 || begun.elapsed() < length {
-        match connection.read(&mut buffer).map_err(io_fault(octets))? {
-            0 => return Err(Fault::Closed { done: done(octets) }),
+    let mut buffer = vec![0; READ_BYTES];
+    let mut bytes = 0;
+    while bytes == 0 || begun.elapsed() < length {
+        match connection.read(&mut buffer).map_err(io_fault(bytes))? {
+            0 => return Err(Fault::Closed { done: done(bytes) }),
             came => {
-                octets += came as u64;
+                bytes += came as u64;
                 load.watch.add(came as u64);
             }
         }
     }
-    Ok(driven(octets, begun))
+    Ok(driven(bytes, begun))
 }
 
-fn driven(octets: u64, begun: Instant) -> Driven {
+fn driven(bytes: u64, begun: Instant) -> Driven {
     Driven {
-        octets,
+        bytes,
         seconds: begun.elapsed().as_secs_f64(),
         ..Driven::default()
     }
@@ -57,13 +57,13 @@ fn driven(octets: u64, begun: Instant) -> Driven {
 /// Writes until `end`, ends the stream, and waits for the server to close: a server closes when
 /// it has read the end of the stream, and so all that came before it.
 fn discard(load: &Load, connection: &Connection, end: Instant) -> Result<u64, Fault> {
-    let send_octets = load.order.send_octets;
+    let send_bytes = load.order.send_bytes;
     let mut sent = 0;
     while sent == 0 || Instant::now() < end {
-        let chunk = load.pattern.at(sent, send_octets);
+        let chunk = load.pattern.at(sent, send_bytes);
         connection.write_all(chunk).map_err(io_fault(sent))?;
-        sent += send_octets as u64;
-        load.watch.add(send_octets as u64);
+        sent += send_bytes as u64;
+        load.watch.add(send_bytes as u64);
     }
     shutdown(connection.fd(), Shutdown::Write).map_err(|errno| io_fault(sent)(errno.into()))?;
     let mut answer = [0; 64];
@@ -77,20 +77,20 @@ fn discard(load: &Load, connection: &Connection, end: Instant) -> Result<u64, Fa
 ///
 /// One thread: a second one would only add the switches between them to the client's core.
 fn echo(load: &Load, connection: &Connection, end: Instant) -> Result<u64, Fault> {
-    let send_octets = load.order.send_octets as u64;
-    let mut buffer = vec![0; READ_OCTETS];
+    let send_bytes = load.order.send_bytes as u64;
+    let mut buffer = vec![0; READ_BYTES];
     let (mut sent, mut came) = (0_u64, 0_u64);
     let mut sending = true;
     loop {
         let mut moved = 0;
         if sending {
             // A write begins where the last one was cut off, so that writes stay whole.
-            let rest = send_octets - sent % send_octets;
+            let rest = send_bytes - sent % send_bytes;
             let part = load.pattern.at(sent, rest as usize);
             let taken = try_send(connection, part).map_err(io_fault(came))?;
             sent += taken as u64;
             moved += taken;
-            if sent >= send_octets && Instant::now() >= end {
+            if sent >= send_bytes && Instant::now() >= end {
                 sending = false;
                 shutdown(connection.fd(), Shutdown::Write)
                     .map_err(|errno| io_fault(came)(errno.into()))?;
@@ -131,10 +131,10 @@ fn difference(offset: u64, expected: &[u8], came: &[u8]) -> Fault {
     }
 }
 
-/// How many octets were taken, possibly none.
-fn try_send(connection: &Connection, octets: &[u8]) -> io::Result<usize> {
+/// How many bytes were taken, possibly none.
+fn try_send(connection: &Connection, bytes: &[u8]) -> io::Result<usize> {
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    match send(connection.fd(), octets, flags) {
+    match send(connection.fd(), bytes, flags) {
         Err(Errno::AGAIN) => Ok(0),
         outcome => Ok(outcome?),
     }
@@ -155,13 +155,13 @@ fn wait(connection: &Connection, sending: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn done(octets: u64) -> String {
-    format!("{} octets", thousands(octets as f64))
+fn done(bytes: u64) -> String {
+    format!("{} bytes", thousands(bytes as f64))
 }
 
-fn io_fault(octets: u64) -> impl Fn(io::Error) -> Fault {
+fn io_fault(bytes: u64) -> impl Fn(io::Error) -> Fault {
     move |source| Fault::Io {
-        done: done(octets),
+        done: done(bytes),
         source,
     }
 }

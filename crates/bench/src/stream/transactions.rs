@@ -16,7 +16,7 @@ use crate::report::table::thousands;
 /// `RR`: one connection, one request in flight.
 pub(super) fn request_response(load: &mut Load, length: Duration) -> Result<Driven, Fault> {
     let connection = load.connect()?;
-    let mut exchange = Exchange::new(load.order.request_octets);
+    let mut exchange = Exchange::new(load.order.request_bytes);
     let watch = load.watch.clone();
     repeat(length, || {
         exchange.exchange(&connection)?;
@@ -28,7 +28,7 @@ pub(super) fn request_response(load: &mut Load, length: Duration) -> Result<Driv
 /// `CRR` as netperf does it where it has no control connection: connect, send, receive, end the
 /// stream, wait for the server to end its own, close.
 pub(super) fn connect_request_response(load: &mut Load, length: Duration) -> Result<Driven, Fault> {
-    let mut exchange = Exchange::new(load.order.request_octets);
+    let mut exchange = Exchange::new(load.order.request_bytes);
     let watch = load.watch.clone();
     repeat(length, || {
         let connection = load.connect()?;
@@ -69,17 +69,17 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn new(octets: usize) -> Self {
+    fn new(bytes: usize) -> Self {
         Self {
             number: 0,
-            request: vec![b'x'; octets],
-            response: vec![0; octets],
+            request: vec![b'x'; bytes],
+            response: vec![0; bytes],
         }
     }
 
     fn exchange(&mut self, connection: &Connection) -> Result<(), Fault> {
-        for (octet, number) in self.request.iter_mut().zip(self.number.to_le_bytes()) {
-            *octet = number;
+        for (byte, number) in self.request.iter_mut().zip(self.number.to_le_bytes()) {
+            *byte = number;
         }
         let written = connection.write_all(&self.request);
         written.map_err(|source| self.fault(source))?;

@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
         value_name = "TIME"
     )]
     hold: Option<Hold>,
-    /// Do not send an octet on every connection.
+    /// Do not send a byte on every connection.
     #[arg(long)]
     no_echo: bool,
     /// Processes of the testee [default: as many as the limit of descriptors asks for].

@@ -29,8 +29,8 @@ pub(crate) struct Arguments {
     /// Unmeasured seconds before it.
     #[arg(long, default_value_t = 0.3, value_name = "SECONDS")]
     warm_up: f64,
-    /// Octets of each body.
-    #[arg(short, long, default_value_t = 100, value_name = "OCTETS")]
+    /// Bytes of each body.
+    #[arg(short, long, default_value_t = 100, value_name = "BYTES")]
     payload: usize,
     /// Messages that are published and not yet consumed, at most.
     #[arg(long, default_value_t = 1000, value_name = "N")]
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         placements: arguments.placements,
         seconds: arguments.seconds,
         warm_up_seconds: arguments.warm_up,
-        payload_octets: arguments.payload,
+        payload_bytes: arguments.payload,
         in_flight: arguments.in_flight,
         window: arguments.window,
         prefetch: arguments.prefetch,

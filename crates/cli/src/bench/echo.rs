@@ -19,8 +19,8 @@ pub(crate) struct Arguments {
     /// Messages in flight on each connection.
     #[arg(long, default_value_t = 16, value_name = "N")]
     outstanding: usize,
-    /// Octets of each message.
-    #[arg(long, default_value_t = 64, value_name = "OCTETS")]
+    /// Bytes of each message.
+    #[arg(long, default_value_t = 64, value_name = "BYTES")]
     payload: usize,
     /// Text messages instead of binary ones.
     #[arg(long)]
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         connections: arguments.connections,
         outstanding: arguments.outstanding,
         shape: Shape {
-            payload_octets: arguments.payload,
+            payload_bytes: arguments.payload,
             is_text: arguments.text,
         },
         seconds: arguments.seconds,

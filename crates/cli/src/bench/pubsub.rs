@@ -34,8 +34,8 @@ pub(crate) struct Arguments {
     /// Publications in a batch.
     #[arg(short, long, default_value_t = 1, value_name = "N")]
     batch: u64,
-    /// Octets of text in each publication, beside its number.
-    #[arg(short, long, default_value_t = 32, value_name = "OCTETS")]
+    /// Bytes of text in each publication, beside its number.
+    #[arg(short, long, default_value_t = 32, value_name = "BYTES")]
     payload: usize,
     /// New connections per second.
     #[arg(short, long, default_value_t = 1000.0, value_name = "HZ")]
@@ -133,7 +133,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         clients: arguments.clients,
         batch: arguments.batch,
         rate_hz: arguments.rate,
-        payload_octets: arguments.payload,
+        payload_bytes: arguments.payload,
         uprate: arguments.uprate,
         topic: arguments.topic,
         acknowledge: arguments.acknowledge,

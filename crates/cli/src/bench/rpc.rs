@@ -36,8 +36,8 @@ pub(crate) struct Arguments {
     /// Pairs of caller and callee.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pairs: usize,
-    /// Octets of text in each call, beside its number.
-    #[arg(long, default_value_t = 0, value_name = "OCTETS")]
+    /// Bytes of text in each call, beside its number.
+    #[arg(long, default_value_t = 0, value_name = "BYTES")]
     payload: usize,
     /// Rounds, in each of which floor, router and peers take turns.
     #[arg(long, default_value_t = 5)]
@@ -90,7 +90,7 @@ impl From<Arguments> for RpcOptions {
             batch: arguments.batch,
             outstanding: arguments.outstanding,
             pairs: arguments.pairs,
-            payload_octets: arguments.payload,
+            payload_bytes: arguments.payload,
             runs: arguments.runs,
             url: arguments.url,
             router_pids: arguments.router_pids,

@@ -37,11 +37,11 @@ pub(crate) struct Arguments {
     /// Unmeasured seconds before it.
     #[arg(long, default_value_t = 0.3, value_name = "SECONDS")]
     warm_up: f64,
-    /// Octets of each request and of its response.
-    #[arg(short, long, default_value = "1", value_parser = request_size, value_name = "OCTETS")]
+    /// Bytes of each request and of its response.
+    #[arg(short, long, default_value = "1", value_parser = request_size, value_name = "BYTES")]
     request_size: usize,
-    /// Octets of each send of a throughput.
-    #[arg(short = 'm', long, default_value_t = 32_768, value_name = "OCTETS")]
+    /// Bytes of each send of a throughput.
+    #[arg(short = 'm', long, default_value_t = 32_768, value_name = "BYTES")]
     send_size: usize,
     /// Rounds, in each of which server, floors and peers take turns.
     #[arg(long, default_value_t = 5)]
@@ -84,8 +84,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         placements: arguments.placements,
         seconds: arguments.seconds,
         warm_up_seconds: arguments.warm_up,
-        request_octets: arguments.request_size,
-        send_octets: arguments.send_size,
+        request_bytes: arguments.request_size,
+        send_bytes: arguments.send_size,
         runs: arguments.runs,
         connect: arguments.connect,
         server_pids: arguments.server_pids,
@@ -116,6 +116,6 @@ fn request_size(text: &str) -> Result<usize, String> {
     let (request, response) = (number(request)?, number(response)?);
     match request == response {
         true => Ok(request),
-        false => Err("an echo answers as many octets as it is sent: give one size".to_owned()),
+        false => Err("an echo answers as many bytes as it is sent: give one size".to_owned()),
     }
 }

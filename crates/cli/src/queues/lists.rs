@@ -45,7 +45,7 @@ pub(super) static QUEUES: List = List {
         column("ready", Show::Number("messages_ready")),
         column("unacked", Show::Number("messages_unacked")),
         column("consumers", Show::Number("consumers")),
-        column("octets", Show::Number("bytes")),
+        column("bytes", Show::Number("bytes")),
         column(
             "features",
             Show::Flags(&["durable", "exclusive", "auto_delete"]),

@@ -81,11 +81,11 @@ mod tests {
         assert_eq!(
             [titles, first, second],
             [
-                "vhost   queue           type      ready   unacked   consumers   octets   \
+                "vhost   queue           type      ready   unacked   consumers   bytes   \
                  features              arguments",
-                "/       a\\u{1b}[2J\\nb   quorum        5         0          12     4096   \
+                "/       a\\u{1b}[2J\\nb   quorum        5         0          12    4096   \
                  durable auto-delete   {\"x-expires\":5}",
-                "nova    conductor       classic    1234         1           0        0",
+                "nova    conductor       classic    1234         1           0       0",
             ]
         );
         assert_eq!(of(&EXCHANGES, &[]).lines().count(), 2);

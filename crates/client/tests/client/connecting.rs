@@ -172,7 +172,7 @@ async fn rawsocket_handshakes_that_fail() {
     check(&[0x7F, 0x10, 0, 0], "serializer unsupported").await;
     check(&[0x7F, 0x20, 0, 0], "maximum message length").await;
     check(&[0x7F, 0xF2, 0, 0], "serializer 2 unsupported").await;
-    check(b"HTTP", "expected first octet").await;
+    check(b"HTTP", "expected first byte").await;
     check(&[0x7F, 0xF1], "closed the connection").await;
 }
 

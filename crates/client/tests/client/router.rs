@@ -91,12 +91,12 @@ impl Peer {
 
     /// Sends several messages, to be read at once.
     pub(crate) async fn send_all(&mut self, messages: &[&str]) {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         for message in messages {
-            octets.extend_from_slice(&(message.len() as u32).to_be_bytes());
-            octets.extend_from_slice(message.as_bytes());
+            bytes.extend_from_slice(&(message.len() as u32).to_be_bytes());
+            bytes.extend_from_slice(message.as_bytes());
         }
-        self.stream.write_all(&octets).await.unwrap();
+        self.stream.write_all(&bytes).await.unwrap();
     }
 
     /// The next message must be this one.

@@ -181,7 +181,7 @@ impl Builder<'_> {
         };
         if max > queue_bytes_max {
             let message = format!(
-                "messages of {max} octets are taken here, but a queue holds only \
+                "messages of {max} bytes are taken here, but a queue holds only \
                  {queue_bytes_max} (\"queue_bytes_max\" in \"limits\")"
             );
             let at = options.span_of("max_message_size");

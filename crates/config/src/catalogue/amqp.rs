@@ -182,27 +182,27 @@ static AMQP_LIMITS: Table = Table {
         key(
             "memory_bytes_max",
             integer(1 << 20, 1 << 44),
-            "Octets of messages in memory. Beyond them connections that publish are told \
+            "Bytes of messages in memory. Beyond them connections that publish are told \
              `connection.blocked` and not read from until there is room.",
         )
         .fallback(Fallback::Integer(1 << 30)),
         key(
             "message_bytes_max",
             integer(1_024, 1 << 31),
-            "Octets of one message's body. A larger one closes its channel with 406.",
+            "Bytes of one message's body. A larger one closes its channel with 406.",
         )
         .fallback(Fallback::Integer(128 << 20)),
         key(
             "commit_bytes_max",
             integer(1 << 16, 1 << 40),
-            "Octets that wait to be written to the store. Beyond them connections that \
+            "Bytes that wait to be written to the store. Beyond them connections that \
              publish, declare or acknowledge what survives are blocked as above.",
         )
         .fallback(Fallback::Integer(256 << 20)),
         key(
             "disk_free_bytes_min",
             integer_or_zero(1 << 20, 1 << 40),
-            "Octets that should be free on the store's file system, with what is free within the \
+            "Bytes that should be free on the store's file system, with what is free within the \
              store; RabbitMQ's `disk_free_limit`. Below, connections that publish, declare or bind \
              what survives are blocked (`connection.blocked`: low on disk), and others go on: \
              consuming makes room. Publishers go on when a tenth more is free. Of a small file \
@@ -240,7 +240,7 @@ static AMQP_LIMITS: Table = Table {
         key(
             "definition_bytes_max",
             integer(1 << 16, 1 << 40),
-            "Octets of the names, keys and arguments of all queues, exchanges and bindings of a \
+            "Bytes of the names, keys and arguments of all queues, exchanges and bindings of a \
              vhost; more close their channel with 406.",
         )
         .fallback(Fallback::Integer(64 << 20)),
@@ -294,7 +294,7 @@ static AMQP_LIMITS: Table = Table {
         key(
             "transaction_bytes_max",
             integer(1_024, 1 << 40),
-            "Octets of what the channels of one connection have published in transactions and not \
+            "Bytes of what the channels of one connection have published in transactions and not \
              committed; more close their channel with 406. Together with messages of which only a \
              part has come they are at most a quarter of `memory_bytes_max` for one connection (or \
              one message of the largest size); more close their channel with 311. For all \
@@ -372,7 +372,7 @@ static AMQP_OPTIONS: Table = Table {
         key(
             "frame_bytes_max",
             integer(4_096, 16 << 20),
-            "The largest frame that is offered, in octets. A larger one closes its \
+            "The largest frame that is offered, in bytes. A larger one closes its \
              connection with 501.",
         )
         .fallback(Fallback::Integer(131_072)),

@@ -51,7 +51,7 @@ static CONNECTING_RAWSOCKET_OPTIONS: Table = Table {
     keys: &[key(
         "max_message_size",
         integer(512, 16 << 20),
-        "The largest message that it takes, in octets.",
+        "The largest message that it takes, in bytes.",
     )
     .fallback(Fallback::Integer(16 << 20))],
 };

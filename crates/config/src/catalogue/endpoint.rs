@@ -60,7 +60,7 @@ const SHARED: Key = key(
 const USER_TIMEOUT: Key = key(
     "user_timeout",
     integer(0, 65_535),
-    "How long sent octets may stay unacknowledged, or a peer that does not read may take nothing, \
+    "How long sent bytes may stay unacknowledged, or a peer that does not read may take nothing, \
      before the system gives the connection up, in milliseconds (`TCP_USER_TIMEOUT`); 0: the \
      system decides.",
 )

@@ -121,7 +121,7 @@ pub(super) static LIMITS: Table = Table {
         key(
             "queue_bytes_max",
             integer(65_536, 1 << 40),
-            "Octets that wait for one session. An event that finds the queue full is \
+            "Bytes that wait for one session. An event that finds the queue full is \
              dropped and counted; a call is an error to its caller; a result ends its \
              caller's session.",
         )
@@ -129,7 +129,7 @@ pub(super) static LIMITS: Table = Table {
         key(
             "queue_bytes_total_max",
             integer(65_536, 1 << 44),
-            "Octets held in memory for all peers of a router worker together: queued behind \
+            "Bytes held in memory for all peers of a router worker together: queued behind \
              full sockets (what several are sent counts once), input that is not complete, \
              and state such as subscriptions and compressors. At the bound those for whom \
              most is held are closed, until a tenth of it is free.",
@@ -153,7 +153,7 @@ pub(super) static LIMITS: Table = Table {
         key(
             "bytes_per_second_min",
             integer(0, 1 << 40),
-            "The least rate, in octets a second, at which a peer sends a message that takes \
+            "The least rate, in bytes a second, at which a peer sends a message that takes \
              longer than `message_timeout_ms`, and takes what waits for it where its socket \
              stays full for `queue_stall_timeout_ms` and what waits would take ten times as \
              long; a slower one is closed. 0: any progress is enough.",
@@ -226,7 +226,7 @@ pub(super) static LIMITS: Table = Table {
         key(
             "call_options_bytes_max",
             integer(0, 1 << 24),
-            "Octets of the attributes (`ppt_*`, `enc_*`, `_*`) that a progressive call keeps of \
+            "Bytes of the attributes (`ppt_*`, `enc_*`, `_*`) that a progressive call keeps of \
              its first CALL to pass them on with each part; more are an error.",
         )
         .fallback(Fallback::Integer(4_096)),
@@ -254,7 +254,7 @@ pub(super) static LIMITS: Table = Table {
         key(
             "uri_bytes_max",
             integer(64, 65_536),
-            "Octets of a topic, procedure or pattern; a longer one is an error.",
+            "Bytes of a topic, procedure or pattern; a longer one is an error.",
         )
         .fallback(Fallback::Integer(1_024)),
         key(
@@ -273,15 +273,15 @@ pub(super) static LIMITS: Table = Table {
         key(
             "retained_bytes_max",
             integer(4_096, 1 << 40),
-            "Octets of one realm's retained events, with their topics and lists of \
+            "Bytes of one realm's retained events, with their topics and lists of \
              receivers and 256 for each; beyond, the oldest go.",
         )
         .fallback(Fallback::Integer(16 << 20)),
         key(
             "retained_event_bytes_max",
             integer(1_024, 1 << 24),
-            "Octets of one retained event, counted likewise; to retain a longer one is \
-             an error. It also bounds the octets of retained events that one \
+            "Bytes of one retained event, counted likewise; to retain a longer one is \
+             an error. It also bounds the bytes of retained events that one \
              subscription is sent.",
         )
         .fallback(Fallback::Integer(256 << 10)),

@@ -11,7 +11,7 @@ pub(super) static RAWSOCKET_OPTIONS: Table = Table {
         key(
             "max_message_size",
             integer(512, 16 << 20),
-            "The largest message that is taken, in octets; clients are told the next \
+            "The largest message that is taken, in bytes; clients are told the next \
              lower power of two.",
         )
         .otherwise("16,777,216, or `limits.queue_bytes_max` if that is less"),
@@ -46,7 +46,7 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
         key(
             "max_message_size",
             integer(1, 64 << 20),
-            "The largest message that is taken, in octets, decompressed.",
+            "The largest message that is taken, in bytes, decompressed.",
         )
         .otherwise("16,777,216, or `limits.queue_bytes_max` if that is less"),
         MAX_FRAME_SIZE,
@@ -69,7 +69,7 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
         key(
             "auto_ping_size",
             integer(12, 125),
-            "The size of a ping's payload, in octets.",
+            "The size of a ping's payload, in bytes.",
         )
         .fallback(Fallback::Integer(12)),
         key(
@@ -107,7 +107,7 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
 pub(super) const MAX_FRAME_SIZE: Key = key(
     "max_frame_size",
     integer_or_zero(1, 64 << 20),
-    "The largest frame that is taken, in octets; 0: only the message's size counts.",
+    "The largest frame that is taken, in bytes; 0: only the message's size counts.",
 )
 .fallback(Fallback::Integer(0));
 
@@ -245,7 +245,7 @@ pub(super) static DEFLATE: Table = Table {
         key(
             "request_max_window_bits",
             WINDOW_BITS,
-            "The client is asked for a window of at most 2^n octets; 0: of any size.",
+            "The client is asked for a window of at most 2^n bytes; 0: of any size.",
         )
         .fallback(Fallback::Integer(0)),
         key(
@@ -259,7 +259,7 @@ pub(super) static DEFLATE: Table = Table {
         key(
             "max_window_bits",
             WINDOW_BITS,
-            "The router's window is at most 2^n octets; 0: of any size.",
+            "The router's window is at most 2^n bytes; 0: of any size.",
         )
         .fallback(Fallback::Integer(0)),
         key(

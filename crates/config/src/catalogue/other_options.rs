@@ -16,7 +16,7 @@ pub(super) static WEBSOCKET_TESTEE_OPTIONS: Table = Table {
         key(
             "max_message_size",
             integer(1, 64 << 20),
-            "The largest message that is taken, in octets, decompressed.",
+            "The largest message that is taken, in bytes, decompressed.",
         )
         .fallback(Fallback::Integer(16 << 20)),
         MAX_FRAME_SIZE,
@@ -54,14 +54,14 @@ pub(super) static WEBSOCKET_CLIENT_OPTIONS: Table = Table {
         key(
             "max_message_size",
             integer(1, 64 << 20),
-            "The largest message that it takes, in octets, decompressed.",
+            "The largest message that it takes, in bytes, decompressed.",
         )
         .otherwise("Autobahn's own"),
         MAX_FRAME_SIZE,
         key(
             "auto_fragment_size",
             integer(0, i64::MAX),
-            "Longer messages are sent in frames of so many octets; 0: each in one frame.",
+            "Longer messages are sent in frames of so many bytes; 0: each in one frame.",
         )
         .fallback(Fallback::Integer(0)),
         key(
@@ -87,7 +87,7 @@ pub(super) static WEBSOCKET_CLIENT_OPTIONS: Table = Table {
         key(
             "auto_ping_size",
             integer(12, 125),
-            "The size of a ping's payload, in octets.",
+            "The size of a ping's payload, in bytes.",
         )
         .fallback(Fallback::Integer(12)),
         key(

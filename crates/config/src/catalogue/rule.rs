@@ -59,7 +59,7 @@ impl Rule {
         match self {
             Self::Any => "text",
             Self::NotEmpty => "text that is not empty",
-            Self::ShortText => "a name of 1 to 255 octets",
+            Self::ShortText => "a name of 1 to 255 bytes",
             Self::NoNul => "text (without U+0000)",
             Self::Path => "a path",
             Self::VariableName => "the name of an environment variable",
@@ -76,7 +76,7 @@ impl Rule {
 
     pub(crate) fn holds(self, text: &str) -> bool {
         let word = |text: &str, more: &[u8]| {
-            let fits = |octet: u8| octet.is_ascii_alphanumeric() || more.contains(&octet);
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || more.contains(&byte);
             !text.is_empty() && text.bytes().all(fits)
         };
         match self {
@@ -98,7 +98,7 @@ impl Rule {
                 (3..=64).contains(&text.len())
                     && text.starts_with(|first: char| first.is_ascii_lowercase())
                     && word(text, b"_")
-                    && !text.bytes().any(|octet| octet.is_ascii_uppercase())
+                    && !text.bytes().any(|byte| byte.is_ascii_uppercase())
             }
             Self::RealmName => !text.is_empty() && Self::Uri.holds(text),
             Self::Uri => !text.contains(|c: char| c.is_whitespace() || c == '#'),

@@ -21,7 +21,7 @@ use crate::model::{
 use skipped::{reason_for_exchange, reason_for_queue, skip};
 use value::Value;
 
-/// A file of more octets holds no definitions.
+/// A file of more bytes holds no definitions.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// A file that is no definitions file, and why.
@@ -39,15 +39,14 @@ impl Definitions {
             path: path.into(),
             reason,
         };
-        let octets =
-            crate::read(path, FILE_BYTES_MAX).map_err(|error| failed(error.to_string()))?;
-        Self::parse(&octets).map_err(failed)
+        let bytes = crate::read(path, FILE_BYTES_MAX).map_err(|error| failed(error.to_string()))?;
+        Self::parse(&bytes).map_err(failed)
     }
 
-    /// Reads a file's octets; the error says what is wrong, and where.
-    pub fn parse(octets: &[u8]) -> Result<Self, String> {
+    /// Reads a file's bytes; the error says what is wrong, and where.
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let json: Json =
-            serde_json::from_slice(octets).map_err(|error| format!("it is not JSON: {error}"))?;
+            serde_json::from_slice(bytes).map_err(|error| format!("it is not JSON: {error}"))?;
         if !json.is_object() {
             return Err(
                 "an object is expected, as `rabbitmqctl export_definitions` writes it".into(),

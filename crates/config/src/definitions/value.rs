@@ -69,7 +69,7 @@ impl<'a> Value<'a> {
         let name = self.text(key)?;
         if name.len() > 255 {
             return Err(format!(
-                "{}/{key}: a name of at most 255 octets is expected, found one of {}",
+                "{}/{key}: a name of at most 255 bytes is expected, found one of {}",
                 self.way,
                 name.len()
             ));

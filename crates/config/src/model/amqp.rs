@@ -58,10 +58,10 @@ pub struct AmqpPermission {
     pub read: String,
 }
 
-/// Bounds of a worker's vhosts: of octets all together, of what is declared each.
+/// Bounds of a worker's vhosts: of bytes all together, of what is declared each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AmqpLimits {
-    /// Octets of messages in memory; publishers are blocked beyond.
+    /// Bytes of messages in memory; publishers are blocked beyond.
     pub memory_bytes_max: usize,
     pub message_bytes_max: usize,
     pub queues_max: usize,
@@ -69,7 +69,7 @@ pub struct AmqpLimits {
     pub connection_queues_max: usize,
     pub exchanges_max: usize,
     pub bindings_max: usize,
-    /// Octets of the names, keys and arguments of all that is declared in a vhost.
+    /// Bytes of the names, keys and arguments of all that is declared in a vhost.
     pub definition_bytes_max: usize,
     /// Nodes of patterns that a message may meet at worst, in one exchange.
     pub exchange_steps_max: usize,
@@ -83,11 +83,11 @@ pub struct AmqpLimits {
     pub copy_keys_max: usize,
     /// Publications and acknowledgements of one transaction.
     pub transaction_messages_max: usize,
-    /// Octets that the channels of a connection have published and not committed.
+    /// Bytes that the channels of a connection have published and not committed.
     pub transaction_bytes_max: usize,
-    /// Octets that wait to be written to the store; publishers are blocked beyond.
+    /// Bytes that wait to be written to the store; publishers are blocked beyond.
     pub commit_bytes_max: usize,
-    /// Octets that should be free on the store's disk; publishers are blocked below. 0: no matter.
+    /// Bytes that should be free on the store's disk; publishers are blocked below. 0: no matter.
     pub disk_free_bytes_min: u64,
     /// How long a delivery may wait for its acknowledgement; for ever where not said.
     pub consumer_timeout: Option<Duration>,

@@ -37,7 +37,7 @@ pub enum TransportKind {
     RawSocket(RawSocket),
     /// WebSocket at any path.
     WebSocket(WebSocket),
-    /// What a connection speaks is told from its first octets.
+    /// What a connection speaks is told from its first bytes.
     Universal {
         rawsocket: Option<RawSocket>,
         /// By path, with its leading slash.
@@ -61,7 +61,7 @@ pub struct Testee {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TesteeKind {
-    /// Every octet.
+    /// Every byte.
     Stream,
     /// Every WebSocket message.
     WebSocket(WebSocketTestee),
@@ -121,7 +121,7 @@ pub struct TcpEndpoint {
     pub backlog: u32,
     /// `SO_REUSEPORT`: several processes listen on the port.
     pub shared: bool,
-    /// `TCP_USER_TIMEOUT`: how long sent octets may stay unacknowledged; zero: the system decides; not
+    /// `TCP_USER_TIMEOUT`: how long sent bytes may stay unacknowledged; zero: the system decides; not
     /// said: as long as a peer may take nothing.
     pub user_timeout: Option<Duration>,
     pub tls: Option<Tls>,
@@ -211,11 +211,11 @@ pub struct Ping {
 pub struct Deflate {
     /// The client is asked to compress each message for itself.
     pub request_no_context_takeover: bool,
-    /// The client is asked for a window of at most 2^n octets.
+    /// The client is asked for a window of at most 2^n bytes.
     pub request_max_window_bits: Option<u8>,
     /// The router compresses each message for itself.
     pub no_context_takeover: bool,
-    /// The router's window is at most 2^n octets.
+    /// The router's window is at most 2^n bytes.
     pub max_window_bits: Option<u8>,
     pub memory_level: Option<u8>,
 }

@@ -44,14 +44,14 @@ impl Format {
     }
 }
 
-/// A range of octets of the source.
+/// A range of bytes of the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
     pub start: usize,
     pub end: usize,
 }
 
-/// A value and where it stands; of an object or list only the first octet.
+/// A value and where it stands; of an object or list only the first byte.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub(crate) span: Span,

@@ -22,13 +22,13 @@ pub(super) fn parse(text: &str, problems: &mut Vec<Problem>) -> Result<Node, Pro
     };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
-            let at = builder.offsets.octet(error.marker().index());
+            let at = builder.offsets.byte(error.marker().index());
             let span = Span { start: at, end: at };
             Problem::error(span, format!("not YAML: {}", error.info()))
         })?;
         let span = Span {
-            start: builder.offsets.octet(span.start.index()),
-            end: builder.offsets.octet(span.end.index()),
+            start: builder.offsets.byte(span.start.index()),
+            end: builder.offsets.byte(span.end.index()),
         };
         builder.handle(event, span)?;
     }
@@ -302,30 +302,30 @@ fn unknown_tag(tag: &Tag, at: Span) -> Problem {
     )
 }
 
-/// The parser counts characters, a [`Span`] octets.
+/// The parser counts characters, a [`Span`] bytes.
 struct Offsets {
-    /// The octet at which each character begins; empty where the two are the same.
-    octets: Vec<usize>,
+    /// The byte at which each character begins; empty where the two are the same.
+    bytes: Vec<usize>,
     end: usize,
 }
 
 impl Offsets {
     fn of(text: &str) -> Self {
-        let octets = if text.is_ascii() {
+        let bytes = if text.is_ascii() {
             Vec::new()
         } else {
-            text.char_indices().map(|(octet, _)| octet).collect()
+            text.char_indices().map(|(byte, _)| byte).collect()
         };
         Self {
-            octets,
+            bytes,
             end: text.len(),
         }
     }
 
-    fn octet(&self, character: usize) -> usize {
-        if self.octets.is_empty() {
+    fn byte(&self, character: usize) -> usize {
+        if self.bytes.is_empty() {
             return character.min(self.end);
         }
-        self.octets.get(character).copied().unwrap_or(self.end)
+        self.bytes.get(character).copied().unwrap_or(self.end)
     }
 }

@@ -11,7 +11,7 @@ pub const CONFIG_NAMES: [&str; 3] = ["config.json", "config.yaml", "config.yml"]
 const VARIABLES: [&str; 2] = ["CROSSTIE_DIR", "CROSSBAR_DIR"];
 const DOT_DIRECTORY: &str = ".crossbar";
 /// Of a configuration in the current directory, to see whether it is one of a node.
-const LOOKED_AT_OCTETS_MAX: u64 = 1 << 20;
+const LOOKED_AT_BYTES_MAX: u64 = 1 << 20;
 
 /// A node's directory and its configuration file, both absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,6 +185,6 @@ fn default_config(directory: &Path) -> Option<PathBuf> {
 fn speaks_of_workers(config: &Path) -> bool {
     let mut text = Vec::new();
     let read =
-        File::open(config).and_then(|file| file.take(LOOKED_AT_OCTETS_MAX).read_to_end(&mut text));
+        File::open(config).and_then(|file| file.take(LOOKED_AT_BYTES_MAX).read_to_end(&mut text));
     read.is_ok() && String::from_utf8_lossy(&text).contains("workers")
 }

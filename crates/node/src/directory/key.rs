@@ -9,8 +9,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 
 use super::key_file::{
-    CREATED_AT, CREATOR, MACHINE_ID, NODE_AUTHID, OCTETS_MAX, PRIVATE_KEY, PUBLIC_KEY, Tags,
-    hexadecimal, key_octets, parse, write,
+    BYTES_MAX, CREATED_AT, CREATOR, MACHINE_ID, NODE_AUTHID, PRIVATE_KEY, PUBLIC_KEY, Tags,
+    hexadecimal, key_bytes, parse, write,
 };
 use super::{regular, replace};
 
@@ -71,7 +71,7 @@ pub enum KeyError {
         owner: u32,
         error: io::Error,
     },
-    #[error("the system gives no random octets, which a new key needs")]
+    #[error("the system gives no random bytes, which a new key needs")]
     NoRandomness,
 }
 
@@ -123,10 +123,10 @@ impl NodeKey {
             let path = path.to_owned();
             move |what| KeyError::Corrupt { path, what }
         };
-        let seed = key_octets(&tags, PRIVATE_KEY).map_err(corrupt(&private))?;
+        let seed = key_bytes(&tags, PRIVATE_KEY).map_err(corrupt(&private))?;
         let key = Self::from_seed(seed).map_err(corrupt(&private))?;
         let check = |tags: &Tags, path: &Path| {
-            if key_octets(tags, PUBLIC_KEY).map_err(corrupt(path))? == key.public {
+            if key_bytes(tags, PUBLIC_KEY).map_err(corrupt(path))? == key.public {
                 return Ok(());
             }
             Err(KeyError::NotAPair {
@@ -168,7 +168,7 @@ impl NodeKey {
             .map_err(|e| format!("no Ed25519 key: {e}"))?;
         let public = pair.public_key().as_ref().try_into();
         let public =
-            public.map_err(|_| "no Ed25519 key: its public half is not 32 octets".to_owned())?;
+            public.map_err(|_| "no Ed25519 key: its public half is not 32 bytes".to_owned())?;
         Ok(Self { seed, public })
     }
 
@@ -236,14 +236,14 @@ fn read(path: &Path) -> Result<Option<Tags>, KeyError> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(unreadable(e)),
     };
-    let mut octets = Vec::new();
-    file.take(OCTETS_MAX + 1)
-        .read_to_end(&mut octets)
+    let mut bytes = Vec::new();
+    file.take(BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
         .map_err(unreadable)?;
-    if octets.len() as u64 > OCTETS_MAX {
-        return Err(corrupt(format!("expected at most {OCTETS_MAX} octets")));
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(corrupt(format!("expected at most {BYTES_MAX} bytes")));
     }
-    let text = String::from_utf8(octets).map_err(|_| corrupt("expected UTF-8".to_owned()))?;
+    let text = String::from_utf8(bytes).map_err(|_| corrupt("expected UTF-8".to_owned()))?;
     parse(&text).map(Some).map_err(corrupt)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// A key file is far smaller.
-pub(super) const OCTETS_MAX: u64 = 64 << 10;
+pub(super) const BYTES_MAX: u64 = 64 << 10;
 
 pub(super) const CREATOR: &str = "creator";
 pub(super) const CREATED_AT: &str = "created-at";
@@ -42,24 +42,24 @@ pub(super) fn write(head: &str, tags: &[(&str, &str)]) -> String {
     format!("{head}\n\n{}", lines.collect::<String>())
 }
 
-/// 32 octets in hexadecimal digits.
-pub(super) fn key_octets(tags: &Tags, tag: &str) -> Result<[u8; 32], String> {
+/// 32 bytes in hexadecimal digits.
+pub(super) fn key_bytes(tags: &Tags, tag: &str) -> Result<[u8; 32], String> {
     let Some(value) = tags.get(tag) else {
         return Err(format!("expected a line '{tag}: …'"));
     };
     let expected = || format!("expected 64 hexadecimal digits as '{tag}'");
-    if value.len() != 64 || !value.bytes().all(|octet| octet.is_ascii_hexdigit()) {
+    if value.len() != 64 || !value.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(expected());
     }
-    let mut octets = [0; 32];
-    for (octet, at) in octets.iter_mut().zip((0..).step_by(2)) {
-        *octet = u8::from_str_radix(&value[at..at + 2], 16).map_err(|_| expected())?;
+    let mut bytes = [0; 32];
+    for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(&value[at..at + 2], 16).map_err(|_| expected())?;
     }
-    Ok(octets)
+    Ok(bytes)
 }
 
-pub(super) fn hexadecimal(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_of_a_key() {
+    fn bytes_of_a_key() {
         let full = "0aFF".repeat(16);
         for (value, is_one) in [
             (full.as_str(), true),
@@ -98,10 +98,10 @@ mod tests {
             (&"+f".repeat(32), false),
         ] {
             let tags = Tags::from([("k".to_owned(), value.to_owned())]);
-            assert_eq!(key_octets(&tags, "k").is_ok(), is_one, "{value}");
+            assert_eq!(key_bytes(&tags, "k").is_ok(), is_one, "{value}");
         }
         let tags = Tags::from([("k".to_owned(), full.clone())]);
-        let octets = key_octets(&tags, "k").expect("a key");
-        assert_eq!(hexadecimal(&octets), full.to_lowercase());
+        let bytes = key_bytes(&tags, "k").expect("a key");
+        assert_eq!(hexadecimal(&bytes), full.to_lowercase());
     }
 }

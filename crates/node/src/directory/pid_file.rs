@@ -14,7 +14,7 @@ use super::regular;
 
 /// In the node's directory.
 pub const PID_FILE: &str = "node.pid";
-const OCTETS_MAX: u64 = 1 << 20;
+const BYTES_MAX: u64 = 1 << 20;
 /// Somebody who only looks holds the lock for a moment too.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
@@ -236,7 +236,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 /// What a file tells, as far as it can be read.
 fn read(file: &File) -> Occupant {
     let mut text = String::new();
-    let read = file.take(OCTETS_MAX).read_to_string(&mut text);
+    let read = file.take(BYTES_MAX).read_to_string(&mut text);
     let told: Value = read
         .ok()
         .and_then(|_| serde_json::from_str(&text).ok())
@@ -261,9 +261,9 @@ fn is_crossbar(pid: u32) -> bool {
         return false;
     };
     // The interpreter, or the script that it runs.
-    line.split(|&octet| octet == 0).take(2).any(|argument| {
+    line.split(|&byte| byte == 0).take(2).any(|argument| {
         let name = argument
-            .rsplit(|&octet| octet == b'/')
+            .rsplit(|&byte| byte == b'/')
             .next()
             .unwrap_or_default();
         name == b"crossbar" || name == b"crossbarfx"

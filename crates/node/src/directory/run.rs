@@ -10,10 +10,10 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 
 const PREFIX: &str = "crosstie-router-";
-/// A Unix socket's address holds so many octets and a zero.
-const SOCKET_PATH_OCTETS_MAX: usize = 107;
+/// A Unix socket's address holds so many bytes and a zero.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// The longest name of a socket that is made in it.
-const SOCKET_NAME_OCTETS_MAX: usize = 40;
+const SOCKET_NAME_BYTES_MAX: usize = 40;
 
 /// A directory of mode 0700, in `$XDG_RUNTIME_DIR` or where temporary files go.
 ///
@@ -53,8 +53,8 @@ impl RunDirectory {
             );
             io::Error::new(e.kind(), text)
         };
-        let octets = place.as_os_str().len() + 1 + PREFIX.len() + 6 + 1 + SOCKET_NAME_OCTETS_MAX;
-        if octets > SOCKET_PATH_OCTETS_MAX {
+        let bytes = place.as_os_str().len() + 1 + PREFIX.len() + 6 + 1 + SOCKET_NAME_BYTES_MAX;
+        if bytes > SOCKET_PATH_BYTES_MAX {
             return Err(about(io::ErrorKind::InvalidFilename.into()));
         }
         remove_leftovers(place);
@@ -81,9 +81,9 @@ impl RunDirectory {
         self.directory.path()
     }
 
-    /// The path for a socket; names are of at most 40 octets.
+    /// The path for a socket; names are of at most 40 bytes.
     pub fn socket(&self, name: &str) -> PathBuf {
-        debug_assert!(name.len() <= SOCKET_NAME_OCTETS_MAX, "{name}");
+        debug_assert!(name.len() <= SOCKET_NAME_BYTES_MAX, "{name}");
         self.path().join(name)
     }
 }

@@ -32,8 +32,8 @@ pub struct Command {
 pub enum Stdin {
     /// Nothing.
     Null,
-    /// These octets; then the end, unless it is to stay open.
-    Text { octets: Vec<u8>, close: bool },
+    /// These bytes; then the end, unless it is to stay open.
+    Text { bytes: Vec<u8>, close: bool },
 }
 
 /// Where what a child writes goes.

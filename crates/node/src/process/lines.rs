@@ -28,14 +28,14 @@ pub enum Level {
 /// A line as it came. Most lines of a flood are left out, and so are never more than this.
 #[derive(Clone, Copy)]
 pub(super) struct RawLine<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
     is_cut: bool,
 }
 
 impl RawLine<'_> {
     /// What it says, and what `<0>` to `<7>` before that says about it.
     pub(super) fn read(self) -> Line {
-        let (level, rest) = match self.octets {
+        let (level, rest) = match self.bytes {
             [b'<', b'0'..=b'3', b'>', rest @ ..] => (Level::Error, rest),
             [b'<', b'4', b'>', rest @ ..] => (Level::Warn, rest),
             [b'<', b'5' | b'6', b'>', rest @ ..] => (Level::Info, rest),
@@ -51,7 +51,7 @@ impl RawLine<'_> {
     }
 }
 
-/// Octets in, lines out; one for each stream.
+/// Bytes in, lines out; one for each stream.
 ///
 /// Drive it: [`Splitter::handle`] with each read, then [`Splitter::finish`] for a last line without
 /// an end.
@@ -63,8 +63,8 @@ pub(super) struct Splitter {
 }
 
 impl Splitter {
-    pub(super) fn handle(&mut self, octets: &[u8], mut give: impl FnMut(RawLine<'_>)) {
-        for part in octets.split_inclusive(|&octet| octet == b'\n') {
+    pub(super) fn handle(&mut self, bytes: &[u8], mut give: impl FnMut(RawLine<'_>)) {
+        for part in bytes.split_inclusive(|&byte| byte == b'\n') {
             let (text, is_end) = match part.strip_suffix(b"\n") {
                 Some(text) => (text, true),
                 None => (part, false),
@@ -97,7 +97,7 @@ impl Splitter {
 
     fn raw(&self) -> RawLine<'_> {
         RawLine {
-            octets: &self.line,
+            bytes: &self.line,
             is_cut: self.is_cut,
         }
     }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_to_lines() {
+    fn bytes_to_lines() {
         use Level::{Debug, Error, Info, Warn};
         check(&[b""], &[]);
         check(

@@ -155,7 +155,7 @@ fn has(id: Pid, mark: &str) -> bool {
     let variable = format!("{VARIABLE}={mark}");
     let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
     environment
-        .split(|&octet| octet == 0)
+        .split(|&byte| byte == 0)
         .any(|entry| entry == variable.as_bytes())
 }
 
@@ -174,7 +174,7 @@ fn children() -> Vec<Pid> {
 
 /// `4711 (any name) S PARENT …`: the name may hold anything.
 fn parent(stat: &[u8]) -> Option<i32> {
-    let end = stat.iter().rposition(|&octet| octet == b')')?;
+    let end = stat.iter().rposition(|&byte| byte == b')')?;
     let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
     rest.split_ascii_whitespace().nth(1)?.parse().ok()
 }

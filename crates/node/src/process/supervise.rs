@@ -20,8 +20,8 @@ use super::orphans;
 
 /// Of one child. One that writes more waits in its writing until the second is over: a flood costs
 /// the node little time and no memory.
-const OCTETS_PER_SECOND_MAX: usize = 4 << 20;
-const READ_OCTETS_MAX: usize = 16 << 10;
+const BYTES_PER_SECOND_MAX: usize = 4 << 20;
+const READ_BYTES_MAX: usize = 16 << 10;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A process that is somebody's to end and to let go; dropped, it is killed.
@@ -39,7 +39,7 @@ pub(super) struct Supervised {
 /// What the child is still to be given.
 pub(super) struct Input {
     pipe: pipe::Sender,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     close: bool,
 }
 
@@ -65,9 +65,9 @@ impl Supervised {
     /// Our ends of its pipes.
     pub(super) fn pipes(&mut self, stdin: &Stdin) -> io::Result<(Option<Input>, Outputs)> {
         let input = match (stdin, self.started.stdin.take()) {
-            (Stdin::Text { octets, close }, Some(pipe)) => Some(Input {
+            (Stdin::Text { bytes, close }, Some(pipe)) => Some(Input {
                 pipe: pipe::Sender::from_owned_fd(pipe.into())?,
-                octets: octets.clone(),
+                bytes: bytes.clone(),
                 close: *close,
             }),
             _ => None,
@@ -89,7 +89,7 @@ impl Supervised {
     ) -> Ended {
         let [mut stdout, mut stderr] = outputs.map(Stream::new);
         let mut flow = Flow::default();
-        let mut buffer = vec![0; READ_OCTETS_MAX];
+        let mut buffer = vec![0; READ_BYTES_MAX];
         let mut ended = None;
         // What a process left in its pipes is read; somebody may hold them open.
         let mut patience = None;
@@ -165,10 +165,10 @@ impl Stream {
             .map_or(Ok(0), |pipe| pipe.try_read(buffer));
         match read {
             Ok(0) => self.pipe = None,
-            Ok(octets) => {
+            Ok(bytes) => {
                 let now = Instant::now();
-                flow.count(octets, now);
-                self.splitter.handle(&buffer[..octets], |line| {
+                flow.count(bytes, now);
+                self.splitter.handle(&buffer[..bytes], |line| {
                     if flow.rate.admit(now) {
                         lines(line.read());
                     }
@@ -199,19 +199,19 @@ impl Stream {
 impl Input {
     /// Gives what the pipe takes; what is left to do after that.
     fn write(mut self) -> Option<Self> {
-        match self.pipe.try_write(&self.octets) {
-            Ok(written) => drop(self.octets.drain(..written)),
+        match self.pipe.try_write(&self.bytes) {
+            Ok(written) => drop(self.bytes.drain(..written)),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
             // It does not want to know: so be it.
             Err(_) => return None,
         }
-        (!self.octets.is_empty() || !self.close).then_some(self)
+        (!self.bytes.is_empty() || !self.close).then_some(self)
     }
 }
 
 async fn writable(input: Option<&Input>) {
     match input {
-        Some(input) if !input.octets.is_empty() || input.close => {
+        Some(input) if !input.bytes.is_empty() || input.close => {
             drop(input.pipe.writable().await);
         }
         _ => pending().await,
@@ -229,21 +229,21 @@ async fn at(time: Option<Instant>) {
 #[derive(Default)]
 struct Flow {
     rate: Rate,
-    octets: usize,
+    bytes: usize,
     window_ends: Option<Instant>,
 }
 
 impl Flow {
-    fn count(&mut self, octets: usize, now: Instant) {
+    fn count(&mut self, bytes: usize, now: Instant) {
         if self.window_ends.is_none_or(|end| now >= end) {
             self.window_ends = Some(now + SECOND);
-            self.octets = 0;
+            self.bytes = 0;
         }
-        self.octets += octets;
+        self.bytes += bytes;
     }
 
     fn paused_until(&self, now: Instant) -> Option<Instant> {
         self.window_ends
-            .filter(|&end| self.octets >= OCTETS_PER_SECOND_MAX && now < end)
+            .filter(|&end| self.bytes >= BYTES_PER_SECOND_MAX && now < end)
     }
 }

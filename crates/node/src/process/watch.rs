@@ -71,9 +71,7 @@ impl Watch {
         let mut buffer = [0; 4096];
         loop {
             match self.notifier.try_read(&mut buffer) {
-                Ok(octets) => {
-                    events(&buffer[..octets]).for_each(|event| self.handle(&event, paths))
-                }
+                Ok(bytes) => events(&buffer[..bytes]).for_each(|event| self.handle(&event, paths)),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(e) => return Err(e),
             }
@@ -149,18 +147,18 @@ struct Event<'a> {
     name: &'a OsStr,
 }
 
-/// The kernel gives whole events, in its own order of octets.
-fn events(mut octets: &[u8]) -> impl Iterator<Item = Event<'_>> {
+/// The kernel gives whole events, in its own order of bytes.
+fn events(mut bytes: &[u8]) -> impl Iterator<Item = Event<'_>> {
     std::iter::from_fn(move || {
-        let (directory, rest) = octets.split_first_chunk()?;
+        let (directory, rest) = bytes.split_first_chunk()?;
         let (what, rest) = rest.split_first_chunk()?;
         let (_cookie, rest) = rest.split_first_chunk::<4>()?;
-        let (name_octets, rest) = rest.split_first_chunk()?;
-        let name_octets = usize::try_from(u32::from_ne_bytes(*name_octets)).ok()?;
-        let (name, rest) = rest.split_at_checked(name_octets)?;
-        octets = rest;
+        let (name_bytes, rest) = rest.split_first_chunk()?;
+        let name_bytes = usize::try_from(u32::from_ne_bytes(*name_bytes)).ok()?;
+        let (name, rest) = rest.split_at_checked(name_bytes)?;
+        bytes = rest;
         // Zeros fill it up.
-        let name = name.split(|&octet| octet == 0).next()?;
+        let name = name.split(|&byte| byte == 0).next()?;
         Some(Event {
             directory: i32::from_ne_bytes(*directory),
             what: ReadFlags::from_bits_retain(u32::from_ne_bytes(*what)),

@@ -56,7 +56,7 @@ pub(crate) fn command(
         // Not an argument: those have a bound, and everybody on the machine can read them.
         stdin: match has_extra {
             true => Stdin::Text {
-                octets: options.extra.to_string().into_bytes(),
+                bytes: options.extra.to_string().into_bytes(),
                 close: true,
             },
             false => Stdin::Null,

@@ -112,7 +112,7 @@ async fn begin_watch(worker: &str, directories: &[PathBuf]) -> (Watch, Option<Pa
 fn stdin(input: &GuestInput) -> Stdin {
     match input {
         GuestInput::Json { value, close } => Stdin::Text {
-            octets: value.to_string().into_bytes(),
+            bytes: value.to_string().into_bytes(),
             close: *close,
         },
         _ => Stdin::Null,

@@ -103,7 +103,7 @@ fn cpu(stat: &str) -> Json {
     Json::Object(stats)
 }
 
-/// In octets.
+/// In bytes.
 fn memory(meminfo: &str) -> Json {
     const NAMES: [(&str, &str); 6] = [
         ("MemTotal", "total"),
@@ -143,7 +143,7 @@ fn load(loadavg: &str) -> Json {
     })
 }
 
-/// Octets and packets of each interface since the machine started.
+/// Bytes and packets of each interface since the machine started.
 fn network(dev: &str) -> Json {
     let mut stats = Map::new();
     for line in dev.lines() {

@@ -7,25 +7,25 @@ use crate::process::{Level, Line};
 /// Lines that are kept of each worker; the oldest make room.
 pub(crate) const LINES_MAX: usize = 1_000;
 
-/// Octets that are kept of each worker; the oldest lines make room.
-const OCTETS_MAX: usize = 256 << 10;
+/// Bytes that are kept of each worker; the oldest lines make room.
+const BYTES_MAX: usize = 256 << 10;
 
 /// The last lines of one worker.
 #[derive(Default)]
 pub(crate) struct WorkerLog {
     lines: VecDeque<Line>,
-    octets: usize,
+    bytes: usize,
 }
 
 impl WorkerLog {
     pub(crate) fn push(&mut self, line: Line) {
-        self.octets += line.text.len();
+        self.bytes += line.text.len();
         self.lines.push_back(line);
-        while self.lines.len() > LINES_MAX || self.octets > OCTETS_MAX {
+        while self.lines.len() > LINES_MAX || self.bytes > BYTES_MAX {
             let Some(oldest) = self.lines.pop_front() else {
                 break;
             };
-            self.octets -= oldest.text.len();
+            self.bytes -= oldest.text.len();
         }
     }
 
@@ -72,13 +72,13 @@ mod tests {
     }
 
     #[test]
-    fn octets_are_bounded_too() {
+    fn bytes_are_bounded_too() {
         let mut log = WorkerLog::default();
         for _ in 0..100 {
             log.push(line("x".repeat(8 << 10)));
         }
-        assert_eq!(log.last(usize::MAX).count(), OCTETS_MAX / (8 << 10));
-        log.push(line("x".repeat(OCTETS_MAX + 1)));
+        assert_eq!(log.last(usize::MAX).count(), BYTES_MAX / (8 << 10));
+        log.push(line("x".repeat(BYTES_MAX + 1)));
         assert_eq!(log.last(usize::MAX).count(), 0);
     }
 }

@@ -46,7 +46,7 @@ pub enum ConnectionError {
     },
     /// The broker speaks another version of the protocol, or none.
     Protocol {
-        octets: Vec<u8>,
+        bytes: Vec<u8>,
     },
     /// A method where another one belongs.
     Unexpected {
@@ -121,10 +121,10 @@ impl fmt::Display for ConnectionError {
                 f,
                 "the broker offers the mechanisms {offered:?}, expected AMQPLAIN or PLAIN"
             ),
-            Self::Protocol { octets } => write!(
+            Self::Protocol { bytes } => write!(
                 f,
                 "expected AMQP 0-9-1, the peer says \"{}\"",
-                octets.escape_ascii()
+                bytes.escape_ascii()
             ),
             Self::Unexpected { found, expected } => {
                 write!(f, "the broker sent {found}, expected {expected}")
@@ -132,7 +132,7 @@ impl fmt::Display for ConnectionError {
             Self::Interleaved => f.write_str("the broker sent another frame within a content"),
             Self::TooLong { bytes, bytes_max } => write!(
                 f,
-                "the broker announced a content of {bytes} octets, where {bytes_max} are the most"
+                "the broker announced a content of {bytes} bytes, where {bytes_max} are the most"
             ),
             Self::Frame(error) => write!(f, "the broker sent {error}"),
             Self::Method(error) => write!(f, "the broker sent a method that is none: {error}"),

@@ -1,4 +1,4 @@
-//! What a broker says: a method, and the content behind it. Found whole in the octets that came, and
+//! What a broker says: a method, and the content behind it. Found whole in the bytes that came, and
 //! borrowed from them.
 
 use std::borrow::Cow;
@@ -28,9 +28,9 @@ pub struct Content<'a> {
     pub body: Cow<'a, [u8]>,
 }
 
-/// What is at the front of the octets that came.
+/// What is at the front of the bytes that came.
 pub(super) enum Scan {
-    /// More octets are needed, so many in all as far as is known.
+    /// More bytes are needed, so many in all as far as is known.
     Incomplete {
         wanted: usize,
     },
@@ -45,9 +45,9 @@ pub(super) enum Scan {
     },
 }
 
-/// Looks for the end of what is at the front of `octets`, without reading more of it than that takes.
-pub(super) fn scan(octets: &[u8], frame_bytes_max: u32) -> Result<Scan, ConnectionError> {
-    let (method, mut bytes) = match next(octets, 0, frame_bytes_max)? {
+/// Looks for the end of what is at the front of `input`, without reading more of it than that takes.
+pub(super) fn scan(input: &[u8], frame_bytes_max: u32) -> Result<Scan, ConnectionError> {
+    let (method, mut bytes) = match next(input, 0, frame_bytes_max)? {
         Next::Incomplete { wanted } => return Ok(Scan::Incomplete { wanted }),
         Next::Frame(frame, end) => (frame, end),
     };
@@ -60,7 +60,7 @@ pub(super) fn scan(octets: &[u8], frame_bytes_max: u32) -> Result<Scan, Connecti
     if has_content(ids) {
         let mut left = None;
         while left != Some(0) {
-            let (frame, end) = match next(octets, bytes, frame_bytes_max)? {
+            let (frame, end) = match next(input, bytes, frame_bytes_max)? {
                 Next::Incomplete { wanted } => return Ok(Scan::Incomplete { wanted }),
                 Next::Frame(frame, end) => (frame, end),
             };
@@ -91,9 +91,9 @@ pub(super) fn scan(octets: &[u8], frame_bytes_max: u32) -> Result<Scan, Connecti
 }
 
 /// Reads what [`scan`] has found.
-pub(super) fn decode(octets: &[u8]) -> Result<Event<'_>, ConnectionError> {
+pub(super) fn decode(bytes: &[u8]) -> Result<Event<'_>, ConnectionError> {
     let mut at = 0;
-    let mut frame = || match next(octets, at, 0)? {
+    let mut frame = || match next(bytes, at, 0)? {
         Next::Frame(frame, end) => {
             at = end;
             Ok(frame)
@@ -134,8 +134,8 @@ enum Next<'a> {
 }
 
 /// The frame at `at`, and where it ends.
-fn next(octets: &[u8], at: usize, frame_bytes_max: u32) -> Result<Next<'_>, ConnectionError> {
-    Ok(match frame::decode(&octets[at..], frame_bytes_max)? {
+fn next(input: &[u8], at: usize, frame_bytes_max: u32) -> Result<Next<'_>, ConnectionError> {
+    Ok(match frame::decode(&input[at..], frame_bytes_max)? {
         Decoded::Frame { frame, consumed } => Next::Frame(frame, at + consumed),
         Decoded::Incomplete { wanted } => Next::Incomplete {
             wanted: at + wanted,

@@ -1,36 +1,36 @@
 //! What came from the socket and has not been looked at.
 
-/// Octets asked for by one read, unless a frame is longer.
+/// Bytes asked for by one read, unless a frame is longer.
 const READ_BYTES: usize = 64 << 10;
 
 /// A buffer that is read into at its end and taken from at its front.
 #[derive(Default)]
 pub(super) struct Input {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     start: usize,
     end: usize,
 }
 
 impl Input {
-    /// Where a read may put octets; at least as many fit as make the whole `wanted`.
+    /// Where a read may put bytes; at least as many fit as make the whole `wanted`.
     pub(super) fn room(&mut self, wanted: usize) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
             // What one great message took is given back.
-            if self.octets.len() > 16 * READ_BYTES && wanted < READ_BYTES {
-                self.octets = Vec::new();
+            if self.bytes.len() > 16 * READ_BYTES && wanted < READ_BYTES {
+                self.bytes = Vec::new();
             }
         }
         let bytes = wanted.max(self.end - self.start + READ_BYTES / 2);
-        if self.octets.len() - self.start < bytes {
-            self.octets.copy_within(self.start..self.end, 0);
+        if self.bytes.len() - self.start < bytes {
+            self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
             let bytes = bytes.max(READ_BYTES);
-            if self.octets.len() < bytes {
-                self.octets.resize(bytes, 0);
+            if self.bytes.len() < bytes {
+                self.bytes.resize(bytes, 0);
             }
         }
-        &mut self.octets[self.end..]
+        &mut self.bytes[self.end..]
     }
 
     /// That a read has put `bytes` there.
@@ -41,11 +41,11 @@ impl Input {
     pub(super) fn take(&mut self, bytes: usize) -> &[u8] {
         let start = self.start;
         self.start += bytes;
-        &self.octets[start..self.start]
+        &self.bytes[start..self.start]
     }
 
-    pub(super) fn octets(&self) -> &[u8] {
-        &self.octets[self.start..self.end]
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
     }
 }
 
@@ -54,24 +54,24 @@ mod tests {
     use super::Input;
 
     #[test]
-    fn octets_come_and_go_in_order() {
+    fn bytes_come_and_go_in_order() {
         let mut input = Input::default();
         let (mut put, mut taken) = (0_u32, 0_u32);
         for step in 1..2000_usize {
             let room = input.room(step * 300);
             assert!(room.len() >= 4);
             let bytes = room.len().min(step * 97) / 4 * 4;
-            for octets in room[..bytes].chunks_mut(4) {
-                octets.copy_from_slice(&put.to_be_bytes());
+            for bytes in room[..bytes].chunks_mut(4) {
+                bytes.copy_from_slice(&put.to_be_bytes());
                 put += 1;
             }
             input.has_come(bytes);
-            let bytes = input.octets().len() * 7 / 8 / 4 * 4;
-            for octets in input.take(bytes).chunks(4) {
-                assert_eq!(octets, taken.to_be_bytes());
+            let bytes = input.bytes().len() * 7 / 8 / 4 * 4;
+            for bytes in input.take(bytes).chunks(4) {
+                assert_eq!(bytes, taken.to_be_bytes());
                 taken += 1;
             }
         }
-        assert_eq!(input.octets().len(), (put - taken) as usize * 4);
+        assert_eq!(input.bytes().len(), (put - taken) as usize * 4);
     }
 }

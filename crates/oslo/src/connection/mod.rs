@@ -39,7 +39,7 @@ pub struct ConnectionOptions {
     pub reply_timeout: Duration,
     /// Seconds; the broker's wish if that is less, and 0 for none at all.
     pub heartbeat_s: u16,
-    /// Octets; the broker's wish if that is less.
+    /// Bytes; the broker's wish if that is less.
     pub frame_bytes_max: u32,
     /// How to log in; the first that the broker offers if it is not said: AMQPLAIN, as oslo.messaging
     /// does, or PLAIN.
@@ -125,7 +125,7 @@ impl Connection {
         frame::write_method(channel, method, &mut self.output);
     }
 
-    /// Publishes a message, with the octets of its properties. It leaves as what [`Self::send`] says.
+    /// Publishes a message, with the bytes of its properties. It leaves as what [`Self::send`] says.
     pub fn publish(
         &mut self,
         channel: u16,
@@ -160,8 +160,8 @@ impl Connection {
         &mut self,
         timeout: Option<Duration>,
     ) -> Result<Option<Event<'_>>, ConnectionError> {
-        if let Some(octets) = self.aside.pop_front() {
-            self.handed_out = octets;
+        if let Some(bytes) = self.aside.pop_front() {
+            self.handed_out = bytes;
             return event::decode(&self.handed_out).map(Some);
         }
         match self.receive(timeout)? {
@@ -188,8 +188,8 @@ impl Connection {
     /// Sends a heartbeat if one is due, and looks at what has come, without waiting.
     pub fn keep_alive(&mut self) -> Result<(), ConnectionError> {
         if let Some(found) = self.receive(Some(Duration::ZERO))? {
-            let octets = self.input.take(found.bytes).to_vec();
-            self.aside.push_back(octets);
+            let bytes = self.input.take(found.bytes).to_vec();
+            self.aside.push_back(bytes);
         }
         Ok(())
     }
@@ -234,7 +234,7 @@ impl Connection {
         self.channel_max
     }
 
-    /// The agreed longest frame, in octets.
+    /// The agreed longest frame, in bytes.
     pub fn frame_bytes_max(&self) -> u32 {
         self.frame_bytes_max
     }
@@ -257,11 +257,11 @@ impl Connection {
                 return Err(self.timed_out(name));
             };
             if (found.channel, found.ids) == (channel, awaited) {
-                let octets = self.input.take(found.bytes);
-                return event::decode(octets).map(|event| event.method);
+                let bytes = self.input.take(found.bytes);
+                return event::decode(bytes).map(|event| event.method);
             }
-            let octets = self.input.take(found.bytes).to_vec();
-            self.aside.push_back(octets);
+            let bytes = self.input.take(found.bytes).to_vec();
+            self.aside.push_back(bytes);
         }
     }
 
@@ -270,7 +270,7 @@ impl Connection {
         self.flush()?;
         let mut deadline = None;
         loop {
-            let wanted = match event::scan(self.input.octets(), self.frame_bytes_max)? {
+            let wanted = match event::scan(self.input.bytes(), self.frame_bytes_max)? {
                 Scan::Event {
                     channel,
                     ids,
@@ -418,7 +418,7 @@ impl Connection {
     /// The connection.close that may have come before the socket failed.
     fn last_words(&mut self) -> Option<ConnectionError> {
         loop {
-            match event::scan(self.input.octets(), self.frame_bytes_max).ok()? {
+            match event::scan(self.input.bytes(), self.frame_bytes_max).ok()? {
                 Scan::Event {
                     channel,
                     ids,

@@ -1,4 +1,4 @@
-//! From the first octets to an open vhost (section 2.2.4): start, login, tune, open.
+//! From the first bytes to an open vhost (section 2.2.4): start, login, tune, open.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -64,9 +64,9 @@ impl Connection {
         let start = match self.await_method(0, (10, 10), "connection.start") {
             // A broker of another version answers with its own header.
             Err(ConnectionError::Frame(_)) => {
-                let octets = self.input.octets();
+                let bytes = self.input.bytes();
                 return Err(ConnectionError::Protocol {
-                    octets: octets[..octets.len().min(64)].to_vec(),
+                    bytes: bytes[..bytes.len().min(64)].to_vec(),
                 });
             }
             Ok(Method::ConnectionStart(start)) => start,
@@ -113,7 +113,7 @@ impl Connection {
                 .with("LOGIN", Value::LongString(user.as_bytes()))
                 .with("PASSWORD", Value::LongString(password.as_bytes()))
                 .as_table()
-                .octets()
+                .bytes()
                 .to_vec(),
         };
         let start_ok = ConnectionStartOk {

@@ -79,9 +79,9 @@ impl Target {
     }
 }
 
-/// A message's properties, as octets.
+/// A message's properties, as bytes.
 fn properties(expiration: Option<&str>) -> Vec<u8> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     let properties = BasicProperties {
         content_type: Some("application/json"),
         content_encoding: Some("utf-8"),
@@ -91,8 +91,8 @@ fn properties(expiration: Option<&str>) -> Vec<u8> {
         expiration,
         ..BasicProperties::default()
     };
-    properties.write(&mut octets);
-    octets
+    properties.write(&mut bytes);
+    bytes
 }
 
 /// The arguments of a queue that goes when its consumer does not come back.

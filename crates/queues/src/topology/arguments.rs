@@ -64,13 +64,13 @@ impl QueueArguments {
     ) -> Result<Self, Fault> {
         let mut parsed = Self::default();
         if let Some(value) = arguments.find(DEAD_LETTER_EXCHANGE) {
-            let Value::LongString(octets) = value else {
+            let Value::LongString(bytes) = value else {
                 return Err(caller.precondition_failed(format!(
                     "invalid type '{}' for arg '{DEAD_LETTER_EXCHANGE}' in {queue}",
                     term::kind(value)
                 )));
             };
-            let name = String::from_utf8_lossy(octets);
+            let name = String::from_utf8_lossy(bytes);
             caller.check(Access::Read, queue)?;
             caller.check(Access::Write, Resource::exchange(&name, queue.vhost))?;
             parsed.dead_letter_exchange = Some((&*name).into());
@@ -422,7 +422,7 @@ pub(crate) fn integer(value: Value<'_>) -> Result<i64, String> {
 }
 
 fn string(value: Value<'_>) -> Result<&str, String> {
-    // RabbitMQ takes other octets too; nothing that they could name is there.
+    // RabbitMQ takes other bytes too; nothing that they could name is there.
     value.as_str().ok_or_else(|| unacceptable(value))
 }
 

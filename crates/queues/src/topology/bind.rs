@@ -111,7 +111,7 @@ impl Topology {
         let Some(key) = self.bindings.insert(&binding) else {
             return;
         };
-        self.octets.held += binding.bytes();
+        self.bytes.held += binding.bytes();
         self.change_exchange(binding.source, |source| {
             source.insert(key, &binding, pattern);
         });
@@ -262,7 +262,7 @@ impl Topology {
     fn take_binding(&mut self, key: BindingKey) -> Option<Arc<Binding>> {
         self.count_steps(BINDING_STEPS);
         let binding = self.bindings.remove(key)?;
-        self.octets.held -= binding.bytes();
+        self.bytes.held -= binding.bytes();
         match binding.target {
             Target::Exchange(exchange) => {
                 self.change_exchange(exchange, |exchange| {

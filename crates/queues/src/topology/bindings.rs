@@ -77,7 +77,7 @@ impl Bindings {
 impl Binding {
     /// Of its definition, without its ends' names.
     pub(super) fn bytes(&self) -> usize {
-        self.routing_key.len() + self.arguments.as_table().octets().len()
+        self.routing_key.len() + self.arguments.as_table().bytes().len()
     }
 
     pub(super) fn new(

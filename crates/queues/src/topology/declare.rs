@@ -59,8 +59,8 @@ impl Topology {
         caller.check_not_reserved(resource)?;
         match method.arguments.find(ALTERNATE_EXCHANGE) {
             None => {}
-            Some(Value::LongString(octets)) => {
-                let alternate = String::from_utf8_lossy(octets);
+            Some(Value::LongString(bytes)) => {
+                let alternate = String::from_utf8_lossy(bytes);
                 caller.check(Access::Read, resource)?;
                 caller.check(Access::Write, Resource::exchange(&alternate, &vhost))?;
                 self.check_alternate(caller, resource, &alternate)?;
@@ -136,7 +136,7 @@ impl Topology {
                 },
             );
         }
-        self.octets.held += definition_bytes(&name, declaration.arguments);
+        self.bytes.held += definition_bytes(&name, declaration.arguments);
         exchange.alternate_of = self.alternates.get(&name).copied().unwrap_or(0);
         let alternate = exchange.alternate.clone();
         let key = self.exchanges.insert(exchange);
@@ -177,7 +177,7 @@ impl Topology {
         };
         self.count_steps(BINDING_STEPS);
         self.exchange_keys.remove(&exchange.name);
-        self.octets.held -= definition_bytes(&exchange.name, exchange.arguments.as_table());
+        self.bytes.held -= definition_bytes(&exchange.name, exchange.arguments.as_table());
         if exchange.durable {
             let name = exchange.name;
             record(journal, Record::ExchangeDeleted { name });
@@ -217,7 +217,7 @@ impl Caller<'_> {
 }
 
 fn definition_bytes(name: &str, arguments: Table<'_>) -> usize {
-    name.len() + arguments.octets().len()
+    name.len() + arguments.bytes().len()
 }
 
 fn check_equivalent(

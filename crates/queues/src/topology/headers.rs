@@ -33,7 +33,7 @@ impl HeadersPattern {
     pub(super) fn parse(arguments: &TableBuf) -> Result<Self, String> {
         let mode = match arguments.as_table().find("x-match") {
             None => "all".into(),
-            Some(Value::LongString(octets)) => String::from_utf8_lossy(octets),
+            Some(Value::LongString(bytes)) => String::from_utf8_lossy(bytes),
             Some(other) => {
                 return Err(format!(
                     "Invalid x-match field type {} (value {}); expected longstr",
@@ -120,7 +120,7 @@ pub(super) fn is_asked(asked: Value<'_>, found: Value<'_>) -> bool {
 }
 
 /// As RabbitMQ compares: numbers by what they count, whatever their kinds, a time among them; text
-/// and octets alike; everything else by kind too.
+/// and bytes alike; everything else by kind too.
 fn is_equal(one: Value<'_>, other: Value<'_>) -> bool {
     if let (Some(one), Some(other)) = (Number::of(one), Number::of(other)) {
         return match (one, other) {
@@ -128,7 +128,7 @@ fn is_equal(one: Value<'_>, other: Value<'_>) -> bool {
             (one, other) => one.to_float() == other.to_float(),
         };
     }
-    match (octets(one), octets(other)) {
+    match (bytes(one), bytes(other)) {
         (Some(one), Some(other)) => one == other,
         _ => one == other,
     }
@@ -142,15 +142,15 @@ impl Hash for Hashed<'_> {
         if let Some(number) = Number::of(self.0) {
             // Both zeros are one number.
             (number.to_float() + 0.0).to_bits().hash(state);
-        } else if let Some(octets) = octets(self.0) {
-            octets.hash(state);
+        } else if let Some(bytes) = bytes(self.0) {
+            bytes.hash(state);
         } else {
             self.0.tag().hash(state);
             match self.0 {
                 Value::Bool(value) => value.hash(state),
                 Value::Decimal { scale, value } => (scale, value).hash(state),
                 Value::Array(array) => array.iter().for_each(|value| Self(value).hash(state)),
-                Value::Table(table) => table.octets().hash(state),
+                Value::Table(table) => table.bytes().hash(state),
                 _ => {}
             }
         }
@@ -180,9 +180,9 @@ impl Number {
     }
 }
 
-fn octets(value: Value<'_>) -> Option<&[u8]> {
+fn bytes(value: Value<'_>) -> Option<&[u8]> {
     match value {
-        Value::LongString(octets) | Value::ByteArray(octets) => Some(octets),
+        Value::LongString(bytes) | Value::ByteArray(bytes) => Some(bytes),
         _ => None,
     }
 }

@@ -22,10 +22,10 @@ mod exchange;
 mod headers;
 mod headers_index;
 mod heaviest;
-mod octets;
 mod queues;
 mod resource;
 mod restore;
+mod room;
 mod route;
 mod term;
 #[cfg(test)]
@@ -48,8 +48,8 @@ pub(crate) use term::kind;
 
 use bindings::Bindings;
 use exchange::{Exchange, ExchangeKind};
-use octets::DefinitionOctets;
 use queues::Queues;
+use room::DefinitionBytes;
 
 use crate::slab::{Key, Slab};
 use crate::status::{BindingStatus, ExchangeStatus};
@@ -74,7 +74,7 @@ pub(crate) struct Topology {
     pattern_nodes_max: usize,
     /// Words and fields that the patterns of all exchanges are kept as.
     pattern_nodes: usize,
-    octets: DefinitionOctets,
+    bytes: DefinitionBytes,
     hasher: RandomState,
     exchanges: Slab<OfExchange, Exchange>,
     exchange_keys: HashMap<Arc<str>, ExchangeKey, RandomState>,
@@ -130,7 +130,7 @@ impl Topology {
             steps_behind: 0,
             pattern_nodes_max: limits.pattern_nodes_max,
             pattern_nodes: 0,
-            octets: DefinitionOctets {
+            bytes: DefinitionBytes {
                 held: 0,
                 max: limits.definition_bytes_max,
             },

@@ -37,7 +37,7 @@ impl Topology {
         self.queues.keys.len()
     }
 
-    /// There is a queue more, with so many octets of arguments. Its name is one that no other has.
+    /// There is a queue more, with so many bytes of arguments. Its name is one that no other has.
     pub(crate) fn add_queue(
         &mut self,
         name: Arc<str>,
@@ -46,7 +46,7 @@ impl Topology {
         argument_bytes: usize,
     ) {
         let bytes = name.len() + argument_bytes;
-        self.octets.held += bytes;
+        self.bytes.held += bytes;
         let place = place(key);
         let places = &mut self.queues.places;
         if places.len() <= place {
@@ -72,7 +72,7 @@ impl Topology {
         self.remove_bindings(incoming, journal);
         if let Some(entry) = self.queues.places[place(key)].take() {
             self.queues.keys.remove(&entry.name);
-            self.octets.held -= entry.bytes;
+            self.bytes.held -= entry.bytes;
         }
     }
 }

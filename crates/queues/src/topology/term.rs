@@ -31,7 +31,7 @@ pub(crate) fn kind(value: Value<'_>) -> &'static str {
 /// A value as plain text: a string without quotes.
 pub(super) fn text(value: Value<'_>) -> Cow<'_, str> {
     match value {
-        Value::LongString(octets) | Value::ByteArray(octets) => String::from_utf8_lossy(octets),
+        Value::LongString(bytes) | Value::ByteArray(bytes) => String::from_utf8_lossy(bytes),
         value => term(value).into(),
     }
 }
@@ -43,7 +43,7 @@ pub(super) fn term(value: Value<'_>) -> String {
     out
 }
 
-/// Texts are cut at 255 octets; nothing is gained by printing more of a table than that.
+/// Texts are cut at 255 bytes; nothing is gained by printing more of a table than that.
 const TERM_BYTES_MAX: usize = 512;
 
 fn write_term(value: Value<'_>, out: &mut String) {
@@ -63,8 +63,8 @@ fn write_term(value: Value<'_>, out: &mut String) {
         Value::F32(value) => write!(out, "{value:?}"),
         Value::F64(value) => write!(out, "{value:?}"),
         Value::Decimal { scale, value } => write!(out, "{{{scale},{value}}}"),
-        Value::LongString(octets) | Value::ByteArray(octets) => {
-            write!(out, "<<\"{}\">>", String::from_utf8_lossy(octets))
+        Value::LongString(bytes) | Value::ByteArray(bytes) => {
+            write!(out, "<<\"{}\">>", String::from_utf8_lossy(bytes))
         }
         Value::Timestamp(value) => write!(out, "{value}"),
         Value::Array(array) => {

@@ -41,7 +41,7 @@ type WordNumber = u64;
 
 const ROOT: NodeIndex = 0;
 
-/// Of a key of 255 octets, which are dots.
+/// Of a key of 255 bytes, which are dots.
 const WORDS_MAX: u64 = 256;
 
 #[derive(Clone, Copy, Debug)]

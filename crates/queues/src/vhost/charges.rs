@@ -12,7 +12,7 @@ pub(super) const CHANNEL_BYTES: isize = size_of::<Channel>() as isize + 64;
 pub(super) const CONSUMER_BYTES: isize = size_of::<Consumer>() as isize + 256;
 
 impl<H> Vhost<H> {
-    /// So many octets more, or fewer. The outbox hears of it when the turn ends.
+    /// So many bytes more, or fewer. The outbox hears of it when the turn ends.
     pub(super) fn charge(&mut self, key: ConnectionKey, delta: isize) {
         if let Some(connection) = self.connections.find_mut(key)
             && !connection.is_closing

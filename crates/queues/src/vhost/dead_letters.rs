@@ -220,11 +220,11 @@ impl<H> Vhost<H> {
             self.counts.dropped += 1;
             return;
         }
-        let octets = deaths.with(now, dead);
+        let bytes = deaths.with(now, dead);
         self.steps
-            .spend(DEATH_STEPS + octets.len() / HEADER_BYTES_PER_STEP);
+            .spend(DEATH_STEPS + bytes.len() / HEADER_BYTES_PER_STEP);
         self.steps.spend_on_body(content.body().len());
-        let properties = Properties::from_checked_octets(&octets);
+        let properties = Properties::from_checked_bytes(&bytes);
         let named = properties.parse_for_broker();
         let mut incoming = Incoming {
             exchange: &dead.exchange,

@@ -50,7 +50,7 @@ impl<'a> Deaths<'a> {
         false
     }
 
-    /// The octets of the properties with this death in front; without what must not go further:
+    /// The bytes of the properties with this death in front; without what must not go further:
     /// the expiration, and routing keys that were for the first way only.
     pub(super) fn with(&self, now: Time, dead: &DeadLetter) -> Vec<u8> {
         let named = self.properties.parse_for_broker();
@@ -69,19 +69,16 @@ impl<'a> Deaths<'a> {
                 headers = headers.with(name, value);
             }
         }
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         let first = self.first(now, dead, old_headers, named.expiration);
-        push_table(&mut octets, first.as_table());
+        push_table(&mut bytes, first.as_table());
         for table in &self.tables {
             if !is_same(*table, dead) {
-                push_table(&mut octets, *table);
+                push_table(&mut bytes, *table);
             }
         }
-        let array = array_field(X_DEATH, &octets);
-        if let Some(value) = Table::from_octets(&array)
-            .ok()
-            .and_then(|t| t.find(X_DEATH))
-        {
+        let array = array_field(X_DEATH, &bytes);
+        if let Some(value) = Table::from_bytes(&array).ok().and_then(|t| t.find(X_DEATH)) {
             headers = headers.with(X_DEATH, value);
         }
         if is_first {
@@ -145,7 +142,7 @@ impl<'a> Deaths<'a> {
                 "exchange",
                 Value::LongString(dead.content.exchange().as_bytes()),
             );
-        let mut table = match Table::from_octets(&keys).ok().and_then(|t| t.iter().next()) {
+        let mut table = match Table::from_bytes(&keys).ok().and_then(|t| t.iter().next()) {
             Some((name, value)) => table.with(name, value),
             None => table,
         };
@@ -167,21 +164,21 @@ fn text<'a>(table: Table<'a>, name: &str) -> Option<&'a str> {
     table.find(name)?.as_str()
 }
 
-fn push_string(out: &mut Vec<u8>, octets: &[u8]) {
-    push_long(out, b'S', octets);
+fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    push_long(out, b'S', bytes);
 }
 
 fn push_table(out: &mut Vec<u8>, table: Table<'_>) {
-    push_long(out, b'F', table.octets());
+    push_long(out, b'F', table.bytes());
 }
 
-fn push_long(out: &mut Vec<u8>, tag: u8, octets: &[u8]) {
+fn push_long(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
     out.push(tag);
-    out.extend_from_slice(&(octets.len() as u32).to_be_bytes());
-    out.extend_from_slice(octets);
+    out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+    out.extend_from_slice(bytes);
 }
 
-/// A table's octets with one field: an array of these octets.
+/// A table's bytes with one field: an array of these bytes.
 fn array_field(name: &str, values: &[u8]) -> Vec<u8> {
     let mut out = vec![name.len() as u8];
     out.extend_from_slice(name.as_bytes());

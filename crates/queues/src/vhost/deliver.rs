@@ -213,7 +213,7 @@ impl<H> Vhost<H> {
         self.account_content(&entry.content);
     }
 
-    /// A holder of a message's octets more.
+    /// A holder of a message's bytes more.
     pub(super) fn account_content(&mut self, content: &MessageContent) {
         if content.hold() {
             self.memory_bytes += content.memory_bytes();
@@ -226,7 +226,7 @@ impl<H> Vhost<H> {
         self.release_content(&entry.content);
     }
 
-    /// A holder of a message's octets less.
+    /// A holder of a message's bytes less.
     pub(super) fn release_content(&mut self, content: &MessageContent) {
         if content.release() {
             let bytes = content.memory_bytes();
@@ -252,7 +252,7 @@ impl<H> Vhost<H> {
 pub(super) fn with_delivery_count<'a>(
     properties: Properties<'a>,
     deliveries: u32,
-    octets: &'a mut Vec<u8>,
+    bytes: &'a mut Vec<u8>,
 ) -> Properties<'a> {
     const HEADER: &str = "x-delivery-count";
     let old_headers = properties.parse_for_broker().headers;
@@ -267,6 +267,6 @@ pub(super) fn with_delivery_count<'a>(
         headers: Some(headers.as_table()),
         ..Changes::default()
     };
-    properties.write_changed(&changes, octets);
-    Properties::from_checked_octets(octets)
+    properties.write_changed(&changes, bytes);
+    Properties::from_checked_bytes(bytes)
 }

@@ -13,7 +13,7 @@ use crate::timers::Timer;
 use crate::topology::Overflow;
 use crate::{MessageContent, Outbox, Position, QueueKey, Time};
 
-/// A message on its way into queues. Its octets are copied when the first of them keeps it.
+/// A message on its way into queues. Its bytes are copied when the first of them keeps it.
 pub(super) struct Incoming<'a> {
     pub(super) exchange: &'a str,
     pub(super) routing_key: &'a str,

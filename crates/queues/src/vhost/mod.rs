@@ -89,7 +89,7 @@ pub struct Vhost<H> {
     /// Where a message goes: emptied, and used again.
     targets: Vec<QueueKey>,
     memory_bytes: usize,
-    /// Octets of what was published and not committed, which are not among those.
+    /// Bytes of what was published and not committed, which are not among those.
     uncommitted_bytes: usize,
     /// Channels whose commit a store keeps waiting.
     committing: usize,
@@ -155,12 +155,12 @@ impl<H> Vhost<H> {
         &self.config.name
     }
 
-    /// Octets of messages, with what holds them.
+    /// Bytes of messages, with what holds them.
     pub fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
 
-    /// Octets of messages that were published in transactions which are open: in no queue yet, and
+    /// Bytes of messages that were published in transactions which are open: in no queue yet, and
     /// not among [`Self::memory_bytes`].
     pub fn uncommitted_bytes(&self) -> usize {
         self.uncommitted_bytes

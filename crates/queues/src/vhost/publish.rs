@@ -187,7 +187,7 @@ impl<H> Vhost<H> {
             properties.write_changed(&changes, &mut rewritten);
         }
         if !rewritten.is_empty() {
-            properties = Properties::from_checked_octets(&rewritten);
+            properties = Properties::from_checked_bytes(&rewritten);
             content = None;
         }
         self.counts.published += 1;
@@ -354,7 +354,7 @@ impl<'a> Facets<'a> {
                         if let Some(key) = keys.iter().find_map(too_long) {
                             return Err(caller.precondition_failed(format!(
                                 "invalid message: a routing key in header \"{name}\" has {} \
-                                 octets; expected at most {ROUTING_KEY_BYTES_MAX}",
+                                 bytes; expected at most {ROUTING_KEY_BYTES_MAX}",
                                 key.len()
                             )));
                         }

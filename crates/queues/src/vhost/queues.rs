@@ -113,7 +113,7 @@ impl<H> Vhost<H> {
                  ({connection_queues_max}) is reached"
             )));
         }
-        let bytes = name.len() + method.arguments.octets().len();
+        let bytes = name.len() + method.arguments.bytes().len();
         self.topology
             .check_room(caller, bytes, || format!("declare {resource}"))?;
         let id = flags.durable.then(|| {
@@ -170,7 +170,7 @@ impl<H> Vhost<H> {
             has_unused_timer: false,
             head_timer: None,
         });
-        let argument_bytes = arguments.octets().len();
+        let argument_bytes = arguments.bytes().len();
         self.topology
             .add_queue(name, key, id.is_some(), argument_bytes);
         key

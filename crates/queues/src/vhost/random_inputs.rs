@@ -237,9 +237,9 @@ impl Driver {
                 .then(|| [0, 1, 2, 3, 9, 255][self.below(6) as usize]),
             ..BasicProperties::default()
         };
-        let mut octets = Vec::new();
-        named.write(&mut octets);
-        let properties = Properties::from_octets(&octets).expect("was written so");
+        let mut bytes = Vec::new();
+        named.write(&mut bytes);
+        let properties = Properties::from_bytes(&bytes).expect("was written so");
         let exchanges = ["", "", "amq.fanout", "amq.direct"];
         let publish = BasicPublish {
             exchange: exchanges[self.below(4) as usize],

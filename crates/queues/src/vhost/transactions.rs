@@ -169,7 +169,7 @@ impl<H> Vhost<H> {
         }
         if connection.uncommitted_bytes + bytes > limits.transaction_bytes_max {
             let text = format!(
-                "transactions of this connection hold {} octets that are not committed, {bytes} \
+                "transactions of this connection hold {} bytes that are not committed, {bytes} \
                  more are beyond the most of {}",
                 connection.uncommitted_bytes, limits.transaction_bytes_max
             );

@@ -74,9 +74,9 @@ impl<'t> Request<'t> {
             user_id: self.value("user-id"),
             ..BasicProperties::default()
         };
-        let mut octets = Vec::new();
-        named.write(&mut octets);
-        octets
+        let mut bytes = Vec::new();
+        named.write(&mut bytes);
+        bytes
     }
 
     fn has(&self, flag: &str) -> bool {
@@ -232,8 +232,8 @@ fn table(text: &str) -> Result<TableBuf, String> {
     for field in inner.split(',').filter(|field| !field.is_empty()) {
         let (name, value) = field.split_once('=').ok_or("a field is name=value")?;
         if let Some(list) = value.strip_prefix('[').and_then(|v| v.strip_suffix(']')) {
-            let octets = array(name, list);
-            let one = Table::from_octets(&octets).map_err(|error| error.to_string())?;
+            let bytes = array(name, list);
+            let one = Table::from_bytes(&bytes).map_err(|error| error.to_string())?;
             table = table.with(name, one.find(name).ok_or("an array")?);
             continue;
         }
@@ -255,10 +255,10 @@ fn array(name: &str, list: &str) -> Vec<u8> {
         values.extend_from_slice(&(text.len() as u32).to_be_bytes());
         values.extend_from_slice(text.as_bytes());
     }
-    let mut octets = vec![name.len() as u8];
-    octets.extend_from_slice(name.as_bytes());
-    octets.push(b'A');
-    octets.extend_from_slice(&(values.len() as u32).to_be_bytes());
-    octets.extend_from_slice(&values);
-    octets
+    let mut bytes = vec![name.len() as u8];
+    bytes.extend_from_slice(name.as_bytes());
+    bytes.push(b'A');
+    bytes.extend_from_slice(&(values.len() as u32).to_be_bytes());
+    bytes.extend_from_slice(&values);
+    bytes
 }

@@ -318,8 +318,8 @@ impl Player {
         let request = input::read(&text)?;
         let result = self.with_vhost(|vhost, now, out| match &request.method() {
             Method::BasicPublish(publish) => {
-                let octets = request.properties();
-                let properties = crosstie_amqp::Properties::from_octets(&octets)
+                let bytes = request.properties();
+                let properties = crosstie_amqp::Properties::from_bytes(&bytes)
                     .map_err(|error| error.to_string())?;
                 let body = request.body.as_bytes();
                 Ok(vhost.publish(now, key, publish, properties, body, out))

@@ -71,7 +71,7 @@ const RULES: &[(&str, &str)] = &[
     ),
     (
         "The floor is honest.",
-        "The smallest program that makes the same system calls with the same octets. One that is \
+        "The smallest program that makes the same system calls with the same bytes. One that is \
          slower than it should be is called suspect, and the run does not count.",
     ),
     (

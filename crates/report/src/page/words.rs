@@ -62,8 +62,8 @@ pub(super) fn title(run: &Run) -> String {
     if let Some(pairs) = setting("pairs").filter(|pairs| *pairs > 1.0) {
         parts.push(format!("{pairs} pairs"));
     }
-    if let Some(octets) = setting("payload_bytes").filter(|_| run.bench == "rpc") {
-        parts.push(format!("{octets} octets of payload"));
+    if let Some(bytes) = setting("payload_bytes").filter(|_| run.bench == "rpc") {
+        parts.push(format!("{bytes} bytes of payload"));
     }
     if run.is_set("spin") {
         parts.push("a busy-polling router".to_owned());

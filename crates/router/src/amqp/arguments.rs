@@ -26,9 +26,7 @@ fn value_to_json(value: Value<'_>) -> Json {
         Value::Decimal { scale, value } => {
             (f64::from(value) / 10_f64.powi(i32::from(scale))).into()
         }
-        Value::LongString(octets) | Value::ByteArray(octets) => {
-            String::from_utf8_lossy(octets).into()
-        }
+        Value::LongString(bytes) | Value::ByteArray(bytes) => String::from_utf8_lossy(bytes).into(),
         Value::Timestamp(seconds) => seconds.into(),
         Value::Array(array) => array_to_json(array),
         Value::Table(table) => to_json(table),
@@ -45,9 +43,9 @@ fn array_to_json(array: Array<'_>) -> Json {
 pub(super) fn from_json(arguments: &[(String, Json)]) -> TableBuf {
     let mut table = TableBuf::new();
     for (name, value) in arguments {
-        let mut octets = Vec::new();
-        write_field(name, value, &mut octets);
-        let field = Table::from_octets(&octets).ok();
+        let mut bytes = Vec::new();
+        write_field(name, value, &mut bytes);
+        let field = Table::from_bytes(&bytes).ok();
         if let Some((name, value)) = field.and_then(|field| field.iter().next()) {
             table = table.with(name, value);
         }
@@ -65,9 +63,9 @@ fn write_field(name: &str, value: &Json, out: &mut Vec<u8>) {
 /// A value as it stands in a table (section 4.2.5.5).
 fn write_value(value: &Json, out: &mut Vec<u8>) {
     let scalar = |value| {
-        // Behind a name of no octets, which has one octet of length.
+        // Behind a name of no bytes, which has one byte of length.
         let table = TableBuf::new().with("", value);
-        table.as_table().octets()[1..].to_vec()
+        table.as_table().bytes()[1..].to_vec()
     };
     match value {
         Json::Null => out.extend(scalar(Value::Void)),

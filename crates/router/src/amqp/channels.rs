@@ -26,7 +26,7 @@ pub(super) struct Channels {
     pub(super) channels: Vec<(u16, Channel)>,
     /// What this input has published.
     pub(super) published: Published,
-    /// Octets of messages that are not complete.
+    /// Bytes of messages that are not complete.
     pub(super) assembling_bytes: usize,
     /// The same of those in transactions that are open, when the last turn ended.
     pub(super) uncommitted_bytes: usize,
@@ -353,7 +353,7 @@ impl Channels {
     }
 }
 
-/// Octets of a frame, with all that is around its payload.
+/// Bytes of a frame, with all that is around its payload.
 fn bytes(frame: &Frame<'_>) -> usize {
     frame::OVERHEAD_BYTES + frame.payload.len()
 }

@@ -13,14 +13,14 @@ const PUBLISH: (u16, u16) = (BASIC_CLASS, 40);
 pub(super) struct Whole<'a> {
     pub(super) properties: Properties<'a>,
     pub(super) body: &'a [u8],
-    /// Octets of those frames.
+    /// Bytes of those frames.
     pub(super) consumed: usize,
 }
 
 /// What stands behind a method with content.
 pub(super) enum Ahead<'a> {
     Whole(Whole<'a>),
-    /// A whole message, as far as it is there; so many octets are needed in all.
+    /// A whole message, as far as it is there; so many bytes are needed in all.
     Incomplete {
         wanted: usize,
     },
@@ -110,7 +110,7 @@ impl Assembly {
         if now_s.saturating_sub(self.since_s) >= timeout_s {
             if self.content.body_bytes() - self.since_bytes < PROGRESS_BYTES_MIN {
                 let text =
-                    format!("less than {PROGRESS_BYTES_MIN} octets of a message in {timeout_s} s");
+                    format!("less than {PROGRESS_BYTES_MIN} bytes of a message in {timeout_s} s");
                 return Err(Fault::in_method(
                     ReplyCode::PreconditionFailed,
                     PUBLISH,
@@ -148,7 +148,7 @@ impl Assembly {
         self.since_bytes = self.content.body_bytes();
     }
 
-    /// Octets that it holds. They never become fewer.
+    /// Bytes that it holds. They never become fewer.
     pub(super) fn bytes(&self) -> usize {
         self.content.memory_bytes()
     }
@@ -175,7 +175,7 @@ impl Assembly {
         let missing = self.content.missing_bytes();
         if payload.len() > missing {
             let text = format!(
-                "a content body frame of {} octets, where {missing} were missing",
+                "a content body frame of {} bytes, where {missing} were missing",
                 payload.len()
             );
             return Err(Fault::in_method(ReplyCode::FrameError, PUBLISH, text));

@@ -1,4 +1,4 @@
-//! What one AMQP connection says, from its first octet: header, negotiation, frames, its end.
+//! What one AMQP connection says, from its first byte: header, negotiation, frames, its end.
 
 use std::mem;
 use std::sync::Arc;
@@ -311,10 +311,10 @@ impl Conversation {
         }
     }
 
-    fn append(&self, octets: &[u8]) {
+    fn append(&self, bytes: &[u8]) {
         // A new connection has room; one that is gone already shows so to its reader.
         let _ = self.connection.append(|out| {
-            out.extend_from_slice(octets);
+            out.extend_from_slice(bytes);
             Ok::<(), ()>(())
         });
     }

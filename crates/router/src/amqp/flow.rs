@@ -68,7 +68,7 @@ impl FlowControl {
         }
     }
 
-    /// What held `before` octets of messages holds `after` now. Under the lock of what holds them, so
+    /// What held `before` bytes of messages holds `after` now. Under the lock of what holds them, so
     /// that nothing is taken off before it was put on; [`Self::judge_memory`] follows outside it.
     pub(crate) fn memory_changed(&self, before: usize, after: usize) {
         match after >= before {
@@ -90,7 +90,7 @@ impl FlowControl {
             }
             let max = self.memory_bytes_max;
             tracing::warn!(
-                "{total} octets of messages in memory, {max} are the most: publishers are blocked"
+                "{total} bytes of messages in memory, {max} are the most: publishers are blocked"
             );
         }
         // Also when it has just begun: somebody may have made room before that could be seen.
@@ -100,7 +100,7 @@ impl FlowControl {
         }
     }
 
-    /// So many octets wait to be written by the store, after something was handed to it.
+    /// So many bytes wait to be written by the store, after something was handed to it.
     pub(crate) fn store_waits(&self, bytes: usize, waiting: impl Fn() -> usize) {
         if bytes > self.commit_bytes_max {
             self.store.begin(false);
@@ -110,7 +110,7 @@ impl FlowControl {
         }
     }
 
-    /// The store has written something, and so many octets wait.
+    /// The store has written something, and so many bytes wait.
     pub(crate) fn store_wrote(&self, waiting: usize) {
         let is_over = self.is_store_failing() || waiting < ninety_percent(self.commit_bytes_max);
         if is_over && self.store.end() {
@@ -145,7 +145,7 @@ impl FlowControl {
         self.memory_bytes_max
     }
 
-    /// Octets of messages in memory.
+    /// Bytes of messages in memory.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memory_bytes.load(Ordering::SeqCst)
     }

@@ -1,15 +1,15 @@
-//! What becomes of an input: one answer from every layer between a connection's octets and its
+//! What becomes of an input: one answer from every layer between a connection's bytes and its
 //! vhost.
 
 use crosstie_queues::Fault;
 
 use super::negotiation::TurnedAway;
 
-/// How far somebody came with the octets that it was offered.
+/// How far somebody came with the bytes that it was offered.
 pub(super) enum Handled {
     /// So many are done with; what is behind them is there to be handled.
     Done { consumed: usize },
-    /// So many are done with; what is behind them has `wanted` octets, which are not all there.
+    /// So many are done with; what is behind them has `wanted` bytes, which are not all there.
     Wait { consumed: usize, wanted: usize },
     /// So many are done with, and the turn is over: the rest is for the next one.
     Yield { consumed: usize },

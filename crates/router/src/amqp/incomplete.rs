@@ -1,7 +1,7 @@
 //! Messages that have not come completely, and transactions that are open: who holds how much of
 //! what is in no queue yet.
 //!
-//! Who is paused for want of memory cannot complete its own, so that these octets must not be what
+//! Who is paused for want of memory cannot complete its own, so that these bytes must not be what
 //! others wait for: they have a bound of their own, as large as that of messages in queues. One
 //! connection may hold a share of it; where all of them together have too much, the one that holds
 //! most is closed, and not whoever comes next.
@@ -52,12 +52,12 @@ impl Incomplete {
         }
     }
 
-    /// Whether one connection that holds so many octets may hold no more.
+    /// Whether one connection that holds so many bytes may hold no more.
     pub(crate) fn is_share_spent(&self, bytes: usize) -> bool {
         bytes >= self.connection_bytes_max
     }
 
-    /// Octets that one connection may hold.
+    /// Bytes that one connection may hold.
     pub(crate) fn connection_bytes_max(&self) -> usize {
         self.connection_bytes_max
     }
@@ -67,12 +67,12 @@ impl Incomplete {
         self.timeout_s
     }
 
-    /// Octets held.
+    /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed).max(0).cast_unsigned()
     }
 
-    /// A peer holds so many octets now. Where that is too much for all, those who hold most are closed:
+    /// A peer holds so many bytes now. Where that is too much for all, those who hold most are closed:
     /// not under the vhost's lock.
     pub(crate) fn set(&self, peer: &Arc<Peer>, bytes: usize) {
         let before = peer.incomplete_bytes.swap(bytes, Ordering::Relaxed);

@@ -73,12 +73,12 @@ fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
         ),
         (
             "memory_bytes",
-            "Octets of AMQP messages in memory",
+            "Bytes of AMQP messages in memory",
             |broker| broker.shared.flow.memory_bytes() as u64,
         ),
         (
             "incomplete_bytes",
-            "Octets of AMQP messages that have not come completely, and of open transactions",
+            "Bytes of AMQP messages that have not come completely, and of open transactions",
             |broker| broker.shared.incomplete.bytes() as u64,
         ),
         (
@@ -88,7 +88,7 @@ fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
         ),
         (
             "store_waiting_bytes",
-            "Octets that wait to be written by the store",
+            "Bytes that wait to be written by the store",
             |broker| broker.shared.store_waiting_bytes() as u64,
         ),
         (
@@ -176,7 +176,7 @@ fn register_vhosts(registry: &mut Registry, vhosts: &[Listed]) {
         ),
         (
             "uncommitted_bytes",
-            "Octets of messages in transactions that are open",
+            "Bytes of messages in transactions that are open",
             |c| c.uncommitted_bytes,
         ),
         (

@@ -172,7 +172,7 @@ fn handle_next(
     }
 }
 
-/// The frame at the front of `input`, and its octets; or what there is to do instead.
+/// The frame at the front of `input`, and its bytes; or what there is to do instead.
 pub(super) fn next_frame(
     input: &[u8],
     frame_bytes_max: u32,
@@ -217,8 +217,8 @@ pub(super) fn decode_alone<'a>(frame: &Frame<'a>) -> Result<Option<Method<'a>>, 
 /// Heartbeats are the connection's.
 fn heartbeat_fault(frame: &Frame<'_>) -> Fault {
     let text = match frame.payload {
-        [] => "type 8, all octets = <<>>".to_owned(),
-        payload => format!("type 8 with {} octets on a channel", payload.len()),
+        [] => "type 8, all bytes = <<>>".to_owned(),
+        payload => format!("type 8 with {} bytes on a channel", payload.len()),
     };
     Fault::in_method(ReplyCode::UnexpectedFrame, (0, 0), text)
 }

@@ -95,7 +95,7 @@ impl Operators {
     }
 
     /// Has the store copied to a file that must not be there, while the router serves. `on_done` is
-    /// told how many octets it has, or why there is none, from the store's thread.
+    /// told how many bytes it has, or why there is none, from the store's thread.
     pub fn back_up(
         &self,
         path: PathBuf,

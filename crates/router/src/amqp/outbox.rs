@@ -17,7 +17,7 @@ use crate::report;
 #[derive(Default)]
 pub(crate) struct VhostOutbox {
     /// Who takes no more deliveries until what is queued for them is sent.
-    /// And until there is room for so many octets in the account of all.
+    /// And until there is room for so many bytes in the account of all.
     refused: Vec<(Arc<Peer>, usize)>,
     /// Who could not be answered.
     overrun: Vec<Arc<Peer>>,
@@ -25,7 +25,7 @@ pub(crate) struct VhostOutbox {
     closed: Vec<(Arc<Peer>, u16, String)>,
 }
 
-/// A peer for which so many octets are queued gets no more deliveries: they stay in their queues
+/// A peer for which so many bytes are queued gets no more deliveries: they stay in their queues
 /// until it has read.
 const DELIVERY_BYTES_MAX: usize = 1024 * 1024;
 
@@ -158,7 +158,7 @@ fn write_content(
     out: &mut Vec<u8>,
 ) {
     frame::write(FrameKind::Method, channel, out, |out| method.write(out));
-    frame::write_content(channel, properties.octets(), body, to.frame_bytes_max, out);
+    frame::write_content(channel, properties.bytes(), body, to.frame_bytes_max, out);
 }
 
 /// Has a peer's deliveries go on when all that was queued for it has been sent.

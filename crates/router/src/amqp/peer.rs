@@ -38,7 +38,7 @@ pub(crate) struct Peer {
     pub(crate) channels: AtomicUsize,
     /// A delivery was refused; somebody waits until all is sent.
     pub(crate) is_resume_awaited: AtomicBool,
-    /// Octets of its incomplete messages and open transactions, as [`Incomplete`] knows them.
+    /// Bytes of its incomplete messages and open transactions, as [`Incomplete`] knows them.
     ///
     /// [`Incomplete`]: super::incomplete::Incomplete
     pub(super) incomplete_bytes: AtomicUsize,

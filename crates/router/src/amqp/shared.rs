@@ -72,11 +72,11 @@ impl Shared {
         self.flow.disk_changed(is_low);
         match is_low {
             true => tracing::warn!(
-                "{free_bytes} octets are free for the store, there should be {free_bytes_min}: \
+                "{free_bytes} bytes are free for the store, there should be {free_bytes_min}: \
                  publishers of persistent messages are blocked"
             ),
             false => tracing::info!(
-                "{free_bytes} octets are free for the store: publishers are unblocked"
+                "{free_bytes} bytes are free for the store: publishers are unblocked"
             ),
         }
     }
@@ -94,7 +94,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Hands a vhost's records over; returns how many octets wait.
+    /// Hands a vhost's records over; returns how many bytes wait.
     pub(crate) fn submit(
         &self,
         vhost: &Arc<str>,
@@ -119,7 +119,7 @@ impl Shared {
             .is_some()
     }
 
-    /// Octets that wait to be written.
+    /// Bytes that wait to be written.
     pub(crate) fn store_waiting_bytes(&self) -> usize {
         let committer = self.committer.read();
         committer.as_ref().map_or(0, Committer::waiting_bytes)

@@ -20,7 +20,7 @@ pub struct VhostStatus {
     pub consumers: usize,
     pub messages_ready: u64,
     pub messages_unacked: u64,
-    /// Octets of messages in memory.
+    /// Bytes of messages in memory.
     pub memory_bytes: usize,
 }
 
@@ -38,7 +38,7 @@ pub struct QueueStatus {
     pub messages_ready: u64,
     pub messages_unacked: u64,
     pub consumers: usize,
-    /// Octets of its messages.
+    /// Bytes of its messages.
     pub bytes: usize,
 }
 
@@ -122,7 +122,7 @@ pub enum Alarm {
     StoreFailing { why: String },
     /// Less than this is free on the store's disk.
     DiskLow { bytes_min: u64 },
-    /// So many octets of messages are in memory as there may be.
+    /// So many bytes of messages are in memory as there may be.
     MemoryFull { bytes_max: usize },
 }
 
@@ -143,12 +143,12 @@ impl fmt::Display for Alarm {
             Self::StoreFailing { why } => write!(f, "the store cannot write: {why}"),
             Self::DiskLow { bytes_min } => write!(
                 f,
-                "the disk is low, publishers of persistent messages are blocked: {bytes_min} octets \
+                "the disk is low, publishers of persistent messages are blocked: {bytes_min} bytes \
                  should be free for the store"
             ),
             Self::MemoryFull { bytes_max } => write!(
                 f,
-                "memory for messages is full, publishers are blocked: {bytes_max} octets are the \
+                "memory for messages is full, publishers are blocked: {bytes_max} bytes are the \
                  most"
             ),
         }

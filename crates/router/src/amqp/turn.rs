@@ -68,7 +68,7 @@ impl<'v> Turn<'v> {
     /// Notes that an item is done; whether the turn is over.
     pub(crate) fn spend(&mut self) -> bool {
         let steps = self.vhost.as_mut().map_or(0, |vhost| vhost.take_steps());
-        // One input may hold thousands of messages for thousands of consumers: octets that were
+        // One input may hold thousands of messages for thousands of consumers: bytes that were
         // appended are sent between turns.
         self.is_over =
             self.budget.spend(steps) || self.is_over || crosstie_transport::is_much_appended();
@@ -92,7 +92,7 @@ impl<'v> Turn<'v> {
         }
     }
 
-    /// Octets that a connection has published and not committed; `None` where the turn has not changed
+    /// Bytes that a connection has published and not committed; `None` where the turn has not changed
     /// that, for the vhost was not entered.
     pub(super) fn uncommitted_bytes(&self, connection: ConnectionKey) -> Option<usize> {
         let vhost = self.vhost.as_ref()?;

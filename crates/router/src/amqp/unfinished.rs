@@ -14,7 +14,7 @@ use super::incomplete::Incomplete;
 use super::turn::Turn;
 
 impl Channels {
-    /// A turn has ended, with so many octets in open transactions if it could change that. Whether
+    /// A turn has ended, with so many bytes in open transactions if it could change that. Whether
     /// there is something new about what is incomplete.
     pub(super) fn note_incomplete(&mut self, uncommitted_bytes: Option<usize>) -> bool {
         self.uncommitted_bytes = uncommitted_bytes.unwrap_or(self.uncommitted_bytes);
@@ -22,7 +22,7 @@ impl Channels {
         mem::replace(&mut self.noted_bytes, bytes) != bytes || self.assembling_bytes > 0
     }
 
-    /// Octets of messages that are not complete, or wait for a commit.
+    /// Bytes of messages that are not complete, or wait for a commit.
     pub(super) fn incomplete_bytes(&self) -> usize {
         self.assembling_bytes + self.uncommitted_bytes
     }
@@ -76,7 +76,7 @@ pub(super) fn may_publish(
 #[cold]
 pub(super) fn share_spent(incomplete: &Incomplete) -> Fault {
     let text = format!(
-        "the connection has {} octets of incomplete messages and open transactions, which is as much \
+        "the connection has {} bytes of incomplete messages and open transactions, which is as much \
          as one may have",
         incomplete.connection_bytes_max()
     );

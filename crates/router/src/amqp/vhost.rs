@@ -16,13 +16,13 @@ use super::turn::Turn;
 
 /// One vhost, which any thread may enter.
 ///
-/// The receivers' octets are appended to their queues, and the records handed to the store, under
+/// The receivers' bytes are appended to their queues, and the records handed to the store, under
 /// the lock: that gives both their order over all threads. System calls happen outside it.
 pub(crate) struct SharedVhost {
     pub(super) name: Arc<str>,
     vhost: Mutex<Vhost<Arc<Peer>>>,
     pub(super) shared: Arc<Shared>,
-    /// Octets of its messages, as the flow control knows them. Written under the lock.
+    /// Bytes of its messages, as the flow control knows them. Written under the lock.
     pub(super) memory_bytes: AtomicUsize,
     pub(super) backlog: Backlog,
     clock: Clock,
@@ -105,7 +105,7 @@ impl SharedVhost {
         turn.finish();
     }
 
-    /// A peer's socket takes octets again.
+    /// A peer's socket takes bytes again.
     pub(crate) fn resume(self: &Arc<Self>, connection: ConnectionKey) {
         let mut turn = self.turn(Instant::now());
         let (vhost, now, outbox) = turn.enter();

@@ -84,7 +84,7 @@ pub(crate) fn metrics(routers: &[Arc<Hub>], form: Form) -> String {
     };
     gauge(
         "queued_bytes",
-        "Octets queued for receivers that do not read, shared ones counted once",
+        "Bytes queued for receivers that do not read, shared ones counted once",
         held(Kind::Queued) + held(Kind::Shared),
     );
     register_account(&mut registry, routers);
@@ -120,7 +120,7 @@ fn register_account(registry: &mut Registry, routers: &[Arc<Hub>]) {
         let bytes_max = i64::try_from(account.bytes_max()).unwrap_or(i64::MAX);
         bound.get_or_create(&labels).set(bytes_max);
     }
-    registry.register("held_bytes", "Octets held for peers, by kind", held);
+    registry.register("held_bytes", "Bytes held for peers, by kind", held);
     registry.register("held_bytes_max", "The bound of all kinds together", bound);
 }
 
@@ -183,7 +183,7 @@ fn register_totals(registry: &mut Registry) {
     }
     registry.register(
         "sent_bytes",
-        "Octets sent, as they were on the wire",
+        "Bytes sent, as they were on the wire",
         ConstCounter::new(sent_bytes_unmetered()),
     );
 }
@@ -233,7 +233,7 @@ fn register_realms(registry: &mut Registry, routers: &[Arc<Hub>]) {
     );
     registry.register(
         "realm_retained_bytes",
-        "Octets of the retained events, with their topics and lists",
+        "Bytes of the retained events, with their topics and lists",
         retained_bytes,
     );
 }
@@ -244,9 +244,9 @@ fn register_testees(registry: &mut Registry, routers: &[Arc<Hub>]) {
     let counted: [(&str, &str, Family<Labels, Count>); 5] = [
         ("handshakes", "Opening handshakes that testees completed"),
         ("messages", "Messages that testees echoed"),
-        ("bytes", "Octets that testees echoed"),
-        ("received_bytes", "Octets that testees received"),
-        ("sent_bytes", "Octets that testees sent"),
+        ("bytes", "Bytes that testees echoed"),
+        ("received_bytes", "Bytes that testees received"),
+        ("sent_bytes", "Bytes that testees sent"),
     ]
     .map(|(name, help)| (name, help, Family::default()));
     for router in routers {
@@ -261,7 +261,7 @@ fn register_testees(registry: &mut Registry, routers: &[Arc<Hub>]) {
             let totals = [
                 totals.handshakes,
                 totals.messages,
-                totals.octets,
+                totals.bytes,
                 totals.wire_in,
                 totals.wire_out,
             ];

@@ -43,11 +43,11 @@ impl Filter for CompressFilter {
             let step = self.frames.next(&mut frames[done..]);
             let step = step.map_err(|e| StageError(format!("a frame of ours: {e}")))?;
             match step.item {
-                Some(Item::Message { octets, text }) if octets.len() < COMPRESS_BYTES_MIN => {
-                    websocket::message(text, None, octets, out);
+                Some(Item::Message { bytes, text }) if bytes.len() < COMPRESS_BYTES_MIN => {
+                    websocket::message(text, None, bytes, out);
                 }
-                Some(Item::Message { octets, text }) => {
-                    self.deflater.message(text, None, octets, out);
+                Some(Item::Message { bytes, text }) => {
+                    self.deflater.message(text, None, bytes, out);
                 }
                 Some(Item::Ping(payload)) => FRAMING.ping(payload, out),
                 Some(Item::Pong(payload)) => FRAMING.pong(payload, out),
@@ -57,7 +57,7 @@ impl Filter for CompressFilter {
                 None => {}
             }
             if step.consumed == 0 {
-                return Err(StageError("queued octets end inside a frame".to_owned()));
+                return Err(StageError("queued bytes end inside a frame".to_owned()));
             }
             done += step.consumed;
         }

@@ -1,4 +1,4 @@
-//! What one connection says, from its first octet: which protocol, its handshake, its messages.
+//! What one connection says, from its first byte: which protocol, its handshake, its messages.
 
 use std::mem;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) struct Conversation {
 }
 
 enum Stage {
-    /// Too few octets yet to tell RawSocket from HTTP, or the handshake is incomplete.
+    /// Too few bytes yet to tell RawSocket from HTTP, or the handshake is incomplete.
     Opening,
     Open(Box<Open>),
     /// The turn was over before all was done; nothing is read before it is.
@@ -72,7 +72,7 @@ struct Left {
     done: usize,
     /// So much of it is on the connection's account.
     held_bytes: usize,
-    /// Octets of the input that were offered already.
+    /// Bytes of the input that were offered already.
     offered: usize,
 }
 
@@ -118,7 +118,7 @@ impl Left {
 #[derive(Debug)]
 pub(crate) struct Manners {
     ping: Ping,
-    /// The peer has so long to close its side after the last octets were sent to it.
+    /// The peer has so long to close its side after the last bytes were sent to it.
     closing_max: Duration,
     /// A peer's Close is answered with its own code and reason, not with 1000.
     echo_close: bool,
@@ -217,12 +217,10 @@ impl Conversation {
         }
     }
 
-    /// Looks at the first octets; `None` asks for more.
+    /// Looks at the first bytes; `None` asks for more.
     fn open(&mut self, input: &[u8]) -> Option<Outcome> {
         match input.first()? {
-            &rawsocket::MAGIC => input
-                .first_chunk()
-                .map(|octets| self.open_rawsocket(*octets)),
+            &rawsocket::MAGIC => input.first_chunk().map(|bytes| self.open_rawsocket(*bytes)),
             _ => self.open_http(input),
         }
     }
@@ -383,10 +381,10 @@ impl Conversation {
         self.finish()
     }
 
-    fn append(&self, octets: &[u8]) {
+    fn append(&self, bytes: &[u8]) {
         // A new connection has room; one that is gone already shows so to its reader.
         let _ = self.connection.append(|out| {
-            out.extend_from_slice(octets);
+            out.extend_from_slice(bytes);
             Ok::<(), ()>(())
         });
     }
@@ -490,16 +488,14 @@ impl Conversation {
                         consumed += step.consumed;
                         let session = &mut open.session;
                         let flow = match step.item {
-                            Some(Item::Message { octets, .. }) if open.batched => {
+                            Some(Item::Message { bytes, .. }) if open.batched => {
                                 let drop_on_fault = open.manners.fail_by_drop;
                                 let (flow, unsplit) =
-                                    session.handle_batch(octets, now, &mut budget, drop_on_fault);
+                                    session.handle_batch(bytes, now, &mut budget, drop_on_fault);
                                 rest = Left::of(unsplit);
                                 flow
                             }
-                            Some(Item::Message { octets, .. }) => {
-                                session.handle_message(octets, now)
-                            }
+                            Some(Item::Message { bytes, .. }) => session.handle_message(bytes, now),
                             Some(Item::Ping(payload)) => session.pong(payload),
                             Some(Item::Pong(_)) => {
                                 watch.answered(self.watch);

@@ -25,7 +25,7 @@ impl Frames {
         }
     }
 
-    /// Octets of fragments that are kept because more are to come.
+    /// Bytes of fragments that are kept because more are to come.
     #[inline]
     pub(crate) fn kept_bytes(&self) -> usize {
         match self {

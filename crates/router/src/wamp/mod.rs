@@ -1,6 +1,6 @@
 //! WAMP, as this router speaks it: [`amqp`](crate::amqp) is its mirror.
 //!
-//! A [`conversation`] is one connection's first octets, handshake and frames; a [`session`] in it is what
+//! A [`conversation`] is one connection's first bytes, handshake and frames; a [`session`] in it is what
 //! lies between HELLO and GOODBYE; a [`realm`] is the one lock that its messages are routed under; an
 //! [`outbox`] encodes what the realm says into the queues of the [`peer`]s.
 

@@ -1,4 +1,4 @@
-//! What a realm sends, turned into octets in the receivers' queues.
+//! What a realm sends, turned into bytes in the receivers' queues.
 
 use bytes::Bytes;
 use crosstie_routing::{Action, CloseReason, Identity, Note, Outbox, Refused};
@@ -10,7 +10,7 @@ use crate::wamp::message_counts::{Direction, Messages};
 use crate::wamp::peer::{Peer, Wire};
 
 /// The outbox of one call into a realm. It is used under the realm's lock, so it only encodes
-/// heads and copies octets; the sockets are written when the input has been handled.
+/// heads and copies bytes; the sockets are written when the input has been handled.
 pub(crate) struct RealmOutbox<'a, 'p> {
     forms: &'a mut Forms<'p>,
     counters: &'a Counters,
@@ -62,7 +62,7 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
         let mut encoded: [Option<Result<Bytes, Refused>>; Wire::COUNT] =
             [const { None }; Wire::COUNT];
         for peer in receivers {
-            let octets = encoded[peer.wire.index()].get_or_insert_with(|| {
+            let bytes = encoded[peer.wire.index()].get_or_insert_with(|| {
                 let mut out = Vec::new();
                 // The length is judged per receiver below: their maxima differ.
                 let wire = Wire {
@@ -72,14 +72,14 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
                 let written = wire.write(event, self.forms, &mut out);
                 written.map(|()| peer.connection.share(out))
             });
-            let sent = match octets {
+            let sent = match bytes {
                 Err(refused) => Err(*refused),
-                Ok(octets) if octets.len() > peer.wire.message_bytes_max as usize + 4 => {
+                Ok(bytes) if bytes.len() > peer.wire.message_bytes_max as usize + 4 => {
                     Err(Refused::TooLong)
                 }
-                Ok(octets) => {
+                Ok(bytes) => {
                     peer.connection
-                        .append_shared(octets)
+                        .append_shared(bytes)
                         .map_err(|refused| match refused {
                             crosstie_transport::Refused::Gone => Refused::Gone,
                             _ => Refused::Full,
@@ -154,7 +154,7 @@ pub(crate) struct Forms<'p> {
 const TRANSCODED_BYTES_MAX: usize = 16 << 20;
 
 struct Transcoded {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     args_len: usize,
 }
 
@@ -183,8 +183,8 @@ impl<'p> Forms<'p> {
         }
         self.transcode(serializer);
         match &self.transcoded[serializer.index()] {
-            Some(Ok(Transcoded { octets, args_len })) => {
-                let (args, kwargs) = octets.split_at(*args_len);
+            Some(Ok(Transcoded { bytes, args_len })) => {
+                let (args, kwargs) = bytes.split_at(*args_len);
                 Ok(Some(Payload {
                     serializer,
                     args,
@@ -209,15 +209,15 @@ impl<'p> Forms<'p> {
 
 fn transcoded(payload: Payload<'_>, into: Serializer) -> Result<Transcoded, TranscodeError> {
     let bytes_max = TRANSCODED_BYTES_MAX.max(2 * payload.len());
-    let mut octets = Vec::with_capacity(payload.len() * 2);
-    let append = |octets: &mut Vec<u8>, part: &[u8]| match part.is_empty() {
+    let mut bytes = Vec::with_capacity(payload.len() * 2);
+    let append = |bytes: &mut Vec<u8>, part: &[u8]| match part.is_empty() {
         true => Ok(()),
-        false => codec::transcode_within(payload.serializer, part, into, bytes_max, octets),
+        false => codec::transcode_within(payload.serializer, part, into, bytes_max, bytes),
     };
-    append(&mut octets, payload.args)?;
-    let args_len = octets.len();
-    append(&mut octets, payload.kwargs)?;
-    Ok(Transcoded { octets, args_len })
+    append(&mut bytes, payload.args)?;
+    let args_len = bytes.len();
+    append(&mut bytes, payload.kwargs)?;
+    Ok(Transcoded { bytes, args_len })
 }
 
 /// What a payload is refused for that has no such form.

@@ -22,11 +22,11 @@ pub(crate) struct Peer {
 pub(crate) struct Wire {
     pub(crate) serializer: Serializer,
     pub(crate) framing: Framing,
-    /// Octets of the longest message that the peer takes.
+    /// Bytes of the longest message that the peer takes.
     pub(crate) message_bytes_max: u32,
 }
 
-/// Octets of a message's head, roughly; a good guess saves moving the body behind its prefix.
+/// Bytes of a message's head, roughly; a good guess saves moving the body behind its prefix.
 const HEAD_BYTES: usize = 40;
 
 impl Peer {
@@ -98,7 +98,7 @@ impl Wire {
         Ok(())
     }
 
-    /// A dense index of the form: peers of the same index are sent the same octets.
+    /// A dense index of the form: peers of the same index are sent the same bytes.
     pub(crate) fn index(&self) -> usize {
         let framing = match self.framing {
             Framing::RawSocket => 0,

@@ -24,7 +24,7 @@ use crate::wamp::session::{Farewell, say_goodbye};
 
 /// One realm, which any thread may enter for one short call.
 ///
-/// The receivers' octets are appended to their queues under the lock: that is what gives WAMP's
+/// The receivers' bytes are appended to their queues under the lock: that is what gives WAMP's
 /// ordering guarantees over all threads. System calls and large transcodings happen outside it.
 pub(crate) struct SharedRealm {
     name: String,
@@ -69,7 +69,7 @@ pub(crate) enum NotJoined {
 /// Places of the table of sessions that are looked at under one lock.
 const PLACES_MAX: usize = 256;
 
-/// A payload of so many octets is transcoded before the lock is taken; a shorter one under it,
+/// A payload of so many bytes is transcoded before the lock is taken; a shorter one under it,
 /// where that takes less time than unlocking and locking again.
 const TRANSCODE_OUTSIDE_BYTES_MIN: usize = 512;
 

@@ -43,7 +43,7 @@ pub(crate) struct Session {
 /// Only a router publishes to topics that begin so, and this one has nothing to say there: there is no
 /// meta API.
 const META: &str = "wamp.";
-/// Octets that are checked and passed on in the time of a step.
+/// Bytes that are checked and passed on in the time of a step.
 const STEP_BYTES: usize = 128;
 /// More of one session are not said.
 const SILENT_TOPICS_SAID_MAX: u8 = 16;
@@ -78,13 +78,13 @@ impl Session {
         }
     }
 
-    /// Handles the octets of one message, received at `now`.
-    pub(crate) fn handle_message(&mut self, octets: &[u8], now: Instant) -> Flow {
+    /// Handles the bytes of one message, received at `now`.
+    pub(crate) fn handle_message(&mut self, bytes: &[u8], now: Instant) -> Flow {
         let serializer = self.peer.wire.serializer;
-        match codec::decode(serializer, octets, &self.listening.decoding) {
+        match codec::decode(serializer, bytes, &self.listening.decoding) {
             Ok(message) => self.handle(&message, now),
-            Err(e) if e.is_lone_surrogate() => self.handle_lone_surrogates(octets, &e, now),
-            Err(e) => self.message_fault(octets, &e),
+            Err(e) if e.is_lone_surrogate() => self.handle_lone_surrogates(bytes, &e, now),
+            Err(e) => self.message_fault(bytes, &e),
         }
     }
 
@@ -139,14 +139,14 @@ impl Session {
     /// its sender's program (a browser cuts a text inside an emoji), which is not to cost it the
     /// session.
     #[cold]
-    fn handle_lone_surrogates(&mut self, octets: &[u8], fault: &DecodeError, now: Instant) -> Flow {
-        let Some((replaced, count)) = codec::replace_lone_surrogates(octets) else {
-            return self.message_fault(octets, fault);
+    fn handle_lone_surrogates(&mut self, bytes: &[u8], fault: &DecodeError, now: Instant) -> Flow {
+        let Some((replaced, count)) = codec::replace_lone_surrogates(bytes) else {
+            return self.message_fault(bytes, fault);
         };
         let serializer = self.peer.wire.serializer;
         let message = match codec::decode(serializer, &replaced, &self.listening.decoding) {
             Ok(message) => message,
-            Err(e) => return self.message_fault(octets, &e),
+            Err(e) => return self.message_fault(bytes, &e),
         };
         // What says who a session is, or that it ends, is no request that could be refused.
         if let State::Joined { realm, key } = &self.state
@@ -187,17 +187,17 @@ impl Session {
     /// also what is left of it then, which is a batch again.
     pub(crate) fn handle_batch<'b>(
         &mut self,
-        octets: &'b [u8],
+        bytes: &'b [u8],
         now: Instant,
         budget: &mut Budget,
         drop_on_fault: bool,
     ) -> (Flow, &'b [u8]) {
         let serializer = self.peer.wire.serializer;
-        if !self.is_joined() && batched::is_autobahn(serializer, octets) {
+        if !self.is_joined() && batched::is_autobahn(serializer, bytes) {
             self.peer.wire.framing = Framing::WebSocketServerAutobahn;
         }
-        let mut batch = batched::split(serializer, octets);
-        let mut left = octets.len();
+        let mut batch = batched::split(serializer, bytes);
+        let mut left = bytes.len();
         while let Some(message) = batch.next() {
             let flow = match message {
                 Ok(message) => self.handle_message(message, now),
@@ -215,14 +215,14 @@ impl Session {
         (Flow::Continue, &[])
     }
 
-    /// Charges a turn with what was handled, and was read from so many octets; whether it is over.
+    /// Charges a turn with what was handled, and was read from so many bytes; whether it is over.
     pub(crate) fn spend(&mut self, budget: &mut Budget, bytes: usize) -> bool {
         let steps = mem::take(&mut self.steps).saturating_add((bytes / STEP_BYTES) as u32);
         // One turn may hold large publications for many subscribers.
         budget.spend(steps) || crosstie_transport::is_line_long()
     }
 
-    /// Octets that are no frame: the session is aborted, and a WebSocket closed with the code
+    /// Bytes that are no frame: the session is aborted, and a WebSocket closed with the code
     /// for it.
     pub(crate) fn frame_fault(&mut self, e: &FramingError, drop_on_fault: bool) -> Flow {
         let text = e.to_string();
@@ -236,11 +236,11 @@ impl Session {
         self.say_close(e.close_code(), &text)
     }
 
-    /// Octets that are no message. Text that is not UTF-8 has a close code of its own.
-    fn message_fault(&mut self, octets: &[u8], e: &DecodeError) -> Flow {
+    /// Bytes that are no message. Text that is not UTF-8 has a close code of its own.
+    fn message_fault(&mut self, bytes: &[u8], e: &DecodeError) -> Flow {
         let text = e.to_string();
         let is_text = !self.peer.wire.serializer.is_binary();
-        if is_text && std::str::from_utf8(octets).is_err() {
+        if is_text && std::str::from_utf8(bytes).is_err() {
             report::peer_fault(&self.peer.connection, error::PROTOCOL_VIOLATION, &text);
             self.say_abort(error::PROTOCOL_VIOLATION, &text);
             return self.say_close(FramingError::Utf8.close_code(), "invalid UTF-8");
@@ -540,6 +540,6 @@ fn random_authid() -> String {
     }
     random
         .iter()
-        .map(|octet| char::from(ALPHABET[usize::from(octet % 32)]))
+        .map(|byte| char::from(ALPHABET[usize::from(byte % 32)]))
         .collect()
 }

@@ -14,7 +14,7 @@ pub(crate) struct Upgraded<'a> {
     pub(crate) batched: bool,
     /// What was agreed about compression, if anything.
     pub(crate) deflate: Option<Deflate>,
-    /// The octets that say so.
+    /// The bytes that say so.
     pub(crate) response: Vec<u8>,
 }
 

@@ -13,21 +13,21 @@ use crate::rig::{Client, Rig};
 
 /// A body that no other one of these begins as.
 fn body(number: usize, length: usize) -> Vec<u8> {
-    let octets = (0..length).map(|at| (at.wrapping_mul(31) ^ (at >> 8) ^ number) as u8);
-    octets.collect()
+    let bytes = (0..length).map(|at| (at.wrapping_mul(31) ^ (at >> 8) ^ number) as u8);
+    bytes.collect()
 }
 
-/// The frames of a message to `q`, where frames have so many octets.
+/// The frames of a message to `q`, where frames have so many bytes.
 fn message(body: &[u8], frame_bytes_max: u32) -> Vec<u8> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     let publish = BasicPublish {
         routing_key: "q",
         ..BasicPublish::default()
     };
-    frame::write(FrameKind::Method, 1, &mut octets, |out| publish.write(out));
-    let properties = Properties::EMPTY.octets();
-    frame::write_content(1, properties, body, frame_bytes_max, &mut octets);
-    octets
+    frame::write(FrameKind::Method, 1, &mut bytes, |out| publish.write(out));
+    let properties = Properties::EMPTY.bytes();
+    frame::write_content(1, properties, body, frame_bytes_max, &mut bytes);
+    bytes
 }
 
 fn enter(rig: &Rig, frame_bytes_max: u32) -> Client {
@@ -67,10 +67,10 @@ fn sizes(frame_bytes_max: u32) -> Vec<usize> {
         .collect()
 }
 
-/// Sends the octets in portions of these lengths, over and over.
-fn send(mut stream: TcpStream, octets: &[u8], portions: &[usize]) {
+/// Sends the bytes in portions of these lengths, over and over.
+fn send(mut stream: TcpStream, bytes: &[u8], portions: &[usize]) {
     stream.set_nodelay(true).expect("is open");
-    let mut rest = octets;
+    let mut rest = bytes;
     for portion in portions.iter().cycle() {
         let (now, later) = rest.split_at((*portion).min(rest.len()));
         stream.write_all(now).expect("is open");
@@ -92,7 +92,7 @@ fn check(frames: (u32, u32), is_read_at_once: bool, portions: &[usize]) {
         .enumerate()
         .map(|(number, length)| body(number, length))
         .collect();
-    let octets: Vec<u8> = bodies
+    let bytes: Vec<u8> = bodies
         .iter()
         .flat_map(|body| message(body, frames.0))
         .collect();
@@ -102,14 +102,14 @@ fn check(frames: (u32, u32), is_read_at_once: bool, portions: &[usize]) {
     if is_read_at_once {
         consumer.consume("q", true);
     }
-    let sending = std::thread::spawn(move || send(stream, &octets, &portions));
+    let sending = std::thread::spawn(move || send(stream, &bytes, &portions));
     if !is_read_at_once {
         sending.join().expect("no panic");
         consumer.consume("q", true);
     }
     for (number, body) in bodies.iter().enumerate() {
         let found = consumer.expect_message("1 basic.deliver");
-        assert!(found == *body, "message {number} of {} octets", body.len());
+        assert!(found == *body, "message {number} of {} bytes", body.len());
     }
 }
 
@@ -128,7 +128,7 @@ fn bodies_around_every_border() {
 }
 
 #[test]
-fn a_message_cut_at_every_octet() {
+fn a_message_cut_at_every_byte() {
     let directory = tempfile::tempdir().expect("a directory");
     let rig = Rig::start(directory.path());
     let mut consumer = enter(&rig, 131_072);
@@ -136,13 +136,13 @@ fn a_message_cut_at_every_octet() {
     consumer.consume("q", true);
     let publisher = enter(&rig, 131_072);
     let bodies = [body(1, 40), body(2, 0), body(3, 90)];
-    let octets: Vec<u8> = bodies
+    let bytes: Vec<u8> = bodies
         .iter()
         .flat_map(|body| message(body, 131_072))
         .collect();
-    for cut in 1..octets.len() {
+    for cut in 1..bytes.len() {
         let stream = publisher.stream.try_clone().expect("a descriptor");
-        send(stream, &octets, &[cut, usize::MAX]);
+        send(stream, &bytes, &[cut, usize::MAX]);
         for body in &bodies {
             assert_eq!(
                 consumer.expect_message("1 basic.deliver"),

@@ -31,7 +31,7 @@ fn a_message_comes_as_it_was_sent() {
 }
 
 #[test]
-fn how_the_octets_are_cut_does_not_matter() {
+fn how_the_bytes_are_cut_does_not_matter() {
     let (_rig, mut client, _directory) = with_channel();
     client.declare("q", false);
     client.consume("q", true);
@@ -66,17 +66,17 @@ fn channels_may_take_turns_within_messages() {
     assert_eq!(client.expect_message("1 basic.deliver"), b"second");
 }
 
-/// The frames in `octets`, each by itself.
-fn frames(mut octets: &[u8]) -> Vec<Vec<u8>> {
+/// The frames in `bytes`, each by itself.
+fn frames(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
-    while !octets.is_empty() {
+    while !bytes.is_empty() {
         let frame::Decoded::Frame { consumed, .. } =
-            frame::decode(octets, u32::MAX).expect("frames")
+            frame::decode(bytes, u32::MAX).expect("frames")
         else {
             panic!("whole frames");
         };
-        frames.push(octets[..consumed].to_vec());
-        octets = &octets[consumed..];
+        frames.push(bytes[..consumed].to_vec());
+        bytes = &bytes[consumed..];
     }
     frames
 }
@@ -173,39 +173,39 @@ fn a_message_has_a_bound() {
 #[test]
 fn what_breaks_the_protocol_ends_the_connection() {
     let method = |channel: u16, payload: &[u8]| {
-        let mut octets = Vec::new();
-        frame::write(FrameKind::Method, channel, &mut octets, |out| {
+        let mut bytes = Vec::new();
+        frame::write(FrameKind::Method, channel, &mut bytes, |out| {
             out.extend_from_slice(payload);
         });
-        octets
+        bytes
     };
     let of = |kind: FrameKind, channel: u16, payload: &[u8]| {
-        let mut octets = Vec::new();
-        frame::write(kind, channel, &mut octets, |out| {
+        let mut bytes = Vec::new();
+        frame::write(kind, channel, &mut bytes, |out| {
             out.extend_from_slice(payload);
         });
-        octets
+        bytes
     };
     let opening = {
-        let mut octets = Vec::new();
-        frame::write_method(1, &ChannelOpen::default(), &mut octets);
-        octets
+        let mut bytes = Vec::new();
+        frame::write_method(1, &ChannelOpen::default(), &mut bytes);
+        bytes
     };
     let publish = {
-        let mut octets = Vec::new();
-        frame::write_method(1, &BasicPublish::default(), &mut octets);
-        octets
+        let mut bytes = Vec::new();
+        frame::write_method(1, &BasicPublish::default(), &mut bytes);
+        bytes
     };
     let declare = {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         let declare = ExchangeDeclare {
             exchange: "e",
             kind: "direct",
             arguments: no_arguments(),
             ..ExchangeDeclare::default()
         };
-        frame::write_method(9, &declare, &mut octets);
-        octets
+        frame::write_method(9, &declare, &mut bytes);
+        bytes
     };
     let mut unended = method(1, &[0, 20, 0, 10, 0]);
     if let Some(end) = unended.last_mut() {
@@ -264,7 +264,7 @@ fn what_breaks_the_protocol_ends_the_connection() {
         (
             "a heartbeat of a channel",
             vec![8, 0, 1, 0, 0, 0, 0, 0xce],
-            "505 UNEXPECTED_FRAME - type 8, all octets = <<>>",
+            "505 UNEXPECTED_FRAME - type 8, all bytes = <<>>",
         ),
         (
             "a method of channels on none",
@@ -273,10 +273,10 @@ fn what_breaks_the_protocol_ends_the_connection() {
         ),
     ];
     let (rig, mut other, _directory) = with_channel();
-    for (what, octets, said) in rows {
+    for (what, bytes, said) in rows {
         let mut client = rig.client();
         client.open_channel(1);
-        client.write(&octets);
+        client.write(&bytes);
         let close = client.receive().expect("is told").said();
         let expected = format!("0 connection.close {said}");
         assert!(close.starts_with(&expected), "{what}: {close}");
@@ -331,11 +331,11 @@ fn only_an_impersonator_publishes_in_the_name_of_others() {
             ..BasicProperties::default()
         }
         .write(&mut properties);
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         let publish = BasicPublish::default();
-        frame::write_method(1, &publish, &mut octets);
-        frame::write_content(1, &properties, b"message", 131_072, &mut octets);
-        client.write(&octets);
+        frame::write_method(1, &publish, &mut bytes);
+        frame::write_content(1, &properties, b"message", 131_072, &mut bytes);
+        client.write(&bytes);
         client.send(
             1,
             &QueueDeclare {

@@ -26,8 +26,8 @@ fn a_publisher_waits_while_memory_is_full() {
         use std::io::Write as _;
         for place in 0..MESSAGES {
             let body = vec![place as u8; 10_000];
-            let octets = published(1, "q", &body, 1);
-            writing.write_all(&octets).expect("is read in the end");
+            let bytes = published(1, "q", &body, 1);
+            writing.write_all(&bytes).expect("is read in the end");
         }
     });
     let blocked = publisher.expect("0 connection.blocked");
@@ -117,11 +117,11 @@ fn many_at_once_lose_nothing_and_keep_their_order() {
             for first in (0..MESSAGES).step_by(100) {
                 // Some to be stored, some not; a window at a time.
                 let window = first..first + 100;
-                let octets = window.flat_map(|message| {
+                let bytes = window.flat_map(|message| {
                     let body = format!("{publisher} {message}");
                     published(1, "q", body.as_bytes(), 1 + (message % 2) as u8)
                 });
-                client.write(&octets.collect::<Vec<_>>());
+                client.write(&bytes.collect::<Vec<_>>());
                 // Those that need no store come first.
                 let mut awaited: BTreeSet<_> = (first + 1..=first + 100).collect();
                 while !awaited.is_empty() {
@@ -207,7 +207,7 @@ fn who_is_cut_off_leaves_nothing_behind() {
     for round in 0..100_usize {
         let mut other = rig.client();
         other.open_channel(1);
-        // Unacknowledged messages, a queue of its own, and an end at any octet of a message.
+        // Unacknowledged messages, a queue of its own, and an end at any byte of a message.
         other.consume("q", false);
         other.send(
             1,
@@ -299,10 +299,10 @@ fn a_large_message_for_many_goes_to_a_few_at_a_time() {
         exchange: "amq.fanout",
         ..BasicPublish::default()
     };
-    let mut octets = Vec::new();
-    frame::write(FrameKind::Method, 1, &mut octets, |out| publish.write(out));
-    frame::write_content(1, Properties::EMPTY.octets(), &body, 131_072, &mut octets);
-    publisher.write(&octets);
+    let mut bytes = Vec::new();
+    frame::write(FrameKind::Method, 1, &mut bytes, |out| publish.write(out));
+    frame::write_content(1, Properties::EMPTY.bytes(), &body, 131_072, &mut bytes);
+    publisher.write(&bytes);
     publisher.expect("1 basic.ack");
     // One leaves no room for a second in the account of all.
     let vhost = rig.router.amqp().expect("is on").vhosts().remove(0);
@@ -408,9 +408,9 @@ fn whoever_journals_waits_for_a_store_that_fails() {
 
 /// Half of a message of 2 MiB, in whole frames.
 fn half(channel: u16) -> Vec<u8> {
-    let mut octets = published(channel, "q", &[1; 2 << 20], 1);
-    octets.truncate(published(channel, "q", &[], 1).len() + 8 * 131_072);
-    octets
+    let mut bytes = published(channel, "q", &[1; 2 << 20], 1);
+    bytes.truncate(published(channel, "q", &[], 1).len() + 8 * 131_072);
+    bytes
 }
 
 #[test]
@@ -434,7 +434,7 @@ fn who_does_not_finish_its_messages_holds_nobody_up() {
         greedy.write(&half(channel));
     }
     greedy.expect(
-        "3 channel.close 311 CONTENT_TOO_LARGE - the connection has 3145728 octets of incomplete \
+        "3 channel.close 311 CONTENT_TOO_LARGE - the connection has 3145728 bytes of incomplete \
          messages and open transactions, which is as much as one may have",
     );
     // Where all have too much, one of those is closed that have most.

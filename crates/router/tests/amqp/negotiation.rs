@@ -27,9 +27,9 @@ fn the_server_says_what_it_is() {
     let directory = directory();
     let rig = Rig::start(directory.path());
     let mut client = Client::connect(rig.address);
-    // Octet by octet is as good as at once.
-    for octet in PROTOCOL_HEADER {
-        client.write(&[octet]);
+    // Byte by byte is as good as at once.
+    for byte in PROTOCOL_HEADER {
+        client.write(&[byte]);
     }
     let start = client.expect("0 connection.start");
     let Method::ConnectionStart(start) = start.method() else {
@@ -99,33 +99,33 @@ fn itself() -> String {
 fn a_frame_before_tuning_is_a_small_one() {
     let directory = directory();
     let rig = Rig::start(directory.path());
-    // Nobody has agreed on more than everybody takes; the octets around do not count.
+    // Nobody has agreed on more than everybody takes; the bytes around do not count.
     for (payload_bytes, said) in [
         (4096, "0 connection.tune"),
         (
             4097,
-            "0 connection.close 501 FRAME_ERROR - a frame's payload of 4097 octets, where frames of 4096 are the longest",
+            "0 connection.close 501 FRAME_ERROR - a frame's payload of 4097 bytes, where frames of 4096 are the longest",
         ),
     ] {
         let start_ok = |padding: &[u8]| {
             let properties = TableBuf::new().with("padding", Value::LongString(padding));
-            let mut octets = Vec::new();
+            let mut bytes = Vec::new();
             ConnectionStartOk {
                 client_properties: properties.as_table(),
                 mechanism: "PLAIN",
                 response: b"\0guest\0guest",
                 locale: "en_US",
             }
-            .write(&mut octets);
-            octets
+            .write(&mut bytes);
+            bytes
         };
         let padding = payload_bytes - start_ok(b"").len();
         let mut client = started(&rig);
-        let mut octets = Vec::new();
-        frame::write(FrameKind::Method, 0, &mut octets, |out| {
+        let mut bytes = Vec::new();
+        frame::write(FrameKind::Method, 0, &mut bytes, |out| {
             out.extend(start_ok(&vec![b'x'; padding]));
         });
-        client.write(&octets);
+        client.write(&bytes);
         client.expect(said);
     }
 }
@@ -259,7 +259,7 @@ fn a_table_proves_who_somebody_is() {
     let response = TableBuf::new()
         .with("LOGIN", Value::LongString(b"guest"))
         .with("PASSWORD", Value::LongString(b"guest"));
-    client.start_ok("AMQPLAIN", response.as_table().octets());
+    client.start_ok("AMQPLAIN", response.as_table().bytes());
     client.expect("0 connection.tune");
 }
 

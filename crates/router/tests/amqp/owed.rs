@@ -9,22 +9,22 @@ use crate::rig::{Client, Rig, Setting};
 
 /// The frames of a message that is to come back where nobody takes it.
 fn mandatory(routing_key: &str, body: &[u8], reply_to: Option<&str>) -> Vec<u8> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     let publish = BasicPublish {
         routing_key,
         mandatory: true,
         ..BasicPublish::default()
     };
-    frame::write(FrameKind::Method, 1, &mut octets, |out| publish.write(out));
+    frame::write(FrameKind::Method, 1, &mut bytes, |out| publish.write(out));
     let mut properties = Vec::new();
     BasicProperties {
         reply_to,
         ..BasicProperties::default()
     }
     .write(&mut properties);
-    let properties = Properties::from_octets(&properties).expect("properties");
-    frame::write_content(1, properties.octets(), body, 131_072, &mut octets);
-    octets
+    let properties = Properties::from_bytes(&properties).expect("properties");
+    frame::write_content(1, properties.bytes(), body, 131_072, &mut bytes);
+    bytes
 }
 
 fn expect_acks(client: &mut Client, last: u64) {
@@ -82,8 +82,8 @@ fn who_overruns_its_queue_is_closed_and_told_nothing_wrong() {
     let message = mandatory("nowhere", &[1; 60_000], None);
     // The sockets' buffers have an end somewhere.
     while std::io::Write::write_all(&mut client.stream, &message).is_ok() {}
-    let octets = client.read_to_end();
-    let mut rest = &octets[..];
+    let bytes = client.read_to_end();
+    let mut rest = &bytes[..];
     let mut returned = 0;
     while let Ok(Decoded::Frame { frame, consumed }) = frame::decode(rest, u32::MAX) {
         if frame.kind == FrameKind::Method {

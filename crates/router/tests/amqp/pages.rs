@@ -97,7 +97,7 @@ fn memory_that_is_full_is_told() {
     client.declare("q", false);
     client.publish("q", &[0; 2000], 1);
     let expected = "ok\nAMQP of router 'worker1': memory for messages is full, publishers are \
-                    blocked: 1000 octets are the most\n";
+                    blocked: 1000 bytes are the most\n";
     await_health(&place, "200", expected);
     let operators = rig.router.amqp().expect("is on");
     assert_eq!(operators.alarms(), [Alarm::MemoryFull { bytes_max: 1000 }]);

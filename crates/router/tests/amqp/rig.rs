@@ -256,16 +256,16 @@ impl<S: Read + Write> Client<S> {
 
     /// Publishes to a queue.
     pub(crate) fn publish(&mut self, queue: &str, body: &[u8], delivery_mode: u8) {
-        let octets = published(1, queue, body, delivery_mode);
-        self.write(&octets);
+        let bytes = published(1, queue, body, delivery_mode);
+        self.write(&bytes);
     }
 
     pub(crate) fn send(&mut self, channel: u16, method: &impl Arguments) {
         self.write(&framed(channel, method));
     }
 
-    pub(crate) fn write(&mut self, octets: &[u8]) {
-        self.stream.write_all(octets).expect("is open");
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).expect("is open");
     }
 
     /// The next frame; none at the end.
@@ -322,7 +322,7 @@ impl<S: Read + Write> Client<S> {
         assert!(received.is_none(), "expected the end, got {received:?}");
     }
 
-    /// Octets as they come, until the end.
+    /// Bytes as they come, until the end.
     pub(crate) fn read_to_end(&mut self) -> Vec<u8> {
         while self.read() {}
         std::mem::take(&mut self.input)
@@ -367,21 +367,21 @@ fn capabilities() -> TableBuf {
 
 /// A method's frame.
 pub(crate) fn framed(channel: u16, method: &impl Arguments) -> Vec<u8> {
-    let mut octets = Vec::new();
-    frame::write(FrameKind::Method, channel, &mut octets, |out| {
+    let mut bytes = Vec::new();
+    frame::write(FrameKind::Method, channel, &mut bytes, |out| {
         method.write(out);
     });
-    octets
+    bytes
 }
 
 /// The frames of a message for a queue.
 pub(crate) fn published(channel: u16, queue: &str, body: &[u8], delivery_mode: u8) -> Vec<u8> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     let publish = BasicPublish {
         routing_key: queue,
         ..BasicPublish::default()
     };
-    frame::write(FrameKind::Method, channel, &mut octets, |out| {
+    frame::write(FrameKind::Method, channel, &mut bytes, |out| {
         publish.write(out);
     });
     let mut properties = Vec::new();
@@ -390,9 +390,9 @@ pub(crate) fn published(channel: u16, queue: &str, body: &[u8], delivery_mode: u
         ..BasicProperties::default()
     }
     .write(&mut properties);
-    let properties = Properties::from_octets(&properties).expect("properties");
-    frame::write_content(channel, properties.octets(), body, 131_072, &mut octets);
-    octets
+    let properties = Properties::from_bytes(&properties).expect("properties");
+    frame::write_content(channel, properties.bytes(), body, 131_072, &mut bytes);
+    bytes
 }
 
 /// A table without fields.

@@ -22,14 +22,14 @@ fn frames_of_several_channels_stay_in_their_order() {
     }
     client.declare("q", false);
     client.consume("q", true);
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     for number in 0..MESSAGES {
         let channel = (number % u32::from(CHANNELS)) as u16 + 1;
         let body = number.to_be_bytes();
-        octets.extend(published(channel, "q", &body, 1));
-        octets.extend(frame::HEARTBEAT.repeat(HEARTBEATS));
+        bytes.extend(published(channel, "q", &body, 1));
+        bytes.extend(frame::HEARTBEAT.repeat(HEARTBEATS));
     }
-    client.write(&octets);
+    client.write(&bytes);
     for number in 0..MESSAGES {
         let body = client.expect_message("1 basic.deliver");
         assert_eq!(body, number.to_be_bytes());
@@ -50,9 +50,9 @@ fn a_close_behind_what_is_worth_many_turns_is_answered_last() {
             queue: "q",
             ..BasicGet::default()
         };
-        let mut octets = framed(1, &get).repeat(GETS);
-        octets.extend(framed(0, &ConnectionClose::default()));
-        writer.write_all(&octets).expect("is read");
+        let mut bytes = framed(1, &get).repeat(GETS);
+        bytes.extend(framed(0, &ConnectionClose::default()));
+        writer.write_all(&bytes).expect("is read");
     });
     for _ in 0..GETS {
         client.expect("1 basic.get-empty");
@@ -73,8 +73,8 @@ fn what_a_connection_held_is_back_in_its_order() {
     let mut publisher = rig.client();
     publisher.open_channel(1);
     let bodies = (0..MESSAGES).map(u32::to_be_bytes);
-    let octets = bodies.flat_map(|body| published(1, "q", &body, 1));
-    publisher.write(&octets.collect::<Vec<_>>());
+    let bytes = bodies.flat_map(|body| published(1, "q", &body, 1));
+    publisher.write(&bytes.collect::<Vec<_>>());
     for number in 0..MESSAGES {
         let body = holder.expect_message("1 basic.deliver");
         assert_eq!(body, number.to_be_bytes());

@@ -107,9 +107,9 @@ fn talk(address: SocketAddr, joined: &mpsc::Sender<()>) -> io::Result<()> {
 
 fn send(stream: &mut TcpStream, message: &str) -> io::Result<()> {
     let length = u32::try_from(message.len()).map_err(io::Error::other)?;
-    let mut octets = length.to_be_bytes().to_vec();
-    octets.extend_from_slice(message.as_bytes());
-    stream.write_all(&octets)
+    let mut bytes = length.to_be_bytes().to_vec();
+    bytes.extend_from_slice(message.as_bytes());
+    stream.write_all(&bytes)
 }
 
 fn receive(stream: &mut TcpStream) -> io::Result<String> {

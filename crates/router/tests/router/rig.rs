@@ -135,9 +135,9 @@ impl Peer {
 
     pub(crate) fn send(&mut self, message: &str) {
         let length = u32::try_from(message.len()).expect("is short");
-        let mut octets = length.to_be_bytes().to_vec();
-        octets.extend_from_slice(message.as_bytes());
-        self.0.write_all(&octets).expect("is open");
+        let mut bytes = length.to_be_bytes().to_vec();
+        bytes.extend_from_slice(message.as_bytes());
+        self.0.write_all(&bytes).expect("is open");
     }
 
     /// The next message; empty at the end.

@@ -109,8 +109,8 @@ fn errors_say_what_and_where() {
     let long = "x".repeat(120);
     let too_long = rig.router.start_transport(&unix("long", &long));
     let too_long = too_long.unwrap_err().to_string();
-    let octets = rig.directory.path().as_os_str().len() + 1 + 120;
-    let end = format!("the path of a Unix socket may have 107 octets, not {octets}");
+    let bytes = rig.directory.path().as_os_str().len() + 1 + 120;
+    let end = format!("the path of a Unix socket may have 107 bytes, not {bytes}");
     assert!(too_long.ends_with(&end), "{too_long}");
 }
 

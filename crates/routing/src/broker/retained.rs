@@ -26,7 +26,7 @@ use crate::{EmptyEligible, Identity, Note};
 /// Events with lists that one topic keeps beside its last one without.
 const LISTED_MAX: usize = 8;
 
-/// What an event takes in memory beside its octets, roughly.
+/// What an event takes in memory beside its bytes, roughly.
 const EVENT_BYTES: usize = 256;
 
 /// A publication that is to be retained.
@@ -61,7 +61,7 @@ struct Event {
     passthru: Option<Box<Dict>>,
     serializer: Serializer,
     /// Arguments, then keyword arguments.
-    octets: Box<[u8]>,
+    payload: Box<[u8]>,
     args_bytes: usize,
     /// What it counts for against the bounds.
     bytes: usize,
@@ -81,7 +81,7 @@ impl Retained {
         let bytes = weight(publication, receivers.as_deref());
         if bytes > limits.retained_event_bytes_max {
             let text = format!(
-                "an event that is retained may have {} octets with its topic and lists; this \
+                "an event that is retained may have {} bytes with its topic and lists; this \
                  one has {bytes}",
                 limits.retained_event_bytes_max
             );
@@ -99,7 +99,7 @@ impl Retained {
             receivers,
             passthru: publication.options.passthru.clone(),
             serializer: payload.serializer,
-            octets: [payload.args, payload.kwargs].concat().into(),
+            payload: [payload.args, payload.kwargs].concat().into(),
             args_bytes: payload.args.len(),
             bytes,
         };
@@ -251,7 +251,7 @@ impl Retained {
 impl Event {
     fn message<'a>(&'a self, subscription: SubscriptionId, topic: Option<&'a str>) -> Message<'a> {
         let publisher = self.publisher.as_ref();
-        let (args, kwargs) = self.octets.split_at(self.args_bytes);
+        let (args, kwargs) = self.payload.split_at(self.args_bytes);
         Message::Event {
             subscription,
             publication: self.publication,

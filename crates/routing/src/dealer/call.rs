@@ -387,7 +387,7 @@ fn check_kept(options: &CallOptions, bytes_max: usize) -> Result<(), Fault> {
         return Ok(());
     }
     let text = format!(
-        "the attributes that a progressive call passes on may have {bytes_max} octets; these have \
+        "the attributes that a progressive call passes on may have {bytes_max} bytes; these have \
          {bytes}"
     );
     Err(Fault::new(error::CALL_OPTIONS_BYTES_MAX, text))

@@ -325,11 +325,11 @@ impl<'t, I: Iterator<Item = &'t str>> Words<'t, I> {
     }
 
     fn payload(&mut self) -> Payload<'t> {
-        let mut octets = || self.0.next().unwrap_or("").as_bytes();
+        let mut bytes = || self.0.next().unwrap_or("").as_bytes();
         Payload {
             serializer: Serializer::Json,
-            args: octets(),
-            kwargs: octets(),
+            args: bytes(),
+            kwargs: bytes(),
         }
     }
 }

@@ -97,7 +97,7 @@ pub fn unbound(source: &str, destination: Destination) -> Record {
 }
 
 pub fn content(body: &[u8]) -> Arc<MessageContent> {
-    let properties = Properties::EMPTY.octets();
+    let properties = Properties::EMPTY.bytes();
     Arc::new(MessageContent::new("amq.topic", "a.b", properties, body))
 }
 

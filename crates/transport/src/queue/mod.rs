@@ -6,14 +6,14 @@ use std::mem;
 
 use bytes::Bytes;
 
-/// Octets in the order they were appended: runs written for this connection alone, and runs
-/// shared with other connections (one event's octets, for all who get it).
+/// Bytes in the order they were appended: runs written for this connection alone, and runs
+/// shared with other connections (one event's bytes, for all who get it).
 ///
 /// A queue is first appended to, then taken whole and consumed; never both at once. An idle one
 /// holds no memory: emptied buffers go back to the thread's spare ones.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// Runs before `tail`, oldest first; the first `sent` octets of the front are gone already.
+    /// Runs before `tail`, oldest first; the first `sent` bytes of the front are gone already.
     /// Boxed, because most queues have none.
     runs: Option<Box<Runs>>,
     sent: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct Runs {
     runs: VecDeque<Run>,
-    /// Octets of those that are shared, sent or not: a run is kept whole.
+    /// Bytes of those that are shared, sent or not: a run is kept whole.
     shared_bytes: usize,
 }
 
@@ -45,11 +45,11 @@ pub(crate) const SHARED_BYTES_MIN: usize = 1024;
 const TAIL_BYTES_MAX: usize = 128 * 1024;
 
 impl Queue {
-    /// A queue of octets that were to be sent past it.
-    pub(crate) fn of(octets: &[u8]) -> Self {
+    /// A queue of bytes that were to be sent past it.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
         Self {
-            tail: octets.to_vec(),
-            len: octets.len(),
+            tail: bytes.to_vec(),
+            len: bytes.len(),
             ..Self::default()
         }
     }
@@ -75,35 +75,35 @@ impl Queue {
         written
     }
 
-    /// Appends octets that other connections send too.
-    pub(crate) fn append_shared(&mut self, octets: &Bytes) {
-        if octets.len() < SHARED_BYTES_MIN {
+    /// Appends bytes that other connections send too.
+    pub(crate) fn append_shared(&mut self, bytes: &Bytes) {
+        if bytes.len() < SHARED_BYTES_MIN {
             if self.tail.capacity() == 0 {
                 self.tail = spare::take();
             }
-            self.tail.extend_from_slice(octets);
+            self.tail.extend_from_slice(bytes);
         } else {
             self.close_tail();
             let runs = self.runs.get_or_insert_default();
-            runs.shared_bytes += octets.len();
-            runs.runs.push_back(Run::Shared(octets.clone()));
+            runs.shared_bytes += bytes.len();
+            runs.runs.push_back(Run::Shared(bytes.clone()));
         }
-        self.len += octets.len();
+        self.len += bytes.len();
     }
 
-    /// Octets that are kept for this queue alone.
+    /// Bytes that are kept for this queue alone.
     pub(crate) fn own_bytes(&self) -> usize {
         let held = self.len + self.sent;
         let Some(runs) = &self.runs else { return held };
         held - runs.shared_bytes + runs.runs.len() * size_of::<Run>()
     }
 
-    /// Octets that are kept for others too.
+    /// Bytes that are kept for others too.
     pub(crate) fn shared_bytes(&self) -> usize {
         self.runs.as_ref().map_or(0, |runs| runs.shared_bytes)
     }
 
-    /// Octets waiting.
+    /// Bytes waiting.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -112,7 +112,7 @@ impl Queue {
         self.len == 0
     }
 
-    /// The usual case, one run: its unsent octets. `None` when there are several.
+    /// The usual case, one run: its unsent bytes. `None` when there are several.
     pub(crate) fn single(&self) -> Option<&[u8]> {
         match self.runs {
             None => Some(&self.tail[self.sent..]),
@@ -120,16 +120,16 @@ impl Queue {
         }
     }
 
-    /// The unsent octets as slices for one system call, as many as it takes.
+    /// The unsent bytes as slices for one system call, as many as it takes.
     pub(crate) fn slices(&self) -> Vec<IoSlice<'_>> {
         let mut skip = self.sent;
         let closed = self.runs.iter().flat_map(|runs| &runs.runs);
         let count = self.runs.as_ref().map_or(0, |runs| runs.runs.len()) + 1;
-        let runs = closed.map(Run::octets).chain([&self.tail[..]]);
+        let runs = closed.map(Run::bytes).chain([&self.tail[..]]);
         let mut slices = Vec::with_capacity(count.min(SLICES_MAX));
-        for octets in runs.take(SLICES_MAX) {
-            if octets.len() > skip {
-                slices.push(IoSlice::new(&octets[skip..]));
+        for bytes in runs.take(SLICES_MAX) {
+            if bytes.len() > skip {
+                slices.push(IoSlice::new(&bytes[skip..]));
             }
             skip = 0;
         }
@@ -145,7 +145,7 @@ impl Queue {
         debug_assert_eq!(self.sent, 0, "a part of the queue has been sent");
         let mut out = spare::take();
         for run in self.runs.take().into_iter().flat_map(|runs| runs.runs) {
-            transform(run.octets(), &mut out)?;
+            transform(run.bytes(), &mut out)?;
             if let Run::Own(buffer) = run {
                 spare::put(buffer);
             }
@@ -168,7 +168,7 @@ impl Queue {
         self.tail.shrink_to_fit();
     }
 
-    /// Forgets the first `count` unsent octets.
+    /// Forgets the first `count` unsent bytes.
     pub(crate) fn consume(&mut self, count: usize) {
         debug_assert!(count <= self.len, "consumed {count} of {}", self.len);
         self.len -= count;
@@ -186,7 +186,7 @@ impl Queue {
         }
     }
 
-    /// Takes back the `count` octets that were appended last, in one call.
+    /// Takes back the `count` bytes that were appended last, in one call.
     pub(crate) fn truncate(&mut self, count: usize) {
         debug_assert!(count <= self.len, "took back {count} of {}", self.len);
         if count == 0 {
@@ -229,10 +229,10 @@ impl Queue {
 }
 
 impl Runs {
-    /// Forgets the runs that are all sent, of `sent` octets; how many of the front are.
+    /// Forgets the runs that are all sent, of `sent` bytes; how many of the front are.
     fn consume(&mut self, mut sent: usize) -> usize {
         while let Some(front) = self.runs.front() {
-            let length = front.octets().len();
+            let length = front.bytes().len();
             if sent < length {
                 break;
             }
@@ -247,17 +247,17 @@ impl Runs {
     }
 
     fn pop_back(&mut self) {
-        if let Some(Run::Shared(octets)) = self.runs.pop_back() {
-            self.shared_bytes -= octets.len();
+        if let Some(Run::Shared(bytes)) = self.runs.pop_back() {
+            self.shared_bytes -= bytes.len();
         }
     }
 }
 
 impl Run {
-    fn octets(&self) -> &[u8] {
+    fn bytes(&self) -> &[u8] {
         match self {
             Self::Own(buffer) => buffer,
-            Self::Shared(octets) => octets,
+            Self::Shared(bytes) => bytes,
         }
     }
 }

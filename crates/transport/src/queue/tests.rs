@@ -1,4 +1,4 @@
-//! The queue against a naive model of it: a list of appended items, and a string of octets.
+//! The queue against a naive model of it: a list of appended items, and a string of bytes.
 
 use bytes::Bytes;
 use proptest::collection::vec;
@@ -19,8 +19,8 @@ enum Step {
 
 fn item(lengths: impl Strategy<Value = usize>) -> impl Strategy<Value = Vec<u8>> {
     (lengths, any::<u8>()).prop_map(|(length, first)| {
-        let octets = (0..length).map(|index| first.wrapping_add(index as u8));
-        octets.collect()
+        let bytes = (0..length).map(|index| first.wrapping_add(index as u8));
+        bytes.collect()
     })
 }
 
@@ -40,25 +40,25 @@ fn filled(steps: &[Step]) -> (Queue, Vec<Vec<u8>>) {
     let mut is_fresh = false;
     for step in steps {
         match step {
-            Step::Append(octets) => {
+            Step::Append(bytes) => {
                 let appended = queue.append(|out| {
-                    out.extend_from_slice(octets);
+                    out.extend_from_slice(bytes);
                     Ok::<(), ()>(())
                 });
                 assert_eq!(appended, Ok(()));
-                items.push(octets.clone());
+                items.push(bytes.clone());
             }
-            Step::Fail(octets) => {
+            Step::Fail(bytes) => {
                 let appended = queue.append(|out| {
-                    out.extend_from_slice(octets);
+                    out.extend_from_slice(bytes);
                     Err("no")
                 });
                 assert_eq!(appended, Err("no"));
                 continue;
             }
-            Step::Share(octets) => {
-                queue.append_shared(&Bytes::copy_from_slice(octets));
-                items.push(octets.clone());
+            Step::Share(bytes) => {
+                queue.append_shared(&Bytes::copy_from_slice(bytes));
+                items.push(bytes.clone());
             }
             Step::TakeBack if is_fresh => {
                 let last = items.pop().expect("is fresh");
@@ -74,10 +74,10 @@ fn filled(steps: &[Step]) -> (Queue, Vec<Vec<u8>>) {
     (queue, items)
 }
 
-/// The octets that the next system call would be given.
+/// The bytes that the next system call would be given.
 fn offered(queue: &Queue) -> Vec<u8> {
     match queue.single() {
-        Some(octets) => octets.to_vec(),
+        Some(bytes) => bytes.to_vec(),
         None => {
             let slices = queue.slices();
             assert!(slices.len() <= SLICES_MAX);
@@ -100,7 +100,7 @@ proptest! {
         let mut portions = portions.iter().cycle();
         while !queue.is_empty() {
             let offer = offered(&queue);
-            prop_assert!(!offer.is_empty(), "octets wait, and none are offered");
+            prop_assert!(!offer.is_empty(), "bytes wait, and none are offered");
             prop_assert_eq!(&offer[..], &expected[consumed..consumed + offer.len()]);
             let portion = portions.next().map_or(1, |portion| (*portion).min(offer.len()));
             queue.consume(portion);
@@ -120,15 +120,15 @@ proptest! {
         }
         let mut seen = 0;
         let mut calls = 0;
-        let transformed = queue.transformed(|octets, out| {
-            seen += octets.len();
+        let transformed = queue.transformed(|bytes, out| {
+            seen += bytes.len();
             calls += 1;
             assert!(ends.contains(&seen), "a run ends inside an item");
-            out.extend(octets.iter().map(|octet| !octet));
+            out.extend(bytes.iter().map(|byte| !byte));
             Ok::<(), ()>(())
         });
         let transformed = transformed.expect("does not fail");
-        let expected: Vec<u8> = items.concat().iter().map(|octet| !octet).collect();
+        let expected: Vec<u8> = items.concat().iter().map(|byte| !byte).collect();
         prop_assert_eq!(transformed.len(), expected.len());
         prop_assert_eq!(offered(&transformed), expected);
         prop_assert!(calls > 0, "is called even when there is nothing");
@@ -138,7 +138,7 @@ proptest! {
 #[test]
 fn a_transformation_that_fails_says_so() {
     let (queue, _) = filled(&[Step::Append(vec![1; 10]), Step::Share(vec![2; 2000])]);
-    let failed = queue.transformed(|octets, _| if octets[0] == 2 { Err("two") } else { Ok(()) });
+    let failed = queue.transformed(|bytes, _| if bytes[0] == 2 { Err("two") } else { Ok(()) });
     assert_eq!(failed.err(), Some("two"));
 }
 

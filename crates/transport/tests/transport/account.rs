@@ -89,7 +89,7 @@ fn who_owes_little_is_not_chosen() {
 }
 
 #[test]
-fn shared_octets_are_on_it_once() {
+fn shared_bytes_are_on_it_once() {
     run(async {
         let limits = generous();
         let event = limits.account.share(pattern(100_000));
@@ -119,7 +119,7 @@ fn shared_octets_are_on_it_once() {
 }
 
 #[test]
-fn few_shared_octets_are_each_receivers_own() {
+fn few_shared_bytes_are_each_receivers_own() {
     let account = Arc::new(Account::new(1 << 20));
     let event = account.share(pattern(1000));
     assert_eq!((&event[..], account.total_bytes()), (&pattern(1000)[..], 0));
@@ -253,10 +253,10 @@ proptest! {
     }
 }
 
-/// A reader of items, fed with `octets`.
+/// A reader of items, fed with `bytes`.
 async fn fed(
     limits: &Arc<ConnectionLimits>,
-    octets: &[u8],
+    bytes: &[u8],
 ) -> (Arc<Connection>, tokio::net::UnixStream) {
     let (connection, peer) = pair_with(None, limits, 1 << 20);
     let reader = Arc::clone(&connection);
@@ -268,7 +268,7 @@ async fn fed(
         let _ = pump(&reader, &mut items).await;
     });
     let mut peer = stream(peer);
-    peer.write_all(octets).await.expect("taken");
+    peer.write_all(bytes).await.expect("taken");
     settle().await;
     (connection, peer)
 }

@@ -14,16 +14,16 @@ use crate::rig::{
 };
 
 #[test]
-fn every_threads_octets_arrive_once_and_in_order() {
+fn every_threads_bytes_arrive_once_and_in_order() {
     const THREADS: u8 = 4;
     const RECORDS: u32 = 1500;
-    /// Thread, number, and as many octets more as the number says.
+    /// Thread, number, and as many bytes more as the number says.
     fn record(thread: u8, number: u32) -> Vec<u8> {
         let filler = (number as usize * 37) % 2500;
-        let mut octets = vec![thread];
-        octets.extend_from_slice(&number.to_be_bytes());
-        octets.extend(pattern(filler));
-        octets
+        let mut bytes = vec![thread];
+        bytes.extend_from_slice(&number.to_be_bytes());
+        bytes.extend(pattern(filler));
+        bytes
     }
     run(async {
         let limits = generous();
@@ -32,11 +32,11 @@ fn every_threads_octets_arrive_once_and_in_order() {
             let connection = Arc::clone(&connection);
             tokio::task::spawn_blocking(move || {
                 for number in 0..RECORDS {
-                    let octets = record(thread, number);
+                    let bytes = record(thread, number);
                     let appended = if number % 3 == 0 {
-                        connection.append_shared(&Bytes::from(octets))
+                        connection.append_shared(&Bytes::from(bytes))
                     } else {
-                        append(&connection, &octets)
+                        append(&connection, &bytes)
                     };
                     assert_eq!(appended, Ok(()));
                     if number % 5 == u32::from(thread) {
@@ -84,22 +84,22 @@ proptest! {
             let mut expected = Vec::new();
             let mut received = Vec::new();
             for (length, is_shared, read) in portions {
-                let octets = pattern(length);
-                expected.extend_from_slice(&octets);
+                let bytes = pattern(length);
+                expected.extend_from_slice(&bytes);
                 let appended = if is_shared {
-                    connection.append_shared(&Bytes::from(octets))
+                    connection.append_shared(&Bytes::from(bytes))
                 } else {
-                    append(&connection, &octets)
+                    append(&connection, &bytes)
                 };
                 assert_eq!(appended, Ok(()));
                 uncork();
                 let mut buffer = vec![0; read.min(expected.len() - received.len())];
-                let count = peer.read(&mut buffer).await.expect("octets");
+                let count = peer.read(&mut buffer).await.expect("bytes");
                 received.extend_from_slice(&buffer[..count]);
             }
             connection.finish();
-            peer.read_to_end(&mut received).await.expect("octets");
-            assert!(received == expected, "other octets arrived than were appended");
+            peer.read_to_end(&mut received).await.expect("bytes");
+            assert!(received == expected, "other bytes arrived than were appended");
             assert_eq!(limits.account.total_bytes(), 0);
             assert_eq!(connection.queued_bytes(), 0);
         });
@@ -113,7 +113,7 @@ fn a_full_queue_refuses_until_it_is_drained() {
         let (connection, peer) = pair(&limits);
         let mut filled = fill(&connection, 1000);
         let queued = connection.queued_bytes();
-        assert!((99_000..=100_000).contains(&queued), "{queued} octets wait");
+        assert!((99_000..=100_000).contains(&queued), "{queued} bytes wait");
         let charged = limits.account.total_bytes();
         // With what was sent of a buffer that is kept for its rest.
         assert!((queued..queued + 20_000).contains(&charged), "{charged}");
@@ -128,7 +128,7 @@ fn a_full_queue_refuses_until_it_is_drained() {
 
         let mut peer = stream(peer);
         let mut received = vec![0; filled];
-        peer.read_exact(&mut received).await.expect("octets");
+        peer.read_exact(&mut received).await.expect("bytes");
         until(|| connection.queued_bytes() == 0).await;
         assert!(
             received
@@ -138,7 +138,7 @@ fn a_full_queue_refuses_until_it_is_drained() {
         assert_eq!(limits.account.total_bytes(), 0);
 
         filled = fill(&connection, 1000);
-        assert!(filled > 99_000, "a drained connection takes octets again");
+        assert!(filled > 99_000, "a drained connection takes bytes again");
     });
 }
 
@@ -169,7 +169,7 @@ fn a_writer_that_fails_appends_nothing() {
     });
 }
 
-/// Ways in which a connection with octets waiting ends.
+/// Ways in which a connection with bytes waiting ends.
 #[test]
 fn whatever_ends_a_connection_settles_its_account() {
     type End = fn(&Arc<Connection>, &std::os::unix::net::UnixStream);
@@ -221,15 +221,15 @@ fn a_runtime_that_ends_settles_the_account() {
 fn finishing_sends_everything_then_the_end_and_still_receives() {
     run(async {
         let (connection, peer) = pair(&generous());
-        let octets = pattern(1 << 20);
-        assert_eq!(append(&connection, &octets), Ok(()));
+        let bytes = pattern(1 << 20);
+        assert_eq!(append(&connection, &bytes), Ok(()));
         connection.finish();
         assert!(connection.is_closed());
         assert_eq!(append(&connection, &[0]), Err(Refused::Gone));
         connection.finish();
         connection.flush();
         let peer_too = peer.try_clone().expect("a duplicate");
-        assert!(received(peer).await == octets);
+        assert!(received(peer).await == bytes);
         rustix::io::write(&peer_too, b"thanks").expect("our side still receives");
     });
 }
@@ -242,9 +242,9 @@ fn closing_is_seen_by_the_peer_at_once() {
         let filled = fill(&connection, 1000);
         connection.close();
         peer.set_nonblocking(false).expect("blocking");
-        let mut octets = Vec::new();
-        peer.read_to_end(&mut octets).expect("the end");
-        assert!(octets.len() < filled, "what was queued is lost");
+        let mut bytes = Vec::new();
+        peer.read_to_end(&mut bytes).expect("the end");
+        assert!(bytes.len() < filled, "what was queued is lost");
     });
 }
 
@@ -259,10 +259,7 @@ fn a_peer_that_takes_nothing_is_stalled() {
         let filled = fill(&connection, 1000);
         until(|| connection.is_stalled()).await;
         let mut received = vec![0; filled];
-        stream(peer)
-            .read_exact(&mut received)
-            .await
-            .expect("octets");
+        stream(peer).read_exact(&mut received).await.expect("bytes");
         until(|| !connection.is_stalled()).await;
         assert_eq!(connection.queued_bytes(), 0);
     });

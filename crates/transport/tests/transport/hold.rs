@@ -18,7 +18,7 @@ use crate::rig::{
 /// One read takes no more than this, so no more is ever queued for an echo.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Sends back what comes, by one of the two ways, so many octets at a time.
+/// Sends back what comes, by one of the two ways, so many bytes at a time.
 struct Echo {
     connection: Arc<Connection>,
     portion: usize,
@@ -66,9 +66,9 @@ fn check(portion: usize, is_direct: bool, has_stage: bool) {
     run(async {
         let stage = if has_stage { inverting() } else { None };
         let (connection, peer) = pair_with(stage, &generous(), 1 << 16);
-        let octets: Vec<u8> = pattern(3_000_000)
+        let bytes: Vec<u8> = pattern(3_000_000)
             .into_iter()
-            .map(|octet| octet.max(10))
+            .map(|byte| byte.max(10))
             .collect();
         let mut peer = peer;
         let mut sent = 0;
@@ -76,26 +76,26 @@ fn check(portion: usize, is_direct: bool, has_stage: bool) {
         let (pumping, echoing) = tokio::join!(pump(&connection, &mut echo), async {
             // As much as fits, while nothing is read.
             let mut idle = 0;
-            while idle < 50 && sent < octets.len() {
-                match peer.write(&octets[sent..]) {
+            while idle < 50 && sent < bytes.len() {
+                match peer.write(&bytes[sent..]) {
                     Ok(count) => (sent, idle) = (sent + count, 0),
                     Err(_) => idle += 1,
                 }
                 settle().await;
             }
-            assert!(sent < octets.len() / 2, "{sent} octets were taken");
+            assert!(sent < bytes.len() / 2, "{sent} bytes were taken");
             let (mut reading, mut writing) = stream(peer).into_split();
-            let rest = octets[sent..].to_vec();
+            let rest = bytes[sent..].to_vec();
             let sending = tokio::spawn(async move {
                 writing.write_all(&rest).await.expect("sent");
             });
-            let mut back = vec![0; octets.len()];
+            let mut back = vec![0; bytes.len()];
             reading.read_exact(&mut back).await.expect("all of it");
             sending.await.expect("no panic");
             back
         });
         assert!(matches!(pumping, Ended::ByPeer { unconsumed: 0 }));
-        assert!(echoing == octets, "other octets came back");
+        assert!(echoing == bytes, "other bytes came back");
         assert!(echo.queued_max <= READ_BYTES, "{} queued", echo.queued_max);
     });
 }
@@ -117,13 +117,13 @@ fn what_was_held_back_is_offered_again_without_more_input() {
         run(async {
             let stage = if has_stage { inverting() } else { None };
             let (connection, mut peer) = pair_with(stage, &generous(), 1 << 16);
-            let octets = vec![b'x'; 100];
+            let bytes = vec![b'x'; 100];
             if has_stage {
                 // With the end of the stream behind it, which must not come first.
-                let sent = [&inverted(&octets)[..], &[END]].concat();
+                let sent = [&inverted(&bytes)[..], &[END]].concat();
                 peer.write_all(&sent).expect("sent");
             } else {
-                peer.write_all(&octets).expect("sent");
+                peer.write_all(&bytes).expect("sent");
                 peer.shutdown(Shutdown::Write).expect("shut down");
             }
             let mut echo = Echo::new(&connection, 1, true);
@@ -132,13 +132,13 @@ fn what_was_held_back_is_offered_again_without_more_input() {
                 matches!(ended, Ended::ByPeer { unconsumed: 0 }),
                 "{ended:?}"
             );
-            let expected = if has_stage { inverted(&octets) } else { octets };
+            let expected = if has_stage { inverted(&bytes) } else { bytes };
             assert_eq!(waiting(&mut peer), expected);
         });
     }
 }
 
-/// Holds until three octets are there.
+/// Holds until three bytes are there.
 struct Threes(Vec<usize>);
 
 impl Protocol for Threes {
@@ -168,7 +168,7 @@ fn what_is_held_back_with_too_little_waits_for_more() {
             matches!(ended, Ended::ByPeer { unconsumed: 1 }),
             "{ended:?}"
         );
-        assert_eq!(threes.0, [1, 4, 4], "octets offered each time");
+        assert_eq!(threes.0, [1, 4, 4], "bytes offered each time");
     });
 }
 
@@ -193,17 +193,17 @@ fn a_reader_that_is_held_back_sees_the_end_of_the_connection() {
 }
 
 #[test]
-fn octets_sent_directly_stay_in_order_with_others() {
+fn bytes_sent_directly_stay_in_order_with_others() {
     run(async {
         let (connection, peer) = pair(&generous());
         let mut expected = Vec::new();
         for round in 0..40u8 {
-            let octets = vec![round; 1 + usize::from(round) * 700];
+            let bytes = vec![round; 1 + usize::from(round) * 700];
             match round % 3 {
-                0 => append(&connection, &octets).expect("appended"),
-                _ => connection.send(&octets).expect("sent"),
+                0 => append(&connection, &bytes).expect("appended"),
+                _ => connection.send(&bytes).expect("sent"),
             }
-            expected.extend_from_slice(&octets);
+            expected.extend_from_slice(&bytes);
         }
         let received = tokio::spawn(received(peer));
         connection.sent().await;

@@ -285,7 +285,7 @@ fn a_path_that_is_too_long_is_said_to_be() {
     run(async {
         let path = Path::new("/").join("x".repeat(107));
         let error = Listener::bind(unix(&path)).expect_err("too long");
-        let text = "the path of a Unix socket may have 107 octets, not 108";
+        let text = "the path of a Unix socket may have 107 bytes, not 108";
         assert_eq!(error.to_string(), format!("{}: {text}", path.display()));
     });
 }

@@ -1,4 +1,4 @@
-//! The transport over real sockets: whatever the timing, octets arrive in order, once, and within
+//! The transport over real sockets: whatever the timing, bytes arrive in order, once, and within
 //! their bounds.
 
 mod account;

@@ -78,7 +78,7 @@ fn what_came_during_a_pause_is_read_to_its_end() {
             sent += count;
             settle().await;
         }
-        assert!(sent > 1 << 17, "{sent} octets are several reads");
+        assert!(sent > 1 << 17, "{sent} bytes are several reads");
         connection.resume_reading();
         until(|| counting.count() == sent).await;
         drop(peer);
@@ -127,9 +127,9 @@ fn a_paused_reader_learns_that_its_connection_is_closed() {
 fn a_lower_bound_refuses_and_the_end_of_sending_is_told() {
     run(async {
         let (connection, peer) = pair(&generous());
-        let below = |octets: &[u8]| {
+        let below = |bytes: &[u8]| {
             connection.append_below(1000, |out| {
-                out.extend_from_slice(octets);
+                out.extend_from_slice(bytes);
                 Ok::<(), ()>(())
             })
         };

@@ -13,15 +13,15 @@ use crate::rig::{
     pair_with, pattern, received, run, settle, stream, waiting,
 };
 
-/// A connection in which octets keep clear of what the inverting stage takes for itself.
+/// A connection in which bytes keep clear of what the inverting stage takes for itself.
 fn plain(length: usize) -> Vec<u8> {
     vec![b'x'; length]
 }
 
-/// Sends `octets` in these portions, over and over; then the end.
+/// Sends `bytes` in these portions, over and over; then the end.
 async fn check(items: &[Vec<u8>], portions: &[usize], tells: bool) {
     let (connection, peer) = pair_with(None, &generous(), 1 << 16);
-    let octets = framed(items);
+    let bytes = framed(items);
     let mut protocol = Items {
         tells,
         ..Items::default()
@@ -29,7 +29,7 @@ async fn check(items: &[Vec<u8>], portions: &[usize], tells: bool) {
     let mut peer = stream(peer);
     let portions = portions.to_vec();
     let sending = tokio::spawn(async move {
-        let mut rest = &octets[..];
+        let mut rest = &bytes[..];
         for portion in portions.iter().cycle() {
             let (now, later) = rest.split_at((*portion).min(rest.len()));
             peer.write_all(now).await.expect("sent");
@@ -92,10 +92,10 @@ proptest! {
 fn an_item_that_is_wanted_is_handed_over_whole() {
     run(async {
         let (connection, peer) = pair_with(None, &generous(), 1 << 16);
-        let octets = framed(&[plain(30_000), plain(200_000)]);
+        let bytes = framed(&[plain(30_000), plain(200_000)]);
         let sending = tokio::spawn(async move {
             let mut peer = stream(peer);
-            for portion in octets.chunks(1000) {
+            for portion in bytes.chunks(1000) {
                 peer.write_all(portion).await.expect("sent");
                 settle().await;
             }
@@ -118,13 +118,13 @@ fn an_end_inside_an_item_says_how_much_was_left() {
             run(async {
                 let stage = if has_stage { inverting() } else { None };
                 let (connection, peer) = pair_with(stage, &generous(), 1 << 16);
-                let mut octets = framed(&[plain(length)]);
-                octets.truncate(sent);
+                let mut bytes = framed(&[plain(length)]);
+                bytes.truncate(sent);
                 if has_stage {
-                    octets = inverted(&octets);
+                    bytes = inverted(&bytes);
                 }
                 let sending = tokio::spawn(async move {
-                    stream(peer).write_all(&octets).await.expect("sent");
+                    stream(peer).write_all(&bytes).await.expect("sent");
                 });
                 let mut protocol = Items {
                     tells: true,
@@ -146,8 +146,8 @@ fn items_through_a_stage() {
     run(async {
         let (connection, peer) = pair_with(inverting(), &generous(), 1 << 16);
         let items = [plain(3), plain(100_000), plain(0), plain(20)];
-        let mut octets = inverted(&framed(&items));
-        octets.push(END);
+        let mut bytes = inverted(&framed(&items));
+        bytes.push(END);
         let mut protocol = Items {
             tells: true,
             ..Items::default()
@@ -155,7 +155,7 @@ fn items_through_a_stage() {
         // The peer keeps its side open: the end is the stage's.
         let mut peer = stream(peer);
         let sending = async {
-            for portion in octets.chunks(7777) {
+            for portion in bytes.chunks(7777) {
                 peer.write_all(portion).await.expect("sent");
                 settle().await;
             }
@@ -175,9 +175,9 @@ fn a_stage_answers_by_itself() {
     for item in [0, 10, 200_000] {
         run(async {
             let (connection, peer) = pair_with(inverting(), &generous(), 1 << 16);
-            let mut octets = inverted(&framed(&[plain(item)]));
-            octets.truncate(item);
-            octets.push(GREETING);
+            let mut bytes = inverted(&framed(&[plain(item)]));
+            bytes.truncate(item);
+            bytes.push(GREETING);
             let peer_too = peer.try_clone().expect("a duplicate");
             let mut protocol = Items {
                 tells: true,
@@ -185,7 +185,7 @@ fn a_stage_answers_by_itself() {
             };
             let mut writer = stream(peer);
             let asking = async {
-                writer.write_all(&octets).await.expect("sent");
+                writer.write_all(&bytes).await.expect("sent");
                 let mut answer = Vec::new();
                 let mut peer = peer_too;
                 while answer.is_empty() {
@@ -206,13 +206,13 @@ fn a_stage_that_fails_says_why_before_the_end() {
     for before in [0, 10, 100_000] {
         run(async {
             let (connection, peer) = pair_with(inverting(), &generous(), 1 << 16);
-            let mut octets = inverted(&framed(&[plain(200_000)]));
-            octets.truncate(before);
-            octets.push(WRONG);
+            let mut bytes = inverted(&framed(&[plain(200_000)]));
+            bytes.truncate(before);
+            bytes.push(WRONG);
             let peer_too = peer.try_clone().expect("a duplicate");
             let sending = tokio::spawn(async move {
                 let mut peer = stream(peer);
-                peer.write_all(&octets).await.expect("sent");
+                peer.write_all(&bytes).await.expect("sent");
                 peer
             });
             let ended = pump(&connection, &mut Items::default()).await;
@@ -255,20 +255,20 @@ fn a_protocol_ends_or_hands_over() {
     for has_stage in [false, true] {
         run(async {
             let stage = || if has_stage { inverting() } else { None };
-            let octets = if has_stage {
+            let bytes = if has_stage {
                 inverted(b"headrest")
             } else {
                 b"headrest".to_vec()
             };
             let (connection, mut peer) = pair_with(stage(), &generous(), 1 << 16);
-            peer.write_all(&octets).expect("sent");
+            peer.write_all(&bytes).expect("sent");
             let ended = pump(&connection, &mut Once(Outcome::HandOver { consumed: 4 })).await;
             let Ended::HandedOver { input } = ended else {
                 panic!("expected to be handed over, got {ended:?}");
             };
             assert_eq!(input, b"rest");
 
-            peer.write_all(&octets).expect("sent");
+            peer.write_all(&bytes).expect("sent");
             let ended = pump(&connection, &mut Once(Outcome::Close)).await;
             assert!(matches!(ended, Ended::ByProtocol), "{ended:?}");
         });
@@ -305,7 +305,7 @@ fn a_peer_that_sends_without_pause_leaves_others_their_turn() {
         while let Ok(count) = busy_peer.write(&[0; 4096]) {
             sent += count;
         }
-        assert!(sent > 2 * 64 * 1024, "the socket took {sent} octets only");
+        assert!(sent > 2 * 64 * 1024, "the socket took {sent} bytes only");
         calm_peer.write_all(b"x").expect("sent");
         drop((busy_peer, calm_peer));
         let pumps = [serve('b', busy), serve('c', calm)];

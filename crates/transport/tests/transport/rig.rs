@@ -60,7 +60,7 @@ pub(crate) fn pair(limits: &Arc<ConnectionLimits>) -> (Arc<Connection>, UnixStre
     pair_with(None, limits, 1)
 }
 
-/// The same with a stage, and with socket buffers of so many octets.
+/// The same with a stage, and with socket buffers of so many bytes.
 pub(crate) fn pair_with(
     stage: Option<Box<Mutex<dyn Stage>>>,
     limits: &Arc<ConnectionLimits>,
@@ -83,37 +83,37 @@ pub(crate) fn stream(peer: UnixStream) -> tokio::net::UnixStream {
 
 /// Everything the peer is sent until the end.
 pub(crate) async fn received(peer: UnixStream) -> Vec<u8> {
-    let mut octets = Vec::new();
-    let read = stream(peer).read_to_end(&mut octets).await;
+    let mut bytes = Vec::new();
+    let read = stream(peer).read_to_end(&mut bytes).await;
     read.expect("no error before the end");
-    octets
+    bytes
 }
 
 /// What waits for the peer now.
 pub(crate) fn waiting(peer: &mut UnixStream) -> Vec<u8> {
-    let mut octets = vec![0; 1 << 20];
-    let count = match peer.read(&mut octets) {
+    let mut bytes = vec![0; 1 << 20];
+    let count = match peer.read(&mut bytes) {
         Ok(count) => count,
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => 0,
-        Err(e) => panic!("expected octets or none, got {e}"),
+        Err(e) => panic!("expected bytes or none, got {e}"),
     };
-    octets.truncate(count);
-    octets
+    bytes.truncate(count);
+    bytes
 }
 
-pub(crate) fn append(connection: &Arc<Connection>, octets: &[u8]) -> Result<(), Refused<()>> {
+pub(crate) fn append(connection: &Arc<Connection>, bytes: &[u8]) -> Result<(), Refused<()>> {
     connection.append(|out| {
-        out.extend_from_slice(octets);
+        out.extend_from_slice(bytes);
         Ok(())
     })
 }
 
-/// `length` octets that tell their place.
+/// `length` bytes that tell their place.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index % 251) as u8).collect()
 }
 
-/// Appends until the connection takes no more; how many octets it took.
+/// Appends until the connection takes no more; how many bytes it took.
 pub(crate) fn fill(connection: &Arc<Connection>, portion: usize) -> usize {
     let mut filled = 0;
     loop {
@@ -126,7 +126,7 @@ pub(crate) fn fill(connection: &Arc<Connection>, portion: usize) -> usize {
     }
 }
 
-/// Items with a length of four octets before each.
+/// Items with a length of four bytes before each.
 #[derive(Default)]
 pub(crate) struct Items {
     pub(crate) items: Vec<Vec<u8>>,
@@ -154,17 +154,17 @@ impl Protocol for Items {
     }
 }
 
-/// The octets of `items` as [`Items`] reads them.
+/// The bytes of `items` as [`Items`] reads them.
 pub(crate) fn framed(items: &[Vec<u8>]) -> Vec<u8> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     for item in items {
-        octets.extend_from_slice(&(item.len() as u32).to_be_bytes());
-        octets.extend_from_slice(item);
+        bytes.extend_from_slice(&(item.len() as u32).to_be_bytes());
+        bytes.extend_from_slice(item);
     }
-    octets
+    bytes
 }
 
-/// A stage that inverts octets both ways, ends with its last octet, and greets by itself.
+/// A stage that inverts bytes both ways, ends with its last byte, and greets by itself.
 #[derive(Default)]
 pub(crate) struct Inverting {
     to_say: Vec<u8>,
@@ -181,20 +181,20 @@ pub(crate) const ALERT: u8 = 5;
 impl Stage for Inverting {
     fn send(&mut self, queued: &[u8], out: &mut Vec<u8>) -> Result<(), StageError> {
         out.append(&mut self.to_say);
-        out.extend(queued.iter().map(|octet| !octet));
+        out.extend(queued.iter().map(|byte| !byte));
         Ok(())
     }
 
     fn receive(&mut self, received: &[u8], out: &mut Vec<u8>) -> Result<(), StageError> {
-        for octet in received {
-            match *octet {
+        for byte in received {
+            match *byte {
                 END => self.is_ended = true,
                 GREETING => self.to_say.push(ANSWER),
                 WRONG => {
                     self.to_say.push(ALERT);
                     return Err(StageError("wrong".to_owned()));
                 }
-                octet => out.push(!octet),
+                byte => out.push(!byte),
             }
         }
         Ok(())
@@ -213,6 +213,6 @@ pub(crate) fn inverting() -> Option<Box<Mutex<dyn Stage>>> {
     Some(Box::new(Mutex::new(Inverting::default())))
 }
 
-pub(crate) fn inverted(octets: &[u8]) -> Vec<u8> {
-    octets.iter().map(|octet| !octet).collect()
+pub(crate) fn inverted(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().map(|byte| !byte).collect()
 }

@@ -11,7 +11,7 @@ use crate::rig::{
     END, append, generous, inverted, inverting, pair, pair_with, pattern, received, run,
 };
 
-/// Doubles each octet; takes whole lines only.
+/// Doubles each byte; takes whole lines only.
 struct Doubling;
 
 impl Filter for Doubling {
@@ -19,19 +19,19 @@ impl Filter for Doubling {
         if queued.last() != Some(&b'\n') {
             return Err(StageError(format!("expected lines, got {queued:?}")));
         }
-        out.extend(queued.iter().flat_map(|octet| [*octet; 2]));
+        out.extend(queued.iter().flat_map(|byte| [*byte; 2]));
         Ok(())
     }
 }
 
-fn doubled(octets: &[u8]) -> Vec<u8> {
-    octets.iter().flat_map(|octet| [*octet; 2]).collect()
+fn doubled(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().flat_map(|byte| [*byte; 2]).collect()
 }
 
 fn line(length: usize) -> Vec<u8> {
-    let mut octets = vec![b'x'; length];
-    octets.push(b'\n');
-    octets
+    let mut bytes = vec![b'x'; length];
+    bytes.push(b'\n');
+    bytes
 }
 
 /// What is appended before the filter is set, after it, and whether a stage follows it.
@@ -53,23 +53,23 @@ fn a_filter_is_for_what_is_appended_later() {
             let stage = if has_stage { inverting() } else { None };
             let (connection, peer) = pair_with(stage, &generous(), 1);
             let mut expected = Vec::new();
-            for (index, octets) in before.iter().enumerate() {
-                assert_eq!(append(&connection, octets), Ok(()));
-                if index == 0 && octets.len() > 1000 {
+            for (index, bytes) in before.iter().enumerate() {
+                assert_eq!(append(&connection, bytes), Ok(()));
+                if index == 0 && bytes.len() > 1000 {
                     connection.flush();
                 }
-                expected.extend_from_slice(octets);
+                expected.extend_from_slice(bytes);
             }
             connection.set_filter(Box::new(Mutex::new(Doubling)));
             for (index, length) in after.iter().enumerate() {
-                let octets = line(*length);
+                let bytes = line(*length);
                 let appended = if index % 2 == 0 {
-                    append(&connection, &octets)
+                    append(&connection, &bytes)
                 } else {
-                    connection.append_shared(&Bytes::from(octets.clone()))
+                    connection.append_shared(&Bytes::from(bytes.clone()))
                 };
                 assert_eq!(appended, Ok(()));
-                expected.extend(doubled(&octets));
+                expected.extend(doubled(&bytes));
             }
             uncork();
             connection.finish();
@@ -79,7 +79,7 @@ fn a_filter_is_for_what_is_appended_later() {
             }
             assert!(
                 received(peer).await == expected,
-                "{} octets before",
+                "{} bytes before",
                 before.len()
             );
         });
@@ -99,7 +99,7 @@ fn a_filter_that_fails_ends_the_connection() {
 }
 
 #[test]
-fn a_stage_says_goodbye_after_the_last_octet() {
+fn a_stage_says_goodbye_after_the_last_byte() {
     for length in [0, 1, 2000, 500_000] {
         run(async {
             let (connection, peer) = pair_with(inverting(), &generous(), 1);
@@ -107,7 +107,7 @@ fn a_stage_says_goodbye_after_the_last_octet() {
             connection.finish();
             let mut expected = inverted(&pattern(length));
             expected.push(END);
-            assert!(received(peer).await == expected, "{length} octets");
+            assert!(received(peer).await == expected, "{length} bytes");
         });
     }
 }

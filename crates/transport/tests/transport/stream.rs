@@ -17,17 +17,17 @@ fn reads_what_was_received_before_then_what_comes() {
             let mut ours =
                 ConnectionStream::new(connection, b"before ".to_vec()).expect("a stream");
             let mut peer = stream(peer);
-            let octets = if has_stage {
+            let bytes = if has_stage {
                 [inverted(b"after"), vec![END]].concat()
             } else {
                 b"after".to_vec()
             };
-            peer.write_all(&octets).await.expect("sent");
+            peer.write_all(&bytes).await.expect("sent");
             if !has_stage {
                 peer.shutdown().await.expect("shut down");
             }
             let mut read = Vec::new();
-            ours.read_to_end(&mut read).await.expect("octets");
+            ours.read_to_end(&mut read).await.expect("bytes");
             assert_eq!(read, b"before after");
         }
     });
@@ -42,9 +42,9 @@ fn writes_as_much_as_there_is() {
             let stage = if has_stage { inverting() } else { None };
             let (connection, peer) = pair_with(stage, &limits, 1);
             let mut ours = ConnectionStream::new(connection, Vec::new()).expect("a stream");
-            let octets = pattern(300_000);
+            let bytes = pattern(300_000);
             let writing = async {
-                for portion in octets.chunks(4000) {
+                for portion in bytes.chunks(4000) {
                     ours.write_all(portion).await.expect("written");
                 }
                 ours.shutdown().await.expect("shut down");
@@ -54,7 +54,7 @@ fn writes_as_much_as_there_is() {
                 assert_eq!(read.pop(), Some(END));
                 read = inverted(&read);
             }
-            assert!(read == octets, "other octets arrived than were written");
+            assert!(read == bytes, "other bytes arrived than were written");
             assert_eq!(limits.account.total_bytes(), 0);
         }
     });

@@ -120,7 +120,7 @@ fn beside<T: Send + 'static>(action: impl FnOnce() -> T + Send + 'static) -> Joi
     spawn_blocking(action)
 }
 
-/// Sends back what it is sent; says goodbye after so many octets.
+/// Sends back what it is sent; says goodbye after so many bytes.
 struct Echo {
     connection: Arc<Connection>,
     left: usize,
@@ -156,7 +156,7 @@ async fn echo(connection: &Arc<Connection>, left: usize) -> Ended {
 }
 
 #[test]
-fn octets_come_back_and_both_say_goodbye() {
+fn bytes_come_back_and_both_say_goodbye() {
     let papers = Papers::new();
     for length in [1, 16_384, 16_385, 1_000_000] {
         for server_ends in [false, true] {
@@ -164,12 +164,12 @@ fn octets_come_back_and_both_say_goodbye() {
                 let (connection, peer) = server(&papers.files());
                 let mut client = client(papers.client(true, false), peer);
                 let asking = beside(move || {
-                    let octets = pattern(length);
-                    client.write_all(&octets).expect("sent");
+                    let bytes = pattern(length);
+                    client.write_all(&bytes).expect("sent");
                     client.flush().expect("sent");
                     let mut echoed = vec![0; length];
                     client.read_exact(&mut echoed).expect("received");
-                    assert!(echoed == octets);
+                    assert!(echoed == bytes);
                     if !server_ends {
                         client.conn.send_close_notify();
                         client.flush().expect("sent");
@@ -198,7 +198,7 @@ fn octets_come_back_and_both_say_goodbye() {
 
 /// What is queued before the handshake, however much, is sent after it.
 #[test]
-fn octets_wait_for_the_handshake() {
+fn bytes_wait_for_the_handshake() {
     let papers = Papers::new();
     for length in [1, 65_536, 500_000] {
         run(async {
@@ -207,9 +207,9 @@ fn octets_wait_for_the_handshake() {
             connection.flush();
             let mut client = client(papers.client(true, false), peer);
             let asking = beside(move || {
-                let mut octets = vec![0; length];
-                client.read_exact(&mut octets).expect("received");
-                assert!(octets == pattern(length));
+                let mut bytes = vec![0; length];
+                client.read_exact(&mut bytes).expect("received");
+                assert!(bytes == pattern(length));
                 client.conn.send_close_notify();
                 client.flush().expect("sent");
             });
@@ -221,7 +221,7 @@ fn octets_wait_for_the_handshake() {
 
 /// The server must neither wait for nor stumble over what follows a goodbye.
 #[test]
-fn octets_behind_a_goodbye_are_not_read() {
+fn bytes_behind_a_goodbye_are_not_read() {
     let papers = Papers::new();
     for behind in [1, 5000, 100_000] {
         run(async {
@@ -233,11 +233,11 @@ fn octets_behind_a_goodbye_are_not_read() {
                 let mut echoed = [0; 10];
                 client.read_exact(&mut echoed).expect("received");
                 client.conn.send_close_notify();
-                let mut octets = Vec::new();
-                client.conn.write_tls(&mut octets).expect("written");
-                octets.extend(pattern(behind));
+                let mut bytes = Vec::new();
+                client.conn.write_tls(&mut bytes).expect("written");
+                bytes.extend(pattern(behind));
                 // The server may be gone before it has taken everything.
-                let _ = client.sock.write_all(&octets);
+                let _ = client.sock.write_all(&bytes);
                 client.sock.shutdown(Shutdown::Write).expect("shut down");
             });
             let ended = echo(&connection, usize::MAX).await;

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::rig::{END, generous, inverted, inverting, pair, pair_with, pattern, run, settle};
 
-/// Takes so many octets a turn and notes whose they were; says nothing of the last of them until
+/// Takes so many bytes a turn and notes whose they were; says nothing of the last of them until
 /// it is asked once more with nothing.
 struct Portions {
     who: char,
@@ -52,10 +52,10 @@ fn nothing_is_lost_or_handled_twice() {
             run(async {
                 let stage = if has_stage { inverting() } else { None };
                 let (connection, mut peer) = pair_with(stage, &generous(), 1 << 16);
-                let octets: Vec<u8> = pattern(length).into_iter().map(|o| o.max(10)).collect();
+                let bytes: Vec<u8> = pattern(length).into_iter().map(|o| o.max(10)).collect();
                 let mut sent = match has_stage {
-                    true => [&inverted(&octets)[..], &[END]].concat(),
-                    false => octets.clone(),
+                    true => [&inverted(&bytes)[..], &[END]].concat(),
+                    false => bytes.clone(),
                 };
                 let mut protocol = portions('a', portion, &Arc::default());
                 let (ended, ()) = tokio::join!(pump(&connection, &mut protocol), async {
@@ -71,7 +71,7 @@ fn nothing_is_lost_or_handled_twice() {
                 });
                 let is_whole = matches!(ended, Ended::ByPeer { unconsumed: 0 });
                 assert!(is_whole, "{ended:?}");
-                assert!(protocol.taken == octets, "{portion} of {length}");
+                assert!(protocol.taken == bytes, "{portion} of {length}");
                 assert!(!protocol.owes_a_turn, "the turn with nothing was not given");
             });
         }

@@ -1,14 +1,14 @@
-//! What can be wrong with octets, and what cannot be written.
+//! What can be wrong with bytes, and what cannot be written.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::MessageType;
 
-/// Why octets are not a WAMP message, or not one value.
+/// Why bytes are not a WAMP message, or not one value.
 ///
 /// It says where, what was expected there and what came, in one line:
-/// `CALL: procedure at octet 12: expected text, found integer`.
+/// `CALL: procedure at byte 12: expected text, found integer`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError(Box<Detail>);
 
@@ -25,7 +25,7 @@ struct Detail {
 }
 
 impl DecodeError {
-    /// Whether the octets may be well-formed but go beyond a limit of this reader.
+    /// Whether the bytes may be well-formed but go beyond a limit of this reader.
     pub fn is_limit(&self) -> bool {
         self.0.limit
     }
@@ -41,7 +41,7 @@ impl DecodeError {
         self.0.message
     }
 
-    /// Where in the octets the fault is.
+    /// Where in the bytes the fault is.
     pub fn offset(&self) -> usize {
         self.0.offset
     }
@@ -135,7 +135,7 @@ impl fmt::Display for DecodeError {
         if !element.is_empty() {
             write!(f, "{element} ")?;
         }
-        write!(f, "at octet {offset}: expected {expected}, found {found}")
+        write!(f, "at byte {offset}: expected {expected}, found {found}")
     }
 }
 

@@ -1,10 +1,10 @@
-//! Messages from octets and back, for each serializer.
+//! Messages from bytes and back, for each serializer.
 //!
 //! Every serializer has one [`Reader`](reader::Reader) and one [`Writer`](writer::Writer); the
 //! decoder and the encoder of messages, values and the transcoder are written once over these.
 //!
 //! ```text
-//!  octets ──▶ JsonReader ────┐                              ┌──▶ JsonWriter ────▶ octets
+//!  bytes ──▶ JsonReader ────┐                              ┌──▶ JsonWriter ────▶ bytes
 //!         ──▶ MsgPackReader ─┼─▶ decode ─▶ Message ─▶ encode ┼──▶ MsgPackWriter ─▶
 //!         ──▶ CborReader ────┘       transcode, value       └──▶ CborWriter ────▶
 //! ```
@@ -53,16 +53,16 @@ impl Limits {
     }
 }
 
-/// Reads one message; `octets` must hold it exactly.
+/// Reads one message; `bytes` must hold it exactly.
 pub fn decode<'a>(
     serializer: Serializer,
-    octets: &'a [u8],
+    bytes: &'a [u8],
     limits: &Limits,
 ) -> Result<Message<'a>, DecodeError> {
     match serializer {
-        Serializer::Json => decode::message::<JsonReader<'_>>(serializer, octets, limits),
-        Serializer::MsgPack => decode::message::<MsgPackReader<'_>>(serializer, octets, limits),
-        Serializer::Cbor => decode::message::<CborReader<'_>>(serializer, octets, limits),
+        Serializer::Json => decode::message::<JsonReader<'_>>(serializer, bytes, limits),
+        Serializer::MsgPack => decode::message::<MsgPackReader<'_>>(serializer, bytes, limits),
+        Serializer::Cbor => decode::message::<CborReader<'_>>(serializer, bytes, limits),
     }
 }
 
@@ -94,51 +94,51 @@ pub fn encode_with(message: &Message<'_>, payload: &Payload<'_>, out: &mut Vec<u
     );
 }
 
-/// Appends the one value in `octets` (of `from`, valid) to `out` in `into`. On an error `out` is
+/// Appends the one value in `bytes` (of `from`, valid) to `out` in `into`. On an error `out` is
 /// as it was.
 pub fn transcode(
     from: Serializer,
-    octets: &[u8],
+    bytes: &[u8],
     into: Serializer,
     out: &mut Vec<u8>,
 ) -> Result<(), TranscodeError> {
-    transcode_within(from, octets, into, usize::MAX, out)
+    transcode_within(from, bytes, into, usize::MAX, out)
 }
 
 /// The same, unless `out` would become longer than `length_max`: a value may be six times as long in
 /// another serializer, and that is known only when it is written.
 pub fn transcode_within(
     from: Serializer,
-    octets: &[u8],
+    bytes: &[u8],
     into: Serializer,
     length_max: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), TranscodeError> {
     if from == into {
-        if octets.len() > length_max.saturating_sub(out.len()) {
+        if bytes.len() > length_max.saturating_sub(out.len()) {
             return Err(TranscodeError::TOO_LONG);
         }
-        out.extend_from_slice(octets);
+        out.extend_from_slice(bytes);
         return Ok(());
     }
     let max = length_max;
     appending(out, |out| match into {
-        Serializer::Json => transcode::value(from, octets, max, &mut JsonWriter::new(out)),
-        Serializer::MsgPack => transcode::value(from, octets, max, &mut MsgPackWriter::new(out)),
-        Serializer::Cbor => transcode::value(from, octets, max, &mut CborWriter::new(out)),
+        Serializer::Json => transcode::value(from, bytes, max, &mut JsonWriter::new(out)),
+        Serializer::MsgPack => transcode::value(from, bytes, max, &mut MsgPackWriter::new(out)),
+        Serializer::Cbor => transcode::value(from, bytes, max, &mut CborWriter::new(out)),
     })
 }
 
-/// Reads one value; `octets` must hold it exactly.
+/// Reads one value; `bytes` must hold it exactly.
 pub fn decode_value(
     serializer: Serializer,
-    octets: &[u8],
+    bytes: &[u8],
     limits: &Limits,
 ) -> Result<Value, DecodeError> {
     match serializer {
-        Serializer::Json => read_value::<JsonReader<'_>>(octets, limits),
-        Serializer::MsgPack => read_value::<MsgPackReader<'_>>(octets, limits),
-        Serializer::Cbor => read_value::<CborReader<'_>>(octets, limits),
+        Serializer::Json => read_value::<JsonReader<'_>>(bytes, limits),
+        Serializer::MsgPack => read_value::<MsgPackReader<'_>>(bytes, limits),
+        Serializer::Cbor => read_value::<CborReader<'_>>(bytes, limits),
     }
 }
 
@@ -156,8 +156,8 @@ pub fn encode_value(
     })
 }
 
-fn read_value<'a, R: Reader<'a>>(octets: &'a [u8], limits: &Limits) -> Result<Value, DecodeError> {
-    let mut reader = R::new(octets)?;
+fn read_value<'a, R: Reader<'a>>(bytes: &'a [u8], limits: &Limits) -> Result<Value, DecodeError> {
+    let mut reader = R::new(bytes)?;
     let mut room = Room::new(limits.depth_bound(), usize::MAX);
     let value = value::read(&mut reader, &mut room)?;
     reader.end()?;

@@ -6,7 +6,7 @@ use super::DecodeError;
 
 pub(super) type Result<T> = std::result::Result<T, DecodeError>;
 
-/// Reads one serializer's octets from front to back.
+/// Reads one serializer's bytes from front to back.
 ///
 /// Lists and dictionaries are opened, asked for [`more`](Reader::more) until there is none, and
 /// are then closed. A dictionary's entry is a key, the [`separator`](Reader::separator) and a
@@ -15,7 +15,7 @@ pub(super) type Result<T> = std::result::Result<T, DecodeError>;
 /// What every message passes is inlined by force in the readers: a short CALL thereby costs 8 %
 /// (MessagePack) and 11 % (CBOR) fewer instructions, and the code does not grow.
 pub(super) trait Reader<'a>: Sized {
-    fn new(octets: &'a [u8]) -> Result<Self>;
+    fn new(bytes: &'a [u8]) -> Result<Self>;
 
     fn open_list(&mut self) -> Result<Open>;
     fn open_dict(&mut self) -> Result<Open>;
@@ -46,35 +46,35 @@ pub(super) trait Reader<'a>: Sized {
     fn value_offset(&mut self) -> usize;
     /// Where the last value ended.
     fn offset(&self) -> usize;
-    fn octets(&self) -> &'a [u8];
+    fn bytes(&self) -> &'a [u8];
 
     /// Expects that nothing is left.
     fn end(&mut self) -> Result<()> {
         let offset = self.value_offset();
-        if offset == self.octets().len() {
+        if offset == self.bytes().len() {
             return Ok(());
         }
-        let left = self.octets().len() - offset;
+        let left = self.bytes().len() - offset;
         Err(DecodeError::unexpected(
             offset,
             "the end",
-            format!("{left} more octets"),
+            format!("{left} more bytes"),
         ))
     }
 
-    /// Walks over a list and returns its octets.
-    fn list_octets(&mut self, depth_left: usize) -> Result<&'a [u8]> {
+    /// Walks over a list and returns its bytes.
+    fn list_bytes(&mut self, depth_left: usize) -> Result<&'a [u8]> {
         let start = self.value_offset();
         let depth_left = enter(depth_left, start)?;
         let mut list = self.open_list()?;
         while self.more(&mut list)? {
             self.skip(depth_left)?;
         }
-        Ok(&self.octets()[start..self.offset()])
+        Ok(&self.bytes()[start..self.offset()])
     }
 
-    /// Walks over a dictionary whose own keys are text, and returns its octets.
-    fn dict_octets(&mut self, depth_left: usize) -> Result<&'a [u8]> {
+    /// Walks over a dictionary whose own keys are text, and returns its bytes.
+    fn dict_bytes(&mut self, depth_left: usize) -> Result<&'a [u8]> {
         let start = self.value_offset();
         let depth_left = enter(depth_left, start)?;
         let mut dict = self.open_dict()?;
@@ -83,7 +83,7 @@ pub(super) trait Reader<'a>: Sized {
             self.separator()?;
             self.skip(depth_left)?;
         }
-        Ok(&self.octets()[start..self.offset()])
+        Ok(&self.bytes()[start..self.offset()])
     }
 
     /// The error that something else than `expected` comes next.
@@ -104,22 +104,22 @@ pub(super) fn enter(depth_left: usize, offset: usize) -> Result<usize> {
         .ok_or_else(|| DecodeError::too_deep(offset))
 }
 
-/// Expects `octets`, which begin at `offset`, to be text. Most text is ASCII, which is told much
+/// Expects `bytes`, which begin at `offset`, to be text. Most text is ASCII, which is told much
 /// faster than UTF-8 in general.
 #[inline]
-pub(super) fn check_text(octets: &[u8], offset: usize) -> Result<()> {
-    if octets.is_ascii() {
+pub(super) fn check_text(bytes: &[u8], offset: usize) -> Result<()> {
+    if bytes.is_ascii() {
         Ok(())
     } else {
-        text(octets, offset).map(|_| ())
+        text(bytes, offset).map(|_| ())
     }
 }
 
-/// The text in `octets`, which begin at `offset`.
+/// The text in `bytes`, which begin at `offset`.
 #[inline]
-pub(super) fn text(octets: &[u8], offset: usize) -> Result<&str> {
-    std::str::from_utf8(octets).map_err(|error| {
-        DecodeError::unexpected(offset + error.valid_up_to(), "UTF-8", "other octets")
+pub(super) fn text(bytes: &[u8], offset: usize) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        DecodeError::unexpected(offset + error.valid_up_to(), "UTF-8", "other bytes")
     })
 }
 

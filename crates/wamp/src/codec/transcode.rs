@@ -1,32 +1,32 @@
-//! One value from one serializer's octets into another's, without building it in memory.
+//! One value from one serializer's bytes into another's, without building it in memory.
 
 use super::reader::{Open, Reader, Token};
 use super::writer::{Result, Writer};
 use super::{CborReader, DEPTH_CEILING, JsonReader, MsgPackReader, TranscodeError};
 use crate::Serializer;
 
-/// Appends the one value in `octets` with `writer`, whose output is not to be longer than
+/// Appends the one value in `bytes` with `writer`, whose output is not to be longer than
 /// `length_max`.
 pub(super) fn value<W: Writer>(
     from: Serializer,
-    octets: &[u8],
+    bytes: &[u8],
     length_max: usize,
     writer: &mut W,
 ) -> Result<()> {
     match from {
-        Serializer::Json => whole::<JsonReader<'_>, W>(octets, length_max, writer),
-        Serializer::MsgPack => whole::<MsgPackReader<'_>, W>(octets, length_max, writer),
-        Serializer::Cbor => whole::<CborReader<'_>, W>(octets, length_max, writer),
+        Serializer::Json => whole::<JsonReader<'_>, W>(bytes, length_max, writer),
+        Serializer::MsgPack => whole::<MsgPackReader<'_>, W>(bytes, length_max, writer),
+        Serializer::Cbor => whole::<CborReader<'_>, W>(bytes, length_max, writer),
     }
 }
 
 fn whole<'a, R: Reader<'a>, W: Writer>(
-    octets: &'a [u8],
+    bytes: &'a [u8],
     length_max: usize,
     writer: &mut W,
 ) -> Result<()> {
-    // The octets were validated where they came in, so this does not fail.
-    let mut reader = valid(R::new(octets))?;
+    // The bytes were validated where they came in, so this does not fail.
+    let mut reader = valid(R::new(bytes))?;
     let left = Left {
         depth: DEPTH_CEILING,
         length_max,
@@ -43,7 +43,7 @@ struct Left {
     length_max: usize,
 }
 
-/// Whether there is room for so many octets more.
+/// Whether there is room for so many bytes more.
 #[inline]
 fn check_length<W: Writer>(writer: &mut W, more: usize, left: Left) -> Result<()> {
     match writer.out().len().saturating_add(more) > left.length_max {
@@ -63,7 +63,7 @@ fn check_text<W: Writer>(writer: &mut W, text: &str, left: Left) -> Result<()> {
     check_length(writer, W::text_len(text), left)
 }
 
-/// What an octet of text may come to: `\u0001` in JSON.
+/// What a byte of text may come to: `\u0001` in JSON.
 const ESCAPED_BYTES_MAX: usize = 6;
 
 fn one<'a, R: Reader<'a>, W: Writer>(reader: &mut R, writer: &mut W, left: Left) -> Result<()> {
@@ -77,9 +77,9 @@ fn one<'a, R: Reader<'a>, W: Writer>(reader: &mut R, writer: &mut W, left: Left)
             writer.text(&text);
         }
         // In JSON a third longer at most.
-        Token::Binary(octets) => {
-            check_length(writer, octets.len(), left)?;
-            writer.binary(&octets);
+        Token::Binary(bytes) => {
+            check_length(writer, bytes.len(), left)?;
+            writer.binary(&bytes);
         }
         Token::List(open) | Token::Dict(open) => collection(reader, writer, open, left)?,
         Token::Foreign(what) => return Err(TranscodeError::new(what)),
@@ -136,5 +136,5 @@ fn key<'a, R: Reader<'a>, W: Writer>(reader: &mut R, writer: &mut W, left: Left)
 }
 
 fn valid<T>(read: std::result::Result<T, super::DecodeError>) -> Result<T> {
-    read.map_err(|_| TranscodeError::new("octets that are not a valid value"))
+    read.map_err(|_| TranscodeError::new("bytes that are not a valid value"))
 }

@@ -9,7 +9,7 @@ use crate::{Dict, Value};
 pub(super) struct Room {
     /// Lists and dictionaries that may still be inside one another.
     pub(super) depth_left: usize,
-    /// Values in all, with what is inside them. A value in memory takes many times the octets it
+    /// Values in all, with what is inside them. A value in memory takes many times the bytes it
     /// came in, so this bounds what a peer that is not yet welcome can make a router allocate.
     pub(super) values_left: usize,
     values_max: usize,
@@ -43,7 +43,7 @@ pub(super) fn read<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result
         Token::Integer(number) => Value::Integer(number),
         Token::Float(number) => Value::Float(number),
         Token::Text(text) => Value::String(text.into_owned()),
-        Token::Binary(octets) => Value::Binary(octets.into_owned()),
+        Token::Binary(bytes) => Value::Binary(bytes.into_owned()),
         Token::List(mut list) => {
             let outside = room.depth_left;
             room.depth_left = enter(outside, offset)?;
@@ -103,8 +103,8 @@ pub(super) fn write<W: Writer>(
             writer.text(text);
             Ok(())
         }
-        Value::Binary(octets) => {
-            writer.binary(octets);
+        Value::Binary(bytes) => {
+            writer.binary(bytes);
             Ok(())
         }
         Value::List(values) => {

@@ -4,7 +4,7 @@ use super::TranscodeError;
 
 pub(super) type Result<T> = std::result::Result<T, TranscodeError>;
 
-/// Appends one serializer's octets.
+/// Appends one serializer's bytes.
 ///
 /// Mirrors [`Reader`](super::reader::Reader): a list or dictionary is opened, each element is
 /// announced with [`element`](Writer::element), and it is closed. A dictionary's entry is a key,
@@ -13,7 +13,7 @@ pub(super) trait Writer {
     /// Whether the keys of dictionaries can only be text.
     const TEXT_KEYS_ONLY: bool;
 
-    /// Octets of a text's form, but for what frames it.
+    /// Bytes of a text's form, but for what frames it.
     fn text_len(text: &str) -> usize {
         text.len()
     }
@@ -36,7 +36,7 @@ pub(super) trait Writer {
     fn integer(&mut self, number: i128) -> Result<()>;
     fn float(&mut self, number: f64) -> Result<()>;
     fn text(&mut self, text: &str);
-    fn binary(&mut self, octets: &[u8]);
+    fn binary(&mut self, bytes: &[u8]);
 
     /// Appends a value that is already written in this serializer.
     fn raw(&mut self, value: &[u8]) {
@@ -47,10 +47,10 @@ pub(super) trait Writer {
 /// An open list or dictionary.
 #[derive(Debug)]
 pub(super) struct Opened {
-    /// Where its first octet is.
+    /// Where its first byte is.
     pub(super) start: usize,
     pub(super) count: usize,
-    /// The count that its first octets already say.
+    /// The count that its first bytes already say.
     pub(super) announced: Option<usize>,
     pub(super) dict: bool,
 }

@@ -1,11 +1,11 @@
 //! The batched WebSocket subprotocols: several messages in one WebSocket message.
 //!
-//! JSON messages each end with the octet 0x1E, which JSON text cannot hold; MessagePack and CBOR
+//! JSON messages each end with the byte 0x1E, which JSON text cannot hold; MessagePack and CBOR
 //! messages each follow their length as a big-endian 32-bit number. A sender may send batches of
 //! one, and this project's do.
 //!
 //! Autobahn|Python ends its JSON messages with 0x18 (the decimal 30 of 0x1E, written as octal), and
-//! expects that octet too. JSON text can hold neither, so that both are read, and a server answers
+//! expects that byte too. JSON text can hold neither, so that both are read, and a server answers
 //! such a client in kind.
 
 use super::{FrameError, FramingError};
@@ -15,35 +15,35 @@ use crate::Serializer;
 pub(super) const SEPARATOR: u8 = 0x1E;
 /// What Autobahn|Python ends it with.
 pub(super) const SEPARATOR_AUTOBAHN: u8 = 0x18;
-const LENGTH_OCTETS: usize = 4;
+const LENGTH_BYTES: usize = 4;
 
 /// The messages of one batch, in order. An empty batch is an error, and so is an empty message.
-pub fn split(serializer: Serializer, octets: &[u8]) -> Batch<'_> {
+pub fn split(serializer: Serializer, bytes: &[u8]) -> Batch<'_> {
     Batch {
         separated: !serializer.is_binary(),
-        octets,
+        bytes,
         begun: false,
     }
 }
 
 /// Whether a JSON batch is of a client that must be answered with
 /// [`super::Framing::WebSocketServerAutobahn`].
-pub fn is_autobahn(serializer: Serializer, octets: &[u8]) -> bool {
-    !serializer.is_binary() && octets.last() == Some(&SEPARATOR_AUTOBAHN)
+pub fn is_autobahn(serializer: Serializer, bytes: &[u8]) -> bool {
+    !serializer.is_binary() && bytes.last() == Some(&SEPARATOR_AUTOBAHN)
 }
 
 /// See [`split`]. Ends after the first error.
 #[derive(Clone, Debug)]
 pub struct Batch<'a> {
     separated: bool,
-    octets: &'a [u8],
+    bytes: &'a [u8],
     begun: bool,
 }
 
 impl<'a> Batch<'a> {
     /// What has not been split yet: a batch itself, unless it is empty.
     pub fn rest(&self) -> &'a [u8] {
-        self.octets
+        self.bytes
     }
 }
 
@@ -52,8 +52,8 @@ impl<'a> Iterator for Batch<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let octets = std::mem::take(&mut self.octets);
-        if octets.is_empty() {
+        let bytes = std::mem::take(&mut self.bytes);
+        if bytes.is_empty() {
             return match std::mem::replace(&mut self.begun, true) {
                 true => None,
                 false => Some(Err(FramingError::BatchEmpty)),
@@ -61,34 +61,34 @@ impl<'a> Iterator for Batch<'a> {
         }
         self.begun = true;
         let cut = match self.separated {
-            true => cut_separated(octets),
-            false => cut_prefixed(octets),
+            true => cut_separated(bytes),
+            false => cut_prefixed(bytes),
         };
         Some(match cut {
             None => Err(FramingError::BatchCut),
             Some(([], _)) => Err(FramingError::BatchEmpty),
             Some((message, rest)) => {
-                self.octets = rest;
+                self.bytes = rest;
                 Ok(message)
             }
         })
     }
 }
 
-fn cut_separated(octets: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = memchr::memchr2(SEPARATOR, SEPARATOR_AUTOBAHN, octets)?;
-    Some((&octets[..end], &octets[end + 1..]))
+fn cut_separated(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = memchr::memchr2(SEPARATOR, SEPARATOR_AUTOBAHN, bytes)?;
+    Some((&bytes[..end], &bytes[end + 1..]))
 }
 
-fn cut_prefixed(octets: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = octets.split_first_chunk::<LENGTH_OCTETS>()?;
+fn cut_prefixed(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>()?;
     rest.split_at_checked(u32::from_be_bytes(*length) as usize)
 }
 
-/// Octets that a batch adds to each message.
+/// Bytes that a batch adds to each message.
 pub(super) fn overhead(serializer: Serializer) -> usize {
     match serializer.is_binary() {
-        true => LENGTH_OCTETS,
+        true => LENGTH_BYTES,
         false => 1,
     }
 }
@@ -107,13 +107,13 @@ pub(super) fn wrap<E>(
         return Ok(());
     }
     let start = out.len();
-    out.extend_from_slice(&[0; LENGTH_OCTETS]);
+    out.extend_from_slice(&[0; LENGTH_BYTES]);
     write(out).map_err(FrameError::Write)?;
-    let length = out.len() - start - LENGTH_OCTETS;
+    let length = out.len() - start - LENGTH_BYTES;
     let prefix = u32::try_from(length).map_err(|_| FrameError::TooLong {
         length,
         length_max: u32::MAX as usize,
     })?;
-    out[start..start + LENGTH_OCTETS].copy_from_slice(&prefix.to_be_bytes());
+    out[start..start + LENGTH_BYTES].copy_from_slice(&prefix.to_be_bytes());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a peer's octets below the level of a message, and what cannot be sent.
+//! What can be wrong with a peer's bytes below the level of a message, and what cannot be sent.
 
 use std::fmt;
 
@@ -15,14 +15,14 @@ pub enum FramingError {
     /// A compressed message is longer than this side accepts once it is inflated.
     InflatedTooLong { length_max: usize },
 
-    /// RawSocket: a first prefix octet with reserved bits set.
-    PrefixReserved { octet: u8 },
+    /// RawSocket: a first prefix byte with reserved bits set.
+    PrefixReserved { byte: u8 },
     /// RawSocket: a type of transport message that is none of message, ping, pong.
     PrefixType { kind: u8 },
-    /// RawSocket: the bit that means 2^24 octets together with another length.
+    /// RawSocket: the bit that means 2^24 bytes together with another length.
     PrefixLength { length: u32 },
 
-    /// WebSocket: reserved bits (of the first octet) that no extension gave a meaning.
+    /// WebSocket: reserved bits (of the first byte) that no extension gave a meaning.
     ReservedBits { bits: u8 },
     /// WebSocket: an opcode without meaning.
     Opcode { opcode: u8 },
@@ -34,7 +34,7 @@ pub enum FramingError {
     LengthForm { length: u64 },
     /// WebSocket: a control frame in fragments.
     ControlFragmented { opcode: u8 },
-    /// WebSocket: a control frame above 125 octets.
+    /// WebSocket: a control frame above 125 bytes.
     ControlTooLong { opcode: u8 },
     /// WebSocket: a continuation of nothing.
     ContinuationUnexpected,
@@ -44,7 +44,7 @@ pub enum FramingError {
     Kind { expected: MessageKind },
     /// WebSocket: text, or a Close frame's reason, that is not UTF-8.
     Utf8,
-    /// WebSocket: a Close frame of a single octet.
+    /// WebSocket: a Close frame of a single byte.
     CloseLength,
     /// WebSocket: a close code that must not be sent.
     CloseCode { code: u16 },
@@ -73,13 +73,13 @@ impl fmt::Display for FramingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::TooLong { length, length_max } => {
-                write!(f, "expected at most {length_max} octets, got {length}")
+                write!(f, "expected at most {length_max} bytes, got {length}")
             }
             Self::InflatedTooLong { length_max } => {
-                write!(f, "expected at most {length_max} octets, inflated to more")
+                write!(f, "expected at most {length_max} bytes, inflated to more")
             }
-            Self::PrefixReserved { octet } => {
-                write!(f, "reserved bits in prefix octet {octet:#04x}")
+            Self::PrefixReserved { byte } => {
+                write!(f, "reserved bits in prefix byte {byte:#04x}")
             }
             Self::PrefixType { kind } => {
                 write!(f, "expected message, ping or pong, got type {kind}")
@@ -96,7 +96,7 @@ impl fmt::Display for FramingError {
                 write!(f, "control frame (opcode {opcode}) in fragments")
             }
             Self::ControlTooLong { opcode } => {
-                write!(f, "control frame (opcode {opcode}) above 125 octets")
+                write!(f, "control frame (opcode {opcode}) above 125 bytes")
             }
             Self::ContinuationUnexpected => f.write_str("continuation without a message begun"),
             Self::ContinuationExpected { opcode } => {
@@ -104,7 +104,7 @@ impl fmt::Display for FramingError {
             }
             Self::Kind { expected } => write!(f, "expected {expected} messages"),
             Self::Utf8 => f.write_str("invalid UTF-8"),
-            Self::CloseLength => f.write_str("expected 0 or at least 2 octets in Close, got 1"),
+            Self::CloseLength => f.write_str("expected 0 or at least 2 bytes in Close, got 1"),
             Self::CloseCode { code } => write!(f, "close code {code} must not be sent"),
             Self::Deflate => f.write_str("compressed message does not inflate"),
             Self::BatchEmpty => f.write_str("batch without a message"),
@@ -130,7 +130,7 @@ impl<E: fmt::Display> fmt::Display for FrameError<E> {
             Self::Write(error) => error.fmt(f),
             Self::TooLong { length, length_max } => write!(
                 f,
-                "message of {length} octets in a framing for at most {length_max}"
+                "message of {length} bytes in a framing for at most {length_max}"
             ),
         }
     }

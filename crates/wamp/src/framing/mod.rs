@@ -1,18 +1,18 @@
-//! Where one message ends and the next begins, on a stream of octets.
+//! Where one message ends and the next begins, on a stream of bytes.
 //!
-//! A decoder is offered all octets that were received and not yet consumed, and says what it
+//! A decoder is offered all bytes that were received and not yet consumed, and says what it
 //! found at their start; the caller owns the buffer. A connection is driven like this:
 //!
 //! ```text
-//! append what was received to the unconsumed octets
+//! append what was received to the unconsumed bytes
 //! loop  step = decoder.next(&mut unconsumed)?      an error: say why, close the connection
 //!       handle step.item, if there is one
-//!       drop step.consumed octets from the front
-//!       consumed == 0? keep the rest, wait for more; a buffer of `wanted` octets will be needed
+//!       drop step.consumed bytes from the front
+//!       consumed == 0? keep the rest, wait for more; a buffer of `wanted` bytes will be needed
 //! ```
 //!
 //! The loop ends with the step that consumed nothing: that step also frees what the one before
-//! it lent out. Octets that were not consumed are offered again as the decoder left them: it may
+//! it lent out. Bytes that were not consumed are offered again as the decoder left them: it may
 //! have unmasked some of them already.
 
 pub mod batched;
@@ -29,11 +29,11 @@ use crate::Serializer;
 pub enum Item<'a> {
     /// One whole message (of a batched subprotocol: one whole batch).
     Message {
-        octets: &'a [u8],
+        bytes: &'a [u8],
         /// Whether it came as WebSocket text; never on a RawSocket, whose messages have no kind.
         text: bool,
     },
-    /// Answer with a pong that carries the same octets.
+    /// Answer with a pong that carries the same bytes.
     Ping(&'a [u8]),
     Pong(&'a [u8]),
     /// The peer began, or answered, the closing handshake (WebSocket only).
@@ -43,11 +43,11 @@ pub enum Item<'a> {
 /// One step of a decoder.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Step<'a> {
-    /// Octets of the input that are done with. Zero: nothing whole is there yet.
+    /// Bytes of the input that are done with. Zero: nothing whole is there yet.
     pub consumed: usize,
     /// What was found; `None` with `consumed > 0` is a fragment kept inside.
     pub item: Option<Item<'a>>,
-    /// With `consumed == 0`: octets that the next item needs in all, as far as is known.
+    /// With `consumed == 0`: bytes that the next item needs in all, as far as is known.
     /// It never exceeds the configured maximum by more than a header; but it is what the peer
     /// *says* it will send, so grow a buffer with what arrives, not to this at once.
     pub wanted: usize,
@@ -85,7 +85,7 @@ impl<'a> Step<'a> {
 /// How a sender frames its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Framing {
-    /// A four-octet prefix.
+    /// A four-byte prefix.
     RawSocket,
     /// A server's WebSocket frames, unmasked.
     WebSocketServer { batched: bool },
@@ -130,7 +130,7 @@ impl Framing {
         }
     }
 
-    /// Appends a ping. A WebSocket ping carries at most 125 octets: the rest is left out.
+    /// Appends a ping. A WebSocket ping carries at most 125 bytes: the rest is left out.
     pub fn ping(self, payload: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::RawSocket => rawsocket::ping(payload, out),
@@ -146,7 +146,7 @@ impl Framing {
         }
     }
 
-    /// Appends a Close frame; the reason is cut to the 123 octets that fit.
+    /// Appends a Close frame; the reason is cut to the 123 bytes that fit.
     /// A RawSocket has none: nothing is appended, closing the connection says it all.
     pub fn close(self, code: u16, reason: &str, out: &mut Vec<u8>) {
         match self {

@@ -1,11 +1,11 @@
-//! WAMP over RawSocket: a handshake of four octets each way, then length-prefixed messages.
+//! WAMP over RawSocket: a handshake of four bytes each way, then length-prefixed messages.
 
 use std::fmt;
 
 use super::{FrameError, FramingError, Item, Step};
 use crate::Serializer;
 
-/// The first octet of a handshake; no HTTP request begins with it.
+/// The first byte of a handshake; no HTTP request begins with it.
 pub const MAGIC: u8 = 0x7F;
 /// The shortest maximum a peer can announce.
 pub const LENGTH_MAX_LEAST: usize = 1 << 9;
@@ -13,7 +13,7 @@ pub const LENGTH_MAX_LEAST: usize = 1 << 9;
 const PEER_LENGTH_MAX_LEAST: usize = 1 << 10;
 /// The longest message a prefix can describe.
 pub const LENGTH_MAX: usize = 1 << 24;
-/// Octets before each message.
+/// Bytes before each message.
 pub const PREFIX_LENGTH: usize = 4;
 
 /// The router's side of the handshake. WAMP, "RawSocket Transport".
@@ -26,13 +26,13 @@ impl ServerHandshake {
     /// Only powers of two can be announced: the client learns the largest that is not above
     /// `receive_length_max`, and [`Accepted::receive_length_max`] is what to hold it to.
     pub fn accept(
-        octets: [u8; 4],
+        bytes: [u8; 4],
         offered: &[Serializer],
         receive_length_max: usize,
     ) -> Result<Accepted, HandshakeError> {
-        let [magic, second, reserved @ ..] = octets;
+        let [magic, second, reserved @ ..] = bytes;
         if magic != MAGIC {
-            return Err(HandshakeError::Magic { octet: magic });
+            return Err(HandshakeError::Magic { byte: magic });
         }
         if reserved != [0, 0] {
             return Err(HandshakeError::ReservedBits);
@@ -69,10 +69,10 @@ impl ClientHandshake {
     }
 
     /// Reads the router's answer.
-    pub fn accept(&self, octets: [u8; 4]) -> Result<Accepted, HandshakeError> {
-        let [magic, second, reserved @ ..] = octets;
+    pub fn accept(&self, bytes: [u8; 4]) -> Result<Accepted, HandshakeError> {
+        let [magic, second, reserved @ ..] = bytes;
         if magic != MAGIC {
-            return Err(HandshakeError::Magic { octet: magic });
+            return Err(HandshakeError::Magic { byte: magic });
         }
         if reserved != [0, 0] {
             return Err(HandshakeError::ReservedBits);
@@ -88,7 +88,7 @@ impl ClientHandshake {
             serializer: self.serializer,
             peer_length_max: length_of(second >> 4),
             receive_length_max: length_of(length_exponent(self.receive_length_max)),
-            reply: octets,
+            reply: bytes,
         })
     }
 }
@@ -110,12 +110,12 @@ pub struct Accepted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandshakeError {
     /// The peer does not speak RawSocket.
-    Magic { octet: u8 },
+    Magic { byte: u8 },
     /// The request names a serializer not on offer, or the answer another than was asked for.
     Serializer { number: u8 },
     /// The other side's maximum length is too small to work with.
     LengthMax,
-    /// Octets that must be zero are not.
+    /// Bytes that must be zero are not.
     ReservedBits,
     /// There are as many connections as are allowed.
     ConnectionsMax,
@@ -140,8 +140,8 @@ impl HandshakeError {
 impl fmt::Display for HandshakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Magic { octet } => {
-                write!(f, "expected first octet {MAGIC:#04x}, got {octet:#04x}")
+            Self::Magic { byte } => {
+                write!(f, "expected first byte {MAGIC:#04x}, got {byte:#04x}")
             }
             Self::Serializer { number } => write!(f, "serializer {number} unsupported"),
             Self::LengthMax => f.write_str("maximum message length unacceptable"),
@@ -183,7 +183,7 @@ impl Decoder {
         let Some((prefix, rest)) = input.split_first_chunk::<PREFIX_LENGTH>() else {
             return Ok(Step::wants(PREFIX_LENGTH));
         };
-        // A plain message has a first octet of zero, so its prefix is its length.
+        // A plain message has a first byte of zero, so its prefix is its length.
         let prefix = u32::from_be_bytes(*prefix);
         let kind = (prefix >> 24) as u8;
         let length = match kind {
@@ -197,16 +197,13 @@ impl Decoder {
             });
         }
         let consumed = PREFIX_LENGTH + length as usize;
-        let Some(octets) = rest.get(..length as usize) else {
+        let Some(bytes) = rest.get(..length as usize) else {
             return Ok(Step::wants(consumed));
         };
         let item = match kind & KIND {
-            0 => Item::Message {
-                octets,
-                text: false,
-            },
-            PING => Item::Ping(octets),
-            _ => Item::Pong(octets),
+            0 => Item::Message { bytes, text: false },
+            PING => Item::Ping(bytes),
+            _ => Item::Pong(bytes),
         };
         Ok(Step::found(consumed, item))
     }
@@ -217,19 +214,19 @@ const IS_LENGTH_MAX: u8 = 0b1000;
 const PING: u8 = 1;
 const PONG: u8 = 2;
 
-/// The length of what is no plain message below 2^24 octets.
+/// The length of what is no plain message below 2^24 bytes.
 #[cold]
 fn uncommon_length(prefix: u32) -> Result<u32, FramingError> {
-    let octet = (prefix >> 24) as u8;
+    let byte = (prefix >> 24) as u8;
     let length = prefix & 0x00FF_FFFF;
-    if octet & 0xF0 != 0 {
-        return Err(FramingError::PrefixReserved { octet });
+    if byte & 0xF0 != 0 {
+        return Err(FramingError::PrefixReserved { byte });
     }
-    let kind = octet & KIND;
+    let kind = byte & KIND;
     if kind > PONG {
         return Err(FramingError::PrefixType { kind });
     }
-    match (octet & IS_LENGTH_MAX != 0, length) {
+    match (byte & IS_LENGTH_MAX != 0, length) {
         (false, _) => Ok(length),
         (true, 0) => Ok(LENGTH_MAX as u32),
         (true, _) => Err(FramingError::PrefixLength { length }),

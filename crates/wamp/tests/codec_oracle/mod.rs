@@ -8,22 +8,22 @@ use crosstie_wamp::{Serializer, Value};
 
 /// `value` as the oracle of `serializer` writes it.
 pub(crate) fn encode(value: &Value, serializer: Serializer) -> Vec<u8> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     match serializer {
-        Serializer::Json => serde_json::to_writer(&mut octets, &to_json(value)).unwrap(),
-        Serializer::MsgPack => rmpv::encode::write_value(&mut octets, &to_msgpack(value)).unwrap(),
-        Serializer::Cbor => ciborium::into_writer(&to_cbor(value), &mut octets).unwrap(),
+        Serializer::Json => serde_json::to_writer(&mut bytes, &to_json(value)).unwrap(),
+        Serializer::MsgPack => rmpv::encode::write_value(&mut bytes, &to_msgpack(value)).unwrap(),
+        Serializer::Cbor => ciborium::into_writer(&to_cbor(value), &mut bytes).unwrap(),
     }
-    octets
+    bytes
 }
 
-/// What the oracle of `serializer` reads in `octets`, which must hold exactly one value; or its
+/// What the oracle of `serializer` reads in `bytes`, which must hold exactly one value; or its
 /// complaint.
-pub(crate) fn decode(octets: &[u8], serializer: Serializer) -> Result<Value, String> {
-    let mut rest = octets;
+pub(crate) fn decode(bytes: &[u8], serializer: Serializer) -> Result<Value, String> {
+    let mut rest = bytes;
     let value = match serializer {
         Serializer::Json => {
-            return serde_json::from_slice(octets)
+            return serde_json::from_slice(bytes)
                 .map(|value| from_json(&value))
                 .map_err(|error| error.to_string());
         }
@@ -38,7 +38,7 @@ pub(crate) fn decode(octets: &[u8], serializer: Serializer) -> Result<Value, Str
     if rest.is_empty() {
         Ok(value)
     } else {
-        Err(format!("{} octets are left", rest.len()))
+        Err(format!("{} bytes are left", rest.len()))
     }
 }
 
@@ -47,9 +47,9 @@ pub(crate) fn value(json: &str) -> Value {
     from_json(&serde_json::from_str(json).unwrap())
 }
 
-pub(crate) fn hex(octets: &[u8]) -> String {
-    octets.iter().fold(String::new(), |mut text, octet| {
-        write!(text, "{octet:02x}").unwrap();
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
         text
     })
 }
@@ -72,7 +72,7 @@ fn to_json(value: &Value) -> serde_json::Value {
         },
         Value::Float(number) => serde_json::Number::from_f64(*number).unwrap().into(),
         Value::String(text) => text.as_str().into(),
-        Value::Binary(octets) => format!("\0{}", BASE64.encode(octets)).into(),
+        Value::Binary(bytes) => format!("\0{}", BASE64.encode(bytes)).into(),
         Value::List(values) => values.iter().map(to_json).collect(),
         Value::Dict(dict) => dict
             .iter()
@@ -95,7 +95,7 @@ fn from_json(value: &serde_json::Value) -> Value {
                 .strip_prefix('\0')
                 .and_then(|rest| BASE64.decode(rest).ok())
             {
-                Some(octets) => Value::Binary(octets),
+                Some(bytes) => Value::Binary(bytes),
                 None => Value::String(text.clone()),
             }
         }
@@ -118,7 +118,7 @@ fn to_msgpack(value: &Value) -> rmpv::Value {
         },
         Value::Float(number) => (*number).into(),
         Value::String(text) => text.as_str().into(),
-        Value::Binary(octets) => octets.as_slice().into(),
+        Value::Binary(bytes) => bytes.as_slice().into(),
         Value::List(values) => rmpv::Value::Array(values.iter().map(to_msgpack).collect()),
         Value::Dict(dict) => rmpv::Value::Map(
             dict.iter()
@@ -140,7 +140,7 @@ fn from_msgpack(value: &rmpv::Value) -> Result<Value, String> {
         rmpv::Value::F32(number) => Value::Float((*number).into()),
         rmpv::Value::F64(number) => Value::Float(*number),
         rmpv::Value::String(text) => Value::String(text.as_str().ok_or("not UTF-8")?.to_owned()),
-        rmpv::Value::Binary(octets) => Value::Binary(octets.clone()),
+        rmpv::Value::Binary(bytes) => Value::Binary(bytes.clone()),
         rmpv::Value::Array(values) => {
             Value::List(values.iter().map(from_msgpack).collect::<Result<_, _>>()?)
         }
@@ -166,7 +166,7 @@ fn to_cbor(value: &Value) -> ciborium::Value {
         }
         Value::Float(number) => (*number).into(),
         Value::String(text) => text.as_str().into(),
-        Value::Binary(octets) => octets.as_slice().into(),
+        Value::Binary(bytes) => bytes.as_slice().into(),
         Value::List(values) => ciborium::Value::Array(values.iter().map(to_cbor).collect()),
         Value::Dict(dict) => ciborium::Value::Map(
             dict.iter()
@@ -183,7 +183,7 @@ fn from_cbor(value: &ciborium::Value) -> Result<Value, String> {
         ciborium::Value::Integer(number) => Value::Integer((*number).into()),
         ciborium::Value::Float(number) => Value::Float(*number),
         ciborium::Value::Text(text) => Value::String(text.clone()),
-        ciborium::Value::Bytes(octets) => Value::Binary(octets.clone()),
+        ciborium::Value::Bytes(bytes) => Value::Binary(bytes.clone()),
         ciborium::Value::Array(values) => {
             Value::List(values.iter().map(from_cbor).collect::<Result<_, _>>()?)
         }

@@ -34,16 +34,16 @@ fn batches_are_split() {
         (MsgPack, b"\0\0\0\x02a", &[], cut),
         (MsgPack, b"\xFF\xFF\xFF\xFFa", &[], cut),
     ];
-    for &(serializer, octets, messages, error) in rows {
-        let mut found: Vec<_> = batched::split(serializer, octets).take(10).collect();
+    for &(serializer, bytes, messages, error) in rows {
+        let mut found: Vec<_> = batched::split(serializer, bytes).take(10).collect();
         let last = found.pop_if(|last| last.is_err());
         assert_eq!(
             last.map(Result::unwrap_err),
             error,
-            "{serializer} {octets:02x?}"
+            "{serializer} {bytes:02x?}"
         );
         let found: Vec<_> = found.into_iter().map(Result::unwrap).collect();
-        assert_eq!(found, messages, "{serializer} {octets:02x?}");
+        assert_eq!(found, messages, "{serializer} {bytes:02x?}");
     }
 }
 
@@ -86,8 +86,8 @@ fn what_is_sent_is_a_batch_of_one() {
 
 #[test]
 fn a_batch_comes_like_any_message() {
-    let octets = b"\x81\x08[1]\x1E[2]\x1E";
+    let bytes = b"\x81\x08[1]\x1E[2]\x1E";
     let config = DecoderConfig::default();
-    let (found, _) = every_cut(|| Decoder::new(Role::Client, config), octets);
+    let (found, _) = every_cut(|| Decoder::new(Role::Client, config), bytes);
     assert_eq!(found, [Out::Text(b"[1]\x1E[2]\x1E".to_vec())]);
 }

@@ -108,18 +108,18 @@ fn another_inflater_reads_what_is_compressed() {
 #[test]
 fn another_compressor_is_read() {
     let mut stream = Compress::new(Compression::default(), false);
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     for text in texts() {
         let payload = match text.is_empty() {
             true => vec![0],
             false => compressed(&mut stream, &text),
         };
-        octets.extend(frames(&[(Opcode::Text, true, true, &payload)]));
-        octets.extend(frames(&[(Opcode::Text, true, false, &text)]));
+        bytes.extend(frames(&[(Opcode::Text, true, true, &payload)]));
+        bytes.extend(frames(&[(Opcode::Text, true, false, &text)]));
     }
     for pieces in [1000, usize::MAX] {
         let mut decoder = decoder(1 << 20, plain());
-        let (found, _) = drive(&mut decoder, octets.chunks(pieces));
+        let (found, _) = drive(&mut decoder, bytes.chunks(pieces));
         let expected = texts()
             .into_iter()
             .flat_map(|text| [Out::Text(text.clone()), Out::Text(text)]);
@@ -158,8 +158,8 @@ fn both_sides_of_this_project_understand_each_other() {
 #[test]
 fn payloads_of_the_specification() {
     let check = |parts: &[(Opcode, bool, bool, &[u8])], expected: &[&str]| {
-        let octets = frames(parts);
-        let (found, _) = every_cut(|| decoder(100, plain()), &octets);
+        let bytes = frames(parts);
+        let (found, _) = every_cut(|| decoder(100, plain()), &bytes);
         let expected = expected
             .iter()
             .map(|text| Out::Text(text.as_bytes().to_vec()));
@@ -245,21 +245,21 @@ fn only_a_messages_first_frame_says_it_is_compressed() {
     check(&[(Text, true, true, wrong)], FramingError::Utf8);
     check(&[(Text, false, true, wrong)], FramingError::Utf8);
     // Without the extension no frame is compressed.
-    let octets = frames(&[(Text, true, true, &[0])]);
+    let bytes = frames(&[(Text, true, true, &[0])]);
     let new = || Decoder::new(Role::Client, DecoderConfig::default());
-    assert_eq!(every_cut(new, &octets).0, [Out::Fault(bits)]);
+    assert_eq!(every_cut(new, &bytes).0, [Out::Fault(bits)]);
 }
 
 #[test]
 fn control_frames_pass_between_compressed_fragments() {
     use Opcode::{Continuation, Ping, Text};
     let hello: &[u8] = &[0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00];
-    let octets = frames(&[
+    let bytes = frames(&[
         (Text, false, true, &hello[..2]),
         (Ping, true, false, b"p"),
         (Continuation, true, false, &hello[2..]),
     ]);
-    let (found, _) = every_cut(|| decoder(100, plain()), &octets);
+    let (found, _) = every_cut(|| decoder(100, plain()), &bytes);
     assert_eq!(
         found,
         [Out::Ping(b"p".to_vec()), Out::Text(b"Hello".to_vec())]
@@ -315,8 +315,8 @@ fn a_bomb_is_too_long_and_never_held() {
         }
     }
     let mut decoder = decoder(4 << 20, plain());
-    let octets = frames(&[(Opcode::Binary, true, true, &payload)]);
-    let (found, _) = drive(&mut decoder, [&octets[..]]);
+    let bytes = frames(&[(Opcode::Binary, true, true, &payload)]);
+    let (found, _) = drive(&mut decoder, [&bytes[..]]);
     assert!(found == [Out::Binary(vec![b'0'; 4 << 20])]);
 }
 

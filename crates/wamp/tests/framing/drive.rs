@@ -17,10 +17,10 @@ pub(crate) enum Out {
 impl From<Item<'_>> for Out {
     fn from(item: Item<'_>) -> Self {
         match item {
-            Item::Message { octets, text: true } => Self::Text(octets.to_vec()),
-            Item::Message { octets, .. } => Self::Binary(octets.to_vec()),
-            Item::Ping(octets) => Self::Ping(octets.to_vec()),
-            Item::Pong(octets) => Self::Pong(octets.to_vec()),
+            Item::Message { bytes, text: true } => Self::Text(bytes.to_vec()),
+            Item::Message { bytes, .. } => Self::Binary(bytes.to_vec()),
+            Item::Ping(bytes) => Self::Ping(bytes.to_vec()),
+            Item::Pong(bytes) => Self::Pong(bytes.to_vec()),
             Item::Close(close) => Self::Close(close.code, close.reason.to_owned()),
         }
     }
@@ -43,7 +43,7 @@ impl Decode for rawsocket::Decoder {
 }
 
 /// Feeds pieces, each as soon as the decoder has nothing more to say about the ones before it.
-/// Returns what came out, and how many octets had been fed when the decoder failed.
+/// Returns what came out, and how many bytes had been fed when the decoder failed.
 pub(crate) fn drive<'a>(
     decoder: &mut impl Decode,
     pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -75,16 +75,16 @@ pub(crate) fn drive<'a>(
     (found, fed)
 }
 
-/// Checks that every cut of `octets` gives the same: whole, octet by octet, and in two at each
-/// place. Returns what came out, and after how many octets a fault was found at the earliest.
-pub(crate) fn every_cut<D: Decode>(new: impl Fn() -> D, octets: &[u8]) -> (Vec<Out>, usize) {
-    let (whole, _) = drive(&mut new(), [octets]);
-    let (single, fault_at) = drive(&mut new(), octets.chunks(1));
-    assert_eq!(whole, single, "whole, and octet by octet: {octets:02x?}");
-    for at in 0..octets.len().min(300) {
-        let (front, back) = octets.split_at(at);
+/// Checks that every cut of `bytes` gives the same: whole, byte by byte, and in two at each
+/// place. Returns what came out, and after how many bytes a fault was found at the earliest.
+pub(crate) fn every_cut<D: Decode>(new: impl Fn() -> D, bytes: &[u8]) -> (Vec<Out>, usize) {
+    let (whole, _) = drive(&mut new(), [bytes]);
+    let (single, fault_at) = drive(&mut new(), bytes.chunks(1));
+    assert_eq!(whole, single, "whole, and byte by byte: {bytes:02x?}");
+    for at in 0..bytes.len().min(300) {
+        let (front, back) = bytes.split_at(at);
         let (halves, _) = drive(&mut new(), [front, back]);
-        assert_eq!(whole, halves, "cut at {at}: {octets:02x?}");
+        assert_eq!(whole, halves, "cut at {at}: {bytes:02x?}");
     }
     (whole, fault_at)
 }

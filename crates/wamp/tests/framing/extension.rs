@@ -59,7 +59,7 @@ fn a_server_takes_the_first_offer_it_can_hold() {
         &["permessage-deflate;server_no_context_takeover;client_no_context_takeover"],
         Some("; server_no_context_takeover; client_no_context_takeover"),
     );
-    // A window of 256 octets is beyond the compressor: on to the next offer.
+    // A window of 256 bytes is beyond the compressor: on to the next offer.
     check(
         &plain,
         &["permessage-deflate; server_max_window_bits=8"],

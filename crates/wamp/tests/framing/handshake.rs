@@ -16,18 +16,18 @@ const GOOD: &str = "GET /ws?x=1 HTTP/1.1\r\nHost: example.com:8080\r\nUpgrade: W
     Sec-WebSocket-Protocol: wamp.2.cbor , wamp.2.json\r\nsec-websocket-protocol:, wamp.2.msgpack\r\n\
     Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n\r\n";
 
-fn parsed(octets: &str) -> Request<'_> {
-    let (length, request) = parse_request(octets.as_bytes())
+fn parsed(bytes: &str) -> Request<'_> {
+    let (length, request) = parse_request(bytes.as_bytes())
         .expect("well-formed")
         .expect("whole");
-    assert_eq!(length, octets.find("\r\n\r\n").map_or(0, |at| at + 4));
+    assert_eq!(length, bytes.find("\r\n\r\n").map_or(0, |at| at + 4));
     request
 }
 
 #[test]
 fn a_request_is_read() {
-    let octets = [GOOD, "\x01more"].concat();
-    let request = parsed(&octets);
+    let bytes = [GOOD, "\x01more"].concat();
+    let request = parsed(&bytes);
     assert_eq!((request.method, request.target), ("GET", "/ws?x=1"));
     assert_eq!((request.path(), request.query()), ("/ws", Some("x=1")));
     assert_eq!(request.header("HOST"), Some("example.com:8080"));
@@ -65,8 +65,8 @@ fn a_plain_request_is_told_apart() {
 fn bad_requests_are_refused() {
     let check = |from: &str, to: &str, status, text: &str| {
         assert!(GOOD.contains(from), "{from}");
-        let octets = GOOD.replacen(from, to, 1);
-        let error = parse_request(octets.as_bytes()).and_then(|parsed| {
+        let bytes = GOOD.replacen(from, to, 1);
+        let error = parse_request(bytes.as_bytes()).and_then(|parsed| {
             let (_, request) = parsed.expect("whole");
             request.upgrade().map(drop)
         });
@@ -127,7 +127,7 @@ fn bad_requests_are_refused() {
     let text = "missing or wrong header Sec-WebSocket-Key";
     check(&header, "", 400, text);
     check(&header, &header.repeat(2), 400, text);
-    let text = "expected at most 8192 octets and 64 headers";
+    let text = "expected at most 8192 bytes and 64 headers";
     check(
         "Origin: ",
         &format!("Origin: {}", "o".repeat(HEAD_BYTES_MAX)),
@@ -194,19 +194,19 @@ fn client() -> ClientRequest<'static> {
 
 #[test]
 fn a_server_reads_what_a_client_sends() {
-    let octets = String::from_utf8(client().to_octets()).expect("text");
-    let request = parsed(&octets);
+    let bytes = String::from_utf8(client().to_bytes()).expect("text");
+    let request = parsed(&bytes);
     let upgrade = request.upgrade().expect("a good handshake");
     assert_eq!(request.target, "/ws");
     assert_eq!(request.header("cookie"), Some("a=b"));
     assert_eq!(upgrade.protocols, client().protocols);
     assert_eq!(upgrade.extensions, ["permessage-deflate"]);
-    let octets = accept_response(upgrade.key, Some("wamp.2.json"), None, &[]);
-    for at in 0..octets.len() {
-        assert_eq!(client().accept(&octets[..at]), Ok(None));
+    let bytes = accept_response(upgrade.key, Some("wamp.2.json"), None, &[]);
+    for at in 0..bytes.len() {
+        assert_eq!(client().accept(&bytes[..at]), Ok(None));
     }
-    let (length, accepted) = client().accept(&octets).expect("good").expect("whole");
-    assert_eq!(length, octets.len());
+    let (length, accepted) = client().accept(&bytes).expect("good").expect("whole");
+    assert_eq!(length, bytes.len());
     assert_eq!(
         (accepted.protocol, accepted.extensions.len()),
         (Some("wamp.2.json"), 0)
@@ -220,9 +220,9 @@ fn bad_responses_are_refused() {
     let header = |name| ResponseError::Header { name };
     let check = |from: &str, to: &str, expected| {
         assert!(good.contains(from), "{from}");
-        let octets = good.replacen(from, to, 1);
-        let error = client().accept(octets.as_bytes()).expect_err(to);
-        assert_eq!(error, expected, "{octets}");
+        let bytes = good.replacen(from, to, 1);
+        let error = client().accept(bytes.as_bytes()).expect_err(to);
+        assert_eq!(error, expected, "{bytes}");
     };
     check("101", "404", ResponseError::Status { status: 404 });
     check(
@@ -267,10 +267,10 @@ fn what_is_sent_holds_one_header_per_line() {
         host: "h\r\nX: y",
         ..client()
     };
-    let octets = String::from_utf8(request.to_octets()).expect("text");
+    let bytes = String::from_utf8(request.to_bytes()).expect("text");
     assert!(
-        octets.starts_with("GET /a_b__X:_y HTTP/1.1\r\nHost: h  X: y\r\n"),
-        "{octets}"
+        bytes.starts_with("GET /a_b__X:_y HTTP/1.1\r\nHost: h  X: y\r\n"),
+        "{bytes}"
     );
 }
 

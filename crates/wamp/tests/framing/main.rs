@@ -1,4 +1,4 @@
-//! The framings against tables of octets, against every way to cut them up, and against
+//! The framings against tables of bytes, against every way to cut them up, and against
 //! somebody else's WebSocket and deflate.
 
 mod batched;

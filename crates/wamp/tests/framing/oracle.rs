@@ -32,8 +32,8 @@ impl Read for Tape {
 }
 
 impl Write for Tape {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        self.output.write(octets)
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.output.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -54,15 +54,15 @@ fn judge(role: Role, input: Vec<u8>) -> WebSocket<Tape> {
 }
 
 /// What the judge reads, up to a Close or to the end.
-fn judged(role: Role, octets: Vec<u8>) -> Result<Vec<Out>, Error> {
-    let mut judge = judge(role, octets);
+fn judged(role: Role, bytes: Vec<u8>) -> Result<Vec<Out>, Error> {
+    let mut judge = judge(role, bytes);
     let mut found = Vec::new();
     loop {
         found.push(match judge.read() {
             Ok(Message::Text(text)) => Out::Text(text.as_bytes().to_vec()),
-            Ok(Message::Binary(octets)) => Out::Binary(octets.to_vec()),
-            Ok(Message::Ping(octets)) => Out::Ping(octets.to_vec()),
-            Ok(Message::Pong(octets)) => Out::Pong(octets.to_vec()),
+            Ok(Message::Binary(bytes)) => Out::Binary(bytes.to_vec()),
+            Ok(Message::Ping(bytes)) => Out::Ping(bytes.to_vec()),
+            Ok(Message::Pong(bytes)) => Out::Pong(bytes.to_vec()),
             Ok(Message::Close(frame)) => {
                 let code = frame.as_ref().map(|frame| frame.code.into());
                 let reason = frame.map(|frame| frame.reason.to_string());
@@ -106,16 +106,16 @@ fn sent() -> impl Strategy<Value = Out> {
     ]
 }
 
-/// Cuts `octets` after each of `lengths` in turn, again and again.
-fn pieces<'a>(mut octets: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
+/// Cuts `bytes` after each of `lengths` in turn, again and again.
+fn pieces<'a>(mut bytes: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     for &length in lengths.iter().cycle() {
-        if octets.is_empty() {
+        if bytes.is_empty() {
             break;
         }
-        let (piece, rest) = octets.split_at(length.min(octets.len()));
+        let (piece, rest) = bytes.split_at(length.min(bytes.len()));
         pieces.push(piece);
-        octets = rest;
+        bytes = rest;
     }
     pieces
 }
@@ -135,17 +135,17 @@ proptest! {
         for item in &script {
             let message = match item.clone() {
                 Out::Text(text) => Message::text(String::from_utf8(text).expect("text")),
-                Out::Binary(octets) => Message::binary(octets),
-                Out::Ping(octets) => Message::Ping(octets.into()),
-                Out::Pong(octets) => Message::Pong(octets.into()),
+                Out::Binary(bytes) => Message::binary(bytes),
+                Out::Ping(bytes) => Message::Ping(bytes.into()),
+                Out::Pong(bytes) => Message::Pong(bytes.into()),
                 other => unreachable!("never sent: {other:?}"),
             };
             writer.write(message).expect("a tape takes everything");
             writer.flush().expect("a tape takes everything");
         }
-        let octets = &writer.get_ref().output;
+        let bytes = &writer.get_ref().output;
         let mut decoder = Decoder::new(role, config());
-        let (found, _) = drive(&mut decoder, pieces(octets, &lengths));
+        let (found, _) = drive(&mut decoder, pieces(bytes, &lengths));
         prop_assert_eq!(found, script);
     }
 
@@ -155,15 +155,15 @@ proptest! {
             Role::Server => Framing::WebSocketServer { batched: false },
             Role::Client => Framing::WebSocketClient { batched: false, mask },
         };
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         for item in &script {
             let (serializer, body) = match item {
                 Out::Ping(payload) => {
-                    framing.ping(payload, &mut octets);
+                    framing.ping(payload, &mut bytes);
                     continue;
                 }
                 Out::Pong(payload) => {
-                    framing.pong(payload, &mut octets);
+                    framing.pong(payload, &mut bytes);
                     continue;
                 }
                 Out::Text(body) => (Serializer::Json, body),
@@ -171,14 +171,14 @@ proptest! {
                 other => unreachable!("never sent: {other:?}"),
             };
             let framed: Result<(), FrameError<()>> =
-                framing.frame(serializer, 100, &mut octets, |out| {
+                framing.frame(serializer, 100, &mut bytes, |out| {
                     out.extend_from_slice(body);
                     Ok(())
                 });
             framed.expect("it fits");
         }
-        framing.close(1000, "done", &mut octets);
-        let found = judged(other(role), octets).expect("well-formed");
+        framing.close(1000, "done", &mut bytes);
+        let found = judged(other(role), bytes).expect("well-formed");
         let close = Out::Close(Some(1000), "done".to_owned());
         prop_assert_eq!(found, [&script[..], &[close]].concat());
     }
@@ -193,42 +193,42 @@ proptest! {
         lengths in vec(1..9_usize, 1..5),
     ) {
         let mask = (role == Role::Server).then_some(mask);
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         for (opcode, fin, payload, oddity) in frames {
-            let start = octets.len();
-            raw_frame(Opcode::Ping, fin, oddity == 0, mask, &payload, &mut octets);
+            let start = bytes.len();
+            raw_frame(Opcode::Ping, fin, oddity == 0, mask, &payload, &mut bytes);
             // Mostly continuations: otherwise few scripts come far.
             let opcode = if opcode > 2 && opcode < 8 { 0 } else { opcode };
-            octets[start] = octets[start] & 0xF0 | opcode;
+            bytes[start] = bytes[start] & 0xF0 | opcode;
         }
-        let (found, _) = drive(&mut Decoder::new(role, config()), [&octets[..]]);
+        let (found, _) = drive(&mut Decoder::new(role, config()), [&bytes[..]]);
         let mut decoder = Decoder::new(role, config());
-        let (cut, _) = drive(&mut decoder, pieces(&octets, &lengths));
+        let (cut, _) = drive(&mut decoder, pieces(&bytes, &lengths));
         prop_assert_eq!(&found, &cut);
         if !matches!(found.last(), Some(Out::Fault(_))) {
-            let judged = judged(role, octets);
+            let judged = judged(role, bytes);
             prop_assert_eq!(judged.map_err(|error| error.to_string()), Ok(found));
         }
     }
 
-    /// Any octets at all: no panic, and every cut gives the same.
+    /// Any bytes at all: no panic, and every cut gives the same.
     #[test]
-    fn any_octets(
+    fn any_bytes(
         role in role(),
-        octets in vec(any::<u8>(), 0..200),
+        bytes in vec(any::<u8>(), 0..200),
         lengths in vec(1..20_usize, 1..5),
     ) {
-        let (found, _) = drive(&mut Decoder::new(role, config()), [&octets[..]]);
+        let (found, _) = drive(&mut Decoder::new(role, config()), [&bytes[..]]);
         let mut decoder = Decoder::new(role, config());
-        let (cut, _) = drive(&mut decoder, pieces(&octets, &lengths));
+        let (cut, _) = drive(&mut decoder, pieces(&bytes, &lengths));
         prop_assert_eq!(found, cut);
     }
 
     #[test]
-    fn any_request(octets in vec(any::<u8>(), 0..200)) {
-        let octets = [b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n", &octets[..], b"\r\n\r\n"].concat();
-        if let Ok(Some((length, request))) = parse_request(&octets) {
-            prop_assert!(length <= octets.len());
+    fn any_request(bytes in vec(any::<u8>(), 0..200)) {
+        let bytes = [b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n", &bytes[..], b"\r\n\r\n"].concat();
+        if let Ok(Some((length, request))) = parse_request(&bytes) {
+            prop_assert!(length <= bytes.len());
             let _ = request.upgrade();
         }
     }
@@ -239,7 +239,7 @@ fn shakes_hands_with_the_other() {
     use crosstie_wamp::framing::websocket::{ClientRequest, accept_response, key};
 
     // The other as a server.
-    let key = key(*b"sixteen octets..");
+    let key = key(*b"sixteen bytes...");
     let request = ClientRequest {
         host: "localhost",
         target: "/ws",
@@ -249,7 +249,7 @@ fn shakes_hands_with_the_other() {
         headers: &[],
     };
     let tape = Tape {
-        input: io::Cursor::new(request.to_octets()),
+        input: io::Cursor::new(request.to_bytes()),
         output: Vec::new(),
     };
     let server = tungstenite::accept(tape).map_err(|error| error.to_string());

@@ -12,12 +12,12 @@ use crate::drive::{Out, every_cut};
 fn a_router_answers_requests() {
     const ALL: &[Serializer] = &[Json, MsgPack, Cbor];
     const BINARY: &[Serializer] = &[MsgPack];
-    let check = |octets, offered, length_max, expected: Result<_, [u8; 4]>| {
-        let accepted = ServerHandshake::accept(octets, offered, length_max);
+    let check = |bytes, offered, length_max, expected: Result<_, [u8; 4]>| {
+        let accepted = ServerHandshake::accept(bytes, offered, length_max);
         let accepted = accepted
             .map(|a| (a.serializer, a.peer_length_max, a.reply))
             .map_err(|error| error.reply().unwrap_or_default());
-        assert_eq!(accepted, expected, "{octets:02x?}");
+        assert_eq!(accepted, expected, "{bytes:02x?}");
     };
     let (m16, k1) = (1 << 24, 1 << 10);
     check(
@@ -85,9 +85,9 @@ fn a_client_reads_answers() {
         receive_length_max: 1 << 20,
     };
     assert_eq!(client.request(), [0x7F, 0xB3, 0, 0]);
-    let check = |octets, expected: Result<usize, HandshakeError>| {
-        let accepted = client.accept(octets).map(|a| a.peer_length_max);
-        assert_eq!(accepted, expected, "{octets:02x?}");
+    let check = |bytes, expected: Result<usize, HandshakeError>| {
+        let accepted = client.accept(bytes).map(|a| a.peer_length_max);
+        assert_eq!(accepted, expected, "{bytes:02x?}");
     };
     check([0x7F, 0x03, 0, 0], Ok(512));
     check([0x7F, 0xF3, 0, 0], Ok(1 << 24));
@@ -98,16 +98,16 @@ fn a_client_reads_answers() {
     check([0x7F, 0x10, 0, 0], Err(HandshakeError::Refused(1)));
     check([0x7F, 0x40, 0, 0], Err(HandshakeError::Refused(4)));
     check([0x7F, 0xF3, 1, 0], Err(HandshakeError::ReservedBits));
-    check(*b"HTTP", Err(HandshakeError::Magic { octet: b'H' }));
+    check(*b"HTTP", Err(HandshakeError::Magic { byte: b'H' }));
 }
 
 #[test]
 fn prefixes_say_where_messages_end() {
-    let check = |octets: &[u8], expected: &[Out]| {
-        let (found, _) = every_cut(|| Decoder::new(512), octets);
-        assert_eq!(found, expected, "{octets:02x?}");
+    let check = |bytes: &[u8], expected: &[Out]| {
+        let (found, _) = every_cut(|| Decoder::new(512), bytes);
+        assert_eq!(found, expected, "{bytes:02x?}");
     };
-    let message = |octets: &[u8]| Out::Binary(octets.to_vec());
+    let message = |bytes: &[u8]| Out::Binary(bytes.to_vec());
     check(b"", &[]);
     check(b"\0\0\0", &[]);
     check(b"\0\0\0\0", &[message(b"")]);
@@ -134,11 +134,11 @@ fn prefixes_say_where_messages_end() {
     check(b"\x07\0\0\0", &fault(FramingError::PrefixType { kind: 7 }));
     check(
         b"\x10\0\0\0",
-        &fault(FramingError::PrefixReserved { octet: 0x10 }),
+        &fault(FramingError::PrefixReserved { byte: 0x10 }),
     );
     check(
         b"\x80\0\0\0",
-        &fault(FramingError::PrefixReserved { octet: 0x80 }),
+        &fault(FramingError::PrefixReserved { byte: 0x80 }),
     );
     check(
         b"\x08\0\0\x01",
@@ -146,7 +146,7 @@ fn prefixes_say_where_messages_end() {
     );
     check(
         b"\x7F\xF1\0\0",
-        &fault(FramingError::PrefixReserved { octet: 0x7F }),
+        &fault(FramingError::PrefixReserved { byte: 0x7F }),
     );
 }
 

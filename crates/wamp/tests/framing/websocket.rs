@@ -22,7 +22,7 @@ fn small() -> DecoderConfig {
     }
 }
 
-fn octets(role: Role, frames: Frames<'_>) -> Vec<u8> {
+fn bytes(role: Role, frames: Frames<'_>) -> Vec<u8> {
     let mask = (role == Role::Server).then_some(MASK);
     let mut out = Vec::new();
     for &(opcode, fin, payload) in frames {
@@ -37,8 +37,8 @@ fn octets(role: Role, frames: Frames<'_>) -> Vec<u8> {
 #[track_caller]
 fn check(config: DecoderConfig, frames: Frames<'_>, expected: &[Out]) {
     for role in [Role::Server, Role::Client] {
-        let octets = octets(role, frames);
-        let (found, _) = every_cut(|| Decoder::new(role, config), &octets);
+        let bytes = bytes(role, frames);
+        let (found, _) = every_cut(|| Decoder::new(role, config), &bytes);
         assert_eq!(found, expected, "{role:?} {frames:02x?}");
     }
 }
@@ -47,12 +47,12 @@ fn text(text: &str) -> Out {
     Out::Text(text.as_bytes().to_vec())
 }
 
-fn binary(octets: &[u8]) -> Out {
-    Out::Binary(octets.to_vec())
+fn binary(bytes: &[u8]) -> Out {
+    Out::Binary(bytes.to_vec())
 }
 
-fn ping(octets: &[u8]) -> Out {
-    Out::Ping(octets.to_vec())
+fn ping(bytes: &[u8]) -> Out {
+    Out::Ping(bytes.to_vec())
 }
 
 #[test]
@@ -102,10 +102,10 @@ fn reserved_bits_and_opcodes() {
     for role in [Role::Server, Role::Client] {
         for rsv in [0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70] {
             for opcode in [0, 1, 2, 8, 9, 10] {
-                let mut octets = octets(role, &[(1, true, b"before"), (opcode, true, b"")]);
-                let at = octets.len() - if role == Role::Server { 6 } else { 2 };
-                octets[at] |= rsv;
-                let (found, _) = every_cut(|| Decoder::new(role, small()), &octets);
+                let mut bytes = bytes(role, &[(1, true, b"before"), (opcode, true, b"")]);
+                let at = bytes.len() - if role == Role::Server { 6 } else { 2 };
+                bytes[at] |= rsv;
+                let (found, _) = every_cut(|| Decoder::new(role, small()), &bytes);
                 let fault = Out::Fault(FramingError::ReservedBits { bits: rsv });
                 assert_eq!(found, [text("before"), fault]);
             }
@@ -228,8 +228,8 @@ fn lengths_have_one_form() {
         (&[0x82, 127, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF], 0xFFFF),
         (&[0x82, 127, 0x80, 0, 0, 0, 0, 0, 0, 0], 1 << 63),
     ];
-    for &(octets, length) in rows {
-        let (found, _) = every_cut(|| Decoder::new(Role::Client, small()), octets);
+    for &(bytes, length) in rows {
+        let (found, _) = every_cut(|| Decoder::new(Role::Client, small()), bytes);
         assert_eq!(found, [Out::Fault(FramingError::LengthForm { length })]);
     }
 }
@@ -238,12 +238,12 @@ fn lengths_have_one_form() {
 fn clients_mask_and_servers_do_not() {
     let (found, _) = every_cut(
         || Decoder::new(Role::Server, small()),
-        &octets(Role::Client, &[(1, true, b"x")]),
+        &bytes(Role::Client, &[(1, true, b"x")]),
     );
     assert_eq!(found, [Out::Fault(FramingError::Unmasked)]);
     let (found, _) = every_cut(
         || Decoder::new(Role::Client, small()),
-        &octets(Role::Server, &[(1, true, b"x")]),
+        &bytes(Role::Server, &[(1, true, b"x")]),
     );
     assert_eq!(found, [Out::Fault(FramingError::Masked)]);
 }
@@ -324,8 +324,8 @@ fn closing() {
 }
 
 #[test]
-fn text_is_refused_at_its_first_wrong_octet() {
-    // The text, and how many of its octets are still fine.
+fn text_is_refused_at_its_first_wrong_byte() {
+    // The text, and how many of its bytes are still fine.
     let rows: &[(&[u8], usize)] = &[
         (
             b"\xCE\xBA\xE1\xBD\xB9\xCF\x83\xCE\xBC\xCE\xB5\xF4\x90\x80\x80edited",
@@ -344,7 +344,7 @@ fn text_is_refused_at_its_first_wrong_octet() {
         (b"\xE2\x82x", 2),
         (b"\xF0\x9F\x98 ", 3),
         (b"\xE2(\xA1", 1),
-        // Longer than they need be, by one octet and by four.
+        // Longer than they need be, by one byte and by four.
         (b"\xE0\x80\xAF", 1),
         (b"\xF0\x80\x80\xAF", 1),
         (b"\xF8\x88\x80\x80\x80", 0),
@@ -362,7 +362,7 @@ fn text_is_refused_at_its_first_wrong_octet() {
     for &(wrong, fine) in rows {
         for role in [Role::Server, Role::Client] {
             let header_length = if role == Role::Server { 6 } else { 2 };
-            let whole = octets(role, &[(1, true, wrong)]);
+            let whole = bytes(role, &[(1, true, wrong)]);
             let (found, fault_at) = every_cut(|| Decoder::new(role, small()), &whole);
             assert_eq!(found, [Out::Fault(FramingError::Utf8)]);
             assert_eq!(fault_at, header_length + fine + 1, "{wrong:02x?}");
@@ -370,7 +370,7 @@ fn text_is_refused_at_its_first_wrong_octet() {
             for at in 0..=wrong.len() {
                 let (front, back) = wrong.split_at(at);
                 let frames: Frames<'_> = &[(1, false, front), (9, true, b""), (0, true, back)];
-                let (found, _) = every_cut(|| Decoder::new(role, small()), &octets(role, frames));
+                let (found, _) = every_cut(|| Decoder::new(role, small()), &bytes(role, frames));
                 assert_eq!(found.last(), Some(&Out::Fault(FramingError::Utf8)));
             }
         }
@@ -411,10 +411,10 @@ fn every_length_of_character_has_a_first_and_a_last() {
     let planes = (0..=0x10).flat_map(|plane| [plane << 16 | 0xFFFE, plane << 16 | 0xFFFF]);
     for number in boundaries.into_iter().chain([0x1_0000]).chain(planes) {
         let character = char::from_u32(number).expect("a character").to_string();
-        let octets = character.as_bytes();
-        check(small(), &[(1, true, octets)], &[text(&character)]);
-        for at in 0..=octets.len() {
-            let (front, back) = octets.split_at(at);
+        let bytes = character.as_bytes();
+        check(small(), &[(1, true, bytes)], &[text(&character)]);
+        for at in 0..=bytes.len() {
+            let (front, back) = bytes.split_at(at);
             let frames: Frames<'_> = &[(1, false, front), (9, true, b"p"), (0, true, back)];
             check(small(), frames, &[ping(b"p"), text(&character)]);
         }

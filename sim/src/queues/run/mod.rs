@@ -266,11 +266,11 @@ impl VhostSimulation {
         let holds_none = transactions.all(|transaction| transaction.publications.is_empty());
         let uncommitted_bytes = self.vhost.uncommitted_bytes();
         if holds_none != (uncommitted_bytes == 0) {
-            return Err(format!("{uncommitted_bytes} octets are not committed"));
+            return Err(format!("{uncommitted_bytes} bytes are not committed"));
         }
         let memory_bytes = self.vhost.memory_bytes();
         if is_empty && self.model.orphans.is_empty() && memory_bytes != 0 {
-            return Err(format!("{memory_bytes} octets of no messages"));
+            return Err(format!("{memory_bytes} bytes of no messages"));
         }
         Ok(())
     }

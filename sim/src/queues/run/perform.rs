@@ -103,7 +103,7 @@ impl VhostSimulation {
             Time(self.model.now_ms),
             self.channels[from],
             &publish,
-            Properties::from_octets(&properties).unwrap_or(Properties::EMPTY),
+            Properties::from_bytes(&properties).unwrap_or(Properties::EMPTY),
             message.to_string().as_bytes(),
             &mut self.out,
         )

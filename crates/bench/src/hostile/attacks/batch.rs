@@ -31,17 +31,17 @@ pub(in crate::hostile) fn strike(strike: &mut Strike) -> Result<(), WorkerError>
         batch.extend_from_slice(PUBLICATION);
         batch.push(SEPARATOR);
     }
-    let mut octets = Vec::new();
-    websocket::message(true, Some(CLIENT_MASK), &batch, &mut octets);
+    let mut bytes = Vec::new();
+    websocket::message(true, Some(CLIENT_MASK), &batch, &mut bytes);
 
     let readers = Readers::start(&subscribers)?;
-    publisher.write_raw(&octets)?;
+    publisher.write_raw(&bytes)?;
     strike.made("publications", publications as u64);
     let outcome = Answers::waiting(&mut publisher);
     readers.await_silence(strike.deadline);
     let read = readers.finish();
     strike.made("subscribers", subscribers.len() as u64);
-    strike.made("KiB that they got", read.octets >> 10);
+    strike.made("KiB that they got", read.bytes >> 10);
     if read.closed > 0 {
         strike.made("subscribers lost", read.closed);
     }

@@ -11,22 +11,22 @@ use crate::hostile::attacker::Strike;
 use crate::worker::WorkerError;
 
 const CHANNELS: usize = 40;
-const ANNOUNCED_OCTETS: u64 = 100 << 20;
-const SENT_OCTETS: usize = 8 << 20;
-const PART_OCTETS: usize = 128 << 10;
+const ANNOUNCED_BYTES: u64 = 100 << 20;
+const SENT_BYTES: usize = 8 << 20;
+const PART_BYTES: usize = 128 << 10;
 
-const SMALL_OCTETS: usize = 200_000;
+const SMALL_BYTES: usize = 200_000;
 /// How long small ones are published beside it.
 const BESIDE: Duration = Duration::from_secs(5);
 
 pub(in crate::hostile) fn strike(strike: &mut Strike) -> Result<(), WorkerError> {
     let channels = strike.few(CHANNELS);
     let mut peer = strike.amqp(channels)?;
-    let part = vec![b'x'; PART_OCTETS - 8];
+    let part = vec![b'x'; PART_BYTES - 8];
     for channel in 1..=channels as u16 {
         method(channel, &BasicPublish::default(), &mut peer.output);
         announce(channel, &mut peer.output);
-        for _ in 0..SENT_OCTETS / PART_OCTETS {
+        for _ in 0..SENT_BYTES / PART_BYTES {
             frame::write(FrameKind::Body, channel, &mut peer.output, |out| {
                 out.extend_from_slice(&part);
             });
@@ -49,7 +49,7 @@ pub(in crate::hostile) fn strike(strike: &mut Strike) -> Result<(), WorkerError>
 fn announce(channel: u16, out: &mut Vec<u8>) {
     frame::write(FrameKind::Header, channel, out, |out| {
         out.extend_from_slice(&[0, 60, 0, 0]);
-        out.extend_from_slice(&ANNOUNCED_OCTETS.to_be_bytes());
+        out.extend_from_slice(&ANNOUNCED_BYTES.to_be_bytes());
         out.extend_from_slice(&[0, 0]);
     });
 }
@@ -58,7 +58,7 @@ fn announce(channel: u16, out: &mut Vec<u8>) {
 fn beside(strike: &mut Strike) -> Result<(), WorkerError> {
     let end = (Instant::now() + BESIDE).min(strike.deadline);
     let queue = own_name("beside");
-    let body = vec![b'x'; SMALL_OCTETS];
+    let body = vec![b'x'; SMALL_BYTES];
     let mut publisher = None;
     while Instant::now() < end {
         let peer = match &mut publisher {

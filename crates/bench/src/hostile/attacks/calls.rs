@@ -15,7 +15,7 @@ const CALLERS: usize = 100;
 const OF_A_CALLER: usize = 10_000;
 
 const PROGRESSIVE: usize = 200;
-const OPTION_OCTETS: usize = 8 << 20;
+const OPTION_BYTES: usize = 8 << 20;
 
 /// Calls that wait, and a callee that leaves.
 pub(in crate::hostile) fn pending(strike: &mut Strike) -> Result<(), WorkerError> {
@@ -56,7 +56,7 @@ pub(in crate::hostile) fn options(strike: &mut Strike) -> Result<(), WorkerError
     let invoked = Readers::start(&callee)?;
     let mut caller = strike.session()?;
     let calls = strike.few(PROGRESSIVE);
-    let value = Value::String("x".repeat(OPTION_OCTETS));
+    let value = Value::String("x".repeat(OPTION_BYTES));
     for number in 1..=calls as u64 {
         let options = CallOptions {
             progress: true,

@@ -15,22 +15,22 @@ use crate::worker::WorkerError;
 const DEAF: usize = 90;
 const SLOW: usize = 80;
 const TOPIC: &str = "crosstie.hostile.much";
-const EVENT_OCTETS: usize = 1 << 20;
+const EVENT_BYTES: usize = 1 << 20;
 const EVENTS: usize = 18;
 
 /// What slow ones read, and how often.
-const SIP_OCTETS: usize = 256 * 1024;
+const SIP_BYTES: usize = 256 * 1024;
 const SIP: Duration = Duration::from_secs(10);
 
 const PROCEDURE: &str = "crosstie.hostile.result";
 const CALLERS: usize = 5;
-const RESULT_OCTETS: usize = 3_000_000;
+const RESULT_BYTES: usize = 3_000_000;
 
 /// How long the callers call.
 const CALLED: Duration = Duration::from_secs(5);
 
 /// So little that what is sent to it waits in the router.
-const RECEIVE_BUFFER_OCTETS: usize = 4096;
+const RECEIVE_BUFFER_BYTES: usize = 4096;
 
 pub(in crate::hostile) fn deaf(strike: &mut Strike) -> Result<(), WorkerError> {
     let subscribers = spend(strike, DEAF)?;
@@ -55,13 +55,13 @@ fn spend(strike: &mut Strike, full: usize) -> Result<Vec<Pipe>, WorkerError> {
     let mut subscribers = Vec::new();
     for _ in 0..strike.few(full) {
         let mut subscriber = strike.session()?;
-        set_socket_recv_buffer_size(&subscriber, RECEIVE_BUFFER_OCTETS)
+        set_socket_recv_buffer_size(&subscriber, RECEIVE_BUFFER_BYTES)
             .map_err(std::io::Error::from)?;
         subscribe(&mut subscriber, TOPIC)?;
         subscribers.push(subscriber);
     }
     let mut publisher = strike.session()?;
-    let payload = text_arguments(publisher.serializer(), b'x', EVENT_OCTETS);
+    let payload = text_arguments(publisher.serializer(), b'x', EVENT_BYTES);
     for number in 1..=EVENTS as u64 {
         publisher.push(&Message::Publish {
             request: RequestId(number),
@@ -78,11 +78,11 @@ fn spend(strike: &mut Strike, full: usize) -> Result<Vec<Pipe>, WorkerError> {
 
 /// A sip each now and then.
 fn sip(subscribers: &[Pipe], end: Instant) {
-    let mut buffer = vec![0; SIP_OCTETS];
+    let mut buffer = vec![0; SIP_BYTES];
     while Instant::now() < end {
         for subscriber in subscribers {
             let mut read = 0;
-            while read < SIP_OCTETS {
+            while read < SIP_BYTES {
                 // What is not there yet, or never will be, is not waited for.
                 match subscriber.stream().try_read(&mut buffer[read..]) {
                     Ok(0) | Err(_) => break,
@@ -123,7 +123,7 @@ fn call_on(strike: &Strike, number: usize, end: Instant) -> Result<u64, WorkerEr
     let mut callee = strike.session()?;
     register(&mut callee, &procedure)?;
     let mut caller = strike.session()?;
-    let result = text_arguments(callee.serializer(), b'x', RESULT_OCTETS);
+    let result = text_arguments(callee.serializer(), b'x', RESULT_BYTES);
     let mut calls = 0;
     while Instant::now() < end {
         calls += 1;

@@ -1,4 +1,4 @@
-//! What attackers do. Each makes its octets beforehand, so that it costs little itself.
+//! What attackers do. Each makes its bytes beforehand, so that it costs little itself.
 
 pub(super) mod batch;
 pub(super) mod bodies;
@@ -172,14 +172,14 @@ fn stream_has_ended(stream: &Stream, buffer: &mut [u8]) -> bool {
 /// One text as a message's arguments.
 struct TextArguments {
     serializer: Serializer,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl TextArguments {
     fn as_payload(&self) -> Payload<'_> {
         Payload {
             serializer: self.serializer,
-            args: &self.octets,
+            args: &self.bytes,
             kwargs: &[],
         }
     }
@@ -187,18 +187,18 @@ impl TextArguments {
 
 /// A list of one text, which is one character again and again.
 fn text_arguments(serializer: Serializer, character: u8, length: usize) -> TextArguments {
-    let mut octets = Vec::with_capacity(length + 8);
+    let mut bytes = Vec::with_capacity(length + 8);
     match serializer {
-        Serializer::Json => octets.extend_from_slice(b"[\""),
-        Serializer::MsgPack => octets.extend_from_slice(&[0x91, 0xDB]),
-        Serializer::Cbor => octets.extend_from_slice(&[0x81, 0x7A]),
+        Serializer::Json => bytes.extend_from_slice(b"[\""),
+        Serializer::MsgPack => bytes.extend_from_slice(&[0x91, 0xDB]),
+        Serializer::Cbor => bytes.extend_from_slice(&[0x81, 0x7A]),
     }
     if serializer.is_binary() {
-        octets.extend_from_slice(&(length as u32).to_be_bytes());
+        bytes.extend_from_slice(&(length as u32).to_be_bytes());
     }
-    octets.resize(octets.len() + length, character);
+    bytes.resize(bytes.len() + length, character);
     if !serializer.is_binary() {
-        octets.extend_from_slice(b"\"]");
+        bytes.extend_from_slice(b"\"]");
     }
-    TextArguments { serializer, octets }
+    TextArguments { serializer, bytes }
 }

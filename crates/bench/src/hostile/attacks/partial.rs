@@ -14,25 +14,25 @@ use crate::worker::WorkerError;
 
 const SESSIONS: usize = 150;
 /// The longest message of a RawSocket.
-const MESSAGE_OCTETS: usize = (16 << 20) - 1;
+const MESSAGE_BYTES: usize = (16 << 20) - 1;
 
 const BEFORE_HELLO: usize = 100;
-const COMPRESSED_OCTETS: usize = 12 << 20;
+const COMPRESSED_BYTES: usize = 12 << 20;
 
 /// How long what is not whole is left as it is.
 const HELD: Duration = Duration::from_secs(5);
 
-/// A RawSocket message of 16 MiB without its last octet, on many sessions.
+/// A RawSocket message of 16 MiB without its last byte, on many sessions.
 pub(in crate::hostile) fn messages(strike: &mut Strike) -> Result<(), WorkerError> {
     let target = strike
         .target(Transport::RawSocket, Serializer::MsgPack)?
         .clone();
-    let mut octets = vec![0; 4 + MESSAGE_OCTETS - 1];
-    octets[..4].copy_from_slice(&(MESSAGE_OCTETS as u32).to_be_bytes());
+    let mut bytes = vec![0; 4 + MESSAGE_BYTES - 1];
+    bytes[..4].copy_from_slice(&(MESSAGE_BYTES as u32).to_be_bytes());
     let mut sessions = Vec::new();
     for _ in 0..strike.few(SESSIONS) {
         let outcome = strike.join(&target).and_then(|session| {
-            session.write_raw(&octets)?;
+            session.write_raw(&bytes)?;
             Ok(session)
         });
         match outcome {
@@ -50,17 +50,14 @@ pub(in crate::hostile) fn messages(strike: &mut Strike) -> Result<(), WorkerErro
 
 /// A compressed frame of 16 MiB, of which 12 come, before any HELLO.
 pub(in crate::hostile) fn compressed(strike: &mut Strike) -> Result<(), WorkerError> {
-    let mut octets = vec![0xC2, 0xFF];
-    octets.extend_from_slice(&(MESSAGE_OCTETS as u64).to_be_bytes());
-    octets.extend_from_slice(&CLIENT_MASK);
-    octets.resize(octets.len() + COMPRESSED_OCTETS, 0x55);
+    let mut bytes = vec![0xC2, 0xFF];
+    bytes.extend_from_slice(&(MESSAGE_BYTES as u64).to_be_bytes());
+    bytes.extend_from_slice(&CLIENT_MASK);
+    bytes.resize(bytes.len() + COMPRESSED_BYTES, 0x55);
     let mut streams = Vec::new();
     for _ in 0..strike.few(BEFORE_HELLO) {
         let stream = open_compressed(strike)?;
-        match stream
-            .write_all(&octets)
-            .map_err(crate::hostile::amqp::gone)
-        {
+        match stream.write_all(&bytes).map_err(crate::hostile::amqp::gone) {
             Ok(()) => streams.push(stream),
             Err(error) => strike.end_by(error)?,
         }
@@ -87,7 +84,7 @@ fn open_compressed(strike: &Strike) -> Result<Stream, WorkerError> {
         extensions: Some("permessage-deflate"),
         headers: &[],
     };
-    stream.write_all(&request.to_octets())?;
+    stream.write_all(&request.to_bytes())?;
     let mut answer = Vec::new();
     loop {
         let mut buffer = [0; 4096];

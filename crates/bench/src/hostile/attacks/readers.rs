@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::pipe::Pipe;
 use crate::socket::Stream;
 
-const BUFFER_OCTETS: usize = 1 << 20;
+const BUFFER_BYTES: usize = 1 << 20;
 
 /// How often it looks whether it is to end.
 const LOOK: Timespec = Timespec {
@@ -31,14 +31,14 @@ pub(super) struct Readers {
 #[derive(Default)]
 struct Shared {
     finishing: AtomicBool,
-    octets: AtomicU64,
+    bytes: AtomicU64,
     closed: AtomicU64,
 }
 
 /// What came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Read {
-    pub(super) octets: u64,
+    pub(super) bytes: u64,
     /// Sessions that the router closed.
     pub(super) closed: u64,
 }
@@ -58,7 +58,7 @@ impl Readers {
 
     pub(super) fn read(&self) -> Read {
         Read {
-            octets: self.shared.octets.load(Ordering::Relaxed),
+            bytes: self.shared.bytes.load(Ordering::Relaxed),
             closed: self.shared.closed.load(Ordering::Relaxed),
         }
     }
@@ -91,7 +91,7 @@ impl Drop for Readers {
 }
 
 fn read(mut streams: Vec<Stream>, shared: &Shared) {
-    let mut buffer = vec![0; BUFFER_OCTETS];
+    let mut buffer = vec![0; BUFFER_BYTES];
     while !shared.finishing.load(Ordering::Relaxed) && !streams.is_empty() {
         let mut waiting: Vec<_> = streams
             .iter()
@@ -114,7 +114,7 @@ fn read(mut streams: Vec<Stream>, shared: &Shared) {
                     false
                 }
                 Ok(length) => {
-                    shared.octets.fetch_add(length as u64, Ordering::Relaxed);
+                    shared.bytes.fetch_add(length as u64, Ordering::Relaxed);
                     true
                 }
             }

@@ -19,7 +19,7 @@ const HEADERS_PUBLICATIONS: usize = 800;
 /// Bindings that are made in one write.
 const BURST: usize = 100;
 
-/// Words of a routing key, as many as fit into its 255 octets.
+/// Words of a routing key, as many as fit into its 255 bytes.
 const WORDS: usize = 120;
 
 /// One publication with many routing keys more.
@@ -37,7 +37,7 @@ pub(in crate::hostile) fn cc(strike: &mut Strike) -> Result<(), WorkerError> {
     let mut headers = b"\x02CCA".to_vec();
     headers.extend_from_slice(&(list.len() as u32).to_be_bytes());
     headers.extend_from_slice(&list);
-    let headers = Table::from_octets(&headers).map_err(WorkerError::handshake)?;
+    let headers = Table::from_bytes(&headers).map_err(WorkerError::handshake)?;
     publish(&mut peer, &exchange, headers, 1)?;
     strike.made("keys", keys as u64);
     Ok(())

@@ -1,4 +1,4 @@
-//! Calls in MessagePack to callees who speak JSON and do not read: what is one octet here is six there.
+//! Calls in MessagePack to callees who speak JSON and do not read: what is one byte here is six there.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::worker::WorkerError;
 
 const CALLEES: usize = 60;
 /// With its head it is just below the longest message.
-const ARGUMENT_OCTETS: usize = (16 << 20) - 1024;
+const ARGUMENT_BYTES: usize = (16 << 20) - 1024;
 const CONTROL_CHARACTER: u8 = 1;
 const HELD: Duration = Duration::from_secs(3);
 
@@ -35,7 +35,7 @@ pub(in crate::hostile) fn strike(strike: &mut Strike) -> Result<(), WorkerError>
         callees.push(callee);
     }
     let mut caller = strike.join(&msgpack)?;
-    let argument = text_arguments(Serializer::MsgPack, CONTROL_CHARACTER, ARGUMENT_OCTETS);
+    let argument = text_arguments(Serializer::MsgPack, CONTROL_CHARACTER, ARGUMENT_BYTES);
     for number in 0..callees.len() {
         caller.push(&Message::Call {
             request: RequestId(1 + number as u64),

@@ -169,9 +169,9 @@ impl Actor {
     }
 
     fn collect_sent(&mut self) {
-        let mut octets = Vec::new();
-        self.outgoing.take(&mut octets);
-        let mut rest = &octets[..];
+        let mut bytes = Vec::new();
+        self.outgoing.take(&mut bytes);
+        let mut rest = &bytes[..];
         while let Some((prefix, behind)) = rest.split_first_chunk() {
             let (message, behind) = behind.split_at(u32::from_be_bytes(*prefix) as usize);
             rest = behind;

@@ -154,8 +154,8 @@ fn no_message_is_a_surprise() {
         actor.receive("[2, 7, {}]");
         actor.receive(json);
         let limits = Limits::default();
-        let octets = json.as_bytes();
-        let message = codec::decode(Serializer::Json, octets, &limits).unwrap();
+        let bytes = json.as_bytes();
+        let message = codec::decode(Serializer::Json, bytes, &limits).unwrap();
         let harmless = matches!(
             message,
             Message::Interrupt { .. } | Message::Event { .. } | Message::Invocation { .. }

@@ -210,8 +210,8 @@ fn copies_share_what_a_message_may_take() {
     let exchange = world.topology.exchange("t").expect("an exchange");
     let key = ["a"; 8].join(".");
     let mut check = |copies: usize| {
-        let octets = copies_of(&key, copies);
-        let headers = Table::from_octets(&octets).expect("a table");
+        let bytes = copies_of(&key, copies);
+        let headers = Table::from_bytes(&bytes).expect("a table");
         let permissions = Permissions::all();
         let caller = caller(&permissions);
         let mut queues = Vec::new();
@@ -232,15 +232,15 @@ fn copies_share_what_a_message_may_take() {
 
 /// A table with one field: `CC`.
 fn copies_of(key: &str, copies: usize) -> Vec<u8> {
-    let length = |octets: usize| (octets as u32).to_be_bytes();
-    let mut octets = b"\x02CCA".to_vec();
-    octets.extend(length(copies * (5 + key.len())));
+    let length = |bytes: usize| (bytes as u32).to_be_bytes();
+    let mut bytes = b"\x02CCA".to_vec();
+    bytes.extend(length(copies * (5 + key.len())));
     for _ in 0..copies {
-        octets.push(b'S');
-        octets.extend(length(key.len()));
-        octets.extend(key.as_bytes());
+        bytes.push(b'S');
+        bytes.extend(length(key.len()));
+        bytes.extend(key.as_bytes());
     }
-    octets
+    bytes
 }
 
 #[test]

@@ -298,7 +298,7 @@ fn arguments(words: &[&str]) -> TableBuf {
 fn of_kind(text: &str) -> Option<Value<'_>> {
     let (kind, number) = text.split_once(':')?;
     Some(match kind {
-        "octet" => Value::U8(number.parse().ok()?),
+        "byte" => Value::U8(number.parse().ok()?),
         "long" => Value::I64(number.parse().ok()?),
         "float" => Value::F32(number.parse().ok()?),
         "double" => Value::F64(number.parse().ok()?),
@@ -307,7 +307,7 @@ fn of_kind(text: &str) -> Option<Value<'_>> {
             value: number.parse().ok()?,
         },
         "timestamp" => Value::Timestamp(number.parse().ok()?),
-        "octets" => Value::ByteArray(number.as_bytes()),
+        "bytes" => Value::ByteArray(number.as_bytes()),
         _ => return None,
     })
 }
@@ -320,13 +320,13 @@ fn with_array(table: TableBuf, name: &str, texts: &str) -> TableBuf {
         array.extend_from_slice(&(text.len() as u32).to_be_bytes());
         array.extend_from_slice(text.as_bytes());
     }
-    let mut octets = table.as_table().octets().to_vec();
-    octets.push(name.len() as u8);
-    octets.extend_from_slice(name.as_bytes());
-    octets.push(b'A');
-    octets.extend_from_slice(&(array.len() as u32).to_be_bytes());
-    octets.extend_from_slice(&array);
-    crosstie_amqp::Table::from_octets(&octets)
+    let mut bytes = table.as_table().bytes().to_vec();
+    bytes.push(name.len() as u8);
+    bytes.extend_from_slice(name.as_bytes());
+    bytes.push(b'A');
+    bytes.extend_from_slice(&(array.len() as u32).to_be_bytes());
+    bytes.extend_from_slice(&array);
+    crosstie_amqp::Table::from_bytes(&bytes)
         .expect("a table")
         .into()
 }

@@ -17,5 +17,5 @@ const DICT: u8 = 5;
 const TAG: u8 = 6;
 const SIMPLE: u8 = 7;
 
-/// The octet that ends what has no definite length.
+/// The byte that ends what has no definite length.
 const BREAK: u8 = 0xff;

@@ -7,11 +7,11 @@ use super::super::reader::{Kind, Open, Reader, Result, Token, check_text, enter,
 use super::{BINARY, BREAK, DICT, LIST, NEGATIVE, SIMPLE, TAG, TEXT, UNSIGNED};
 
 pub(in super::super) struct CborReader<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
     at: usize,
 }
 
-/// An initial octet and its argument.
+/// An initial byte and its argument.
 #[derive(Clone, Copy)]
 struct Head {
     major: u8,
@@ -28,7 +28,7 @@ impl Head {
 impl<'a> CborReader<'a> {
     #[inline(always)]
     fn peek(&self) -> Result<u8> {
-        self.octets
+        self.bytes
             .get(self.at)
             .copied()
             .ok_or_else(|| self.cut_off())
@@ -36,7 +36,7 @@ impl<'a> CborReader<'a> {
 
     #[cold]
     fn cut_off(&self) -> DecodeError {
-        DecodeError::unexpected(self.octets.len(), "more octets", "the end")
+        DecodeError::unexpected(self.bytes.len(), "more bytes", "the end")
     }
 
     #[inline(always)]
@@ -60,7 +60,7 @@ impl<'a> CborReader<'a> {
                 let found = if initial == BREAK {
                     "a break"
                 } else {
-                    "a reserved octet"
+                    "a reserved byte"
                 };
                 return Err(DecodeError::unexpected(self.at, "value", found));
             }
@@ -75,12 +75,12 @@ impl<'a> CborReader<'a> {
     #[inline(always)]
     fn argument<const WIDTH: usize>(&mut self) -> Result<u64> {
         let start = self.at + 1;
-        let Some(octets) = self.octets.get(start..start + WIDTH) else {
+        let Some(bytes) = self.bytes.get(start..start + WIDTH) else {
             return Err(self.cut_off());
         };
         self.at = start + WIDTH;
         let mut wide = [0; 8];
-        wide[8 - WIDTH..].copy_from_slice(octets);
+        wide[8 - WIDTH..].copy_from_slice(bytes);
         Ok(u64::from_be_bytes(wide))
     }
 
@@ -95,7 +95,7 @@ impl<'a> CborReader<'a> {
 
     #[inline(always)]
     fn take(&mut self, length: u64) -> Result<&'a [u8]> {
-        let rest = &self.octets[self.at..];
+        let rest = &self.bytes[self.at..];
         match usize::try_from(length)
             .ok()
             .and_then(|length| rest.get(..length))
@@ -120,7 +120,7 @@ impl<'a> CborReader<'a> {
         check_text(self.take(length)?, start)
     }
 
-    /// The next chunk of text or binary without a definite length: its octets' count.
+    /// The next chunk of text or binary without a definite length: its bytes' count.
     fn chunk(&mut self, major: u8) -> Result<Option<u64>> {
         let offset = self.at;
         if self.peek()? == BREAK {
@@ -190,7 +190,7 @@ impl<'a> CborReader<'a> {
         Ok(())
     }
 
-    /// One octet can say a simple value below 32 in two ways; the longer is not well-formed.
+    /// One byte can say a simple value below 32 in two ways; the longer is not well-formed.
     fn simple(&self, head: Head) -> Result<u8> {
         if head.info == 24 && head.argument < 32 {
             return Err(DecodeError::unexpected(
@@ -214,8 +214,8 @@ fn open(head: Head) -> Open {
 }
 
 impl<'a> Reader<'a> for CborReader<'a> {
-    fn new(octets: &'a [u8]) -> Result<Self> {
-        Ok(Self { octets, at: 0 })
+    fn new(bytes: &'a [u8]) -> Result<Self> {
+        Ok(Self { bytes, at: 0 })
     }
 
     #[inline]
@@ -242,7 +242,7 @@ impl<'a> Reader<'a> for CborReader<'a> {
 
     #[inline(always)]
     fn null(&mut self) -> bool {
-        let null = matches!(self.octets.get(self.at), Some(0xf6 | 0xf7));
+        let null = matches!(self.bytes.get(self.at), Some(0xf6 | 0xf7));
         self.at += usize::from(null);
         null
     }
@@ -305,7 +305,7 @@ impl<'a> Reader<'a> for CborReader<'a> {
     fn skip(&mut self, mut depth_left: usize) -> Result<()> {
         loop {
             match self.peek()? {
-                // What is one octet long, and short text, need no look at a head.
+                // What is one byte long, and short text, need no look at a head.
                 0..=0x17 | 0x20..=0x37 | 0xe0..=0xf7 => {
                     self.at += 1;
                     return Ok(());
@@ -335,7 +335,7 @@ impl<'a> Reader<'a> for CborReader<'a> {
     }
 
     fn kind(&mut self) -> Result<Kind> {
-        let Some(&initial) = self.octets.get(self.at) else {
+        let Some(&initial) = self.bytes.get(self.at) else {
             return Ok(Kind::End);
         };
         Ok(match initial >> 5 {
@@ -363,8 +363,8 @@ impl<'a> Reader<'a> for CborReader<'a> {
         self.at
     }
 
-    fn octets(&self) -> &'a [u8] {
-        self.octets
+    fn bytes(&self) -> &'a [u8] {
+        self.bytes
     }
 }
 

@@ -16,7 +16,7 @@ impl<'o> CborWriter<'o> {
     #[inline]
     fn head(&mut self, major: u8, argument: u64) {
         self.out
-            .extend_from_slice(Head::new(major, argument).octets());
+            .extend_from_slice(Head::new(major, argument).bytes());
     }
 
     #[inline]
@@ -33,9 +33,9 @@ impl<'o> CborWriter<'o> {
     }
 }
 
-/// An initial octet and its argument.
+/// An initial byte and its argument.
 struct Head {
-    octets: [u8; 9],
+    bytes: [u8; 9],
     length: usize,
 }
 
@@ -54,17 +54,17 @@ impl Head {
 
     #[inline]
     fn of(initial: u8, argument: &[u8]) -> Self {
-        let mut octets = [initial; 9];
-        octets[1..=argument.len()].copy_from_slice(argument);
+        let mut bytes = [initial; 9];
+        bytes[1..=argument.len()].copy_from_slice(argument);
         Self {
-            octets,
+            bytes,
             length: 1 + argument.len(),
         }
     }
 
     #[inline]
-    fn octets(&self) -> &[u8] {
-        &self.octets[..self.length]
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
     }
 }
 
@@ -100,7 +100,7 @@ impl Writer for CborWriter<'_> {
         let announced = Head::new(major, announced.unwrap_or_default() as u64).length;
         let head = Head::new(major, count as u64);
         self.out
-            .splice(start..start + announced, head.octets().iter().copied());
+            .splice(start..start + announced, head.bytes().iter().copied());
     }
 
     fn null(&mut self) {
@@ -143,8 +143,8 @@ impl Writer for CborWriter<'_> {
         self.out.extend_from_slice(text.as_bytes());
     }
 
-    fn binary(&mut self, octets: &[u8]) {
-        self.head(BINARY, octets.len() as u64);
-        self.out.extend_from_slice(octets);
+    fn binary(&mut self, bytes: &[u8]) {
+        self.head(BINARY, bytes.len() as u64);
+        self.out.extend_from_slice(bytes);
     }
 }

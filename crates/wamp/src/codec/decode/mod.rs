@@ -22,10 +22,10 @@ const HEAD_VALUES_MAX: usize = 65_536;
 /// Reads one message, written in `serializer` (of which `R` is the reader).
 pub(super) fn message<'a, R: Reader<'a>>(
     serializer: Serializer,
-    octets: &'a [u8],
+    bytes: &'a [u8],
     limits: &Limits,
 ) -> Result<Message<'a>> {
-    let mut reader = R::new(octets)?;
+    let mut reader = R::new(bytes)?;
     let depth_left = enter(limits.depth_bound(), 0)?;
     let list = reader.open_list()?;
     let mut elements = Elements {
@@ -124,7 +124,7 @@ impl<'a, R: Reader<'a>> Elements<R> {
             MessageType::Unsubscribed => {
                 let request = self.revocable()?;
                 if self.more()? {
-                    let details = self.reader.dict_octets(self.depth_left);
+                    let details = self.reader.dict_bytes(self.depth_left);
                     details.map_err(|error| error.inside("details"))?;
                 }
                 Message::Unsubscribed { request }
@@ -300,7 +300,7 @@ impl<'a, R: Reader<'a>> Elements<R> {
         };
         if self.more()? {
             let offset = self.reader.value_offset();
-            payload.args = match self.part("arguments", R::list_octets) {
+            payload.args = match self.part("arguments", R::list_bytes) {
                 Ok(args) => args,
                 // Nothing stands behind a payload in place of the arguments.
                 Err(error) => {
@@ -310,7 +310,7 @@ impl<'a, R: Reader<'a>> Elements<R> {
                 }
             };
             if self.more()? {
-                payload.kwargs = self.part("keyword arguments", R::dict_octets)?;
+                payload.kwargs = self.part("keyword arguments", R::dict_bytes)?;
             }
         }
         Ok(payload)
@@ -328,19 +328,19 @@ impl<'a, R: Reader<'a>> Elements<R> {
         let skipped = self.reader.skip(self.depth_left);
         skipped.map_err(|error| error.inside("payload"))?;
         self.no_list = Some(error);
-        Ok(&self.reader.octets()[offset..self.reader.offset()])
+        Ok(&self.reader.bytes()[offset..self.reader.offset()])
     }
 
     #[inline]
     fn part(
         &mut self,
         name: &'static str,
-        octets: impl FnOnce(&mut R, usize) -> Result<&'a [u8]>,
+        bytes: impl FnOnce(&mut R, usize) -> Result<&'a [u8]>,
     ) -> Result<&'a [u8]> {
         let part = if self.reader.null() {
             Ok::<&[u8], _>(&[])
         } else {
-            octets(&mut self.reader, self.depth_left)
+            bytes(&mut self.reader, self.depth_left)
         };
         part.map_err(|error| error.inside(name))
     }

@@ -305,12 +305,12 @@ impl<W: Writer> Elements<W> {
     }
 
     #[inline]
-    fn part(&mut self, from: Serializer, octets: &[u8]) -> Result<()> {
+    fn part(&mut self, from: Serializer, bytes: &[u8]) -> Result<()> {
         self.writer.element(&mut self.list);
         if from == self.into {
-            self.writer.raw(octets);
+            self.writer.raw(bytes);
             return Ok(());
         }
-        transcode::value(from, octets, usize::MAX, &mut self.writer)
+        transcode::value(from, bytes, usize::MAX, &mut self.writer)
     }
 }

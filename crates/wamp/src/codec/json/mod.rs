@@ -1,7 +1,7 @@
 //! JSON (RFC 8259), strictly.
 //!
 //! The whole text is checked to be UTF-8 once, in front, so that everything behind it can scan
-//! octets and slice text.
+//! bytes and slice text.
 
 mod number;
 mod reader;

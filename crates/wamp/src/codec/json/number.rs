@@ -3,14 +3,14 @@
 use super::super::DecodeError;
 use super::super::reader::{Result, Token};
 
-/// The length of the number at the start of `octets`, and whether it is an integer's text.
+/// The length of the number at the start of `bytes`, and whether it is an integer's text.
 /// What follows the number is not looked at.
-pub(super) fn length(octets: &[u8], offset: usize) -> Result<(usize, bool)> {
-    let mut at = usize::from(octets.first() == Some(&b'-'));
+pub(super) fn length(bytes: &[u8], offset: usize) -> Result<(usize, bool)> {
+    let mut at = usize::from(bytes.first() == Some(&b'-'));
     let wrong = |at: usize| DecodeError::unexpected(offset + at, "a digit", "something else");
-    match digits(&octets[at..]) {
+    match digits(&bytes[at..]) {
         0 => return Err(wrong(at)),
-        count if count > 1 && octets[at] == b'0' => {
+        count if count > 1 && bytes[at] == b'0' => {
             return Err(DecodeError::unexpected(
                 offset + at,
                 "a number",
@@ -20,18 +20,18 @@ pub(super) fn length(octets: &[u8], offset: usize) -> Result<(usize, bool)> {
         count => at += count,
     }
     let mut integer = true;
-    if octets.get(at) == Some(&b'.') {
-        let fraction = digits(&octets[at + 1..]);
+    if bytes.get(at) == Some(&b'.') {
+        let fraction = digits(&bytes[at + 1..]);
         at += 1 + fraction;
         integer = false;
         if fraction == 0 {
             return Err(wrong(at));
         }
     }
-    if matches!(octets.get(at), Some(b'e' | b'E')) {
+    if matches!(bytes.get(at), Some(b'e' | b'E')) {
         at += 1;
-        at += usize::from(matches!(octets.get(at), Some(b'+' | b'-')));
-        let exponent = digits(&octets[at..]);
+        at += usize::from(matches!(bytes.get(at), Some(b'+' | b'-')));
+        let exponent = digits(&bytes[at..]);
         at += exponent;
         integer = false;
         if exponent == 0 {
@@ -41,10 +41,10 @@ pub(super) fn length(octets: &[u8], offset: usize) -> Result<(usize, bool)> {
     Ok((at, integer))
 }
 
-fn digits(octets: &[u8]) -> usize {
-    octets
+fn digits(bytes: &[u8]) -> usize {
+    bytes
         .iter()
-        .take_while(|octet| octet.is_ascii_digit())
+        .take_while(|byte| byte.is_ascii_digit())
         .count()
 }
 

@@ -12,13 +12,13 @@ pub(in super::super) struct JsonReader<'a> {
 }
 
 impl<'a> JsonReader<'a> {
-    /// The next octet that is not whitespace, left unread.
+    /// The next byte that is not whitespace, left unread.
     #[inline(always)]
     fn peek(&mut self) -> Option<u8> {
         loop {
             match self.text.as_bytes().get(self.at) {
                 Some(b' ' | b'\t' | b'\n' | b'\r') => self.at += 1,
-                octet => return octet.copied(),
+                byte => return byte.copied(),
             }
         }
     }
@@ -36,20 +36,20 @@ impl<'a> JsonReader<'a> {
     /// whether there are escapes in it.
     #[inline(always)]
     fn string(&mut self) -> Result<(usize, usize, bool)> {
-        let octets = self.text.as_bytes();
+        let bytes = self.text.as_bytes();
         let start = self.at + 1;
         let mut at = start;
         let mut escaped = false;
         loop {
-            at += string::plain_length(&octets[at..]);
-            match octets.get(at) {
+            at += string::plain_length(&bytes[at..]);
+            match bytes.get(at) {
                 Some(b'"') => {
                     self.at = at + 1;
                     return Ok((start, at, escaped));
                 }
                 Some(b'\\') => {
                     escaped = true;
-                    at += string::escape(octets, at)?.1;
+                    at += string::escape(bytes, at)?.1;
                 }
                 Some(_) => {
                     let found = "an unescaped control character";
@@ -78,12 +78,12 @@ impl<'a> JsonReader<'a> {
 }
 
 impl<'a> Reader<'a> for JsonReader<'a> {
-    fn new(octets: &'a [u8]) -> Result<Self> {
-        match std::str::from_utf8(octets) {
+    fn new(bytes: &'a [u8]) -> Result<Self> {
+        match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Self { text, at: 0 }),
             Err(error) => {
                 let offset = error.valid_up_to();
-                Err(DecodeError::unexpected(offset, "UTF-8", "other octets"))
+                Err(DecodeError::unexpected(offset, "UTF-8", "other bytes"))
             }
         }
     }
@@ -99,8 +99,8 @@ impl<'a> Reader<'a> for JsonReader<'a> {
     #[inline(always)]
     fn more(&mut self, open: &mut Open) -> Result<bool> {
         let closer = if open.dict { b'}' } else { b']' };
-        let octet = self.peek();
-        if octet == Some(closer) {
+        let byte = self.peek();
+        if byte == Some(closer) {
             self.at += 1;
             return Ok(false);
         }
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> for JsonReader<'a> {
             open.first = false;
             return Ok(true);
         }
-        if octet == Some(b',') {
+        if byte == Some(b',') {
             self.at += 1;
             return Ok(true);
         }
@@ -144,20 +144,20 @@ impl<'a> Reader<'a> for JsonReader<'a> {
             _ => return Err(self.unexpected("integer")),
         }
         let start = self.at;
-        let octets = &self.text.as_bytes()[start..];
+        let bytes = &self.text.as_bytes()[start..];
         let mut value = 0_u64;
         let mut length = 0;
         // Nineteen digits cannot overflow; an id has at most sixteen.
-        while let Some(digit) = octets.get(length).map(|octet| octet.wrapping_sub(b'0')) {
+        while let Some(digit) = bytes.get(length).map(|byte| byte.wrapping_sub(b'0')) {
             if digit > 9 || length == 19 {
                 break;
             }
             value = value * 10 + u64::from(digit);
             length += 1;
         }
-        let (text, integer) = match octets.get(length) {
+        let (text, integer) = match bytes.get(length) {
             Some(b'.' | b'e' | b'E' | b'0'..=b'9') => self.number()?,
-            _ if length > 1 && octets[0] == b'0' => self.number()?,
+            _ if length > 1 && bytes[0] == b'0' => self.number()?,
             _ => {
                 self.at += length;
                 return Ok(value);
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> for JsonReader<'a> {
             Some(b'"') => {
                 let text = self.text()?;
                 Ok(match string::binary(&text) {
-                    Some(octets) => Token::Binary(Cow::Owned(octets)),
+                    Some(bytes) => Token::Binary(Cow::Owned(bytes)),
                     None => Token::Text(text),
                 })
             }
@@ -278,7 +278,7 @@ impl<'a> Reader<'a> for JsonReader<'a> {
         self.at
     }
 
-    fn octets(&self) -> &'a [u8] {
+    fn bytes(&self) -> &'a [u8] {
         self.text.as_bytes()
     }
 }

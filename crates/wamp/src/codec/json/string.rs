@@ -8,25 +8,25 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use super::super::DecodeError;
 use super::super::reader::Result;
 
-/// Octets until the first quote, backslash or control character, eight at a time.
-pub(super) fn plain_length(octets: &[u8]) -> usize {
-    let (words, rest) = octets.as_chunks::<8>();
+/// Bytes until the first quote, backslash or control character, eight at a time.
+pub(super) fn plain_length(bytes: &[u8]) -> usize {
+    let (words, rest) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
-        let special = special_octets(u64::from_le_bytes(*word));
+        let special = special_bytes(u64::from_le_bytes(*word));
         if special != 0 {
             return index * 8 + special.trailing_zeros() as usize / 8;
         }
     }
     let plain = rest
         .iter()
-        .take_while(|&&octet| octet >= b' ' && octet != b'"' && octet != b'\\');
+        .take_while(|&&byte| byte >= b' ' && byte != b'"' && byte != b'\\');
     words.len() * 8 + plain.count()
 }
 
-/// The highest bit of the first special octet in `word` is set, and none of an earlier one.
+/// The highest bit of the first special byte in `word` is set, and none of an earlier one.
 ///
-/// `(x - 0x01…) & !x & 0x80…` finds zero octets; a borrow can only spoil octets above a true one.
-fn special_octets(word: u64) -> u64 {
+/// `(x - 0x01…) & !x & 0x80…` finds zero bytes; a borrow can only spoil bytes above a true one.
+fn special_bytes(word: u64) -> u64 {
     const LOWEST: u64 = u64::MAX / 0xff;
     const HIGHEST: u64 = LOWEST * 0x80;
     let quote = word ^ (LOWEST * b'"' as u64);
@@ -38,8 +38,8 @@ fn special_octets(word: u64) -> u64 {
 }
 
 /// Reads the escape whose backslash is at `offset`; returns its character and its length.
-pub(super) fn escape(octets: &[u8], offset: usize) -> Result<(char, usize)> {
-    let plain = match octets.get(offset + 1) {
+pub(super) fn escape(bytes: &[u8], offset: usize) -> Result<(char, usize)> {
+    let plain = match bytes.get(offset + 1) {
         Some(b'"') => '"',
         Some(b'\\') => '\\',
         Some(b'/') => '/',
@@ -48,7 +48,7 @@ pub(super) fn escape(octets: &[u8], offset: usize) -> Result<(char, usize)> {
         Some(b'n') => '\n',
         Some(b'r') => '\r',
         Some(b't') => '\t',
-        Some(b'u') => return unicode_escape(octets, offset),
+        Some(b'u') => return unicode_escape(bytes, offset),
         _ => {
             return Err(DecodeError::unexpected(
                 offset,
@@ -60,16 +60,16 @@ pub(super) fn escape(octets: &[u8], offset: usize) -> Result<(char, usize)> {
     Ok((plain, 2))
 }
 
-fn unicode_escape(octets: &[u8], offset: usize) -> Result<(char, usize)> {
-    let first = hex_unit(octets, offset)?;
+fn unicode_escape(bytes: &[u8], offset: usize) -> Result<(char, usize)> {
+    let first = hex_unit(bytes, offset)?;
     if let Some(character) = char::from_u32(first) {
         return Ok((character, 6));
     }
     let lone = || DecodeError::lone_surrogate(offset);
-    if first >= 0xdc00 || octets.get(offset + 6..offset + 8) != Some(b"\\u") {
+    if first >= 0xdc00 || bytes.get(offset + 6..offset + 8) != Some(b"\\u") {
         return Err(lone());
     }
-    let second = hex_unit(octets, offset + 6)?;
+    let second = hex_unit(bytes, offset + 6)?;
     if !(0xdc00..=0xdfff).contains(&second) {
         return Err(lone());
     }
@@ -78,9 +78,9 @@ fn unicode_escape(octets: &[u8], offset: usize) -> Result<(char, usize)> {
 }
 
 /// The four hexadecimal digits of the `\u` at `offset`.
-pub(super) fn hex_unit(octets: &[u8], offset: usize) -> Result<u32> {
+pub(super) fn hex_unit(bytes: &[u8], offset: usize) -> Result<u32> {
     let wrong = || DecodeError::unexpected(offset, "four hexadecimal digits", "something else");
-    let digits = octets.get(offset + 2..offset + 6).ok_or_else(wrong)?;
+    let digits = bytes.get(offset + 2..offset + 6).ok_or_else(wrong)?;
     digits.iter().try_fold(0, |unit, &digit| {
         char::from(digit)
             .to_digit(16)
@@ -89,19 +89,19 @@ pub(super) fn hex_unit(octets: &[u8], offset: usize) -> Result<u32> {
     })
 }
 
-/// The octets that `text` stands for when it is binary by WAMP's convention for JSON: U+0000 and
+/// The bytes that `text` stands for when it is binary by WAMP's convention for JSON: U+0000 and
 /// Base64 (WAMP "Binary support in JSON"). Text that only begins like it is text.
 pub(super) fn binary(text: &str) -> Option<Vec<u8>> {
     BASE64.decode(text.strip_prefix('\0')?).ok()
 }
 
-/// Appends the JSON string that stands for `octets`.
-pub(super) fn write_binary(octets: &[u8], out: &mut Vec<u8>) {
+/// Appends the JSON string that stands for `bytes`.
+pub(super) fn write_binary(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\"\\u0000");
     let start = out.len();
-    out.resize(start + octets.len().div_ceil(3) * 4, 0);
+    out.resize(start + bytes.len().div_ceil(3) * 4, 0);
     let written = BASE64
-        .encode_slice(octets, &mut out[start..])
+        .encode_slice(bytes, &mut out[start..])
         .unwrap_or_default();
     debug_assert_eq!(start + written, out.len());
     out.push(b'"');
@@ -123,9 +123,9 @@ pub(super) fn write(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Octets of `text` as [`write`] writes it, without its quotes.
+/// Bytes of `text` as [`write`] writes it, without its quotes.
 pub(super) fn escaped_len(text: &str) -> usize {
-    let more = |octet: &u8| match octet {
+    let more = |byte: &u8| match byte {
         b'"' | b'\\' | 0x08 | 0x0c | b'\n' | b'\r' | b'\t' => 1,
         0..0x20 => 5,
         _ => 0,
@@ -157,17 +157,17 @@ fn write_escape(special: u8, out: &mut Vec<u8>) {
 
 /// The text between `start` and the closing quote before `end`, escapes resolved.
 pub(super) fn unescape(text: &str, start: usize, end: usize) -> Result<Cow<'_, str>> {
-    let octets = text.as_bytes();
+    let bytes = text.as_bytes();
     let mut unescaped = String::with_capacity(end - start);
     let mut at = start;
     loop {
-        let plain = plain_length(&octets[at..end]);
+        let plain = plain_length(&bytes[at..end]);
         unescaped.push_str(&text[at..at + plain]);
         at += plain;
         if at == end {
             return Ok(Cow::Owned(unescaped));
         }
-        let (character, length) = escape(octets, at)?;
+        let (character, length) = escape(bytes, at)?;
         unescaped.push(character);
         at += length;
     }
@@ -187,18 +187,18 @@ mod tests {
         }
     }
 
-    /// Every octet at every place, with every other special octet behind it.
+    /// Every byte at every place, with every other special byte behind it.
     #[test]
-    fn runs_end_at_the_first_special_octet() {
-        let special = |octet: u8| octet < b' ' || octet == b'"' || octet == b'\\';
-        for octet in 0..=u8::MAX {
+    fn runs_end_at_the_first_special_byte() {
+        let special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+        for byte in 0..=u8::MAX {
             for place in 0..20 {
                 for behind in [b'"', b'\\', 0, 0x1f, b' ', b'x', 0xff] {
-                    let mut octets = [b'x'; 24];
-                    octets[place] = octet;
-                    octets[place + 1] = behind;
-                    let expected = octets.iter().position(|&octet| special(octet));
-                    assert_eq!(plain_length(&octets), expected.unwrap_or(24), "{octets:x?}");
+                    let mut bytes = [b'x'; 24];
+                    bytes[place] = byte;
+                    bytes[place + 1] = behind;
+                    let expected = bytes.iter().position(|&byte| special(byte));
+                    assert_eq!(plain_length(&bytes), expected.unwrap_or(24), "{bytes:x?}");
                 }
             }
         }

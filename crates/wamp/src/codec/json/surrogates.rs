@@ -18,7 +18,7 @@ pub fn replace_lone_surrogates(json: &[u8]) -> Option<(Vec<u8>, usize)> {
     let mut replaced = json.to_vec();
     let mut count = 0;
     let mut at = 0;
-    while let Some(skipped) = json[at..].iter().position(|octet| *octet == b'\\') {
+    while let Some(skipped) = json[at..].iter().position(|byte| *byte == b'\\') {
         at += skipped;
         match lone_surrogate(json, at) {
             Escape::Lone(place) => {
@@ -35,7 +35,7 @@ pub fn replace_lone_surrogates(json: &[u8]) -> Option<(Vec<u8>, usize)> {
 enum Escape {
     /// Where the lone surrogate is.
     Lone(Range<usize>),
-    /// So many octets belong together.
+    /// So many bytes belong together.
     Other(usize),
 }
 

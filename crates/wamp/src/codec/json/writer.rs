@@ -100,7 +100,7 @@ impl Writer for JsonWriter<'_> {
         string::write(text, self.out);
     }
 
-    fn binary(&mut self, octets: &[u8]) {
-        string::write_binary(octets, self.out);
+    fn binary(&mut self, bytes: &[u8]) {
+        string::write_binary(bytes, self.out);
     }
 }

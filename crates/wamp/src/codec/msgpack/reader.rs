@@ -8,14 +8,14 @@ use super::super::reader::{Kind, Open, Reader, Result, Token, check_text, enter,
 const EXTENSION: &str = "an extension type, which only MessagePack has";
 
 pub(in super::super) struct MsgPackReader<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> MsgPackReader<'a> {
     #[inline(always)]
     fn peek(&self) -> Result<u8> {
-        self.octets
+        self.bytes
             .get(self.at)
             .copied()
             .ok_or_else(|| self.cut_off())
@@ -23,19 +23,19 @@ impl<'a> MsgPackReader<'a> {
 
     #[cold]
     fn cut_off(&self) -> DecodeError {
-        DecodeError::unexpected(self.octets.len(), "more octets", "the end")
+        DecodeError::unexpected(self.bytes.len(), "more bytes", "the end")
     }
 
     /// The big-endian number behind the marker that was peeked at; both are thereby read.
     #[inline(always)]
     fn number<const WIDTH: usize>(&mut self) -> Result<u64> {
         let start = self.at + 1;
-        let Some(octets) = self.octets.get(start..start + WIDTH) else {
+        let Some(bytes) = self.bytes.get(start..start + WIDTH) else {
             return Err(self.cut_off());
         };
         self.at = start + WIDTH;
         let mut wide = [0; 8];
-        wide[8 - WIDTH..].copy_from_slice(octets);
+        wide[8 - WIDTH..].copy_from_slice(bytes);
         Ok(u64::from_be_bytes(wide))
     }
 
@@ -48,7 +48,7 @@ impl<'a> MsgPackReader<'a> {
 
     #[inline(always)]
     fn take(&mut self, length: u64) -> Result<&'a [u8]> {
-        let rest = &self.octets[self.at..];
+        let rest = &self.bytes[self.at..];
         match usize::try_from(length)
             .ok()
             .and_then(|length| rest.get(..length))
@@ -98,13 +98,13 @@ impl<'a> MsgPackReader<'a> {
     }
 
     fn reserved(&self) -> DecodeError {
-        DecodeError::unexpected(self.at, "value", "the reserved octet 0xc1")
+        DecodeError::unexpected(self.at, "value", "the reserved byte 0xc1")
     }
 }
 
 impl<'a> Reader<'a> for MsgPackReader<'a> {
-    fn new(octets: &'a [u8]) -> Result<Self> {
-        Ok(Self { octets, at: 0 })
+    fn new(bytes: &'a [u8]) -> Result<Self> {
+        Ok(Self { bytes, at: 0 })
     }
 
     #[inline(always)]
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> for MsgPackReader<'a> {
 
     #[inline(always)]
     fn null(&mut self) -> bool {
-        let null = self.octets.get(self.at) == Some(&0xc0);
+        let null = self.bytes.get(self.at) == Some(&0xc0);
         self.at += usize::from(null);
         null
     }
@@ -268,9 +268,9 @@ impl<'a> Reader<'a> for MsgPackReader<'a> {
     }
 
     fn kind(&mut self) -> Result<Kind> {
-        Ok(match self.octets.get(self.at) {
+        Ok(match self.bytes.get(self.at) {
             None => Kind::End,
-            Some(octet) => match octet {
+            Some(byte) => match byte {
                 0..=0x7f | 0xcc..=0xd3 | 0xe0..=0xff => Kind::Integer,
                 0x80..=0x8f | 0xde | 0xdf => Kind::Dict,
                 0x90..=0x9f | 0xdc | 0xdd => Kind::List,
@@ -293,7 +293,7 @@ impl<'a> Reader<'a> for MsgPackReader<'a> {
         self.at
     }
 
-    fn octets(&self) -> &'a [u8] {
-        self.octets
+    fn bytes(&self) -> &'a [u8] {
+        self.bytes
     }
 }

@@ -15,7 +15,7 @@ impl<'o> MsgPackWriter<'o> {
     fn open(&mut self, count: Option<usize>, dict: bool) -> Opened {
         let start = self.out.len();
         let header = Header::of_collection(count.unwrap_or_default(), dict);
-        self.out.extend_from_slice(header.octets());
+        self.out.extend_from_slice(header.bytes());
         Opened {
             start,
             count: 0,
@@ -27,17 +27,17 @@ impl<'o> MsgPackWriter<'o> {
 
 /// A marker and the length behind it.
 struct Header {
-    octets: [u8; 5],
+    bytes: [u8; 5],
     length: usize,
 }
 
 impl Header {
     #[inline]
     fn new(marker: u8, length: &[u8]) -> Self {
-        let mut octets = [marker; 5];
-        octets[1..=length.len()].copy_from_slice(length);
+        let mut bytes = [marker; 5];
+        bytes[1..=length.len()].copy_from_slice(length);
         Self {
-            octets,
+            bytes,
             length: 1 + length.len(),
         }
     }
@@ -54,8 +54,8 @@ impl Header {
     }
 
     #[inline]
-    fn octets(&self) -> &[u8] {
-        &self.octets[..self.length]
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
     }
 }
 
@@ -90,7 +90,7 @@ impl Writer for MsgPackWriter<'_> {
         let announced = Header::of_collection(announced.unwrap_or_default(), dict).length;
         let header = Header::of_collection(count, dict);
         self.out
-            .splice(start..start + announced, header.octets().iter().copied());
+            .splice(start..start + announced, header.bytes().iter().copied());
     }
 
     fn null(&mut self) {
@@ -108,14 +108,14 @@ impl Writer for MsgPackWriter<'_> {
             0x80..=0xff => self.out.extend_from_slice(&[0xcc, number as u8]),
             0x100..=0xffff => self
                 .out
-                .extend_from_slice(Header::new(0xcd, &(number as u16).to_be_bytes()).octets()),
+                .extend_from_slice(Header::new(0xcd, &(number as u16).to_be_bytes()).bytes()),
             0x1_0000..=0xffff_ffff => self
                 .out
-                .extend_from_slice(Header::new(0xce, &(number as u32).to_be_bytes()).octets()),
+                .extend_from_slice(Header::new(0xce, &(number as u32).to_be_bytes()).bytes()),
             _ => {
-                let mut octets = [0xcf; 9];
-                octets[1..].copy_from_slice(&number.to_be_bytes());
-                self.out.extend_from_slice(&octets);
+                let mut bytes = [0xcf; 9];
+                bytes[1..].copy_from_slice(&number.to_be_bytes());
+                self.out.extend_from_slice(&bytes);
             }
         }
     }
@@ -163,17 +163,17 @@ impl Writer for MsgPackWriter<'_> {
             length @ 0x100..=0xffff => Header::new(0xda, &(length as u16).to_be_bytes()),
             length => Header::new(0xdb, &(length as u32).to_be_bytes()),
         };
-        self.out.extend_from_slice(header.octets());
+        self.out.extend_from_slice(header.bytes());
         self.out.extend_from_slice(text.as_bytes());
     }
 
-    fn binary(&mut self, octets: &[u8]) {
-        let header = match octets.len() {
+    fn binary(&mut self, bytes: &[u8]) {
+        let header = match bytes.len() {
             length @ 0..=0xff => Header::new(0xc4, &[length as u8]),
             length @ 0x100..=0xffff => Header::new(0xc5, &(length as u16).to_be_bytes()),
             length => Header::new(0xc6, &(length as u32).to_be_bytes()),
         };
-        self.out.extend_from_slice(header.octets());
-        self.out.extend_from_slice(octets);
+        self.out.extend_from_slice(header.bytes());
+        self.out.extend_from_slice(bytes);
     }
 }

@@ -1,7 +1,7 @@
 //! Messages and control frames out of a stream of frames.
 //!
 //! A frame that is in the input whole is unmasked in place and lent out without a copy. A frame
-//! that is not asks for the octets it lacks. Fragments are joined inside, and inside only: what
+//! that is not asks for the bytes it lacks. Fragments are joined inside, and inside only: what
 //! the decoder keeps between two frames of one message is boxed, so that the millionth idle
 //! connection costs a few words.
 
@@ -13,11 +13,11 @@ use crate::framing::{FramingError, Item, Step};
 
 #[derive(Clone, Copy, Debug)]
 pub struct DecoderConfig {
-    /// Octets of one message, all its fragments together, inflated.
+    /// Bytes of one message, all its fragments together, inflated.
     pub message_bytes_max: usize,
-    /// Octets of one frame's payload, as it is sent.
+    /// Bytes of one frame's payload, as it is sent.
     pub frame_bytes_max: usize,
-    /// Whether text is checked to be UTF-8, at its first wrong octet. Whoever parses the text as
+    /// Whether text is checked to be UTF-8, at its first wrong byte. Whoever parses the text as
     /// JSON afterwards checks it there.
     pub validate_text: bool,
     /// The only kind of message the subprotocol has, if it has one.
@@ -38,7 +38,7 @@ impl Default for DecoderConfig {
     }
 }
 
-/// Deflate's worst case is an eighth more, and some octets.
+/// Deflate's worst case is an eighth more, and some bytes.
 const COMPRESSED_BYTES_MORE: usize = 256;
 
 /// RFC 6455 sections 5 to 8. See [`crate::framing`] for how to drive it; an error is final.
@@ -63,7 +63,7 @@ struct Partial {
     compressed: bool,
     /// Nothing is missing: it was lent out by the last step.
     whole: bool,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl Decoder {
@@ -79,16 +79,16 @@ impl Decoder {
         }
     }
 
-    /// From the next message on this is the most octets of one.
+    /// From the next message on this is the most bytes of one.
     pub fn set_message_bytes_max(&mut self, message_bytes_max: usize) {
         self.config.message_bytes_max = message_bytes_max;
     }
 
-    /// Octets of a message in fragments that are kept because more are to come.
+    /// Bytes of a message in fragments that are kept because more are to come.
     #[inline]
     pub fn kept_bytes(&self) -> usize {
         match &self.partial {
-            Some(partial) => partial.octets.capacity(),
+            Some(partial) => partial.bytes.capacity(),
             None => 0,
         }
     }
@@ -127,7 +127,7 @@ impl Decoder {
                     self.text.finish()?;
                 }
                 let message = Item::Message {
-                    octets: payload,
+                    bytes: payload,
                     text,
                 };
                 Ok(Step::found(end, message))
@@ -137,7 +137,7 @@ impl Decoder {
                 match &self.partial {
                     Some(partial) if partial.whole => {
                         let message = Item::Message {
-                            octets: &partial.octets,
+                            bytes: &partial.bytes,
                             text: partial.text,
                         };
                         Ok(Step::found(end, message))
@@ -158,13 +158,13 @@ impl Decoder {
     /// Whether such a frame may come now.
     #[inline]
     fn check(&self, header: &Header) -> Result<(), FramingError> {
-        // Octets of the message so far, if the message is measured as it comes: what is
+        // Bytes of the message so far, if the message is measured as it comes: what is
         // compressed is measured when it is inflated.
         let joined = match (&self.partial, header.opcode) {
             (_, Opcode::Close | Opcode::Ping | Opcode::Pong) => return Ok(()),
             (None, Opcode::Continuation) => return Err(FramingError::ContinuationUnexpected),
             (Some(partial), Opcode::Continuation) => {
-                (!partial.compressed).then_some(partial.octets.len())
+                (!partial.compressed).then_some(partial.bytes.len())
             }
             (Some(_), Opcode::Text | Opcode::Binary) => {
                 return Err(FramingError::ContinuationExpected {
@@ -210,7 +210,7 @@ impl Decoder {
     }
 
     /// Checks the part that is there of an unfinished text frame, so that wrong text ends the
-    /// connection with its first wrong octet and not only with the frame's last.
+    /// connection with its first wrong byte and not only with the frame's last.
     #[cold]
     fn look_ahead(&mut self, header: &Header, part: &mut [u8]) -> Result<(), FramingError> {
         let text = match header.opcode {
@@ -247,25 +247,25 @@ impl Decoder {
                 text: header.opcode == Opcode::Text,
                 compressed: header.rsv1,
                 whole: false,
-                octets: Vec::new(),
+                bytes: Vec::new(),
             })
         });
-        let joined = partial.octets.len();
+        let joined = partial.bytes.len();
         match self.config.deflate {
             Some(deflate) if partial.compressed => {
                 let inflater = self
                     .inflater
                     .get_or_insert_with(|| Box::new(Inflater::new()));
                 let length_max = self.config.message_bytes_max;
-                inflater.frame(payload, header.fin, length_max, &mut partial.octets)?;
+                inflater.frame(payload, header.fin, length_max, &mut partial.bytes)?;
                 if header.fin && !deflate.peer.takeover {
                     self.inflater = None;
                 }
             }
-            _ => partial.octets.extend_from_slice(payload),
+            _ => partial.bytes.extend_from_slice(payload),
         }
         if partial.text && self.config.validate_text {
-            self.text.feed(&partial.octets[joined + checked..])?;
+            self.text.feed(&partial.bytes[joined + checked..])?;
             if header.fin {
                 self.text.finish()?;
             }

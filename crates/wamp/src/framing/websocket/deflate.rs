@@ -26,7 +26,7 @@ const INFLATER_BYTES: usize = 46 << 10;
 /// The receiving direction of one connection.
 pub(super) struct Inflater {
     inflate: Inflate,
-    /// Octets were taken that a tail has to follow.
+    /// Bytes were taken that a tail has to follow.
     open: bool,
 }
 
@@ -68,7 +68,7 @@ impl Inflater {
         self.open = true;
         loop {
             let start = out.len();
-            // One octet above the limit gives away what is too long.
+            // One byte above the limit gives away what is too long.
             let room = (4 * input.len()).clamp(ROOM_MIN, ROOM_MAX);
             let room = room.min(length_max.saturating_sub(start) + 1);
             out.resize(start + room, 0);
@@ -124,7 +124,7 @@ impl Deflater {
         }
     }
 
-    /// Octets that are held between two messages, as they were measured: what a compressor always has,
+    /// Bytes that are held between two messages, as they were measured: what a compressor always has,
     /// its window and the chains in it, and what `memory_level` says; and the inflater of the other
     /// direction, which is there when the peer has sent something compressed, as its first message
     /// mostly is.

@@ -131,12 +131,12 @@ pub struct Accepted<'a> {
 
 impl<'a> ClientRequest<'a> {
     /// What to send first.
-    pub fn to_octets(&self) -> Vec<u8> {
+    pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
         out.extend_from_slice(b"GET ");
         // A space or line break would end the target early and begin something else.
         let target = self.target.bytes();
-        out.extend(target.map(|octet| if octet <= b' ' { b'_' } else { octet }));
+        out.extend(target.map(|byte| if byte <= b' ' { b'_' } else { byte }));
         out.extend_from_slice(b" HTTP/1.1\r\n");
         push_header(&mut out, "Host", self.host);
         push_header(&mut out, "Upgrade", "websocket");
@@ -160,15 +160,15 @@ impl<'a> ClientRequest<'a> {
         out
     }
 
-    /// Reads the server's answer from the start of `octets`, and says how many octets it has.
+    /// Reads the server's answer from the start of `bytes`, and says how many bytes it has.
     /// None: it is not there whole. Section 4.1.
     pub fn accept<'o>(
         &self,
-        octets: &'o [u8],
+        bytes: &'o [u8],
     ) -> Result<Option<(usize, Accepted<'o>)>, ResponseError> {
         let mut headers = [EMPTY_HEADER; HEADERS_MAX];
         let mut response = httparse::Response::new(&mut headers);
-        let head = head_length(octets, |octets| response.parse(octets));
+        let head = head_length(bytes, |bytes| response.parse(bytes));
         let Some(length) = head.map_err(ResponseError::Head)? else {
             return Ok(None);
         };

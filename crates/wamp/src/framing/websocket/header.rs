@@ -1,9 +1,9 @@
-//! The two to fourteen octets before each frame's payload. RFC 6455 section 5.2.
+//! The two to fourteen bytes before each frame's payload. RFC 6455 section 5.2.
 
 use super::Role;
 use crate::framing::FramingError;
 
-/// The longest header: two octets, an eight-octet length, a mask.
+/// The longest header: two bytes, an eight-byte length, a mask.
 pub(super) const HEADER_LENGTH_MAX: usize = 14;
 /// The longest payload of a control frame.
 pub(super) const CONTROL_LENGTH_MAX: usize = 125;
@@ -27,8 +27,8 @@ pub enum Opcode {
 
 impl Opcode {
     #[inline]
-    fn new(octet: u8) -> Result<Self, FramingError> {
-        Ok(match octet & 0x0F {
+    fn new(byte: u8) -> Result<Self, FramingError> {
+        Ok(match byte & 0x0F {
             0 => Self::Continuation,
             1 => Self::Text,
             2 => Self::Binary,
@@ -57,12 +57,12 @@ pub(super) struct Header {
     pub(super) fin: bool,
     pub(super) rsv1: bool,
     pub(super) mask: Option<[u8; 4]>,
-    /// Octets of the header itself.
+    /// Bytes of the header itself.
     pub(super) length: usize,
     pub(super) payload_length: u64,
 }
 
-/// A header, or the number of octets needed to read one.
+/// A header, or the number of bytes needed to read one.
 pub(super) enum Parsed {
     Header(Header),
     Wanted(usize),
@@ -109,11 +109,11 @@ impl Header {
         let (length_length, payload_length) = match short {
             LENGTH_IS_U16 => match rest.first_chunk() {
                 None => return Ok(Parsed::Wanted(2 + 2 + mask_length)),
-                Some(octets) => (2, u64::from(u16::from_be_bytes(*octets))),
+                Some(bytes) => (2, u64::from(u16::from_be_bytes(*bytes))),
             },
             LENGTH_IS_U64 => match rest.first_chunk() {
                 None => return Ok(Parsed::Wanted(2 + 8 + mask_length)),
-                Some(octets) => (8, u64::from_be_bytes(*octets)),
+                Some(bytes) => (8, u64::from_be_bytes(*bytes)),
             },
             _ => (0, u64::from(short)),
         };
@@ -145,7 +145,7 @@ impl Header {
         }))
     }
 
-    /// Octets of the header for such a payload.
+    /// Bytes of the header for such a payload.
     #[inline]
     pub(super) fn length_for(payload_length: usize, masked: bool) -> usize {
         let mask_length = if masked { 4 } else { 0 };
@@ -157,7 +157,7 @@ impl Header {
             }
     }
 
-    /// Writes the header of a frame whose first octet is `first` into the front of `out`, which
+    /// Writes the header of a frame whose first byte is `first` into the front of `out`, which
     /// has the length that [`Header::length_for`] says.
     #[inline]
     pub(super) fn write(first: u8, payload_length: usize, mask: Option<[u8; 4]>, out: &mut [u8]) {

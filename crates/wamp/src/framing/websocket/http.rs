@@ -4,7 +4,7 @@ use std::fmt;
 
 use httparse::{EMPTY_HEADER, Status};
 
-/// Octets of a request's or response's head, all its headers included.
+/// Bytes of a request's or response's head, all its headers included.
 pub const HEAD_BYTES_MAX: usize = 8 << 10;
 /// Headers of one request or response.
 pub const HEADERS_MAX: usize = 64;
@@ -23,12 +23,12 @@ pub struct Request<'a> {
     pub(super) headers: Headers<'a>,
 }
 
-/// Reads a request's head from the start of `octets`, and says how many octets it has. None: it
+/// Reads a request's head from the start of `bytes`, and says how many bytes it has. None: it
 /// is not there whole.
-pub fn parse_request(octets: &[u8]) -> Result<Option<(usize, Request<'_>)>, HandshakeError> {
+pub fn parse_request(bytes: &[u8]) -> Result<Option<(usize, Request<'_>)>, HandshakeError> {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
-    let Some(length) = head_length(octets, |octets| request.parse(octets))? else {
+    let Some(length) = head_length(bytes, |bytes| request.parse(bytes))? else {
         return Ok(None);
     };
     // The parser leaves no part out of a head that it calls complete.
@@ -48,10 +48,10 @@ pub fn parse_request(octets: &[u8]) -> Result<Option<(usize, Request<'_>)>, Hand
 
 /// Parses a head within the limits.
 pub(super) fn head_length<'a>(
-    octets: &'a [u8],
+    bytes: &'a [u8],
     parse: impl FnOnce(&'a [u8]) -> httparse::Result<usize>,
 ) -> Result<Option<usize>, HandshakeError> {
-    let cut = &octets[..octets.len().min(HEAD_BYTES_MAX)];
+    let cut = &bytes[..bytes.len().min(HEAD_BYTES_MAX)];
     match parse(cut) {
         Ok(Status::Complete(length)) => Ok(Some(length)),
         Ok(Status::Partial) if cut.len() < HEAD_BYTES_MAX => Ok(None),
@@ -126,7 +126,7 @@ impl<'a> Headers<'a> {
 pub enum HandshakeError {
     /// Not HTTP.
     Malformed,
-    /// More than [`HEAD_BYTES_MAX`] octets or [`HEADERS_MAX`] headers.
+    /// More than [`HEAD_BYTES_MAX`] bytes or [`HEADERS_MAX`] headers.
     TooLarge,
     /// Neither HTTP/1.0 nor HTTP/1.1; for an upgrade, not HTTP/1.1.
     HttpVersion,
@@ -159,7 +159,7 @@ impl fmt::Display for HandshakeError {
             Self::Malformed => f.write_str("not an HTTP request"),
             Self::TooLarge => write!(
                 f,
-                "expected at most {HEAD_BYTES_MAX} octets and {HEADERS_MAX} headers"
+                "expected at most {HEAD_BYTES_MAX} bytes and {HEADERS_MAX} headers"
             ),
             Self::HttpVersion => f.write_str("expected HTTP/1.1"),
             Self::NotUpgrade => f.write_str("expected an upgrade to WebSocket"),
@@ -201,13 +201,7 @@ pub(super) fn push_header(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
     let value = value.bytes();
-    out.extend(value.map(|octet| {
-        if octet.is_ascii_control() {
-            b' '
-        } else {
-            octet
-        }
-    }));
+    out.extend(value.map(|byte| if byte.is_ascii_control() { b' ' } else { byte }));
     out.extend_from_slice(b"\r\n");
 }
 

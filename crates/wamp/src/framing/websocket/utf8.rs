@@ -1,4 +1,4 @@
-//! UTF-8 that arrives in pieces, refused with the first octet that cannot be part of it.
+//! UTF-8 that arrives in pieces, refused with the first byte that cannot be part of it.
 
 use std::str;
 
@@ -7,7 +7,7 @@ use crate::framing::FramingError;
 /// Remembers the character that the last piece ended inside of.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Utf8Stream {
-    /// Its first octets.
+    /// Its first bytes.
     begun: [u8; 3],
     length: u8,
 }
@@ -15,10 +15,10 @@ pub(super) struct Utf8Stream {
 impl Utf8Stream {
     /// Takes the next piece.
     #[inline]
-    pub(super) fn feed(&mut self, octets: &[u8]) -> Result<(), FramingError> {
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), FramingError> {
         let rest = match self.length {
-            0 => octets,
-            _ => self.complete(octets)?,
+            0 => bytes,
+            _ => self.complete(bytes)?,
         };
         match str::from_utf8(rest) {
             Ok(_) => Ok(()),
@@ -39,12 +39,12 @@ impl Utf8Stream {
         }
     }
 
-    /// Ends the character begun before; what is left of `octets` then.
+    /// Ends the character begun before; what is left of `bytes` then.
     #[cold]
-    fn complete<'a>(&mut self, octets: &'a [u8]) -> Result<&'a [u8], FramingError> {
+    fn complete<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], FramingError> {
         let length = usize::from(self.length);
         let missing = character_length(self.begun[0]).saturating_sub(length);
-        let (taken, rest) = octets.split_at(missing.min(octets.len()));
+        let (taken, rest) = bytes.split_at(missing.min(bytes.len()));
         let mut character = [0; 4];
         character[..length].copy_from_slice(&self.begun[..length]);
         character[length..length + taken.len()].copy_from_slice(taken);
@@ -57,14 +57,14 @@ impl Utf8Stream {
         Ok(rest)
     }
 
-    /// `begun` is part of a character: at most three octets.
+    /// `begun` is part of a character: at most three bytes.
     fn keep(&mut self, begun: &[u8]) {
         self.begun[..begun.len()].copy_from_slice(begun);
         self.length = begun.len() as u8;
     }
 }
 
-/// Octets in the character that begins with `first`, which is not ASCII.
+/// Bytes in the character that begins with `first`, which is not ASCII.
 fn character_length(first: u8) -> usize {
     match first {
         0xF0.. => 4,

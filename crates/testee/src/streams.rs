@@ -1,4 +1,4 @@
-//! The services for octets without messages: echo, discard and chargen (RFC 862 to 864).
+//! The services for bytes without messages: echo, discard and chargen (RFC 862 to 864).
 
 use std::sync::{Arc, OnceLock};
 
@@ -81,7 +81,7 @@ impl Chargen {
 }
 
 /// Whole turns of the lines that RFC 864 suggests, each beginning one character later than the
-/// one before. All connections send the same octets.
+/// one before. All connections send the same bytes.
 fn pattern() -> Bytes {
     const TURNS: usize = 9;
     static PATTERN: OnceLock<Bytes> = OnceLock::new();
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn lines_begin_one_character_later_each_time() {
         let pattern = pattern();
-        let lines: Vec<_> = pattern.split_inclusive(|octet| *octet == b'\n').collect();
+        let lines: Vec<_> = pattern.split_inclusive(|byte| *byte == b'\n').collect();
         assert_eq!(lines.len() % CHARACTERS.len(), 0, "whole turns");
         for (at, line) in lines.iter().enumerate() {
             assert_eq!(line.len(), LINE_BYTES + 2, "line {at}");

@@ -1,35 +1,35 @@
-//! How many octets the names, keys and arguments of definitions come to. Numbers of queues,
+//! How many bytes the names, keys and arguments of definitions come to. Numbers of queues,
 //! exchanges and bindings are bounded, but each may bring a frame full of arguments.
 
 use super::{Caller, Topology};
 use crate::Fault;
 
 #[derive(Debug)]
-pub(super) struct DefinitionOctets {
+pub(super) struct DefinitionBytes {
     pub(super) held: usize,
     pub(super) max: usize,
 }
 
 impl Topology {
     pub(crate) fn definition_bytes(&self) -> usize {
-        self.octets.held
+        self.bytes.held
     }
 
-    /// That a definition of so many octets may come; `what` would be done with it.
+    /// That a definition of so many bytes may come; `what` would be done with it.
     pub(crate) fn check_room(
         &self,
         caller: &Caller<'_>,
         bytes: usize,
         what: impl FnOnce() -> String,
     ) -> Result<(), Fault> {
-        if bytes <= self.octets.max.saturating_sub(self.octets.held) {
+        if bytes <= self.bytes.max.saturating_sub(self.bytes.held) {
             return Ok(());
         }
         Err(caller.precondition_failed(format!(
-            "cannot {}: limit of the octets of all definitions in vhost '{}' ({}) is reached",
+            "cannot {}: limit of the bytes of all definitions in vhost '{}' ({}) is reached",
             what(),
             self.vhost,
-            self.octets.max
+            self.bytes.max
         )))
     }
 }
