@@ -15,7 +15,7 @@ pub enum BenchError {
     #[error("{name} could not be started: {why}")]
     Server { name: String, why: String },
     #[error("a worker of the bench: {0}")]
-    Worker(#[from] crate::worker::WorkerError),
+    Worker(#[from] crate::process::worker::WorkerError),
     /// Idle sessions could not be opened, or did not stay.
     #[error("a holder of idle sessions: {0}")]
     Holder(String),

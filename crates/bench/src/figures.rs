@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::histogram::Spread;
+use crate::load::histogram::Spread;
 use crate::report::json::{Row, metrics};
 use crate::report::table::number;
 

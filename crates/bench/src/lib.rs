@@ -11,63 +11,47 @@
 //! ```
 //!
 //! Every box is a process. Caller, callee and relay are this executable started again with
-//! [`worker::SUBCOMMAND`], which the command line forwards to [`worker::main`].
+//! [`process::worker::SUBCOMMAND`], which the command line forwards to [`process::worker::main`].
 //!
-//! Brokers of AMQP are measured the same way: [`oslo::oslo`] and [`amqp::amqp`], on what [`broker`]
-//! has for both.
+//! Every instrument is a folder: [`rpc`], [`pubsub`], [`accept`], [`handshake`], [`echo`],
+//! [`stream`], [`footprint`], [`node`], [`hostile`], and for brokers of AMQP [`amqp`] and [`oslo`];
+//! [`all`] runs them one after the other. What several of them use:
 //!
-//! From the outside: [`rpc::rpc`] and [`footprint::footprint`]. Below them, from the sockets up:
-//! [`socket`], [`pipe`] (a blocking WAMP session), [`drive`] (the one loop of all callers),
-//! [`caller`], [`callee`], [`floor`], [`relay`], [`holder`]; [`worker`] and [`crew`] (processes
-//! from inside and outside), [`round`] (one measurement), [`summary`] (many).
+//! | folder | |
+//! |---|---|
+//! | [`process`] | the bench's own processes, from inside and outside |
+//! | [`machine`] | cores, processor time, memory |
+//! | [`subject`] | what is measured: its name, its address, how it is started |
+//! | [`peer`] | live routers, brokers and echoes of others |
+//! | [`network`], [`link`] | what is between clients and servers |
+//! | [`load`] | sockets, the one loop of all callers, times |
+//! | [`wamp`], [`broker`] | what a driver says to a router and to a broker |
+//! | [`floor`] | the same bytes without messages |
+//! | [`figures`], [`report`] | what was found, for people and for programs |
 
 pub mod accept;
-pub mod accounting;
 pub mod all;
 pub mod amqp;
-pub mod argument;
 pub mod broker;
-pub mod callee;
-pub mod caller;
-pub mod case;
-pub mod crew;
-pub mod descriptors;
-pub mod directory;
-pub mod document;
-pub mod drive;
 pub mod echo;
 pub mod error;
 pub mod figures;
 pub mod floor;
 pub mod footprint;
-pub mod goals;
 pub mod handshake;
-pub mod histogram;
-pub mod holder;
 pub mod hostile;
 pub mod link;
+pub mod load;
 pub mod machine;
 pub mod network;
 pub mod node;
 pub mod oslo;
 pub mod peer;
-pub mod pipe;
-pub mod place;
-pub mod placement;
+pub mod process;
 pub mod pubsub;
-pub mod relay;
 pub mod report;
-pub mod round;
 pub mod roundtrip;
-pub mod router;
-pub mod routers;
 pub mod rpc;
-mod sequence;
-pub mod server;
-pub mod socket;
-pub mod stop;
 pub mod stream;
-pub mod summary;
-pub mod target;
-pub mod websocket_floor;
-pub mod worker;
+pub mod subject;
+pub mod wamp;

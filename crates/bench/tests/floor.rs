@@ -3,11 +3,11 @@
 
 use std::thread;
 
-use crosstie_bench::drive::{Driven, Load, Window, drive};
-use crosstie_bench::floor::{FloorCaller, FloorOrder, Lengths, callee};
-use crosstie_bench::relay::{RelayOrder, Waiting, serve_round};
-use crosstie_bench::socket::Listener;
-use crosstie_bench::target::Endpoint;
+use crosstie_bench::floor::ends::{FloorCaller, FloorOrder, Lengths, callee};
+use crosstie_bench::floor::relay::{RelayOrder, Waiting, serve_round};
+use crosstie_bench::load::drive::{Driven, Load, Window, drive};
+use crosstie_bench::load::socket::Listener;
+use crosstie_bench::subject::target::Endpoint;
 
 const CALLS: u64 = 2_000;
 

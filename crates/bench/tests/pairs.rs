@@ -3,12 +3,12 @@
 
 use std::thread;
 
-use crosstie_bench::callee::{Callee, Ending};
-use crosstie_bench::caller::{Caller, PairOrder};
-use crosstie_bench::case::{Case, Transport};
-use crosstie_bench::drive::{Driven, Load, Window, drive};
-use crosstie_bench::socket::{Listener, Stream};
-use crosstie_bench::target::{Endpoint, Target};
+use crosstie_bench::load::drive::{Driven, Load, Window, drive};
+use crosstie_bench::load::socket::{Listener, Stream};
+use crosstie_bench::subject::case::{Case, Transport};
+use crosstie_bench::subject::target::{Endpoint, Target};
+use crosstie_bench::wamp::callee::{Callee, Ending};
+use crosstie_bench::wamp::caller::{Caller, PairOrder};
 use crosstie_wamp::framing::rawsocket::ServerHandshake;
 use crosstie_wamp::framing::{Framing, Item, Step, batched, rawsocket, websocket};
 use crosstie_wamp::{

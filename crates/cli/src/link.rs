@@ -11,7 +11,7 @@ use crosstie_bench::link::measure::{MeasureOptions, measure};
 use crosstie_bench::link::options::{address, written};
 use crosstie_bench::link::units::{duration, rate};
 use crosstie_bench::link::{Cut, Direction, Link, LinkOptions};
-use crosstie_bench::target::Endpoint;
+use crosstie_bench::subject::target::Endpoint;
 
 use crate::bench::build;
 use crate::signals::Signals;

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use crosstie_bench::document;
+use crosstie_bench::report::document;
 use crosstie_bench::roundtrip::{CallerOptions, EndOptions, Leave, callee, caller};
-use crosstie_bench::target::Url;
+use crosstie_bench::subject::target::Url;
 use crosstie_wamp::Serializer;
 
 use crate::signals::end_in_good_order;

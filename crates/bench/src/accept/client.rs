@@ -14,13 +14,13 @@ use rustix::net::sockopt::socket_error;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, recv, send};
 use serde::{Deserialize, Serialize};
 
-use crate::descriptors;
-use crate::drive::monotonic_ns;
-use crate::histogram::{Latencies, Recorded};
-use crate::socket::Stream;
+use crate::load::drive::monotonic_ns;
+use crate::load::histogram::{Latencies, Recorded};
+use crate::load::socket::Stream;
+use crate::process::descriptors;
+use crate::process::worker::{Said, WorkerError, instruction, say};
 use crate::stream::local::LocalEnds;
-use crate::target::Endpoint;
-use crate::worker::{Said, WorkerError, instruction, say};
+use crate::subject::target::Endpoint;
 
 pub const ROLE: &str = "accept-client";
 

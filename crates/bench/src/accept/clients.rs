@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::Bench;
 use super::client::{ClientOrder, Instruction, PATIENCE, ROLE, Report};
 use super::subjects::Subject;
-use crate::crew::Crew;
 use crate::error::BenchError;
+use crate::process::crew::Crew;
 
 /// How long a client may take for an instruction beyond its own patience.
 const CLIENT_PATIENCE: Duration = Duration::from_secs(30);

@@ -1,8 +1,8 @@
 //! How many descriptors and ports a process has, how many processes that takes, and what to raise
 //! where the answer is none.
 
-use crate::descriptors;
 use crate::error::BenchError;
+use crate::process::descriptors;
 use crate::report::table::thousands;
 
 /// Descriptors that are no connections: standard streams, listeners, epoll and the like.

@@ -24,17 +24,17 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::case::Socket;
-use crate::directory;
 use crate::error::BenchError;
 use crate::machine::Machine;
+use crate::machine::placement::allowed_cores;
 use crate::network::Network;
-use crate::placement::allowed_cores;
+use crate::process::directory;
 use crate::report::json::{Frame, Row, write};
 use crate::report::table::thousands;
 use crate::stream::address::socket;
 use crate::stream::local::{ports_per_address, sources};
-use crate::target::Endpoint;
+use crate::subject::case::Socket;
+use crate::subject::target::Endpoint;
 
 use limits::Limits;
 use run::Found;

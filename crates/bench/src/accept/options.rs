@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::error::BenchError;
 use crate::network::NetworkOptions;
+use crate::process::stop::Stop;
 use crate::report::json::Build;
-use crate::stop::Stop;
 use crate::stream::address::Address;
 
 /// Everything that can be asked of the bench.

@@ -11,10 +11,10 @@ use super::client::{Echoed, Instruction, Report, Settled};
 use super::clients::Clients;
 use super::subjects::Subject;
 use super::{Bench, Hold};
-use crate::accounting::{CpuTime, Memory, kernel_memory};
-use crate::drive::monotonic_ns;
 use crate::error::BenchError;
-use crate::histogram::{Latencies, Rtt};
+use crate::load::drive::monotonic_ns;
+use crate::load::histogram::{Latencies, Rtt};
+use crate::machine::accounting::{CpuTime, Memory, kernel_memory};
 
 /// What came of one server.
 #[derive(Clone, Debug, Default)]

@@ -4,16 +4,16 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::Bench;
-use crate::accounting::process_tree;
-use crate::crew::Crew;
 use crate::error::BenchError;
-use crate::relay::Waiting;
-use crate::server::ServerProcess;
+use crate::floor::relay::Waiting;
+use crate::machine::accounting::process_tree;
+use crate::process::crew::Crew;
 use crate::stream::address::Address;
 use crate::stream::case::Mode;
 use crate::stream::floor::{FloorOrder, ROLE as FLOOR, Report as FloorReport};
 use crate::stream::testee::Testee;
-use crate::target::Endpoint;
+use crate::subject::server::ServerProcess;
+use crate::subject::target::Endpoint;
 
 /// A server that is there.
 pub(super) struct Subject {

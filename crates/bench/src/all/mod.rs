@@ -15,9 +15,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::BenchError;
-use crate::place::Place;
-use crate::placement::allowed_cores;
-use crate::server::guarded;
+use crate::machine::placement::allowed_cores;
+use crate::process::place::Place;
+use crate::subject::server::guarded;
 
 /// What is to be run.
 #[derive(Clone, Debug)]

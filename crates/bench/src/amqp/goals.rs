@@ -4,7 +4,7 @@
 use super::case::Case;
 use super::section::Section;
 use crate::figures::{DRIVER_BOUND, Goal, unfit, verdict};
-use crate::placement::Placement;
+use crate::machine::placement::Placement;
 
 const PEER: &str = "rabbitmq";
 

@@ -1,8 +1,8 @@
 //! Whether every message arrived once, in order, and as it was sent. A message begins with its
 //! producer and its number; the rest is the same in all.
 
-use crate::drive::Faults;
-use crate::sequence::Sequence;
+use crate::load::drive::Faults;
+use crate::load::sequence::Sequence;
 
 /// Bytes of a producer and a number.
 pub(super) const HEAD_BYTES: usize = 12;

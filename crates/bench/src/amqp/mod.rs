@@ -32,12 +32,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::broker::subjects::{Brokers, FLOOR_NAME, Subject, Wanted};
-use crate::directory;
 use crate::error::BenchError;
 use crate::figures::{Figures, Series};
 use crate::machine::Machine;
+use crate::machine::placement::{Cores, Placement, allowed_cores, bind_this_thread};
 use crate::network::Network;
-use crate::placement::{Cores, Placement, allowed_cores, bind_this_thread};
+use crate::process::directory;
 use crate::report::json::{Frame, Row, write};
 
 use case::Case;

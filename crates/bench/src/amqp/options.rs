@@ -6,11 +6,11 @@ use super::case::Case;
 use super::ledger::HEAD_BYTES;
 use crate::broker::Broker;
 use crate::error::BenchError;
+use crate::machine::placement::Placement;
 use crate::network::NetworkOptions;
 use crate::peer::rabbitmq::BrokerPeer;
-use crate::placement::Placement;
+use crate::process::stop::Stop;
 use crate::report::json::Build;
-use crate::stop::Stop;
 
 /// Everything that can be asked of the bench.
 #[derive(Clone, Debug)]

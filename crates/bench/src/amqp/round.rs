@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::worker::{Finding, Order, ROLE, Report};
-use crate::accounting::{Usage, Used};
-use crate::crew::Crew;
-use crate::drive::{Window, monotonic_ns};
 use crate::figures::Figures;
-use crate::place::Place;
-use crate::stop::Stop;
+use crate::load::drive::{Window, monotonic_ns};
+use crate::machine::accounting::{Usage, Used};
+use crate::process::crew::Crew;
+use crate::process::place::Place;
+use crate::process::stop::Stop;
 
 /// What a round is to do.
 pub(super) struct Plan<'a> {

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::case::Case;
 use crate::broker::subjects::FLOOR_NAME;
 use crate::figures::Series;
-use crate::histogram::Spread;
-use crate::placement::Placement;
+use crate::load::histogram::Spread;
+use crate::machine::placement::Placement;
 use crate::report::json::Row;
 
 /// One case in one placement, measured.

@@ -21,9 +21,9 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::socket::{Listener, Stream};
-use crate::target::Endpoint;
-use crate::worker::{Said, WorkerError, say};
+use crate::load::socket::{Listener, Stream};
+use crate::process::worker::{Said, WorkerError, say};
+use crate::subject::target::Endpoint;
 
 pub(crate) const ROLE: &str = "broker-floor";
 

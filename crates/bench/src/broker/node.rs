@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use super::Broker;
 use super::url::ACCOUNT;
-use crate::accounting::process_tree;
 use crate::error::BenchError;
+use crate::machine::accounting::process_tree;
+use crate::machine::placement::allowed_cores;
 use crate::network::Network;
 use crate::peer::crossbar::last_words;
-use crate::placement::allowed_cores;
-use crate::server::{ServerProcess, guarded};
-use crate::target::Endpoint;
+use crate::subject::server::{ServerProcess, guarded};
+use crate::subject::target::Endpoint;
 
 /// A running one.
 pub(super) struct Node {

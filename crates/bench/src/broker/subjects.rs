@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::floor::{FloorOrder, ROLE as FLOOR, Report as FloorReport};
 use super::node::Node;
 use super::{Broker, wire::Wire};
-use crate::crew::Crew;
 use crate::error::BenchError;
+use crate::machine::placement::{Moved, allowed_cores, bind_processes};
 use crate::network::Network;
 use crate::peer::rabbitmq::{BrokerPeer, RabbitMq};
-use crate::placement::{Moved, allowed_cores, bind_processes};
-use crate::target::Endpoint;
+use crate::process::crew::Crew;
+use crate::subject::target::Endpoint;
 
 /// Which brokers a run is about.
 pub(crate) struct Wanted<'a> {

@@ -8,7 +8,7 @@ use crosstie_oslo::TransportUrl;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
-use crate::target::Endpoint;
+use crate::subject::target::Endpoint;
 
 /// A broker and an account with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

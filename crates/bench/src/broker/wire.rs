@@ -13,10 +13,10 @@ use crosstie_amqp::method::{
 use crosstie_amqp::{BasicProperties, FrameKind, Method, PROTOCOL_HEADER, Table, TableBuf, Value};
 
 use super::Broker;
-use crate::drive::Traffic;
-use crate::pipe::PATIENCE;
-use crate::socket::Stream;
-use crate::worker::WorkerError;
+use crate::load::drive::Traffic;
+use crate::load::socket::Stream;
+use crate::process::worker::WorkerError;
+use crate::wamp::pipe::PATIENCE;
 
 /// The one channel of a connection.
 const CHANNEL: u16 = 1;

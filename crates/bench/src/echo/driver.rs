@@ -13,10 +13,10 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use serde::{Deserialize, Serialize};
 
 use super::message::{Found, Messages, Shape};
-use crate::drive::{Faults, Traffic, Window, monotonic_ns};
 use crate::handshake::{Target, open};
-use crate::histogram::{Latencies, Recorded};
-use crate::worker::WorkerError;
+use crate::load::drive::{Faults, Traffic, Window, monotonic_ns};
+use crate::load::histogram::{Latencies, Recorded};
+use crate::process::worker::WorkerError;
 
 /// What the driver is to do; its window comes later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -306,7 +306,7 @@ mod tests {
     fn every_message_comes_back() {
         #[track_caller]
         fn check(connections: usize, outstanding: usize, payload_bytes: usize) {
-            let address = crate::websocket_floor::in_background();
+            let address = crate::floor::websocket::in_background();
             let load = Load {
                 target: Target {
                     address,

@@ -5,9 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::drive::Faults;
-use crate::pipe::CLIENT_MASK;
-use crate::websocket_floor::unmask;
+use crate::floor::websocket::unmask;
+use crate::load::drive::Faults;
+use crate::wamp::pipe::CLIENT_MASK;
 
 /// What every message looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::accounting::Usage;
-use crate::crew::Crew;
-use crate::drive::{Window, monotonic_ns};
 use crate::error::BenchError;
 use crate::figures::{Figures, Goal};
 use crate::handshake::ComparisonOptions;
 use crate::handshake::comparison::{Column, Instrument, PATIENCE, Stage, compare, with_times};
 use crate::handshake::servers::Server;
 use crate::handshake::usage;
-use crate::histogram::Latencies;
+use crate::load::drive::{Window, monotonic_ns};
+use crate::load::histogram::Latencies;
+use crate::machine::accounting::Usage;
+use crate::process::crew::Crew;
 use crate::report::table::{number, thousands};
 
 use driver::{Findings, Load};

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::driver::{Driver, Findings, Load};
-use crate::drive::Window;
-use crate::worker::{Said, WorkerError, instruction, say};
+use crate::load::drive::Window;
+use crate::process::worker::{Said, WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "echo";
 

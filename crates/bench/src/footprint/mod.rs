@@ -15,19 +15,19 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::accounting::{Memory, kernel_memory};
-use crate::case::Case;
-use crate::crew::Crew;
-use crate::directory;
 use crate::error::BenchError;
-use crate::histogram::Spread;
-use crate::holder::{self, HolderOrder, Instruction, Report};
+use crate::load::histogram::Spread;
 use crate::machine::Machine;
+use crate::machine::accounting::{Memory, kernel_memory};
+use crate::machine::placement::allowed_cores;
 use crate::network::{Network, NetworkOptions};
-use crate::place::Place;
-use crate::placement::allowed_cores;
+use crate::process::crew::Crew;
+use crate::process::directory;
+use crate::process::place::Place;
 use crate::report::json::{Build, Frame, Row, metrics, write};
-use crate::router::{Router, RouterOptions};
+use crate::subject::case::Case;
+use crate::subject::router::{Router, RouterOptions};
+use crate::wamp::holder::{self, HolderOrder, Instruction, Report};
 
 /// Everything that can be asked of the bench.
 #[derive(Clone, Debug)]

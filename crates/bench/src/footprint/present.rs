@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use super::{Bench, Figures};
-use crate::histogram::Spread;
+use crate::load::histogram::Spread;
 use crate::machine::Machine;
 use crate::report::table::{bytes, known, number, spread, table, thousands};
 
 /// The goals that this project set itself; one that is missed stays in the report as missed.
 mod goals {
-    use crate::case::Case;
+    use crate::subject::case::Case;
 
     pub(super) const START_MS: f64 = 10.0;
     pub(super) const IDLE_BYTES: f64 = 8.0 * 1_048_576.0;

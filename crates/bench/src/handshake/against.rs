@@ -14,7 +14,7 @@ use super::probe::probe;
 use super::run::{Run, RunOptions, run};
 use crate::error::BenchError;
 use crate::report::table::{number, thousands};
-use crate::target::Url;
+use crate::subject::target::Url;
 
 /// What can be asked of it.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! The closing handshake, in the client's role. RFC 6455 section 7.
 
-use crate::pipe::CLIENT_MASK;
+use crate::wamp::pipe::CLIENT_MASK;
 
 /// A server that says more than this before its close frame is not closing.
 const BYTES_MAX: usize = 64 * 1024;

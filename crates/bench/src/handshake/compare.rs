@@ -11,11 +11,11 @@ use super::run::RunOptions;
 use super::servers::Server;
 use super::usage;
 use super::worker::{Order, ROLE, Ran, Report};
-use crate::accounting::Usage;
-use crate::crew::Crew;
 use crate::error::BenchError;
 use crate::figures::{Figures, Goal};
-use crate::histogram::Latencies;
+use crate::load::histogram::Latencies;
+use crate::machine::accounting::Usage;
+use crate::process::crew::Crew;
 use crate::report::table::{number, thousands};
 
 /// What can be asked of the comparison.

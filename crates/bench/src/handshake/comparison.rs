@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 
 use super::servers::{Server, Servers, ServersOptions, Site};
 use super::usage::{DRIVER_BUSY, FOREIGN_BUSY, SERVER_BUSY};
-use crate::directory;
 use crate::error::BenchError;
 use crate::figures::{DRIVER_BOUND, Figures, Goal, Series, unfit, verdict};
-use crate::histogram::Latencies;
+use crate::load::histogram::Latencies;
 use crate::machine::Machine;
+use crate::machine::placement::{Cores, Placement, allowed_cores, bind_this_thread};
 use crate::network::{Network, NetworkOptions};
-use crate::place::Place;
-use crate::placement::{Cores, Placement, allowed_cores, bind_this_thread};
+use crate::process::directory;
+use crate::process::place::Place;
+use crate::process::stop::Stop;
 use crate::report::json::{Build, Frame, Row, write};
 use crate::report::table::{UNKNOWN, known, spread, table};
-use crate::stop::Stop;
 
 /// What can be asked of any comparison.
 #[derive(Clone, Debug, Default)]

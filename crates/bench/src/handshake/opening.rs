@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use crosstie_wamp::framing::websocket::{ClientRequest, accept_key, key};
 use serde::{Deserialize, Serialize};
 
-use crate::case::ParseError;
-use crate::target::{Endpoint, Url};
+use crate::subject::case::ParseError;
+use crate::subject::target::{Endpoint, Url};
 
 /// A WebSocket server and the resource that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

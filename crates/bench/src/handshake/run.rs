@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::driver::{Findings, Load, drive};
 use super::log::{Connection, Log};
 use super::opening::Target;
-use crate::descriptors;
 use crate::error::BenchError;
+use crate::process::descriptors;
 
 /// What a run is to do, in wsperf's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn every_connection_is_in_the_log() {
-        let address = crate::websocket_floor::in_background();
+        let address = crate::floor::websocket::in_background();
         let target = Target {
             address,
             host: address.to_string(),

@@ -12,15 +12,15 @@ use serde_json::json;
 use super::analysis::Analysis;
 use super::run::{RunOptions, run};
 use super::servers::{Servers, Site};
-use crate::directory;
 use crate::error::BenchError;
 use crate::figures::{Figures, Series};
 use crate::machine::Machine;
+use crate::machine::placement::{allowed_cores, bind_this_thread};
 use crate::network::{Network, NetworkOptions};
-use crate::placement::{allowed_cores, bind_this_thread};
+use crate::process::directory;
+use crate::process::stop::Stop;
 use crate::report::json::{Build, Frame, write};
 use crate::report::table::{UNKNOWN, known, spread, table, thousands};
-use crate::stop::Stop;
 
 /// What can be asked of it.
 #[derive(Clone, Debug)]

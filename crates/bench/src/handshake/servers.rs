@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use super::opening::Target;
 use super::probe::probe;
-use crate::accounting::process_tree;
-use crate::crew::Crew;
 use crate::error::BenchError;
+use crate::floor::websocket::{self, FloorOrder, Report};
+use crate::machine::accounting::process_tree;
+use crate::machine::placement::{Moved, bind_processes};
 use crate::network::Network;
 use crate::peer::autobahn::{self, EchoPeer};
-use crate::placement::{Moved, bind_processes};
-use crate::server::{ServerProcess, guarded};
-use crate::target::{Endpoint, Url};
-use crate::websocket_floor::{self, FloorOrder, Report};
+use crate::process::crew::Crew;
+use crate::subject::server::{ServerProcess, guarded};
+use crate::subject::target::{Endpoint, Url};
 
 /// Which servers are to be compared.
 #[derive(Clone, Debug, Default)]
@@ -199,7 +199,7 @@ impl Servers {
             ip: site.network.server_ip(),
         };
         let floor = &mut self._floor;
-        floor.hire(site.executable, websocket_floor::ROLE, &place, &order)?;
+        floor.hire(site.executable, websocket::ROLE, &place, &order)?;
         let fail = |why| {
             let name = FLOOR.to_owned();
             Err(BenchError::Server { name, why })

@@ -1,7 +1,7 @@
 //! What a server and its driver spend in a round, and how busy the rest of the machine is.
 
-use crate::accounting::Used;
 use crate::figures::Figures;
+use crate::machine::accounting::Used;
 
 pub(super) const SERVER_BUSY: &str = "server_busy_cores";
 pub(super) const DRIVER_BUSY: &str = "driver_busy_cores";

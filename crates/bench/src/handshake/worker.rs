@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::opening::Target;
 use super::run::{Run, RunOptions, run};
-use crate::histogram::{Latencies, Recorded};
-use crate::worker::{Said, WorkerError, instruction, say};
+use crate::load::histogram::{Latencies, Recorded};
+use crate::process::worker::{Said, WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "handshake";
 

@@ -14,9 +14,9 @@ use crosstie_amqp::{FrameKind, Method, PROTOCOL_HEADER, Table};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::broker::Broker;
-use crate::socket::Stream;
-use crate::target::Endpoint;
-use crate::worker::WorkerError;
+use crate::load::socket::Stream;
+use crate::process::worker::WorkerError;
+use crate::subject::target::Endpoint;
 
 const INPUT_BYTES: usize = 256 * 1024;
 const FRAME_BYTES_MAX: u32 = 131_072;

@@ -10,11 +10,11 @@ use super::amqp::AmqpPeer;
 use super::catalogue;
 use super::ways::{Pages, Ways};
 use crate::broker::Broker;
-use crate::case::Transport;
-use crate::descriptors;
-use crate::pipe::Pipe;
-use crate::target::Target;
-use crate::worker::{Said, WorkerError, say};
+use crate::process::descriptors;
+use crate::process::worker::{Said, WorkerError, say};
+use crate::subject::case::Transport;
+use crate::subject::target::Target;
+use crate::wamp::pipe::Pipe;
 
 pub(crate) const ROLE: &str = "hostile-attacker";
 

@@ -9,8 +9,8 @@ use super::attacks::{
     transcoded, unacked,
 };
 use super::ways::Ways;
-use crate::case::ParseError;
-use crate::worker::WorkerError;
+use crate::process::worker::WorkerError;
+use crate::subject::case::ParseError;
 
 /// One attack.
 pub(super) struct Attack {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::round::Outcome;
 use super::witness::Account;
-use crate::histogram::Latencies;
+use crate::load::histogram::Latencies;
 use crate::report::json::Row;
 
 /// Of the witness, in the order of the table.

@@ -34,10 +34,10 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::directory;
 use crate::error::BenchError;
 use crate::machine::Machine;
 use crate::network::{Network, NetworkOptions};
+use crate::process::directory;
 use crate::report::json::{Frame, Row, write};
 
 use catalogue::{Attack, Setting};

@@ -8,9 +8,9 @@ use crate::broker::Broker;
 use crate::error::BenchError;
 use crate::peer::Peer;
 use crate::peer::rabbitmq::BrokerPeer;
+use crate::process::stop::Stop;
 use crate::report::json::Build;
-use crate::stop::Stop;
-use crate::target::Url;
+use crate::subject::target::Url;
 
 /// Everything that can be asked of the bench.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub enum HostilePeer {
 }
 
 impl std::str::FromStr for HostilePeer {
-    type Err = crate::case::ParseError;
+    type Err = crate::subject::case::ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wamp = text.parse().map(Self::Wamp);

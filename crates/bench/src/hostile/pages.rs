@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::amqp::gone;
 use super::ways::Pages;
-use crate::socket::Stream;
-use crate::target::Endpoint;
-use crate::worker::WorkerError;
+use crate::load::socket::Stream;
+use crate::process::worker::WorkerError;
+use crate::subject::target::Endpoint;
 
 /// A page's bytes with its head, which must say 200.
 pub(super) fn read(pages: &Pages, path: &str, patience: Duration) -> Result<Vec<u8>, WorkerError> {

@@ -10,10 +10,10 @@ use super::pages;
 use super::subject::Started;
 use super::watch::{Memory, Watch};
 use super::witness::{self, Account, Instruction};
-use crate::accounting::CpuTime;
-use crate::crew::Crew;
-use crate::place::Place;
-use crate::placement::allowed_cores;
+use crate::machine::accounting::CpuTime;
+use crate::machine::placement::allowed_cores;
+use crate::process::crew::Crew;
+use crate::process::place::Place;
 
 /// What came of it.
 #[derive(Debug)]

@@ -13,19 +13,19 @@ use serde_json::{Value, json};
 use super::catalogue::Setting;
 use super::options::{HostileOptions, HostilePeer};
 use super::ways::{Pages, Ways};
-use crate::accounting::process_tree;
 use crate::broker::Broker;
 use crate::broker::url::ACCOUNT;
-use crate::case::{Case, Socket, Transport};
 use crate::error::BenchError;
+use crate::machine::accounting::process_tree;
+use crate::machine::placement::allowed_cores;
 use crate::network::Network;
 use crate::peer::StartedPeer;
 use crate::peer::crossbar::last_words;
 use crate::peer::rabbitmq::{BrokerPeer, RabbitMq};
-use crate::placement::allowed_cores;
-use crate::router::REALM;
-use crate::server::{ServerProcess, guarded};
-use crate::target::{Endpoint, Target, Url};
+use crate::subject::case::{Case, Socket, Transport};
+use crate::subject::router::REALM;
+use crate::subject::server::{ServerProcess, guarded};
+use crate::subject::target::{Endpoint, Target, Url};
 
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::accounting::kib_field;
+use crate::machine::accounting::kib_field;
 
 /// Between two looks. What comes and goes in less is not seen.
 const INTERVAL: Duration = Duration::from_millis(10);

@@ -27,8 +27,8 @@ use super::listener::Listener;
 use super::options::{Direction, LinkOptions};
 use super::queue::Mark;
 use super::statistics::Statistics;
-use crate::drive::monotonic_ns;
-use crate::target::Endpoint;
+use crate::load::drive::monotonic_ns;
+use crate::subject::target::Endpoint;
 
 /// What an event is about; other numbers are a connection's, twice, plus its end.
 const LISTENER: u64 = u64::MAX;

@@ -24,7 +24,7 @@ use rustix::net::{
 
 use super::line::Pool;
 use super::queue::{Mark, Next, Queue};
-use crate::target::Endpoint;
+use crate::subject::target::Endpoint;
 
 /// A way through the link, and an index: the bytes of `UP` come from `CLIENT`.
 pub(super) type Way = usize;

@@ -15,7 +15,7 @@ use rustix::net::{
     socket_with,
 };
 
-use crate::target::Endpoint;
+use crate::subject::target::Endpoint;
 
 pub(super) struct Listener {
     socket: OwnedFd,

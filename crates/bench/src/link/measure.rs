@@ -16,19 +16,19 @@ use serde_json::json;
 
 use super::options::{Direction, LinkOptions};
 use super::worker::{LinkOrder, ROLE, Report};
-use crate::accounting::CpuTime;
-use crate::crew::Crew;
-use crate::drive::monotonic_ns;
 use crate::error::BenchError;
 use crate::figures::{Figures, Series};
-use crate::histogram::{Latencies, Rtt};
+use crate::load::drive::monotonic_ns;
+use crate::load::histogram::{Latencies, Rtt};
+use crate::load::socket::{Listener, Stream};
 use crate::machine::Machine;
-use crate::place::Place;
-use crate::placement::allowed_cores;
+use crate::machine::accounting::CpuTime;
+use crate::machine::placement::allowed_cores;
+use crate::process::crew::Crew;
+use crate::process::place::Place;
 use crate::report::json::{Build, Frame, write};
 use crate::report::table::{known, number, spread, table};
-use crate::socket::{Listener, Stream};
-use crate::target::Endpoint;
+use crate::subject::target::Endpoint;
 
 /// What can be asked of it.
 #[derive(Clone, Debug)]

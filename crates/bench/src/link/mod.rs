@@ -31,8 +31,8 @@ pub use cut::Cut;
 pub use options::{Direction, LinkOptions};
 pub use statistics::{Statistics, Summary};
 
-use crate::descriptors;
-use crate::target::Endpoint;
+use crate::process::descriptors;
+use crate::subject::target::Endpoint;
 
 /// A link that listens and does not carry anything yet.
 pub struct Link {

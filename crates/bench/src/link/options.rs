@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::cut::Cut;
 use super::units;
-use crate::case::ParseError;
-use crate::target::Endpoint;
+use crate::subject::case::ParseError;
+use crate::subject::target::Endpoint;
 
 /// Everything but its two addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

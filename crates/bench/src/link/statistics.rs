@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::{Latencies, Rtt};
+use crate::load::histogram::{Latencies, Rtt};
 
 /// Counts of a whole life.
 #[derive(Clone, Debug, Default)]

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use serde::{Deserialize, Serialize};
 
 use super::{Link, LinkOptions, Summary};
-use crate::target::Endpoint;
-use crate::worker::{Said, WorkerError, say};
+use crate::process::worker::{Said, WorkerError, say};
+use crate::subject::target::Endpoint;
 
 /// What a bench hires it as.
 pub const ROLE: &str = "link";

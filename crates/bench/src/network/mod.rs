@@ -19,14 +19,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::crew::Crew;
 use crate::error::BenchError;
 use crate::link::LinkOptions;
 use crate::link::worker::{LinkOrder, ROLE, Report};
-use crate::place::Place;
-use crate::placement::allowed_cores;
-use crate::socket::free_address;
-use crate::target::Endpoint;
+use crate::load::socket::free_address;
+use crate::machine::placement::allowed_cores;
+use crate::process::crew::Crew;
+use crate::process::place::Place;
+use crate::subject::target::Endpoint;
 
 use namespaces::Namespaces;
 

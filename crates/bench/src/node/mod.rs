@@ -31,13 +31,13 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::directory;
 use crate::error::BenchError;
 use crate::machine::Machine;
+use crate::machine::placement::allowed_cores;
 use crate::network::{Network, NetworkOptions};
 use crate::peer::Peer;
 use crate::peer::crossbar;
-use crate::placement::allowed_cores;
+use crate::process::directory;
 use crate::report::json::{Frame, Row, write};
 
 use original::{NATIVE_NAME, Original};

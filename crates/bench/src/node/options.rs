@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use crate::error::BenchError;
 use crate::peer::Peer;
+use crate::process::stop::Stop;
 use crate::report::json::Build;
-use crate::stop::Stop;
 
 /// Everything that can be asked of the bench.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use super::section::{Measured, PLACEMENT, Section, documented_us, short};
 use super::{Bench, goals};
-use crate::document;
 use crate::figures::Series;
+use crate::report::document;
 use crate::report::table::{bytes, known, number, spread, table, thousands};
 
 pub(super) fn print_header(out: &mut impl Write, bench: &Bench) -> io::Result<()> {

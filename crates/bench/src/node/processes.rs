@@ -6,7 +6,7 @@ use std::fs;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::accounting::{CpuTime, Memory, kib_field, process_tree, tasks};
+use crate::machine::accounting::{CpuTime, Memory, kib_field, process_tree, tasks};
 
 /// What a process of a node is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -10,9 +10,9 @@ use super::lines::Average;
 use super::original::Original;
 use super::processes::{Look, Role, Used};
 use super::subject::{Ended, Running, Start, Subject};
-use crate::accounting::machine_busy;
 use crate::error::BenchError;
 use crate::figures::Figures;
+use crate::machine::accounting::machine_busy;
 
 /// A node with components in Python on a busy machine.
 const ACCEPT_MAX: Duration = Duration::from_secs(60);

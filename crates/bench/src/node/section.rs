@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::processes::Used;
 use super::round::Found;
 use super::subject::Subject;
-use crate::case::Case;
-use crate::document;
 use crate::figures::{Figures, Series};
+use crate::report::document;
 use crate::report::json::Row;
+use crate::subject::case::Case;
 
 /// Not pinned: the document's node ran where the scheduler put it.
 pub(super) const PLACEMENT: &str = "free";

@@ -12,14 +12,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::lines::Lines;
 use super::original::Original;
 use super::processes::{Look, Role};
-use crate::case::Case;
 use crate::error::BenchError;
+use crate::load::socket::Stream;
 use crate::network::Network;
-use crate::place::Place;
-use crate::router::{Router, RouterOptions};
-use crate::server::guarded;
-use crate::socket::Stream;
-use crate::target::Endpoint;
+use crate::process::place::Place;
+use crate::subject::case::Case;
+use crate::subject::router::{Router, RouterOptions};
+use crate::subject::server::guarded;
+use crate::subject::target::Endpoint;
 
 /// A subject, not yet started.
 #[derive(Clone, Debug, PartialEq, Eq)]

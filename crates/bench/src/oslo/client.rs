@@ -18,8 +18,8 @@ use super::envelope::{Body, LAST};
 use super::names::Names;
 use crate::broker::Broker;
 use crate::broker::wire::{Event, Queue, Wire, properties};
-use crate::drive::{Answer, Exchange, Faults, Traffic};
-use crate::worker::WorkerError;
+use crate::load::drive::{Answer, Exchange, Faults, Traffic};
+use crate::process::worker::WorkerError;
 
 /// What a client's process is started with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use super::case::{Driver, Operation};
 use super::section::Section;
 use super::topology::Topology;
 use crate::figures::{Goal, Series, unfit, verdict};
-use crate::placement::Placement;
+use crate::machine::placement::Placement;
 
 const PEER: &str = "rabbitmq";
 

@@ -38,13 +38,13 @@ use serde_json::{Value, json};
 
 use crate::broker::Broker;
 use crate::broker::subjects::{Brokers, FLOOR_NAME, Subject, Wanted};
-use crate::directory;
 use crate::error::BenchError;
 use crate::figures::{Figures, Series};
 use crate::link::{LinkOptions, units};
 use crate::machine::Machine;
+use crate::machine::placement::{Cores, Placement, allowed_cores, bind_this_thread};
 use crate::network::{Network, NetworkOptions};
-use crate::placement::{Cores, Placement, allowed_cores, bind_this_thread};
+use crate::process::directory;
 use crate::report::json::{Frame, Row, write};
 
 use case::{Case, Driver};

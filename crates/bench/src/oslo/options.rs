@@ -7,10 +7,10 @@ use super::case::{Case, Driver, Operation};
 use super::topology::Topology;
 use crate::broker::Broker;
 use crate::error::BenchError;
+use crate::machine::placement::Placement;
 use crate::peer::rabbitmq::BrokerPeer;
-use crate::placement::Placement;
+use crate::process::stop::Stop;
 use crate::report::json::Build;
-use crate::stop::Stop;
 
 /// Which half of the bench is wished for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use super::server::Served;
 use super::worker::{Finding, Go, ROLE, Report, Role};
-use crate::accounting::{CpuTime, Usage, Used};
-use crate::crew::Crew;
-use crate::drive::{Window, monotonic_ns};
 use crate::figures::Figures;
-use crate::histogram::Latencies;
-use crate::place::Place;
-use crate::stop::Stop;
+use crate::load::drive::{Window, monotonic_ns};
+use crate::load::histogram::Latencies;
+use crate::machine::accounting::{CpuTime, Usage, Used};
+use crate::process::crew::Crew;
+use crate::process::place::Place;
+use crate::process::stop::Stop;
 
 /// What a round is to do.
 pub(super) struct Plan<'a> {

@@ -9,9 +9,9 @@ use super::document;
 use super::topology::Topology;
 use crate::broker::subjects::FLOOR_NAME;
 use crate::figures::Series;
-use crate::histogram::Spread;
 use crate::link::units;
-use crate::placement::Placement;
+use crate::load::histogram::Spread;
+use crate::machine::placement::Placement;
 use crate::report::json::Row;
 
 /// One case, measured.

@@ -12,9 +12,9 @@ use super::envelope::{Body, ID_DIGITS, LAST, Places};
 use super::names::Names;
 use crate::broker::Broker;
 use crate::broker::wire::{Event, Queue, Wire};
-use crate::drive::{Faults, Traffic};
-use crate::sequence::Sequence;
-use crate::worker::WorkerError;
+use crate::load::drive::{Faults, Traffic};
+use crate::load::sequence::Sequence;
+use crate::process::worker::WorkerError;
 
 /// What a server's process is started with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,8 +12,8 @@ use super::case::Operation;
 use super::client::{Client, ClientOrder};
 use super::names::Names;
 use super::server::{Served, Server, ServerOrder};
-use crate::drive::{Driven, Load, Window, drive, monotonic_ns};
-use crate::worker::{Said, WorkerError, instruction, say};
+use crate::load::drive::{Driven, Load, Window, drive, monotonic_ns};
+use crate::process::worker::{Said, WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "oslo";
 

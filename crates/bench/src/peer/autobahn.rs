@@ -9,9 +9,9 @@ use std::process::Command;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::case::ParseError;
-use crate::place::Place;
-use crate::server::guarded;
+use crate::process::place::Place;
+use crate::subject::case::ParseError;
+use crate::subject::server::guarded;
 
 /// A WebSocket echo server that the bench knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,13 +12,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::StartedPeer;
-use crate::case::{Case, Socket};
 use crate::error::BenchError;
+use crate::machine::placement::allowed_cores;
 use crate::network::Network;
-use crate::placement::allowed_cores;
-use crate::router::REALM;
-use crate::server::{ServerProcess, guarded};
-use crate::target::{Endpoint, Target};
+use crate::subject::case::{Case, Socket};
+use crate::subject::router::REALM;
+use crate::subject::server::{ServerProcess, guarded};
+use crate::subject::target::{Endpoint, Target};
 
 /// It starts in three to five seconds where nothing else runs.
 const PATIENCE: Duration = Duration::from_secs(60);

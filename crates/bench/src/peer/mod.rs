@@ -8,11 +8,11 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::case::{Case, ParseError};
 use crate::error::BenchError;
 use crate::network::Network;
-use crate::server::ServerProcess;
-use crate::target::Target;
+use crate::subject::case::{Case, ParseError};
+use crate::subject::server::ServerProcess;
+use crate::subject::target::Target;
 
 /// A router that the bench knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

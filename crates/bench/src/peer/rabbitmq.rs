@@ -12,17 +12,17 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::accounting::process_tree;
 use crate::broker::Broker;
 use crate::broker::url::ACCOUNT;
 use crate::broker::wire::Wire;
-use crate::case::ParseError;
 use crate::error::BenchError;
+use crate::machine::accounting::process_tree;
+use crate::machine::placement::allowed_cores;
 use crate::network::Network;
 use crate::peer::crossbar::{find_on_path, last_words};
-use crate::placement::allowed_cores;
-use crate::server::{ServerProcess, guarded};
-use crate::target::Endpoint;
+use crate::subject::case::ParseError;
+use crate::subject::server::{ServerProcess, guarded};
+use crate::subject::target::Endpoint;
 
 /// A broker that the bench knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,15 +13,15 @@ use super::round::{BUSY, CPU_PER_EVENT, EVENTS_PER_S, INTERRUPTED, P50, P99, Rou
 use super::search::{Bounds, search};
 use super::stage::{Load, Rate, Setup, Stage};
 use super::subjects::{FLOOR, Subject, Subjects};
-use crate::case::Case;
 use crate::error::BenchError;
 use crate::figures::{Figures, Series};
-use crate::holder::sessions_max;
-use crate::placement::{Cores, Placement, bind_this_thread};
+use crate::machine::placement::{Cores, Placement, bind_this_thread};
+use crate::process::worker::WorkerError;
 use crate::report::json::{FLOOR_SUSPECT, Row};
 use crate::report::table::{number, thousands};
-use crate::target::Endpoint;
-use crate::worker::WorkerError;
+use crate::subject::case::Case;
+use crate::subject::target::Endpoint;
+use crate::wamp::holder::sessions_max;
 
 /// What is asked of all subjects alike.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 
 use super::worker::Instruction;
-use crate::worker::WorkerError;
+use crate::process::worker::WorkerError;
 
 /// Where instructions come from.
 pub(super) struct Ear {

@@ -4,10 +4,10 @@
 use super::contest::{Contest, MAX_EVENTS_PER_S};
 use super::round::{CPU_PER_EVENT, P50, P99};
 use super::stage::Rate;
-use crate::case::{Case, Socket, Transport};
 use crate::figures::{CROWDED, Goal, unfit, verdict};
-use crate::placement::Placement;
+use crate::machine::placement::Placement;
 use crate::report::table::number;
+use crate::subject::case::{Case, Socket, Transport};
 
 use crosstie_wamp::Serializer;
 

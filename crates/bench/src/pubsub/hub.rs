@@ -8,11 +8,11 @@ use crosstie_wamp::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::argument::Arguments;
-use crate::case::{Case, Transport};
-use crate::pipe::CLIENT_MASK;
-use crate::target::{Endpoint, Target};
-use crate::worker::WorkerError;
+use crate::process::worker::WorkerError;
+use crate::subject::case::{Case, Transport};
+use crate::subject::target::{Endpoint, Target};
+use crate::wamp::argument::Arguments;
+use crate::wamp::pipe::CLIENT_MASK;
 
 /// Where publications go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::hub::{Arrival, Hub, Reader};
 use super::schedule::Schedule;
 use super::session::{Buffer, Received, Session};
-use crate::drive::{Faults, Traffic};
-use crate::histogram::{Latencies, Recorded};
-use crate::sequence::Sequence;
-use crate::worker::WorkerError;
+use crate::load::drive::{Faults, Traffic};
+use crate::load::histogram::{Latencies, Recorded};
+use crate::load::sequence::Sequence;
+use crate::process::worker::WorkerError;
 
 /// One subscriber.
 pub(super) struct Subscriber {

@@ -43,13 +43,13 @@ use std::path::PathBuf;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use crate::case::Case;
 use crate::error::BenchError;
 use crate::machine::Machine;
+use crate::machine::placement::{Placement, allowed_cores};
 use crate::network::Network;
-use crate::placement::{Placement, allowed_cores};
+use crate::process::{descriptors, directory};
 use crate::report::json::{Frame, Row, write};
-use crate::{descriptors, directory};
+use crate::subject::case::Case;
 
 use contest::{Contest, Terms};
 use profiles::Profile;

@@ -6,15 +6,15 @@ use std::time::Duration;
 use crosstie_wamp::Serializer;
 
 use super::profiles::PROFILES;
-use crate::case::{self, Case, Socket, Transport};
 use crate::error::BenchError;
-use crate::holder::sessions_max;
+use crate::machine::placement::Placement;
 use crate::network::NetworkOptions;
 use crate::peer::Peer;
-use crate::placement::Placement;
+use crate::process::stop::Stop;
 use crate::report::json::Build;
-use crate::stop::Stop;
-use crate::target::Url;
+use crate::subject::case::{self, Case, Socket, Transport};
+use crate::subject::target::Url;
+use crate::wamp::holder::sessions_max;
 
 /// Everything that can be asked of the bench.
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ impl Default for PubSubOptions {
             floor: true,
             url: None,
             router_pids: Vec::new(),
-            realm: crate::router::REALM.to_owned(),
+            realm: crate::subject::router::REALM.to_owned(),
             serializer: None,
             peers: Vec::new(),
             json: None,

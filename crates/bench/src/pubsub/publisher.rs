@@ -20,9 +20,9 @@ use super::relay::Part;
 use super::schedule::{Pace, Schedule};
 use super::session::{Buffer, Received, Session};
 use super::worker::{Instruction, Report, Ticks};
-use crate::drive::monotonic_ns;
-use crate::histogram::{Latencies, Recorded};
-use crate::worker::{WorkerError, say};
+use crate::load::drive::monotonic_ns;
+use crate::load::histogram::{Latencies, Recorded};
+use crate::process::worker::{WorkerError, say};
 
 /// What such a process is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]

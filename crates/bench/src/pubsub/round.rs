@@ -2,10 +2,10 @@
 
 use super::ledger::Found;
 use super::publisher::Made;
-use crate::accounting::{Memory, Used};
-use crate::drive::{Faults, Traffic};
 use crate::figures::Figures;
-use crate::histogram::Latencies;
+use crate::load::drive::{Faults, Traffic};
+use crate::load::histogram::Latencies;
+use crate::machine::accounting::{Memory, Used};
 use crate::report::table::{known, number, thousands};
 
 /// One run of one subject.

@@ -13,12 +13,12 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::hub::{Hub, framings};
 use super::relay::Part;
-use crate::case::Transport;
-use crate::drive::monotonic_ns;
-use crate::pipe::{PATIENCE, Pipe};
-use crate::socket::Stream;
-use crate::target::{Endpoint, Target};
-use crate::worker::WorkerError;
+use crate::load::drive::monotonic_ns;
+use crate::load::socket::Stream;
+use crate::process::worker::WorkerError;
+use crate::subject::case::Transport;
+use crate::subject::target::{Endpoint, Target};
+use crate::wamp::pipe::{PATIENCE, Pipe};
 
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 

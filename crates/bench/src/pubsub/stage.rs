@@ -13,11 +13,11 @@ use super::round::{INTERRUPTED, Round, judge};
 use super::schedule::{Pace, Schedule};
 use super::subscribers::SubscribersOrder;
 use super::worker::{Instruction, Order, ROLE, Report};
-use crate::accounting::{Memory, Usage};
-use crate::crew::Crew;
-use crate::drive::monotonic_ns;
-use crate::place::Place;
-use crate::stop::Stop;
+use crate::load::drive::monotonic_ns;
+use crate::machine::accounting::{Memory, Usage};
+use crate::process::crew::Crew;
+use crate::process::place::Place;
+use crate::process::stop::Stop;
 
 /// What drives a subject.
 #[derive(Clone, Debug)]
@@ -323,7 +323,9 @@ impl Stage {
         let deadline = Instant::now() + PATIENCE;
         while left <= self.groups {
             match self.crew.next(deadline) {
-                Some((_, report)) => left += usize::from(crate::worker::Said::is_last(&report)),
+                Some((_, report)) => {
+                    left += usize::from(crate::process::worker::Said::is_last(&report))
+                }
                 None => break,
             }
         }

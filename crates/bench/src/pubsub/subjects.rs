@@ -6,13 +6,13 @@ use super::Bench;
 use super::hub::{Hub, Lengths};
 use super::relay::RelayOrder;
 use super::worker::{Order, ROLE, Report};
-use crate::case::{Case, Socket};
-use crate::crew::Crew;
 use crate::error::BenchError;
-use crate::placement::Cores;
-use crate::router::RouterOptions;
-use crate::routers::{Routers, Wanted};
-use crate::target::Endpoint;
+use crate::machine::placement::Cores;
+use crate::process::crew::Crew;
+use crate::subject::case::{Case, Socket};
+use crate::subject::router::RouterOptions;
+use crate::subject::routers::{Routers, Wanted};
+use crate::subject::target::Endpoint;
 
 /// One of them in one case.
 pub(super) struct Subject {

@@ -15,8 +15,8 @@ use super::ledger::{Ledger, Subscriber};
 use super::relay::Part;
 use super::session::{Buffer, Received, Session};
 use super::worker::{Instruction, Report, Ticks};
-use crate::drive::monotonic_ns;
-use crate::worker::{WorkerError, say};
+use crate::load::drive::monotonic_ns;
+use crate::process::worker::{WorkerError, say};
 
 /// What such a process is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -7,9 +7,9 @@ use super::publisher::{self, Made, PublisherOrder};
 use super::relay::{self, RelayOrder};
 use super::schedule::Schedule;
 use super::subscribers::{self, SubscribersOrder};
-use crate::descriptors;
-use crate::target::Endpoint;
-use crate::worker::{Said, WorkerError};
+use crate::process::descriptors;
+use crate::process::worker::{Said, WorkerError};
+use crate::subject::target::Endpoint;
 
 pub(crate) const ROLE: &str = "pubsub";
 

@@ -3,7 +3,7 @@
 use super::leave::later;
 use super::waiting::connected;
 use super::{EndOptions, RoundTripError};
-use crate::callee::{Callee, Ending};
+use crate::wamp::callee::{Callee, Ending};
 
 /// Serves until told to leave, or until the router leaves. `ready` is run once the procedure is
 /// registered.

@@ -6,9 +6,11 @@ use std::time::Instant;
 use super::leave::{Leave, later};
 use super::waiting::{Pauses, connected};
 use super::{EndOptions, RoundTripError};
-use crate::caller::Caller;
-use crate::drive::{Answer, Driven, Exchange, Faults, Load, Traffic, Window, drive, monotonic_ns};
-use crate::worker::WorkerError;
+use crate::load::drive::{
+    Answer, Driven, Exchange, Faults, Load, Traffic, Window, drive, monotonic_ns,
+};
+use crate::process::worker::WorkerError;
+use crate::wamp::caller::Caller;
 
 /// What the caller is told besides.
 #[derive(Clone, Debug)]

@@ -17,9 +17,9 @@ pub use leave::Leave;
 
 use crosstie_wamp::Serializer;
 
-use crate::caller::PairOrder;
-use crate::target::Url;
-use crate::worker::WorkerError;
+use crate::process::worker::WorkerError;
+use crate::subject::target::Url;
+use crate::wamp::caller::PairOrder;
 
 /// What both ends are told.
 #[derive(Clone, Debug)]

@@ -3,19 +3,19 @@
 use std::time::{Duration, Instant};
 
 use super::Bench;
+use super::round::{Ends, Plan, run};
 use super::subjects::procedure;
+use super::summary::Measured;
 use super::worker::{LoadOrder, ROLE, Report, Role};
-use crate::case::{Case, Socket};
-use crate::crew::Crew;
 use crate::error::BenchError;
-use crate::floor::{FloorOrder, Lengths, reference};
-use crate::placement::{Cores, Placement};
-use crate::relay::{RelayOrder, Waiting};
+use crate::floor::ends::{FloorOrder, Lengths, reference};
+use crate::floor::relay::{RelayOrder, Waiting};
+use crate::machine::placement::{Cores, Placement};
+use crate::process::crew::Crew;
 use crate::report::json::FLOOR_SUSPECT;
 use crate::report::table::number;
-use crate::round::{Ends, Plan, run};
-use crate::summary::Measured;
-use crate::target::Endpoint;
+use crate::subject::case::{Case, Socket};
+use crate::subject::target::Endpoint;
 
 /// A running relay and what its ends are started with.
 pub(super) struct Baseline {

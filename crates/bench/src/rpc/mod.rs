@@ -8,10 +8,13 @@
 //! ```
 
 mod baseline;
+pub mod goals;
 mod options;
 mod present;
+pub mod round;
 mod section;
 mod subjects;
+pub mod summary;
 pub(crate) mod worker;
 
 pub use options::RpcOptions;
@@ -23,19 +26,19 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use crate::case::Case;
-use crate::directory;
-use crate::document;
 use crate::error::BenchError;
 use crate::machine::Machine;
+use crate::machine::placement::{Cores, Placement, allowed_cores, bind_this_thread};
 use crate::network::Network;
-use crate::place::Place;
-use crate::placement::{Cores, Placement, allowed_cores, bind_this_thread};
+use crate::process::directory;
+use crate::process::place::Place;
+use crate::report::document;
 use crate::report::json::{Frame, Row, write};
-use crate::round::{Ends, Plan, Round, run};
-use crate::summary::Measured;
+use crate::subject::case::Case;
+use round::{Ends, Plan, Round, run};
+use summary::Measured;
 
-use crate::routers::{Reachable, Routers};
+use crate::subject::routers::{Reachable, Routers};
 use baseline::Baseline;
 use section::Section;
 

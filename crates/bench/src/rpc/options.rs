@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use crosstie_wamp::Serializer;
 
-use crate::case::{self, Case};
 use crate::error::BenchError;
+use crate::machine::placement::Placement;
 use crate::network::NetworkOptions;
 use crate::peer::Peer;
-use crate::placement::Placement;
+use crate::process::stop::Stop;
 use crate::report::json::Build;
-use crate::stop::Stop;
-use crate::target::Url;
+use crate::subject::case::{self, Case};
+use crate::subject::target::Url;
 
 /// Everything that can be asked of the bench.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ impl Default for RpcOptions {
             runs: 5,
             url: None,
             router_pids: Vec::new(),
-            realm: crate::router::REALM.to_owned(),
+            realm: crate::subject::router::REALM.to_owned(),
             serializer: None,
             peers: Vec::new(),
             json: None,

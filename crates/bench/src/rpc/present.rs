@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 
 use super::Bench;
+use super::goals::{Reached, Setting, verdicts};
+use super::round::Metrics;
 use super::section::Section;
-use crate::document;
+use super::summary::Measured;
 use crate::figures::{CROWDED, FOREIGN_BUSY_CORES_MAX};
-use crate::goals::{Reached, Setting, verdicts};
+use crate::report::document;
 use crate::report::table::{UNKNOWN, bytes, known, number, spread, table, thousands};
-use crate::round::Metrics;
-use crate::routers::Routers;
-use crate::summary::Measured;
+use crate::subject::routers::Routers;
 
 const COLUMNS: [&str; 11] = [
     "subject",

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::Bench;
-use crate::case::Case;
-use crate::document;
-use crate::histogram::Spread;
-use crate::placement::Placement;
+use super::summary::Measured;
+use crate::load::histogram::Spread;
+use crate::machine::placement::Placement;
+use crate::report::document;
 use crate::report::json::{Row, metrics};
-use crate::summary::Measured;
+use crate::subject::case::Case;
 
 /// One case in one placement, measured.
 pub(super) struct Section {

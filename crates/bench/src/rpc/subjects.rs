@@ -1,13 +1,13 @@
 //! The routers of a run, as calls go through them.
 
+use super::round::Ends;
 use super::worker::{LoadOrder, Role};
 use super::{Bench, RpcOptions};
-use crate::caller::PairOrder;
 use crate::error::BenchError;
-use crate::round::Ends;
-use crate::router::RouterOptions;
-use crate::routers::{Routers, Wanted};
-use crate::target::Target;
+use crate::subject::router::RouterOptions;
+use crate::subject::routers::{Routers, Wanted};
+use crate::subject::target::Target;
+use crate::wamp::caller::PairOrder;
 
 /// Starts everything that is measured.
 pub(super) fn start(bench: &Bench) -> Result<Routers, BenchError> {

@@ -5,15 +5,15 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 
-use crate::callee::Callee;
-use crate::caller::{Caller, PairOrder};
-use crate::drive::{Driven, Exchange, Load, Traffic, Window, drive};
-use crate::floor::{self, FloorCaller, FloorOrder};
-use crate::pipe::PATIENCE;
-use crate::relay::{RelayOrder, serve_round};
-use crate::socket::Listener;
-use crate::target::Endpoint;
-use crate::worker::{Said, WorkerError, instruction, say};
+use crate::floor::ends::{self, FloorCaller, FloorOrder};
+use crate::floor::relay::{RelayOrder, serve_round};
+use crate::load::drive::{Driven, Exchange, Load, Traffic, Window, drive};
+use crate::load::socket::Listener;
+use crate::process::worker::{Said, WorkerError, instruction, say};
+use crate::subject::target::Endpoint;
+use crate::wamp::callee::Callee;
+use crate::wamp::caller::{Caller, PairOrder};
+use crate::wamp::pipe::PATIENCE;
 
 pub(crate) const ROLE: &str = "rpc";
 
@@ -107,7 +107,7 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
             let leaving = stream.try_clone()?;
             at_the_end_of_input(move || leaving.shut_down());
             say(&Report::Ready { endpoint: None });
-            say(&Report::Served(floor::callee(&stream, order.lengths)?));
+            say(&Report::Served(ends::callee(&stream, order.lengths)?));
             Ok(())
         }
     }

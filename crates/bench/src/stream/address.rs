@@ -5,8 +5,8 @@ use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::case::{ParseError, Socket};
-use crate::target::Endpoint;
+use crate::subject::case::{ParseError, Socket};
+use crate::subject::target::Endpoint;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]

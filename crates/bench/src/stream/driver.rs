@@ -21,9 +21,9 @@ use super::local::{self, LocalEnds};
 use super::pattern::Pattern;
 use super::watch::Watch;
 use super::{throughput, transactions};
-use crate::histogram::Recorded;
-use crate::target::Endpoint;
-use crate::worker::{Said, WorkerError, instruction, say};
+use crate::load::histogram::Recorded;
+use crate::process::worker::{Said, WorkerError, instruction, say};
+use crate::subject::target::Endpoint;
 
 pub const ROLE: &str = "stream-driver";
 
@@ -243,8 +243,8 @@ mod tests {
     use super::super::case::Mode;
     use super::super::floor::{FloorOrder, listening, serve};
     use super::*;
-    use crate::case::Socket;
-    use crate::relay::Waiting;
+    use crate::floor::relay::Waiting;
+    use crate::subject::case::Socket;
 
     const TESTS: [Test; 4] = [
         Test::RequestResponse,

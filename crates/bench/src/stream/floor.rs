@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use super::case::Mode;
 use super::local::family;
-use crate::relay::Waiting;
-use crate::target::Endpoint;
-use crate::worker::{Said, WorkerError, say};
+use crate::floor::relay::Waiting;
+use crate::process::worker::{Said, WorkerError, say};
+use crate::subject::target::Endpoint;
 
 pub const ROLE: &str = "stream-floor";
 

@@ -1,9 +1,9 @@
 //! The figures that this project set itself for streams, and what a floor must reach to count.
 
 use super::case::{Case, Mode, Test};
-use crate::case::Socket;
 use crate::figures::{DRIVER_BOUND, Goal, Series, unfit, verdict};
-use crate::placement::Placement;
+use crate::machine::placement::Placement;
+use crate::subject::case::Socket;
 
 /// Lines about the goals of a case.
 pub(super) fn verdicts(
@@ -54,7 +54,7 @@ pub(super) mod reference {
     use super::*;
 
     /// The processor that the references were measured on. On another they say nothing.
-    pub(crate) const CPU: &str = crate::floor::reference::CPU;
+    pub(crate) const CPU: &str = crate::floor::ends::reference::CPU;
 
     /// A floor below this share of the reference is suspect.
     pub(crate) const TOLERANCE: f64 = 0.85;

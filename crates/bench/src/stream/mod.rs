@@ -37,12 +37,12 @@ use std::path::PathBuf;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use crate::directory;
 use crate::error::BenchError;
 use crate::figures::Series;
 use crate::machine::Machine;
+use crate::machine::placement::{Cores, Placement, allowed_cores, bind_this_thread};
 use crate::network::Network;
-use crate::placement::{Cores, Placement, allowed_cores, bind_this_thread};
+use crate::process::directory;
 use crate::report::json::{Frame, Row, write};
 
 use case::Case;

@@ -9,12 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::case::{Case, Mode, Test};
-use crate::case::Socket;
 use crate::error::BenchError;
 use crate::figures::Figures;
-use crate::place::Place;
-use crate::server::{ServerProcess, guarded};
-use crate::target::Endpoint;
+use crate::process::place::Place;
+use crate::subject::case::Socket;
+use crate::subject::server::{ServerProcess, guarded};
+use crate::subject::target::Endpoint;
 
 /// Its name in tables.
 pub(super) const NAME: &str = "netserver";

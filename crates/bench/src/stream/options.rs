@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use super::address::{Address, socket};
 use super::case::{Case, Mode, NamedTest, Test};
-use crate::case::Socket;
 use crate::error::BenchError;
+use crate::machine::placement::Placement;
 use crate::network::NetworkOptions;
-use crate::placement::Placement;
+use crate::process::stop::Stop;
 use crate::report::json::Build;
-use crate::stop::Stop;
+use crate::subject::case::Socket;
 
 /// Everything that can be asked of the bench.
 #[derive(Clone, Debug)]

@@ -9,10 +9,10 @@ use super::document;
 use super::goals::{figure, verdicts};
 use super::netperf;
 use super::section::{Section, network};
-use crate::case::Socket;
 use crate::figures::Series;
 use crate::report::table::{known, number, spread, table, thousands};
-use crate::target::Endpoint;
+use crate::subject::case::Socket;
+use crate::subject::target::Endpoint;
 
 pub(super) fn print(out: &mut impl Write, bench: &Bench, sections: &[Section]) -> io::Result<()> {
     let options = &bench.options;

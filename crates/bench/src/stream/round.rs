@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::driver::{Driven, DriverOrder, Go, ROLE, Report};
-use crate::accounting::{Usage, Used};
-use crate::crew::Crew;
 use crate::figures::Figures;
-use crate::histogram::Latencies;
-use crate::place::Place;
+use crate::load::histogram::Latencies;
+use crate::machine::accounting::{Usage, Used};
+use crate::process::crew::Crew;
+use crate::process::place::Place;
 
 /// What a round is to do.
 pub(super) struct Plan<'a> {

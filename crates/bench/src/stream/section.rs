@@ -7,11 +7,11 @@ use super::case::{Case, Test};
 use super::document;
 use super::goals::{figure, reference};
 use crate::figures::Series;
-use crate::histogram::Spread;
-use crate::placement::Placement;
+use crate::load::histogram::Spread;
+use crate::machine::placement::Placement;
 use crate::report::json::{FLOOR_SUSPECT, Row};
 use crate::report::table::thousands;
-use crate::target::Endpoint;
+use crate::subject::target::Endpoint;
 
 /// One case in one placement, measured.
 pub(super) struct Section {

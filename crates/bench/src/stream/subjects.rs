@@ -12,16 +12,16 @@ use super::local::sources;
 use super::netperf::{self, Netperf};
 use super::round::{self, Plan};
 use super::testee::Testee;
-use crate::accounting::process_tree;
-use crate::case::Socket;
-use crate::crew::Crew;
 use crate::error::BenchError;
 use crate::figures::Figures;
-use crate::place::Place;
-use crate::placement::{Cores, Moved};
-use crate::relay::Waiting;
-use crate::server::ServerProcess;
-use crate::target::Endpoint;
+use crate::floor::relay::Waiting;
+use crate::machine::accounting::process_tree;
+use crate::machine::placement::{Cores, Moved};
+use crate::process::crew::Crew;
+use crate::process::place::Place;
+use crate::subject::case::Socket;
+use crate::subject::server::ServerProcess;
+use crate::subject::target::Endpoint;
 
 /// One server that is there.
 pub(super) struct Subject {

@@ -10,9 +10,9 @@ use super::address::Address;
 use super::case::Mode;
 use crate::error::BenchError;
 use crate::network::Network;
-use crate::place::Place;
-use crate::server::{ServerProcess, guarded};
-use crate::target::Endpoint;
+use crate::process::place::Place;
+use crate::subject::server::{ServerProcess, guarded};
+use crate::subject::target::Endpoint;
 
 /// How a testee is to be.
 pub(crate) struct Testee<'a> {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::process::worker::{Said, say};
 use crate::report::table::thousands;
-use crate::worker::{Said, say};
 
 /// How long nothing may move.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use crosstie_bench::amqp::case::Case;
 use crosstie_bench::amqp::{AmqpOptions, amqp};
 use crosstie_bench::broker::Broker;
+use crosstie_bench::machine::placement::Placement;
 use crosstie_bench::peer::rabbitmq::BrokerPeer;
-use crosstie_bench::placement::Placement;
 
 use super::build;
 use super::network::NetworkArguments;

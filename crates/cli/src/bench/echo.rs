@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crosstie_bench::echo::{EchoOptions, Shape, echo};
-use crosstie_bench::target::Url;
+use crosstie_bench::subject::target::Url;
 
 use super::handshake::ComparisonArguments;
 use super::stop::{ended, stop_at_a_signal};

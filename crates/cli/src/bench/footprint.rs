@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crosstie_bench::case::Case;
 use crosstie_bench::footprint::{FootprintOptions, footprint};
+use crosstie_bench::subject::case::Case;
 
 use super::build;
 

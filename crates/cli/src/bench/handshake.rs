@@ -8,10 +8,10 @@ use crosstie_bench::handshake::{
     AgainstOptions, CompareOptions, ComparisonOptions, RunOptions, ScalingOptions, ServersOptions,
     against, compare, scaling,
 };
+use crosstie_bench::machine::placement::Placement;
 use crosstie_bench::peer::autobahn::EchoPeer;
-use crosstie_bench::placement::Placement;
-use crosstie_bench::stop::Stop;
-use crosstie_bench::target::Url;
+use crosstie_bench::process::stop::Stop;
+use crosstie_bench::subject::target::Url;
 
 use super::network::NetworkArguments;
 use super::stop::{ended, stop_at_a_signal};

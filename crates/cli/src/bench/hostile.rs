@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use crosstie_bench::broker::Broker;
 use crosstie_bench::hostile::{AttackName, HostileOptions, HostilePeer, hostile, list};
-use crosstie_bench::router::REALM;
-use crosstie_bench::target::Url;
+use crosstie_bench::subject::router::REALM;
+use crosstie_bench::subject::target::Url;
 
 use super::build;
 use super::stop::{ended, stop_at_a_signal};

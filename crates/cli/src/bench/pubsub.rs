@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crosstie_bench::case::Case;
+use crosstie_bench::machine::placement::Placement;
 use crosstie_bench::peer::Peer;
-use crosstie_bench::placement::Placement;
 use crosstie_bench::pubsub::{PubSubOptions, Work, pubsub};
-use crosstie_bench::target::Url;
+use crosstie_bench::subject::case::Case;
+use crosstie_bench::subject::target::Url;
 use crosstie_wamp::Serializer;
 
 use super::network::NetworkArguments;

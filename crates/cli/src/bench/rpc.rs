@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crosstie_bench::case::Case;
+use crosstie_bench::machine::placement::Placement;
 use crosstie_bench::peer::Peer;
-use crosstie_bench::placement::Placement;
 use crosstie_bench::rpc::{RpcOptions, rpc};
-use crosstie_bench::target::Url;
+use crosstie_bench::subject::case::Case;
+use crosstie_bench::subject::target::Url;
 use crosstie_wamp::Serializer;
 
 use super::build;

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use crosstie_bench::case::Socket;
-use crosstie_bench::placement::Placement;
+use crosstie_bench::machine::placement::Placement;
 use crosstie_bench::stream::address::Address;
 use crosstie_bench::stream::case::{Mode, NamedTest};
 use crosstie_bench::stream::{StreamOptions, stream};
+use crosstie_bench::subject::case::Socket;
 
 use super::build;
 use super::network::NetworkArguments;

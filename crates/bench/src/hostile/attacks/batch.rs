@@ -5,10 +5,10 @@ use crosstie_wamp::framing::websocket;
 
 use super::readers::Readers;
 use super::{Answers, subscribe};
-use crate::case::Transport;
 use crate::hostile::attacker::Strike;
-use crate::pipe::CLIENT_MASK;
-use crate::worker::WorkerError;
+use crate::process::worker::WorkerError;
+use crate::subject::case::Transport;
+use crate::wamp::pipe::CLIENT_MASK;
 
 const SUBSCRIBERS: usize = 150;
 const PUBLICATIONS: usize = 800_000;

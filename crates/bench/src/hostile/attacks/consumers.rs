@@ -6,7 +6,7 @@ use super::{declare_queue, own_name};
 use crate::hostile::amqp::method;
 use crate::hostile::attacker::Strike;
 
-use crate::worker::WorkerError;
+use crate::process::worker::WorkerError;
 
 const CHANNELS: usize = 20;
 

@@ -9,8 +9,8 @@ use rustix::net::sockopt::set_socket_recv_buffer_size;
 
 use super::{TextArguments, register, subscribe, text_arguments};
 use crate::hostile::attacker::Strike;
-use crate::pipe::Pipe;
-use crate::worker::WorkerError;
+use crate::process::worker::WorkerError;
+use crate::wamp::pipe::Pipe;
 
 const DEAF: usize = 90;
 const SLOW: usize = 80;

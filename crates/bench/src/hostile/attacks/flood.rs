@@ -11,9 +11,9 @@ use super::own_name;
 use crate::hostile::amqp::{AmqpPeer, method};
 use crate::hostile::attacker::Strike;
 use crate::hostile::pages;
-use crate::pipe::Pipe;
-use crate::target::Endpoint;
-use crate::worker::WorkerError;
+use crate::process::worker::WorkerError;
+use crate::subject::target::Endpoint;
+use crate::wamp::pipe::Pipe;
 
 const QUEUES: usize = 100_000;
 /// Left to others of as many as there may be.

@@ -23,9 +23,9 @@ use crosstie_wamp::{Message, Payload, RegisterOptions, RequestId, Serializer, Su
 
 use super::amqp::AmqpPeer;
 use super::attacker::Strike;
-use crate::pipe::Pipe;
-use crate::socket::Stream;
-use crate::worker::WorkerError;
+use crate::load::socket::Stream;
+use crate::process::worker::WorkerError;
+use crate::wamp::pipe::Pipe;
 
 /// How long a queue stays that nobody uses any more.
 const EXPIRES_MS: i32 = 60_000;

@@ -6,11 +6,11 @@ use crosstie_wamp::Serializer;
 use crosstie_wamp::framing::websocket::{ClientRequest, key, subprotocol};
 
 use super::hold;
-use crate::case::Transport;
 use crate::hostile::attacker::Strike;
-use crate::pipe::CLIENT_MASK;
-use crate::socket::Stream;
-use crate::worker::WorkerError;
+use crate::load::socket::Stream;
+use crate::process::worker::WorkerError;
+use crate::subject::case::Transport;
+use crate::wamp::pipe::CLIENT_MASK;
 
 const SESSIONS: usize = 150;
 /// The longest message of a RawSocket.

@@ -4,8 +4,8 @@ use crosstie_wamp::{MatchPolicy, Message, PublishOptions, RequestId, SubscribeOp
 
 use super::{Answers, text_arguments};
 use crate::hostile::attacker::Strike;
-use crate::pipe::Pipe;
-use crate::worker::WorkerError;
+use crate::process::worker::WorkerError;
+use crate::wamp::pipe::Pipe;
 
 const WILDCARD_SESSIONS: usize = 4;
 const PLAIN_SESSIONS: usize = 100;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::pipe::Pipe;
-use crate::socket::Stream;
+use crate::load::socket::Stream;
+use crate::wamp::pipe::Pipe;
 
 const BUFFER_BYTES: usize = 1 << 20;
 

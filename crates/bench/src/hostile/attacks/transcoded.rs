@@ -6,9 +6,9 @@ use crosstie_wamp::{CallOptions, Message, RequestId, Serializer};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 
 use super::{Answers, hold, register, text_arguments};
-use crate::case::Transport;
 use crate::hostile::attacker::Strike;
-use crate::worker::WorkerError;
+use crate::process::worker::WorkerError;
+use crate::subject::case::Transport;
 
 const CALLEES: usize = 60;
 /// With its head it is just below the longest message.

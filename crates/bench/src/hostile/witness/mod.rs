@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::ways::Ways;
-use crate::histogram::{Latencies, Recorded};
-use crate::worker::{Said, WorkerError, instruction, say};
+use crate::load::histogram::{Latencies, Recorded};
+use crate::process::worker::{Said, WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "hostile-witness";
 

@@ -9,9 +9,9 @@ use crosstie_wamp::{
 };
 
 use super::{Act, Note, Order};
-use crate::pipe::Pipe;
-use crate::target::Target;
-use crate::worker::WorkerError;
+use crate::process::worker::WorkerError;
+use crate::subject::target::Target;
+use crate::wamp::pipe::Pipe;
 
 /// Of the calls that nobody answers.
 const TIMEOUT: Duration = Duration::from_millis(100);

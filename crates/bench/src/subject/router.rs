@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::case::{Case, Socket};
 use crate::error::BenchError;
+use crate::load::socket::free_address;
+use crate::machine::placement::allowed_cores;
 use crate::network::Network;
-use crate::placement::allowed_cores;
-use crate::server::{ServerProcess, guarded};
-use crate::socket::free_address;
-use crate::target::{Endpoint, Target};
+use crate::subject::case::{Case, Socket};
+use crate::subject::server::{ServerProcess, guarded};
+use crate::subject::target::{Endpoint, Target};
 
 /// The realm of every router that the bench starts.
 pub const REALM: &str = "realm1";

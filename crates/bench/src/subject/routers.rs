@@ -5,15 +5,15 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::accounting::process_tree;
-use crate::case::Case;
 use crate::error::BenchError;
+use crate::load::socket::Stream;
+use crate::machine::accounting::process_tree;
+use crate::machine::placement::{Moved, bind_processes};
 use crate::network::Network;
 use crate::peer::{Peer, StartedPeer};
-use crate::placement::{Moved, bind_processes};
-use crate::router::{Router, RouterOptions};
-use crate::socket::Stream;
-use crate::target::{Target, Url};
+use crate::subject::case::Case;
+use crate::subject::router::{Router, RouterOptions};
+use crate::subject::target::{Target, Url};
 
 /// Which routers a run is about.
 #[derive(Debug)]

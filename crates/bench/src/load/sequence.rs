@@ -1,6 +1,6 @@
 //! Whether a receiver got every message once and in order.
 
-use crate::drive::Faults;
+use crate::load::drive::Faults;
 
 /// What one subscriber has seen. Publications are numbered without gaps.
 #[derive(Debug)]

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::BenchError;
-use crate::place::Place;
-use crate::socket::Stream;
-use crate::target::Endpoint;
-use crate::worker::{GUARD, SUBCOMMAND};
+use crate::load::socket::Stream;
+use crate::process::place::Place;
+use crate::process::worker::{GUARD, SUBCOMMAND};
+use crate::subject::target::Endpoint;
 
 /// `program` at a place, bound to die with the bench; its own arguments are still to be added.
 pub fn guarded(executable: &Path, place: &Place, program: &Path) -> Command {

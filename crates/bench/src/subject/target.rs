@@ -9,7 +9,7 @@ use crosstie_client::{Address, Transport as Spoken};
 use crosstie_wamp::Serializer;
 use serde::{Deserialize, Serialize};
 
-use crate::case::{Case, ParseError, Socket, Transport, serializer_name};
+use crate::subject::case::{Case, ParseError, Socket, Transport, serializer_name};
 
 /// An address to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

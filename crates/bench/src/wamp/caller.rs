@@ -6,11 +6,11 @@ use std::time::Instant;
 use crosstie_wamp::{CallOptions, Message, Payload, RequestId};
 use serde::{Deserialize, Serialize};
 
-use crate::argument::Arguments;
-use crate::drive::{Answer, Exchange, Faults, Traffic};
-use crate::pipe::Pipe;
-use crate::target::Target;
-use crate::worker::WorkerError;
+use crate::load::drive::{Answer, Exchange, Faults, Traffic};
+use crate::process::worker::WorkerError;
+use crate::subject::target::Target;
+use crate::wamp::argument::Arguments;
+use crate::wamp::pipe::Pipe;
 
 /// What a caller or callee is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -10,14 +10,14 @@ use crosstie_wamp::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::argument::Arguments;
-use crate::case::{Case, Transport};
-use crate::drive::{Answer, Exchange, Faults, Traffic};
-use crate::pipe::CLIENT_MASK;
-use crate::relay::Introduction;
-use crate::socket::Stream;
-use crate::target::Endpoint;
-use crate::worker::WorkerError;
+use super::relay::Introduction;
+use crate::load::drive::{Answer, Exchange, Faults, Traffic};
+use crate::load::socket::Stream;
+use crate::process::worker::WorkerError;
+use crate::subject::case::{Case, Transport};
+use crate::subject::target::Endpoint;
+use crate::wamp::argument::Arguments;
+use crate::wamp::pipe::CLIENT_MASK;
 
 /// Bytes on the wire of each hop of one call, framing included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -278,8 +278,8 @@ pub fn callee(stream: &Stream, lengths: Lengths) -> Result<Traffic, WorkerError>
 /// What a good relay reaches on an otherwise idle machine of one kind. A floor that is much slower
 /// there says that something else is running, or that the relay is not what it should be.
 pub mod reference {
-    use crate::case::{Case, Socket};
-    use crate::placement::Placement;
+    use crate::machine::placement::Placement;
+    use crate::subject::case::{Case, Socket};
 
     /// The processor that the references were measured on. On another they say nothing.
     pub const CPU: &str = "Intel(R) Xeon(R) Processor";

@@ -17,7 +17,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::worker::{Said, WorkerError, say};
+use crate::process::worker::{Said, WorkerError, say};
 
 /// The role of this worker.
 pub const ROLE: &str = "websocket-floor";

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::place::Place;
-use crate::worker::{SUBCOMMAND, Said};
+use crate::process::place::Place;
+use crate::process::worker::{SUBCOMMAND, Said};
 
 /// A number of workers with one stream of reports.
 pub struct Crew<R> {

@@ -8,7 +8,7 @@ use crosstie_wamp::Serializer;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
-use crate::target::Url;
+use crate::subject::target::Url;
 
 /// The kind of socket between a router and its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

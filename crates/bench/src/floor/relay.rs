@@ -11,9 +11,9 @@ use std::io;
 use rustix::event::epoll;
 use serde::{Deserialize, Serialize};
 
-use crate::floor::Lengths;
-use crate::socket::{Listener, Stream};
-use crate::target::Endpoint;
+use super::ends::Lengths;
+use crate::load::socket::{Listener, Stream};
+use crate::subject::target::Endpoint;
 
 /// The two ways to wait. Which is faster depends on the machine, and the floor is the better one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

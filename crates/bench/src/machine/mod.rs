@@ -1,12 +1,15 @@
 //! The machine that a figure belongs to.
 
+pub mod accounting;
+pub mod placement;
+
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::system::uname;
 use serde::Serialize;
 
-use crate::accounting::kib_field;
+use crate::machine::accounting::kib_field;
 
 /// What a reader must know to compare.
 #[derive(Clone, Debug, PartialEq, Serialize)]

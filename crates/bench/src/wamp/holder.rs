@@ -9,10 +9,10 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
-use crate::descriptors;
-use crate::pipe::Pipe;
-use crate::target::Target;
-use crate::worker::{Said, WorkerError, say};
+use crate::process::descriptors;
+use crate::process::worker::{Said, WorkerError, say};
+use crate::subject::target::Target;
+use crate::wamp::pipe::Pipe;
 
 pub(crate) const ROLE: &str = "holder";
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::histogram::{Rtt, Spread};
-use crate::round::{Metrics, Round};
+use super::round::{Metrics, Round};
+use crate::load::histogram::{Rtt, Spread};
 
 /// One subject's rounds, in the order in which they were run.
 #[derive(Clone, Debug)]

@@ -1,9 +1,9 @@
 //! The figures that this project set itself for the round trip. A goal that is missed stays in
 //! the report as missed.
 
-use crate::case::Case;
 use crate::figures::{Goal, verdict};
-use crate::placement::Placement;
+use crate::machine::placement::Placement;
+use crate::subject::case::Case;
 
 /// What decides which goals apply.
 #[derive(Clone, Copy, Debug)]

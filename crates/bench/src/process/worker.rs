@@ -16,11 +16,11 @@ use rustix::process::{Signal, set_parent_process_death_signal, setpgid};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::pipe::PATIENCE;
-use crate::place::Place;
+use crate::process::place::Place;
+use crate::wamp::holder;
+use crate::wamp::pipe::PATIENCE;
 use crate::{
-    accept, amqp, broker, echo, handshake, holder, hostile, link, oslo, pubsub, rpc, stream,
-    websocket_floor,
+    accept, amqp, broker, echo, floor, handshake, hostile, link, oslo, pubsub, rpc, stream,
 };
 
 /// The hidden subcommand that the command line forwards to [`main`].
@@ -55,7 +55,7 @@ const ROLES: &[Role] = &[
     role!(rpc::worker),
     role!(stream::driver),
     role!(stream::floor),
-    role!(websocket_floor),
+    role!(floor::websocket),
 ];
 
 /// What a worker says, one line each.

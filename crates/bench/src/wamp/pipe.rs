@@ -15,11 +15,11 @@ use crosstie_wamp::framing::websocket::{self, ClientRequest, DecoderConfig, Mess
 use crosstie_wamp::framing::{FrameError, Framing, FramingError, Item, Step, batched, rawsocket};
 use crosstie_wamp::{Dict, Message, Serializer, SessionId, Value, codec};
 
-use crate::case::Transport;
-use crate::drive::Traffic;
-use crate::socket::Stream;
-use crate::target::Target;
-use crate::worker::WorkerError;
+use crate::load::drive::Traffic;
+use crate::load::socket::Stream;
+use crate::process::worker::WorkerError;
+use crate::subject::case::Transport;
+use crate::subject::target::Target;
 
 /// The key of every frame that a driver sends. RFC 6455 section 5.3 wants it unpredictable, to
 /// protect proxies from a script; here are neither, and its cost is the same.

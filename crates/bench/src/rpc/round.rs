@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::accounting::{Memory, Usage, Used};
-use crate::crew::Crew;
-use crate::drive::{Driven, Faults, Traffic, Window, monotonic_ns};
-use crate::histogram::{Latencies, Rtt};
-use crate::place::Place;
-use crate::rpc::worker::{Instruction, ROLE, Report, Role};
-use crate::stop::Stop;
+use super::worker::{Instruction, ROLE, Report, Role};
+use crate::load::drive::{Driven, Faults, Traffic, Window, monotonic_ns};
+use crate::load::histogram::{Latencies, Rtt};
+use crate::machine::accounting::{Memory, Usage, Used};
+use crate::process::crew::Crew;
+use crate::process::place::Place;
+use crate::process::stop::Stop;
 
 /// The two ends of one pair.
 #[derive(Clone, Debug)]

@@ -3,10 +3,10 @@
 
 use crosstie_wamp::{Message, Payload, RegisterOptions, RequestId, YieldOptions};
 
-use crate::caller::PairOrder;
-use crate::drive::Traffic;
-use crate::pipe::{GOODBYE_AND_OUT, Output, Pipe};
-use crate::worker::WorkerError;
+use crate::load::drive::Traffic;
+use crate::process::worker::WorkerError;
+use crate::wamp::caller::PairOrder;
+use crate::wamp::pipe::{GOODBYE_AND_OUT, Output, Pipe};
 
 /// A joined callee, its procedure registered.
 pub struct Callee {

@@ -8,9 +8,9 @@ use std::str::FromStr;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::accounting::tasks;
-use crate::case::ParseError;
 use crate::error::BenchError;
+use crate::machine::accounting::tasks;
+use crate::subject::case::ParseError;
 
 /// The three placements of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,0 +1,7 @@
+//! What is measured: its name, its address, and a router or server that a bench starts itself.
+
+pub mod case;
+pub mod router;
+pub mod routers;
+pub mod server;
+pub mod target;
