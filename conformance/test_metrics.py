@@ -10,9 +10,8 @@ import pytest
 from rig import config
 from rig.amqp_peer import Peer
 from rig.rawsocket import RawSocket
-from rig.router import ROOT
+from rig.router import ROOT, fresh
 from rig.session import CALL, ERROR, GOODBYE
-from rig.waiting import DEADLINE_S
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -31,8 +30,8 @@ def ask(router, accept: str | None) -> tuple[str, str]:
     host, port = router.address("tcp")
     headers = {} if accept is None else {"Accept": accept}
     request = urllib.request.Request(f"http://{host}:{port}/metrics", headers=headers)
-    with urllib.request.urlopen(request, timeout=DEADLINE_S) as response:
-        return response.headers["Content-Type"], response.read().decode()
+    received, text = fresh(request)
+    return received["Content-Type"], text
 
 
 def described(text: str) -> dict[str, str]:

@@ -11,9 +11,10 @@ import threading
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from email.message import Message
 from pathlib import Path
 
-from rig.waiting import DEADLINE_S
+from rig.waiting import DEADLINE_S, await_true
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,6 +36,23 @@ class Line:
     def is_fault(self) -> bool:
         """Whether it tells that a peer broke a rule."""
         return self.level == "WARN" and "peer" in self.fields
+
+
+def fresh(request: urllib.request.Request) -> tuple[Message, str]:
+    """Return the headers and the body of a page as it is now.
+
+    A page that is costly to render may be kept from an earlier request; it has an Age then, and
+    is asked for again until it was rendered for this one.
+    """
+    answers: list[tuple[Message, str]] = []
+
+    def is_new() -> bool:
+        with urllib.request.urlopen(request, timeout=DEADLINE_S) as response:
+            answers.append((response.headers, response.read().decode()))
+            return response.headers["Age"] is None
+
+    await_true(f"{request.selector} is rendered anew", is_new)
+    return answers[-1]
 
 
 class Router:
@@ -133,10 +151,9 @@ class Router:
         return sum(values)
 
     def page(self, path: str, transport: str = "tcp") -> str:
-        """Return the body of an HTTP page of a transport."""
+        """Return the body of an HTTP page of a transport, as it is now."""
         host, port = self.address(transport)
-        with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=DEADLINE_S) as response:
-            return response.read().decode()
+        return fresh(urllib.request.Request(f"http://{host}:{port}{path}"))[1]
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the process."""

@@ -10,7 +10,7 @@ use crosstie_config::Page;
 use crosstie_transport::ConnectionStream;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN, UPGRADE, VARY};
+use hyper::header::{ACCEPT, AGE, CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN, UPGRADE, VARY};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -24,7 +24,7 @@ use crate::hub::Hub;
 use crate::listen::Listening;
 use crate::metrics::{Form, metrics};
 use crate::origins::{host_may_enter, page_may_ask};
-use crate::rendered::Rendering;
+use crate::rendered::{Rendering, Shown};
 use crate::sessions;
 use crate::wamp::realm::SharedRealm;
 
@@ -108,12 +108,12 @@ fn respond(listening: &Listening, request: &Request<Incoming>) -> Response<Full<
                 Form::OpenMetrics => Rendering::OpenMetrics,
                 Form::Text => Rendering::TextMetrics,
             };
-            let text = rendered(listening, what, |routers| metrics(routers, form));
-            typed(StatusCode::OK, form.content_type(), text)
+            let page = rendered(listening, what, |routers| metrics(routers, form));
+            shown(form.content_type(), page)
         }
         Page::Status => {
-            let text = rendered(listening, Rendering::Status, |_| status(listening));
-            typed(StatusCode::OK, "text/html; charset=utf-8", text)
+            let page = rendered(listening, Rendering::Status, |_| status(listening));
+            shown("text/html; charset=utf-8", page)
         }
         other => text(
             StatusCode::NOT_FOUND,
@@ -127,11 +127,11 @@ fn rendered(
     listening: &Listening,
     what: Rendering,
     render: impl FnOnce(&[Arc<Hub>]) -> String,
-) -> Bytes {
+) -> Shown {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let kept = listening.rendered.lock().kept(what, Instant::now());
-    if let Some(text) = kept {
-        return text;
+    if let Some(page) = kept {
+        return page;
     }
     let _turn = ONE_AT_A_TIME.lock();
     // Not under the lock: whoever starts a worker would wait.
@@ -144,7 +144,16 @@ fn rendered(
         .rendered
         .lock()
         .keep(what, now, took, text.clone());
-    text
+    Shown { text, age: None }
+}
+
+/// A page that takes time to render; one that was kept says how old it is, in whole seconds.
+fn shown(kind: &'static str, page: Shown) -> Response<Full<Bytes>> {
+    let mut response = typed(StatusCode::OK, kind, page.text);
+    if let Some(age) = page.age {
+        response.headers_mut().insert(AGE, age.as_secs().into());
+    }
+    response
 }
 
 /// What this thread has used.

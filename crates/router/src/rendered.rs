@@ -1,7 +1,8 @@
 //! Pages as they were rendered last, for whoever asks again too soon.
 //!
-//! Rendering reads every realm and vhost under its lock. Who asks now and then gets what is true now;
-//! who asks without end, or where there is very much to tell, gets what was true within the last second.
+//! Rendering reads every realm and vhost under its lock. Whoever asks now and then gets what is true now.
+//! Whoever asks without end, or where there is very much to tell, gets what was true within the last second,
+//! and is told so by the header `Age` (RFC 9111, section 5.1).
 
 use std::time::{Duration, Instant};
 
@@ -43,14 +44,25 @@ struct Kept {
     text: Bytes,
 }
 
+/// A page as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) text: Bytes,
+    /// How old a page is that was kept; none of one that was rendered for this request.
+    pub(crate) age: Option<Duration>,
+}
+
 impl Rendered {
     /// What is to be shown instead of rendering anew.
-    pub(crate) fn kept(&mut self, what: Rendering, now: Instant) -> Option<Bytes> {
+    pub(crate) fn kept(&mut self, what: Rendering, now: Instant) -> Option<Shown> {
         self.earn(now);
         let is_in_debt = self.spent > BURST;
         let kept = self.pages[what as usize].as_ref()?;
-        let is_young = now.saturating_duration_since(kept.at) < KEPT_MAX;
-        (is_young && (is_in_debt || kept.took >= COSTLY)).then(|| kept.text.clone())
+        let age = now.saturating_duration_since(kept.at);
+        (age < KEPT_MAX && (is_in_debt || kept.took >= COSTLY)).then(|| Shown {
+            text: kept.text.clone(),
+            age: Some(age),
+        })
     }
 
     /// Keeps a page whose rendering took so much processor time.
@@ -103,6 +115,18 @@ mod tests {
         let spent = took * count;
         assert!(spent <= Duration::from_millis(5_600), "{spent:?}");
         assert!(spent >= Duration::from_millis(5_000), "{spent:?}");
+    }
+
+    #[test]
+    fn a_kept_page_tells_its_age() {
+        let (mut pages, start) = (Rendered::default(), Instant::now());
+        let (text, took) = (Bytes::from_static(b"a page"), Duration::from_millis(100));
+        pages.keep(Rendering::Status, start, took, text.clone());
+        let age = Some(Duration::from_millis(700));
+        assert_eq!(
+            pages.kept(Rendering::Status, start + Duration::from_millis(700)),
+            Some(Shown { text, age })
+        );
     }
 
     #[test]
