@@ -23,6 +23,9 @@ from crosstie.container.serializers import available, serializer
 from crosstie.container.websocket import WebSocketFactory
 
 CONNECT_TIMEOUT_S = 10
+# Autobahn drops a connection, and warns, when a close is not answered within a second, which a busy
+# machine may take. A container that ends waits no longer than for a component to leave.
+CLOSE_TIMEOUT_S = 10
 
 
 @dataclass
@@ -112,7 +115,11 @@ OPTIONS_MS = {
 
 def websocket_options(options: dict) -> dict:
     """Return a configuration's options as Autobahn takes them."""
-    taken = {"tcpNoDelay": True, "openHandshakeTimeout": CONNECT_TIMEOUT_S}
+    taken = {
+        "tcpNoDelay": True,
+        "openHandshakeTimeout": CONNECT_TIMEOUT_S,
+        "closeHandshakeTimeout": CLOSE_TIMEOUT_S,
+    }
     for name, value in options.items():
         if name in OPTIONS:
             taken[OPTIONS[name]] = value

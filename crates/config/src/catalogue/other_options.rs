@@ -75,7 +75,7 @@ pub(super) static WEBSOCKET_CLIENT_OPTIONS: Table = Table {
             MILLISECONDS,
             "How long the router may take to answer a close, in milliseconds; 0: for ever.",
         )
-        .otherwise("Autobahn's own"),
+        .fallback(Fallback::Integer(10_000)),
         ping_interval(0),
         key(
             "auto_ping_timeout",
