@@ -2,6 +2,9 @@
 //! everything away. What is measured is the realm's share of a message, without IO and codecs.
 //!
 //! `cargo run --release -p crosstie-routing --example route_speed`
+//!
+//! `… --example route_speed -- 'PUBLISH to 1' 20000` runs those of that name once, with so many rounds:
+//! two such runs under `valgrind --tool=callgrind` differ by the instructions of the rounds between them.
 
 #![allow(clippy::print_stdout, reason = "its output is what it is for")]
 
@@ -21,40 +24,63 @@ const ROUNDS: u32 = 2_000_000;
 const RUNS: usize = 5;
 
 fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let only = arguments.next();
+    let rounds = arguments
+        .next()
+        .map(|text| text.parse().expect("rounds are a number"));
+    let asked = Asked {
+        only,
+        runs: rounds.map_or(RUNS, |_: u32| 1),
+        rounds: rounds.unwrap_or(ROUNDS),
+    };
+    let report = |name: &str, run: &dyn Fn(u32) -> f64| asked.report(name, run);
     for (name, outstanding, timeout_ms) in [
         ("CALL + YIELD, 1 outstanding", 1, 0),
         ("CALL + YIELD, 64 outstanding", 64, 0),
         ("CALL + YIELD, 64 outstanding, with a timeout", 64, 30_000),
         ("CALL + YIELD, 4096 outstanding", 4_096, 0),
     ] {
-        report(name, || {
-            calls(RealmConfig::open("realm1"), outstanding, timeout_ms)
+        report(name, &|rounds| {
+            calls(rounds, RealmConfig::open("realm1"), outstanding, timeout_ms)
         });
     }
-    report("CALL + YIELD, 64 outstanding, 20 permissions", || {
-        calls(many_permissions(), 64, 0)
+    report("CALL + YIELD, 64 outstanding, 20 permissions", &|rounds| {
+        calls(rounds, many_permissions(), 64, 0)
     });
     for subscribers in [1, 50, 500] {
-        report(&format!("PUBLISH to {subscribers}"), || {
-            publications(subscribers, 0)
+        report(&format!("PUBLISH to {subscribers}"), &|rounds| {
+            publications(rounds, subscribers, 0)
         });
     }
-    report("PUBLISH to 1, 10 prefix patterns of others", || {
-        publications(1, 10)
+    report("PUBLISH to 1, 10 prefix patterns of others", &|rounds| {
+        publications(rounds, 1, 10)
     });
-    report("PUBLISH to 1024 shapes of wildcard patterns", shapes);
-    report("SUBSCRIBE to a prefix, 10000 retained events", retained);
+    report("PUBLISH to 1024 shapes of wildcard patterns", &shapes);
+    report("SUBSCRIBE to a prefix, 10000 retained events", &retained);
 }
 
-/// The best of several runs: the others measured the machine's other work too.
-fn report(name: &str, mut run: impl FnMut() -> f64) {
-    let runs: Vec<f64> = (0..RUNS).map(|_| run()).collect();
-    let best = runs.iter().copied().fold(f64::INFINITY, f64::min);
-    let worst = runs.iter().copied().fold(0.0, f64::max);
-    println!("{name:50} {best:9.1} ns  (worst run {worst:.1})");
+/// What is run: everything, or what has that name.
+struct Asked {
+    only: Option<String>,
+    rounds: u32,
+    runs: usize,
 }
 
-fn calls(config: RealmConfig, outstanding: u64, timeout_ms: u64) -> f64 {
+impl Asked {
+    /// The best of several runs: the others measured the machine's other work too.
+    fn report(&self, name: &str, run: &dyn Fn(u32) -> f64) {
+        if self.only.as_ref().is_some_and(|only| only != name) {
+            return;
+        }
+        let runs: Vec<f64> = (0..self.runs).map(|_| run(self.rounds)).collect();
+        let best = runs.iter().copied().fold(f64::INFINITY, f64::min);
+        let worst = runs.iter().copied().fold(0.0, f64::max);
+        println!("{name:50} {best:9.1} ns  (worst run {worst:.1})");
+    }
+}
+
+fn calls(rounds: u32, config: RealmConfig, outstanding: u64, timeout_ms: u64) -> f64 {
     let mut realm = Realm::new(config, 1);
     let (callee, caller) = (join(&mut realm), join(&mut realm));
     let mut out = Discard(0);
@@ -103,13 +129,13 @@ fn calls(config: RealmConfig, outstanding: u64, timeout_ms: u64) -> f64 {
     };
     (1..=outstanding).for_each(&mut call);
     let start = Instant::now();
-    (outstanding + 1..=outstanding + u64::from(ROUNDS)).for_each(&mut call);
+    (outstanding + 1..=outstanding + u64::from(rounds)).for_each(&mut call);
     let elapsed = start.elapsed();
     black_box(out.0);
-    elapsed.as_nanos() as f64 / f64::from(ROUNDS)
+    elapsed.as_nanos() as f64 / f64::from(rounds)
 }
 
-fn publications(subscribers: u32, patterns: u32) -> f64 {
+fn publications(rounds: u32, subscribers: u32, patterns: u32) -> f64 {
     let mut realm = Realm::new(RealmConfig::open("realm1"), 1);
     let mut out = Discard(0);
     let publisher = join(&mut realm);
@@ -138,7 +164,7 @@ fn publications(subscribers: u32, patterns: u32) -> f64 {
         let topic = "x".repeat(index as usize + 1);
         subscribe(&mut realm, MatchPolicy::Prefix, topic);
     }
-    let rounds = ROUNDS / subscribers.max(10) * 10;
+    let rounds = rounds / subscribers.max(10) * 10;
     let payload = Payload {
         serializer: Serializer::Json,
         args: b"[1,2]",
@@ -162,7 +188,7 @@ fn publications(subscribers: u32, patterns: u32) -> f64 {
 }
 
 /// Publishing to as many patterns made to match as a realm has.
-fn shapes() -> f64 {
+fn shapes(rounds: u32) -> f64 {
     let mut realm = Realm::new(RealmConfig::open("realm1"), 1);
     let mut out = Discard(0);
     let session = join(&mut realm);
@@ -186,7 +212,7 @@ fn shapes() -> f64 {
         });
     }
     let topic = ["a"; 127].join(".");
-    let rounds = (ROUNDS / 2_000).max(1);
+    let rounds = (rounds / 2_000).max(1);
     let start = Instant::now();
     for round in 1..=u64::from(rounds) {
         handle(Message::Publish {
@@ -202,7 +228,7 @@ fn shapes() -> f64 {
 }
 
 /// Subscribing to more retained events than one subscription is sent, again and again.
-fn retained() -> f64 {
+fn retained(rounds: u32) -> f64 {
     let mut realm = Realm::new(RealmConfig::open("realm1"), 1);
     let mut out = Discard(0);
     let session = join(&mut realm);
@@ -222,7 +248,7 @@ fn retained() -> f64 {
             payload: Payload::EMPTY,
         });
     }
-    let rounds = (ROUNDS / 2_000).max(1);
+    let rounds = (rounds / 2_000).max(1);
     let start = Instant::now();
     for round in 1..=u64::from(rounds) {
         handle(Message::Subscribe {

@@ -165,6 +165,9 @@ impl Roles {
     /// A pattern reaches more than itself, so that a permission of a narrower kind does not
     /// cover it: an exact permission on `com.app` is not one to subscribe to all that begins
     /// with `com.app`. Nor may a part of what it reaches be forbidden by a permission of its own.
+    // Inlined up to the look-up: `action` and `policy` are constants where it is called, and a
+    // publication is 30 instructions shorter.
+    #[inline]
     pub(crate) fn judge(
         &self,
         role: RoleIndex,
@@ -173,17 +176,11 @@ impl Roles {
         policy: MatchPolicy,
     ) -> Option<Disclose> {
         let rules = &self.0[role.0 as usize];
-        let found;
-        let grant = match &rules.universal {
-            Some(grant) => grant,
-            None => {
-                found = rules.grant(uri, policy)?;
-                &found
-            }
-        };
-        let allowed = action.is_in(grant.allow)
-            && (policy == MatchPolicy::Exact || !rules.forbids_part(action, uri, policy));
-        allowed.then_some(grant.disclose)
+        match &rules.universal {
+            // It has no other permission beside it that could forbid a part.
+            Some(grant) => action.is_in(grant.allow).then_some(grant.disclose),
+            None => rules.judge(action, uri, policy),
+        }
     }
 }
 
@@ -212,6 +209,15 @@ impl Rules {
             by_uri,
             permissions: role.permissions.clone(),
         }
+    }
+
+    /// The same as [`Roles::judge`], where the URI has to be looked up.
+    #[inline(never)]
+    fn judge(&self, action: Action, uri: &str, policy: MatchPolicy) -> Option<Disclose> {
+        let grant = self.grant(uri, policy)?;
+        let allowed = action.is_in(grant.allow)
+            && (policy == MatchPolicy::Exact || !self.forbids_part(action, uri, policy));
+        allowed.then_some(grant.disclose)
     }
 
     /// Whether a permission that decides about some of the URIs which `pattern` matches does not

@@ -77,18 +77,26 @@ impl<H> Session<H> {
         request: RequestId,
         check: RequestIdCheck,
     ) -> Result<(), Violation> {
-        let expected = if self.request_last >= ID_MAX {
-            1
-        } else {
-            self.request_last + 1
-        };
-        if check == RequestIdCheck::Strict && request.0 != expected {
-            return Err(Violation::new(format!(
-                "request id {request} is out of sequence; expected {expected}"
-            )));
+        if check == RequestIdCheck::Strict && request.0 != self.request_last.wrapping_add(1) {
+            self.check_wrap(request)?;
         }
         self.request_last = request.0;
         Ok(())
+    }
+
+    /// Judges an id that is not the last one's successor: after the highest one comes 1.
+    #[cold]
+    fn check_wrap(&self, request: RequestId) -> Result<(), Violation> {
+        let expected = match self.request_last >= ID_MAX {
+            true => 1,
+            false => self.request_last + 1,
+        };
+        if request.0 == expected {
+            return Ok(());
+        }
+        Err(Violation::new(format!(
+            "request id {request} is out of sequence; expected {expected}"
+        )))
     }
 
     /// What others are told about this session when it is disclosed to them.

@@ -8,7 +8,7 @@ use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use crosstie_wamp::{
-    EventDetails, MatchPolicy, Message, MessageType, Payload, PublishOptions, RequestId,
+    EventDetails, MatchPolicy, Message, MessageType, Payload, PublishOptions, Receivers, RequestId,
     SubscribeOptions, SubscriptionId,
 };
 use indexmap::IndexSet;
@@ -66,7 +66,7 @@ pub(crate) struct Broker {
     id_last: u64,
     /// Sessions' parts in them, all together.
     held: usize,
-    /// The subscriptions that the present publication reaches.
+    /// The patterns that the present publication matches. Kept for its room.
     matched: Vec<SubscriptionKey>,
     retained: Retained,
 }
@@ -148,9 +148,7 @@ impl Broker {
         topic: &str,
         payload: Payload<'_>,
     ) {
-        self.matched.clear();
         let exact = self.by_topic.exact(topic);
-        self.matched.extend(exact);
         // A topic that is subscribed to exactly has been checked then.
         let checked = exact.is_some();
         let disclosed = match permit_publish(context, from, options, topic, checked) {
@@ -160,6 +158,7 @@ impl Broker {
             }
             Err(_) => return,
         };
+        self.matched.clear();
         self.by_topic
             .for_each_pattern(topic, context.steps, |key| self.matched.push(key));
 
@@ -185,60 +184,77 @@ impl Broker {
             };
             let _ = context.reply(from, &published);
         }
-        if !self.matched.is_empty() {
-            self.send_events(context, from, &publication);
-        }
+        let Some(lists) = options.receivers.as_deref() else {
+            for key in exact.iter().chain(&self.matched) {
+                self.send_event(context, from, *key, &publication, None);
+            }
+            return;
+        };
+        self.send_filtered(context, from, exact, &publication, lists);
     }
 
-    /// Sends the EVENTs of a publication, under each of the subscriptions that match.
-    fn send_events<H>(
+    /// Sends the EVENTs of a publication with lists of receivers. Out of line, because few have some.
+    #[inline(never)]
+    fn send_filtered<H>(
         &self,
         context: &mut Context<'_, H>,
         from: SessionIndex,
+        exact: Option<SubscriptionKey>,
         publication: &Publication<'_>,
+        lists: &Receivers,
+    ) {
+        let filter = Filter::new(lists, context.sessions, context.config.empty_eligible);
+        for key in exact.iter().chain(&self.matched) {
+            self.send_event(context, from, *key, publication, Some(&filter));
+        }
+    }
+
+    /// Sends the EVENT of a publication under one of the subscriptions that match.
+    #[inline(always)]
+    fn send_event<H>(
+        &self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        key: SubscriptionKey,
+        publication: &Publication<'_>,
+        filter: Option<&Filter<'_>>,
     ) {
         let options = publication.options;
         let sessions = &*context.sessions;
-        let filter = options
-            .receivers
-            .as_deref()
-            .map(|lists| Filter::new(lists, sessions, context.config.empty_eligible));
-        for &SubscriptionKey(key) in &self.matched {
-            let subscription = &self.subscriptions[key as usize];
-            let is_pattern = subscription.match_policy != MatchPolicy::Exact;
-            let event = Message::Event {
-                subscription: subscription.id,
-                publication: publication.id,
-                details: EventDetails {
-                    topic: is_pattern.then(|| publication.topic.into()),
-                    publisher: publication
-                        .publisher
-                        .map(|index| sessions[index].disclosed()),
-                    retained: false,
-                    passthru: options.passthru.clone(),
-                },
-                payload: publication.payload,
-            };
-            let subscribers = &subscription.subscribers;
-            *context.steps = context.steps.saturating_add(1 + subscribers.len() as u32);
-            let reached = |index: SessionIndex| {
-                let session = &sessions[index];
-                let left_out = session.closing || (options.exclude_me && index == from);
-                (!left_out).then_some((index, session))
-            };
-            match &filter {
-                None => {
-                    let reached = subscribers.iter().copied().filter_map(reached);
-                    let mut handles = reached.map(|(_, session)| &session.handle);
-                    context.out.publish(&event, &mut handles);
-                }
-                Some(filter) => {
-                    let reached = filter.candidates(subscribers).filter_map(reached);
-                    let mut handles = reached
-                        .filter(|(index, session)| filter.admits(*index, session))
-                        .map(|(_, session)| &session.handle);
-                    context.out.publish(&event, &mut handles);
-                }
+        let subscription = &self.subscriptions[key.0 as usize];
+        let is_pattern = subscription.match_policy != MatchPolicy::Exact;
+        let event = Message::Event {
+            subscription: subscription.id,
+            publication: publication.id,
+            details: EventDetails {
+                topic: is_pattern.then(|| publication.topic.into()),
+                publisher: publication
+                    .publisher
+                    .map(|index| sessions[index].disclosed()),
+                retained: false,
+                passthru: options.passthru.clone(),
+            },
+            payload: publication.payload,
+        };
+        let subscribers = &subscription.subscribers;
+        *context.steps = context.steps.saturating_add(1 + subscribers.len() as u32);
+        let reached = |index: SessionIndex| {
+            let session = &sessions[index];
+            let left_out = session.closing || (options.exclude_me && index == from);
+            (!left_out).then_some((index, session))
+        };
+        match filter {
+            None => {
+                let reached = subscribers.iter().copied().filter_map(reached);
+                let mut handles = reached.map(|(_, session)| &session.handle);
+                context.out.publish(&event, &mut handles);
+            }
+            Some(filter) => {
+                let reached = filter.candidates(subscribers).filter_map(reached);
+                let mut handles = reached
+                    .filter(|(index, session)| filter.admits(*index, session))
+                    .map(|(_, session)| &session.handle);
+                context.out.publish(&event, &mut handles);
             }
         }
     }
