@@ -5,7 +5,7 @@ PYTHON ?= python3
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CROSSTIE := $(TARGET)/release/crosstie
 
-.PHONY: run build test needs free
+.PHONY: run build test test-all needs free
 
 # `make run ARGS='bench rpc'` runs that instead of the router.
 run: needs free build
@@ -45,6 +45,11 @@ build:
 	$(CARGO) build --release -p crosstie
 
 # Installs what the tests need and runs all of them; `make test SUITES='rust conformance'` runs some.
+# Of long suites it runs a sample, which the summary states; `make test-all` runs them whole.
 test:
 	@CARGO='$(CARGO)' PYTHON='$(PYTHON)' sh scripts/needs.sh test
 	$(PYTHON) scripts/test.py $(SUITES)
+
+test-all:
+	@CARGO='$(CARGO)' PYTHON='$(PYTHON)' sh scripts/needs.sh test
+	$(PYTHON) scripts/test.py --all $(SUITES)

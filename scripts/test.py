@@ -1,39 +1,35 @@
 #!/usr/bin/env python3
 """Runs every test suite and sums up what became of each: passed, failed, or skipped and why.
 
-Python's own library is enough to run this; it installs what the suites need (see needs.py).
+Python's own library is enough to run this; it installs what the suites need (see needs.py), while
+the program is compiled. Two suites run at a time, so that one that compiles is beside one that
+mostly waits; what each says is printed whole when it ends. Suites that measure run alone, at last.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import needs
+from suites import Suite, suites
 
 LOGS = needs.TARGET / "test-logs"
-# The AMQP client in Rust is no part of the workspace.
-RUST_CLIENT = "conformance/rust_client/Cargo.toml"
-GO = "conformance/test_amqp_go.py"
-SPRING = "conformance/test_amqp_spring.py"
-
-
-@dataclass
-class Suite:
-    """One suite: commands to run one after the other, and what has to be there first."""
-
-    name: str
-    what: str
-    commands: list[list[str]]
-    requires: list[Callable[[], str | None]] = field(default_factory=list)
-    folder: Path = needs.ROOT
+# What the black-box suites run: cargo's own file is written anew by whatever is built beside them.
+TESTED = needs.TARGET / "tested/crosstie"
+AT_ONCE = 2
+# What all of it may take from a cold clone on two cores that do nothing else.
+BUDGET_MIN = 35
 
 
 @dataclass
@@ -45,8 +41,11 @@ class Outcome:
     failed: int = 0
     skipped: int = 0
     seconds: float = 0.0
+    # Processor time of all its processes that ended before it did.
+    cpu_seconds: float = 0.0
     # Why it failed or was skipped; empty when it passed.
     reason: str = ""
+    leaves_out: str = ""
 
     @property
     def verdict(self) -> str:
@@ -56,231 +55,156 @@ class Outcome:
         return "passed" if self.passed else "skipped"
 
 
-def pytest(*arguments: str) -> list[str]:
-    """Return a pytest command in the tests' own environment."""
-    return [str(needs.PYTHON), "-m", "pytest", "-q", *arguments]
+class Run:
+    """One run of some suites: which are done, and which may begin."""
 
+    def __init__(self, chosen: list[Suite], is_whole: bool):
+        self.waiting = list(chosen)
+        self.running: list[Suite] = []
+        self.outcomes: dict[str, Outcome] = {}
+        self.is_whole = is_whole
+        # One suite says what it does while it does it.
+        self.is_echoing = len(chosen) == 1
+        self.environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        if "CROSSTIE" not in os.environ and any(suite.is_black_box for suite in chosen):
+            self.environment["CROSSTIE"] = str(TESTED)
+        self._changed = threading.Condition()
+        # One thing is installed at a time, whichever suite needs it.
+        self._installing = threading.Lock()
 
-def suites() -> list[Suite]:
-    """Return every suite, the quickest to fail first."""
-    cargo = [needs.compiler]
-    sources = ["conformance", "scripts", "python", "examples"]
-    ruff = [str(needs.PYTHON), "-m", "ruff"]
-    configured = ["--config", "conformance/pyproject.toml"]
-    # All that RabbitMQ judges, but what has a suite of its own.
-    apart = {GO, SPRING, "conformance/test_amqp_oslo.py"}
-    found = (f"conformance/{file.name}" for file in needs.CONFORMANCE.glob("test_amqp_*.py"))
-    judged = sorted(set(found) - apart)
-    oslo = [
-        f"conformance/test_{which}.py"
-        for which in ("amqp_oslo", "oslo_cli", "outliving_oslo", "bench_oslo")
-    ]
-    hostile = [f"conformance/test_hostile_{which}.py" for which in ("amqp", "wamp", "node")]
-    containers = [f"conformance/test_container{which}.py" for which in ("_host", "_wire", "")]
-    containers.append("conformance/test_outliving_node.py")
-    return [
-        Suite(
-            "format",
-            "rustfmt on every crate",
-            [
-                ["cargo", "fmt", "--all", "--check"],
-                ["cargo", "fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"],
-                ["cargo", "fmt", "--manifest-path", RUST_CLIENT, "--check"],
-            ],
-            [lambda: needs.component("fmt")],
-        ),
-        Suite(
-            "python-style",
-            "ruff on what is Python",
-            [
-                [*ruff, "check", *configured, *sources],
-                [*ruff, "format", "--check", *configured, *sources],
-            ],
-            [needs.python],
-        ),
-        Suite(
-            "supply",
-            "licences, sources, copies and advisories of every package that is used",
-            [[sys.executable, str(needs.ROOT / "scripts/supply.py")]],
-            cargo,
-        ),
-        Suite(
-            "lints",
-            "clippy on every crate, warnings are errors",
-            [
-                ["cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
-                [
-                    *["cargo", "clippy", "--manifest-path", RUST_CLIENT],
-                    *["--target-dir", str(needs.RUST_CLIENT), "--", "-D", "warnings"],
-                ],
-            ],
-            [*cargo, lambda: needs.component("clippy")],
-        ),
-        Suite(
-            "rust",
-            "unit, property, simulation and house-rule tests of the workspace",
-            [["cargo", "test", "--workspace", "--no-fail-fast"]],
-            cargo,
-        ),
-        Suite(
-            "fuzz",
-            "a short run of every fuzz target",
-            [["cargo", "test"]],
-            cargo,
-            needs.ROOT / "fuzz",
-        ),
-        Suite(
-            "conformance",
-            "other people's clients, and peers that break the rules, against the router",
-            [
-                ["cargo", "build", "-p", "crosstie"],
-                pytest(
-                    "conformance",
-                    "--ignore=conformance/test_cli.py",
-                    "--ignore=conformance/test_report.py",
-                    *[f"--ignore={file}" for file in (*containers, *hostile, *judged, *oslo)],
-                    *[f"--ignore={file}" for file in (GO, SPRING)],
-                    "--ignore=conformance/test_wheel.py",
-                ),
-            ],
-            [*cargo, needs.python, needs.namespaces],
-        ),
-        Suite(
-            "hostile",
-            "peers that would stop everybody else, beside a witness of well-behaved sessions",
-            [["cargo", "build", "-p", "crosstie"], pytest(*hostile)],
-            [*cargo, needs.python],
-        ),
-        Suite(
-            "amqp",
-            "AMQP by four clients, judged by RabbitMQ; peers that break the rules; crashes, users",
-            [["cargo", "build", "-p", "crosstie"], pytest(*judged)],
-            [*cargo, needs.python, needs.rabbitmq, needs.rust_client, needs.strace],
-        ),
-        Suite(
-            "amqp-go",
-            "RabbitMQ's client for Go: how connections end, transactions; judged by RabbitMQ",
-            [["cargo", "build", "-p", "crosstie"], pytest(GO)],
-            [*cargo, needs.python, needs.rabbitmq, needs.go_client],
-        ),
-        Suite(
-            "amqp-spring",
-            "Spring AMQP's transactions; judged by RabbitMQ",
-            [["cargo", "build", "-p", "crosstie"], pytest(SPRING)],
-            [*cargo, needs.python, needs.rabbitmq, needs.spring_client],
-        ),
-        Suite(
-            "oslo",
-            "oslo.messaging's own functional tests over Crosstie; our instruments and it",
-            [["cargo", "build", "-p", "crosstie"], pytest(*oslo)],
-            [*cargo, needs.python, needs.rabbitmq, needs.oslo_messaging],
-        ),
-        Suite(
-            "frameworks",
-            "Celery, kombu and Dramatiq with real workers, on RabbitMQ and on Crosstie",
-            [
-                ["cargo", "build", "-p", "crosstie"],
-                [
-                    *[str(needs.FRAMEWORKS_VENV / "bin/python"), "-m", "pytest", "-q"],
-                    "conformance/frameworks",
-                ],
-            ],
-            [*cargo, needs.python, needs.rabbitmq, needs.frameworks],
-        ),
-        Suite(
-            "containers",
-            "Python components: their host alone, and nodes that have some",
-            [
-                ["cargo", "build", "-p", "crosstie"],
-                pytest(*containers),
-            ],
-            [*cargo, needs.python],
-        ),
-        Suite(
-            "wheel",
-            "the Python package, installed where nothing else is",
-            [["cargo", "build", "-p", "crosstie"], pytest("conformance/test_wheel.py")],
-            [*cargo, needs.python],
-        ),
-        Suite(
-            "command-line",
-            "each command as a user would type it",
-            [["cargo", "build", "-p", "crosstie"], pytest("conformance/test_cli.py")],
-            [*cargo, needs.python],
-        ),
-        Suite(
-            "report",
-            "the page of all results, in a browser without a display",
-            [["cargo", "build", "-p", "crosstie"], pytest("conformance/test_report.py")],
-            [*cargo, needs.python, needs.browser],
-        ),
-        Suite(
-            "websocket-testsuite",
-            "the Autobahn TestSuite against a WebSocket testee, judged strictly",
-            [
-                ["cargo", "build", "-p", "crosstie"],
-                [
-                    *[str(needs.PYTHON), str(needs.TESTSUITE / "judge.py")],
-                    *["--wstest", str(needs.WSTEST)],
-                    *["--reports", str(needs.TESTSUITE_VENV.parent / "reports")],
-                ],
-            ],
-            [*cargo, needs.python, needs.testsuite],
-        ),
-    ]
+    def all(self) -> Iterable[Outcome]:
+        """Run every suite; return what became of each."""
+        order = [suite.name for suite in self.waiting]
+        ahead = threading.Thread(target=self._install_ahead, args=[list(self.waiting)], daemon=True)
+        workers = [threading.Thread(target=self._work) for _ in range(AT_ONCE)]
+        for thread in (ahead, *workers):
+            thread.start()
+        for worker in workers:
+            worker.join()
+        # A client that is missing comes after what it would have been part of.
+        rest = [name for name in self.outcomes if name not in order]
+        return [self.outcomes[name] for name in (*order, *rest)]
 
+    def _work(self) -> None:
+        while suite := self._next():
+            outcome = self._run(suite)
+            with self._changed:
+                self.outcomes[suite.name] = outcome
+                self.running.remove(suite)
+                self._changed.notify_all()
 
-def run(suite: Suite, environment: dict[str, str]) -> Outcome:
-    """Run a suite, or find out why it cannot be."""
-    outcome = Outcome(suite.name)
-    print(f"\n=== {suite.name}: {suite.what}", flush=True)
-    for need in suite.requires:
-        if reason := need():
-            outcome.reason = reason
+    def _next(self) -> Suite | None:
+        """Return the first suite that may begin, once there is one."""
+        with self._changed:
+            while self.waiting:
+                found = next(filter(self._may_begin, self.waiting), None)
+                if found:
+                    self.waiting.remove(found)
+                    self.running.append(found)
+                    print(f"--- {found.name} begins", flush=True)
+                    return found
+                self._changed.wait()
+            return None
+
+    def _may_begin(self, suite: Suite) -> bool:
+        if any(each.is_alone for each in self.running):
+            return False
+        if suite.is_alone:
+            others = [each for each in self.waiting if not each.is_alone]
+            return not self.running and not others
+        if suite.compiles and any(each.compiles for each in self.running):
+            return False
+        ahead = [*self.waiting, *self.running]
+        return not suite.is_black_box or all(each.name != "build" for each in ahead)
+
+    def _install_ahead(self, chosen: list[Suite]) -> None:
+        for need in (need for suite in chosen for need in suite.requires):
+            self._unmet(need)
+
+    def _unmet(self, need) -> str | None:
+        with self._installing:
+            return need()
+
+    def _run(self, suite: Suite) -> Outcome:
+        """Run a suite, or find out why it cannot be."""
+        outcome = Outcome(suite.name)
+        build = self.outcomes.get("build")
+        if suite.is_black_box and build and build.failed:
+            outcome.reason = "the program was not built"
             return outcome
-    began = time.monotonic()
-    log = LOGS / f"{suite.name}.log"
-    with log.open("w", encoding="utf-8") as kept:
-        for command in suite.commands:
-            code, said = show(command, suite.folder, environment, kept)
-            count(said, outcome)
-            if code:
-                outcome.failed = max(outcome.failed, 1)
-                outcome.reason = f"{shlex.join(command)} ended with {code}; see {log}"
-                break
-    outcome.seconds = time.monotonic() - began
-    if not outcome.failed and not outcome.passed:
-        # It counts nothing by itself, but every command succeeded.
-        outcome.passed = 1
-    return outcome
+        for need in suite.requires:
+            if reason := self._unmet(need):
+                outcome.reason = reason
+                return outcome
+        environment = dict(self.environment)
+        if suite.name == "conformance" and (reason := self._unmet(needs.node)):
+            # The other clients still judge; that these do not is said by name.
+            environment["CROSSTIE_WITHOUT"] = "javascript"
+            self.outcomes["autobahn-js"] = Outcome("autobahn-js", reason=reason)
+        if not self.is_whole:
+            outcome.leaves_out = suite.leaves_out
+        commands = (self.is_whole and suite.whole) or suite.commands
+        log = LOGS / f"{suite.name}.log"
+        began = time.monotonic()
+        with log.open("w", encoding="utf-8") as kept:
+            for command in commands:
+                code, said = self._command(command, suite.folder, environment, kept, outcome)
+                count(said, outcome)
+                if code:
+                    outcome.failed = max(outcome.failed, 1)
+                    outcome.reason = f"{shlex.join(command)} ended with {code}; see {log}"
+                    break
+        outcome.seconds = time.monotonic() - began
+        if not outcome.failed and not outcome.passed:
+            # It counts nothing by itself, but every command succeeded.
+            outcome.passed = 1
+        if suite.name == "build" and not outcome.failed:
+            TESTED.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(needs.TARGET / "debug/crosstie", TESTED)
+        self._print(suite, log)
+        return outcome
 
+    def _print(self, suite: Suite, log: Path) -> None:
+        if not self.is_echoing:
+            text = log.read_text(encoding="utf-8", errors="replace")
+            with self._changed:
+                print(f"\n=== {suite.name}: {suite.what}\n{text}", flush=True)
 
-def show(
-    command: list[str], folder: Path, environment: dict[str, str], kept
-) -> tuple[int, list[str]]:
-    """Run a command, pass on and keep what it says; return its exit code and that."""
-    print("+", shlex.join(command), flush=True)
-    try:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
-    except OSError as error:
-        print(error)
-        return 127, []
-    said = []
-    assert process.stdout is not None
-    for line in process.stdout:
-        print(line, end="", flush=True)
-        kept.write(line)
-        said.append(line)
-    return process.wait(), said
+    def _command(
+        self, command: list[str], folder: Path, environment: dict[str, str], kept, outcome: Outcome
+    ) -> tuple[int, list[str]]:
+        """Run a command and keep what it says; return its exit code and that."""
+        said: list[str] = []
+
+        def say(line: str) -> None:
+            kept.write(line)
+            if self.is_echoing:
+                print(line, end="", flush=True)
+
+        say(f"+ {shlex.join(command)}\n")
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            )
+        except OSError as error:
+            say(f"{error}\n")
+            return 127, []
+        assert process.stdout is not None
+        for line in process.stdout:
+            say(line)
+            said.append(line)
+        # Not `process.wait()`: this tells the processor time too.
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        outcome.cpu_seconds += used.ru_utime + used.ru_stime
+        return process.returncode, said
 
 
 # The closing lines of cargo test (one for each of its programs) and of pytest.
@@ -309,37 +233,42 @@ def count(said: list[str], outcome: Outcome) -> None:
 
 def main() -> int:
     """Run the suites named in the arguments, or all."""
-    chosen = sys.argv[1:]
     known = suites()
-    if unknown := set(chosen) - {suite.name for suite in known}:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    names = ", ".join(suite.name for suite in known)
+    arguments.add_argument("suites", nargs="*", metavar="SUITE", help=f"one of: {names}; or all")
+    arguments.add_argument("--all", action="store_true", help="leave out nothing of any suite")
+    asked = arguments.parse_args()
+    if unknown := set(asked.suites) - {suite.name for suite in known}:
         print(f"no such suite: {', '.join(sorted(unknown))}", file=sys.stderr)
-        print(f"suites: {', '.join(suite.name for suite in known)}", file=sys.stderr)
+        print(f"suites: {names}", file=sys.stderr)
         return 2
+    chosen = [suite for suite in known if not asked.suites or suite.name in asked.suites]
+    if "CROSSTIE" not in os.environ and any(suite.is_black_box for suite in chosen):
+        # What they run.
+        chosen = [suite for suite in known if suite in chosen or suite.name == "build"]
     LOGS.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    outcomes = []
-    for suite in known:
-        if chosen and suite.name not in chosen:
-            continue
-        if suite.name == "conformance" and (reason := needs.node()):
-            # The other clients still judge; that these do not is said by name.
-            environment["CROSSTIE_WITHOUT"] = "javascript"
-            outcomes.append(Outcome("autobahn-js", reason=reason))
-        outcomes.append(run(suite, environment))
-    return sum_up(outcomes)
+    began = time.monotonic()
+    outcomes = Run(chosen, asked.all).all()
+    return sum_up(list(outcomes), time.monotonic() - began)
 
 
-def sum_up(outcomes: list[Outcome]) -> int:
+def sum_up(outcomes: list[Outcome], seconds: float) -> int:
     """Print what became of every suite; return the exit code."""
-    print("\n=== summary")
+    print(f"\n=== summary{'wall':>57} {'processor':>11}")
     for outcome in outcomes:
         counts = f"{outcome.passed} passed, {outcome.failed} failed"
         if outcome.skipped:
             counts += f", {outcome.skipped} skipped"
+        took = f"{outcome.seconds:5.0f} s {outcome.cpu_seconds:9.0f} s"
         if outcome.verdict == "skipped":
-            counts = ""
-        line = f"{outcome.verdict:<8} {outcome.name:<19} {counts} {outcome.seconds:5.0f} s"
+            counts, took = "", ""
+        line = f"{outcome.verdict:<8} {outcome.name:<19} {counts:<34} {took}"
         print(f"{line}  {outcome.reason}".rstrip())
+        if outcome.leaves_out and outcome.passed:
+            print(f"{'':<8} without {outcome.leaves_out} (`make test-all` has them)")
+    minutes, rest = divmod(round(seconds), 60)
+    print(f"took {minutes} min {rest} s; on two quiet cores at most {BUDGET_MIN} min are meant")
     passed = sum(outcome.passed for outcome in outcomes)
     failed = sum(outcome.failed for outcome in outcomes)
     skipped = sum(outcome.skipped or outcome.verdict == "skipped" for outcome in outcomes)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from rig.router import ROOT, binary
 
-SAMPLES = sorted((ROOT / "conformance/samples").glob("*.json"))
+SAMPLES = sorted((ROOT / "conformance/report/samples").glob("*.json"))
 
 # Where a reader of the tests' output finds what the page looks like.
 LOGS = ROOT / "target/test-logs"

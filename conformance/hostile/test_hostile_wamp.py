@@ -13,7 +13,6 @@ import struct
 import threading
 
 import pytest
-from hostile.stage import MIB, Stage
 from rig.rawsocket import RawSocket
 from rig.session import (
     CALL,
@@ -29,6 +28,8 @@ from rig.session import (
 )
 from rig.waiting import await_true
 from rig.websocket import TEXT, WebSocket, payload_length
+
+from hostile.stage import MIB, Stage
 
 pytestmark = pytest.mark.timeout(180)
 

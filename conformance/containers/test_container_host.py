@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from rig import config
-from rig.container import Container, RefusedError
+from rig.container import HOSTED, Container, RefusedError
 from rig.hosting import BOUND, of_class
-from rig.router import Router
+from rig.router import ROOT, Router
 from rig.session import CALL, ERROR
 from rig.waiting import await_true
 
@@ -243,7 +243,7 @@ def test_start_stop_restart(container, unix):
 
 def test_restart_reads_changed_modules_when_asked_to(container, unix):
     own = container.directory / "changing.py"
-    text = (Path(__file__).parent / "hosted/parts.py").read_text()
+    text = (HOSTED / "parts.py").read_text()
     own.write_text(text)
     container.run(of_class("changing.Version", unix))
     assert container.node.call("com.hosted.version") == 1
@@ -687,13 +687,12 @@ def test_many_at_once(start_container, unix):
 
 
 def test_without_autobahn(tmp_path):
-    root = Path(__file__).parents[1]
     done = subprocess.run(
         [
             *["python3", "-S", "-m", "crosstie.container", "--worker", "w"],
             *["--management", "unix:x", "--directory", str(tmp_path)],
         ],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(root / "python")},
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "python")},
         capture_output=True,
         text=True,
     )

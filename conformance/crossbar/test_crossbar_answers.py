@@ -10,12 +10,13 @@ import json
 from pathlib import Path
 
 import pytest
-from crossbar.scenarios import DIFFERENT, SCENARIOS, realm
-from crossbar.stage import Stage
 from rig import config
 from rig.router import Router
 
-HERE = Path(__file__).resolve().parent / "crossbar"
+from crossbar.scenarios import DIFFERENT, SCENARIOS, realm
+from crossbar.stage import Stage
+
+HERE = Path(__file__).resolve().parent
 ANSWERS = json.loads((HERE / "answers.json").read_text())
 OURS = json.loads((HERE / "different.json").read_text())
 

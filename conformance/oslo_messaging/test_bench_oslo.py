@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 
 import pytest
-from rig.router import binary
+from rig.router import ROOT, binary
 
 # Where the suite of oslo.messaging's own tests has installed it.
-OSLO = Path(__file__).parents[1] / "target/oslo-messaging/venv/bin/python"
+OSLO = ROOT / "target/oslo-messaging/venv/bin/python"
 OSLO = Path(os.environ.get("OSLO_PYTHON", OSLO))
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 needs_rabbitmq = pytest.mark.skipif(

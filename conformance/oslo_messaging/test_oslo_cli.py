@@ -20,7 +20,7 @@ from rig.broker import Broker
 from rig.process import Process
 from rig.router import ROOT, binary
 
-PEER = Path(__file__).parent / "rig/oslo_peer.py"
+PEER = ROOT / "conformance/rig/oslo_peer.py"
 CONTEXT_TIME = r"'time': '\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}'"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rig.broker import Broker
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 # scripts/needs.py builds it there.
 BUILT = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "amqp-spring-client"
 PATIENCE_S = 120

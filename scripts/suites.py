@@ -1,0 +1,236 @@
+"""Every test suite: what it judges, what it needs, and beside what it may run.
+
+Black-box suites are folders of `conformance/`; `conformance/scripts/test_suites.py` holds that each
+test there belongs to exactly one of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import needs
+
+# The AMQP client in Rust is no part of the workspace.
+RUST_CLIENT = "conformance/rust_client/Cargo.toml"
+
+
+@dataclass
+class Suite:
+    """One suite: commands to run one after the other, and what has to be there first."""
+
+    name: str
+    what: str
+    commands: list[list[str]]
+    requires: list[Callable[[], str | None]] = field(default_factory=list)
+    folder: Path = needs.ROOT
+    # Folders of tests that run against the program which the suite `build` has made.
+    tests: list[str] = field(default_factory=list)
+    # Whether it keeps a core busy for most of its time; two such suites do not run at once.
+    compiles: bool = False
+    # Whether it runs while nothing else does: it measures, or holds peers to a deadline.
+    is_alone: bool = False
+    # What the default run leaves out, and the commands of `--all`; empty where they are the same.
+    leaves_out: str = ""
+    whole: list[list[str]] = field(default_factory=list)
+
+    @property
+    def is_black_box(self) -> bool:
+        """Whether it runs against the built program."""
+        return bool(self.tests)
+
+
+def black_box(
+    name: str,
+    what: str,
+    folders: list[str],
+    *requires: Callable[[], str | None],
+    python: Path = needs.PYTHON,
+    is_alone: bool = False,
+) -> Suite:
+    """Return a suite that is all tests of these folders of `conformance/`."""
+    tests = [f"conformance/{folder}" for folder in folders]
+    command = [str(python), "-m", "pytest", "-q", *tests]
+    return Suite(name, what, [command], [needs.python, *requires], tests=tests, is_alone=is_alone)
+
+
+def suites() -> list[Suite]:
+    """Return every suite: the quickest to fail first, then the longest."""
+    return [*of_text(), *of_rust(), *of_wamp(), *of_amqp(), *of_python(), *of_hostility()]
+
+
+def of_text() -> list[Suite]:
+    """Return the suites that read sources."""
+    sources = ["conformance", "scripts", "python", "examples"]
+    ruff = [str(needs.PYTHON), "-m", "ruff"]
+    configured = ["--config", "conformance/pyproject.toml"]
+    return [
+        Suite(
+            "format",
+            "rustfmt on every crate",
+            [
+                ["cargo", "fmt", "--all", "--check"],
+                ["cargo", "fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"],
+                ["cargo", "fmt", "--manifest-path", RUST_CLIENT, "--check"],
+            ],
+            [lambda: needs.component("fmt")],
+        ),
+        Suite(
+            "python-style",
+            "ruff on what is Python",
+            [
+                [*ruff, "check", *configured, *sources],
+                [*ruff, "format", "--check", *configured, *sources],
+            ],
+            [needs.python],
+        ),
+        Suite(
+            "supply",
+            "licences, sources, copies and advisories of every package that is used",
+            [[sys.executable, str(needs.ROOT / "scripts/supply.py")]],
+            [needs.compiler],
+        ),
+    ]
+
+
+def of_rust() -> list[Suite]:
+    """Return the suites of cargo."""
+    return [
+        Suite(
+            "build",
+            "the program that the black-box suites run",
+            [["cargo", "build", "-p", "crosstie"]],
+            [needs.compiler],
+            compiles=True,
+        ),
+        Suite(
+            "rust",
+            "unit, property, simulation and house-rule tests of the workspace",
+            [["cargo", "test", "--workspace", "--no-fail-fast"]],
+            [needs.compiler],
+            compiles=True,
+        ),
+        Suite(
+            "lints",
+            "clippy on every crate, warnings are errors",
+            [
+                ["cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
+                [
+                    *["cargo", "clippy", "--manifest-path", RUST_CLIENT],
+                    *["--target-dir", str(needs.RUST_CLIENT), "--", "-D", "warnings"],
+                ],
+            ],
+            [needs.compiler, lambda: needs.component("clippy")],
+            compiles=True,
+        ),
+        Suite(
+            "fuzz",
+            "a short run of every fuzz target",
+            [["cargo", "test"]],
+            [needs.compiler],
+            needs.ROOT / "fuzz",
+            compiles=True,
+        ),
+    ]
+
+
+def of_wamp() -> list[Suite]:
+    """Return the suites of WAMP, the node and the program around them."""
+    judge = [
+        *[str(needs.PYTHON), str(needs.TESTSUITE / "judge.py")],
+        *["--wstest", str(needs.WSTEST)],
+        *["--reports", str(needs.TESTSUITE_VENV.parent / "reports")],
+    ]
+    return [
+        black_box(
+            "conformance",
+            "other people's clients, and peers that break the rules, against the router",
+            ["wamp", "crossbar", "node", "scripts"],
+        ),
+        Suite(
+            "websocket-testsuite",
+            "the Autobahn TestSuite against a WebSocket testee, judged strictly",
+            [[*judge, "--sample"]],
+            [needs.python, needs.testsuite],
+            tests=["conformance/websocket_testsuite"],
+            leaves_out="nine of twelve groups of compression: 12.2 to 12.5, 13.2 to 13.6",
+            whole=[judge],
+        ),
+        black_box("command-line", "each command as a user would type it", ["cli"]),
+        black_box(
+            "report",
+            "the page of all results, in a browser without a display",
+            ["report"],
+            needs.browser,
+        ),
+    ]
+
+
+def of_amqp() -> list[Suite]:
+    """Return the suites that RabbitMQ judges."""
+    return [
+        black_box(
+            "amqp",
+            "AMQP by four clients, judged by RabbitMQ; peers that break the rules; crashes, users",
+            ["amqp"],
+            *[needs.rabbitmq, needs.rust_client, needs.strace],
+        ),
+        black_box(
+            "oslo",
+            "oslo.messaging's own functional tests over Crosstie; our instruments and it",
+            ["oslo_messaging"],
+            *[needs.rabbitmq, needs.oslo_messaging],
+        ),
+        black_box(
+            "frameworks",
+            "Celery, kombu and Dramatiq with real workers, on RabbitMQ and on Crosstie",
+            ["frameworks"],
+            *[needs.rabbitmq, needs.frameworks],
+            python=needs.FRAMEWORKS_VENV / "bin/python",
+        ),
+        black_box(
+            "amqp-go",
+            "RabbitMQ's client for Go: how connections end, transactions; judged by RabbitMQ",
+            ["go_client"],
+            *[needs.rabbitmq, needs.go_client],
+        ),
+        black_box(
+            "amqp-spring",
+            "Spring AMQP's transactions; judged by RabbitMQ",
+            ["spring_client"],
+            *[needs.rabbitmq, needs.spring_client],
+        ),
+    ]
+
+
+def of_python() -> list[Suite]:
+    """Return the suites of Python components and of the package that brings them."""
+    return [
+        black_box(
+            "containers",
+            "Python components: their host alone, and nodes that have some",
+            ["containers"],
+        ),
+        black_box("wheel", "the Python package, installed where nothing else is", ["wheel"]),
+    ]
+
+
+def of_hostility() -> list[Suite]:
+    """Return the suites that run alone."""
+    return [
+        black_box(
+            "bench",
+            "the instruments: forms of output, what they must not count, servers that misbehave",
+            ["bench"],
+            needs.namespaces,
+            is_alone=True,
+        ),
+        black_box(
+            "hostile",
+            "peers that would stop everybody else, beside a witness of well-behaved sessions",
+            ["hostile"],
+            is_alone=True,
+        ),
+    ]
