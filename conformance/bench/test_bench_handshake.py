@@ -339,7 +339,7 @@ def test_too_few_descriptors(testee):
         (["rs://127.0.0.1:1", 1, 10, 1, 2], "begins with ws://"),
         (["--scaling", "0"], "--scaling"),
         (["--peer", "crossbar"], "autobahn"),
-        (["--server-pid", 1], "--server-pid goes with a URL"),
+        (["--pid", 1], "--pid goes with a --url"),
     ],
 )
 def test_arguments_that_make_no_sense(arguments, expected):

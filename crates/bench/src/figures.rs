@@ -1,18 +1,23 @@
-//! Figures by name, round by round: what most instruments find. Units are in the names.
+//! Figures by name, round by round: what instruments find. Units are in the names.
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-use crate::load::histogram::Spread;
-use crate::report::json::{Row, metrics};
+use crate::error::BenchError;
+use crate::load::histogram::{Rtt, Spread};
+use crate::report::json::Row;
 use crate::report::table::number;
 
 /// What one subject showed in one round.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(transparent)]
-pub struct Figures(BTreeMap<String, f64>);
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    values: BTreeMap<String, f64>,
+    /// What is no number: words, lists, a picture of processes.
+    others: Map<String, Value>,
+    /// Of the round alone: all rounds together have none of it.
+    own: Map<String, Value>,
+}
 
 impl Figures {
     pub fn new() -> Self {
@@ -35,16 +40,119 @@ impl Figures {
 
     pub fn set(&mut self, name: &str, value: f64) {
         if value.is_finite() {
-            self.0.insert(name.to_owned(), value);
+            self.values.insert(name.to_owned(), value);
         }
     }
 
+    /// With something that is no number.
+    pub fn with_other(mut self, name: &str, other: Value) -> Self {
+        self.others.insert(name.to_owned(), other);
+        self
+    }
+
+    /// With something that stands in the round's row alone.
+    pub fn with_own(mut self, name: &str, own: impl Into<Value>) -> Self {
+        self.own.insert(name.to_owned(), own.into());
+        self
+    }
+
+    /// With the round trips of one kind as an object: `rtt_us.p50` and the like.
+    pub fn with_object(mut self, name: &str, times: &Rtt) -> Self {
+        for (quantile, us) in times.named() {
+            self.set(&format!("{name}.{quantile}"), us);
+        }
+        self
+    }
+
+    /// With the times of one kind, under names that begin with theirs: `rtt_p50_us` and the like.
+    pub fn with_times(mut self, name: &str, times: &Rtt) -> Self {
+        for (quantile, us) in times.named() {
+            self.set(&format!("{name}_{quantile}_us"), us);
+        }
+        self
+    }
+
     pub fn value(&self, name: &str) -> Option<f64> {
-        self.0.get(name).copied()
+        self.values.get(name).copied()
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.values.keys().map(String::as_str)
+    }
+
+    /// These, and what the other has in place of them.
+    pub fn but(mut self, other: Self) -> Self {
+        self.values.extend(other.values);
+        self.others.extend(other.others);
+        self
+    }
+
+    /// As a row of the results file holds them: `a.b` is `b` of the object `a`.
+    pub fn metrics(&self) -> Value {
+        let mut metrics = self.others.clone();
+        metrics.extend(self.own.clone());
+        for (name, value) in &self.values {
+            match name.split_once('.') {
+                None => {
+                    metrics.insert(name.clone(), json!(value));
+                }
+                Some((object, name)) => {
+                    let object = metrics.entry(object).or_insert_with(|| json!({}));
+                    if let Some(fields) = object.as_object_mut() {
+                        fields.insert(name.to_owned(), json!(value));
+                    }
+                }
+            }
+        }
+        Value::Object(metrics)
+    }
+}
+
+/// Why a round does not count.
+#[derive(Debug, Default)]
+pub struct Fault {
+    pub why: String,
+    /// What it found all the same.
+    pub found: Box<Figures>,
+    /// Without this nothing more can be measured, and the run ends.
+    pub end: Option<Box<BenchError>>,
+}
+
+impl Fault {
+    /// With what was found until then.
+    pub fn beside(why: String, found: Figures) -> Self {
+        Self {
+            why,
+            found: Box::new(found),
+            end: None,
+        }
+    }
+
+    /// Without what went wrong nothing more can be measured.
+    pub fn end(error: BenchError) -> Self {
+        Self {
+            why: error.to_string(),
+            end: Some(Box::new(error)),
+            ..Self::default()
+        }
+    }
+}
+
+/// What a round found, or why it does not count.
+pub type Round = Result<Figures, Fault>;
+
+impl From<String> for Fault {
+    fn from(why: String) -> Self {
+        Self {
+            why,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(why: &str) -> Self {
+        why.to_owned().into()
     }
 }
 
@@ -56,6 +164,8 @@ pub struct Series {
     pub rounds: Vec<Result<Figures, String>>,
     /// Why none of it counts, beyond what a round itself can tell.
     pub suspect: Option<String>,
+    /// What those that do not count have found, by their place among the rounds.
+    beside: BTreeMap<usize, Figures>,
 }
 
 impl Series {
@@ -64,11 +174,21 @@ impl Series {
             subject: subject.into(),
             rounds: Vec::new(),
             suspect: None,
+            beside: BTreeMap::new(),
         }
     }
 
     pub fn push(&mut self, round: Result<Figures, String>) {
         self.rounds.push(round);
+    }
+
+    /// Keeps what a round that does not count has found.
+    pub fn take(&mut self, round: Round) {
+        let round = round.map_err(|fault| {
+            self.beside.insert(self.rounds.len(), *fault.found);
+            fault.why
+        });
+        self.push(round);
     }
 
     /// Median, minimum and maximum over the rounds that count.
@@ -78,6 +198,12 @@ impl Series {
 
     pub fn median(&self, name: &str) -> Option<f64> {
         self.spread(name).map(|spread| spread.median)
+    }
+
+    /// Of all rounds that count together.
+    pub fn sum(&self, name: &str) -> Option<f64> {
+        let values = self.counted().filter_map(|figures| figures.value(name));
+        values.reduce(|sum, value| sum + value)
     }
 
     /// Round by round: one figure over that of another subject a moment apart.
@@ -118,26 +244,36 @@ impl Series {
             why,
         };
         let summary = row(None, self.metrics(), self.is_valid(), self.why());
+        let none = Figures::new();
         let rounds = self.rounds.iter().enumerate().map(|(at, round)| {
-            let at = Some(at + 1);
+            let number = Some(at + 1);
+            let beside = self.beside.get(&at).unwrap_or(&none);
             match round {
-                Ok(figures) => row(at, metrics(figures), true, String::new()),
-                Err(why) => row(at, metrics(&Figures::new()), false, why.clone()),
+                Ok(figures) => row(number, figures.metrics(), true, String::new()),
+                Err(why) => row(number, beside.metrics(), false, why.clone()),
             }
         });
         [summary].into_iter().chain(rounds).collect()
     }
 
     fn metrics(&self) -> Value {
-        let mut medians = Figures::new();
-        for name in self.counted().flat_map(Figures::names) {
-            if medians.value(name).is_none()
-                && let Some(median) = self.median(name)
-            {
-                medians.set(name, median);
+        self.summary().metrics()
+    }
+
+    /// The medians; of what is no number the last round's that counts.
+    pub fn summary(&self) -> Figures {
+        let mut summary = Figures::new();
+        for figures in self.counted() {
+            for name in figures.names() {
+                if summary.value(name).is_none()
+                    && let Some(median) = self.median(name)
+                {
+                    summary.set(name, median);
+                }
             }
+            summary.others.extend(figures.others.clone());
         }
-        metrics(&medians)
+        summary
     }
 
     fn counted(&self) -> impl Iterator<Item = &Figures> {

@@ -27,6 +27,7 @@
 //! | [`load`] | sockets, the one loop of all callers, times |
 //! | [`wamp`], [`broker`] | what a driver says to a router and to a broker |
 //! | [`floor`] | the same bytes without messages |
+//! | [`frame`] | what all instruments have in common: the loop, tables, goals, the results file |
 //! | [`figures`], [`report`] | what was found, for people and for programs |
 
 pub mod accept;
@@ -38,6 +39,7 @@ pub mod error;
 pub mod figures;
 pub mod floor;
 pub mod footprint;
+pub mod frame;
 pub mod handshake;
 pub mod hostile;
 pub mod link;

@@ -17,6 +17,38 @@ pub(crate) struct Frame {
     #[serde(default)]
     pub(crate) settings: Map<String, Value>,
     pub(crate) results: Vec<Row>,
+    /// Files of before verdicts stood in them have none.
+    #[serde(default)]
+    pub(crate) verdicts: Vec<Verdict>,
+}
+
+/// A goal, and what the bench found about it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(expecting = "a verdict: an object with case, what, at_most or at_least, verdict, why")]
+pub(crate) struct Verdict {
+    pub(crate) case: String,
+    #[serde(default)]
+    pub(crate) placement: Option<String>,
+    pub(crate) what: String,
+    #[serde(default)]
+    pub(crate) at_most: Option<f64>,
+    #[serde(default)]
+    pub(crate) at_least: Option<f64>,
+    #[serde(default)]
+    pub(crate) reached: Option<f64>,
+    pub(crate) verdict: Outcome,
+    #[serde(default)]
+    pub(crate) why: String,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    #[serde(rename = "met")]
+    Met,
+    #[serde(rename = "missed")]
+    Missed,
+    #[serde(rename = "not judged")]
+    NotJudged,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -1,6 +1,7 @@
 //! The figures that this project set itself, and which of them a run reached. A goal that is
 //! missed stays on the page as missed.
 
+use crate::frame::{self, Outcome};
 use crate::metric::{Metric, number, with_unit};
 use crate::run::{FLOOR, Group, OWN, Run, Subject};
 
@@ -150,8 +151,31 @@ const GOALS: &[Goal] = &[
 /// A goal for more cases than this is judged by all of them together.
 const CASES_MAX: usize = 6;
 
-/// All goals that a run can be held against.
+impl Verdict {
+    fn of(said: &frame::Verdict) -> Self {
+        let bound = match (said.at_most, said.at_least) {
+            (Some(bound), _) => format!("≤ {}", number(bound)),
+            (None, Some(bound)) => format!("≥ {}", number(bound)),
+            (None, None) => String::new(),
+        };
+        let judged = said.verdict != Outcome::NotJudged;
+        Self {
+            what: said.what.clone(),
+            case: said.case.clone(),
+            placement: said.placement.clone(),
+            bound,
+            reached: said.reached.map_or_else(|| "–".to_owned(), number),
+            met: said.verdict == Outcome::Met,
+            invalid: (!judged).then(|| said.why.clone()),
+        }
+    }
+}
+
+/// What the bench itself has judged; else all goals that a run can be held against.
 pub(crate) fn verdicts(run: &Run) -> Vec<Verdict> {
+    if !run.verdicts.is_empty() {
+        return run.verdicts.iter().map(Verdict::of).collect();
+    }
     let goals = GOALS
         .iter()
         .filter(|goal| goal.bench == run.bench && goal.load.is_that_of(run));

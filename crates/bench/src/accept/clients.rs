@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use super::Bench;
+use super::Plan;
 use super::client::{ClientOrder, Instruction, PATIENCE, ROLE, Report};
 use super::subjects::Subject;
 use crate::error::BenchError;
@@ -23,17 +23,17 @@ pub(super) struct Clients {
 
 impl Clients {
     pub(super) fn hire(
-        bench: &Bench,
+        plan: &Plan<'_>,
         subject: &Subject,
         sources: &[Ipv4Addr],
     ) -> Result<Self, BenchError> {
         let mut clients = Self {
             crew: Crew::default(),
-            failed: vec![false; bench.clients],
+            failed: vec![false; plan.clients],
             turn: 0,
         };
-        let place = bench.network.client_place(&bench.allowed);
-        for at in 0..bench.clients {
+        let place = plan.site.network.client_place(&plan.site.allowed);
+        for at in 0..plan.clients {
             let order = ClientOrder {
                 endpoint: subject.endpoint.clone(),
                 sources: sources
@@ -44,7 +44,9 @@ impl Clients {
                     .into_iter()
                     .collect(),
             };
-            clients.crew.hire(&bench.executable, ROLE, &place, &order)?;
+            clients
+                .crew
+                .hire(&plan.site.executable, ROLE, &place, &order)?;
         }
         for (at, ready) in clients.collect(|report| (report == Report::Ready).then_some(())) {
             let fail = |why| BenchError::Holder(format!("client {}: {why}", at + 1));

@@ -12,180 +12,124 @@ pub mod client;
 mod clients;
 mod limits;
 mod options;
-mod present;
 mod run;
 mod subjects;
 
 pub use options::{AcceptOptions, Hold};
 
-use std::io::{self, Write};
+use std::io;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::BenchError;
-use crate::machine::Machine;
-use crate::machine::placement::allowed_cores;
-use crate::network::Network;
-use crate::process::directory;
-use crate::report::json::{Frame, Row, write};
-use crate::report::table::thousands;
-use crate::stream::address::socket;
+use crate::figures::{Fault, Figures, Round, Series};
+use crate::frame::goals::{Bound, Goal};
+use crate::frame::instrument::{self, Instrument};
+use crate::frame::section::{FLOOR, OWN, Section};
+use crate::frame::site::{Site, Stage};
+use crate::frame::table::Column;
+use crate::frame::{self, Common};
+use crate::machine::placement::Placement;
+use crate::report::table::{bytes, number, thousands};
+use crate::stream::address::{Address, socket};
 use crate::stream::local::{ports_per_address, sources};
 use crate::subject::case::Socket;
 use crate::subject::target::Endpoint;
 
 use limits::Limits;
-use run::Found;
-use subjects::Subject;
 
-/// What `bench accept` found, as it stands in the JSON frame.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AcceptReport {
-    pub rows: Vec<Row>,
+/// What the source document's client printed, on a notebook with Windows 7.
+mod document {
+    pub(super) const ELAPSED_MS: f64 = 47_545.0;
+    pub(super) const HARDWARE: &str = "a notebook with Windows 7";
 }
 
-impl AcceptReport {
-    /// Whether every connection was there, stayed, and echoed.
-    pub fn is_valid(&self) -> bool {
-        self.rows.iter().all(|row| row.valid)
-    }
-}
-
-/// Measures, printing its progress to standard output, and writes the JSON file if one was asked
+/// Measures, printing its progress to standard output, and writes the results file if one was asked
 /// for, whatever came of it.
-pub fn accept(options: AcceptOptions) -> Result<AcceptReport, BenchError> {
-    let bench = Bench::new(options)?;
-    let mut out = io::stdout();
-    let mut found = Vec::new();
-    let outcome = bench.measure_all(&mut out, &mut found);
-    if !found.is_empty() {
-        present::print(&mut out, &bench, &found)?;
-    }
-    let rows: Vec<Row> = found
-        .iter()
-        .map(|found| present::row(&bench, found))
-        .collect();
-    if let Some(path) = &bench.options.json {
-        let frame = Frame {
-            bench: "accept",
-            version: &bench.options.build.version,
-            commit: &bench.options.build.commit,
-            machine: &bench.machine,
-            settings: bench.settings(),
-            results: rows.clone(),
-        };
-        write(path, &frame)?;
-    }
-    outcome?;
-    Ok(AcceptReport { rows })
+pub fn accept(options: AcceptOptions) -> Result<frame::Report, BenchError> {
+    frame::run::run(Accept {
+        options,
+        limits: Limits::here(usize::MAX),
+        workers: 0,
+        clients: 0,
+    })
 }
 
-/// The options, made definite.
-struct Bench {
+struct Accept {
     options: AcceptOptions,
-    machine: Machine,
-    executable: PathBuf,
-    /// Sockets live here.
-    directory: tempfile::TempDir,
-    network: Network,
-    allowed: Vec<usize>,
     limits: Limits,
     workers: usize,
     clients: usize,
 }
 
-impl Bench {
-    fn new(options: AcceptOptions) -> Result<Self, BenchError> {
-        options.check()?;
-        if options.connect.is_some() {
-            options.network.check_foreign_server()?;
-        }
-        let executable = match &options.executable {
-            Some(path) => path.clone(),
-            None => std::env::current_exe()?,
-        };
-        let directory = directory::create()?;
-        let network = Network::set_up(&options.network, &executable, directory.path())?;
-        let unix = options
-            .connect
-            .as_ref()
-            .is_some_and(|address| socket(&address.0) == Socket::Unix);
-        let ports = if unix {
-            usize::MAX
-        } else {
-            ports_per_address()
-        };
-        let limits = Limits::here(ports);
-        let connections = options.connections;
-        let workers = options
-            .workers
-            .unwrap_or_else(|| limits.workers(connections));
-        let clients = options
-            .clients
-            .unwrap_or_else(|| limits.clients(connections));
-        limits.check("client process(es)", "--clients", clients, connections)?;
-        if options.connect.is_none() {
-            limits.check("worker(s) of the testee", "--workers", workers, connections)?;
-        }
-        if options.network.link.is_some() {
-            limits.check_link(connections)?;
-        }
-        Ok(Self {
-            machine: Machine::now(),
-            executable,
-            directory,
-            network,
-            allowed: allowed_cores()?,
-            limits,
-            workers,
-            clients,
-            options,
-        })
-    }
+/// Who holds the connections. A server is there for its own round alone: two of them would share
+/// the machine's memory and ports.
+enum Holder {
+    Stranger(String, Address),
+    Testee,
+    Floor,
+}
 
-    fn measure_all(&self, out: &mut impl Write, found: &mut Vec<Found>) -> Result<(), BenchError> {
-        let subject = match &self.options.connect {
-            Some(address) => subjects::stranger(self, address)?,
-            None => subjects::testee(self)?,
-        };
-        found.push(self.measure(out, &subject, self.options.hold)?);
-        drop(subject);
-        if self.options.floor && !self.options.stop.is_wished() {
-            let floor = subjects::floor(self)?;
-            found.push(self.measure(out, &floor, None)?);
+impl instrument::Subject for Holder {
+    fn name(&self) -> &str {
+        match self {
+            Self::Stranger(name, _) => name,
+            Self::Testee => OWN,
+            Self::Floor => FLOOR,
         }
-        Ok(())
     }
+}
 
-    fn measure(
-        &self,
-        out: &mut impl Write,
-        subject: &Subject,
-        hold: Option<Hold>,
-    ) -> Result<Found, BenchError> {
-        let sources = self.sources(&subject.endpoint)?;
-        client::probe(&subject.endpoint, &sources)
-            .map_err(|why| BenchError::Options(format!("{}: {why}", subject.name)))?;
-        writeln!(
-            out,
+/// What a round is to do.
+struct Plan<'a> {
+    site: &'a Site,
+    options: &'a AcceptOptions,
+    workers: usize,
+    clients: usize,
+}
+
+impl Accept {
+    fn hold(&self, site: &Site, holder: &Holder) -> Result<Round, BenchError> {
+        let plan = Plan {
+            site,
+            options: &self.options,
+            workers: self.workers,
+            clients: self.clients,
+        };
+        let (subject, hold) = match holder {
+            Holder::Stranger(_, address) => {
+                (subjects::stranger(&plan, address)?, self.options.hold)
+            }
+            Holder::Testee => (subjects::testee(&plan)?, self.options.hold),
+            Holder::Floor => (subjects::floor(&plan)?, None),
+        };
+        let sources = self.probe(site, &subject.endpoint)?;
+        site.say(&format!(
             "{}: {}, {} client process(es){}, {} descriptors per process",
             subject.name,
             subject.describe(),
             self.clients,
             match sources.first() {
-                Some(_) => format!(" from {}", present::listed(&sources)),
+                Some(_) => format!(" from {}", listed(&sources)),
                 None => String::new(),
             },
             thousands(self.limits.descriptors as f64),
-        )?;
-        run::run(self, subject, &sources, hold, out)
+        ));
+        run::run(&plan, &subject, &sources, hold, &mut io::stdout())
+    }
+
+    /// Where clients come from, if somebody listens.
+    fn probe(&self, site: &Site, server: &Endpoint) -> Result<Vec<Ipv4Addr>, BenchError> {
+        let sources = self.sources(site, server)?;
+        client::probe(server, &sources)
+            .map_err(|why| BenchError::Options(format!("{server}: {why}")))?;
+        Ok(sources)
     }
 
     /// One address for each client, as far as this machine has them.
-    fn sources(&self, server: &Endpoint) -> Result<Vec<Ipv4Addr>, BenchError> {
-        let sources = sources(&self.network, server, self.clients);
+    fn sources(&self, site: &Site, server: &Endpoint) -> Result<Vec<Ipv4Addr>, BenchError> {
+        let sources = sources(&site.network, server, self.clients);
         let ports = self.limits.ports.saturating_mul(sources.len().max(1));
         match self.options.connections <= ports {
             true => Ok(sources),
@@ -198,16 +142,166 @@ impl Bench {
         }
     }
 
-    fn settings(&self) -> serde_json::Value {
+    /// Refuses more than processes can hold here; how many they are is known from then on.
+    fn count(&mut self) -> Result<(), BenchError> {
+        let options = &self.options;
+        let url = options.url.as_ref();
+        let ports = match url.is_some_and(|address| socket(&address.0) == Socket::Unix) {
+            true => usize::MAX,
+            false => ports_per_address(),
+        };
+        let limits = Limits::here(ports);
+        let connections = options.connections;
+        let workers = options
+            .workers
+            .unwrap_or_else(|| limits.workers(connections));
+        let clients = options
+            .clients
+            .unwrap_or_else(|| limits.clients(connections));
+        limits.check("client process(es)", "--clients", clients, connections)?;
+        if url.is_none() {
+            limits.check("worker(s) of the testee", "--workers", workers, connections)?;
+        }
+        if options.common.network.link.is_some() {
+            limits.check_link(connections)?;
+        }
+        (self.limits, self.workers, self.clients) = (limits, workers, clients);
+        Ok(())
+    }
+}
+
+impl Instrument for Accept {
+    const NAME: &'static str = "accept";
+    // Held connections are no race: they are spread over all cores.
+    const PLACEMENTS: &'static [Placement] = &[Placement::Free];
+    const IS_PLACED: bool = false;
+    const IS_SINGLE: bool = true;
+    const SPEAKS: bool = true;
+
+    type Case = &'static str;
+    type Subject = Holder;
+
+    fn common(&self) -> &Common {
+        &self.options.common
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.options.url.is_some()
+    }
+
+    fn check(&self) -> Result<(), BenchError> {
+        self.options.check()
+    }
+
+    fn start(&mut self, site: &Site) -> Result<(), BenchError> {
+        self.count()?;
+        match &self.options.url {
+            Some(address) => self
+                .probe(site, &site.network.reach(&address.0)?)
+                .map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    fn header(&self, _site: &Site) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn settings(&self, _site: &Site) -> Value {
         let options = &self.options;
         json!({
             "connections": options.connections,
             "batch": options.batch,
             "delay_ms": options.delay.as_secs_f64() * 1e3,
-            "workers": options.connect.is_none().then_some(self.workers),
+            "workers": options.url.is_none().then_some(self.workers),
             "client_processes": self.clients,
             "descriptors_per_process": self.limits.descriptors,
-            "network": self.network.description(),
         })
+    }
+
+    fn cases(&self) -> Result<Vec<&'static str>, BenchError> {
+        Ok(vec![Self::NAME])
+    }
+
+    fn subjects(&mut self, _: &Stage<'_>, _: &&'static str) -> Result<Vec<Holder>, BenchError> {
+        let own = match &self.options.url {
+            Some(address) => Holder::Stranger(Address::of(&address.0), address.clone()),
+            None => Holder::Testee,
+        };
+        let floor = self.options.floor.then_some(Holder::Floor);
+        Ok([own].into_iter().chain(floor).collect())
+    }
+
+    fn round(&mut self, stage: &Stage<'_>, _: &&'static str, holder: &mut Holder) -> Round {
+        self.hold(stage.site, holder).map_err(Fault::end)?
+    }
+
+    fn comparisons(&self, _: &Site, _: &Section<&'static str>, _: &Series) -> Figures {
+        let is_the_documents = self.options.is_the_documents();
+        let elapsed_ms = is_the_documents.then_some(document::ELAPSED_MS);
+        Figures::new().with_known("document_elapsed_ms", elapsed_ms)
+    }
+
+    fn columns(&self, _: &&'static str) -> Vec<Column> {
+        vec![
+            Column::median("established", "established", thousands),
+            Column::median("failed", "failed", thousands),
+            Column::median("time ms", "elapsed_ms", thousands),
+            Column::median("per s", "established_per_s", thousands),
+            Column::median("connect p50 µs", "connect_us.p50", number),
+            Column::median("p99 µs", "connect_us.p99", number),
+            Column::median("max µs", "connect_us.max", number),
+            Column::median("echoed", "echoed.right", thousands),
+            Column::median("server CPU µs", "server_cpu_us_per_connection", number),
+            Column::median("client CPU µs", "client_cpu_us_per_connection", number),
+            Column::median("memory each", SERVER_BYTES, bytes),
+            Column::median("after echo", SERVER_BYTES_AFTER_ECHO, bytes),
+            Column::median("kernel, both ends", "kernel_bytes_per_connection", bytes),
+        ]
+    }
+
+    fn below(&self, _: &Site, _: &[&Section<&'static str>]) -> Vec<String> {
+        let mut lines = vec![
+            "  memory each: the server processes' PSS with all connections less that with none, \
+             divided by them; the kernel's is of sockets on both sides, and whatever else it did"
+                .to_owned(),
+        ];
+        if self.options.is_the_documents() {
+            lines.push(format!(
+                "  document: 60,000 established, 0 failed, {} ms ({}); 35,400 ms of it are delays",
+                thousands(document::ELAPSED_MS),
+                document::HARDWARE
+            ));
+        }
+        lines
+    }
+
+    fn goals(&self, section: &Section<&'static str>, _: &[Section<&'static str>]) -> Vec<Goal> {
+        let Some(own) = section.own().filter(|_| self.options.is_the_documents()) else {
+            return Vec::new();
+        };
+        let all = own.median("created").unwrap_or(0.0);
+        let bytes = match own.median(SERVER_BYTES_AFTER_ECHO) {
+            Some(_) => SERVER_BYTES_AFTER_ECHO,
+            None => SERVER_BYTES,
+        };
+        vec![
+            Goal::median("failed", "failed", Bound::AtMost(0.0)),
+            Goal::median("time, s", "elapsed_ms", Bound::AtMost(40.0)).in_units_of(1e3),
+            Goal::median("connections that echo", "echoed.right", Bound::AtLeast(all)),
+            Goal::median("memory each, bytes", bytes, Bound::AtMost(2_048.0)),
+        ]
+    }
+}
+
+const SERVER_BYTES: &str = "server_bytes_per_connection";
+const SERVER_BYTES_AFTER_ECHO: &str = "server_bytes_per_connection_after_echo";
+
+/// Addresses in short: the first and the last.
+fn listed(addresses: &[Ipv4Addr]) -> String {
+    match addresses {
+        [] => String::new(),
+        [only] => only.to_string(),
+        [first, .., last] => format!("{first} to {last}"),
     }
 }

@@ -1,20 +1,17 @@
 //! What can be asked of `bench accept`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::BenchError;
-use crate::network::NetworkOptions;
-use crate::process::stop::Stop;
-use crate::report::json::Build;
+use crate::frame::Common;
+use crate::frame::options::require;
 use crate::stream::address::Address;
 
 /// Everything that can be asked of the bench.
 #[derive(Clone, Debug)]
 pub struct AcceptOptions {
-    pub build: Build,
-    /// The `crosstie` to start as testee and workers; by default the one that runs.
-    pub executable: Option<PathBuf>,
+    /// There is one round.
+    pub common: Common,
     pub connections: usize,
     pub batch: usize,
     /// From the last connection of a batch to the first one of the next.
@@ -27,14 +24,9 @@ pub struct AcceptOptions {
     /// Client processes; by default the same.
     pub clients: Option<usize>,
     /// Somebody else's server, in place of the testee.
-    pub connect: Option<Address>,
-    pub server_pids: Vec<u32>,
+    pub url: Option<Address>,
     /// Measure the floor too.
     pub floor: bool,
-    pub network: NetworkOptions,
-    pub json: Option<PathBuf>,
-    /// Set from outside to end the bench in good order, with what it has found.
-    pub stop: Stop,
 }
 
 /// How long connections are held after all.
@@ -48,8 +40,10 @@ pub enum Hold {
 impl Default for AcceptOptions {
     fn default() -> Self {
         Self {
-            build: Build::default(),
-            executable: None,
+            common: Common {
+                runs: 1,
+                ..Common::default()
+            },
             connections: 60_000,
             batch: 1_000,
             delay: Duration::from_millis(600),
@@ -57,12 +51,8 @@ impl Default for AcceptOptions {
             hold: None,
             workers: None,
             clients: None,
-            connect: None,
-            server_pids: Vec::new(),
+            url: None,
             floor: false,
-            network: NetworkOptions::default(),
-            json: None,
-            stop: Stop::default(),
         }
     }
 }
@@ -70,15 +60,11 @@ impl Default for AcceptOptions {
 impl AcceptOptions {
     /// Refuses what makes no sense, or would take the machine down.
     pub(super) fn check(&self) -> Result<(), BenchError> {
-        let require = |held: bool, rule: &str| match held {
-            true => Ok(()),
-            false => Err(BenchError::Options(rule.to_owned())),
-        };
         require(
             (1..=5_000_000).contains(&self.connections),
             "--connections is 1 to 5,000,000",
         )?;
-        require(self.batch > 0, "--batch is at least 1")?;
+        require(self.batch > 0, "--at-once is at least 1")?;
         require(
             self.delay <= Duration::from_secs(60),
             "--delay is at most 60 s",
@@ -93,19 +79,14 @@ impl AcceptOptions {
                 .is_none_or(|clients| (1..=200).contains(&clients)),
             "--clients is 1 to 200",
         )?;
-        if self.connect.is_some() {
+        if self.url.is_some() {
             require(
                 self.workers.is_none(),
-                "--workers are the testee's own, not for --connect",
+                "--workers are the testee's own, not for a --url",
             )?;
             require(
                 !self.floor,
-                "--floor goes with the testee, not with --connect",
-            )?;
-        } else {
-            require(
-                self.server_pids.is_empty(),
-                "--server-pid goes with --connect",
+                "--floor goes with the testee, not with a --url",
             )?;
         }
         Ok(())

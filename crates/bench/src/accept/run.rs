@@ -10,63 +10,100 @@ use std::time::{Duration, Instant};
 use super::client::{Echoed, Instruction, Report, Settled};
 use super::clients::Clients;
 use super::subjects::Subject;
-use super::{Bench, Hold};
+use super::{Hold, Plan};
 use crate::error::BenchError;
+use crate::figures::{Fault, Figures, Round};
 use crate::load::drive::monotonic_ns;
 use crate::load::histogram::{Latencies, Rtt};
 use crate::machine::accounting::{CpuTime, Memory, kernel_memory};
 
 /// What came of one server.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Found {
-    pub(super) subject: String,
-    pub(super) created: usize,
-    pub(super) established: usize,
-    pub(super) failed: usize,
-    pub(super) elapsed_ms: f64,
-    pub(super) connect_us: Rtt,
+struct Found {
+    created: usize,
+    established: usize,
+    failed: usize,
+    elapsed_ms: f64,
+    connect_us: Rtt,
     /// Not, where it was not asked for.
-    pub(super) echoed: Option<Echoed>,
-    pub(super) echo_ms: f64,
+    echoed: Option<Echoed>,
+    echo_ms: f64,
     /// Bytes for each connection of the server's own memory, held and silent.
-    pub(super) server_bytes: Option<f64>,
+    server_bytes: Option<f64>,
     /// The same after every connection has carried something.
-    pub(super) server_bytes_after_echo: Option<f64>,
+    server_bytes_after_echo: Option<f64>,
     /// Of the kernel's, for both ends.
-    pub(super) kernel_bytes: f64,
-    pub(super) server_cpu_us: Option<f64>,
-    pub(super) client_cpu_us: f64,
+    kernel_bytes: f64,
+    server_cpu_us: Option<f64>,
+    client_cpu_us: f64,
     /// Held connections that the server closed.
-    pub(super) lost: usize,
-    pub(super) faults: Vec<String>,
+    lost: usize,
+    faults: Vec<String>,
+}
+
+impl Found {
+    fn per_s(&self) -> f64 {
+        match self.elapsed_ms > 0.0 {
+            true => self.established as f64 / (self.elapsed_ms / 1e3),
+            false => 0.0,
+        }
+    }
+
+    fn into_round(self) -> Round {
+        let mut found = Figures::new()
+            .with("created", self.created as f64)
+            .with("established", self.established as f64)
+            .with("failed", self.failed as f64)
+            .with("lost", self.lost as f64)
+            .with("elapsed_ms", self.elapsed_ms)
+            .with("established_per_s", self.per_s())
+            .with_object("connect_us", &self.connect_us)
+            .with_known("server_bytes_per_connection", self.server_bytes)
+            .with_known(
+                "server_bytes_per_connection_after_echo",
+                self.server_bytes_after_echo,
+            )
+            .with("kernel_bytes_per_connection", self.kernel_bytes)
+            .with_known("server_cpu_us_per_connection", self.server_cpu_us)
+            .with("client_cpu_us_per_connection", self.client_cpu_us);
+        if let Some(echoed) = self.echoed {
+            found = found
+                .with("echoed.right", echoed.right as f64)
+                .with("echoed.wrong", echoed.wrong as f64)
+                .with("echoed.missing", echoed.missing as f64)
+                .with("echo_ms", self.echo_ms);
+        }
+        let why = self.faults.join("; ");
+        match why.is_empty() {
+            true => Ok(found),
+            false => Err(Fault::beside(why, found)),
+        }
+    }
 }
 
 /// How long a connection's bytes take to be freed or bound to a process after the last event.
 const SETTLING: Duration = Duration::from_millis(300);
 
 pub(super) fn run(
-    bench: &Bench,
+    plan: &Plan<'_>,
     subject: &Subject,
     sources: &[Ipv4Addr],
     hold: Option<Hold>,
     out: &mut impl Write,
-) -> Result<Found, BenchError> {
-    let clients = Clients::hire(bench, subject, sources)?;
+) -> Result<Round, BenchError> {
+    let clients = Clients::hire(plan, subject, sources)?;
     let mut run = Run {
-        bench,
+        plan,
         subject,
         clients,
-        found: Found {
-            subject: subject.name.clone(),
-            ..Found::default()
-        },
+        found: Found::default(),
     };
     let before = Spent::now(subject, &run.clients);
     run.open(out)?;
     thread::sleep(SETTLING);
     let held = Spent::now(subject, &run.clients);
     run.note_costs(&before, &held);
-    if bench.options.echo && !run.stopped() {
+    if plan.options.echo && !run.stopped() {
         run.echo(out)?;
         thread::sleep(SETTLING);
         let echoed = Spent::now(subject, &run.clients);
@@ -76,11 +113,11 @@ pub(super) fn run(
         run.hold(hold, out)?;
     }
     run.count_lost();
-    Ok(run.found)
+    Ok(run.found.into_round())
 }
 
 struct Run<'a> {
-    bench: &'a Bench,
+    plan: &'a Plan<'a>,
     subject: &'a Subject,
     clients: Clients,
     found: Found,
@@ -88,7 +125,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn open(&mut self, out: &mut impl Write) -> Result<(), BenchError> {
-        let options = &self.bench.options;
+        let options = &self.plan.options;
         writeln!(out, "Creating {} connections", options.connections)?;
         out.flush()?;
         let begun_ns = monotonic_ns();
@@ -268,7 +305,7 @@ impl Run<'_> {
     }
 
     fn stopped(&self) -> bool {
-        self.bench.options.stop.is_wished()
+        self.plan.site.stop.is_wished()
     }
 }
 

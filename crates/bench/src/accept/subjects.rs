@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::Bench;
+use super::Plan;
 use crate::error::BenchError;
 use crate::floor::relay::Waiting;
 use crate::machine::accounting::process_tree;
@@ -33,25 +33,25 @@ enum Server {
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(super) fn stranger(bench: &Bench, address: &Address) -> Result<Subject, BenchError> {
+pub(super) fn stranger(plan: &Plan<'_>, address: &Address) -> Result<Subject, BenchError> {
     Ok(Subject {
         name: Address::of(&address.0),
-        endpoint: bench.network.reach(&address.0)?,
-        processes: bench.options.server_pids.clone(),
+        endpoint: plan.site.network.reach(&address.0)?,
+        processes: plan.site.pids.clone(),
         server: Server::Stranger,
     })
 }
 
-pub(super) fn testee(bench: &Bench) -> Result<Subject, BenchError> {
+pub(super) fn testee(plan: &Plan<'_>) -> Result<Subject, BenchError> {
     let testee = Testee {
-        executable: &bench.executable,
-        directory: bench.directory.path(),
-        place: &bench.network.server_place(&bench.allowed),
-        endpoint: Endpoint::Tcp(bench.network.free_server_address()?),
+        executable: &plan.site.executable,
+        directory: plan.site.directory.path(),
+        place: &plan.site.network.server_place(&plan.site.allowed),
+        endpoint: Endpoint::Tcp(plan.site.network.free_server_address()?),
         mode: Mode::Echo,
-        workers: bench.workers,
+        workers: plan.workers,
     };
-    let (process, endpoint) = testee.start(&bench.network)?;
+    let (process, endpoint) = testee.start(&plan.site.network)?;
     Ok(Subject {
         name: "crosstie".to_owned(),
         endpoint,
@@ -61,19 +61,19 @@ pub(super) fn testee(bench: &Bench) -> Result<Subject, BenchError> {
 }
 
 /// As many processes of the minimal epoll server, on one port.
-pub(super) fn floor(bench: &Bench) -> Result<Subject, BenchError> {
+pub(super) fn floor(plan: &Plan<'_>) -> Result<Subject, BenchError> {
     let mut order = FloorOrder {
-        endpoint: Endpoint::Tcp(SocketAddr::new(bench.network.server_ip().into(), 0)),
+        endpoint: Endpoint::Tcp(SocketAddr::new(plan.site.network.server_ip().into(), 0)),
         mode: Mode::Echo,
         waiting: Waiting::Epoll,
         shared_port: true,
     };
-    let place = bench.network.server_place(&bench.allowed);
+    let place = plan.site.network.server_place(&plan.site.allowed);
     let mut crews = Vec::new();
     let mut processes = Vec::new();
-    for _ in 0..bench.workers {
+    for _ in 0..plan.workers {
         let mut crew = Crew::default();
-        crew.hire(&bench.executable, FLOOR, &place, &order)?;
+        crew.hire(&plan.site.executable, FLOOR, &place, &order)?;
         let why = match crew.next(Instant::now() + PATIENCE) {
             Some((_, FloorReport::Ready { endpoint })) => {
                 // The first one chooses the port for all.
@@ -92,7 +92,7 @@ pub(super) fn floor(bench: &Bench) -> Result<Subject, BenchError> {
     }
     Ok(Subject {
         name: "floor".to_owned(),
-        endpoint: bench.network.reach(&order.endpoint)?,
+        endpoint: plan.site.network.reach(&order.endpoint)?,
         processes,
         server: Server::Floor { _crews: crews },
     })

@@ -97,7 +97,7 @@ const STEPS: &[(&str, Timed, Timed)] = &[
     ),
     (
         "accept",
-        ("accept --connections 6000 --batch 500 --delay 50ms --floor", 8),
+        ("accept --connections 6000 --at-once 500 --delay 50ms --floor", 8),
         ("accept --floor", 100),
     ),
     (

@@ -77,6 +77,7 @@ pub fn amqp(options: AmqpOptions) -> Result<AmqpReport, BenchError> {
             machine: &bench.machine,
             settings: bench.settings(&brokers),
             results: rows.clone(),
+            verdicts: Vec::new(),
         };
         write(path, &frame)?;
     }

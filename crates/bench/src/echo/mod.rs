@@ -10,11 +10,17 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::error::BenchError;
-use crate::figures::{Figures, Goal};
-use crate::handshake::ComparisonOptions;
-use crate::handshake::comparison::{Column, Instrument, PATIENCE, Stage, compare, with_times};
-use crate::handshake::servers::Server;
-use crate::handshake::usage;
+use crate::figures::{Figures, Round, Series};
+use crate::frame::goals::{Bound, Goal};
+use crate::frame::instrument::{Instrument, Party};
+use crate::frame::options::require;
+use crate::frame::section::{Limit, Section};
+use crate::frame::site::{Site, Stage, Threads};
+use crate::frame::table::Column;
+use crate::frame::{self, Common};
+use crate::handshake::ServersOptions;
+use crate::handshake::servers::{Server, Servers};
+use crate::handshake::usage::{self, PATIENCE};
 use crate::load::drive::{Window, monotonic_ns};
 use crate::load::histogram::Latencies;
 use crate::machine::accounting::Usage;
@@ -28,15 +34,12 @@ use worker::{ROLE, Report};
 /// What can be asked of the bench.
 #[derive(Clone, Debug)]
 pub struct EchoOptions {
-    pub comparison: ComparisonOptions,
+    pub common: Common,
+    pub servers: ServersOptions,
     pub connections: usize,
     /// Messages in flight on each.
     pub outstanding: usize,
     pub shape: Shape,
-    /// Measured time of each round.
-    pub seconds: f64,
-    /// Unmeasured time before it.
-    pub warm_up_seconds: f64,
     pub timeout_s: f64,
 }
 
@@ -46,18 +49,24 @@ const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
 /// From the word to go until the warm-up begins.
 const COUNTDOWN: Duration = Duration::from_millis(5);
 
-/// Measures, prints, and says whether everything counts.
-pub fn echo(options: &EchoOptions) -> Result<bool, BenchError> {
-    options.check()?;
-    compare(options, &options.comparison)
+const RATE: &str = "messages_per_s";
+const SERVER_CPU: &str = "server_cpu_us_per_message";
+
+/// Measures, prints, and writes the results file if one was asked for.
+pub fn echo(options: EchoOptions) -> Result<frame::Report, BenchError> {
+    frame::run::run(Echo {
+        options,
+        servers: Servers::default(),
+    })
+}
+
+struct Echo {
+    options: EchoOptions,
+    servers: Servers,
 }
 
 impl EchoOptions {
     fn check(&self) -> Result<(), BenchError> {
-        let require = |held: bool, rule: &str| match held {
-            true => Ok(()),
-            false => Err(BenchError::Options(rule.to_owned())),
-        };
         let connections = 1..=10_000;
         require(
             connections.contains(&self.connections),
@@ -74,105 +83,131 @@ impl EchoOptions {
             bytes.is_some_and(|bytes| bytes <= IN_FLIGHT_BYTES_MAX),
             "connections × outstanding × payload is at most 256 MiB",
         )?;
-        let seconds = 0.01..600.0;
-        require(seconds.contains(&self.seconds), "--seconds is 0.01 to 600")?;
         require(
-            seconds.contains(&self.timeout_s),
-            "the timeout is 0.01 to 600 s",
+            (0.01..600.0).contains(&self.timeout_s),
+            "--timeout is 0.01 to 600",
         )
     }
 }
 
-impl Instrument for EchoOptions {
+impl Instrument for Echo {
     const NAME: &'static str = "echo";
 
-    const COLUMNS: &'static [Column] = &[
-        Column {
-            head: "messages/s",
-            figure: "messages_per_s",
-            form: thousands,
-            with_spread: true,
-        },
-        Column {
-            head: "server CPU µs",
-            figure: "server_cpu_us_per_message",
-            form: cpu,
-            with_spread: true,
-        },
-        Column {
-            head: "driver CPU µs",
-            figure: "driver_cpu_us_per_message",
-            form: cpu,
-            with_spread: false,
-        },
-        Column {
-            head: "messages/read",
-            figure: "messages_per_read",
-            form: number,
-            with_spread: false,
-        },
-        Column {
-            head: "p50 µs",
-            figure: "rtt_p50_us",
-            form: number,
-            with_spread: false,
-        },
-        Column {
-            head: "p99 µs",
-            figure: "rtt_p99_us",
-            form: number,
-            with_spread: false,
-        },
-        Column {
-            head: "p99.9 µs",
-            figure: "rtt_p99_9_us",
-            form: number,
-            with_spread: false,
-        },
-        Column {
-            head: "max µs",
-            figure: "rtt_max_us",
-            form: number,
-            with_spread: false,
-        },
-    ];
+    type Case = &'static str;
+    type Subject = Server;
 
-    const RATIOS: &'static [(&'static str, &'static str)] = &[
-        ("rate ÷ floor", "messages_per_s"),
-        ("CPU ÷ floor", "server_cpu_us_per_message"),
-    ];
-
-    const GOALS: &'static [(&'static str, &'static str, Goal)] =
-        &[("messages/s ÷ floor", "messages_per_s", Goal::AtLeast(0.6))];
-
-    fn load(&self) -> String {
-        format!(
-            "{} connections, {} messages of {} bytes ({}) in flight on each; {} s after {} s",
-            thousands(self.connections as f64),
-            self.outstanding,
-            thousands(self.shape.payload_bytes as f64),
-            if self.shape.is_text { "text" } else { "binary" },
-            self.seconds,
-            self.warm_up_seconds,
-        )
+    fn common(&self) -> &Common {
+        &self.options.common
     }
 
-    fn settings(&self) -> Value {
+    fn is_foreign(&self) -> bool {
+        self.options.servers.url.is_some()
+    }
+
+    fn check(&self) -> Result<(), BenchError> {
+        self.options.check()
+    }
+
+    fn start(&mut self, site: &Site) -> Result<(), BenchError> {
+        self.servers = Servers::start(site, &self.options.servers)?;
+        Ok(())
+    }
+
+    fn party(&self) -> Option<&dyn Party> {
+        Some(&self.servers)
+    }
+
+    fn header(&self, _site: &Site) -> Vec<String> {
+        let options = &self.options;
+        let load = format!(
+            "{} connections, {} messages of {} bytes ({}) in flight on each",
+            thousands(options.connections as f64),
+            options.outstanding,
+            thousands(options.shape.payload_bytes as f64),
+            if options.shape.is_text {
+                "text"
+            } else {
+                "binary"
+            },
+        );
+        vec![options.common.load(&load)]
+    }
+
+    fn settings(&self, _site: &Site) -> Value {
         json!({
-            "connections": self.connections,
-            "outstanding": self.outstanding,
-            "payload_bytes": self.shape.payload_bytes,
-            "text": self.shape.is_text,
-            "seconds": self.seconds,
-            "warm_up_seconds": self.warm_up_seconds,
-            "timeout_s": self.timeout_s,
+            "connections": self.options.connections,
+            "outstanding": self.options.outstanding,
+            "payload_bytes": self.options.shape.payload_bytes,
+            "text": self.options.shape.is_text,
+            "timeout_s": self.options.timeout_s,
         })
     }
 
-    fn seconds_per_round(&self) -> f64 {
-        self.seconds + self.warm_up_seconds + 0.1
+    fn cases(&self) -> Result<Vec<&'static str>, BenchError> {
+        Ok(vec![Self::NAME])
     }
 
+    fn threads(&self) -> Threads {
+        Threads {
+            server: 1,
+            clients: 2,
+        }
+    }
+
+    fn subjects(&mut self, stage: &Stage<'_>, _: &&'static str) -> Result<Vec<Server>, BenchError> {
+        self.servers.on(&stage.cores.router)
+    }
+
+    fn round(&mut self, stage: &Stage<'_>, _: &&'static str, server: &mut Server) -> Round {
+        Ok(self.options.round(stage, server)?)
+    }
+
+    fn limit(&self, section: &Section<&'static str>, _: &Series) -> Option<Limit> {
+        Some(usage::limit(section.placement))
+    }
+
+    fn comparisons(
+        &self,
+        _site: &Site,
+        section: &Section<&'static str>,
+        series: &Series,
+    ) -> Figures {
+        section.over_floor(series, &[RATE, SERVER_CPU])
+    }
+
+    fn columns(&self, _: &&'static str) -> Vec<Column> {
+        vec![
+            Column::rate("messages/s", RATE, thousands),
+            Column::spread("server CPU µs", SERVER_CPU, cpu),
+            Column::median("driver CPU µs", "driver_cpu_us_per_message", cpu),
+            Column::median("messages/read", "messages_per_read", number),
+            Column::median("p50 µs", "rtt_p50_us", number),
+            Column::median("p99 µs", "rtt_p99_us", number),
+            Column::median("p99.9 µs", "rtt_p99_9_us", number),
+            Column::median("max µs", "rtt_max_us", number),
+            Column::over_floor("rate ÷ floor", RATE),
+            Column::over_floor("CPU ÷ floor", SERVER_CPU),
+        ]
+    }
+
+    fn below(&self, _site: &Site, sections: &[&Section<&'static str>]) -> Vec<String> {
+        sections.iter().flat_map(|one| usage::lines(one)).collect()
+    }
+
+    fn goals(
+        &self,
+        _section: &Section<&'static str>,
+        _before: &[Section<&'static str>],
+    ) -> Vec<Goal> {
+        vec![Goal::over_floor(
+            "messages/s ÷ floor",
+            RATE,
+            Bound::AtLeast(0.6),
+        )]
+    }
+}
+
+impl EchoOptions {
     fn round(&self, stage: &Stage<'_>, server: &Server) -> Result<Figures, String> {
         let mut crew = Crew::default();
         let load = Load {
@@ -182,7 +217,7 @@ impl Instrument for EchoOptions {
             shape: self.shape,
             patience_ms: (self.timeout_s * 1e3) as u64,
         };
-        crew.hire(stage.executable, ROLE, &stage.clients, &load)
+        crew.hire(&stage.site.executable, ROLE, &stage.clients(), &load)
             .map_err(|error| format!("the driver: {error}"))?;
         let patience = PATIENCE + Duration::from_secs_f64(self.timeout_s);
         match crew.next(Instant::now() + patience) {
@@ -191,8 +226,8 @@ impl Instrument for EchoOptions {
             other => return Err(format!("{other:?} where the driver should be ready")),
         }
         let driver = crew.processes();
-        let until_start = COUNTDOWN + Duration::from_secs_f64(self.warm_up_seconds);
-        let measured = Duration::from_secs_f64(self.seconds);
+        let until_start = COUNTDOWN + Duration::from_secs_f64(self.common.warm_up_seconds);
+        let measured = Duration::from_secs_f64(self.common.seconds);
         let start = Instant::now() + until_start;
         let start_ns = monotonic_ns() + until_start.as_nanos() as u64;
         let window = Window {
@@ -212,7 +247,7 @@ impl Instrument for EchoOptions {
             None => listen(&crew, Instant::now() + patience)?
                 .ok_or_else(|| "the driver did not finish".to_owned())?,
         };
-        figures(&findings, self.seconds, |rate| {
+        figures(&findings, self.common.seconds, |rate| {
             usage::figures(&used, "message", rate)
         })
     }
@@ -252,7 +287,7 @@ fn figures(
         .with("messages", rtt.count() as f64)
         .with("messages_per_s", rate)
         .with("messages_per_read", findings.traffic.messages_per_read());
-    Ok(with_times(figures, "rtt", &rtt))
+    Ok(figures.with_times("rtt", &rtt.summary()))
 }
 
 /// A message costs a fraction of a microsecond.

@@ -101,6 +101,7 @@ pub fn footprint(options: FootprintOptions) -> Result<FootprintReport, BenchErro
             machine: &machine,
             settings,
             results: rows.clone(),
+            verdicts: Vec::new(),
         };
         write(path, &frame)?;
     }

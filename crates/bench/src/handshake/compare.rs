@@ -4,15 +4,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::comparison::{
-    Column, ComparisonOptions, Instrument, PATIENCE, Stage, compare as run_comparison, with_times,
-};
 use super::run::RunOptions;
-use super::servers::Server;
-use super::usage;
+use super::servers::{Server, Servers, ServersOptions};
+use super::usage::{self, PATIENCE};
 use super::worker::{Order, ROLE, Ran, Report};
 use crate::error::BenchError;
-use crate::figures::{Figures, Goal};
+use crate::figures::{Figures, Round, Series};
+use crate::frame::goals::{Bound, Goal};
+use crate::frame::instrument::{Instrument, Party};
+use crate::frame::section::{Limit, Section};
+use crate::frame::site::{Site, Stage, Threads};
+use crate::frame::table::Column;
+use crate::frame::{self, Common};
 use crate::load::histogram::Latencies;
 use crate::machine::accounting::Usage;
 use crate::process::crew::Crew;
@@ -21,11 +24,8 @@ use crate::report::table::{number, thousands};
 /// What can be asked of the comparison.
 #[derive(Clone, Debug)]
 pub struct CompareOptions {
-    pub comparison: ComparisonOptions,
-    /// Measured time of each round.
-    pub seconds: f64,
-    /// Unmeasured time before it.
-    pub warm_up_seconds: f64,
+    pub common: Common,
+    pub servers: ServersOptions,
     /// Handshakes in flight.
     pub low: usize,
     pub high: usize,
@@ -35,15 +35,20 @@ pub struct CompareOptions {
 /// A round never opens more.
 const CONNECTIONS_MAX: u64 = 1_000_000;
 
-/// Measures, prints, and says whether everything counts.
-pub fn compare(options: &CompareOptions) -> Result<bool, BenchError> {
-    options.run(options.seconds, 1).check()?;
-    let seconds = 0.01..600.0;
-    if !seconds.contains(&options.seconds) || !(0.0..600.0).contains(&options.warm_up_seconds) {
-        let rule = "--seconds is 0.01 to 600, the warm-up up to 600";
-        return Err(BenchError::Options(rule.to_owned()));
-    }
-    run_comparison(options, &options.comparison)
+const RATE: &str = "handshakes_per_s";
+const SERVER_CPU: &str = "server_cpu_us_per_handshake";
+
+/// Measures, prints, and writes the results file if one was asked for.
+pub fn compare(options: CompareOptions) -> Result<frame::Report, BenchError> {
+    frame::run::run(Comparison {
+        options,
+        servers: Servers::default(),
+    })
+}
+
+struct Comparison {
+    options: CompareOptions,
+    servers: Servers,
 }
 
 impl CompareOptions {
@@ -59,101 +64,127 @@ impl CompareOptions {
     }
 }
 
-impl Instrument for CompareOptions {
+impl Instrument for Comparison {
     const NAME: &'static str = "handshake";
 
-    const COLUMNS: &'static [Column] = &[
-        Column {
-            head: "handshakes/s",
-            figure: "handshakes_per_s",
-            form: thousands,
-            with_spread: true,
-        },
-        Column {
-            head: "server CPU µs",
-            figure: "server_cpu_us_per_handshake",
-            form: number,
-            with_spread: true,
-        },
-        Column {
-            head: "driver CPU µs",
-            figure: "driver_cpu_us_per_handshake",
-            form: number,
-            with_spread: false,
-        },
-        Column {
-            head: "open p50 µs",
-            figure: "open_p50_us",
-            form: number,
-            with_spread: false,
-        },
-        Column {
-            head: "p99 µs",
-            figure: "open_p99_us",
-            form: number,
-            with_spread: false,
-        },
-        Column {
-            head: "max µs",
-            figure: "open_max_us",
-            form: number,
-            with_spread: false,
-        },
-    ];
+    type Case = &'static str;
+    type Subject = Server;
 
-    const RATIOS: &'static [(&'static str, &'static str)] = &[
-        ("rate ÷ floor", "handshakes_per_s"),
-        ("CPU ÷ floor", "server_cpu_us_per_handshake"),
-    ];
-
-    const GOALS: &'static [(&'static str, &'static str, Goal)] = &[
-        (
-            "server CPU per handshake ÷ floor",
-            "server_cpu_us_per_handshake",
-            Goal::AtMost(1.2),
-        ),
-        (
-            "handshakes/s ÷ floor",
-            "handshakes_per_s",
-            Goal::AtLeast(0.95),
-        ),
-    ];
-
-    fn load(&self) -> String {
-        format!(
-            "TCP connect, opening handshake, closing handshake, TCP close; {} to {} handshakes in \
-             flight; {} s after {} s",
-            self.low, self.high, self.seconds, self.warm_up_seconds
-        )
+    fn common(&self) -> &Common {
+        &self.options.common
     }
 
-    fn settings(&self) -> Value {
+    fn is_foreign(&self) -> bool {
+        self.options.servers.url.is_some()
+    }
+
+    fn check(&self) -> Result<(), BenchError> {
+        self.options.run(self.options.common.seconds, 1).check()
+    }
+
+    fn start(&mut self, site: &Site) -> Result<(), BenchError> {
+        self.servers = Servers::start(site, &self.options.servers)?;
+        Ok(())
+    }
+
+    fn party(&self) -> Option<&dyn Party> {
+        Some(&self.servers)
+    }
+
+    fn header(&self, _site: &Site) -> Vec<String> {
+        let CompareOptions { low, high, .. } = self.options;
+        let load = format!(
+            "TCP connect, opening handshake, closing handshake, TCP close; {low} to {high} \
+             handshakes in flight"
+        );
+        vec![self.options.common.load(&load)]
+    }
+
+    fn settings(&self, _site: &Site) -> Value {
         json!({
-            "seconds": self.seconds,
-            "warm_up_seconds": self.warm_up_seconds,
-            "low": self.low,
-            "high": self.high,
-            "timeout_s": self.timeout_s,
+            "low": self.options.low,
+            "high": self.options.high,
+            "timeout_s": self.options.timeout_s,
         })
     }
 
-    fn seconds_per_round(&self) -> f64 {
-        self.seconds + self.warm_up_seconds + 0.1
+    fn cases(&self) -> Result<Vec<&'static str>, BenchError> {
+        Ok(vec![Self::NAME])
     }
 
+    fn threads(&self) -> Threads {
+        Threads {
+            server: 1,
+            clients: 2,
+        }
+    }
+
+    fn subjects(&mut self, stage: &Stage<'_>, _: &&'static str) -> Result<Vec<Server>, BenchError> {
+        self.servers.on(&stage.cores.router)
+    }
+
+    fn round(&mut self, stage: &Stage<'_>, _: &&'static str, server: &mut Server) -> Round {
+        Ok(self.options.round(stage, server)?)
+    }
+
+    fn limit(&self, section: &Section<&'static str>, _: &Series) -> Option<Limit> {
+        Some(usage::limit(section.placement))
+    }
+
+    fn comparisons(
+        &self,
+        _site: &Site,
+        section: &Section<&'static str>,
+        series: &Series,
+    ) -> Figures {
+        section.over_floor(series, &[RATE, SERVER_CPU])
+    }
+
+    fn columns(&self, _: &&'static str) -> Vec<Column> {
+        vec![
+            Column::rate("handshakes/s", RATE, thousands),
+            Column::spread("server CPU µs", SERVER_CPU, number),
+            Column::median("driver CPU µs", "driver_cpu_us_per_handshake", number),
+            Column::median("open p50 µs", "open_p50_us", number),
+            Column::median("p99 µs", "open_p99_us", number),
+            Column::median("max µs", "open_max_us", number),
+            Column::over_floor("rate ÷ floor", RATE),
+            Column::over_floor("CPU ÷ floor", SERVER_CPU),
+        ]
+    }
+
+    fn below(&self, _site: &Site, sections: &[&Section<&'static str>]) -> Vec<String> {
+        sections.iter().flat_map(|one| usage::lines(one)).collect()
+    }
+
+    fn goals(
+        &self,
+        _section: &Section<&'static str>,
+        _before: &[Section<&'static str>],
+    ) -> Vec<Goal> {
+        let cpu = "server CPU per handshake ÷ floor";
+        vec![
+            Goal::over_floor(cpu, SERVER_CPU, Bound::AtMost(1.2)),
+            Goal::over_floor("handshakes/s ÷ floor", RATE, Bound::AtLeast(0.95)),
+        ]
+    }
+}
+
+impl CompareOptions {
     fn round(&self, stage: &Stage<'_>, server: &Server) -> Result<Figures, String> {
+        let seconds = self.common.seconds;
         let mut crew = Crew::default();
         let order = Order {
             target: server.target.clone(),
         };
-        crew.hire(stage.executable, ROLE, &stage.clients, &order)
+        crew.hire(&stage.site.executable, ROLE, &stage.clients(), &order)
             .map_err(|error| format!("the driver: {error}"))?;
         match crew.next(Instant::now() + PATIENCE) {
             Some((_, Report::Ready)) => {}
             other => return Err(format!("{other:?} where the driver should be ready")),
         }
         let mut run = |seconds: f64| {
-            crew.tell(0, &self.run(seconds, stage.client_cores));
+            crew.tell(0, &self.run(seconds, stage.cores.clients.len()));
             let longest = Duration::from_secs_f64(seconds + 2.0 * self.timeout_s) + PATIENCE;
             match crew.next(Instant::now() + longest) {
                 Some((_, Report::Ran(ran))) => Ok(ran),
@@ -161,11 +192,11 @@ impl Instrument for CompareOptions {
                 other => Err(format!("{other:?} from a driver that was at work")),
             }
         };
-        if self.warm_up_seconds > 0.0 {
-            run(self.warm_up_seconds)?;
+        if self.common.warm_up_seconds > 0.0 {
+            run(self.common.warm_up_seconds)?;
         }
         let before = Usage::now(&server.processes, &[]);
-        let ran = run(self.seconds)?;
+        let ran = run(seconds)?;
         let used = Usage::now(&server.processes, &[]).since(&before);
         let used = used.with_drivers(ran.cpu_ns as f64);
         if let Some(fault) = ran.fault {
@@ -194,5 +225,7 @@ fn figures(ran: &Ran, rate: f64, usage: Figures) -> Figures {
         .with("handshakes", ran.succeeded as f64)
         .with("handshakes_per_s", rate)
         .with("left_open", ran.left_open as f64);
-    with_times(with_times(figures, "open", &open), "close", &close)
+    figures
+        .with_times("open", &open.summary())
+        .with_times("close", &close.summary())
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::analysis::Analysis;
 use super::run::{RunOptions, run};
-use super::servers::{Servers, Site};
+use super::servers::{Ground, Servers};
 use crate::error::BenchError;
 use crate::figures::{Figures, Series};
 use crate::machine::Machine;
@@ -107,6 +107,7 @@ pub fn scaling(options: &ScalingOptions) -> Result<bool, BenchError> {
                 "document_hardware": HARDWARE,
             }),
             results: lines.iter().flat_map(Line::rows).collect(),
+            verdicts: Vec::new(),
         };
         write(path, &frame)?;
     }
@@ -131,13 +132,13 @@ fn measure(options: &ScalingOptions, allowed: &[usize], line: &mut Line) -> Resu
     };
     let directory = directory::create()?;
     let network = Network::set_up(&options.network, &executable, directory.path())?;
-    let site = Site {
+    let ground = Ground {
         executable: &executable,
         directory: directory.path(),
         network: &network,
         cores: server_cores,
     };
-    let servers = Servers::testee(&site, line.workers)?;
+    let servers = Servers::testee(&ground, line.workers)?;
     let Some(server) = servers.servers.first() else {
         return Ok(());
     };

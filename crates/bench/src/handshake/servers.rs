@@ -6,10 +6,15 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use super::opening::Target;
 use super::probe::probe;
 use crate::error::BenchError;
 use crate::floor::websocket::{self, FloorOrder, Report};
+use crate::frame::instrument::{Party, Subject};
+use crate::frame::section::{FLOOR, OWN};
+use crate::frame::site::Site;
 use crate::machine::accounting::process_tree;
 use crate::machine::placement::{Moved, bind_processes};
 use crate::network::Network;
@@ -23,14 +28,13 @@ use crate::subject::target::{Endpoint, Url};
 pub struct ServersOptions {
     /// Somebody else's server, in place of our testee.
     pub url: Option<Url>,
-    /// Its processes: without them its processor time stays unknown, and it runs where it will.
-    pub server_pids: Vec<u32>,
     pub peers: Vec<EchoPeer>,
     /// The Python that has what a peer needs.
     pub peer_python: Option<PathBuf>,
 }
 
 /// A server that accepts.
+#[derive(Clone)]
 pub(crate) struct Server {
     pub(crate) name: String,
     /// Where clients reach it.
@@ -39,8 +43,28 @@ pub(crate) struct Server {
     pub(crate) processes: Vec<u32>,
 }
 
+impl Party for Servers {
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    fn absent(&self) -> Vec<String> {
+        self.absent.clone()
+    }
+
+    fn settings(&self) -> (&'static str, Value) {
+        ("servers", json!(self.notes))
+    }
+}
+
+impl Subject for Server {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// What is needed to start them.
-pub(crate) struct Site<'a> {
+pub(crate) struct Ground<'a> {
     pub(crate) executable: &'a Path,
     pub(crate) directory: &'a Path,
     pub(crate) network: &'a Network,
@@ -48,94 +72,90 @@ pub(crate) struct Site<'a> {
 }
 
 /// All of them, running.
+#[derive(Default)]
 pub(crate) struct Servers {
     /// The subject, the floor, then peers.
     pub(crate) servers: Vec<Server>,
     /// What a reader should know of them: versions, absences.
     pub(crate) notes: Vec<String>,
-    pub(crate) absent: Vec<&'static str>,
+    pub(crate) absent: Vec<String>,
     _foreign: Moved,
     _processes: Vec<ServerProcess>,
     _floor: Crew<Report>,
 }
 
-const FLOOR: &str = "floor";
-
 /// A server of this executable starts in milliseconds where nothing else runs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Servers {
-    pub(crate) fn start(site: &Site<'_>, options: &ServersOptions) -> Result<Self, BenchError> {
-        let mut started = Self {
-            servers: Vec::new(),
-            notes: Vec::new(),
-            absent: Vec::new(),
-            _foreign: Moved::default(),
-            _processes: Vec::new(),
-            _floor: Crew::default(),
+    pub(crate) fn start(site: &Site, options: &ServersOptions) -> Result<Self, BenchError> {
+        let ground = Ground {
+            executable: &site.executable,
+            directory: site.directory.path(),
+            network: &site.network,
+            cores: &site.allowed,
         };
+        let mut started = Self::default();
         match &options.url {
-            Some(url) => started.add_foreign(site, url, &options.server_pids)?,
-            None => started.add_testee(site, 1)?,
+            Some(url) => started.add_foreign(&ground, url, &site.pids)?,
+            None => started.add_testee(&ground, 1)?,
         }
-        started.add_floor(site)?;
+        started.add_floor(&ground)?;
         for peer in &options.peers {
-            started.add_peer(site, *peer, options.peer_python.as_deref())?;
+            started.add_peer(&ground, *peer, options.peer_python.as_deref())?;
         }
         Ok(started)
     }
 
     /// Our testee alone, with a number of workers.
-    pub(crate) fn testee(site: &Site<'_>, workers: usize) -> Result<Self, BenchError> {
-        let mut started = Self {
-            servers: Vec::new(),
-            notes: Vec::new(),
-            absent: Vec::new(),
-            _foreign: Moved::default(),
-            _processes: Vec::new(),
-            _floor: Crew::default(),
-        };
+    pub(crate) fn testee(site: &Ground<'_>, workers: usize) -> Result<Self, BenchError> {
+        let mut started = Self::default();
         started.add_testee(site, workers)?;
         Ok(started)
     }
 
-    /// Moves all of them.
-    pub(crate) fn move_to(&self, cores: &[usize]) -> Result<(), BenchError> {
+    /// All of them, moved there.
+    pub(crate) fn on(&self, cores: &[usize]) -> Result<Vec<Server>, BenchError> {
         for server in &self.servers {
             bind_processes(&server.processes, cores)?;
         }
-        Ok(())
+        Ok(self.servers.clone())
     }
 
-    fn add_foreign(&mut self, site: &Site<'_>, url: &Url, pids: &[u32]) -> Result<(), BenchError> {
+    fn add_foreign(
+        &mut self,
+        site: &Ground<'_>,
+        url: &Url,
+        pids: &[u32],
+    ) -> Result<(), BenchError> {
         let own = Target::new(url).map_err(|error| BenchError::Options(error.to_string()))?;
         let target = Target {
             address: reached(site, own.address)?.address,
             ..own
         };
-        self._foreign = Moved::find(pids, "--server-pid")?;
+        self._foreign = Moved::find(pids, "--pid")?;
         if pids.is_empty() {
             self.notes.push(format!(
-                "{}: without --server-pid its processor time is unknown, and it runs where it will",
+                "{}: without --pid its processor time is unknown, and it runs where it will",
                 target.url()
             ));
         }
         self.add(target.url(), target, pids.to_vec())
     }
 
-    fn add_testee(&mut self, site: &Site<'_>, workers: usize) -> Result<(), BenchError> {
+    fn add_testee(&mut self, site: &Ground<'_>, workers: usize) -> Result<(), BenchError> {
         let address = site.network.free_server_address()?;
         let place = site.network.server_place(site.cores);
         let mut command = guarded(site.executable, &place, site.executable);
         command.args(["testee", "websocket", "--silence", "--no-affinity"]);
         command.args(["--workers", &workers.to_string()]);
         command.args(["--url", &format!("ws://{address}")]);
-        self.add_process(site, command, "crosstie", address, PATIENCE)
+        self.add_process(site, command, OWN, address, PATIENCE)
     }
 
     fn add_peer(
         &mut self,
-        site: &Site<'_>,
+        site: &Ground<'_>,
         peer: EchoPeer,
         python: Option<&Path>,
     ) -> Result<(), BenchError> {
@@ -148,7 +168,7 @@ impl Servers {
                 "{peer} is absent; to install it: {}",
                 peer.installation()
             ));
-            self.absent.push(peer.name());
+            self.absent.push(peer.name().to_owned());
             return Ok(());
         };
         self.notes.push(format!("{peer} is {version}"));
@@ -158,7 +178,7 @@ impl Servers {
     /// Starts a server and waits until it shakes hands.
     fn add_process(
         &mut self,
-        site: &Site<'_>,
+        site: &Ground<'_>,
         mut command: std::process::Command,
         name: &str,
         address: SocketAddr,
@@ -193,7 +213,7 @@ impl Servers {
         Ok(())
     }
 
-    fn add_floor(&mut self, site: &Site<'_>) -> Result<(), BenchError> {
+    fn add_floor(&mut self, site: &Ground<'_>) -> Result<(), BenchError> {
         let place = site.network.server_place(site.cores);
         let order = FloorOrder {
             ip: site.network.server_ip(),
@@ -225,7 +245,7 @@ impl Servers {
 }
 
 /// Where clients connect to in order to reach a server of ours.
-fn reached(site: &Site<'_>, server: SocketAddr) -> Result<Target, BenchError> {
+fn reached(site: &Ground<'_>, server: SocketAddr) -> Result<Target, BenchError> {
     match site.network.reach(&Endpoint::Tcp(server))? {
         Endpoint::Tcp(address) => Ok(Target {
             address,

@@ -89,6 +89,7 @@ pub fn hostile(options: HostileOptions) -> Result<HostileReport, BenchError> {
             machine: &bench.machine,
             settings: bench.settings(&peers),
             results: rows.clone(),
+            verdicts: Vec::new(),
         };
         write(path, &frame)?;
     }

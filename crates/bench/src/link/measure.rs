@@ -81,6 +81,7 @@ pub fn measure(options: &MeasureOptions) -> Result<bool, BenchError> {
                 "runs": options.runs,
             }),
             results: [through.rows(case, None), direct.rows(case, None)].concat(),
+            verdicts: Vec::new(),
         };
         write(path, &frame)?;
     }

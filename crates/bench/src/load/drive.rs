@@ -75,6 +75,17 @@ impl Faults {
         self.lost += other.lost;
     }
 
+    /// Each by its name in the results file.
+    pub fn named(&self) -> [(&'static str, u64); 5] {
+        [
+            ("failed", self.failed),
+            ("wrong", self.wrong),
+            ("reordered", self.reordered),
+            ("doubled", self.doubled),
+            ("lost", self.lost),
+        ]
+    }
+
     /// Why a round with these does not count; `None` where there are none.
     pub fn describe(&self) -> Option<String> {
         let named = [

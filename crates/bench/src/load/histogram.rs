@@ -100,6 +100,19 @@ pub struct Rtt {
     pub max: f64,
 }
 
+impl Rtt {
+    /// Each by its name.
+    pub fn named(&self) -> [(&'static str, f64); 5] {
+        [
+            ("avg", self.avg),
+            ("p50", self.p50),
+            ("p99", self.p99),
+            ("p99_9", self.p99_9),
+            ("max", self.max),
+        ]
+    }
+}
+
 /// Median, minimum and maximum of one figure over the rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {

@@ -74,6 +74,7 @@ pub fn node(options: NodeOptions) -> Result<NodeReport, BenchError> {
             machine: &bench.machine,
             settings: bench.settings(),
             results: rows.clone(),
+            verdicts: Vec::new(),
         };
         write(path, &frame)?;
     }

@@ -92,6 +92,7 @@ pub fn oslo(options: OsloOptions) -> Result<OsloReport, BenchError> {
             machine: &bench.machine,
             settings: bench.settings(&brokers),
             results: rows.clone(),
+            verdicts: Vec::new(),
         };
         write(path, &frame)?;
     }

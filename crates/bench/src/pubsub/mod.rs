@@ -91,6 +91,7 @@ pub fn pubsub(options: PubSubOptions) -> Result<PubSubReport, BenchError> {
             machine: &bench.machine,
             settings: bench.settings(&subjects),
             results: rows.clone(),
+            verdicts: Vec::new(),
         };
         write(path, &frame)?;
     }

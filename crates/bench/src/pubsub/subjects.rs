@@ -44,7 +44,7 @@ impl Subjects {
                 spin: false,
             },
             url: options.url.as_ref(),
-            router_pids: &options.router_pids,
+            pids: &options.router_pids,
             realm: &options.realm,
             peers: &options.peers,
             cases: &bench.cases,

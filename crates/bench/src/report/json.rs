@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::BenchError;
+use crate::frame::goals::Verdict;
 use crate::machine::Machine;
 
 /// The program that measured.
@@ -26,6 +27,9 @@ pub struct Frame<'a> {
     pub machine: &'a Machine,
     pub settings: Value,
     pub results: Vec<Row>,
+    /// What came of the goals.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub verdicts: Vec<Verdict>,
 }
 
 /// One subject in one round of one case; without a round it sums all of them up.
@@ -104,6 +108,7 @@ mod tests {
             machine: &machine,
             settings: json!({ "runs": 5 }),
             results: vec![row],
+            verdicts: Vec::new(),
         };
         assert_eq!(
             serde_json::to_value(frame).unwrap(),

@@ -2,15 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use super::Bench;
+use super::P50;
+use super::options::RpcOptions;
 use super::round::{Ends, Plan, run};
-use super::subjects::procedure;
-use super::summary::Measured;
+use super::subjects::{plan, procedure};
 use super::worker::{LoadOrder, ROLE, Report, Role};
 use crate::error::BenchError;
 use crate::floor::ends::{FloorOrder, Lengths, reference};
 use crate::floor::relay::{RelayOrder, Waiting};
-use crate::machine::placement::{Cores, Placement};
+use crate::frame::section::{FLOOR, Section};
+use crate::frame::site::Stage;
 use crate::process::crew::Crew;
 use crate::report::json::FLOOR_SUSPECT;
 use crate::report::table::number;
@@ -38,15 +39,19 @@ const PROBE_TOLERANCE: f64 = 1.3;
 impl Baseline {
     /// Starts the better relay for this case. Which it is takes a short probe, except where only
     /// the one with epoll can serve.
-    pub(super) fn start(bench: &Bench, case: Case, cores: &Cores) -> Result<Self, BenchError> {
-        let lengths = Lengths::of(&case, &procedure(0, 0), bench.options.payload_bytes)?;
-        let mut epoll = Self::with(bench, case, cores, lengths, Waiting::Epoll)?;
-        if bench.in_flight() > 1 {
+    pub(super) fn start(
+        options: &RpcOptions,
+        stage: &Stage<'_>,
+        case: Case,
+    ) -> Result<Self, BenchError> {
+        let lengths = Lengths::of(&case, &procedure(0, 0), options.payload_bytes)?;
+        let mut epoll = Self::with(options, stage, case, lengths, Waiting::Epoll)?;
+        if options.in_flight() > 1 {
             return Ok(epoll);
         }
-        let mut blocking = Self::with(bench, case, cores, lengths, Waiting::Blocking)?;
-        let epoll_us = epoll.probe(bench, cores);
-        let blocking_us = blocking.probe(bench, cores);
+        let mut blocking = Self::with(options, stage, case, lengths, Waiting::Blocking)?;
+        let epoll_us = epoll.probe(options, stage);
+        let blocking_us = blocking.probe(options, stage);
         // A relay whose probe failed shows a median of zero; its rounds will say why.
         if blocking_us > 0.0 && (epoll_us == 0.0 || blocking_us < epoll_us) {
             blocking.probed = Some((Waiting::Epoll, blocking_us, epoll_us));
@@ -57,19 +62,19 @@ impl Baseline {
     }
 
     fn with(
-        bench: &Bench,
+        options: &RpcOptions,
+        stage: &Stage<'_>,
         case: Case,
-        cores: &Cores,
         lengths: Lengths,
         waiting: Waiting,
     ) -> Result<Self, BenchError> {
-        let options = &bench.options;
+        let site = stage.site;
         let endpoint = match case.socket {
             Socket::Unix => {
                 let name = format!("floor-{}.sock", waiting.name());
-                Endpoint::Unix(bench.directory.path().join(name))
+                Endpoint::Unix(site.directory.path().join(name))
             }
-            Socket::Tcp => Endpoint::Tcp((bench.network.server_ip(), 0).into()),
+            Socket::Tcp => Endpoint::Tcp((site.network.server_ip(), 0).into()),
         };
         let order = RelayOrder {
             endpoint,
@@ -79,8 +84,12 @@ impl Baseline {
             lengths,
         };
         let mut crew = Crew::default();
-        let place = bench.network.server_place(&cores.router);
-        crew.hire(&bench.executable, ROLE, &place, &Role::Relay(order))?;
+        crew.hire(
+            &site.executable,
+            ROLE,
+            &stage.servers(),
+            &Role::Relay(order),
+        )?;
         let endpoint = match crew.next(Instant::now() + Duration::from_secs(10)) {
             Some((
                 _,
@@ -96,7 +105,7 @@ impl Baseline {
                 });
             }
         };
-        let endpoint = bench.network.reach(&endpoint)?;
+        let endpoint = site.network.reach(&endpoint)?;
         let load = LoadOrder {
             outstanding: options.outstanding,
             batch: options.batch,
@@ -126,14 +135,15 @@ impl Baseline {
     }
 
     /// The median round trip of a short round.
-    fn probe(&self, bench: &Bench, cores: &Cores) -> f64 {
-        let place = bench.network.client_place(&cores.clients);
+    fn probe(&self, options: &RpcOptions, stage: &Stage<'_>) -> f64 {
+        let place = stage.clients();
         let plan = Plan {
             warm_up: PROBE_WARM_UP,
             measured: PROBE,
-            ..bench.plan(&self.ends, &place, &self.processes)
+            ..plan(options, stage, &self.ends, &place, &self.processes)
         };
-        run(&plan, &mut |_| {}).metrics.rtt_us.p50
+        let found = run(&plan, &mut |_| {}).ok();
+        found.and_then(|found| found.value(P50)).unwrap_or(0.0)
     }
 
     /// For the reader: what the floor was.
@@ -145,7 +155,7 @@ impl Baseline {
             result,
         } = self.lengths;
         let mut text = format!(
-            "floor: a relay that waits by {} and forwards bytes, {call} → {invocation} → \
+            "  floor: a relay that waits by {} and forwards bytes, {call} → {invocation} → \
              {yielded} → {result} per call",
             self.waiting.name()
         );
@@ -163,12 +173,11 @@ impl Baseline {
     /// Whether this floor was too slow to divide by.
     pub(super) fn suspicion(
         &self,
-        bench: &Bench,
-        case: Case,
-        placement: Placement,
-        floor: &Measured,
+        options: &RpcOptions,
+        stage: &Stage<'_>,
+        section: &Section<Case>,
     ) -> Option<String> {
-        let p50_us = floor.spread(|metrics| metrics.rtt_us.p50)?.median;
+        let p50_us = section.subject(FLOOR)?.median(P50)?;
         let slower_than = |expected_us: f64, tolerance: f64, what: &str| {
             (p50_us > expected_us * tolerance).then(|| {
                 let (p50_us, expected_us) = (number(p50_us), number(expected_us));
@@ -177,12 +186,12 @@ impl Baseline {
         };
         // The references are for one small call at a time over the loopback, on one kind of
         // machine.
-        if bench.machine.cpu == reference::CPU
-            && bench.in_flight() == 1
-            && bench.network.description().is_none()
+        if stage.site.machine.cpu == reference::CPU
+            && options.in_flight() == 1
+            && stage.site.network.description().is_none()
             && self.lengths.longest() <= 512
         {
-            let reference_us = reference::rtt_us(&case, placement)?;
+            let reference_us = reference::rtt_us(&section.case, section.placement?)?;
             let what = "a machine of this kind when idle takes";
             return slower_than(reference_us, reference::TOLERANCE, what);
         }

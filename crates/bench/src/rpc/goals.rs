@@ -1,70 +1,57 @@
-//! The figures that this project set itself for the round trip. A goal that is missed stays in
-//! the report as missed.
+//! The figures that this project set itself for the round trip.
 
-use crate::figures::{Goal, verdict};
+use super::options::RpcOptions;
+use super::{CPU_PER_CALL, P50};
+use crate::figures::unfit;
+use crate::frame::goals::{Bound, Goal};
+use crate::frame::section::Section;
 use crate::machine::placement::Placement;
+use crate::report::document;
 use crate::subject::case::Case;
 
-/// What decides which goals apply.
-#[derive(Clone, Copy, Debug)]
-pub struct Setting {
-    pub case: Case,
-    pub placement: Placement,
-    pub outstanding: usize,
-    pub pairs: usize,
-    pub spin: bool,
+/// The document's round trip over ours, which calls one after the other as well.
+pub(super) fn document_over(options: &RpcOptions, section: &Section<Case>) -> Option<f64> {
+    let p50_us = section.own()?.median(P50)?;
+    let document_us = document::rtt_us(&section.case)?;
+    (options.in_flight() == 1).then(|| document_us / p50_us)
 }
 
-/// The medians that goals look at.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Reached {
-    /// Median round trip over the floor's.
-    pub over_floor: Option<f64>,
-    /// The document's round trip over ours.
-    pub document_over: Option<f64>,
-    pub router_cpu_us_per_call: Option<f64>,
-}
-
-/// Lines about the goals of this setting; `unfit` is why they cannot be judged.
-pub fn verdicts(setting: &Setting, reached: &Reached, unfit: Option<&str>) -> Vec<String> {
-    let Some(pair) = Case::OF_THE_DOCUMENT
-        .iter()
-        .position(|case| *case == setting.case)
-    else {
+/// The goals of one case in one placement.
+pub(super) fn goals(options: &RpcOptions, section: &Section<Case>) -> Vec<Goal> {
+    let mut pairs = Case::OF_THE_DOCUMENT.iter();
+    let Some(pair) = pairs.position(|case| *case == section.case) else {
         return Vec::new();
     };
-    let mut verdicts = Vec::new();
-    if setting.outstanding == 1 && setting.pairs == 1 {
-        let goals = match setting.placement {
-            Placement::SameCore => Some(([1.10, 1.25], [25.0, 40.0])),
-            Placement::Split if setting.spin => Some(([0.45, 0.45], [2.0, 4.0])),
-            Placement::Split => Some(([1.10, 1.15], [2.0, 4.0])),
-            Placement::Free => None,
+    let mut goals = Vec::new();
+    if options.outstanding == 1 && options.pairs == 1 {
+        let bounds = match section.placement {
+            Some(Placement::SameCore) => Some(([1.10, 1.25], [25.0, 40.0])),
+            Some(Placement::Split) if options.spin => Some(([0.45, 0.45], [2.0, 4.0])),
+            Some(Placement::Split) => Some(([1.10, 1.15], [2.0, 4.0])),
+            Some(Placement::Free) | None => None,
         };
-        if let Some((over_floor, document_over)) = goals {
-            let goal = Goal::AtMost(over_floor[pair]);
-            verdicts.extend(verdict("p50 ÷ floor", goal, reached.over_floor, unfit));
-            let goal = Goal::AtLeast(document_over[pair]);
-            verdicts.extend(verdict(
-                "document ÷ p50",
-                goal,
-                reached.document_over,
-                unfit,
-            ));
+        if let Some((over_floor, document_over_ours)) = bounds {
+            let bound = Bound::AtMost(over_floor[pair]);
+            goals.push(Goal::over_floor("p50 ÷ floor", P50, bound));
+            let bound = Bound::AtLeast(document_over_ours[pair]);
+            let reached = document_over(options, section);
+            let goal = Goal::told("document ÷ p50", reached, bound);
+            goals.push(goal.unless(unfit(section.own())));
         }
     }
-    // Where the scheduler places, a figure flips with the machine's load: no goal's basis.
-    if setting.outstanding == 64 && setting.pairs == 1 && setting.placement != Placement::Free {
-        let goal = Goal::AtMost([1.2, 2.5][pair]);
-        let reached = reached.router_cpu_us_per_call;
-        verdicts.extend(verdict("router CPU µs/call", goal, reached, unfit));
+    if options.outstanding == 64 && options.pairs == 1 {
+        let bound = Bound::AtMost([1.2, 2.5][pair]);
+        goals.push(Goal::median("router CPU µs/call", CPU_PER_CALL, bound));
     }
-    verdicts
+    goals
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::{Figures, Series};
+    use crate::frame::goals::judge;
+    use crate::frame::section::{FLOOR, OWN};
 
     #[test]
     fn goals_belong_to_their_setting() {
@@ -76,61 +63,44 @@ mod tests {
             spin: bool,
             expected: &[&str],
         ) {
-            let case = Case::OF_THE_DOCUMENT[pair];
-            let setting = Setting {
-                case,
-                placement,
+            let series = |name: &str, p50_us: f64| {
+                let mut series = Series::new(name);
+                let figures = Figures::new().with(P50, p50_us).with(CPU_PER_CALL, 1.0);
+                series.push(Ok(figures));
+                series
+            };
+            let section = Section {
+                case: Case::OF_THE_DOCUMENT[pair],
+                placement: Some(placement),
+                server_cores: 1,
+                series: vec![series(OWN, 11.2), series(FLOOR, 10.0)],
+                said: Vec::new(),
+            };
+            let options = RpcOptions {
                 outstanding,
-                pairs: 1,
                 spin,
+                ..RpcOptions::default()
             };
-            let reached = Reached {
-                over_floor: Some(1.12),
-                document_over: Some(30.0),
-                router_cpu_us_per_call: Some(1.0),
-            };
-            let texts = verdicts(&setting, &reached, None);
+            let goals = goals(&options, &section);
+            let verdicts = goals
+                .iter()
+                .filter_map(|goal| judge(&section, goal, |_| false));
+            let texts: Vec<String> = verdicts.map(|verdict| verdict.to_string()).collect();
             assert_eq!(texts, expected);
         }
         use Placement::{Free, SameCore, Split};
-        check(
-            0,
-            SameCore,
-            1,
-            false,
-            &[
-                "p50 ÷ floor ≤ 1.10: 1.12, missed",
-                "document ÷ p50 ≥ 25.0: 30.0, met",
-            ],
-        );
-        check(
-            1,
-            SameCore,
-            1,
-            false,
-            &[
-                "p50 ÷ floor ≤ 1.25: 1.12, met",
-                "document ÷ p50 ≥ 40.0: 30.0, missed",
-            ],
-        );
-        check(
-            0,
-            Split,
-            1,
-            true,
-            &[
-                "p50 ÷ floor ≤ 0.45: 1.12, missed",
-                "document ÷ p50 ≥ 2.00: 30.0, met",
-            ],
-        );
-        check(
-            1,
-            Split,
-            64,
-            false,
-            &["router CPU µs/call ≤ 2.50: 1.00, met"],
-        );
-        check(1, Free, 64, false, &[]);
+        let document = "document ÷ p50 ≥ 25.0: 43.1, met";
+        let unix = "p50 ÷ floor ≤ 1.10: 1.12, missed";
+        check(0, SameCore, 1, false, &[unix, document]);
+        let document = "document ÷ p50 ≥ 40.0: 98.7, met";
+        let websocket = "p50 ÷ floor ≤ 1.25: 1.12, met";
+        check(1, SameCore, 1, false, &[websocket, document]);
+        let document = "document ÷ p50 ≥ 2.00: 43.1, met";
+        let spinning = "p50 ÷ floor ≤ 0.45: 1.12, missed";
+        check(0, Split, 1, true, &[spinning, document]);
+        let cpu = "router CPU µs/call ≤ 2.50: 1.00, met";
+        check(1, Split, 64, false, &[cpu]);
+        check(1, Split, 8, false, &[]);
         check(0, Free, 1, false, &[]);
     }
 }

@@ -1,275 +1,208 @@
 //! `bench rpc`: the round trip of a call, beside the floor of the machine, the source document's
-//! figure and live peers.
-//!
-//! ```text
-//! for each case and placement
-//!     for each round      router ▶ floor ▶ peer ▶ router ▶ floor ▶ peer ▶ …
-//!         fresh callee and caller processes, warm-up, window, checks
-//! ```
+//! figure and live peers. In each round callee and caller are fresh processes.
 
 mod baseline;
-pub mod goals;
+mod goals;
 mod options;
 mod present;
-pub mod round;
-mod section;
+mod round;
 mod subjects;
-pub mod summary;
 pub(crate) mod worker;
 
 pub use options::RpcOptions;
 
-use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
-use std::time::Duration;
-
-use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::BenchError;
-use crate::machine::Machine;
-use crate::machine::placement::{Cores, Placement, allowed_cores, bind_this_thread};
-use crate::network::Network;
-use crate::process::directory;
-use crate::process::place::Place;
+use crate::figures::{Figures, Round, Series};
+use crate::frame::goals::Goal;
+use crate::frame::instrument::Instrument;
+use crate::frame::section::{FLOOR, Limit, Section};
+use crate::frame::site::{Site, Stage, Threads};
+use crate::frame::table::Column;
+use crate::frame::{self, Common, instrument};
 use crate::report::document;
-use crate::report::json::{Frame, Row, write};
+use crate::report::table::{bytes, number, thousands};
 use crate::subject::case::Case;
-use round::{Ends, Plan, Round, run};
-use summary::Measured;
+use crate::subject::router::RouterOptions;
+use crate::subject::routers::{Routers, Wanted};
 
-use crate::subject::routers::{Reachable, Routers};
 use baseline::Baseline;
-use section::Section;
+use round::run;
+use subjects::{Party, ends, plan};
 
-/// What `bench rpc` found, as it stands in the JSON frame.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RpcReport {
-    pub rows: Vec<Row>,
+const P50: &str = "rtt_us.p50";
+const CPU_PER_CALL: &str = "router_cpu_us_per_call";
+
+/// Measures, prints to standard output, and writes the results file if one was asked for.
+pub fn rpc(options: RpcOptions) -> Result<frame::Report, BenchError> {
+    frame::run::run(Rpc {
+        options,
+        routers: Routers::default(),
+    })
 }
 
-impl RpcReport {
-    /// Whether no round of any subject failed.
-    pub fn is_valid(&self) -> bool {
-        !self.rows.iter().any(Row::has_failed)
-    }
-}
-
-/// Measures, prints to standard output, and writes the JSON file if one was asked for.
-pub fn rpc(options: RpcOptions) -> Result<RpcReport, BenchError> {
-    let bench = Bench::new(options)?;
-    let mut out = io::stdout();
-    let mut subjects = subjects::start(&bench)?;
-    for note in subjects.notes() {
-        writeln!(out, "{note}")?;
-    }
-    let mut sections = Vec::new();
-    for placement in &bench.placements {
-        for case in &bench.cases {
-            if bench.options.stop.is_wished() {
-                break;
-            }
-            sections.push(bench.measure(*case, *placement, &mut subjects)?);
-        }
-    }
-    bench.progress.finish_and_clear();
-    present::print(&mut out, &bench, &subjects, &sections)?;
-    let rows: Vec<Row> = sections
-        .iter()
-        .flat_map(|section| section.rows(&bench))
-        .collect();
-    if let Some(path) = &bench.options.json {
-        let frame = Frame {
-            bench: "rpc",
-            version: &bench.options.build.version,
-            commit: &bench.options.build.commit,
-            machine: &bench.machine,
-            settings: bench.settings(&subjects),
-            results: rows.clone(),
-        };
-        write(path, &frame)?;
-    }
-    Ok(RpcReport { rows })
-}
-
-/// The options, made definite.
-struct Bench {
+struct Rpc {
     options: RpcOptions,
-    machine: Machine,
-    executable: PathBuf,
-    /// Between every subject and its clients.
-    network: Network,
-    /// Sockets and node directories live here.
-    directory: tempfile::TempDir,
-    allowed: Vec<usize>,
-    cases: Vec<Case>,
-    placements: Vec<Placement>,
-    progress: ProgressBar,
+    routers: Routers,
 }
 
-impl Bench {
-    fn new(options: RpcOptions) -> Result<Self, BenchError> {
-        options.check()?;
-        let executable = match &options.executable {
-            Some(path) => path.clone(),
-            None => std::env::current_exe()?,
-        };
-        let allowed = allowed_cores()?;
-        let cases = options.definite_cases()?;
-        let placements = options.definite_placements(&allowed);
-        let per_round = options.seconds + options.warm_up_seconds;
-        let rounds = cases.len() * placements.len() * options.runs * (2 + options.peers.len());
-        let progress = ProgressBar::new(rounds as u64).with_message(format!(
-            "about {:.0} s in all",
-            rounds as f64 * (per_round + 0.05)
-        ));
-        progress.set_style(
-            ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_bar()),
-        );
-        let directory = directory::create()?;
-        let network = Network::set_up(&options.network, &executable, directory.path())?;
-        Ok(Self {
-            options,
-            machine: Machine::now(),
-            executable,
-            directory,
-            network,
-            allowed,
-            cases,
-            placements,
-            progress,
-        })
+impl Instrument for Rpc {
+    const NAME: &'static str = "rpc";
+    const SPEAKS: bool = true;
+
+    type Case = Case;
+    type Subject = Party;
+
+    fn common(&self) -> &Common {
+        &self.options.common
     }
 
-    /// All rounds of one case in one placement.
-    fn measure(
-        &self,
-        case: Case,
-        placement: Placement,
-        subjects: &mut Routers,
-    ) -> Result<Section, BenchError> {
+    fn is_foreign(&self) -> bool {
+        self.options.url.is_some()
+    }
+
+    fn check(&self) -> Result<(), BenchError> {
+        self.options.check()
+    }
+
+    fn start(&mut self, site: &Site) -> Result<(), BenchError> {
         let options = &self.options;
-        let cores = placement
-            .cores(&self.allowed, options.router_threads, options.pairs)
-            .ok_or_else(|| BenchError::Options(format!("{placement} needs two cores")))?;
-        self.step_aside(&cores)?;
-        let present = subjects.of(case, &cores.router, &self.network)?;
-        let baseline = Baseline::start(self, case, &cores)?;
-        let capacity = cores.router.len().min(options.router_threads) as f64;
-        let mut measured: Vec<Measured> = present
-            .iter()
-            .map(|subject| Measured::new(&subject.name, capacity))
-            .collect();
-        let mut floor = Measured::new("floor", capacity);
-        for at in 0..options.runs {
-            if options.stop.is_wished() {
-                break;
-            }
-            for (subject, measured) in present.iter().zip(&mut measured) {
-                let shown = (!subject.is_peer).then(|| case.document_prefix());
-                let round = self.round(subject, &cores, &format!("{case} {placement}"), at, shown);
-                measured.rounds.push(round);
-                // The floor comes second: beside the router, before any peer.
-                if floor.rounds.len() == at {
-                    self.announce("floor", &format!("{case} {placement}"), at);
-                    let place = self.network.client_place(&cores.clients);
-                    let plan = self.plan(&baseline.ends, &place, &baseline.processes);
-                    floor.rounds.push(run(&plan, &mut |_| {}));
-                    self.progress.inc(1);
-                }
-            }
-        }
-        floor.suspect = baseline.suspicion(self, case, placement, &floor);
-        measured.insert(1.min(measured.len()), floor);
-        bind_this_thread(&self.allowed)?;
-        Ok(Section {
-            case,
-            placement,
-            floor: baseline.description(),
-            measured,
-        })
-    }
-
-    fn round(
-        &self,
-        subject: &Reachable,
-        cores: &Cores,
-        what: &str,
-        at: usize,
-        prefix: Option<String>,
-    ) -> Round {
-        self.announce(&subject.name, what, at);
-        let ends = subjects::ends(&subject.target, &self.options, at);
-        let place = self.network.client_place(&cores.clients);
-        let plan = self.plan(&ends, &place, &subject.processes);
-        let round = run(&plan, &mut |average_ms| {
-            if let Some(prefix) = &prefix {
-                let line = document::line(prefix, average_ms);
-                // A reader that has gone away is noticed by the tables.
-                self.progress.suspend(|| {
-                    let _ = writeln!(io::stdout(), "{line}");
-                });
-            }
-        });
-        self.progress.inc(1);
-        round
-    }
-
-    fn plan<'a>(&'a self, ends: &'a [Ends], place: &'a Place, subject: &'a [u32]) -> Plan<'a> {
-        Plan {
-            executable: &self.executable,
-            ends,
-            place,
-            subject,
-            warm_up: Duration::from_secs_f64(self.options.warm_up_seconds),
-            measured: Duration::from_secs_f64(self.options.seconds),
-            stop: &self.options.stop,
-        }
-    }
-
-    fn announce(&self, subject: &str, what: &str, at: usize) {
-        if io::stderr().is_terminal() {
-            self.progress.set_message(format!(
-                "{what}: {subject}, round {}/{}",
-                at + 1,
-                self.options.runs
-            ));
-        }
-    }
-
-    /// The bench itself keeps off the one core that everybody else shares.
-    fn step_aside(&self, cores: &Cores) -> Result<(), BenchError> {
-        if let (true, Some(last)) = (cores.router == cores.clients, self.allowed.last())
-            && !cores.router.contains(last)
-        {
-            bind_this_thread(&[*last])?;
-        }
+        let wanted = Wanted {
+            router: RouterOptions {
+                executable: site.executable.clone(),
+                threads: options.router_threads,
+                spin: options.spin,
+            },
+            url: options.url.as_ref(),
+            pids: &site.pids,
+            realm: &options.realm,
+            peers: &options.peers,
+            cases: &self.cases()?,
+            directory: site.directory.path(),
+        };
+        self.routers = Routers::start(&wanted, &site.network)?;
         Ok(())
     }
 
-    fn settings(&self, subjects: &Routers) -> serde_json::Value {
+    fn party(&self) -> Option<&dyn instrument::Party> {
+        Some(&self.routers)
+    }
+
+    fn header(&self, site: &Site) -> Vec<String> {
+        present::header(&self.options, site)
+    }
+
+    fn settings(&self, _site: &Site) -> Value {
         let options = &self.options;
         json!({
-            "seconds": options.seconds,
-            "warm_up_seconds": options.warm_up_seconds,
             "batch": options.batch,
             "outstanding": options.outstanding,
             "pairs": options.pairs,
             "payload_bytes": options.payload_bytes,
-            "runs": options.runs,
             "router_threads": options.router_threads,
             "spin": options.spin,
-            "network": self.network.description(),
-            "placements": self.placements.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "peers": subjects.peer_settings(),
             "document_hardware": document::HARDWARE,
         })
     }
-}
 
-impl Bench {
-    fn in_flight(&self) -> usize {
-        self.options.outstanding * self.options.pairs
+    fn cases(&self) -> Result<Vec<Case>, BenchError> {
+        self.options.definite_cases()
+    }
+
+    fn threads(&self) -> Threads {
+        Threads {
+            server: self.options.router_threads,
+            clients: self.options.pairs,
+        }
+    }
+
+    /// The floor comes second: beside the router, before any peer.
+    fn subjects(&mut self, stage: &Stage<'_>, case: &Case) -> Result<Vec<Party>, BenchError> {
+        let network = &stage.site.network;
+        let routers = self.routers.of(*case, &stage.cores.router, network)?;
+        let floor = Baseline::start(&self.options, stage, *case)?;
+        let mut subjects: Vec<Party> = routers.into_iter().map(Party::Router).collect();
+        subjects.insert(1.min(subjects.len()), Party::Floor(floor));
+        Ok(subjects)
+    }
+
+    fn round(&mut self, stage: &Stage<'_>, case: &Case, subject: &mut Party) -> Round {
+        let (options, place) = (&self.options, stage.clients());
+        match subject {
+            Party::Floor(floor) => {
+                let plan = plan(options, stage, &floor.ends, &place, &floor.processes);
+                run(&plan, &mut |_| {})
+            }
+            Party::Router(router) => {
+                let ends = ends(&router.target, options, stage.at);
+                let plan = plan(options, stage, &ends, &place, &router.processes);
+                let prefix = case.document_prefix();
+                run(&plan, &mut |average_ms| {
+                    if !router.is_peer {
+                        stage.site.say(&document::line(&prefix, average_ms));
+                    }
+                })
+            }
+        }
+    }
+
+    fn end(&mut self, stage: &Stage<'_>, section: &mut Section<Case>, subjects: Vec<Party>) {
+        for subject in subjects {
+            if let Party::Floor(floor) = subject {
+                section.said.push(floor.description());
+                let suspicion = floor.suspicion(&self.options, stage, section);
+                let mut series = section.series.iter_mut();
+                if let Some(series) = series.find(|series| series.subject == FLOOR) {
+                    series.suspect = suspicion;
+                }
+            }
+        }
+    }
+
+    /// One call at a time waits for the router by intent.
+    fn limit(&self, section: &Section<Case>, _series: &Series) -> Option<Limit> {
+        let threads = self.options.router_threads;
+        (self.options.in_flight() > 1).then(|| Limit {
+            busy: &["router_busy_cores"],
+            cores: threads.min(section.server_cores) as f64,
+        })
+    }
+
+    fn comparisons(&self, _site: &Site, section: &Section<Case>, series: &Series) -> Figures {
+        let over_floor = section.over(series, FLOOR, P50);
+        let largest = |figure| series.spread(figure).map(|spread| spread.max);
+        Figures::new()
+            .with_known("calls", series.sum("calls"))
+            .with_known("rtt_us.max", largest("rtt_us.max"))
+            .with_known("p50_over_floor", over_floor.map(|ratio| ratio.median))
+            .with_known("document_rtt_us", document::rtt_us(&section.case))
+    }
+
+    // The spread where figures are compared; the tails' own are in the results file, round by round.
+    fn columns(&self, _case: &Case) -> Vec<Column> {
+        vec![
+            Column::sum("calls", "calls", thousands),
+            Column::rate("calls/s", "calls_per_s", thousands),
+            Column::median("avg µs", "rtt_us.avg", number),
+            Column::spread("p50 µs", P50, number),
+            Column::median("p99 µs", "rtt_us.p99", number),
+            Column::median("p99.9 µs", "rtt_us.p99_9", number),
+            Column::largest("max µs", "rtt_us.max", number),
+            Column::spread("CPU/call µs", CPU_PER_CALL, number),
+            Column::median("memory", "router_pss_bytes", bytes),
+            Column::over_floor("p50 ÷ floor", P50),
+        ]
+    }
+
+    fn below(&self, site: &Site, sections: &[&Section<Case>]) -> Vec<String> {
+        let lines = sections.iter();
+        lines
+            .flat_map(|section| present::below(&self.options, site, section))
+            .collect()
+    }
+
+    fn goals(&self, section: &Section<Case>, _before: &[Section<Case>]) -> Vec<Goal> {
+        goals::goals(&self.options, section)
     }
 }

@@ -4,66 +4,35 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
-use super::worker::{Instruction, ROLE, Report, Role};
+use crate::figures::{Fault, Figures, Round};
 use crate::load::drive::{Driven, Faults, Traffic, Window, monotonic_ns};
-use crate::load::histogram::{Latencies, Rtt};
+use crate::load::histogram::Latencies;
 use crate::machine::accounting::{Memory, Usage, Used};
 use crate::process::crew::Crew;
 use crate::process::place::Place;
 use crate::process::stop::Stop;
+use crate::rpc::worker::{Instruction, ROLE, Report, Role};
 
 /// The two ends of one pair.
 #[derive(Clone, Debug)]
-pub struct Ends {
-    pub callee: Role,
-    pub caller: Role,
+pub(super) struct Ends {
+    pub(super) callee: Role,
+    pub(super) caller: Role,
 }
 
 /// What a round is to do.
 #[derive(Debug)]
-pub struct Plan<'a> {
-    pub executable: &'a Path,
-    pub ends: &'a [Ends],
+pub(super) struct Plan<'a> {
+    pub(super) executable: &'a Path,
+    pub(super) ends: &'a [Ends],
     /// Where the ends run.
-    pub place: &'a Place,
+    pub(super) place: &'a Place,
     /// The subject: the router's processes, or the relay.
-    pub subject: &'a [u32],
-    pub warm_up: Duration,
-    pub measured: Duration,
+    pub(super) subject: &'a [u32],
+    pub(super) warm_up: Duration,
+    pub(super) measured: Duration,
     /// Ends the round at once; it does not count then.
-    pub stop: &'a Stop,
-}
-
-/// What a round found.
-#[derive(Clone, Debug)]
-pub struct Round {
-    pub metrics: Metrics,
-    /// Why it does not count, if it does not.
-    pub fault: Option<String>,
-}
-
-/// The figures of one round. What could not be read is left out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Metrics {
-    pub calls: u64,
-    pub calls_per_s: f64,
-    pub rtt_us: Rtt,
-    /// Of all processes of the router; in a floor's row, of the relay.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub router_cpu_us_per_call: Option<f64>,
-    pub driver_cpu_us_per_call: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub router_pss_bytes: Option<u64>,
-    /// Processor seconds per second.
-    pub router_busy_cores: f64,
-    /// The same of everything on the machine that is no part of the round.
-    pub foreign_busy_cores: f64,
-    pub caller_messages_per_read: f64,
-    pub callee_messages_per_read: f64,
-    #[serde(flatten)]
-    pub faults: Faults,
+    pub(super) stop: &'a Stop,
 }
 
 /// How long workers may take to start, and to finish.
@@ -76,14 +45,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const COUNTDOWN: Duration = Duration::from_millis(5);
 
 /// Runs one round. `on_batch` is given the average of every batch of calls, in milliseconds.
-pub fn run(plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Round {
-    match Attempt::new(plan).and_then(|attempt| attempt.run(plan, on_batch)) {
-        Ok(round) => round,
-        Err(fault) => Round {
-            metrics: Metrics::default(),
-            fault: Some(fault),
-        },
-    }
+pub(super) fn run(plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Round {
+    Attempt::new(plan)?.run(plan, on_batch)
 }
 
 /// Callees come first in the crew, callers after them.
@@ -126,7 +89,7 @@ impl Attempt {
         Ok(())
     }
 
-    fn run(mut self, plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Result<Round, String> {
+    fn run(mut self, plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Round {
         let start = Instant::now() + COUNTDOWN + plan.warm_up;
         let start_ns = monotonic_ns() + (COUNTDOWN + plan.warm_up).as_nanos() as u64;
         let window = Window {
@@ -150,7 +113,7 @@ impl Attempt {
         let deadline = Instant::now() + PATIENCE;
         while findings.driven.len() < self.pairs {
             if !findings.take_one(&self.crew, deadline, plan.stop)? {
-                return Err("a caller did not finish".to_owned());
+                return Err("a caller did not finish".into());
             }
         }
         for callee in 0..self.pairs {
@@ -158,10 +121,10 @@ impl Attempt {
         }
         while findings.served.len() < self.pairs {
             if !findings.take_one(&self.crew, deadline, plan.stop)? {
-                return Err("a callee did not finish".to_owned());
+                return Err("a callee did not finish".into());
             }
         }
-        Ok(judge(plan, &findings, &after.since(&before), memory.ok()))
+        judge(plan, &findings, &after.since(&before), memory.ok())
     }
 }
 
@@ -222,22 +185,27 @@ fn judge(plan: &Plan<'_>, findings: &Findings<'_>, used: &Used, memory: Option<M
         0 => 0.0,
         _ => used.us_per_operation(nanoseconds, calls_per_s),
     };
-    let known = !plan.subject.is_empty();
-    let metrics = Metrics {
-        calls,
-        calls_per_s,
-        rtt_us: latencies.summary(),
-        router_cpu_us_per_call: used.subject_ns.map(per_call),
-        driver_cpu_us_per_call: per_call(used.drivers_ns),
-        router_pss_bytes: memory.filter(|_| known).map(|memory| memory.pss),
-        router_busy_cores: used.cores(used.subject_ns.unwrap_or(0.0)),
-        foreign_busy_cores: used.cores(used.others_ns),
-        caller_messages_per_read: callers.messages_per_read(),
-        callee_messages_per_read: callees.messages_per_read(),
-        faults,
-    };
-    let fault = faults
+    let memory = memory.filter(|_| !plan.subject.is_empty());
+    let subject_ns = used.subject_ns;
+    let mut figures = Figures::new()
+        .with("calls", calls as f64)
+        .with("calls_per_s", calls_per_s)
+        .with_object("rtt_us", &latencies.summary())
+        .with_known("router_cpu_us_per_call", subject_ns.map(per_call))
+        .with("driver_cpu_us_per_call", per_call(used.drivers_ns))
+        .with_known("router_pss_bytes", memory.map(|memory| memory.pss as f64))
+        .with("router_busy_cores", used.cores(subject_ns.unwrap_or(0.0)))
+        .with("foreign_busy_cores", used.cores(used.others_ns))
+        .with("caller_messages_per_read", callers.messages_per_read())
+        .with("callee_messages_per_read", callees.messages_per_read());
+    for (name, count) in faults.named() {
+        figures = figures.with_own(name, count);
+    }
+    let why = faults
         .describe()
         .or_else(|| (calls == 0).then(|| "no call in time".to_owned()));
-    Round { metrics, fault }
+    match why {
+        None => Ok(figures),
+        Some(why) => Err(Fault::beside(why, figures)),
+    }
 }

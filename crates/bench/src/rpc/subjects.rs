@@ -1,31 +1,51 @@
-//! The routers of a run, as calls go through them.
+//! Who takes part: routers, as calls go through them, and the floor beside them.
 
-use super::round::Ends;
+use std::time::Duration;
+
+use super::baseline::Baseline;
+use super::options::RpcOptions;
+use super::round::{Ends, Plan};
 use super::worker::{LoadOrder, Role};
-use super::{Bench, RpcOptions};
-use crate::error::BenchError;
-use crate::subject::router::RouterOptions;
-use crate::subject::routers::{Routers, Wanted};
+use crate::frame::instrument::Subject;
+use crate::frame::section::FLOOR;
+use crate::frame::site::Stage;
+use crate::process::place::Place;
+use crate::subject::routers::Reachable;
 use crate::subject::target::Target;
 use crate::wamp::caller::PairOrder;
 
-/// Starts everything that is measured.
-pub(super) fn start(bench: &Bench) -> Result<Routers, BenchError> {
-    let options = &bench.options;
-    let wanted = Wanted {
-        router: RouterOptions {
-            executable: bench.executable.clone(),
-            threads: options.router_threads,
-            spin: options.spin,
-        },
-        url: options.url.as_ref(),
-        router_pids: &options.router_pids,
-        realm: &options.realm,
-        peers: &options.peers,
-        cases: &bench.cases,
-        directory: bench.directory.path(),
-    };
-    Routers::start(&wanted, &bench.network)
+/// One of them.
+pub(super) enum Party {
+    Router(Reachable),
+    Floor(Baseline),
+}
+
+impl Subject for Party {
+    fn name(&self) -> &str {
+        match self {
+            Self::Router(router) => &router.name,
+            Self::Floor(_) => FLOOR,
+        }
+    }
+}
+
+/// What a round with these ends is to do.
+pub(super) fn plan<'a>(
+    options: &RpcOptions,
+    stage: &Stage<'a>,
+    ends: &'a [Ends],
+    place: &'a Place,
+    subject: &'a [u32],
+) -> Plan<'a> {
+    Plan {
+        executable: &stage.site.executable,
+        ends,
+        place,
+        subject,
+        warm_up: Duration::from_secs_f64(options.common.warm_up_seconds),
+        measured: Duration::from_secs_f64(options.common.seconds),
+        stop: &stage.site.stop,
+    }
 }
 
 /// The pairs of one round, with procedures that no earlier round has used.

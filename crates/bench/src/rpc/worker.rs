@@ -19,7 +19,7 @@ pub(crate) const ROLE: &str = "rpc";
 
 /// One process's part.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Role {
+pub(crate) enum Role {
     Relay(RelayOrder),
     Caller(PairOrder, LoadOrder),
     Callee(PairOrder),
@@ -29,9 +29,9 @@ pub enum Role {
 
 /// A caller's load; its window comes later, with [`Instruction::Go`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoadOrder {
-    pub outstanding: usize,
-    pub batch: u64,
+pub(crate) struct LoadOrder {
+    pub(crate) outstanding: usize,
+    pub(crate) batch: u64,
 }
 
 /// What such a process says.

@@ -84,6 +84,7 @@ pub fn stream(options: StreamOptions) -> Result<StreamReport, BenchError> {
             machine: &bench.machine,
             settings: bench.settings(),
             results: rows.clone(),
+            verdicts: Vec::new(),
         };
         write(path, &frame)?;
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::error::BenchError;
+use crate::frame::instrument::Party;
 use crate::load::socket::Stream;
 use crate::machine::accounting::process_tree;
 use crate::machine::placement::{Moved, bind_processes};
@@ -22,7 +23,7 @@ pub struct Wanted<'a> {
     pub router: RouterOptions,
     /// Somebody else's, in place of ours.
     pub url: Option<&'a Url>,
-    pub router_pids: &'a [u32],
+    pub pids: &'a [u32],
     pub realm: &'a str,
     pub peers: &'a [Peer],
     pub cases: &'a [Case],
@@ -42,6 +43,7 @@ pub struct Reachable {
 }
 
 /// All of them, running.
+#[derive(Default)]
 pub struct Routers {
     router: Option<Router>,
     foreign: Option<Foreign>,
@@ -131,20 +133,12 @@ impl Routers {
         let foreign = self.foreign.as_ref();
         if foreign.is_some_and(|foreign| foreign.moved.processes().is_empty()) {
             notes.push(
-                "without --router-pid the router stays on the cores it has, and its processor \
+                "without --pid the router stays on the cores it has, and its processor \
                  time and memory are unknown"
                     .to_owned(),
             );
         }
         notes
-    }
-
-    /// The peers that were asked for and are not here.
-    pub fn absent(&self) -> impl Iterator<Item = Peer> {
-        self.peers
-            .iter()
-            .filter(|(_, started)| started.is_none())
-            .map(|(peer, _)| *peer)
     }
 
     /// The peers, as the settings in the JSON frame have them.
@@ -159,6 +153,21 @@ impl Routers {
                 })
             })
             .collect()
+    }
+}
+
+impl Party for Routers {
+    fn notes(&self) -> Vec<String> {
+        Self::notes(self)
+    }
+
+    fn absent(&self) -> Vec<String> {
+        let absent = self.peers.iter().filter(|(_, started)| started.is_none());
+        absent.map(|(peer, _)| peer.name().to_owned()).collect()
+    }
+
+    fn settings(&self) -> (&'static str, Value) {
+        ("peers", self.peer_settings())
     }
 }
 
@@ -178,7 +187,7 @@ impl Foreign {
         Ok(Self {
             url: url.clone(),
             realm: wanted.realm.to_owned(),
-            moved: Moved::find(wanted.router_pids, "--router-pid")?,
+            moved: Moved::find(wanted.pids, "--pid")?,
         })
     }
 

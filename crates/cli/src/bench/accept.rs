@@ -1,13 +1,14 @@
 //! `crosstie bench accept`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use crosstie_bench::accept::{AcceptOptions, Hold, accept};
+use crosstie_bench::frame::Common;
 use crosstie_bench::stream::address::Address;
 
 use super::build;
+use super::common::{FileArguments, Server, SubjectArguments};
 use super::network::NetworkArguments;
 use super::stop::{ended, stop_at_a_signal};
 use crate::wamp_arguments::duration;
@@ -19,8 +20,8 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 60_000, value_name = "N")]
     connections: usize,
     /// Connections that are begun at once.
-    #[arg(long, default_value_t = 1_000, value_name = "N")]
-    batch: usize,
+    #[arg(long, alias = "batch", default_value_t = 1_000, value_name = "N")]
+    at_once: usize,
     /// From the end of one batch to the next: 600ms, 0.6s, 0.
     #[arg(long, default_value = "600ms", value_parser = duration, value_name = "TIME")]
     delay: Duration,
@@ -42,44 +43,45 @@ pub(crate) struct Arguments {
     /// Client processes, each with a loopback address of its own [default: likewise].
     #[arg(long, value_name = "N")]
     clients: Option<usize>,
-    /// Somebody else's server instead of the testee: tcp://HOST:PORT or unix://PATH.
-    #[arg(long, value_name = "ADDRESS")]
-    connect: Option<Address>,
-    /// A process of that server, for its processor time and memory; may be repeated.
-    #[arg(long = "server-pid", value_name = "PID", requires = "connect")]
-    server_pids: Vec<u32>,
+    #[command(flatten)]
+    server: SubjectArguments<Address>,
     /// Afterwards the same with a minimal epoll server of as many processes.
     #[arg(long)]
     floor: bool,
     #[command(flatten)]
     network: NetworkArguments,
-    /// Write what was found to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    file: FileArguments,
 }
 
 /// `--hold` without a time.
 const UNTIL_RETURN: &str = "return";
 
+impl Server for Address {
+    const WHAT: &'static str = "server instead of the testee: tcp://HOST:PORT or unix://PATH";
+}
+
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    super::check_results_file(arguments.json.as_deref())?;
     let stop = stop_at_a_signal()?;
+    let SubjectArguments { url, pids } = arguments.server;
     let options = AcceptOptions {
-        build: build(),
+        common: Common {
+            build: build(),
+            pids,
+            json: arguments.file.checked()?,
+            network: arguments.network.options(),
+            stop: stop.clone(),
+            ..AcceptOptions::default().common
+        },
         connections: arguments.connections,
-        batch: arguments.batch,
+        batch: arguments.at_once,
         delay: arguments.delay,
         echo: !arguments.no_echo,
         hold: arguments.hold,
         workers: arguments.workers,
         clients: arguments.clients,
-        connect: arguments.connect,
-        server_pids: arguments.server_pids,
+        url,
         floor: arguments.floor,
-        network: arguments.network.options(),
-        json: arguments.json,
-        stop: stop.clone(),
-        ..AcceptOptions::default()
     };
     Ok(ended(&stop, accept(options)?.is_valid()))
 }

@@ -13,7 +13,7 @@ use super::stop::{ended, stop_at_a_signal};
 pub(crate) struct Arguments {
     /// Somebody else's server in place of our testee: ws://HOST:PORT.
     #[arg(value_name = "URL", conflicts_with = "url")]
-    server: Option<Url>,
+    target: Option<Url>,
     #[arg(long, default_value_t = 32, value_name = "N")]
     connections: usize,
     /// Messages in flight on each connection.
@@ -25,9 +25,6 @@ pub(crate) struct Arguments {
     /// Text messages instead of binary ones.
     #[arg(long)]
     text: bool,
-    /// Measured seconds of each round.
-    #[arg(long, default_value_t = 1.0)]
-    seconds: f64,
     /// Seconds that a server may take for an answer.
     #[arg(long, default_value_t = 5.0, value_name = "SECONDS")]
     timeout: f64,
@@ -36,21 +33,19 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    super::check_results_file(arguments.comparison.json.as_deref())?;
     let stop = stop_at_a_signal()?;
-    let mut comparison = arguments.comparison.options(stop.clone());
-    comparison.servers.url = comparison.servers.url.or(arguments.server);
+    let (common, mut servers) = arguments.comparison.options(&stop)?;
+    servers.url = servers.url.or(arguments.target);
     let options = EchoOptions {
-        comparison,
+        common,
+        servers,
         connections: arguments.connections,
         outstanding: arguments.outstanding,
         shape: Shape {
             payload_bytes: arguments.payload,
             is_text: arguments.text,
         },
-        seconds: arguments.seconds,
-        warm_up_seconds: 0.2,
         timeout_s: arguments.timeout,
     };
-    Ok(ended(&stop, echo(&options)?))
+    Ok(ended(&stop, echo(options)?.is_valid()))
 }

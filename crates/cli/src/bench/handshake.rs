@@ -4,18 +4,19 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crosstie_bench::frame::Common;
 use crosstie_bench::handshake::{
-    AgainstOptions, CompareOptions, ComparisonOptions, RunOptions, ScalingOptions, ServersOptions,
-    against, compare, scaling,
+    AgainstOptions, CompareOptions, RunOptions, ScalingOptions, ServersOptions, against, compare,
+    scaling,
 };
-use crosstie_bench::machine::placement::Placement;
 use crosstie_bench::peer::autobahn::EchoPeer;
 use crosstie_bench::process::stop::Stop;
 use crosstie_bench::subject::target::Url;
 
+use super::common::{CommonArguments, SubjectArguments, Usual};
+use super::counts;
 use super::network::NetworkArguments;
 use super::stop::{ended, stop_at_a_signal};
-use super::{build, counts};
 
 /// With wsperf's five arguments: one run against any WebSocket server, its log on standard output
 /// in wsperf's form (`crosstie analyze` sums it up). Without: our testee, the smallest server that
@@ -29,7 +30,10 @@ pub(crate) struct Arguments {
     #[arg(
         value_name = "URL",
         requires_all = ["threads", "connections", "low", "high"],
-        conflicts_with_all = ["placements", "runs", "url", "peers", "json", "link", "netns"]
+        conflicts_with_all = [
+            "placements", "runs", "seconds", "warm_up", "url", "pids", "peers", "json", "link",
+            "netns"
+        ]
     )]
     server: Option<Url>,
     /// Driver threads, which divide connections and marks among them.
@@ -55,7 +59,9 @@ pub(crate) struct Arguments {
         long,
         value_delimiter = ',',
         value_name = "N,…",
-        conflicts_with_all = ["server", "placements", "url", "peers", "in_flight", "seconds"]
+        conflicts_with_all = [
+            "server", "placements", "url", "pids", "peers", "outstanding", "seconds", "warm_up"
+        ]
     )]
     scaling: Vec<usize>,
     /// Connections of each run of the scaling table.
@@ -66,17 +72,15 @@ pub(crate) struct Arguments {
         requires = "scaling"
     )]
     scaling_connections: u64,
-    /// Measured seconds of each round of a comparison.
-    #[arg(long, default_value_t = 1.0, conflicts_with = "server")]
-    seconds: f64,
     /// Handshakes in flight in a comparison: this many at most, half of them at least.
     #[arg(
         long,
         default_value_t = 200,
+        alias = "in-flight",
         value_name = "N",
         conflicts_with = "server"
     )]
-    in_flight: usize,
+    outstanding: usize,
     #[command(flatten)]
     comparison: ComparisonArguments,
 }
@@ -84,48 +88,38 @@ pub(crate) struct Arguments {
 /// What every comparison of WebSocket servers takes.
 #[derive(clap::Args)]
 pub(crate) struct ComparisonArguments {
-    /// same-core, split or free; may be repeated [default: same-core and split].
-    #[arg(long = "placement", value_name = "PLACEMENT")]
-    placements: Vec<Placement>,
-    /// Rounds, in each of which the servers take turns [default: 5; of a scaling table: 3].
-    #[arg(long)]
-    runs: Option<usize>,
-    /// Somebody else's server in place of our testee: ws://HOST:PORT.
-    #[arg(long)]
-    url: Option<Url>,
-    /// A process of that server, for its processor time; may be repeated.
-    #[arg(long = "server-pid", value_name = "PID")]
-    server_pids: Vec<u32>,
+    #[command(flatten)]
+    server: SubjectArguments<Url>,
     /// autobahn: start, measure and stop an echo server on Autobahn for Python.
     #[arg(long = "peer", value_name = "PEER")]
     peers: Vec<EchoPeer>,
     /// The Python that has what a peer needs [default: python3 on PATH].
     #[arg(long, value_name = "FILE", requires = "peers")]
     peer_python: Option<PathBuf>,
-    /// Write every round to this file.
-    #[arg(long, value_name = "FILE")]
-    pub(super) json: Option<PathBuf>,
+    #[command(flatten)]
+    common: CommonArguments<OfServers>,
     #[command(flatten)]
     network: NetworkArguments,
 }
 
+struct OfServers;
+
+impl Usual for OfServers {
+    const RUNS: Option<&'static str> = None;
+    const RUNS_WHERE: &'static str = " [default: 5; of a scaling table: 3]";
+    const WARM_UP: Option<&'static str> = Some("0.2");
+}
+
 impl ComparisonArguments {
-    pub(crate) fn options(self, stop: Stop) -> ComparisonOptions {
-        ComparisonOptions {
-            build: build(),
-            executable: None,
-            servers: ServersOptions {
-                url: self.url,
-                server_pids: self.server_pids,
-                peers: self.peers,
-                peer_python: self.peer_python,
-            },
-            placements: self.placements,
-            runs: self.runs.unwrap_or(5),
-            json: self.json,
-            network: self.network.options(),
-            stop,
-        }
+    pub(crate) fn options(self, stop: &Stop) -> anyhow::Result<(Common, ServersOptions)> {
+        let SubjectArguments { url, pids } = self.server;
+        let servers = ServersOptions {
+            url,
+            peers: self.peers,
+            peer_python: self.peer_python,
+        };
+        let network = self.network.options();
+        Ok((self.common.options(pids, network, stop)?, servers))
     }
 }
 
@@ -133,7 +127,6 @@ impl ComparisonArguments {
 const DOCUMENT: (usize, usize, usize) = (8, 1_000, 2_000);
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    super::check_results_file(arguments.comparison.json.as_deref())?;
     let timeout_s = arguments.timeout;
     if let (Some(url), Some(threads), Some(connections), Some(low), Some(high)) = (
         arguments.server,
@@ -153,12 +146,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         let output = arguments.output;
         return Ok(counts(against(&AgainstOptions { url, run, output })?));
     }
-    let comparison = arguments.comparison;
     let stop = stop_at_a_signal()?;
+    let runs = arguments.comparison.common.runs;
+    let (common, servers) = arguments.comparison.options(&stop)?;
     if !arguments.scaling.is_empty() {
         let (threads, low, high) = DOCUMENT;
         let options = ScalingOptions {
-            build: build(),
+            build: common.build,
             executable: None,
             workers: arguments.scaling,
             run: RunOptions {
@@ -170,20 +164,19 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 timeout_s,
             },
             warm_up: arguments.scaling_connections.div_ceil(4),
-            runs: comparison.runs.unwrap_or(3),
-            json: comparison.json,
-            network: comparison.network.options(),
+            runs: runs.unwrap_or(3),
+            json: common.json,
+            network: common.network,
             stop: stop.clone(),
         };
         return Ok(ended(&stop, scaling(&options)?));
     }
     let options = CompareOptions {
-        comparison: comparison.options(stop.clone()),
-        seconds: arguments.seconds,
-        warm_up_seconds: 0.2,
-        low: arguments.in_flight.div_ceil(2),
-        high: arguments.in_flight,
+        common,
+        servers,
+        low: arguments.outstanding.div_ceil(2),
+        high: arguments.outstanding,
         timeout_s,
     };
-    Ok(ended(&stop, compare(&options)?))
+    Ok(ended(&stop, compare(options)?.is_valid()))
 }

@@ -11,6 +11,7 @@ use crosstie_bench::report::json::Build;
 mod accept;
 mod all;
 mod amqp;
+mod common;
 mod echo;
 mod footprint;
 mod handshake;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::document;
-use crate::frame::{Frame, Machine, Row};
+use crate::frame::{Frame, Machine, Row, Verdict};
 use flat::Flat;
 
 /// Median, minimum and maximum of one figure over the rounds.
@@ -51,6 +51,7 @@ pub(crate) struct Run {
     pub(crate) machine: Machine,
     pub(crate) settings: Map<String, Value>,
     pub(crate) groups: Vec<Group>,
+    pub(crate) verdicts: Vec<Verdict>,
 }
 
 /// One case in one placement, with everybody who was measured in it.
@@ -149,6 +150,7 @@ impl Run {
             machine: frame.machine,
             settings: frame.settings,
             groups,
+            verdicts: frame.verdicts,
         }
     }
 

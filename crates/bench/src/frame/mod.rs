@@ -1,0 +1,45 @@
+//! The frame of all instruments: options, rounds in turn, tables, goals, the results file.
+//!
+//! ```text
+//!  Instrument ──subjects, round──▶ run ──figures──▶ Section ─┬─ table    columns as data
+//!   (a driver and one table)        │                        ├─ goals    judged once: Verdict
+//!                                  Site, Stage               └─ rows     of the results file
+//! ```
+//!
+//! What is decided here, for all of them: a run without rows is not valid; what was measured is kept,
+//! printed and written when a late round fails or the user ends the run; `driver_bound` is a boolean
+//! of a subject's sum, by one rule ([`section::Limit`]); goals are said by the instrument, judged here,
+//! and stand in the results file as verdicts, which terminal and page only draw.
+//!
+//! **A new instrument** is an implementation of [`instrument::Instrument`]:
+//!
+//! 1. Its options are a struct with `common: Common` and what is its own; `fn check` refuses what
+//!    makes no sense ([`options::require`]). In the command line `CommonArguments` and
+//!    `SubjectArguments` bring the common ones.
+//! 2. `Case` is what a row of the results file is called by; `cases` are those to measure (or
+//!    `sections`, where not every case is for every placement).
+//! 3. `start` starts what stays up for the run, `subjects` says who takes turns in a section and moves
+//!    them to `stage.cores`. The first is the one that the run is about; `crosstie` and `floor` are
+//!    [`section::OWN`] and [`section::FLOOR`].
+//! 4. `round` measures one subject once and returns [`crate::figures::Figures`] by name (`a.b` is
+//!    nested), or a [`crate::figures::Fault`]; a `String` becomes one with `?`. A fault with an `end`
+//!    ends the run.
+//! 5. `columns` is the table: [`table::Column::median`], `spread`, `rate`, `over_floor` and so on, by
+//!    name of figure. Where rows are no subjects, `table` gives its own rows; `title` puts sections
+//!    into one table. `below` are the lines that explain it.
+//! 6. `comparisons` are figures of the sum alone (what is over the floor, what the document has);
+//!    `limit` says what a driver-bound rate is; `goals` what ours is to reach.
+//! 7. `run(instrument)` is all that is left of the function that the command line calls.
+//!
+//! Nothing here knows an instrument by its name; what is peculiar to one is a default that it overrides.
+
+pub(crate) mod goals;
+pub(crate) mod instrument;
+pub mod options;
+pub(crate) mod run;
+pub(crate) mod section;
+pub(crate) mod site;
+pub(crate) mod table;
+
+pub use options::Common;
+pub use run::Report;

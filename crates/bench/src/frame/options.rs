@@ -1,0 +1,147 @@
+//! What can be asked of every instrument alike.
+
+use std::path::PathBuf;
+
+use crate::error::BenchError;
+use crate::machine::placement::Placement;
+use crate::network::NetworkOptions;
+use crate::process::stop::Stop;
+use crate::report::json::Build;
+
+/// The same of all instruments; each takes of it what it has a use for.
+#[derive(Clone, Debug)]
+pub struct Common {
+    pub build: Build,
+    /// The `crosstie` to start as server and workers; by default the one that runs.
+    pub executable: Option<PathBuf>,
+    /// By default `same-core`, and `split` where there are two cores.
+    pub placements: Vec<Placement>,
+    /// Rounds, in each of which the subjects take turns.
+    pub runs: usize,
+    /// Measured time of each round.
+    pub seconds: f64,
+    /// Unmeasured time before it.
+    pub warm_up_seconds: f64,
+    /// The processes of somebody else's server: without them its processor time and memory stay
+    /// unknown, and it runs where it will.
+    pub pids: Vec<u32>,
+    pub json: Option<PathBuf>,
+    pub network: NetworkOptions,
+    /// Ends the run after the round that it is in.
+    pub stop: Stop,
+}
+
+impl Default for Common {
+    fn default() -> Self {
+        Self {
+            build: Build::default(),
+            executable: None,
+            placements: Vec::new(),
+            runs: 5,
+            seconds: 1.0,
+            warm_up_seconds: 0.3,
+            pids: Vec::new(),
+            json: None,
+            network: NetworkOptions::default(),
+            stop: Stop::default(),
+        }
+    }
+}
+
+/// Refuses options by the rule that they break.
+pub(crate) fn require(held: bool, rule: &str) -> Result<(), BenchError> {
+    match held {
+        true => Ok(()),
+        false => Err(BenchError::Options(rule.to_owned())),
+    }
+}
+
+impl Common {
+    /// Refuses what makes no sense, or would take for ever.
+    pub(super) fn check(&self, is_foreign: bool) -> Result<(), BenchError> {
+        require(self.runs > 0, "--runs is at least 1")?;
+        require(
+            (0.001..=86_400.0).contains(&self.seconds),
+            "--seconds is 0.001 to 86,400",
+        )?;
+        require(
+            (0.0..=600.0).contains(&self.warm_up_seconds),
+            "--warm-up is 0 to 600",
+        )?;
+        match is_foreign {
+            true => self.network.check_foreign_server(),
+            false => require(self.pids.is_empty(), "--pid goes with a --url"),
+        }
+    }
+
+    /// The line that says what a table's rounds were.
+    pub(crate) fn load(&self, what: &str) -> String {
+        format!(
+            "Load: {what}; {} round{} of {} s after {} s; median over rounds, below it \
+             smallest–largest",
+            self.runs,
+            if self.runs == 1 { "" } else { "s" },
+            self.seconds,
+            self.warm_up_seconds,
+        )
+    }
+
+    /// The placements to measure in, on a machine that allows these cores; those of `usual` that
+    /// it has cores for, where none was asked for.
+    pub(super) fn placements(&self, allowed: &[usize], usual: &[Placement]) -> Vec<Placement> {
+        match (self.placements.is_empty(), allowed.len()) {
+            (false, _) => self.placements.clone(),
+            (true, 0 | 1) => vec![Placement::SameCore],
+            (true, _) => usual.to_vec(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_make_no_sense_are_refused() {
+        #[track_caller]
+        fn check(change: fn(&mut Common), is_foreign: bool, expected: Option<&str>) {
+            let mut common = Common::default();
+            change(&mut common);
+            let error = common
+                .check(is_foreign)
+                .err()
+                .map(|error| error.to_string());
+            assert_eq!(error.as_deref(), expected);
+        }
+        check(|_| {}, false, None);
+        check(|common| common.pids = vec![1], true, None);
+        check(
+            |common| common.pids = vec![1],
+            false,
+            Some("--pid goes with a --url"),
+        );
+        check(
+            |common| common.runs = 0,
+            false,
+            Some("--runs is at least 1"),
+        );
+        check(
+            |common| common.seconds = 0.0,
+            false,
+            Some("--seconds is 0.001 to 86,400"),
+        );
+        check(
+            |common| common.warm_up_seconds = -1.0,
+            false,
+            Some("--warm-up is 0 to 600"),
+        );
+    }
+
+    #[test]
+    fn one_core_has_one_placement() {
+        let common = Common::default();
+        let usual = [Placement::SameCore, Placement::Split];
+        assert_eq!(common.placements(&[0], &usual), [Placement::SameCore]);
+        assert_eq!(common.placements(&[0, 1], &usual), usual);
+    }
+}
