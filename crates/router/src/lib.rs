@@ -32,6 +32,7 @@ mod report;
 mod router;
 mod sessions;
 mod testee;
+mod timer;
 mod transports;
 mod urls;
 mod wamp;

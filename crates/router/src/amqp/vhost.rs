@@ -1,18 +1,18 @@
 //! A vhost with its lock, its clock and its way to the store.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use crosstie_queues::{ConnectionKey, Position, Time, Vhost};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
 
 use super::backlog::Backlog;
 use super::peer::Peer;
 use super::shared::Shared;
 use super::turn::Turn;
+use crate::timer::Timer;
 
 /// One vhost, which any thread may enter.
 ///
@@ -27,9 +27,8 @@ pub(crate) struct SharedVhost {
     pub(super) backlog: Backlog,
     clock: Clock,
     stopped: AtomicBool,
-    /// When the timer's task will look next, in the vhost's time; `u64::MAX` for never.
-    timer_at: AtomicU64,
-    timer_earlier: Notify,
+    /// In the vhost's time.
+    timer: Timer,
 }
 
 /// The vhost's time: the wall clock's at the start, and goes on evenly from there.
@@ -70,7 +69,7 @@ impl SharedVhost {
         let memory_bytes = vhost.memory_bytes();
         shared.flow.memory_changed(0, memory_bytes);
         shared.flow.judge_memory();
-        let next = vhost.next_timeout().map_or(u64::MAX, |time| time.0);
+        let next = vhost.next_timeout().map_or(Timer::NEVER, |time| time.0);
         Self {
             name,
             vhost: Mutex::new(vhost),
@@ -79,8 +78,7 @@ impl SharedVhost {
             backlog: Backlog::new(thread),
             clock,
             stopped: AtomicBool::new(false),
-            timer_at: AtomicU64::new(next),
-            timer_earlier: Notify::new(),
+            timer: Timer::new(next),
         }
     }
 
@@ -127,15 +125,8 @@ impl SharedVhost {
     /// Does what is due, until the vhost is stopped. One task runs this.
     pub(crate) async fn keep_time(self: Arc<Self>) {
         while !self.stopped.load(Ordering::Relaxed) {
-            let at = self.timer_at.load(Ordering::Relaxed);
-            if at == u64::MAX {
-                self.timer_earlier.notified().await;
+            if !self.timer.wait(|at| self.clock.instant(Time(at))).await {
                 continue;
-            }
-            let due = self.clock.instant(Time(at));
-            tokio::select! {
-                () = tokio::time::sleep_until(due.into()) => {}
-                () = self.timer_earlier.notified() => continue,
             }
             self.handle_timeout();
             crosstie_transport::uncork();
@@ -147,7 +138,7 @@ impl SharedVhost {
     /// Ends the timer's task.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
-        self.timer_earlier.notify_one();
+        self.timer.wake();
     }
 
     fn handle_timeout(self: &Arc<Self>) {
@@ -157,19 +148,16 @@ impl SharedVhost {
         let mut turn = Turn::new(self, at, now);
         let (vhost, now, outbox) = turn.enter();
         vhost.handle_timeout(now, outbox);
-        let next = vhost.next_timeout().map_or(u64::MAX, |time| time.0);
-        // Under the lock, so that what is due earlier from now on arms the timer after this.
-        self.timer_at.store(next, Ordering::Relaxed);
+        let next = vhost.next_timeout().map_or(Timer::NEVER, |time| time.0);
+        self.timer.set(next);
         turn.spend();
         turn.finish();
     }
 
     /// Sees to it that the timer looks no later than `next`.
     pub(super) fn arm(&self, next: Option<Time>) {
-        let Some(Time(next)) = next else { return };
-        if next < self.timer_at.load(Ordering::Relaxed) {
-            self.timer_at.fetch_min(next, Ordering::Relaxed);
-            self.timer_earlier.notify_one();
+        if let Some(Time(next)) = next {
+            self.timer.arm(next);
         }
     }
 }

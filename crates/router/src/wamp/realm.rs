@@ -1,7 +1,7 @@
 //! A realm with its lock and its clock.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use crosstie_config::{self as model, LoneSurrogates};
@@ -11,11 +11,11 @@ use crosstie_routing::{
 };
 use crosstie_wamp::{Message, Payload, Serializer, SessionId};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use crate::counters::{Counter, counters};
 use crate::report;
 use crate::sessions::Seen;
+use crate::timer::Timer;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::message_counts::{Direction, Messages, RealmMessages, is_of_sessions};
 use crate::wamp::outbox::{Forms, RealmOutbox};
@@ -47,9 +47,8 @@ pub(crate) struct SharedRealm {
     /// somebody in.
     stopped: AtomicBool,
     start: Instant,
-    /// When the timer's task will look next, in the realm's time; `u64::MAX` for never.
-    timer_at: AtomicU64,
-    timer_earlier: Notify,
+    /// In the realm's time.
+    timer: Timer,
 }
 
 /// A role that sessions may have.
@@ -100,8 +99,7 @@ impl SharedRealm {
             messages: RealmMessages::new(),
             session_messages,
             start: Instant::now(),
-            timer_at: AtomicU64::new(u64::MAX),
-            timer_earlier: Notify::new(),
+            timer: Timer::new(Timer::NEVER),
         }
     }
 
@@ -242,7 +240,7 @@ impl SharedRealm {
             self.stopped.store(true, Ordering::Relaxed);
             let ended = realm.end(now, outbox);
             self.say_goodbye_to(&ended, &Farewell::CLOSE_REALM);
-            self.timer_earlier.notify_one();
+            self.timer.wake();
             ended
         })
     }
@@ -299,15 +297,9 @@ impl SharedRealm {
             if self.stopped.load(Ordering::Relaxed) && !self.realm.lock().has_backlog() {
                 return;
             }
-            let at = self.timer_at.load(Ordering::Relaxed);
-            if at == u64::MAX {
-                self.timer_earlier.notified().await;
+            let instant = |at| self.start + Duration::from_micros(at);
+            if !self.timer.wait(instant).await {
                 continue;
-            }
-            let due = self.start + Duration::from_micros(at);
-            tokio::select! {
-                () = tokio::time::sleep_until(due.into()) => {}
-                () = self.timer_earlier.notified() => continue,
             }
             self.handle_timeout();
             crosstie_transport::uncork();
@@ -323,9 +315,8 @@ impl SharedRealm {
             realm.handle_timeout(now, outbox);
             // They are nobody's turn.
             realm.take_steps();
-            let next = next_turn(realm).map_or(u64::MAX, |time| time.0);
-            // Under the lock, so that a call that is made meanwhile arms the timer after this.
-            self.timer_at.store(next, Ordering::Relaxed);
+            let next = next_turn(realm).map_or(Timer::NEVER, |time| time.0);
+            self.timer.set(next);
         });
     }
 
@@ -373,10 +364,8 @@ impl SharedRealm {
 
     /// Sees to it that the timer looks no later than `next`.
     fn arm(&self, next: Option<Time>) {
-        let Some(Time(next)) = next else { return };
-        if next < self.timer_at.load(Ordering::Relaxed) {
-            self.timer_at.fetch_min(next, Ordering::Relaxed);
-            self.timer_earlier.notify_one();
+        if let Some(Time(next)) = next {
+            self.timer.arm(next);
         }
     }
 
