@@ -7,6 +7,7 @@ use crosstie_config as model;
 use crate::error::{StartError, StartFault};
 use crate::listen::{self, Listening};
 use crate::router::{Router, RouterOptions};
+use crate::serve;
 use crate::transports::Accepting;
 use crate::urls;
 
@@ -44,7 +45,7 @@ pub fn start_admin(
     pages.retain(|page| page.strong_count() > 0);
     pages.push(Arc::downgrade(&listening));
     drop(pages);
-    let serving = listen::serve_all(Arc::clone(&listening), listener, workers);
+    let serving = serve::serve_all(Arc::clone(&listening), listener, workers);
     let accepting = Accepting::start(&first.workers, serving);
     let admin = Admin {
         listening,

@@ -30,6 +30,7 @@ mod pages;
 mod rendered;
 mod report;
 mod router;
+mod serve;
 mod sessions;
 mod testee;
 mod timer;

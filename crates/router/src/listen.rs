@@ -3,30 +3,23 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crosstie_config::{self as model, Allowed, Auth, Page, RawSocket, TransportKind, WebSocket};
 use crosstie_transport::descriptors::is_shortage;
-use crosstie_transport::tls::{self, TlsFiles, TlsStage};
-use crosstie_transport::{
-    Connection, ConnectionLimits, ConnectionStream, Ended, Endpoint, Listener, Socket, Stage,
-    TcpOptions, Workers, pump,
-};
+use crosstie_transport::tls::{self, TlsFiles};
+use crosstie_transport::{ConnectionLimits, Endpoint, Listener, Socket, TcpOptions, Workers};
 use crosstie_wamp::codec;
-use crosstie_wamp::framing::websocket::reject_response;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::admission::Admitted;
-use crate::amqp::{self, AmqpEndpoint};
-use crate::counters::{Counter, counters};
+use crate::amqp::AmqpEndpoint;
 use crate::hub::Hub;
 use crate::rendered::Rendered;
-use crate::wamp::conversation::{Conversation, Manners};
-use crate::{pages, report};
+use crate::report;
+use crate::wamp::conversation::Manners;
 
 /// What all connections of one listener share.
 pub(crate) struct Listening {
@@ -37,18 +30,18 @@ pub(crate) struct Listening {
     pub(crate) rawsocket: Option<RawSocketEndpoint>,
     pub(crate) websockets: Vec<WebSocketEndpoint>,
     /// Then the listener speaks nothing else.
-    amqp: Option<Arc<AmqpEndpoint>>,
+    pub(crate) amqp: Option<Arc<AmqpEndpoint>>,
     pub(crate) pages: Vec<Page>,
     pub(crate) allowed_hosts: Allowed,
     /// What the pages tell of; an operators' listener tells of every router.
     pub(crate) routers: Mutex<Vec<Arc<Hub>>>,
     /// How long a connection may take to become a session.
     pub(crate) handshake_timeout: Duration,
-    tls: Option<Arc<tls::ServerConfig>>,
-    limits: Arc<ConnectionLimits>,
+    pub(crate) tls: Option<Arc<tls::ServerConfig>>,
+    pub(crate) limits: Arc<ConnectionLimits>,
     connections: AtomicUsize,
-    page_connections: AtomicUsize,
-    page_connections_max: usize,
+    pub(crate) page_connections: AtomicUsize,
+    pub(crate) page_connections_max: usize,
     /// Pages that took time to render.
     pub(crate) rendered: Mutex<Rendered>,
     pub(crate) connections_max: usize,
@@ -333,159 +326,4 @@ pub(crate) async fn accept(listener: &Listener, workers: &Workers) -> Socket {
             }
         }
     }
-}
-
-/// Accepts conversations for ever, and deals them out to the threads in turn.
-pub(crate) async fn serve_all(
-    listening: Arc<Listening>,
-    listener: Listener,
-    workers: Arc<Workers>,
-) {
-    loop {
-        let socket = accept(&listener, &workers).await;
-        match Admitted::admit(&listening, &socket) {
-            Some(admitted) => workers.spawn(serve(admitted, socket, Arc::clone(&workers))),
-            None => counters().count(Counter::ConnectionsRefused),
-        }
-    }
-}
-
-/// One connection, from its first byte to its end.
-async fn serve(admitted: Admitted, socket: Socket, workers: Arc<Workers>) {
-    counters().count(Counter::ConnectionsOpened);
-    let listening = &admitted.listening;
-    let Some(connection) = connection(listening, socket) else {
-        return;
-    };
-    let ended = match &listening.amqp {
-        None => converse(&admitted, &connection).await,
-        Some(amqp) => converse_amqp(&admitted, amqp, &connection).await,
-    };
-    crosstie_transport::uncork();
-    match ended {
-        Ended::HandedOver { input } => {
-            let kept = Arc::clone(&connection);
-            let started = match PagePlace::take(&admitted) {
-                Some(place) => workers.spawn_pages(async move {
-                    serve_pages(&admitted, &place, &connection, input).await;
-                    connection.close();
-                }),
-                None => return refuse_pages(&connection),
-            };
-            if let Err(e) = started {
-                tracing::error!("cannot start the thread of pages: {e}");
-                kept.close();
-            }
-        }
-        // The peer may still read: what it is owed is sent, and the end of our side said.
-        Ended::ByPeer { .. } => {
-            connection.finish();
-            connection.close();
-        }
-        _ => connection.close(),
-    }
-}
-
-async fn converse(admitted: &Admitted, connection: &Arc<Connection>) -> Ended {
-    let listening = Arc::clone(&admitted.listening);
-    let mut conversation = Conversation::new(listening, Arc::clone(connection), admitted.excess);
-    let ended = pump(connection, &mut conversation).await;
-    conversation.handle_ended(&ended);
-    ended
-}
-
-/// Boxed, so that the task of a WAMP connection holds no byte for it.
-fn converse_amqp<'a>(
-    admitted: &'a Admitted,
-    endpoint: &Arc<AmqpEndpoint>,
-    connection: &'a Arc<Connection>,
-) -> Pin<Box<dyn Future<Output = Ended> + Send + 'a>> {
-    let listening = Arc::clone(&admitted.listening);
-    let endpoint = Arc::clone(endpoint);
-    Box::pin(async move {
-        let kept = Arc::clone(connection);
-        let mut conversation = amqp::Conversation::new(listening, endpoint, kept, admitted.excess);
-        let ended = pump(connection, &mut conversation).await;
-        conversation.handle_ended(&ended);
-        ended
-    })
-}
-
-fn connection(listening: &Listening, socket: Socket) -> Option<Arc<Connection>> {
-    let stage: Option<Box<Mutex<dyn Stage>>> = match &listening.tls {
-        None => None,
-        Some(config) => match TlsStage::server(Arc::clone(config)) {
-            Ok(stage) => Some(Box::new(Mutex::new(stage))),
-            Err(e) => {
-                tracing::error!("cannot begin TLS: {e}");
-                return None;
-            }
-        },
-    };
-    Some(Arc::new(Connection::new(
-        socket,
-        stage,
-        Arc::clone(&listening.limits),
-    )))
-}
-
-/// Plain HTTP, for as long as the peer keeps asking.
-async fn serve_pages(
-    admitted: &Admitted,
-    place: &PagePlace,
-    connection: &Arc<Connection>,
-    input: Vec<u8>,
-) {
-    match ConnectionStream::new(Arc::clone(connection), input) {
-        Ok(stream) => {
-            let listening = Arc::clone(&admitted.listening);
-            pages::serve(listening, stream, place.may_stay).await;
-        }
-        Err(e) => report::peer_fault(connection, "http", &e.to_string()),
-    }
-}
-
-/// One of the connections that pages are served to, for as long as this lives.
-struct PagePlace {
-    listening: Arc<Listening>,
-    /// The connection may wait for another request.
-    may_stay: bool,
-}
-
-impl PagePlace {
-    /// Takes a place, if there is one. Only half of them are for who stays, so that nobody waits for
-    /// those who have said nothing more.
-    fn take(admitted: &Admitted) -> Option<Self> {
-        let listening = &admitted.listening;
-        let before = listening.page_connections.fetch_add(1, Ordering::Relaxed);
-        let place = Self {
-            listening: Arc::clone(listening),
-            may_stay: before < listening.page_connections_max.div_ceil(2)
-                && admitted.excess.is_none(),
-        };
-        (before < listening.page_connections_max).then_some(place)
-    }
-}
-
-impl Drop for PagePlace {
-    fn drop(&mut self) {
-        self.listening
-            .page_connections
-            .fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Tells a peer that asks for a page to come again.
-fn refuse_pages(connection: &Arc<Connection>) {
-    counters().count(Counter::PageConnectionsRefused);
-    let text = "there are as many connections for pages as are allowed: ask again in a moment";
-    let response = reject_response(503, text, &[("Retry-After", "1")]);
-    // A new connection has room; one that is gone needs no answer.
-    let _ = connection.append(|out| {
-        out.extend_from_slice(&response);
-        Ok::<(), ()>(())
-    });
-    connection.finish();
-    crosstie_transport::uncork();
-    connection.close();
 }

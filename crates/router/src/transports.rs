@@ -12,6 +12,7 @@ use crate::error::{StartError, StartFault, StopError};
 use crate::hub::Hub;
 use crate::listen::{self, Listening};
 use crate::router::Router;
+use crate::serve;
 use crate::testee::TesteeTransport;
 use crate::urls;
 use crate::wamp::session::{self, Farewell};
@@ -189,7 +190,7 @@ impl Router {
                 let urls = urls::of_transport(transport, &listener, directory);
                 let pages = pages_at(&listener);
                 let listening = Arc::new(listening);
-                let serving = listen::serve_all(Arc::clone(&listening), listener, workers);
+                let serving = serve::serve_all(Arc::clone(&listening), listener, workers);
                 let accepting = Accepting::start(&self.workers, serving);
                 (urls, pages, Served::Conversations(listening), accepting)
             };

@@ -12,6 +12,7 @@
 
 mod account;
 mod allocator;
+mod balance;
 mod budget;
 mod clock;
 mod connection;

@@ -8,13 +8,20 @@ use std::{io, mem};
 use parking_lot::Mutex;
 
 use crate::queue::spare;
-use crate::{Connection, Socket, Stage, StageError, account, clock, cork, readiness, workers};
+use crate::{
+    Connection, Socket, Stage, StageError, account, balance, clock, cork, readiness, workers,
+};
 
 /// What a connection's bytes mean.
 pub trait Protocol {
     /// Handles what is at the front of `input` and may change it in place (unmasking). What it
     /// does not consume it sees again, with more behind it.
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome;
+
+    /// Whether its connection may go on on another thread ([`Ended::Moved`]).
+    fn may_move(&self) -> bool {
+        false
+    }
 }
 
 /// What became of an input.
@@ -45,6 +52,9 @@ pub enum Ended {
     ByProtocol,
     /// The protocol hands the connection over with bytes that it did not consume.
     HandedOver { input: Vec<u8> },
+    /// It goes on on that thread: another pump with the same protocol, by
+    /// [`Workers::spawn_moved`](crate::Workers::spawn_moved). Nothing of an item has come.
+    Moved { to: usize },
     /// The socket failed.
     Failed(io::Error),
     /// TLS, or another stage, failed.
@@ -68,7 +78,10 @@ pub async fn pump<P: Protocol>(connection: &Arc<Connection>, protocol: &mut P) -
         Ok(readable) => readable,
         Err(e) => return Ended::Failed(e),
     };
-    let mut input = Input::default();
+    let mut input = Input {
+        heard: balance::request_number(),
+        ..Input::default()
+    };
     // Something may be there that readiness does not tell of.
     let mut is_untold = true;
     // Polled by hand: the future that tokio has for this is an intrusive list's node, which every
@@ -129,6 +142,11 @@ pub async fn pump<P: Protocol>(connection: &Arc<Connection>, protocol: &mut P) -
                         cx.waker().wake_by_ref();
                         return Poll::Pending;
                     }
+                    if balance::request_number() != input.heard
+                        && let Some(to) = input.answer(connection, protocol)
+                    {
+                        return Poll::Ready(Ended::Moved { to });
+                    }
                 }
                 // One read a turn: a peer that sends without pause shares the thread with others.
                 Ok(Read::MoreLikely) => {
@@ -173,6 +191,8 @@ struct Input {
     is_yielded: bool,
     /// The protocol has consumed something: what is kept is of another message than before.
     is_another: bool,
+    /// The last request to the thread's connections that this one has answered.
+    heard: u8,
     /// What of `kept` is on the account.
     noted_kib: u32,
 }
@@ -205,6 +225,19 @@ impl Input {
         if kib != self.noted_kib as usize || (is_another && kib > 0) {
             self.note_kept_kib(connection, kib, is_another);
         }
+    }
+
+    /// Answers the request to the thread's connections: the thread that this one is to go to, if any.
+    #[cold]
+    fn answer<P: Protocol>(&mut self, connection: &Connection, protocol: &P) -> Option<usize> {
+        let is_between = self.kept.is_empty() && !self.is_held && !connection.is_reading_paused();
+        // Asked again after the next input.
+        if !is_between {
+            return None;
+        }
+        let (heard, to) = balance::answer();
+        self.heard = heard;
+        to.filter(|_| protocol.may_move())
     }
 
     #[cold]

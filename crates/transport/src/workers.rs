@@ -18,6 +18,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::balance::{Thread, Threads};
 use crate::{Cores, clock};
 
 /// How many threads, and how they wait.
@@ -56,6 +57,9 @@ pub struct Workers {
     /// The thread of pages, once there was one to serve.
     pages: Mutex<Option<Worker>>,
     next: AtomicUsize,
+    /// Where connections are dealt by load. A thread that polls its sockets looks busy whatever it has
+    /// to do: then they are dealt in turn.
+    balanced: Option<Arc<Threads>>,
 }
 
 #[derive(Debug)]
@@ -93,6 +97,8 @@ impl Workers {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let keeper = Worker::start("keeper".to_owned(), runtime, None, Duration::ZERO)?;
         keeper.handle.spawn(clock::tick());
+        let count = options.threads.max(1);
+        let threads = Arc::new(Threads::new(count));
         let worker = |index| {
             let busy_poll = if index == 0 {
                 options.busy_poll
@@ -104,22 +110,46 @@ impl Workers {
                 .event_interval(options.inputs_per_look.max(1))
                 .build()?;
             let timers = Some(keeper.handle.clone());
+            runtime.spawn(enter(threads.thread(index)));
             Worker::start(format!("worker{index}"), runtime, timers, busy_poll)
         };
-        let workers = (0..options.threads.max(1))
-            .map(worker)
-            .collect::<io::Result<_>>()?;
+        let workers = (0..count).map(worker).collect::<io::Result<_>>()?;
+        let balanced = (count > 1 && options.busy_poll.is_zero()).then_some(threads);
+        if let Some(threads) = &balanced {
+            let threads = Arc::clone(threads);
+            keeper.handle.spawn(threads.keep_balanced());
+        }
         Ok(Self {
             workers,
             keeper,
             pages: Mutex::new(None),
             next: AtomicUsize::new(0),
+            balanced,
         })
     }
 
     /// Runs `future` on the next thread in turn.
     pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         self.next_handle().spawn(future);
+    }
+
+    /// Serves a new connection: on the first thread that is not busy.
+    pub fn spawn_connection(&self, serve: impl Future<Output = ()> + Send + 'static) {
+        let Some(threads) = &self.balanced else {
+            return self.spawn(serve);
+        };
+        let index = threads.deal();
+        let waiting = Waiting(threads.thread(index));
+        self.workers[index].handle.spawn(async move {
+            drop(waiting);
+            serve.await;
+        });
+    }
+
+    /// Goes on with a connection on the thread that it was asked to go to
+    /// ([`Ended::Moved`](crate::Ended::Moved)).
+    pub fn spawn_moved(&self, to: usize, serve: impl Future<Output = ()> + Send + 'static) {
+        self.workers[to % self.workers.len()].handle.spawn(serve);
     }
 
     /// Runs `future` on the next thread in turn, for no longer than `tasks` exist.
@@ -194,6 +224,20 @@ impl Workers {
     fn next_handle(&self) -> &Handle {
         let index = self.next.fetch_add(1, Ordering::Relaxed) % self.workers.len();
         &self.workers[index].handle
+    }
+}
+
+/// Says on a thread which one it is.
+async fn enter(thread: Arc<Thread>) {
+    thread.enter();
+}
+
+/// A connection that was dealt to a thread and has not begun there.
+struct Waiting(Arc<Thread>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.note_begun();
     }
 }
 
@@ -279,5 +323,100 @@ async fn poll_after_activity(busy_poll: Duration) {
             tokio::task::yield_now().await;
         }
         POLL_UNTIL.set(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::pin::Pin;
+
+    use super::*;
+    use crate::{
+        Account, Connection, ConnectionLimits, Ended, Outcome, PeerAddress, Protocol, Socket, pump,
+    };
+
+    /// Answers each input with the name of the thread that handles it.
+    struct WhereAmI(Arc<Connection>);
+
+    impl Protocol for WhereAmI {
+        fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
+            let current = thread::current();
+            let name = current.name().unwrap_or_default();
+            let _ = self.0.append(|out| {
+                out.extend_from_slice(name.as_bytes());
+                Ok::<(), ()>(())
+            });
+            Outcome::Continue {
+                consumed: input.len(),
+                wanted: 0,
+            }
+        }
+
+        fn may_move(&self) -> bool {
+            true
+        }
+    }
+
+    fn serve(
+        connection: Arc<Connection>,
+        workers: Arc<Workers>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move {
+            let mut protocol = WhereAmI(Arc::clone(&connection));
+            if let Ended::Moved { to } = pump(&connection, &mut protocol).await {
+                let there = Arc::clone(&workers);
+                there.spawn_moved(to, serve(connection, workers));
+            }
+        })
+    }
+
+    fn ask(client: &mut UnixStream) -> String {
+        client.write_all(b"?").expect("sent");
+        let mut answer = [0; 7];
+        client.read_exact(&mut answer).expect("answered");
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    #[test]
+    fn a_thread_that_is_asked_to_gives_away_every_other_connection() {
+        let options = WorkerOptions {
+            threads: 2,
+            ..WorkerOptions::default()
+        };
+        let workers = Arc::new(Workers::start(options).expect("threads"));
+        let limits = Arc::new(ConnectionLimits {
+            queue_bytes_max: 1 << 20,
+            stall_max: Duration::ZERO,
+            message_max: Duration::MAX,
+            bytes_per_second_min: 0,
+            account: Arc::new(Account::new(1 << 20)),
+        });
+        let mut clients: Vec<_> = (0..4)
+            .map(|_| {
+                let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+                theirs.set_nonblocking(true).expect("set");
+                let socket = Socket::new(theirs.into(), PeerAddress::Unix(None));
+                let connection = Arc::new(Connection::new(socket, None, Arc::clone(&limits)));
+                workers.spawn_connection(serve(connection, Arc::clone(&workers)));
+                // It has begun before the next one is dealt.
+                assert_eq!(ask(&mut ours), "worker0");
+                ours
+            })
+            .collect();
+        let threads = workers.balanced.as_ref().expect("two threads");
+        let count = |clients: &mut [UnixStream]| {
+            let away = clients
+                .iter_mut()
+                .filter_map(|client| (ask(client) == "worker1").then_some(()));
+            away.count()
+        };
+        // A request is withdrawn when the threads are looked at next.
+        while count(&mut clients) == 0 {
+            threads.ask(0, 1);
+        }
+        let away = count(&mut clients);
+        assert!((1..4).contains(&away), "{away}");
     }
 }

@@ -321,6 +321,10 @@ impl Conversation {
 }
 
 impl Protocol for Conversation {
+    fn may_move(&self) -> bool {
+        true
+    }
+
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
         counters().count(Counter::Reads);
         counters().add(Counter::ReceivedBytes, input.len() as u64);

@@ -541,6 +541,10 @@ impl Conversation {
 }
 
 impl Protocol for Conversation {
+    fn may_move(&self) -> bool {
+        true
+    }
+
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
         let left = self.take_left(input.len());
         let mut opening = 0;

@@ -1,0 +1,206 @@
+//! Serving a connection: from its first byte to its end, on the thread that it is dealt to or goes to.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crosstie_transport::tls::TlsStage;
+use crosstie_transport::{
+    Connection, ConnectionStream, Ended, Listener, Protocol, Socket, Stage, Workers, pump,
+};
+use crosstie_wamp::framing::websocket::reject_response;
+use parking_lot::Mutex;
+
+use crate::admission::Admitted;
+use crate::counters::{Counter, counters};
+use crate::listen::{Listening, accept};
+use crate::wamp::conversation::Conversation;
+use crate::{amqp, pages, report};
+
+/// Accepts conversations for ever, and deals them out to the threads.
+pub(crate) async fn serve_all(
+    listening: Arc<Listening>,
+    listener: Listener,
+    workers: Arc<Workers>,
+) {
+    loop {
+        let socket = accept(&listener, &workers).await;
+        match Admitted::admit(&listening, &socket) {
+            Some(admitted) => {
+                workers.spawn_connection(serve(admitted, socket, Arc::clone(&workers)));
+            }
+            None => counters().count(Counter::ConnectionsRefused),
+        }
+    }
+}
+
+/// One connection, from its first byte on.
+async fn serve(admitted: Admitted, socket: Socket, workers: Arc<Workers>) {
+    counters().count(Counter::ConnectionsOpened);
+    let listening = Arc::clone(&admitted.listening);
+    let Some(connection) = connection(&listening, socket) else {
+        return;
+    };
+    let (kept, excess) = (Arc::clone(&connection), admitted.excess);
+    match &listening.amqp {
+        None => {
+            let conversation = Conversation::new(listening, kept, excess);
+            converse(admitted, connection, conversation, workers).await;
+        }
+        Some(amqp) => {
+            let endpoint = Arc::clone(amqp);
+            let conversation = amqp::Conversation::new(listening, endpoint, kept, excess);
+            // Boxed, so that the task of a WAMP connection holds no byte for it.
+            converse_boxed(admitted, connection, conversation, workers).await;
+        }
+    }
+}
+
+/// Has a conversation on this thread, until it ends or goes to another thread.
+async fn converse<C: Converse>(
+    admitted: Admitted,
+    connection: Arc<Connection>,
+    mut conversation: C,
+    workers: Arc<Workers>,
+) {
+    let ended = pump(&connection, &mut conversation).await;
+    if let Ended::Moved { to } = ended {
+        let there = Arc::clone(&workers);
+        let moved = converse_boxed(admitted, connection, conversation, workers);
+        return there.spawn_moved(to, moved);
+    }
+    conversation.handle_ended(&ended);
+    crosstie_transport::uncork();
+    end(admitted, connection, ended, &workers);
+}
+
+fn converse_boxed<C: Converse>(
+    admitted: Admitted,
+    connection: Arc<Connection>,
+    conversation: C,
+    workers: Arc<Workers>,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(converse(admitted, connection, conversation, workers))
+}
+
+/// What a connection says, in either protocol.
+trait Converse: Protocol + Send + 'static {
+    fn handle_ended(&mut self, ended: &Ended);
+}
+
+impl Converse for Conversation {
+    fn handle_ended(&mut self, ended: &Ended) {
+        self.handle_ended(ended);
+    }
+}
+
+impl Converse for amqp::Conversation {
+    fn handle_ended(&mut self, ended: &Ended) {
+        self.handle_ended(ended);
+    }
+}
+
+/// Ends a connection, or leaves it to those who serve pages.
+fn end(admitted: Admitted, connection: Arc<Connection>, ended: Ended, workers: &Workers) {
+    match ended {
+        Ended::HandedOver { input } => {
+            let kept = Arc::clone(&connection);
+            let started = match PagePlace::take(&admitted) {
+                Some(place) => workers.spawn_pages(async move {
+                    serve_pages(&admitted, &place, &connection, input).await;
+                    connection.close();
+                }),
+                None => return refuse_pages(&connection),
+            };
+            if let Err(e) = started {
+                tracing::error!("cannot start the thread of pages: {e}");
+                kept.close();
+            }
+        }
+        // The peer may still read: what it is owed is sent, and the end of our side said.
+        Ended::ByPeer { .. } => {
+            connection.finish();
+            connection.close();
+        }
+        _ => connection.close(),
+    }
+}
+
+fn connection(listening: &Listening, socket: Socket) -> Option<Arc<Connection>> {
+    let stage: Option<Box<Mutex<dyn Stage>>> = match &listening.tls {
+        None => None,
+        Some(config) => match TlsStage::server(Arc::clone(config)) {
+            Ok(stage) => Some(Box::new(Mutex::new(stage))),
+            Err(e) => {
+                tracing::error!("cannot begin TLS: {e}");
+                return None;
+            }
+        },
+    };
+    Some(Arc::new(Connection::new(
+        socket,
+        stage,
+        Arc::clone(&listening.limits),
+    )))
+}
+
+/// Plain HTTP, for as long as the peer keeps asking.
+async fn serve_pages(
+    admitted: &Admitted,
+    place: &PagePlace,
+    connection: &Arc<Connection>,
+    input: Vec<u8>,
+) {
+    match ConnectionStream::new(Arc::clone(connection), input) {
+        Ok(stream) => {
+            let listening = Arc::clone(&admitted.listening);
+            pages::serve(listening, stream, place.may_stay).await;
+        }
+        Err(e) => report::peer_fault(connection, "http", &e.to_string()),
+    }
+}
+
+/// One of the connections that pages are served to, for as long as this lives.
+struct PagePlace {
+    listening: Arc<Listening>,
+    /// The connection may wait for another request.
+    may_stay: bool,
+}
+
+impl PagePlace {
+    /// Takes a place, if there is one. Only half of them are for who stays, so that nobody waits for
+    /// those who have said nothing more.
+    fn take(admitted: &Admitted) -> Option<Self> {
+        let listening = &admitted.listening;
+        let before = listening.page_connections.fetch_add(1, Ordering::Relaxed);
+        let place = Self {
+            listening: Arc::clone(listening),
+            may_stay: before < listening.page_connections_max.div_ceil(2)
+                && admitted.excess.is_none(),
+        };
+        (before < listening.page_connections_max).then_some(place)
+    }
+}
+
+impl Drop for PagePlace {
+    fn drop(&mut self) {
+        self.listening
+            .page_connections
+            .fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Tells a peer that asks for a page to come again.
+fn refuse_pages(connection: &Arc<Connection>) {
+    counters().count(Counter::PageConnectionsRefused);
+    let text = "there are as many connections for pages as are allowed: ask again in a moment";
+    let response = reject_response(503, text, &[("Retry-After", "1")]);
+    // A new connection has room; one that is gone needs no answer.
+    let _ = connection.append(|out| {
+        out.extend_from_slice(&response);
+        Ok::<(), ()>(())
+    });
+    connection.finish();
+    crosstie_transport::uncork();
+    connection.close();
+}

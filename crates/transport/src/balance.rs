@@ -1,0 +1,352 @@
+//! Which thread serves a connection: the first one, until that is busy.
+//!
+//! A message between connections of two threads wakes both; between connections of one it wakes that
+//! one, which often finds the next input before it sleeps. On one core a sequential call costs 1.4 times
+//! the floor's when caller and callee are on two threads, and 1.1 times when they are on one. Few
+//! sessions therefore share a thread. When it becomes busy, its active connections are shared with the
+//! idlest thread; when all threads together have little to do, the first one takes them back.
+//!
+//! A thread is not told which of its connections are active: each connection that has an input after
+//! the thread was asked decides for itself, and those that have none cost nothing wherever they are.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often the threads' processor time is looked at. A look reads one small file a thread, 10 µs.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// A thread that runs for more than this share of the time gives connections away.
+const BUSY: f64 = 0.75;
+/// Nothing is given to a thread that is not idler by this much: it would give it back.
+const APART: f64 = 0.4;
+/// Threads that run for less than this in sum need to be one only. One that takes all that must not
+/// look busy for it.
+const LITTLE: f64 = 0.5;
+/// A share is what it was in as many looks.
+const LOOKS_BUSY: u32 = 2;
+const LOOKS_LITTLE: u32 = 8;
+/// What was asked for shows in later looks only.
+const LOOKS_TO_SETTLE: u32 = 4;
+
+/// What is known of a set of serving threads.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    threads: Box<[Arc<Thread>]>,
+}
+
+/// One of them.
+#[derive(Debug, Default)]
+pub(crate) struct Thread {
+    /// The system's number of it; 0 before it runs.
+    id: AtomicI32,
+    /// Connections that were dealt to it and have not begun.
+    waiting: AtomicU32,
+    /// Per cent of the time that it ran lately.
+    share: AtomicU32,
+    /// What its connections are asked to do: the request's number, [`ALL`], [`WITHDRAWN`], and in the
+    /// upper half the thread to go to.
+    request: AtomicU32,
+}
+
+const ALL: u32 = 1 << 8;
+const WITHDRAWN: u32 = 1 << 9;
+
+/// Connections of a thread are asked to go to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    from: usize,
+    to: usize,
+    /// Every one of them, or every other.
+    all: bool,
+}
+
+thread_local! {
+    static HERE: RefCell<Option<Arc<Thread>>> = const { RefCell::new(None) };
+    /// Whether the connection that decided last stayed.
+    static STAYED: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Threads {
+    pub(crate) fn new(count: usize) -> Self {
+        Self {
+            threads: (0..count).map(|_| Arc::default()).collect(),
+        }
+    }
+
+    pub(crate) fn thread(&self, index: usize) -> Arc<Thread> {
+        Arc::clone(&self.threads[index])
+    }
+
+    /// The thread for a new connection: the first one that is not busy, unless others wait there to
+    /// begin. Says that it waits there.
+    pub(crate) fn deal(&self) -> usize {
+        let rank = |index: &usize| {
+            let thread = &self.threads[*index];
+            let is_busy = f64::from(thread.share.load(Ordering::Relaxed)) >= BUSY * 100.0;
+            (is_busy, thread.waiting.load(Ordering::Relaxed), *index)
+        };
+        let index = (0..self.threads.len()).min_by_key(rank).unwrap_or_default();
+        self.threads[index].waiting.fetch_add(1, Ordering::Relaxed);
+        index
+    }
+
+    /// Looks at the threads for ever, and asks them to share their connections.
+    pub(crate) async fn keep_balanced(self: Arc<Self>) {
+        let mut interval = tokio::time::interval(LOOK_EVERY);
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut looked_at = Instant::now();
+        let mut before = self.processor_times();
+        let mut planner = Planner::default();
+        loop {
+            interval.tick().await;
+            let now = Instant::now();
+            let passed = now.duration_since(looked_at).max(Duration::from_millis(1));
+            let times = self.processor_times();
+            let shares: Vec<_> = times
+                .iter()
+                .zip(&before)
+                .map(|(now, before)| now.saturating_sub(*before).div_duration_f64(passed))
+                .collect();
+            for (thread, share) in self.threads.iter().zip(&shares) {
+                thread
+                    .share
+                    .store((share * 100.0) as u32, Ordering::Relaxed);
+            }
+            match planner.plan(&shares) {
+                Some(request) => self.threads[request.from].ask(request),
+                None if planner.is_settling() => {}
+                None => self.threads.iter().for_each(|thread| thread.withdraw()),
+            }
+            (looked_at, before) = (now, times);
+        }
+    }
+
+    /// Asks every other active connection of a thread to go to another.
+    #[cfg(test)]
+    pub(crate) fn ask(&self, from: usize, to: usize) {
+        let all = false;
+        self.threads[from].ask(Request { from, to, all });
+    }
+
+    /// How long each has run; zero where the system does not tell.
+    fn processor_times(&self) -> Vec<Duration> {
+        let time = |thread: &Arc<Thread>| thread.processor_time().unwrap_or_default();
+        self.threads.iter().map(time).collect()
+    }
+}
+
+impl Thread {
+    /// Says that the calling thread is this one.
+    pub(crate) fn enter(self: Arc<Self>) {
+        let id = rustix::thread::gettid().as_raw_nonzero().get();
+        self.id.store(id, Ordering::Relaxed);
+        HERE.set(Some(self));
+    }
+
+    /// Says that a connection which was dealt to it has begun.
+    pub(crate) fn note_begun(&self) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn processor_time(&self) -> Option<Duration> {
+        let id = self.id.load(Ordering::Relaxed);
+        let path = format!("/proc/self/task/{id}/schedstat");
+        let text = std::fs::read_to_string(path).ok()?;
+        let nanoseconds = text.split_ascii_whitespace().next()?.parse().ok()?;
+        Some(Duration::from_nanos(nanoseconds))
+    }
+
+    /// Says that connections which have not answered are asked nothing any more.
+    fn withdraw(&self) {
+        self.request.fetch_or(WITHDRAWN, Ordering::Relaxed);
+    }
+
+    fn ask(&self, request: Request) {
+        let number = (self.request.load(Ordering::Relaxed) as u8).wrapping_add(1);
+        let number = if number == 0 { 1 } else { number };
+        let all = if request.all { ALL } else { 0 };
+        let packed = u32::from(number) | all | (request.to as u32 & 0xffff) << 16;
+        self.request.store(packed, Ordering::Relaxed);
+    }
+}
+
+/// The number of the last request to this thread's connections: a new one does not answer it.
+#[inline]
+pub(crate) fn request_number() -> u8 {
+    request() as u8
+}
+
+#[inline]
+fn request() -> u32 {
+    HERE.with_borrow(|here| match here {
+        Some(thread) => thread.request.load(Ordering::Relaxed),
+        None => 0,
+    })
+}
+
+/// Answers for one connection: the number of the request, and the thread that it is to go to, if any.
+#[cold]
+pub(crate) fn answer() -> (u8, Option<usize>) {
+    let request = request();
+    if request & WITHDRAWN != 0 {
+        return (request as u8, None);
+    }
+    let (all, to) = (request & ALL != 0, (request >> 16) as usize);
+    // The first one stays: an only connection that keeps a thread busy would do the same to the next.
+    let stays = !all && !STAYED.get();
+    STAYED.set(stays);
+    (request as u8, (!stays).then_some(to))
+}
+
+/// Decides from the threads' shares of the time, look by look.
+#[derive(Debug, Default)]
+struct Planner {
+    busy_looks: u32,
+    little_looks: u32,
+    settling_looks: u32,
+}
+
+impl Planner {
+    fn plan(&mut self, shares: &[f64]) -> Option<Request> {
+        let by_share = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1);
+        let indexed = || shares.iter().copied().enumerate();
+        let (from, most) = indexed().max_by(by_share)?;
+        let (to, least) = indexed().min_by(by_share)?;
+        let is_busy = most >= BUSY && most - least >= APART;
+        let sum: f64 = shares.iter().sum();
+        self.busy_looks = if is_busy { self.busy_looks + 1 } else { 0 };
+        self.little_looks = if sum < LITTLE {
+            self.little_looks + 1
+        } else {
+            0
+        };
+        self.settling_looks = self.settling_looks.saturating_sub(1);
+        if self.settling_looks > 0 {
+            return None;
+        }
+        if self.busy_looks >= LOOKS_BUSY {
+            *self = Self::settling();
+            return Some(Request {
+                from,
+                to,
+                all: false,
+            });
+        }
+        let others = indexed().skip(1);
+        let (from, share) = others.max_by(by_share)?;
+        if self.little_looks >= LOOKS_LITTLE && share > 0.0 {
+            // One thread at a time, but without waiting for the next.
+            self.settling_looks = LOOKS_TO_SETTLE;
+            return Some(Request {
+                from,
+                to: 0,
+                all: true,
+            });
+        }
+        None
+    }
+
+    fn is_settling(&self) -> bool {
+        self.settling_looks > 0
+    }
+
+    fn settling() -> Self {
+        Self {
+            settling_looks: LOOKS_TO_SETTLE,
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plans look by look, the same shares for so many looks; returns at which look was asked for what.
+    fn planned(looks: &[(usize, &[f64])]) -> Vec<(usize, Request)> {
+        let mut planner = Planner::default();
+        let looks = looks
+            .iter()
+            .flat_map(|(count, shares)| vec![shares; *count]);
+        looks
+            .enumerate()
+            .filter_map(|(at, shares)| planner.plan(shares).map(|request| (at, request)))
+            .collect()
+    }
+
+    const fn half(from: usize, to: usize) -> Request {
+        Request {
+            from,
+            to,
+            all: false,
+        }
+    }
+
+    const fn all(from: usize) -> Request {
+        Request {
+            from,
+            to: 0,
+            all: true,
+        }
+    }
+
+    #[test]
+    fn a_busy_thread_shares_with_the_idlest() {
+        let busy: &[f64] = &[0.98, 0.3, 0.1];
+        assert_eq!(planned(&[(4, busy)]), [(1, half(0, 2))]);
+        // Not before what was asked for shows, and again when it did not help.
+        assert_eq!(planned(&[(6, busy)]), [(1, half(0, 2)), (5, half(0, 2))]);
+        // One busy look is none.
+        assert_eq!(planned(&[(1, busy), (1, &[0.2, 0.3, 0.1]), (1, busy)]), []);
+    }
+
+    #[test]
+    fn threads_that_are_all_busy_keep_what_they_have() {
+        assert_eq!(planned(&[(20, &[0.9, 0.8])]), []);
+        assert_eq!(planned(&[(20, &[0.7, 0.0])]), []);
+    }
+
+    #[test]
+    fn where_there_is_little_to_do_the_first_thread_does_it() {
+        assert_eq!(planned(&[(9, &[0.1, 0.2, 0.1])]), [(7, all(1))]);
+        assert_eq!(planned(&[(20, &[0.2, 0.0])]), []);
+        assert_eq!(planned(&[(20, &[0.0, 0.0])]), []);
+    }
+
+    #[test]
+    fn one_thread_has_nobody_to_share_with() {
+        assert_eq!(planned(&[(20, &[1.0])]), []);
+        assert_eq!(planned(&[(20, &[0.1])]), []);
+    }
+
+    #[test]
+    fn every_other_connection_goes_and_the_first_stays() {
+        let thread = Threads::new(3).thread(1);
+        Arc::clone(&thread).enter();
+        assert_eq!(request_number(), 0);
+        thread.ask(half(1, 2));
+        assert_eq!(request_number(), 1);
+        let answers: Vec<_> = (0..4).map(|_| answer()).collect();
+        assert_eq!(answers, [(1, None), (1, Some(2)), (1, None), (1, Some(2))]);
+        thread.ask(all(1));
+        assert_eq!(answer(), (2, Some(0)));
+        assert_eq!(answer(), (2, Some(0)));
+        thread.withdraw();
+        assert_eq!(answer(), (2, None));
+    }
+
+    #[test]
+    fn connections_go_to_the_first_thread_until_it_is_busy() {
+        let threads = Threads::new(2);
+        assert_eq!(threads.deal(), 0);
+        // One waits there, so that a burst is shared.
+        assert_eq!(threads.deal(), 1);
+        threads.thread(0).note_begun();
+        assert_eq!(threads.deal(), 0);
+        threads.thread(0).note_begun();
+        threads.thread(0).share.store(90, Ordering::Relaxed);
+        assert_eq!(threads.deal(), 1);
+    }
+}
