@@ -339,14 +339,14 @@ def test_a_cut_in_time_resets_everybody(link):
     assert "1 cuts" in running.stop()
 
 
-def test_a_cut_by_octets_is_exact(link, serve):
+def test_a_cut_by_bytes_is_exact(link, serve):
     received: list[bytes] = []
 
     def collect(connection: socket.socket) -> None:
         while octets := connection.recv(1000):
             received.append(octets)
 
-    running = link("--cut", "octets=12345", server=serve(collect))
+    running = link("--cut", "bytes=12345", server=serve(collect))
     with running.connect() as client:
         client.send(pattern(40_000))
         assert is_reset(client)
@@ -365,9 +365,9 @@ def test_a_silence_holds_everything_back(link):
 
 
 @pytest.mark.parametrize(
-    "cut", ["octets=10,for=300ms", "octets=25,for=300ms"], ids=["the way up", "the way down"]
+    "cut", ["bytes=10,for=300ms", "bytes=25,for=300ms"], ids=["the way up", "the way down"]
 )
-def test_what_a_cut_by_octets_held_back_comes_after_it(link, cut):
+def test_what_a_cut_by_bytes_held_back_comes_after_it(link, cut):
     """Also where the sender has nothing more to say that would set the rest in motion."""
     running = link("--cut", cut)
     with running.connect() as client:
@@ -386,7 +386,7 @@ def test_who_reads_during_a_silence_gets_the_rest_after_it(link, serve):
 
 
 def test_a_silence_without_end(link):
-    with link("--cut", "octets=10,silence").connect() as client:
+    with link("--cut", "bytes=10,silence").connect() as client:
         client.send(b"0123456789")
         client.socket.settimeout(0.3)
         with pytest.raises(TimeoutError):
