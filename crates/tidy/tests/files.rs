@@ -1,4 +1,4 @@
-//! What every file looks like. STYLE.md, points 8, 18, 21, 34.
+//! What every file looks like. STYLE.md, points 13, 15 and 20.
 
 use crosstie_tidy::{Source, members, sources};
 
