@@ -13,6 +13,7 @@ fn links_lead_to_files() {
     let folders = [
         ".",
         "docs",
+        "docs/laboratory",
         "examples/rpc_roundtrip",
         "examples/rpc_roundtrip_native",
         "fuzz",
