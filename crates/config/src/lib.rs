@@ -186,6 +186,7 @@ impl Config {
     }
 }
 
+#[expect(clippy::disallowed_types, reason = "the one place that reads a file")]
 fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path)?;

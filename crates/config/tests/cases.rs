@@ -5,6 +5,11 @@
 //! configuration that came out. `BLESS=1 cargo test -p crosstie-config` writes what is there
 //! anew; reading the difference is then the test.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test reads its cases from files"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

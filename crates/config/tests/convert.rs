@@ -1,5 +1,10 @@
 //! Files in the other language say the same, and lead to the same model.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test reads its cases from files"
+)]
+
 use std::fs;
 use std::path::Path;
 

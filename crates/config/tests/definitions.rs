@@ -5,6 +5,11 @@
 //! `rabbitmq-*.json` are files that RabbitMQ's own `export_definitions` wrote; the others have the
 //! forms of older and newer versions. `BLESS=1` writes what is there anew.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test reads its cases from files"
+)]
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;

@@ -4,6 +4,11 @@
 //! good file at that place, and the lines `=> MESSAGE` below are what is said, in the order of
 //! the file; none where nothing is wrong. `BLESS=1` writes the messages anew.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test reads its cases from files"
+)]
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,10 @@
 //! Files as the file system has them.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test reads its cases from files"
+)]
+
 use std::fs;
 use std::path::PathBuf;
 

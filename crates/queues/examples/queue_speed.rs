@@ -5,6 +5,12 @@
 //! Instructions hardly vary: `valgrind --tool=callgrind --dump-before='*Stage*::time*'` of a build
 //! with the profile `profiling`, with 20000 messages, writes a file for each section.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "an example that measures reads the clock"
+)]
+
 use std::sync::Arc;
 use std::time::Instant;
 

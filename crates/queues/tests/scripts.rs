@@ -33,6 +33,11 @@
 //! and `…` for the rest. At the end of each case everyone leaves, and all queues are deleted: no
 //! byte of memory may be held then.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test reads its cases from files"
+)]
+
 mod script;
 
 use std::fs;

@@ -6,6 +6,11 @@
 //! `… --example route_speed -- 'PUBLISH to 1' 20000` runs those of that name once, with so many rounds:
 //! two such runs under `valgrind --tool=callgrind` differ by the instructions of the rounds between them.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "an example that measures reads the clock"
+)]
 #![allow(clippy::print_stdout, reason = "its output is what it is for")]
 
 use std::hint::black_box;

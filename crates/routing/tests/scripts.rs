@@ -30,6 +30,11 @@
 //! `#A` is the session id of A. `*` stands for any one word, and at the end for any payload.
 //! At the end of each case everyone leaves, and the realm must hold nothing.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test reads its cases from files"
+)]
+
 mod script;
 
 use std::fs;

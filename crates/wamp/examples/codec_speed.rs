@@ -1,5 +1,11 @@
 //! Nanoseconds per message for decoding and encoding, in each serializer: for tuning the codecs
 //! (`cargo run --release -p crosstie-wamp --example codec_speed`).
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "an example that measures reads the clock"
+)]
 #![expect(clippy::print_stdout, reason = "a program for a person at a terminal")]
 
 use std::borrow::Cow;

@@ -2,6 +2,12 @@
 //! a buffer of pipelined frames, as one large read would bring them.
 //!
 //! Run it on an otherwise idle core: `cargo run --release --example framing_speed`.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "an example that measures reads the clock"
+)]
 #![allow(clippy::print_stdout)]
 
 use std::convert::Infallible;

@@ -3,6 +3,11 @@
 //!
 //! `BLESS=1 cargo test -p crosstie-config` writes both anew.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test reads its cases from files"
+)]
+
 mod reference;
 mod schema;
 
