@@ -397,10 +397,10 @@ def test_newcomers_are_refused_in_a_lasting_reset(link):
     running = link("--cut", "after=200ms,for=60s,reset")
     with running.connect() as client:
         assert is_reset(client)
-    with running.connect() as client:
+    with running.connect() as client, pytest.raises((ClosedError, ConnectionError)):
+        # The reset may be there before this is sent.
         client.send(b"x")
-        with pytest.raises((ClosedError, ConnectionResetError)):
-            client.receive(1)
+        client.receive(1)
 
 
 # --- the command
