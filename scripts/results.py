@@ -3,7 +3,8 @@
     python3 scripts/results.py make DIRECTORY [NAME…]    # short runs of every bench, or of these
     python3 scripts/results.py compare BEFORE AFTER      # what is missing and what is new
 
-CROSSTIE is the binary (target/debug/crosstie). Peers take no part, so that any machine can make them.
+CROSSTIE is the binary (target/debug/crosstie). Peers take no part, so that any machine can make
+them.
 """
 
 from __future__ import annotations
