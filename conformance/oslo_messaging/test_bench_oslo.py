@@ -229,7 +229,7 @@ def test_a_bench_that_is_killed_takes_its_peer_along() -> None:
         (("oslo", "--peer", "qpid"), "the peer that can be started is rabbitmq"),
         (("oslo", "--python", "/nonexistent/python3"), "it does not run"),
         (("amqp", "--payload", 5), "--payload is 12 to"),
-        (("amqp", "--window", 2000), "--window is 1 to what --in-flight allows"),
+        (("amqp", "--window", 2000), "--window is 1 to what --outstanding allows"),
         (
             ("amqp", "--case", "lazy"),
             "a case is transient, priorities, durable, transactions, paced or durable-kept",

@@ -10,22 +10,14 @@ use super::floor::{FloorOrder, ROLE as FLOOR, Report as FloorReport};
 use super::node::Node;
 use super::{Broker, wire::Wire};
 use crate::error::BenchError;
+use crate::frame::instrument::{self, Party};
+use crate::frame::section;
+use crate::frame::site::Site;
 use crate::machine::placement::{Moved, allowed_cores, bind_processes};
 use crate::network::Network;
 use crate::peer::rabbitmq::{BrokerPeer, RabbitMq};
 use crate::process::crew::Crew;
 use crate::subject::target::Endpoint;
-
-/// Which brokers a run is about.
-pub(crate) struct Wanted<'a> {
-    pub(crate) executable: &'a Path,
-    /// For node directories and stores.
-    pub(crate) directory: &'a Path,
-    /// Somebody else's, in place of ours.
-    pub(crate) url: Option<&'a Broker>,
-    pub(crate) pids: &'a [u32],
-    pub(crate) peers: &'a [BrokerPeer],
-}
 
 /// One of them, and how it is reached without a link.
 #[derive(Clone, Debug)]
@@ -34,6 +26,12 @@ pub(crate) struct Subject {
     pub(crate) broker: Broker,
     /// Empty where nobody told which they are.
     pub(crate) processes: Vec<u32>,
+}
+
+impl instrument::Subject for Subject {
+    fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 /// All of them, running.
@@ -52,23 +50,26 @@ struct Foreign {
     moved: Moved,
 }
 
-/// The floor's name, as all benches have it.
-pub(crate) const FLOOR_NAME: &str = "floor";
-
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Brokers {
-    pub(crate) fn start(wanted: &Wanted<'_>, network: &Network) -> Result<Self, BenchError> {
-        let (directory, executable) = (wanted.directory, wanted.executable);
+    /// Ours or the one at a URL, the floor, and peers.
+    pub(crate) fn start(
+        site: &Site,
+        url: Option<&Broker>,
+        peers_wanted: &[BrokerPeer],
+    ) -> Result<Self, BenchError> {
+        let (directory, executable) = (site.directory.path(), &*site.executable);
+        let network = &site.network;
         let (mut own, mut foreign) = (None, None);
-        match wanted.url {
-            Some(broker) => foreign = Some(Foreign::find(broker, wanted.pids)?),
+        match url {
+            Some(broker) => foreign = Some(Foreign::find(broker, &site.pids)?),
             None => own = Some(Node::start(directory, executable, network)?),
         }
         let mut floor_crew = Crew::default();
         let floor = start_floor(&mut floor_crew, executable, network)?;
         let mut peers = Vec::new();
-        for peer in wanted.peers {
+        for peer in peers_wanted {
             let started = match peer {
                 BrokerPeer::RabbitMq => RabbitMq::start(directory, executable, network)?,
             };
@@ -88,9 +89,9 @@ impl Brokers {
     pub(crate) fn on(&mut self, cores: &[usize]) -> Result<Vec<Subject>, BenchError> {
         let mut subjects = Vec::new();
         if let Some(node) = &mut self.own {
-            check_alive("crosstie", node.is_alive())?;
+            check_alive(section::OWN, node.is_alive())?;
             subjects.push(Subject {
-                name: "crosstie".to_owned(),
+                name: section::OWN.to_owned(),
                 broker: node.broker.clone(),
                 processes: node.processes(),
             });
@@ -104,7 +105,7 @@ impl Brokers {
             });
         }
         subjects.push(Subject {
-            name: FLOOR_NAME.to_owned(),
+            name: section::FLOOR.to_owned(),
             broker: self.floor.clone(),
             processes: self.floor_crew.processes(),
         });
@@ -122,9 +123,10 @@ impl Brokers {
         }
         Ok(subjects)
     }
+}
 
-    /// What people must know about who takes part.
-    pub(crate) fn notes(&self) -> Vec<String> {
+impl Party for Brokers {
+    fn notes(&self) -> Vec<String> {
         let foreign = self
             .foreign
             .iter()
@@ -136,8 +138,12 @@ impl Brokers {
         foreign.chain(peers).collect()
     }
 
-    /// The peers, as the settings in the JSON frame have them.
-    pub(crate) fn peer_settings(&self) -> Value {
+    fn absent(&self) -> Vec<String> {
+        let absent = self.peers.iter().filter(|(_, started)| started.is_none());
+        absent.map(|(peer, _)| peer.name().to_owned()).collect()
+    }
+
+    fn settings(&self) -> (&'static str, Value) {
         let peers = self.peers.iter().map(|(peer, started)| {
             json!({
                 "name": peer.name(),
@@ -145,7 +151,7 @@ impl Brokers {
                 "present": started.is_some(),
             })
         });
-        peers.collect()
+        ("peers", peers.collect())
     }
 }
 
@@ -158,7 +164,7 @@ impl Foreign {
         Ok(Self {
             broker: broker.clone(),
             version,
-            moved: Moved::find(pids, "--broker-pid")?,
+            moved: Moved::find(pids, "--pid")?,
         })
     }
 }

@@ -8,6 +8,7 @@ use crate::figures::{Figures, Series};
 use crate::load::histogram::Spread;
 use crate::machine::placement::Placement;
 use crate::report::json::Row;
+use crate::report::table::number;
 
 /// What our own subject is called in every results file, ...
 pub(crate) const OWN: &str = "crosstie";
@@ -79,6 +80,18 @@ impl<C: fmt::Display> Section<C> {
             }
         }
         over
+    }
+
+    /// How busy the machine was with something else, as a line below a table.
+    pub(crate) fn crowd(&self) -> Option<String> {
+        let foreign = self
+            .series
+            .iter()
+            .filter_map(|one| one.median("foreign_busy_cores"));
+        let most = number(foreign.reduce(f64::max)?);
+        Some(format!(
+            "  the rest of the machine: at most {most} cores busy"
+        ))
     }
 
     /// The rows of the results file. `more` is what only all rounds together can say.

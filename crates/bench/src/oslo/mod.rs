@@ -1,14 +1,8 @@
 //! `bench oslo`: the remote procedure calls of oslo.messaging over a broker of AMQP 0-9-1, beside
 //! the machine's floor, a live RabbitMQ, and the source document's figures.
 //!
-//! ```text
-//! rates       for each case and placement
-//!                 for each round      broker ▶ floor ▶ peer ▶ broker ▶ floor ▶ peer ▶ …
-//!                     fresh server and client processes, warm-up, window, checks
-//! delays      for each case, topology and delay
-//!                 for each run        broker ▶ peer ▶ broker ▶ peer ▶ …
-//!                     the same, for a number of operations, through a link on one side
-//! ```
+//! Rates are measured as all instruments do. Of a delay a round is a number of operations, through
+//! a link on one side.
 //!
 //! The native ends do what oslo.messaging's do on the wire: four connections, replies that are
 //! `mandatory`, confirms waited for on both sides, acknowledgements on both sides.
@@ -23,36 +17,36 @@ mod options;
 mod present;
 mod python;
 mod round;
-mod section;
 mod server;
 pub mod topology;
 pub(crate) mod worker;
 
 pub use options::{OsloOptions, Part};
 
-use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::broker::Broker;
-use crate::broker::subjects::{Brokers, FLOOR_NAME, Subject, Wanted};
+use crate::broker::subjects::{Brokers, Subject};
 use crate::error::BenchError;
-use crate::figures::{Figures, Series};
+use crate::figures::{Figures, Round, Series};
+use crate::frame::goals::Goal;
+use crate::frame::instrument::{Instrument, Party, Wanted};
+use crate::frame::section::{FLOOR, Section};
+use crate::frame::site::{Site, Stage};
+use crate::frame::table::Column;
+use crate::frame::{self, Common};
 use crate::link::{LinkOptions, units};
-use crate::machine::Machine;
-use crate::machine::placement::{Cores, Placement, allowed_cores, bind_this_thread};
+use crate::machine::placement::Placement;
 use crate::network::{Network, NetworkOptions};
-use crate::process::directory;
-use crate::report::json::{Frame, Row, write};
+use crate::report::table::{number, thousands};
 
-use case::{Case, Driver};
+use case::{Driver, Placed};
 use client::ClientOrder;
 use names::Names;
 use python::Python;
 use round::{Extent, Plan};
-use section::Section;
 use server::ServerOrder;
 use topology::Topology;
 use worker::Role;
@@ -60,258 +54,78 @@ use worker::Role;
 /// How many times as many operations go on where no delay bounds them.
 const STEADY: u64 = 10;
 
-/// What `bench oslo` found, as it stands in the JSON frame.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OsloReport {
-    pub rows: Vec<Row>,
-}
+const RATE: &str = "operations_per_s";
+const CPU: &str = "broker_cpu_us_per_operation";
+/// From before the client connects, as the document's clock counts.
+const WITH_SETUP: &str = "with_setup_per_s";
+const PEER: &str = "rabbitmq";
 
-impl OsloReport {
-    /// Whether every round of every subject counts.
-    pub fn is_valid(&self) -> bool {
-        !self.rows.is_empty() && self.rows.iter().all(|row| row.valid)
-    }
-}
-
-/// Measures, prints to standard output, and writes the JSON file if one was asked for, whatever
+/// Measures, prints to standard output, and writes the results file if one was asked for, whatever
 /// came of it.
-pub fn oslo(options: OsloOptions) -> Result<OsloReport, BenchError> {
-    let bench = Bench::new(options)?;
-    let mut brokers = bench.brokers()?;
-    let mut out = io::stdout();
-    present::print_header(&mut out, &bench, &brokers)?;
-    let mut sections = Vec::new();
-    let outcome = bench.measure_all(&mut out, &mut brokers, &mut sections);
-    bind_this_thread(&bench.allowed)?;
-    let rows: Vec<Row> = sections.iter().flat_map(Section::rows).collect();
-    if let Some(path) = &bench.options.json {
-        let frame = Frame {
-            bench: "oslo",
-            version: &bench.options.build.version,
-            commit: &bench.options.build.commit,
-            machine: &bench.machine,
-            settings: bench.settings(&brokers),
-            results: rows.clone(),
-            verdicts: Vec::new(),
-        };
-        write(path, &frame)?;
-    }
-    outcome?;
-    Ok(OsloReport { rows })
+pub fn oslo(options: OsloOptions) -> Result<frame::Report, BenchError> {
+    frame::run::run(Oslo {
+        options,
+        brokers: None,
+        links: Vec::new(),
+        python: None,
+    })
 }
 
-/// The options, made definite.
-struct Bench {
+struct Oslo {
     options: OsloOptions,
-    machine: Machine,
-    executable: PathBuf,
-    /// Node directories, stores and scripts live here.
-    directory: tempfile::TempDir,
-    network: Network,
+    brokers: Option<Brokers>,
     /// A network with a link for each delay.
     links: Vec<(Duration, Network)>,
-    allowed: Vec<usize>,
-    placements: Vec<Placement>,
     python: Option<Python>,
 }
 
-impl Bench {
-    fn new(options: OsloOptions) -> Result<Self, BenchError> {
-        options.check()?;
-        let executable = match &options.executable {
-            Some(path) => path.clone(),
-            None => std::env::current_exe()?,
-        };
-        let directory = directory::create()?;
-        let python = match &options.python {
-            Some(program) => Some(Python::find(program, directory.path())?),
-            None => None,
-        };
-        let set_up = |options| Network::set_up(&options, &executable, directory.path());
-        let mut links = Vec::new();
-        for delay in &options.delays {
-            let link = LinkOptions {
-                delay: *delay,
-                ..LinkOptions::default()
-            };
-            let network = set_up(NetworkOptions {
-                link: Some(link),
-                netns: false,
-            })?;
-            links.push((*delay, network));
-        }
-        let allowed = allowed_cores()?;
-        Ok(Self {
-            machine: Machine::now(),
-            network: set_up(NetworkOptions::default())?,
-            links,
-            placements: options.definite_placements(&allowed),
-            allowed,
-            python,
-            executable,
-            directory,
-            options,
-        })
-    }
-
-    fn brokers(&self) -> Result<Brokers, BenchError> {
-        let wanted = Wanted {
-            executable: &self.executable,
-            directory: self.directory.path(),
-            url: self.options.url.as_ref(),
-            pids: &self.options.broker_pids,
-            peers: &self.options.peers,
-        };
-        Brokers::start(&wanted, &self.network)
-    }
-
-    fn measure_all(
-        &self,
-        out: &mut impl Write,
-        brokers: &mut Brokers,
-        sections: &mut Vec<Section>,
-    ) -> Result<(), BenchError> {
-        let is_wished = |part| self.options.part.is_none_or(|only| only == part);
-        if is_wished(Part::Rates) {
-            for placement in &self.placements {
-                for case in self.options.cases() {
-                    let section = self.measure(case, *placement, None, brokers)?;
-                    if section.has_rounds() {
-                        present::print_rates(out, &section)?;
-                        sections.push(section);
-                    }
-                }
-            }
-        }
-        if is_wished(Part::Delays) {
-            let placement = self.delays_placement();
-            for case in self.options.cases() {
-                let before = sections.len();
-                for way in self.options.ways() {
-                    let section = self.measure(case, placement, Some(way), brokers)?;
-                    if section.has_rounds() {
-                        sections.push(section);
-                    }
-                }
-                let delayed: Vec<&Section> = sections[before..].iter().collect();
-                present::print_delays(out, case, &delayed, sections)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Apart from the broker where that is possible, as they are on machines of their own.
-    fn delays_placement(&self) -> Placement {
-        match self.placements.contains(&Placement::Split) {
-            true => Placement::Split,
-            false => self
-                .placements
-                .first()
-                .copied()
-                .unwrap_or(Placement::SameCore),
-        }
-    }
-
-    /// All rounds of one case.
-    fn measure(
-        &self,
-        case: Case,
-        placement: Placement,
-        way: Option<(Topology, Duration)>,
-        brokers: &mut Brokers,
-    ) -> Result<Section, BenchError> {
-        let cores = placement
-            .cores(&self.allowed, 1, 1)
-            .ok_or_else(|| BenchError::Options(format!("{placement} needs two cores")))?;
-        self.step_aside(&cores)?;
-        let mut subjects = brokers.on(&cores.router)?;
-        // The floor knows no more of AMQP than the native ends say, and of a delay it says nothing.
-        if case.driver == Driver::Python || way.is_some() {
-            subjects.retain(|subject| subject.name != FLOOR_NAME);
-        }
-        let mut section = Section {
-            case,
-            placement,
-            way,
-            measured: subjects.iter().map(|s| Series::new(&s.name)).collect(),
-        };
-        for at in 0..self.options.runs {
-            for (which, subject) in subjects.iter().enumerate() {
-                if self.options.stop.is_wished() {
-                    return Ok(section);
-                }
-                self.announce(&section, &subject.name, at);
-                let found = self.round(&section, subject, &cores, at);
-                section.measured[which].push(found);
-            }
-        }
-        Ok(section)
-    }
-
-    fn round(
-        &self,
-        section: &Section,
-        subject: &Subject,
-        cores: &Cores,
-        at: usize,
-    ) -> Result<Figures, String> {
-        let near = self
-            .by_link(section.way, &subject.broker)
-            .map_err(|e| e.to_string())?;
-        let (client, server) = match section.way {
-            Some((Topology::RemoteClient, _)) => (near, subject.broker.clone()),
-            Some((Topology::RemoteServer, _)) => (subject.broker.clone(), near),
-            _ => (subject.broker.clone(), subject.broker.clone()),
+impl Oslo {
+    fn roles(&self, case: &Placed, broker: &Broker, at: usize) -> Result<(Role, Role), BenchError> {
+        let near = self.by_link(case.way, broker)?;
+        let (client, server) = match case.way {
+            Some((Topology::RemoteClient, _)) => (near, broker.clone()),
+            Some((Topology::RemoteServer, _)) => (broker.clone(), near),
+            _ => (broker.clone(), broker.clone()),
         };
         let names = Names::of(&format!("{}-{at}", std::process::id()));
-        let operation = section.case.operation;
-        let (server, client) = match (section.case.driver, &self.python) {
-            (Driver::Python, Some(python)) => (
+        let operation = case.of.operation;
+        if let (Driver::Python, Some(python)) = (case.of.driver, &self.python) {
+            return Ok((
                 python.role(true, &server, &names, operation),
                 python.role(false, &client, &names, operation),
-            ),
-            _ => {
-                let round = (u64::from(std::process::id()) << 32) + at as u64;
-                let server = ServerOrder {
-                    broker: server,
-                    names: names.clone(),
-                    round,
-                };
-                let client = ClientOrder {
-                    broker: client,
-                    names,
-                    operation,
-                    round,
-                };
-                (Role::Server(server), Role::Client(client))
-            }
+            ));
+        }
+        let round = (u64::from(std::process::id()) << 32) + at as u64;
+        let server = ServerOrder {
+            broker: server,
+            names: names.clone(),
+            round,
         };
-        let extent = match section.way {
+        let client = ClientOrder {
+            broker: client,
+            names,
+            operation,
+            round,
+        };
+        Ok((Role::Server(server), Role::Client(client)))
+    }
+
+    fn extent(&self, case: &Placed) -> Extent {
+        let options = &self.options;
+        match case.way {
             None => Extent::Time {
-                warm_up: Duration::from_secs_f64(self.options.warm_up_seconds),
-                measured: Duration::from_secs_f64(self.options.seconds),
+                warm_up: Duration::from_secs_f64(options.common.warm_up_seconds),
+                measured: Duration::from_secs_f64(options.common.seconds),
             },
             Some((topology, delay)) => Extent::Count {
-                operations: self.options.repeat,
+                operations: options.repeat,
                 each: delay,
-                steady_operations: match topology.limit_per_s(operation, delay) {
+                steady_operations: match topology.limit_per_s(case.of.operation, delay) {
                     Some(_) => 0,
-                    None => self.options.repeat * STEADY,
+                    None => options.repeat * STEADY,
                 },
             },
-        };
-        let links = self.links.iter();
-        let links = links.flat_map(|(_, network)| network.link_processes());
-        round::run(&Plan {
-            executable: &self.executable,
-            place: &self.network.client_place(&cores.clients),
-            server,
-            client,
-            processes: &subject.processes,
-            links: &links.collect::<Vec<_>>(),
-            extent,
-            stop: &self.options.stop,
-        })
+        }
     }
 
     /// The broker by the link of a delay; by none without one.
@@ -331,44 +145,200 @@ impl Bench {
             None => Ok(broker.clone()),
         }
     }
+}
 
-    /// The bench itself keeps off the one core that everybody else shares.
-    fn step_aside(&self, cores: &Cores) -> Result<(), BenchError> {
-        match self.allowed.last() {
-            Some(last) if cores.router == cores.clients && !cores.router.contains(last) => {
-                bind_this_thread(&[*last])?;
-            }
-            _ => bind_this_thread(&self.allowed)?,
+/// Apart from the broker where that is possible, as they are on machines of their own.
+fn delays_placement(placements: &[Option<Placement>]) -> Option<Placement> {
+    match placements.contains(&Some(Placement::Split)) {
+        true => Some(Placement::Split),
+        false => placements.first().copied().flatten(),
+    }
+}
+
+impl Instrument for Oslo {
+    const NAME: &'static str = "oslo";
+
+    type Case = Placed;
+    type Subject = Subject;
+
+    fn common(&self) -> &Common {
+        &self.options.common
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.options.url.is_some()
+    }
+
+    fn check(&self) -> Result<(), BenchError> {
+        self.options.check()
+    }
+
+    fn start(&mut self, site: &Site) -> Result<(), BenchError> {
+        let directory = site.directory.path();
+        let python = self.options.python.as_ref();
+        let python = python.map(|program| Python::find(program, directory));
+        self.python = python.transpose()?;
+        for delay in &self.options.delays {
+            let link = LinkOptions {
+                delay: *delay,
+                ..LinkOptions::default()
+            };
+            let options = NetworkOptions {
+                link: Some(link),
+                netns: false,
+            };
+            let network = Network::set_up(&options, &site.executable, directory)?;
+            self.links.push((*delay, network));
         }
+        let OsloOptions { url, peers, .. } = &self.options;
+        self.brokers = Some(Brokers::start(site, url.as_ref(), peers)?);
         Ok(())
     }
 
-    /// A progress line, for people who watch.
-    fn announce(&self, section: &Section, subject: &str, at: usize) {
-        if io::stderr().is_terminal() {
-            let (name, placement) = (section.name(), section.placement);
-            let runs = self.options.runs;
-            let _ = writeln!(
-                io::stderr(),
-                "{name} {placement}: {subject}, round {}/{runs}",
-                at + 1
-            );
+    fn party(&self) -> Option<&dyn Party> {
+        let brokers = self.brokers.as_ref()?;
+        Some(brokers)
+    }
+
+    fn header(&self, _site: &Site) -> Vec<String> {
+        let Common {
+            runs,
+            seconds,
+            warm_up_seconds,
+            ..
+        } = &self.options.common;
+        let repeat = self.options.repeat;
+        let python = self.python.iter();
+        let mut lines: Vec<String> = python
+            .map(|python| format!("oslo.messaging {}", python.version))
+            .collect();
+        lines.push(format!(
+            "Load: one operation after the other, from one client to one server; rates: {runs} \
+             round(s) of {seconds} s after {warm_up_seconds} s; delays: {runs} run(s) of {repeat}; \
+             median, below it smallest–largest"
+        ));
+        lines
+    }
+
+    fn settings(&self, _site: &Site) -> Value {
+        let delays = self.options.delays.iter();
+        json!({
+            "repeat": self.options.repeat,
+            "delays": delays.map(|delay| units::written(*delay)).collect::<Vec<_>>(),
+            "oslo_messaging": self.python.as_ref().map(|python| &python.version),
+            "document_hardware": document::HARDWARE,
+        })
+    }
+
+    fn cases(&self) -> Result<Vec<Placed>, BenchError> {
+        let cases = self.options.cases().into_iter();
+        Ok(cases.map(|of| Placed { of, way: None }).collect())
+    }
+
+    fn sections(
+        &self,
+        placements: &[Option<Placement>],
+    ) -> Result<Vec<Wanted<Placed>>, BenchError> {
+        let is_wished = |part| self.options.part.is_none_or(|only| only == part);
+        let mut sections = Vec::new();
+        if is_wished(Part::Rates) {
+            for placement in placements {
+                let cases = self.cases()?.into_iter();
+                sections.extend(cases.map(|case| (case, *placement)));
+            }
+        }
+        if is_wished(Part::Delays) {
+            let placement = delays_placement(placements);
+            for of in self.options.cases() {
+                let ways = self.options.ways().into_iter().map(Some);
+                sections.extend(ways.map(|way| (Placed { of, way }, placement)));
+            }
+        }
+        Ok(sections)
+    }
+
+    fn subjects(&mut self, stage: &Stage<'_>, case: &Placed) -> Result<Vec<Subject>, BenchError> {
+        let Some(brokers) = &mut self.brokers else {
+            return Ok(Vec::new());
+        };
+        let mut subjects = brokers.on(&stage.cores.router)?;
+        // The floor knows no more of AMQP than the native ends say, and of a delay it says nothing.
+        if case.of.driver == Driver::Python || case.way.is_some() {
+            subjects.retain(|subject| subject.name != FLOOR);
+        }
+        Ok(subjects)
+    }
+
+    fn round(&mut self, stage: &Stage<'_>, case: &Placed, subject: &mut Subject) -> Round {
+        let roles = self.roles(case, &subject.broker, stage.at);
+        let (server, client) = roles.map_err(|error| error.to_string())?;
+        let links = self.links.iter();
+        let links = links.flat_map(|(_, network)| network.link_processes());
+        let found = round::run(&Plan {
+            executable: &stage.site.executable,
+            place: &stage.clients(),
+            server,
+            client,
+            processes: &subject.processes,
+            links: &links.collect::<Vec<_>>(),
+            extent: self.extent(case),
+            stop: &stage.site.stop,
+        });
+        Ok(found?)
+    }
+
+    fn comparisons(&self, _site: &Site, section: &Section<Placed>, series: &Series) -> Figures {
+        let over_floor = section.over_floor(series, &[RATE]);
+        if section.case.way.is_none() {
+            return over_floor;
+        }
+        let least = |name| series.spread(name).map(|spread| spread.min);
+        let document = section.case.document();
+        over_floor
+            .with_known("operations_per_s_min", least(RATE))
+            .with_known("with_setup_per_s_min", least(WITH_SETUP))
+            .with_known("limit_per_s", section.case.limit_per_s())
+            .with_known("over_limit", section.case.over_limit(series))
+            .with_known("document_one_core_per_s", document.map(|of| of.one_core))
+            .with_known(
+                "document_eight_cores_per_s",
+                document.map(|of| of.eight_cores),
+            )
+    }
+
+    fn title(&self, section: &Section<Placed>) -> String {
+        match (section.case.way, section.placement) {
+            (Some(_), Some(placement)) => {
+                format!("{} per second, delayed · {placement}", section.case.of)
+            }
+            _ => section.title(),
         }
     }
 
-    fn settings(&self, brokers: &Brokers) -> Value {
-        let options = &self.options;
-        let delays = options.delays.iter().map(|delay| units::written(*delay));
-        json!({
-            "seconds": options.seconds,
-            "warm_up_seconds": options.warm_up_seconds,
-            "repeat": options.repeat,
-            "runs": options.runs,
-            "delays": delays.collect::<Vec<_>>(),
-            "placements": self.placements.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "oslo_messaging": self.python.as_ref().map(|python| &python.version),
-            "peers": brokers.peer_settings(),
-            "document_hardware": document::HARDWARE,
-        })
+    fn columns(&self, _case: &Placed) -> Vec<Column> {
+        vec![
+            Column::median("operations", "operations", thousands),
+            Column::spread("per s", RATE, thousands),
+            Column::spread("p50 µs", "rtt_p50_us", number),
+            Column::median("p99 µs", "rtt_p99_us", number),
+            Column::spread("broker CPU µs", CPU, number),
+            Column::median("driver CPU µs", "driver_cpu_us_per_operation", number),
+            Column::median("broker busy", "broker_busy_cores", number),
+            Column::over_floor("÷ floor", RATE),
+            Column::over("÷ rabbitmq", PEER, RATE),
+        ]
+    }
+
+    fn table(&self, sections: &[&Section<Placed>]) -> Option<Vec<Vec<String>>> {
+        let is_delayed = sections.iter().any(|section| section.case.way.is_some());
+        is_delayed.then(|| present::delays(sections))
+    }
+
+    fn below(&self, _site: &Site, sections: &[&Section<Placed>]) -> Vec<String> {
+        present::below(sections)
+    }
+
+    fn goals(&self, section: &Section<Placed>, before: &[Section<Placed>]) -> Vec<Goal> {
+        goals::goals(section, before)
     }
 }

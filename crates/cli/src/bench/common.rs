@@ -43,6 +43,10 @@ pub(super) trait Usual {
     const SECONDS_WHERE: &'static str = "";
 }
 
+pub(super) struct AsUsual;
+
+impl Usual for AsUsual {}
+
 /// Rounds of a bench whose usual ones are `U`'s.
 #[derive(clap::Args)]
 pub(super) struct CommonArguments<U: Usual> {

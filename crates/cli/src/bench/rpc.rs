@@ -8,7 +8,7 @@ use crosstie_bench::subject::case::Case;
 use crosstie_bench::subject::target::Url;
 use crosstie_wamp::Serializer;
 
-use super::common::{CommonArguments, Server, SubjectArguments, Usual};
+use super::common::{AsUsual, CommonArguments, Server, SubjectArguments};
 use super::network::NetworkArguments;
 use super::stop::{ended, stop_at_a_signal};
 
@@ -52,10 +52,6 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     network: NetworkArguments,
 }
-
-pub(super) struct AsUsual;
-
-impl Usual for AsUsual {}
 
 /// A WAMP router.
 pub(super) type Router = Url;
