@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::section::{FLOOR, Section};
-use crate::figures::{DRIVER_BOUND, Series, unfit};
+use crate::figures::{CROWDED, DRIVER_BOUND, Series, unfit};
 use crate::report::table::number;
 
 /// On which side of its goal a figure should be.
@@ -196,6 +196,14 @@ fn is_open(reached: f64, bound: Bound, own_is_bound: bool, other_is_bound: bool)
         true => other_is_bound,
         false => own_is_bound,
     }
+}
+
+/// Why goals about several sections cannot be judged together.
+pub(crate) fn crowded<'a>(subjects: impl IntoIterator<Item = &'a Series>) -> Option<&'static str> {
+    let mut subjects = subjects.into_iter();
+    subjects
+        .any(|one| unfit([one]) == Some(CROWDED))
+        .then_some(CROWDED)
 }
 
 #[cfg(test)]

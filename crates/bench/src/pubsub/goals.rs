@@ -1,11 +1,11 @@
-//! The figures that this project set itself for Publish & Subscribe. A goal that is missed stays
-//! in the report as missed.
+//! The figures that this project set itself for Publish & Subscribe.
 
-use super::contest::{Contest, MAX_EVENTS_PER_S};
+use super::contest::{MAX_EVENTS_PER_S, Terms};
 use super::round::{CPU_PER_EVENT, P50, P99};
 use super::stage::Rate;
-use crate::figures::{CROWDED, Goal, unfit, verdict};
-use crate::machine::placement::Placement;
+use crate::figures::Series;
+use crate::frame::goals::{Bound, Goal, crowded};
+use crate::frame::section::{FLOOR, Section};
 use crate::report::table::number;
 use crate::subject::case::{Case, Socket, Transport};
 
@@ -41,77 +41,58 @@ fn cpu_us_max(pair: Pair, saturated: bool) -> f64 {
     }
 }
 
-/// Verdicts about one contest.
-pub(super) fn goals(contest: &Contest) -> Vec<String> {
-    let terms = &contest.terms;
-    let (Some(router), Some(pair)) = (contest.series.first(), Pair::of(&terms.case)) else {
+/// The goals of one load.
+pub(super) fn goals(section: &Section<Terms>, is_search: bool) -> Vec<Goal> {
+    let terms = &section.case;
+    let Some(pair) = Pair::of(&terms.case).filter(|_| terms.clients == CLIENTS) else {
         return Vec::new();
     };
-    let set = router.subject == "crosstie"
-        && terms.clients == CLIENTS
-        && terms.placement != Placement::Free;
-    if !set {
-        return Vec::new();
+    if is_search {
+        let bound = Bound::AtLeast(1.5);
+        return vec![Goal::over_floor(
+            "highest rate ÷ floor's",
+            MAX_EVENTS_PER_S,
+            bound,
+        )];
     }
-    let reached = contest.over_floor(router, MAX_EVENTS_PER_S);
-    let unfit = unfit(&contest.series);
-    let what = "highest rate ÷ floor's";
-    let mut goals = Vec::from_iter(verdict(what, Goal::AtLeast(1.5), reached, unfit));
-    if goals.is_empty() {
-        let saturated = matches!(terms.load.rate, Rate::Saturated { .. });
-        let goal = Goal::AtMost(cpu_us_max(pair, saturated));
-        let what = match saturated {
-            true => "router CPU µs/event, saturated",
-            false => "router CPU µs/event",
-        };
-        goals.extend(verdict(what, goal, router.median(CPU_PER_EVENT), unfit));
-    }
-    goals
+    let is_saturated = matches!(terms.load.rate, Rate::Saturated { .. });
+    let bound = Bound::AtMost(cpu_us_max(pair, is_saturated));
+    let what = match is_saturated {
+        true => "router CPU µs/event, saturated",
+        false => "router CPU µs/event",
+    };
+    vec![Goal::median(what, CPU_PER_EVENT, bound)]
 }
 
-/// Verdicts about all profiles together.
-pub(super) fn profile_goals(contests: &[&Contest]) -> Vec<String> {
-    let ours = |contest: &&&Contest| {
-        let router = contest.series.first();
-        router.is_some_and(|router| router.subject == "crosstie")
-            && contest.terms.placement != Placement::Free
-    };
-    let contests: Vec<&&Contest> = contests.iter().filter(ours).collect();
-    if contests.is_empty() {
-        return Vec::new();
-    }
-    let whole = contests.iter().filter(|one| one.series[0].is_valid());
-    let (whole, all) = (whole.count(), contests.len());
-    // That a round of a result does not count is itself what the first goal is about.
-    let is_crowded = contests
+/// The goals of all results of the document together, in one case and placement; `all` are those.
+pub(super) fn profile_goals(all: &[&Section<Terms>]) -> Vec<Goal> {
+    let unfit = crowded(all.iter().flat_map(|one| &one.series));
+    let whole = all
         .iter()
-        .any(|one| unfit(&one.series) == Some(CROWDED));
-    let outcome = |met: bool| match met {
-        _ if is_crowded => "not judged: something else was busy here",
-        true => "met",
-        false => "missed",
-    };
-    let lost = outcome(whole == all);
-    let mut goals = vec![format!("nothing lost: {whole} of {all} results, {lost}")];
+        .filter(|one| one.own().is_some_and(Series::is_valid));
+    let every = Bound::AtLeast(all.len() as f64);
+    // That a round of a result does not count is itself what this goal is about.
+    let whole = Some(whole.count() as f64);
+    let mut goals = vec![Goal::told(
+        "results in which nothing was lost",
+        whole,
+        every,
+    )];
     for (what, name, most) in [("p50 ÷ floor", P50, 1.5), ("p99 ÷ floor", P99, 2.0)] {
-        let ratios: Vec<(f64, usize)> = contests
-            .iter()
-            .filter_map(|one| {
-                let ratio = one.over_floor(&one.series[0], name)?;
-                Some((ratio, one.terms.profile?.result))
-            })
-            .collect();
+        let ratios = all.iter().filter_map(|one| {
+            let ratio = one.over(one.own()?, FLOOR, name)?.median;
+            Some((ratio, one.case.profile?.result))
+        });
+        let ratios: Vec<(f64, usize)> = ratios.collect();
         let met = ratios.iter().filter(|(ratio, _)| *ratio <= most).count();
-        let worst = ratios.iter().max_by(|one, other| one.0.total_cmp(&other.0));
-        let Some((worst, result)) = worst else {
+        let furthest = ratios.iter().max_by(|one, other| one.0.total_cmp(&other.0));
+        let Some((furthest, result)) = furthest else {
             continue;
         };
-        let outcome = outcome(met == all);
-        goals.push(format!(
-            "{what} ≤ {}: {met} of {all} results, the largest {} (result {result}), {outcome}",
-            number(most),
-            number(*worst),
-        ));
+        let (most, furthest) = (number(most), number(*furthest));
+        let what =
+            format!("results with {what} ≤ {most} (the furthest {furthest}, result {result})");
+        goals.push(Goal::told(what, Some(met as f64), every));
     }
-    goals
+    goals.into_iter().map(|goal| goal.unless(unfit)).collect()
 }

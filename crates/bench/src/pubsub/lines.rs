@@ -1,10 +1,7 @@
 //! The load client's output: one line a second, in the form of the document's client.
 
-use std::io::{self, Write};
-
-use indicatif::ProgressBar;
-
 use super::stage::{Second, Watcher};
+use crate::frame::site::Site;
 
 /// The load as the load client names it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,17 +19,17 @@ const HEADING_EVERY: u64 = 20;
 /// Writes the lines of one run, if they are shown at all.
 pub(super) struct Lines<'a> {
     shown: Option<Parameters>,
-    progress: &'a ProgressBar,
+    site: &'a Site,
     printed: u64,
     sent: u64,
     received: u64,
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn new(shown: Option<Parameters>, progress: &'a ProgressBar) -> Self {
+    pub(super) fn new(shown: Option<Parameters>, site: &'a Site) -> Self {
         Self {
             shown,
-            progress,
+            site,
             printed: 0,
             sent: 0,
             received: 0,
@@ -50,17 +47,15 @@ impl<'a> Lines<'a> {
     }
 
     fn write(&self, text: &str) {
-        self.progress.suspend(|| {
-            // A reader that has gone away is noticed by the tables.
-            let _ = io::stdout().lock().write_all(text.as_bytes());
-        });
+        // A line ends where the next one begins.
+        self.site.say(text.strip_suffix('\n').unwrap_or(text));
     }
 }
 
 impl Watcher for Lines<'_> {
     fn subscribed(&mut self, sessions: usize) {
-        self.progress
-            .set_message(format!("{sessions} subscribers connected"));
+        self.site
+            .announce(format!("{sessions} subscribers connected"));
     }
 
     fn second(&mut self, second: Second) {

@@ -5,9 +5,6 @@
 //!                   ┌▶ subscriber ┐
 //! publisher ─▶ hub ─┼▶ subscriber ├ one process, one epoll      hub: a router, or the floor's relay
 //!  by the clock     └▶ subscriber ┘
-//!
-//! for each load        every subject's clients connect once
-//!     for each round   router ▶ floor ▶ peer ▶ router ▶ floor ▶ peer ▶ …
 //! ```
 //!
 //! From the sockets up: [`session`], [`hub`] (what is published and what arrives), `sequence`
@@ -37,181 +34,265 @@ pub(crate) mod worker;
 
 pub use options::{PubSubOptions, Work};
 
-use std::io::{self, Write};
-use std::path::PathBuf;
-
-use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::BenchError;
-use crate::machine::Machine;
-use crate::machine::placement::{Placement, allowed_cores};
-use crate::network::Network;
-use crate::process::{descriptors, directory};
-use crate::report::json::{Frame, Row, write};
-use crate::subject::case::Case;
+use crate::figures::{Figures, Round, Series};
+use crate::frame::goals::Goal;
+use crate::frame::instrument::{Instrument, Party};
+use crate::frame::section::{FLOOR, Limit, Section};
+use crate::frame::site::{Site, Stage, Threads};
+use crate::frame::table::Column;
+use crate::frame::{self, Common};
+use crate::machine::placement::Placement;
+use crate::process::descriptors;
+use crate::report::json::FLOOR_SUSPECT;
+use crate::report::table::{number, thousands};
 
-use contest::{Contest, Terms};
+use contest::{Contestant, MAX_EVENTS_PER_S, Terms, Turn};
 use profiles::Profile;
+use round::{BUSY, CPU_PER_EVENT, EVENTS_PER_S, P50, P99};
+use stage::Rate;
 use subjects::Subjects;
 
-/// What `bench pubsub` found, as it stands in the JSON frame.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PubSubReport {
-    pub rows: Vec<Row>,
-}
-
-impl PubSubReport {
-    /// Whether no round of any subject failed.
-    pub fn is_valid(&self) -> bool {
-        !self.rows.is_empty() && !self.rows.iter().any(Row::has_failed)
-    }
-}
-
-/// Measures, prints to standard output, and writes the JSON file if one was asked for. What was
+/// Measures, prints to standard output, and writes the results file if one was asked for. What was
 /// found before an error is printed and written all the same.
-pub fn pubsub(options: PubSubOptions) -> Result<PubSubReport, BenchError> {
-    let bench = Bench::new(options)?;
-    let mut subjects = Subjects::start(&bench)?;
-    for note in subjects.routers.notes() {
-        writeln!(io::stdout(), "{note}")?;
-    }
-    let mut contests = Vec::new();
-    let outcome = bench.measure(&mut subjects, &mut contests);
-    bench.progress.finish_and_clear();
-    if outcome.is_ok() || !contests.is_empty() {
-        present::print(&mut io::stdout(), &bench, &contests)?;
-    }
-    let rows: Vec<Row> = contests.iter().flat_map(Contest::rows).collect();
-    if let Some(path) = &bench.options.json {
-        let frame = Frame {
-            bench: "pubsub",
-            version: &bench.options.build.version,
-            commit: &bench.options.build.commit,
-            machine: &bench.machine,
-            settings: bench.settings(&subjects),
-            results: rows.clone(),
-            verdicts: Vec::new(),
-        };
-        write(path, &frame)?;
-    }
-    outcome?;
-    Ok(PubSubReport { rows })
+pub fn pubsub(mut options: PubSubOptions) -> Result<frame::Report, BenchError> {
+    // Whatever is started here inherits it: a router of thousands needs it as much.
+    descriptors::raise();
+    let common = &mut options.common;
+    common.warm_up_seconds = common.warm_up_seconds.min(common.seconds);
+    frame::run::run(PubSub {
+        options,
+        subjects: Subjects::default(),
+        searches: Vec::new(),
+    })
 }
 
-/// The options, made definite.
-struct Bench {
+struct PubSub {
     options: PubSubOptions,
-    machine: Machine,
-    executable: PathBuf,
-    /// Sockets and node directories live here.
-    directory: tempfile::TempDir,
-    network: Network,
-    allowed: Vec<usize>,
-    cases: Vec<Case>,
-    placements: Vec<Placement>,
-    progress: ProgressBar,
+    subjects: Subjects,
+    /// How each search of a section went.
+    searches: Vec<String>,
 }
 
-impl Bench {
-    fn new(options: PubSubOptions) -> Result<Self, BenchError> {
-        // Whatever is started here inherits it: a router of thousands needs it as much.
-        descriptors::raise();
-        options.check()?;
-        let executable = match &options.executable {
-            Some(path) => path.clone(),
-            None => std::env::current_exe()?,
-        };
-        let allowed = allowed_cores()?;
-        let cases = options.definite_cases()?;
-        let placements = options.definite_placements(&allowed);
-        let directory = directory::create()?;
-        let network = Network::set_up(&options.network, &executable, directory.path())?;
-        let progress = ProgressBar::new(0).with_style(
-            ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_bar()),
-        );
-        Ok(Self {
-            options,
-            machine: Machine::now(),
-            executable,
-            directory,
-            network,
-            allowed,
-            cases,
-            placements,
-            progress,
-        })
+/// How far the floor's processor time per event may swing from round to round, where it is busy
+/// enough for the time to mean something.
+const FLOOR_SWING_MAX: f64 = 1.3;
+const FLOOR_BUSY_MIN: f64 = 0.2;
+
+impl Instrument for PubSub {
+    const NAME: &'static str = "pubsub";
+    const PLACEMENTS: &'static [Placement] = &[Placement::Split];
+    const SPEAKS: bool = true;
+
+    type Case = Terms;
+    type Subject = Contestant;
+
+    fn common(&self) -> &Common {
+        &self.options.common
     }
 
-    /// Everything that was asked for, in order, into `contests`.
-    fn measure(
-        &self,
-        subjects: &mut Subjects,
-        contests: &mut Vec<Contest>,
-    ) -> Result<(), BenchError> {
-        let all = self.terms();
-        let others = usize::from(self.options.floor) + self.options.peers.len();
-        let runs = all.len() * self.options.runs() * (1 + others);
-        self.progress.set_length(runs as u64);
-        for terms in all {
-            if self.options.stop.is_wished() {
-                break;
-            }
-            contests.push(contest::hold(self, subjects, terms)?);
-        }
+    fn is_foreign(&self) -> bool {
+        self.options.url.is_some()
+    }
+
+    fn check(&self) -> Result<(), BenchError> {
+        self.options.check()
+    }
+
+    fn start(&mut self, site: &Site) -> Result<(), BenchError> {
+        self.subjects = Subjects::start(&self.options, site)?;
         Ok(())
     }
 
-    fn terms(&self) -> Vec<Terms> {
-        let mut all = Vec::new();
-        for placement in &self.placements {
-            for case in &self.cases {
-                match &self.options.work {
-                    Work::Profiles(results) => {
-                        let profiles = results.iter().filter_map(|result| Profile::of(*result));
-                        all.extend(profiles.map(|profile| {
-                            Terms::of_profile(&self.options, *case, *placement, profile)
-                        }));
-                    }
-                    _ => all.push(Terms::of_options(&self.options, *case, *placement)),
-                }
-            }
-        }
-        all
+    fn party(&self) -> Option<&dyn Party> {
+        Some(&self.subjects.routers)
     }
 
-    fn settings(&self, subjects: &Subjects) -> serde_json::Value {
+    fn header(&self, _site: &Site) -> Vec<String> {
+        present::header(&self.options)
+    }
+
+    fn settings(&self, _site: &Site) -> Value {
         let options = &self.options;
+        let (work, outstanding, p99_bound_us) = match options.work {
+            Work::Load => ("load", None, None),
+            Work::Saturate { outstanding } => ("saturate", Some(outstanding), None),
+            Work::Profiles(_) => ("profiles", None, None),
+            Work::Max { p99 } => ("max", None, Some(p99.as_micros() as u64)),
+        };
         json!({
-            "work": match &options.work {
-                Work::Load => "load",
-                Work::Saturate { .. } => "saturate",
-                Work::Profiles(_) => "profiles",
-                Work::Max { .. } => "max",
-            },
-            "outstanding": match options.work {
-                Work::Saturate { outstanding } => Some(outstanding),
-                _ => None,
-            },
-            "p99_bound_us": match options.work {
-                Work::Max { p99 } => Some(p99.as_micros() as u64),
-                _ => None,
-            },
+            "work": work,
+            "outstanding": outstanding,
+            "p99_bound_us": p99_bound_us,
             "clients": options.clients,
             "batch": options.batch,
             "rate_hz": options.rate_hz,
             "payload_bytes": options.payload_bytes,
             "uprate_per_s": options.uprate,
             "acknowledge": options.acknowledge,
-            "seconds": options.seconds(),
-            "warm_up_seconds": options.warm_up_seconds(),
-            "runs": options.runs(),
             "router_threads": options.router_threads,
-            "placements": self.placements.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "network": self.network.description(),
-            "peers": subjects.routers.peer_settings(),
             "document_hardware": profiles::HARDWARE,
         })
+    }
+
+    fn cases(&self) -> Result<Vec<Terms>, BenchError> {
+        let mut all = Vec::new();
+        for case in self.options.definite_cases()? {
+            match &self.options.work {
+                Work::Profiles(results) => {
+                    let profiles = results.iter().filter_map(|result| Profile::of(*result));
+                    let terms = |profile| Terms::of_profile(&self.options, case, profile);
+                    all.extend(profiles.map(terms));
+                }
+                _ => all.push(Terms::of_options(&self.options, case)),
+            }
+        }
+        Ok(all)
+    }
+
+    fn threads(&self) -> Threads {
+        Threads {
+            server: self.options.router_threads,
+            clients: 2,
+        }
+    }
+
+    fn subjects(
+        &mut self,
+        stage: &Stage<'_>,
+        terms: &Terms,
+    ) -> Result<Vec<Contestant>, BenchError> {
+        let options = &self.options;
+        let present = self
+            .subjects
+            .of(options, stage, terms.case, terms.payload_bytes)?;
+        let connected = present
+            .into_iter()
+            .enumerate()
+            .map(|(at, subject)| Contestant::connect(options, stage, terms, subject, at == 0));
+        connected.collect()
+    }
+
+    fn round(&mut self, stage: &Stage<'_>, terms: &Terms, contestant: &mut Contestant) -> Round {
+        let turn = Turn {
+            site: stage.site,
+            options: &self.options,
+            terms,
+        };
+        Ok(contestant.round(&turn, &mut self.searches)?)
+    }
+
+    /// A floor whose own cost swings has something beside it, and nothing can be divided by it.
+    fn end(
+        &mut self,
+        stage: &Stage<'_>,
+        section: &mut Section<Terms>,
+        contestants: Vec<Contestant>,
+    ) {
+        contestants.into_iter().for_each(Contestant::close);
+        if stage.site.stop.is_wished() {
+            section.said.push("  interrupted".to_owned());
+        }
+        section.said.append(&mut self.searches);
+        let Some(floor) = section.series.iter_mut().find(|one| one.subject == FLOOR) else {
+            return;
+        };
+        let busy = floor.median(BUSY).unwrap_or(0.0);
+        if let Some(cpu) = floor.spread(CPU_PER_EVENT)
+            && busy >= FLOOR_BUSY_MIN
+            && cpu.max / cpu.min > FLOOR_SWING_MAX
+        {
+            let (min, max) = (number(cpu.min), number(cpu.max));
+            floor.suspect = Some(format!(
+                "{FLOOR_SUSPECT}: between rounds it took {min} to {max} µs of processor time per event"
+            ));
+        }
+    }
+
+    /// The floor has one thread, whatever the router has.
+    fn limit(&self, section: &Section<Terms>, series: &Series) -> Option<Limit> {
+        let threads = match series.subject == FLOOR {
+            true => 1,
+            false => self.options.router_threads,
+        };
+        self.options.work.is_free().then(|| Limit {
+            busy: &[BUSY],
+            cores: threads.min(section.server_cores) as f64,
+        })
+    }
+
+    fn comparisons(&self, _site: &Site, section: &Section<Terms>, series: &Series) -> Figures {
+        let terms = &section.case;
+        let rate_hz = match terms.load.rate {
+            Rate::Hz(hz) if !self.options.work.is_free() => Some(hz),
+            _ => None,
+        };
+        let profile = terms.profile.as_ref();
+        section
+            .over_floor(series, &[P50, P99, MAX_EVENTS_PER_S])
+            .with("clients", terms.clients as f64)
+            .with("batch", terms.load.batch as f64)
+            .with("payload_bytes", terms.payload_bytes as f64)
+            .with_known("rate_hz", rate_hz)
+            .with_known("document_result", profile.map(|one| one.result as f64))
+            .with_known(
+                "document_events_per_s",
+                profile.map(|one| one.heading_events_per_s),
+            )
+            .with_known(
+                "document_latency_ms",
+                profile.and_then(|one| one.latency_ms),
+            )
+    }
+
+    fn title(&self, section: &Section<Terms>) -> String {
+        present::title(&self.options, section)
+    }
+
+    fn columns(&self, _terms: &Terms) -> Vec<Column> {
+        vec![
+            Column::rate("events/s", EVENTS_PER_S, thousands),
+            Column::median("avg µs", "latency_avg_us", number),
+            Column::spread("p50 µs", P50, number),
+            Column::spread("p99 µs", P99, number),
+            Column::median("p99.9 µs", "latency_p99_9_us", number),
+            Column::largest("max µs", "latency_max_us", number),
+            Column::spread("CPU/event µs", CPU_PER_EVENT, number),
+            Column::median("busy cores", BUSY, number),
+            Column::median("events/read", "events_per_read", number),
+            Column::over_floor("p50 ÷ floor", P50),
+            Column::over_floor("p99 ÷ floor", P99),
+        ]
+    }
+
+    fn table(&self, sections: &[&Section<Terms>]) -> Option<Vec<Vec<String>>> {
+        let is_of_profiles = matches!(self.options.work, Work::Profiles(_));
+        is_of_profiles.then(|| present::profiles(sections, &self.options.peers))
+    }
+
+    fn above(&self, _site: &Site, sections: &[&Section<Terms>]) -> Vec<String> {
+        let said = sections.iter().flat_map(|section| &section.said);
+        said.cloned().collect()
+    }
+
+    fn below(&self, _site: &Site, sections: &[&Section<Terms>]) -> Vec<String> {
+        present::below(sections)
+    }
+
+    /// All results of one case and placement are judged together, with the first of them.
+    fn goals(&self, section: &Section<Terms>, before: &[Section<Terms>]) -> Vec<Goal> {
+        let is_search = matches!(self.options.work, Work::Max { .. });
+        if section.case.profile.is_none() {
+            return goals::goals(section, is_search);
+        }
+        let title = self.title(section);
+        let same = before.iter().filter(|other| self.title(other) == title);
+        let same: Vec<&Section<Terms>> = same.collect();
+        match same.first() {
+            Some(first) if first.case == section.case => goals::profile_goals(&same),
+            _ => Vec::new(),
+        }
     }
 }

@@ -1,17 +1,14 @@
 //! What can be asked of `bench pubsub`, and what cannot be had together.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crosstie_wamp::Serializer;
 
 use super::profiles::PROFILES;
 use crate::error::BenchError;
-use crate::machine::placement::Placement;
-use crate::network::NetworkOptions;
+use crate::frame::Common;
+use crate::frame::options::require;
 use crate::peer::Peer;
-use crate::process::stop::Stop;
-use crate::report::json::Build;
 use crate::subject::case::{self, Case, Socket, Transport};
 use crate::subject::target::Url;
 use crate::wamp::holder::sessions_max;
@@ -19,14 +16,11 @@ use crate::wamp::holder::sessions_max;
 /// Everything that can be asked of the bench.
 #[derive(Clone, Debug)]
 pub struct PubSubOptions {
-    pub build: Build,
-    /// The `crosstie` to start as router and workers; by default the one that runs.
-    pub executable: Option<PathBuf>,
+    /// Of rounds and seconds the usual ones are [`Work::usual`]'s.
+    pub common: Common,
     pub work: Work,
     /// By default the document's.
     pub cases: Vec<Case>,
-    /// By default `split`, or `same-core` where there is one core.
-    pub placements: Vec<Placement>,
     pub clients: usize,
     /// Publications in a batch.
     pub batch: u64,
@@ -41,27 +35,15 @@ pub struct PubSubOptions {
     /// Processes that share the subscribers; by default one per core that clients may use, and as
     /// many as their descriptors need.
     pub processes: Option<usize>,
-    /// By default what the work takes.
-    pub seconds: Option<f64>,
-    pub warm_up_seconds: f64,
-    /// By default one of the load client's, five of what is compared.
-    pub runs: Option<usize>,
     /// Whether the floor is measured too.
     pub floor: bool,
     /// Somebody else's router, in place of one that is started.
     pub url: Option<Url>,
-    /// The processes of that router: without them its processor time and memory stay unknown,
-    /// and it runs where it will.
-    pub router_pids: Vec<u32>,
     pub realm: String,
     /// In place of the one that a case or URL would use.
     pub serializer: Option<Serializer>,
     pub peers: Vec<Peer>,
-    pub json: Option<PathBuf>,
     pub router_threads: usize,
-    pub network: NetworkOptions,
-    /// Set when everything is to end with what has been found.
-    pub stop: Stop,
 }
 
 /// What to do.
@@ -77,14 +59,27 @@ pub enum Work {
     Max { p99: Duration },
 }
 
+impl Work {
+    /// Rounds, and measured seconds of each.
+    pub fn usual(&self) -> (usize, f64) {
+        match self {
+            Self::Load => (1, 10.0),
+            Self::Saturate { .. } | Self::Profiles(_) | Self::Max { .. } => (5, 2.0),
+        }
+    }
+
+    /// Whether the rate is the router's to decide.
+    pub(super) fn is_free(&self) -> bool {
+        matches!(self, Self::Saturate { .. } | Self::Max { .. })
+    }
+}
+
 impl Default for PubSubOptions {
     fn default() -> Self {
         Self {
-            build: Build::default(),
-            executable: None,
+            common: Common::default(),
             work: Work::Load,
             cases: Vec::new(),
-            placements: Vec::new(),
             clients: 10,
             batch: 1,
             rate_hz: 25.0,
@@ -93,19 +88,12 @@ impl Default for PubSubOptions {
             topic: None,
             acknowledge: false,
             processes: None,
-            seconds: None,
-            warm_up_seconds: 0.3,
-            runs: None,
             floor: true,
             url: None,
-            router_pids: Vec::new(),
             realm: crate::subject::router::REALM.to_owned(),
             serializer: None,
             peers: Vec::new(),
-            json: None,
             router_threads: 1,
-            network: NetworkOptions::default(),
-            stop: Stop::default(),
         }
     }
 }
@@ -120,10 +108,6 @@ const CASE_OF_THE_DOCUMENT: Case = Case {
 impl PubSubOptions {
     /// Refuses what makes no sense, or would take the machine down.
     pub(super) fn check(&self) -> Result<(), BenchError> {
-        let require = |held: bool, rule: &str| match held {
-            true => Ok(()),
-            false => Err(BenchError::Options(rule.to_owned())),
-        };
         require(
             (1..=1_000_000).contains(&self.clients),
             "--clients is 1 to 1,000,000",
@@ -141,15 +125,6 @@ impl PubSubOptions {
             "--uprate is 0.1 to 1,000,000",
         )?;
         require(self.payload_bytes <= 8 << 20, "--payload is at most 8 MiB")?;
-        require(
-            (0.01..=86_400.0).contains(&self.seconds()),
-            "--seconds is 0.01 to 86,400",
-        )?;
-        require(
-            (0.0..600.0).contains(&self.warm_up_seconds),
-            "the warm-up is 0 to 600 s",
-        )?;
-        require(self.runs() > 0, "--runs is at least 1")?;
         require(self.router_threads > 0, "--router-threads is at least 1")?;
         let processes = self.processes.unwrap_or(1);
         require((1..=64).contains(&processes), "--processes is 1 to 64")?;
@@ -170,13 +145,8 @@ impl PubSubOptions {
                 "--p99 is 10us to 10s",
             )?,
         }
-        if self.url.is_some() {
-            self.network.check_foreign_server()?;
-        } else {
-            require(self.router_pids.is_empty(), "--router-pid goes with a URL")?;
-            let named = !self.cases.is_empty() && self.serializer.is_some();
-            require(!named, "a --case names its own serializer")?;
-        }
+        let named = self.url.is_none() && !self.cases.is_empty() && self.serializer.is_some();
+        require(!named, "a --case names its own serializer")?;
         self.check_descriptors()
     }
 
@@ -200,26 +170,6 @@ impl PubSubOptions {
         Ok(())
     }
 
-    /// Measured time of each run.
-    pub(super) fn seconds(&self) -> f64 {
-        self.seconds.unwrap_or(match self.work {
-            Work::Load => 10.0,
-            Work::Saturate { .. } | Work::Profiles(_) | Work::Max { .. } => 2.0,
-        })
-    }
-
-    /// Unmeasured time before it; no longer than what is measured.
-    pub(super) fn warm_up_seconds(&self) -> f64 {
-        self.warm_up_seconds.min(self.seconds())
-    }
-
-    pub(super) fn runs(&self) -> usize {
-        self.runs.unwrap_or(match self.work {
-            Work::Load => 1,
-            Work::Saturate { .. } | Work::Profiles(_) | Work::Max { .. } => 5,
-        })
-    }
-
     /// The cases to measure.
     pub(super) fn definite_cases(&self) -> Result<Vec<Case>, BenchError> {
         case::definite(
@@ -228,15 +178,6 @@ impl PubSubOptions {
             self.url.as_ref(),
             &[CASE_OF_THE_DOCUMENT],
         )
-    }
-
-    /// The placements to measure in, on a machine that allows these cores.
-    pub(super) fn definite_placements(&self, allowed: &[usize]) -> Vec<Placement> {
-        match (self.placements.is_empty(), allowed.len()) {
-            (false, _) => self.placements.clone(),
-            (true, 0 | 1) => vec![Placement::SameCore],
-            (true, _) => vec![Placement::Split],
-        }
     }
 }
 
@@ -300,7 +241,6 @@ mod tests {
             },
             Err("--p99"),
         );
-        check(|options| options.router_pids = vec![1], Err("URL"));
         check(|options| options.clients = 999_999, Err("ulimit -Hn"));
     }
 }

@@ -1,135 +1,80 @@
-//! The tables at the end of `bench pubsub`.
+//! What `bench pubsub` says around its tables, and the table of the document's results.
 
-use std::io::{self, Write};
-
-use super::Bench;
-use super::contest::{Contest, MAX_EVENTS_PER_S};
-use super::goals::{goals, profile_goals};
-use super::options::Work;
+use super::contest::{MAX_EVENTS_PER_S, Terms};
+use super::options::{PubSubOptions, Work};
 use super::profiles::HARDWARE;
-use super::round::{BUSY, CPU_PER_EVENT, EVENTS_PER_S, FOREIGN_BUSY, P50, P99};
+use super::round::{EVENTS_PER_S, FOREIGN_BUSY, P50, P99};
 use super::stage::Rate;
 use crate::figures::Series;
-use crate::report::table::{UNKNOWN, bytes, known, number, spread, table, thousands};
+use crate::frame::section::{FLOOR, Section};
+use crate::peer::Peer;
+use crate::report::table::{UNKNOWN, bytes, known, number, thousands};
 
-pub(super) fn print(out: &mut impl Write, bench: &Bench, contests: &[Contest]) -> io::Result<()> {
-    let options = &bench.options;
-    writeln!(out, "\nMachine: {}", bench.machine.line())?;
-    if let Some(network) = bench.network.description() {
-        writeln!(out, "Network: {network}")?;
-    }
+pub(super) fn header(options: &PubSubOptions) -> Vec<String> {
     let latency = match options.work {
         Work::Saturate { .. } => "a latency is the publisher's own, from its write",
         _ => "a latency lasts from the instant at which its batch should have been published",
     };
-    writeln!(
-        out,
-        "Router: {} thread{}; {latency} to the read that brought the event; {} round{}, medians",
-        options.router_threads,
-        if options.router_threads == 1 { "" } else { "s" },
-        options.runs(),
-        if options.runs() == 1 { "" } else { "s" },
-    )?;
-    match options.work {
-        Work::Profiles(_) => print_profiles(out, bench, contests)?,
-        _ => {
-            for contest in contests {
-                print_contest(out, contest)?;
-            }
-        }
-    }
-    Ok(())
+    let (threads, runs) = (options.router_threads, options.common.runs);
+    vec![format!(
+        "Router: {threads} thread{}; {latency} to the read that brought the event; {runs} round{}, \
+         medians",
+        if threads == 1 { "" } else { "s" },
+        if runs == 1 { "" } else { "s" },
+    )]
 }
 
-const COLUMNS: [&str; 12] = [
-    "subject",
-    "events/s",
-    "avg µs",
-    "p50 µs",
-    "p99 µs",
-    "p99.9 µs",
-    "max µs",
-    "CPU/event µs",
-    "busy cores",
-    "events/read",
-    "p50 ÷ floor",
-    "p99 ÷ floor",
-];
-
-fn print_contest(out: &mut impl Write, contest: &Contest) -> io::Result<()> {
-    let terms = &contest.terms;
+/// Results of the document in one case and placement share a table.
+pub(super) fn title(options: &PubSubOptions, section: &Section<Terms>) -> String {
+    let terms = &section.case;
+    let placement = section.placement.map(|placement| placement.to_string());
+    let place = format!("{} {}", terms.case, placement.unwrap_or_default());
+    if terms.profile.is_some() {
+        return format!("{place}; document: {HARDWARE}");
+    }
     let load = match terms.load.rate {
-        Rate::Hz(_) if contest.is_search() => {
+        Rate::Hz(_) if matches!(options.work, Work::Max { .. }) => {
             format!("batches of {} as often as holds", terms.load.batch)
         }
         Rate::Hz(hz) => format!("a batch of {} at {hz} Hz", terms.load.batch),
         Rate::Saturated { outstanding } => format!("{outstanding} publications under way"),
     };
-    writeln!(
-        out,
-        "\n{} {}: {} clients, {load}, {}+ bytes payload, {} s",
-        terms.case, terms.placement, terms.clients, terms.payload_bytes, terms.load.seconds
-    )?;
-    if contest.interrupted {
-        writeln!(out, "  interrupted")?;
-    }
-    for search in &contest.searches {
-        writeln!(out, "  {search}")?;
-    }
-    let mut rows = table(&COLUMNS);
-    for series in &contest.series {
-        rows.add_row(row(contest, series));
-    }
-    writeln!(out, "{rows}")?;
-    for series in &contest.series {
-        if !series.is_valid() {
-            writeln!(out, "  not counted: {}: {}", series.subject, series.why())?;
-        }
-        if series.median(EVENTS_PER_S).is_some() {
-            writeln!(out, "  {}", drivers(series))?;
-        }
-    }
-    if let Some(router) = contest.series.first()
-        && let Some(ratio) = contest.over_floor(router, MAX_EVENTS_PER_S)
-    {
-        writeln!(out, "  highest rate ÷ floor's: {}", number(ratio))?;
-    }
-    for goal in goals(contest) {
-        writeln!(out, "  goal: {goal}")?;
-    }
-    Ok(())
+    format!(
+        "{place}: {} clients, {load}, {}+ bytes payload, {} s",
+        terms.clients, terms.payload_bytes, terms.load.seconds
+    )
 }
 
-fn row(contest: &Contest, series: &Series) -> Vec<String> {
-    let median = |name| known(series.median(name), number);
-    let mut rate = spread(series.spread(EVENTS_PER_S), thousands);
-    if contest.driver_bound(series) {
-        rate += "\ndriver-bound";
+pub(super) fn below(sections: &[&Section<Terms>]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for section in sections {
+        match section.case.profile {
+            None => {
+                let found = section.series.iter();
+                let found = found.filter(|series| series.median(EVENTS_PER_S).is_some());
+                lines.extend(found.map(drivers));
+                let own = section.own();
+                let ratio = own.and_then(|own| section.over(own, FLOOR, MAX_EVENTS_PER_S));
+                let ratio = ratio.map(|ratio| number(ratio.median));
+                lines.extend(ratio.map(|ratio| format!("  highest rate ÷ floor's: {ratio}")));
+            }
+            Some(profile) if !profile.adds_up() => lines.push(format!(
+                "  result {}: its heading says {} events/s where clients × batch × rate is {}",
+                profile.result,
+                thousands(profile.heading_events_per_s),
+                thousands(profile.events_per_s()),
+            )),
+            Some(_) => {}
+        }
     }
-    vec![
-        series.subject.clone(),
-        rate,
-        median("latency_avg_us"),
-        spread(series.spread(P50), number),
-        spread(series.spread(P99), number),
-        median("latency_p99_9_us"),
-        known(
-            series.spread("latency_max_us").map(|spread| spread.max),
-            number,
-        ),
-        spread(series.spread(CPU_PER_EVENT), number),
-        median(BUSY),
-        median("events_per_read"),
-        known(contest.over_floor(series, P50), number),
-        known(contest.over_floor(series, P99), number),
-    ]
+    lines
 }
 
 /// What the drivers cost and how they kept their time: a figure of the router means little without.
 fn drivers(series: &Series) -> String {
     let median = |name| known(series.median(name), number);
     format!(
-        "{}: {} publications a run, 0 lost, doubled or out of order; {} Mbit/s, memory {}; drivers' \
+        "  {}: {} publications a run, 0 lost, doubled or out of order; {} Mbit/s, memory {}; drivers' \
          CPU/event {} µs, {} cores; the publisher was late by {} µs at p50, {} µs at p99; the rest \
          of the machine: {} cores busy",
         series.subject,
@@ -160,73 +105,17 @@ const PROFILE_COLUMNS: [&str; 13] = [
     "document ÷ mean",
 ];
 
-fn print_profiles(out: &mut impl Write, bench: &Bench, contests: &[Contest]) -> io::Result<()> {
-    for placement in &bench.placements {
-        for case in &bench.cases {
-            let own: Vec<&Contest> = contests
-                .iter()
-                .filter(|one| one.terms.case == *case && one.terms.placement == *placement)
-                .collect();
-            if !own.is_empty() {
-                print_profile_table(out, bench, &own)?;
-            }
-        }
-    }
-    Ok(())
+/// All results: heads, then rows.
+pub(super) fn profiles(sections: &[&Section<Terms>], peers: &[Peer]) -> Vec<Vec<String>> {
+    let heads = PROFILE_COLUMNS.iter().map(ToString::to_string);
+    let of_peers = peers.iter().map(|peer| format!("{peer}\np50 / p99 ms"));
+    let heads: Vec<String> = heads.chain(of_peers).collect();
+    let rows = sections.iter().map(|section| profile_row(section, peers));
+    [heads].into_iter().chain(rows).collect()
 }
 
-fn print_profile_table(
-    out: &mut impl Write,
-    bench: &Bench,
-    contests: &[&Contest],
-) -> io::Result<()> {
-    let terms = &contests[0].terms;
-    writeln!(
-        out,
-        "\n{} {}; document: {HARDWARE}",
-        terms.case, terms.placement
-    )?;
-    let peers: Vec<String> = bench
-        .options
-        .peers
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    let mut columns: Vec<String> = PROFILE_COLUMNS.iter().map(ToString::to_string).collect();
-    columns.extend(peers.iter().map(|peer| format!("{peer}\np50 / p99 ms")));
-    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-    let mut rows = table(&columns);
-    for contest in contests {
-        rows.add_row(profile_row(contest, &peers));
-    }
-    writeln!(out, "{rows}")?;
-    if contests.iter().any(|contest| contest.interrupted) {
-        writeln!(out, "  interrupted")?;
-    }
-    for contest in contests {
-        if let Some(profile) = contest.terms.profile.filter(|profile| !profile.adds_up()) {
-            writeln!(
-                out,
-                "  result {}: its heading says {} events/s where clients × batch × rate is {}",
-                profile.result,
-                thousands(profile.heading_events_per_s),
-                thousands(profile.events_per_s()),
-            )?;
-        }
-        for series in contest.series.iter().filter(|series| !series.is_valid()) {
-            let result = contest.terms.profile.map_or(0, |profile| profile.result);
-            let (subject, why) = (&series.subject, series.why());
-            writeln!(out, "  not counted: result {result}: {subject}: {why}")?;
-        }
-    }
-    for goal in profile_goals(contests) {
-        writeln!(out, "  goal: {goal}")?;
-    }
-    Ok(())
-}
-
-fn profile_row(contest: &Contest, peers: &[String]) -> Vec<String> {
-    let Some(profile) = contest.terms.profile else {
+fn profile_row(section: &Section<Terms>, peers: &[Peer]) -> Vec<String> {
+    let Some(profile) = section.case.profile else {
         return Vec::new();
     };
     let both = |series: Option<&Series>| {
@@ -239,8 +128,11 @@ fn profile_row(contest: &Contest, peers: &[String]) -> Vec<String> {
             _ => UNKNOWN.to_owned(),
         }
     };
-    let router = contest.series.first();
-    let over = |name| router.and_then(|router| contest.over_floor(router, name));
+    let router = section.own();
+    let over = |name| {
+        let ratio = section.over(router?, FLOOR, name)?;
+        Some(ratio.median)
+    };
     let document = match profile.latency_ms {
         Some(latency_ms) => number(latency_ms),
         None => "not given".to_owned(),
@@ -261,15 +153,14 @@ fn profile_row(contest: &Contest, peers: &[String]) -> Vec<String> {
         profile.batch.to_string(),
         profile.payload_bytes.to_string(),
         document,
-        both(contest.floor()),
+        both(section.subject(FLOOR)),
         both(router),
         known(over(P50), number),
         known(over(P99), number),
         known(document_over, number),
     ];
     for peer in peers {
-        let series = contest.series.iter().find(|series| series.subject == *peer);
-        cells.push(both(series));
+        cells.push(both(section.subject(peer.name())));
     }
     cells
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::hub::Hub;
@@ -21,8 +21,8 @@ use crate::process::stop::Stop;
 
 /// What drives a subject.
 #[derive(Clone, Debug)]
-pub(super) struct Setup<'a> {
-    pub(super) executable: &'a Path,
+pub(super) struct Setup {
+    pub(super) executable: PathBuf,
     pub(super) hub: Hub,
     pub(super) clients: usize,
     pub(super) payload_bytes: usize,
@@ -140,7 +140,7 @@ impl Stage {
     /// Starts and connects everybody; the publisher comes last. `next` is its first number: above
     /// those of a stage before, whose late publications must not be taken for its own.
     pub(super) fn open(
-        setup: &Setup<'_>,
+        setup: &Setup,
         next: u64,
         watcher: &mut dyn Watcher,
         stop: &Stop,
@@ -187,9 +187,9 @@ impl Stage {
         self.next
     }
 
-    fn hire(&mut self, setup: &Setup<'_>, order: &Order) -> Result<(), String> {
+    fn hire(&mut self, setup: &Setup, order: &Order) -> Result<(), String> {
         self.crew
-            .hire(setup.executable, ROLE, &setup.place, order)
+            .hire(&setup.executable, ROLE, &setup.place, order)
             .map(|_| ())
             .map_err(|error| error.to_string())
     }

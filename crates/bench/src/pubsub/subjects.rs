@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::Bench;
 use super::hub::{Hub, Lengths};
+use super::options::PubSubOptions;
 use super::relay::RelayOrder;
 use super::worker::{Order, ROLE, Report};
 use crate::error::BenchError;
-use crate::machine::placement::Cores;
+use crate::frame::section::FLOOR;
+use crate::frame::site::{Site, Stage};
 use crate::process::crew::Crew;
 use crate::subject::case::{Case, Socket};
 use crate::subject::router::RouterOptions;
@@ -24,10 +25,8 @@ pub(super) struct Subject {
     _relay: Option<Crew<Report>>,
 }
 
-/// The name of every floor.
-pub(super) const FLOOR: &str = "floor";
-
 /// Everything that is measured, running.
+#[derive(Default)]
 pub(super) struct Subjects {
     pub(super) routers: Routers,
     /// So that every stage has a topic of its own.
@@ -35,23 +34,22 @@ pub(super) struct Subjects {
 }
 
 impl Subjects {
-    pub(super) fn start(bench: &Bench) -> Result<Self, BenchError> {
-        let options = &bench.options;
+    pub(super) fn start(options: &PubSubOptions, site: &Site) -> Result<Self, BenchError> {
         let wanted = Wanted {
             router: RouterOptions {
-                executable: bench.executable.clone(),
+                executable: site.executable.clone(),
                 threads: options.router_threads,
                 spin: false,
             },
             url: options.url.as_ref(),
-            pids: &options.router_pids,
+            pids: &site.pids,
             realm: &options.realm,
             peers: &options.peers,
-            cases: &bench.cases,
-            directory: bench.directory.path(),
+            cases: &options.definite_cases()?,
+            directory: site.directory.path(),
         };
         Ok(Self {
-            routers: Routers::start(&wanted, &bench.network)?,
+            routers: Routers::start(&wanted, &site.network)?,
             stages: 0,
         })
     }
@@ -59,18 +57,20 @@ impl Subjects {
     /// The subjects of a case, moved to their cores; the router comes first, the floor after it.
     pub(super) fn of(
         &mut self,
-        bench: &Bench,
+        options: &PubSubOptions,
+        stage: &Stage<'_>,
         case: Case,
-        cores: &Cores,
         payload_bytes: usize,
     ) -> Result<Vec<Subject>, BenchError> {
         self.stages += 1;
-        let topic = bench.options.topic.clone().unwrap_or_else(|| {
+        let topic = options.topic.clone().unwrap_or_else(|| {
             // Always of the same length, so that every stage has the same bytes on the wire.
             let process = std::process::id();
             format!("crosstie.bench.p{process:07}.t{:03}", self.stages)
         });
-        let routers = self.routers.of(case, &cores.router, &bench.network)?;
+        let routers = self
+            .routers
+            .of(case, &stage.cores.router, &stage.site.network)?;
         let mut subjects: Vec<Subject> = routers
             .into_iter()
             .map(|router| Subject {
@@ -83,9 +83,9 @@ impl Subjects {
                 _relay: None,
             })
             .collect();
-        if bench.options.floor {
+        if options.floor {
             let lengths = Lengths::of(&case, &topic, payload_bytes)?;
-            let floor = floor(bench, case, cores, lengths, self.stages)?;
+            let floor = floor(stage, case, lengths, self.stages)?;
             subjects.insert(1, floor);
         }
         Ok(subjects)
@@ -93,20 +93,19 @@ impl Subjects {
 }
 
 fn floor(
-    bench: &Bench,
+    stage: &Stage<'_>,
     case: Case,
-    cores: &Cores,
     lengths: Lengths,
-    stage: usize,
+    number: usize,
 ) -> Result<Subject, BenchError> {
+    let site = stage.site;
     let endpoint = match case.socket {
-        Socket::Unix => Endpoint::Unix(bench.directory.path().join(format!("floor-{stage}.sock"))),
-        Socket::Tcp => Endpoint::Tcp((bench.network.server_ip(), 0).into()),
+        Socket::Unix => Endpoint::Unix(site.directory.path().join(format!("floor-{number}.sock"))),
+        Socket::Tcp => Endpoint::Tcp((site.network.server_ip(), 0).into()),
     };
     let order = Order::Relay(RelayOrder { endpoint, lengths });
-    let place = bench.network.server_place(&cores.router);
     let mut crew = Crew::default();
-    crew.hire(&bench.executable, ROLE, &place, &order)?;
+    crew.hire(&site.executable, ROLE, &stage.servers(), &order)?;
     let endpoint = match crew.next(Instant::now() + Duration::from_secs(10)) {
         Some((_, Report::Listening { endpoint })) => endpoint,
         other => {
@@ -119,7 +118,7 @@ fn floor(
     Ok(Subject {
         name: FLOOR.to_owned(),
         hub: Hub::Floor {
-            endpoint: bench.network.reach(&endpoint)?,
+            endpoint: site.network.reach(&endpoint)?,
             lengths,
         },
         processes: crew.processes(),

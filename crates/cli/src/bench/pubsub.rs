@@ -1,19 +1,18 @@
 //! `crosstie bench pubsub`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crosstie_bench::machine::placement::Placement;
 use crosstie_bench::peer::Peer;
 use crosstie_bench::pubsub::{PubSubOptions, Work, pubsub};
 use crosstie_bench::subject::case::Case;
-use crosstie_bench::subject::target::Url;
 use crosstie_wamp::Serializer;
 
+use super::common::{CommonArguments, SubjectArguments, Usual};
+use super::counts;
 use super::network::NetworkArguments;
+use super::rpc::{Router, serializer};
 use super::stop::{ended, stop_at_a_signal};
-use super::{build, counts};
 
 /// Starts a router, subscribers and a publisher, and the floor of a fan-out beside them.
 ///
@@ -21,10 +20,8 @@ use super::{build, counts};
 /// Ctrl-C ends the run; the summary is printed all the same.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Somebody else's router instead of one that is started: ws://…, rs://…, ws+unix://…,
-    /// rs+unix://….
-    #[arg(short, long, visible_alias = "url", value_name = "URL")]
-    wsuri: Option<Url>,
+    #[command(flatten)]
+    router: SubjectArguments<Router>,
     /// Subscribers.
     #[arg(short, long, default_value_t = 10, value_name = "N")]
     clients: usize,
@@ -46,13 +43,6 @@ pub(crate) struct Arguments {
     /// Ask for an acknowledgement of each publication, and check that it comes.
     #[arg(long)]
     acknowledge: bool,
-    /// Measured seconds of each run [default: 10 of one load, 2 of what is compared].
-    #[arg(long)]
-    seconds: Option<f64>,
-    /// Rounds, in each of which router, floor and peers take turns [default: 1 of one load, 5 of
-    /// what is compared].
-    #[arg(long)]
-    runs: Option<usize>,
     /// The source document's results, 1 to 27, separated by commas, or all: its figures, the
     /// floor and the router side by side.
     #[arg(
@@ -78,18 +68,12 @@ pub(crate) struct Arguments {
     /// be repeated [default: tcp-websocket-json, as in the source document].
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<Case>,
-    /// same-core, split or free; may be repeated [default: split where there are two cores].
-    #[arg(long = "placement", value_name = "PLACEMENT")]
-    placements: Vec<Placement>,
     /// Processes that share the subscribers [default: one per core of the clients].
     #[arg(long, value_name = "N")]
     processes: Option<usize>,
     /// Leave out the floor.
     #[arg(long)]
     no_floor: bool,
-    /// A process of that router, for its processor time and memory; may be repeated.
-    #[arg(long = "router-pid", value_name = "PID", requires = "wsuri")]
-    router_pids: Vec<u32>,
     #[arg(long, default_value = "realm1")]
     realm: String,
     /// json, msgpack or cbor, in place of the one that a case or URL would use.
@@ -101,11 +85,20 @@ pub(crate) struct Arguments {
     /// Threads of the router that is started.
     #[arg(long, default_value_t = 1, value_name = "N")]
     router_threads: usize,
-    /// Write every round to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    common: CommonArguments<OfLoads>,
     #[command(flatten)]
     network: NetworkArguments,
+}
+
+struct OfLoads;
+
+impl Usual for OfLoads {
+    const PLACEMENTS: &'static str = "split where there are two cores";
+    const RUNS: Option<&'static str> = None;
+    const RUNS_WHERE: &'static str = " [default: 1 of one load, 5 of what is compared]";
+    const SECONDS: Option<&'static str> = None;
+    const SECONDS_WHERE: &'static str = " [default: 10 of one load, 2 of what is compared]";
 }
 
 /// Numbers of the document's results.
@@ -113,7 +106,6 @@ pub(crate) struct Arguments {
 struct Results(Vec<usize>);
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    super::check_results_file(arguments.json.as_deref())?;
     let work = match (&arguments.profile, arguments.max, arguments.saturate) {
         (Some(Results(results)), _, _) => Work::Profiles(results.clone()),
         (None, true, _) => Work::Max { p99: arguments.p99 },
@@ -125,11 +117,16 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let stop = stop_at_a_signal()?;
     // Its own load, like the document's client, may run until the user has seen enough.
     let is_one_load = work == Work::Load;
+    let SubjectArguments { url, pids } = arguments.router;
+    let network = arguments.network.options();
+    let (runs, seconds) = work.usual();
+    let mut common = arguments.common;
+    common.runs.get_or_insert(runs);
+    common.seconds.get_or_insert(seconds);
     let report = pubsub(PubSubOptions {
-        build: build(),
+        common: common.options(pids, network, &stop)?,
         work,
         cases: arguments.cases,
-        placements: arguments.placements,
         clients: arguments.clients,
         batch: arguments.batch,
         rate_hz: arguments.rate,
@@ -138,19 +135,12 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         topic: arguments.topic,
         acknowledge: arguments.acknowledge,
         processes: arguments.processes,
-        seconds: arguments.seconds,
-        runs: arguments.runs,
         floor: !arguments.no_floor,
-        url: arguments.wsuri,
-        router_pids: arguments.router_pids,
+        url,
         realm: arguments.realm,
         serializer: arguments.serializer,
         peers: arguments.peers,
-        json: arguments.json,
         router_threads: arguments.router_threads,
-        network: arguments.network.options(),
-        stop: stop.clone(),
-        ..PubSubOptions::default()
     })?;
     Ok(match is_one_load {
         true => counts(report.is_valid()),
@@ -180,8 +170,4 @@ fn duration(text: &str) -> Result<Duration, String> {
             Duration::try_from_secs_f64(number * seconds).ok()
         })
         .ok_or_else(|| "expected a number and its unit, as in 50ms, 800us or 1s".to_owned())
-}
-
-fn serializer(name: &str) -> Result<Serializer, String> {
-    Serializer::from_name(name).ok_or_else(|| "expected json, msgpack or cbor".to_owned())
 }
