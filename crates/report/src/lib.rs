@@ -8,7 +8,7 @@
 //!                                           ├─ table   figures as rows of subjects
 //!            instrument: what a bench's     └─ chart   figures as SVG
 //!            figures are called and mean
-//!            document, goal: what they are held against
+//!            document: what they are held beside
 //! ```
 //!
 //! Text in, text out: the page needs no other file and no script. The crate knows the benches by
@@ -18,7 +18,6 @@
 mod chart;
 mod document;
 mod frame;
-mod goal;
 mod instrument;
 mod metric;
 mod page;

@@ -13,7 +13,6 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::Damage;
 use crate::chart::Roles;
-use crate::goal::{Verdict, verdicts};
 use crate::instrument::{instrument, position};
 use crate::run::{Run, Superseded};
 
@@ -23,13 +22,7 @@ const STYLE: &str = include_str!("style.css");
 struct Part<'a> {
     bench: &'a str,
     title: String,
-    runs: Vec<Shown<'a>>,
-}
-
-/// A run and how it did.
-struct Shown<'a> {
-    run: &'a Run,
-    verdicts: Vec<Verdict>,
+    runs: Vec<&'a Run>,
 }
 
 /// The whole page.
@@ -71,24 +64,20 @@ fn parts(runs: &[Run]) -> Vec<Part<'_>> {
     let mut ordered: Vec<&Run> = runs.iter().collect();
     ordered.sort_by_key(|run| position(run));
     for run in ordered {
-        let shown = Shown {
-            run,
-            verdicts: verdicts(run),
-        };
         match parts.iter_mut().find(|part| part.bench == run.bench) {
-            Some(part) => part.runs.push(shown),
+            Some(part) => part.runs.push(run),
             None => parts.push(Part {
                 bench: &run.bench,
                 title: instrument(run)
                     .map_or(run.bench.as_str(), |known| known.title)
                     .to_owned(),
-                runs: vec![shown],
+                runs: vec![run],
             }),
         }
     }
     // By file: `rpc` comes before `rpc-in-flight`, whatever was measured last.
     for part in &mut parts {
-        part.runs.sort_by_key(|shown| words::stem(&shown.run.file));
+        part.runs.sort_by_key(|run| words::stem(&run.file));
     }
     parts
 }

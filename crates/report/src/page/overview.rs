@@ -4,9 +4,9 @@ use maud::{Markup, PreEscaped, html};
 
 use super::{Part, drawings, words};
 use crate::chart::{Mark, Rank, Roles, Scale, ranges};
-use crate::goal::Verdict;
+use crate::frame::{Outcome, Verdict};
 use crate::instrument::headlines;
-use crate::metric::{Metric, Unit};
+use crate::metric::{Metric, Unit, number};
 use crate::run::{FLOOR, Group, Run, Spread};
 
 /// Beyond this many cases a run is one row of the overview, over all of them.
@@ -55,8 +55,8 @@ fn ranks(parts: &[Part<'_>], roles: &Roles) -> Vec<Rank> {
     let mut ranks = Vec::new();
     for part in parts {
         let mut rows = Vec::new();
-        for shown in &part.runs {
-            rows.extend(run_ranks(shown.run, roles));
+        for run in &part.runs {
+            rows.extend(run_ranks(run, roles));
         }
         if !rows.is_empty() {
             ranks.push(Rank::heading(&part.title));
@@ -141,12 +141,10 @@ fn goals(parts: &[Part<'_>]) -> Markup {
         parts
             .iter()
             .flat_map(|part| &part.runs)
-            .flat_map(|shown| &shown.verdicts)
+            .flat_map(|run| &run.verdicts)
     };
-    let counted = all().filter(|verdict| verdict.invalid.is_none()).count();
-    let met = all()
-        .filter(|verdict| verdict.met && verdict.invalid.is_none())
-        .count();
+    let of = |outcome| all().filter(|one| one.verdict == outcome).count();
+    let (met, counted) = (of(Outcome::Met), of(Outcome::Met) + of(Outcome::Missed));
     html! {
         @if all().next().is_some() {
             h3 { "Goals" }
@@ -167,15 +165,15 @@ fn goals(parts: &[Part<'_>]) -> Markup {
                     th scope="col" { "" }
                 } }
                 @for part in parts {
-                        @for shown in &part.runs {
-                            @if !shown.verdicts.is_empty() {
+                        @for run in &part.runs {
+                            @if !run.verdicts.is_empty() {
                                 tbody {
                                     tr.group { th colspan="5" scope="rowgroup" {
                                         a href={ "#" (part.bench) } { (part.title) }
-                                        @if part.runs.len() > 1 { ", " (words::run(shown.run)) }
-                                        br; span.load { (words::load(shown.run)) }
+                                        @if part.runs.len() > 1 { ", " (words::run(run)) }
+                                        br; span.load { (words::load(run)) }
                                     } }
-                                    @for verdict in &shown.verdicts { (goal(verdict)) }
+                                    @for verdict in &run.verdicts { (goal(verdict)) }
                                 }
                             }
                         }
@@ -186,20 +184,73 @@ fn goals(parts: &[Part<'_>]) -> Markup {
 }
 
 fn goal(verdict: &Verdict) -> Markup {
-    let (class, sign, word) = match (&verdict.invalid, verdict.met) {
-        (Some(_), _) => ("uncounted", "–", "not judged"),
-        (None, true) => ("met", "✓", "met"),
-        (None, false) => ("missed", "✗", "missed"),
+    let (class, sign, word) = match verdict.verdict {
+        Outcome::NotJudged => ("uncounted", "–", "not judged"),
+        Outcome::Met => ("met", "✓", "met"),
+        Outcome::Missed => ("missed", "✗", "missed"),
     };
+    let why = Some(&verdict.why).filter(|why| !why.is_empty());
     html! {
         tr class=(class) {
             th scope="row" { (verdict.what) }
             td data-label="Case" { (words::placed(&verdict.case, verdict.placement.as_deref())) }
-            td.number data-label="Goal" { (verdict.bound) }
-            td.number data-label="Reached" { (verdict.reached) }
-            td.verdict title=[verdict.invalid.as_deref()] {
+            td.number data-label="Goal" { (bound(verdict)) }
+            td.number data-label="Reached" { (verdict.reached.map_or_else(|| "–".to_owned(), number)) }
+            td.verdict title=[why] {
                 span aria-hidden="true" { (sign) } " " (word)
             }
         }
+    }
+}
+
+fn bound(verdict: &Verdict) -> String {
+    match (verdict.at_most, verdict.at_least) {
+        (Some(bound), _) => format!("≤ {}", number(bound)),
+        (None, Some(bound)) => format!("≥ {}", number(bound)),
+        (None, None) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::frame::Frame;
+
+    #[test]
+    fn what_the_bench_judged_is_drawn() {
+        let verdict = |what: &str, verdict: &str, why: &str| {
+            json!({
+                "case": "uds-rawsocket-msgpack", "placement": "split", "what": what,
+                "at_most": 1.1, "reached": 1.05, "verdict": verdict, "why": why
+            })
+        };
+        let frame = |verdicts: serde_json::Value| {
+            json!({
+                "bench": "rpc", "version": "", "commit": "",
+                "machine": { "cpu": "", "cores": 1, "memory_bytes": 0, "os": "", "kernel": "" },
+                "results": [], "verdicts": verdicts,
+            })
+        };
+        let page = |verdicts: serde_json::Value| {
+            let run = Run::new("f", Frame::read(&frame(verdicts).to_string()).unwrap());
+            let part = Part {
+                bench: "rpc",
+                title: "Calls".to_owned(),
+                runs: vec![&run],
+            };
+            goals(&[part]).into_string()
+        };
+        let why = "something else was busy here";
+        let drawn = page(json!([
+            verdict("a", "met", ""),
+            verdict("b", "not judged", why)
+        ]));
+        for text in ["1 of 1", "≤ 1.10", "1.05", "✓", why, "1 are not judged"] {
+            assert!(drawn.contains(text), "{text}: {drawn}");
+        }
+        // Files of before verdicts stood in them say nothing about goals.
+        assert_eq!(page(json!([])), "");
     }
 }

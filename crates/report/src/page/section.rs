@@ -2,13 +2,14 @@
 
 use maud::{Markup, html};
 
-use super::{Part, Shown, drawings, processes, table, words};
+use super::{Part, drawings, processes, table, words};
 use crate::chart::Roles;
 use crate::document::document;
 use crate::instrument::{columns, instrument};
+use crate::run::Run;
 
 pub(super) fn section(part: &Part<'_>, roles: &Roles) -> Markup {
-    let about = part.runs.first().and_then(|shown| instrument(shown.run));
+    let about = part.runs.first().and_then(|run| instrument(run));
     html! {
         section #(part.bench) .part {
             h2 { (part.title) }
@@ -23,13 +24,12 @@ pub(super) fn section(part: &Part<'_>, roles: &Roles) -> Markup {
                     }
                 }
             }
-            @for shown in &part.runs { (run(shown, part.runs.len() > 1, roles)) }
+            @for one in &part.runs { (run(one, part.runs.len() > 1, roles)) }
         }
     }
 }
 
-fn run(shown: &Shown<'_>, titled: bool, roles: &Roles) -> Markup {
-    let run = shown.run;
+fn run(run: &Run, titled: bool, roles: &Roles) -> Markup {
     let (chosen, rest) = columns(run);
     html! {
         article {
