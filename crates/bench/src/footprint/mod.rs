@@ -6,25 +6,27 @@
 
 mod present;
 
-use std::io;
+use std::fmt;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::BenchError;
+use crate::figures::{Fault, Figures, Round};
+use crate::frame::goals::{Bound, Goal};
+use crate::frame::instrument::{self, Instrument};
+use crate::frame::options::require;
+use crate::frame::section::{OWN, Section};
+use crate::frame::site::{Site, Stage};
+use crate::frame::table::Column;
+use crate::frame::{self, Common};
 use crate::load::histogram::Spread;
-use crate::machine::Machine;
 use crate::machine::accounting::{Memory, kernel_memory};
-use crate::machine::placement::allowed_cores;
-use crate::network::{Network, NetworkOptions};
+use crate::machine::placement::Placement;
 use crate::process::crew::Crew;
-use crate::process::directory;
-use crate::process::place::Place;
-use crate::report::json::{Build, Frame, Row, metrics, write};
+use crate::report::json::metrics;
 use crate::subject::case::Case;
 use crate::subject::router::{Router, RouterOptions};
 use crate::wamp::holder::{self, HolderOrder, Instruction, Report};
@@ -32,9 +34,8 @@ use crate::wamp::holder::{self, HolderOrder, Instruction, Report};
 /// Everything that can be asked of the bench.
 #[derive(Clone, Debug)]
 pub struct FootprintOptions {
-    pub build: Build,
-    /// The `crosstie` to start; by default the one that runs.
-    pub executable: Option<PathBuf>,
+    /// There is one round.
+    pub common: Common,
     /// Numbers of sessions to hold, growing; memory per session is between the first and the last.
     pub sessions: Vec<usize>,
     /// All sessions subscribe one topic, instead of each its own: the topic's own memory is then
@@ -45,84 +46,65 @@ pub struct FootprintOptions {
     /// Starts to take the time of.
     pub starts: usize,
     pub router_threads: usize,
-    pub json: Option<PathBuf>,
 }
 
 impl Default for FootprintOptions {
     fn default() -> Self {
         Self {
-            build: Build::default(),
-            executable: None,
+            common: Common {
+                runs: 1,
+                ..Common::default()
+            },
             sessions: vec![1_000, 5_000, 10_000, 15_000],
             shared_topic: false,
             cases: Vec::new(),
             starts: 10,
             router_threads: 1,
-            json: None,
         }
     }
 }
 
-/// What `bench footprint` found, as it stands in the JSON frame.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FootprintReport {
-    pub rows: Vec<Row>,
+/// Measures, prints to standard output, and writes the results file if one was asked for.
+pub fn footprint(options: FootprintOptions) -> Result<frame::Report, BenchError> {
+    frame::run::run(Footprint {
+        options,
+        held: Vec::new(),
+    })
 }
 
-/// Measures, prints to standard output, and writes the JSON file if one was asked for.
-pub fn footprint(options: FootprintOptions) -> Result<FootprintReport, BenchError> {
-    let machine = Machine::now();
-    let bench = Bench::new(options)?;
-    let mut figures = Figures {
-        start_ms: bench.starts()?,
-        ..Figures::default()
-    };
-    figures.binary_bytes = std::fs::metadata(&bench.router.executable)?.len();
-    for case in &bench.cases {
-        let held = bench.hold(*case)?;
-        figures.idle.get_or_insert(held.idle);
-        figures.held.push(held);
-    }
-    bench.progress.finish_and_clear();
-    present::print(&mut io::stdout(), &bench, &machine, &figures)?;
-    let rows = figures.rows();
-    if let Some(path) = &bench.options.json {
-        let options = &bench.options;
-        let settings = json!({
-            "starts": options.starts,
-            "sessions": options.sessions,
-            "shared_topic": options.shared_topic,
-            "router_threads": options.router_threads,
-        });
-        let frame = Frame {
-            bench: "footprint",
-            version: &options.build.version,
-            commit: &options.build.commit,
-            machine: &machine,
-            settings,
-            results: rows.clone(),
-            verdicts: Vec::new(),
-        };
-        write(path, &frame)?;
-    }
-    Ok(FootprintReport { rows })
-}
-
-struct Bench {
+struct Footprint {
     options: FootprintOptions,
-    router: RouterOptions,
-    directory: tempfile::TempDir,
-    cores: Vec<usize>,
-    cases: Vec<Case>,
-    progress: ProgressBar,
+    /// Memory by sessions, case by case.
+    held: Vec<Held>,
 }
 
-#[derive(Default)]
-struct Figures {
-    start_ms: Vec<f64>,
-    idle: Option<Memory>,
-    held: Vec<Held>,
-    binary_bytes: u64,
+/// What is looked at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Part {
+    Start,
+    Idle,
+    Sessions(Case),
+    Binary,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start => f.write_str("start"),
+            Self::Idle => f.write_str("idle"),
+            Self::Sessions(case) => case.fmt(f),
+            Self::Binary => f.write_str("binary"),
+        }
+    }
+}
+
+/// The router; nobody else has a part in this.
+struct Own;
+
+impl instrument::Subject for Own {
+    fn name(&self) -> &str {
+        OWN
+    }
 }
 
 /// Memory at each number of sessions.
@@ -172,93 +154,107 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// limit: a holder takes this many at most.
 const SESSIONS_PER_HOLDER: usize = 10_000;
 
-impl Bench {
-    fn new(options: FootprintOptions) -> Result<Self, BenchError> {
-        let refuse = |why: &str| Err(BenchError::Options(why.to_owned()));
-        let growing = options.sessions.is_sorted_by(|a, b| a < b);
-        if options.sessions.len() < 2 || !growing || options.sessions[0] == 0 {
-            return refuse("--sessions takes two or more growing numbers above 0");
-        }
+impl FootprintOptions {
+    fn check(&self) -> Result<(), BenchError> {
+        let growing = self.sessions.is_sorted_by(|a, b| a < b);
+        require(
+            self.sessions.len() >= 2 && growing && self.sessions[0] > 0,
+            "--sessions takes two or more growing numbers above 0",
+        )?;
         // The router's own descriptors have the same limit, and every session takes one there.
-        if options
-            .sessions
-            .last()
-            .is_some_and(|most| *most > holder::sessions_max())
-        {
-            return refuse("--sessions is beyond this machine's limit of descriptors per process");
+        let most = self.sessions.last().copied().unwrap_or(0);
+        require(
+            most <= holder::sessions_max(),
+            "--sessions is beyond this machine's limit of descriptors per process",
+        )?;
+        require(
+            self.starts > 0 && self.router_threads > 0,
+            "--starts and --router-threads are at least 1",
+        )
+    }
+}
+
+impl Footprint {
+    fn router(&self, site: &Site) -> RouterOptions {
+        RouterOptions {
+            executable: site.executable.clone(),
+            threads: self.options.router_threads,
+            spin: false,
         }
-        if options.starts == 0 || options.router_threads == 0 {
-            return refuse("--runs and --router-threads are at least 1");
-        }
-        let executable = match &options.executable {
-            Some(path) => path.clone(),
-            None => std::env::current_exe()?,
-        };
-        let cases = match options.cases.is_empty() {
-            true => Case::OF_THE_DOCUMENT.to_vec(),
-            false => options.cases.clone(),
-        };
-        let steps = options.starts + cases.len() * (1 + options.sessions.len());
-        let progress = ProgressBar::new(steps as u64);
-        progress.set_style(
-            ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_bar()),
-        );
-        Ok(Self {
-            router: RouterOptions {
-                executable,
-                threads: options.router_threads,
-                spin: false,
-            },
-            options,
-            directory: directory::create()?,
-            cores: allowed_cores()?,
-            cases,
-            progress,
-        })
     }
 
-    /// Milliseconds from spawn until both sockets accept, start by start.
-    fn starts(&self) -> Result<Vec<f64>, BenchError> {
-        self.progress.set_message("start to first accept");
+    fn look(&mut self, site: &Site, part: Part) -> Result<Figures, BenchError> {
+        match part {
+            Part::Start => self.starts(site),
+            Part::Idle => {
+                let (_router, memory) = self.at_rest(site)?;
+                Ok(Figures::new()
+                    .with("router_pss_bytes", memory.pss as f64)
+                    .with("router_rss_bytes", memory.rss as f64))
+            }
+            Part::Sessions(case) => self.hold(site, case),
+            Part::Binary => {
+                let bytes = std::fs::metadata(&site.executable)?.len();
+                Ok(Figures::new().with("binary_bytes", bytes as f64))
+            }
+        }
+    }
+
+    /// Milliseconds from spawn until both sockets accept.
+    fn starts(&self, site: &Site) -> Result<Figures, BenchError> {
         let mut starts = Vec::new();
         for _ in 0..self.options.starts {
-            let (_router, took) = Router::start_timed(&self.router, self.directory.path())?;
+            let directory = site.directory.path();
+            let (_router, took) = Router::start_timed(&self.router(site), directory)?;
             starts.push(took.as_secs_f64() * 1e3);
-            self.progress.inc(1);
         }
-        Ok(starts)
+        let mut figures = Figures::new();
+        if let Some(Spread { median, min, max }) = Spread::of(starts) {
+            figures.set("start_ms.median", median);
+            figures.set("start_ms.min", min);
+            figures.set("start_ms.max", max);
+        }
+        Ok(figures)
+    }
+
+    fn at_rest(&self, site: &Site) -> Result<(Router, Memory), BenchError> {
+        let router = Router::start(&self.router(site), site.directory.path(), &site.network)?;
+        std::thread::sleep(SETTLING);
+        let memory = Memory::of(&[router.process.id()])?;
+        Ok((router, memory))
     }
 
     /// Opens sessions in steps on a fresh router.
-    fn hold(&self, case: Case) -> Result<Held, BenchError> {
-        self.progress.set_message(format!("idle sessions, {case}"));
-        let directory = self.directory.path();
-        let plain = NetworkOptions::default();
-        let network = Network::set_up(&plain, &self.router.executable, directory)?;
-        let router = Router::start(&self.router, directory, &network)?;
-        let process = [router.process.id()];
-        std::thread::sleep(SETTLING);
-        let idle = Memory::of(&process)?;
-        self.progress.inc(1);
-        let mut holders = self.holders(case, &router)?;
+    fn hold(&mut self, site: &Site, case: Case) -> Result<Figures, BenchError> {
+        let (router, idle) = self.at_rest(site)?;
+        let mut holders = self.holders(site, case, &router)?;
         let mut steps = Vec::new();
         for sessions in &self.options.sessions {
             grow(&mut holders, *sessions)?;
             std::thread::sleep(SETTLING);
-            let memory = Memory::of(&process)?;
+            let memory = Memory::of(&[router.process.id()])?;
             steps.push(Step {
                 sessions: *sessions,
                 router_pss_bytes: memory.pss,
                 router_rss_bytes: memory.rss,
                 kernel_bytes: kernel_memory(),
             });
-            self.progress.inc(1);
         }
-        Ok(Held { case, idle, steps })
+        let held = Held { case, idle, steps };
+        let figures = Figures::new()
+            .with_known(SESSION_BYTES, held.router_bytes_per_session())
+            .with_known("kernel_bytes_per_session", held.kernel_bytes_per_session())
+            .with_other("steps", metrics(&held.steps));
+        self.held.push(held);
+        Ok(figures)
     }
 
-    fn holders(&self, case: Case, router: &Router) -> Result<Vec<Crew<Report>>, BenchError> {
+    fn holders(
+        &self,
+        site: &Site,
+        case: Case,
+        router: &Router,
+    ) -> Result<Vec<Crew<Report>>, BenchError> {
         let most = self.options.sessions.last().copied().unwrap_or(0);
         let count = most.div_ceil(SESSIONS_PER_HOLDER.min(holder::sessions_max()));
         let mut holders = Vec::new();
@@ -270,8 +266,8 @@ impl Bench {
                 topic_prefix: format!("crosstie.bench.p{}.h{at}", std::process::id()),
             };
             let mut holder = Crew::default();
-            let place = Place::on(&self.cores);
-            holder.hire(&self.router.executable, holder::ROLE, &place, &order)?;
+            let place = site.network.client_place(&site.allowed);
+            holder.hire(&site.executable, holder::ROLE, &place, &order)?;
             expect(&holder, |report| *report == Report::Ready)?;
             holders.push(holder);
         }
@@ -309,39 +305,93 @@ fn expect(holder: &Crew<Report>, expected: impl Fn(&Report) -> bool) -> Result<(
     }
 }
 
-impl Figures {
-    fn rows(&self) -> Vec<Row> {
-        let row = |case: String, metrics| Row {
-            case,
-            subject: "crosstie".to_owned(),
-            placement: None,
-            round: None,
-            metrics,
-            valid: true,
-            why: String::new(),
+const SESSION_BYTES: &str = "router_bytes_per_session";
+const MIB: f64 = 1_048_576.0;
+
+impl Instrument for Footprint {
+    const NAME: &'static str = "footprint";
+    const PLACEMENTS: &'static [Placement] = &[];
+    const IS_PLACED: bool = false;
+    const IS_SINGLE: bool = true;
+
+    type Case = Part;
+    type Subject = Own;
+
+    fn common(&self) -> &Common {
+        &self.options.common
+    }
+
+    fn check(&self) -> Result<(), BenchError> {
+        self.options.check()
+    }
+
+    fn header(&self, _site: &Site) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn settings(&self, _site: &Site) -> Value {
+        json!({
+            "starts": self.options.starts,
+            "sessions": self.options.sessions,
+            "shared_topic": self.options.shared_topic,
+            "router_threads": self.options.router_threads,
+        })
+    }
+
+    fn cases(&self) -> Result<Vec<Part>, BenchError> {
+        let cases = match self.options.cases.is_empty() {
+            true => &Case::OF_THE_DOCUMENT[..],
+            false => &self.options.cases,
         };
-        let mut rows = Vec::new();
-        if let Some(Spread { median, min, max }) = Spread::of(self.start_ms.iter().copied()) {
-            let start = json!({ "start_ms": { "median": median, "min": min, "max": max } });
-            rows.push(row("start".to_owned(), start));
-        }
-        if let Some(Memory { pss, rss }) = self.idle {
-            let idle = json!({ "router_pss_bytes": pss, "router_rss_bytes": rss });
-            rows.push(row("idle".to_owned(), idle));
-        }
-        for held in &self.held {
-            let session = json!({
-                "router_bytes_per_session": held.router_bytes_per_session(),
-                "kernel_bytes_per_session": held.kernel_bytes_per_session(),
-                "steps": metrics(&held.steps),
-            });
-            rows.push(row(held.case.to_string(), session));
-        }
-        rows.push(row(
-            "binary".to_owned(),
-            json!({ "binary_bytes": self.binary_bytes }),
-        ));
-        rows
+        let mut parts = vec![Part::Start, Part::Idle];
+        parts.extend(cases.iter().copied().map(Part::Sessions));
+        parts.push(Part::Binary);
+        Ok(parts)
+    }
+
+    fn subjects(&mut self, _: &Stage<'_>, _: &Part) -> Result<Vec<Own>, BenchError> {
+        Ok(vec![Own])
+    }
+
+    fn round(&mut self, stage: &Stage<'_>, part: &Part, _: &mut Own) -> Round {
+        self.look(stage.site, *part).map_err(Fault::end)
+    }
+
+    fn title(&self, _: &Section<Part>) -> String {
+        present::title(&self.options)
+    }
+
+    fn columns(&self, _: &Part) -> Vec<Column> {
+        Vec::new()
+    }
+
+    fn above(&self, _: &Site, _: &[&Section<Part>]) -> Vec<String> {
+        vec![present::sessions(&self.held)]
+    }
+
+    fn table(&self, sections: &[&Section<Part>]) -> Option<Vec<Vec<String>>> {
+        Some(present::parts(&self.options, sections))
+    }
+
+    fn below(&self, _: &Site, _: &[&Section<Part>]) -> Vec<String> {
+        present::kernel(&self.held)
+    }
+
+    fn goals(&self, section: &Section<Part>, _: &[Section<Part>]) -> Vec<Goal> {
+        let most = |what: &str, figure, bound| Goal::median(what, figure, Bound::AtMost(bound));
+        vec![match section.case {
+            Part::Start => most("start to first accept, ms", "start_ms.median", 10.0),
+            Part::Idle => most("memory at rest, MiB", "router_pss_bytes", 8.0).in_units_of(MIB),
+            Part::Sessions(case) => {
+                let bound = match case.transport.is_websocket() {
+                    true => 3_072.0,
+                    false => 2_048.0,
+                };
+                let what = format!("memory per idle session, bytes, {case}");
+                most(&what, SESSION_BYTES, bound)
+            }
+            Part::Binary => most("binary, MiB", "binary_bytes", 15.0).in_units_of(MIB),
+        }]
     }
 }
 
@@ -378,7 +428,7 @@ mod tests {
                 sessions: sessions.to_vec(),
                 ..FootprintOptions::default()
             };
-            let error = Bench::new(options).err().map(|error| error.to_string());
+            let error = options.check().err().map(|error| error.to_string());
             match (error, expected) {
                 (None, None) => {}
                 (Some(error), Some(expected)) => assert!(error.contains(expected), "{error}"),

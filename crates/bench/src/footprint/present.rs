@@ -1,46 +1,22 @@
 //! The tables of `bench footprint`.
 
-use std::io::{self, Write};
-
-use super::{Bench, Figures};
+use super::{FootprintOptions, Held, Part, SESSION_BYTES};
+use crate::frame::section::Section;
 use crate::load::histogram::Spread;
-use crate::machine::Machine;
 use crate::report::table::{bytes, known, number, spread, table, thousands};
 
-/// The goals that this project set itself; one that is missed stays in the report as missed.
-mod goals {
-    use crate::subject::case::Case;
-
-    pub(super) const START_MS: f64 = 10.0;
-    pub(super) const IDLE_BYTES: f64 = 8.0 * 1_048_576.0;
-    pub(super) const BINARY_BYTES: f64 = 15.0 * 1_048_576.0;
-
-    pub(super) fn session_bytes(case: &Case) -> f64 {
-        if case.transport.is_websocket() {
-            3_072.0
-        } else {
-            2_048.0
-        }
-    }
+pub(super) fn title(options: &FootprintOptions) -> String {
+    let topics = match options.shared_topic {
+        true => "all of one topic",
+        false => "each of its own topic",
+    };
+    format!("Memory of the router by idle sessions, each joined with one subscription ({topics})")
 }
 
-pub(super) fn print(
-    out: &mut impl Write,
-    bench: &Bench,
-    machine: &Machine,
-    figures: &Figures,
-) -> io::Result<()> {
-    writeln!(out, "Machine: {}", machine.line())?;
-    writeln!(
-        out,
-        "\nMemory of the router by idle sessions, each joined with one subscription ({})",
-        match bench.options.shared_topic {
-            true => "all of one topic",
-            false => "each of its own topic",
-        }
-    )?;
+/// Memory at each number of sessions.
+pub(super) fn sessions(held: &[Held]) -> String {
     let mut steps = table(&["case", "sessions", "PSS", "RSS"]);
-    for held in &figures.held {
+    for held in held {
         steps.add_row([
             held.case.to_string(),
             "0".to_owned(),
@@ -56,54 +32,49 @@ pub(super) fn print(
             ]);
         }
     }
-    writeln!(out, "{}", steps.trim_fmt())?;
+    steps.trim_fmt() + "\n"
+}
 
-    let mut rows = table(&["footprint", "measured", "goal", ""]);
-    let mut add = |what: String, measured: Option<Spread>, goal: f64, form: fn(f64) -> String| {
-        let verdict = match measured {
-            Some(measured) if measured.median <= goal => "met",
-            Some(_) => "missed",
-            None => "not measured",
+/// What each part came to: heads, then rows.
+pub(super) fn parts(options: &FootprintOptions, sections: &[&Section<Part>]) -> Vec<Vec<String>> {
+    let rows = sections.iter().filter_map(|section| {
+        let own = section.own()?;
+        let (what, measured) = match section.case {
+            Part::Start => {
+                let of = |which| own.median(which);
+                let starts = of("start_ms.median").map(|median| Spread {
+                    median,
+                    min: of("start_ms.min").unwrap_or(median),
+                    max: of("start_ms.max").unwrap_or(median),
+                });
+                let what = format!("start to first accept, ms, {} starts", options.starts);
+                (what, spread(starts, number))
+            }
+            Part::Idle => {
+                let threads = options.router_threads;
+                let what = format!("memory at rest, PSS, {threads} router thread(s)");
+                (what, known(own.median("router_pss_bytes"), bytes))
+            }
+            Part::Sessions(case) => {
+                let what = format!("router memory per idle session, {case}");
+                (what, known(own.median(SESSION_BYTES), bytes))
+            }
+            Part::Binary => {
+                let what = "binary".to_owned();
+                (what, known(own.median("binary_bytes"), bytes))
+            }
         };
-        let goal = format!("≤ {}", form(goal));
-        rows.add_row([what, spread(measured, form), goal, verdict.to_owned()]);
-    };
-    let starts = figures.start_ms.len();
-    add(
-        format!("start to first accept, ms, {starts} starts"),
-        Spread::of(figures.start_ms.iter().copied()),
-        goals::START_MS,
-        number,
-    );
-    let threads = bench.options.router_threads;
-    add(
-        format!("memory at rest, PSS, {threads} router thread(s)"),
-        Spread::of(figures.idle.map(|idle| idle.pss as f64)),
-        goals::IDLE_BYTES,
-        bytes,
-    );
-    for held in &figures.held {
-        add(
-            format!("router memory per idle session, {}", held.case),
-            Spread::of(held.router_bytes_per_session()),
-            goals::session_bytes(&held.case),
-            bytes,
-        );
-    }
-    add(
-        "binary".to_owned(),
-        Spread::of([figures.binary_bytes as f64]),
-        goals::BINARY_BYTES,
-        bytes,
-    );
-    writeln!(out, "\n{}", rows.trim_fmt())?;
-    for held in &figures.held {
+        Some(vec![what, measured])
+    });
+    let heads = vec!["footprint".to_owned(), "measured".to_owned()];
+    [heads].into_iter().chain(rows).collect()
+}
+
+pub(super) fn kernel(held: &[Held]) -> Vec<String> {
+    let lines = held.iter().map(|held| {
         let kernel = known(held.kernel_bytes_per_session(), bytes);
-        writeln!(
-            out,
-            "  apart from that, kernel memory of the router's end, {}: {kernel}",
-            held.case
-        )?;
-    }
-    Ok(())
+        let case = held.case;
+        format!("  apart from that, kernel memory of the router's end, {case}: {kernel}")
+    });
+    lines.collect()
 }

@@ -38,7 +38,7 @@ impl Report {
 pub(crate) fn run<I: Instrument>(mut instrument: I) -> Result<Report, BenchError> {
     instrument.common().check(instrument.is_foreign())?;
     instrument.check()?;
-    let site = Site::new(instrument.common(), !I::IS_SINGLE)?;
+    let site = Site::new(instrument.common(), !(I::IS_SINGLE && I::SPEAKS))?;
     let placements = instrument.common().placements(&site.allowed, I::PLACEMENTS);
     let placements = match I::IS_PLACED {
         true => placements,

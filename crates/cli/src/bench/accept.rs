@@ -7,7 +7,6 @@ use crosstie_bench::accept::{AcceptOptions, Hold, accept};
 use crosstie_bench::frame::Common;
 use crosstie_bench::stream::address::Address;
 
-use super::build;
 use super::common::{FileArguments, Server, SubjectArguments};
 use super::network::NetworkArguments;
 use super::stop::{ended, stop_at_a_signal};
@@ -66,12 +65,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let SubjectArguments { url, pids } = arguments.server;
     let options = AcceptOptions {
         common: Common {
-            build: build(),
             pids,
-            json: arguments.file.checked()?,
             network: arguments.network.options(),
-            stop: stop.clone(),
-            ..AcceptOptions::default().common
+            ..arguments
+                .file
+                .common(AcceptOptions::default().common, &stop)?
         },
         connections: arguments.connections,
         batch: arguments.at_once,

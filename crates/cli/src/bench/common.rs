@@ -21,6 +21,16 @@ pub(super) struct FileArguments {
 }
 
 impl FileArguments {
+    /// All that a bench without rounds takes of what is common.
+    pub(super) fn common(self, usual: Common, stop: &Stop) -> anyhow::Result<Common> {
+        Ok(Common {
+            build: super::build(),
+            json: self.checked()?,
+            stop: stop.clone(),
+            ..usual
+        })
+    }
+
     /// That it cannot be written is better known before anything is measured.
     pub(super) fn checked(self) -> anyhow::Result<Option<PathBuf>> {
         if let Some(path) = &self.json {

@@ -1,12 +1,12 @@
 //! `crosstie bench footprint`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crosstie_bench::footprint::{FootprintOptions, footprint};
 use crosstie_bench::subject::case::Case;
 
-use super::build;
+use super::common::FileArguments;
+use super::stop::{ended, stop_at_a_signal};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -28,27 +28,20 @@ pub(crate) struct Arguments {
     /// Threads of the router that is started.
     #[arg(long, default_value_t = 1, value_name = "N")]
     router_threads: usize,
-    /// Write every round to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    file: FileArguments,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    super::check_results_file(arguments.json.as_deref())?;
-    footprint(arguments.into())?;
-    Ok(ExitCode::SUCCESS)
-}
-
-impl From<Arguments> for FootprintOptions {
-    fn from(arguments: Arguments) -> Self {
-        Self {
-            build: build(),
-            sessions: arguments.sessions,
-            starts: arguments.starts,
-            cases: arguments.cases,
-            router_threads: arguments.router_threads,
-            json: arguments.json,
-            ..Self::default()
-        }
-    }
+    let stop = stop_at_a_signal()?;
+    let usual = FootprintOptions::default();
+    let options = FootprintOptions {
+        common: arguments.file.common(usual.common, &stop)?,
+        sessions: arguments.sessions,
+        starts: arguments.starts,
+        cases: arguments.cases,
+        router_threads: arguments.router_threads,
+        ..usual
+    };
+    Ok(ended(&stop, footprint(options)?.is_valid()))
 }
