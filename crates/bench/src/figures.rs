@@ -108,6 +108,9 @@ impl Figures {
     }
 }
 
+/// What a round has to say in words, where it has.
+pub const WORDS: &str = "words";
+
 /// Why a round does not count.
 #[derive(Debug, Default)]
 pub struct Fault {
@@ -198,6 +201,12 @@ impl Series {
 
     pub fn median(&self, name: &str) -> Option<f64> {
         self.spread(name).map(|spread| spread.median)
+    }
+
+    /// What the last round that counts had to say.
+    pub fn words(&self) -> Option<String> {
+        let said = self.counted().last()?.others.get(WORDS)?.as_str()?;
+        (!said.is_empty()).then(|| said.to_owned())
     }
 
     /// Of all rounds that count together.

@@ -1,11 +1,12 @@
-//! What an outcome says, as figures: for the table and for the results file.
+//! What an outcome says, as figures.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::round::Outcome;
+use super::watch::Memory;
 use super::witness::Account;
+use crate::figures::{Fault, Figures, Round, WORDS};
 use crate::load::histogram::Latencies;
-use crate::report::json::Row;
 
 /// Of the witness, in the order of the table.
 pub(super) const KINDS: [&str; 8] = [
@@ -72,53 +73,39 @@ impl Outcome {
         words.join("; ")
     }
 
-    /// As the results file has it.
-    pub(super) fn row(&self, case: &str, subject: &str) -> Row {
-        let mut metrics = serde_json::Map::new();
-        let mut put = |name: String, value: Value| {
-            metrics.insert(name, value);
-        };
+    /// As the frame has it.
+    pub(super) fn into_round(self) -> Round {
+        let mut found = Figures::new();
         for kind in KINDS {
             if let Some(waits) = self.waits(kind) {
-                put(format!("{kind}_p99_ms"), json!(waits.p99_ms));
-                put(format!("{kind}_worst_ms"), json!(waits.worst_ms));
+                found.set(&format!("{kind}_p99_ms"), waits.p99_ms);
+                found.set(&format!("{kind}_worst_ms"), waits.worst_ms);
             }
         }
         for (kind, account) in &self.witness {
-            put(format!("{kind}_done"), json!(account.done));
-            put(format!("{kind}_lost"), json!(account.lost));
+            found.set(&format!("{kind}_done"), account.done as f64);
+            found.set(&format!("{kind}_lost"), account.lost as f64);
         }
-        put("worst_ms".to_owned(), json!(self.worst_ms()));
-        put("lost".to_owned(), json!(self.lost()));
-        if let Some(cpu_s) = self.cpu_s {
-            put("cpu_s".to_owned(), json!(cpu_s));
+        let memory = |of: fn(Memory) -> u64| self.memory.map(|memory| of(memory) as f64);
+        found = found
+            .with("worst_ms", self.worst_ms())
+            .with("lost", self.lost() as f64)
+            .with_known("cpu_s", self.cpu_s)
+            .with_known("rss_before_bytes", memory(|memory| memory.before))
+            .with_known("rss_most_bytes", memory(|memory| memory.most))
+            .with_known("rss_after_bytes", memory(|memory| memory.after))
+            .with_known("events_dropped", self.dropped);
+        if let Some(attack) = &self.attack {
+            found = found
+                .with("attack_seconds", attack.seconds)
+                .with_other("made", json!(attack.made))
+                .with_other("refused", json!(attack.refused))
+                .with_other("cut", json!(attack.cut));
         }
-        if let Some(memory) = self.memory {
-            put("rss_before_bytes".to_owned(), json!(memory.before));
-            put("rss_most_bytes".to_owned(), json!(memory.most));
-            put("rss_after_bytes".to_owned(), json!(memory.after));
-        }
-        if let Some(dropped) = self.dropped {
-            put("events_dropped".to_owned(), json!(dropped));
-        }
-        if let Some(found) = &self.attack {
-            put("attack_seconds".to_owned(), json!(found.seconds));
-            put("made".to_owned(), json!(found.made));
-            put("refused".to_owned(), json!(found.refused));
-            put("cut".to_owned(), json!(found.cut));
-        }
-        put("words".to_owned(), json!(self.words()));
-        Row {
-            case: case.to_owned(),
-            subject: subject.to_owned(),
-            placement: None,
-            round: None,
-            metrics: Value::Object(metrics),
-            valid: self.is_alive,
-            why: match self.is_alive {
-                true => String::new(),
-                false => "it is no longer alive".to_owned(),
-            },
+        found = found.with_other(WORDS, json!(self.words()));
+        match self.is_alive {
+            true => Ok(found),
+            false => Err(Fault::beside("it is no longer alive".to_owned(), found)),
         }
     }
 }

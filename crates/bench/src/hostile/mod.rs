@@ -27,122 +27,76 @@ pub(crate) mod witness;
 
 pub use catalogue::AttackName;
 pub use options::{HostileOptions, HostilePeer};
+pub use present::list;
 
+use std::fmt;
 use std::fs;
-use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use crate::error::BenchError;
-use crate::machine::Machine;
-use crate::network::{Network, NetworkOptions};
-use crate::process::directory;
-use crate::report::json::{Frame, Row, write};
+use crate::figures::{Round, Series};
+use crate::frame::goals::Goal;
+use crate::frame::instrument::{self, Instrument};
+use crate::frame::section::Section;
+use crate::frame::site::{Site, Stage};
+use crate::frame::table::Column;
+use crate::frame::{self, Common};
+use crate::machine::placement::Placement;
 
 use catalogue::{Attack, Setting};
-use round::Outcome;
-use subject::{Starting, Subject};
+use subject::{Started, Starting, Subject};
 
 /// The name of the witness alone.
 const IDLE: &str = "idle";
 
-/// What `bench hostile` found, as it stands in the JSON frame.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HostileReport {
-    pub rows: Vec<Row>,
+/// Measures, prints to standard output, and writes the results file if one was asked for.
+pub fn hostile(options: HostileOptions) -> Result<frame::Report, BenchError> {
+    frame::run::run(Hostile {
+        options,
+        left_out: Vec::new(),
+        without: Vec::new(),
+        absent: Vec::new(),
+    })
 }
 
-impl HostileReport {
-    /// Whether everybody who was attacked is still alive.
-    pub fn is_valid(&self) -> bool {
-        !self.rows.is_empty() && self.rows.iter().all(|row| row.valid)
-    }
-}
-
-/// Prints the attacks that there are.
-pub fn list() -> io::Result<()> {
-    present::print_list(&mut io::stdout())
-}
-
-/// Measures, prints to standard output, and writes the JSON file if one was asked for.
-pub fn hostile(options: HostileOptions) -> Result<HostileReport, BenchError> {
-    let bench = Bench::new(options)?;
-    let mut out = io::stdout();
-    present::print_header(&mut out, &bench)?;
-    let mut rows = Vec::new();
-    let mut peers = Vec::new();
-    for subject in bench.subjects() {
-        let Some(measured) = bench.measure(subject)? else {
-            writeln!(out, "\n{}: absent", subject.name())?;
-            continue;
-        };
-        present::print_subject(&mut out, &measured)?;
-        peers.push(measured.subject.clone());
-        rows.extend(measured.rows());
-    }
-    if let Some(path) = &bench.options.json {
-        let frame = Frame {
-            bench: "hostile",
-            version: &bench.options.build.version,
-            commit: &bench.options.build.commit,
-            machine: &bench.machine,
-            settings: bench.settings(&peers),
-            results: rows.clone(),
-            verdicts: Vec::new(),
-        };
-        write(path, &frame)?;
-    }
-    Ok(HostileReport { rows })
-}
-
-/// The options, made definite.
-struct Bench {
+struct Hostile {
     options: HostileOptions,
-    machine: Machine,
-    executable: PathBuf,
-    /// Node directories and stores live here.
-    directory: tempfile::TempDir,
-    network: Network,
+    /// Whose attacks were left out, and why.
+    left_out: Vec<(Subject, String)>,
+    /// What the witness went without.
+    without: Vec<(Subject, String)>,
+    /// Peers that are not installed.
+    absent: Vec<Subject>,
 }
 
-/// All that was found out about one subject.
-struct Measured {
-    subject: String,
-    /// The witness alone first.
-    outcomes: Vec<(&'static str, Result<Outcome, String>)>,
+/// One attack on one of them; nothing is the witness alone.
+#[derive(Clone, Copy)]
+struct Case {
+    subject: Subject,
+    attack: Option<&'static Attack>,
 }
 
-impl Measured {
-    /// What was left out has none.
-    fn rows(&self) -> Vec<Row> {
-        let found = self.outcomes.iter().filter_map(|(name, outcome)| {
-            let outcome = outcome.as_ref().ok()?;
-            Some(outcome.row(name, &self.subject))
-        });
-        found.collect()
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.attack.map_or(IDLE, |attack| attack.name))
     }
 }
 
-impl Bench {
-    fn new(options: HostileOptions) -> Result<Self, BenchError> {
-        options.check()?;
-        let executable = match &options.executable {
-            Some(path) => path.clone(),
-            None => std::env::current_exe()?,
-        };
-        let directory = directory::create()?;
-        let network = Network::set_up(&NetworkOptions::default(), &executable, directory.path())?;
-        Ok(Self {
-            machine: Machine::now(),
-            executable,
-            directory,
-            network,
-            options,
-        })
-    }
+/// One of them, started for an attack.
+struct Attacked {
+    name: &'static str,
+    started: Started,
+}
 
-    fn subjects(&self) -> Vec<Subject> {
+impl instrument::Subject for Attacked {
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
+impl Hostile {
+    fn everybody(&self) -> Vec<Subject> {
         let own = match self.options.is_foreign() {
             true => Subject::Foreign,
             false => Subject::Own,
@@ -150,71 +104,144 @@ impl Bench {
         let peers = self.options.peers.iter().map(|peer| Subject::Peer(*peer));
         std::iter::once(own).chain(peers).collect()
     }
+}
 
-    /// The witness alone, then beside each attack; nothing where the subject is not installed.
-    fn measure(&self, subject: Subject) -> Result<Option<Measured>, BenchError> {
-        let mut outcomes = Vec::new();
-        let attacks = self.options.attacks().into_iter().map(Some);
-        for attack in std::iter::once(None).chain(attacks) {
-            if self.options.stop.is_wished() {
-                break;
-            }
-            let name = attack.map_or(IDLE, |attack| attack.name);
-            self.announce(subject, name);
-            let Some(outcome) = self.round(subject, attack)? else {
-                return Ok(None);
-            };
-            outcomes.push((name, outcome));
-        }
-        Ok(Some(Measured {
-            subject: subject.name().to_owned(),
-            outcomes,
-        }))
+impl Instrument for Hostile {
+    const NAME: &'static str = "hostile";
+    const PLACEMENTS: &'static [Placement] = &[];
+    const IS_PLACED: bool = false;
+    const IS_SINGLE: bool = true;
+
+    type Case = Case;
+    type Subject = Attacked;
+
+    fn common(&self) -> &Common {
+        &self.options.common
     }
 
-    fn round(
-        &self,
-        subject: Subject,
-        attack: Option<&Attack>,
-    ) -> Result<Option<Result<Outcome, String>>, BenchError> {
-        let name = attack.map_or(IDLE, |attack| attack.name);
-        let directory = self.directory.path().join(subject.name()).join(name);
-        fs::create_dir_all(&directory)?;
-        let setting = attack.map_or(Setting::Default, |attack| attack.setting);
-        let starting = Starting {
-            options: &self.options,
-            executable: &self.executable,
-            directory: &directory,
-            network: &self.network,
-        };
-        let Some(mut started) = subject.start(setting, &starting)? else {
-            return Ok(None);
-        };
-        if let Some(lacking) = attack.and_then(|attack| attack.lacks(&started.ways)) {
-            return Ok(Some(Err(format!("it needs {lacking}"))));
-        }
-        let attack = attack.map(|attack| attack.name);
-        let found = round::run(&mut started, attack, &self.executable, &self.options);
-        Ok(Some(found))
+    fn is_foreign(&self) -> bool {
+        self.options.is_foreign()
     }
 
-    /// A progress line, for people who watch.
-    fn announce(&self, subject: Subject, name: &str) {
-        if io::stderr().is_terminal() {
-            let _ = writeln!(io::stderr(), "{}: {name}", subject.name());
-        }
+    fn check(&self) -> Result<(), BenchError> {
+        self.options.check()
     }
 
-    fn settings(&self, subjects: &[String]) -> Value {
+    fn header(&self, _site: &Site) -> Vec<String> {
+        let HostileOptions {
+            after_seconds,
+            scale,
+            limit_seconds,
+            ..
+        } = self.options;
+        vec![format!(
+            "Witness: one operation at a time of each kind, beside each attack and {after_seconds} s \
+             after it; waits in ms, the worst and below it the 99th percentile; sizes × {scale}, at \
+             most {limit_seconds} s an attack"
+        )]
+    }
+
+    fn settings(&self, _site: &Site) -> Value {
         let options = &self.options;
+        let attacks = options.attacks();
+        let present = self.everybody().into_iter();
+        let present = present.filter(|subject| !self.absent.contains(subject));
         json!({
             "scale": options.scale,
             "consumers": options.consumers,
             "limit_seconds": options.limit_seconds,
             "after_seconds": options.after_seconds,
             "patience_seconds": options.patience_seconds,
-            "attacks": options.attacks().iter().map(|attack| attack.name).collect::<Vec<_>>(),
-            "subjects": subjects,
+            "attacks": attacks.iter().map(|attack| attack.name).collect::<Vec<_>>(),
+            "subjects": present.map(Subject::name).collect::<Vec<_>>(),
         })
+    }
+
+    fn cases(&self) -> Result<Vec<Case>, BenchError> {
+        let mut cases = Vec::new();
+        for subject in self.everybody() {
+            let attacks = self.options.attacks().into_iter().map(Some);
+            let all = std::iter::once(None).chain(attacks);
+            cases.extend(all.map(|attack| Case { subject, attack }));
+        }
+        Ok(cases)
+    }
+
+    /// Each attack has a node of its own, so that memory tells.
+    fn subjects(&mut self, stage: &Stage<'_>, case: &Case) -> Result<Vec<Attacked>, BenchError> {
+        let (subject, site) = (case.subject, stage.site);
+        if self.absent.contains(&subject) {
+            return Ok(Vec::new());
+        }
+        let name = subject.name();
+        let directory = site.directory.path().join(name).join(case.to_string());
+        fs::create_dir_all(&directory)?;
+        let setting = case
+            .attack
+            .map_or(Setting::Default, |attack| attack.setting);
+        let starting = Starting {
+            options: &self.options,
+            executable: &site.executable,
+            directory: &directory,
+            network: &site.network,
+        };
+        let Some(started) = subject.start(setting, &starting)? else {
+            site.say(&format!("\n{name}: absent"));
+            self.absent.push(subject);
+            return Ok(Vec::new());
+        };
+        let lacking = case.attack.and_then(|attack| attack.lacks(&started.ways));
+        if let Some(lacking) = lacking {
+            let words = format!("{case}: left out: it needs {lacking}");
+            self.left_out.push((subject, words));
+            return Ok(Vec::new());
+        }
+        Ok(vec![Attacked { name, started }])
+    }
+
+    fn round(&mut self, stage: &Stage<'_>, case: &Case, attacked: &mut Attacked) -> Round {
+        let attack = case.attack.map(|attack| attack.name);
+        let executable = &stage.site.executable;
+        let outcome = round::run(&mut attacked.started, attack, executable, &self.options)?;
+        if attack.is_none() && !outcome.without.is_empty() {
+            let without = outcome.without.join("; ");
+            self.without.push((case.subject, without));
+        }
+        outcome.into_round()
+    }
+
+    fn title(&self, section: &Section<Case>) -> String {
+        section.case.subject.name().to_owned()
+    }
+
+    fn columns(&self, _case: &Case) -> Vec<Column> {
+        Vec::new()
+    }
+
+    fn table(&self, sections: &[&Section<Case>]) -> Option<Vec<Vec<String>>> {
+        Some(present::attacks(sections))
+    }
+
+    fn below(&self, _site: &Site, sections: &[&Section<Case>]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for section in sections {
+            let words = section.own().and_then(Series::words);
+            lines.extend(words.map(|words| format!("{}: {words}", section.case)));
+        }
+        let subject = sections.first().map(|section| section.case.subject);
+        let of = |(whose, _): &&(Subject, String)| Some(*whose) == subject;
+        lines.extend(
+            self.left_out
+                .iter()
+                .filter(of)
+                .map(|(_, words)| words.clone()),
+        );
+        let without = self.without.iter().filter(of);
+        lines.extend(without.map(|(_, what)| format!("The witness went without {what}")));
+        lines
+    }
+
+    fn goals(&self, _: &Section<Case>, _: &[Section<Case>]) -> Vec<Goal> {
+        Vec::new()
     }
 }

@@ -1,23 +1,21 @@
 //! What can be asked of `bench hostile`, and what cannot be had together.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use super::catalogue::{ATTACKS, Attack, AttackName};
 use crate::broker::Broker;
 use crate::error::BenchError;
+use crate::frame::Common;
+use crate::frame::options::require;
 use crate::peer::Peer;
 use crate::peer::rabbitmq::BrokerPeer;
-use crate::process::stop::Stop;
-use crate::report::json::Build;
 use crate::subject::target::Url;
 
 /// Everything that can be asked of the bench.
 #[derive(Clone, Debug)]
 pub struct HostileOptions {
-    pub build: Build,
-    /// The `crosstie` to start as node and workers; by default the one that runs.
-    pub executable: Option<PathBuf>,
+    /// There is one round of each attack; the processes are those of router and broker.
+    pub common: Common,
     /// By default all.
     pub attacks: Vec<AttackName>,
     /// All sizes times this.
@@ -35,12 +33,7 @@ pub struct HostileOptions {
     pub realm: String,
     /// Somebody else's broker, in place of ours.
     pub amqp_url: Option<Broker>,
-    /// The processes of these two.
-    pub pids: Vec<u32>,
     pub peers: Vec<HostilePeer>,
-    pub json: Option<PathBuf>,
-    /// Ends the run after the attack that it is in.
-    pub stop: Stop,
 }
 
 /// Who can be started beside our own node.
@@ -66,10 +59,6 @@ impl std::str::FromStr for HostilePeer {
 impl HostileOptions {
     /// Refuses what makes no sense, or would take the machine down.
     pub(super) fn check(&self) -> Result<(), BenchError> {
-        let require = |held: bool, rule: &str| match held {
-            true => Ok(()),
-            false => Err(BenchError::Options(rule.to_owned())),
-        };
         require(
             self.scale > 0.0 && self.scale <= 100.0,
             "--scale is above 0, and at most 100",
@@ -89,10 +78,6 @@ impl HostileOptions {
         require(
             (1.0..=3_600.0).contains(&self.patience_seconds),
             "--patience is 1 to 3,600",
-        )?;
-        require(
-            self.pids.is_empty() || self.is_foreign(),
-            "--pid goes with --url or --amqp-url",
         )
     }
 

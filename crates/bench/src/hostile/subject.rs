@@ -16,6 +16,7 @@ use super::ways::{Pages, Ways};
 use crate::broker::Broker;
 use crate::broker::url::ACCOUNT;
 use crate::error::BenchError;
+use crate::frame::section::OWN;
 use crate::machine::accounting::process_tree;
 use crate::machine::placement::allowed_cores;
 use crate::network::Network;
@@ -70,7 +71,7 @@ const SPOKEN: [(Transport, Serializer); 4] = [
 impl Subject {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Own => "crosstie",
+            Self::Own => OWN,
             Self::Foreign => "the one at the URL",
             Self::Peer(HostilePeer::Wamp(peer)) => peer.name(),
             Self::Peer(HostilePeer::Amqp(peer)) => peer.name(),
@@ -169,7 +170,7 @@ fn foreign(options: &HostileOptions) -> Started {
             broker: options.amqp_url.clone(),
             pages,
         },
-        server: Server::Foreign(options.pids.clone()),
+        server: Server::Foreign(options.common.pids.clone()),
     }
 }
 

@@ -1,14 +1,14 @@
 //! `crosstie bench hostile`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crosstie_bench::broker::Broker;
+use crosstie_bench::frame::Common;
 use crosstie_bench::hostile::{AttackName, HostileOptions, HostilePeer, hostile, list};
 use crosstie_bench::subject::router::REALM;
 use crosstie_bench::subject::target::Url;
 
-use super::build;
+use super::common::FileArguments;
 use super::stop::{ended, stop_at_a_signal};
 
 /// Starts a node for each attack, and beside the attacker a witness: well-behaved sessions whose waits
@@ -51,9 +51,8 @@ pub(crate) struct Arguments {
     /// crossbar or rabbitmq: start it and do the same to it; may be repeated.
     #[arg(long = "peer", value_name = "PEER")]
     peers: Vec<HostilePeer>,
-    /// Write what was found to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    file: FileArguments,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -61,11 +60,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         list()?;
         return Ok(ExitCode::SUCCESS);
     }
-    super::check_results_file(arguments.json.as_deref())?;
     let stop = stop_at_a_signal()?;
     let options = HostileOptions {
-        build: build(),
-        executable: None,
+        common: Common {
+            pids: arguments.pids,
+            runs: 1,
+            ..arguments.file.common(Common::default(), &stop)?
+        },
         attacks: arguments.attacks,
         scale: arguments.scale,
         consumers: arguments.consumers,
@@ -75,10 +76,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         url: arguments.url,
         realm: arguments.realm,
         amqp_url: arguments.amqp_url,
-        pids: arguments.pids,
         peers: arguments.peers,
-        json: arguments.json,
-        stop: stop.clone(),
     };
     Ok(ended(&stop, hostile(options)?.is_valid()))
 }
