@@ -14,7 +14,7 @@ use super::instrument::{Instrument, Party, Subject, Wanted};
 use super::section::{OWN, Section};
 use super::site::{Site, Stage};
 use crate::error::BenchError;
-use crate::figures::{Figures, Series};
+use crate::figures::{DRIVER_BOUND, Figures, Series};
 use crate::machine::placement::{Placement, bind_this_thread};
 use crate::report::json::{Frame, Row, write};
 use crate::report::table::{UNKNOWN, table};
@@ -60,15 +60,9 @@ pub(crate) fn run<I: Instrument>(mut instrument: I) -> Result<Report, BenchError
         printed: 0,
     };
     run.print_notes()?;
-    if !I::SPEAKS {
-        run.print_header()?;
-    }
     let outcome = run.measure_all(wanted);
     run.site.progress.finish_and_clear();
     bind_this_thread(&run.site.allowed)?;
-    if I::SPEAKS && !run.sections.is_empty() {
-        run.print_header()?;
-    }
     run.print_tables(true)?;
     let report = run.report();
     run.write(&report)?;
@@ -172,9 +166,12 @@ impl<I: Instrument> Run<I> {
             }
             let sections: Vec<&Section<I::Case>> = rest[..count].iter().collect();
             let text = self.table(&title, &sections);
-            self.site
-                .progress
-                .suspend(|| writeln!(io::stdout(), "{text}"))?;
+            self.site.progress.suspend(|| {
+                if self.printed == 0 {
+                    self.print_header()?;
+                }
+                writeln!(io::stdout(), "{text}")
+            })?;
             self.printed += count;
         }
         Ok(())
@@ -222,9 +219,10 @@ impl<I: Instrument> Run<I> {
         for section in sections {
             for series in &section.series {
                 let is_bound = self.is_bound(section, series) == Some(true);
+                let bound = is_bound.then_some(self.limiter());
                 let cells = columns
                     .iter()
-                    .map(|column| column.cell(section, series, is_bound));
+                    .map(|column| column.cell(section, series, bound));
                 rows.push([series.subject.clone()].into_iter().chain(cells).collect());
             }
         }
@@ -235,6 +233,14 @@ impl<I: Instrument> Run<I> {
             rows.push(cells);
         }
         rows
+    }
+
+    /// What else than a subject limits a rate.
+    fn limiter(&self) -> &'static str {
+        match self.instrument.common().network.link {
+            Some(_) => "link-bound",
+            None => DRIVER_BOUND,
+        }
     }
 
     fn is_bound(&self, section: &Section<I::Case>, series: &Series) -> Option<bool> {

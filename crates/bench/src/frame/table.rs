@@ -76,7 +76,7 @@ impl Column {
         &self,
         section: &Section<C>,
         series: &Series,
-        is_bound: bool,
+        bound: Option<&str>,
     ) -> String {
         let form = self.form;
         match self.cell {
@@ -84,9 +84,9 @@ impl Column {
             Cell::Spread(figure) => spread(series.spread(figure), form),
             Cell::Rate(figure) => {
                 let rate = spread(series.spread(figure), form);
-                match is_bound {
-                    true => rate + "\ndriver-bound",
-                    false => rate,
+                match bound {
+                    Some(bound) => format!("{rate}\n{bound}"),
+                    None => rate,
                 }
             }
             Cell::Largest(figure) => known(series.spread(figure).map(|spread| spread.max), form),

@@ -1,44 +1,27 @@
 //! The figures that this project set itself for streams, and what a floor must reach to count.
 
 use super::case::{Case, Mode, Test};
-use crate::figures::{DRIVER_BOUND, Goal, Series, unfit, verdict};
+use super::netperf::NAME;
+use crate::frame::goals::{Bound, Goal};
 use crate::machine::placement::Placement;
 use crate::subject::case::Socket;
 
-/// Lines about the goals of a case.
-pub(super) fn verdicts(
-    case: &Case,
-    placement: Placement,
-    own: &Series,
-    others: &[Series],
-    is_driver_bound: bool,
-) -> Vec<String> {
-    // Where the scheduler places, a figure flips with the machine's load: no goal's basis.
-    if placement == Placement::Free {
-        return Vec::new();
-    }
+/// The goals of a case.
+pub(super) fn goals(case: &Case) -> Vec<Goal> {
     let figure = figure(case.test);
-    let over = |subject: &str| {
-        let other = others.iter().find(|other| other.subject == subject)?;
-        Some(own.over(other, figure)?.median)
-    };
-    let goals: &[(&str, &str, f64)] = match (case.test, case.mode) {
-        (Test::RequestResponse, _) => &[
-            ("÷ floor", "floor", 0.97),
-            ("÷ netserver", "netserver", 0.88),
-        ],
-        (Test::ConnectRequestResponse, _) => &[("÷ floor", "floor", 0.97)],
-        (Test::Stream, Mode::Echo) => &[("÷ floor", "floor", 0.95)],
-        _ => &[],
-    };
-    let verdicts = goals.iter().filter_map(|(what, subject, goal)| {
-        let goal = Goal::AtLeast(*goal);
-        let other = others.iter().find(|other| other.subject == *subject);
-        let unfit = unfit([own].into_iter().chain(other));
-        let unfit = unfit.or_else(|| is_driver_bound.then_some(DRIVER_BOUND));
-        verdict(what, goal, over(subject), unfit)
-    });
-    verdicts.collect()
+    let floor = |least| Goal::over_floor("÷ floor", figure, Bound::AtLeast(least));
+    match (case.test, case.mode) {
+        (Test::RequestResponse, _) => {
+            let netserver = Bound::AtLeast(0.88);
+            vec![
+                floor(0.97),
+                Goal::over("÷ netserver", NAME, figure, netserver),
+            ]
+        }
+        (Test::ConnectRequestResponse, _) => vec![floor(0.97)],
+        (Test::Stream, Mode::Echo) => vec![floor(0.95)],
+        _ => Vec::new(),
+    }
 }
 
 /// The figure that a test is about.

@@ -1,10 +1,6 @@
 //! `bench stream`: a stream's transactions, throughput and connections, in netperf's terms.
 //!
-//! ```text
-//! for each test, kind of socket, mode of the server, and placement
-//!     for each round      testee ▶ floor ▶ blocking floor ▶ netserver ▶ testee ▶ …
-//!         fresh driver process, probe, warm-up, window, every byte checked
-//! ```
+//! In each round the driver is a fresh process; every byte is checked.
 //!
 //! It never says what merely fitted into buffers. A throughput is what came back from an echo, or
 //! what a server that discards had read when it closed; a server that is not what its case says is
@@ -22,7 +18,6 @@ mod options;
 pub(crate) mod pattern;
 mod present;
 mod round;
-mod section;
 mod subjects;
 pub(crate) mod testee;
 mod throughput;
@@ -31,200 +26,229 @@ pub(crate) mod watch;
 
 pub use options::StreamOptions;
 
-use std::io::{self, IsTerminal};
-use std::path::PathBuf;
-
-use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::BenchError;
-use crate::figures::Series;
-use crate::machine::Machine;
-use crate::machine::placement::{Cores, Placement, allowed_cores, bind_this_thread};
-use crate::network::Network;
-use crate::process::directory;
-use crate::report::json::{Frame, Row, write};
+use crate::figures::{Figures, Round, Series};
+use crate::frame::goals::Goal;
+use crate::frame::instrument::{Instrument, Party};
+use crate::frame::section::{FLOOR, Limit, Section};
+use crate::frame::site::{Site, Stage};
+use crate::frame::table::Column;
+use crate::frame::{self, Common};
+use crate::machine::placement::Placement;
+use crate::report::json::FLOOR_SUSPECT;
+use crate::report::table::thousands;
+use crate::subject::target::Endpoint;
 
-use case::Case;
+use case::{Case, Test};
+use goals::{figure, reference};
 use netperf::Netperf;
-use section::Section;
+use subjects::Subject;
 
-/// What `bench stream` found, as it stands in the JSON frame.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StreamReport {
-    pub rows: Vec<Row>,
-}
-
-impl StreamReport {
-    /// Whether no round of any subject failed.
-    pub fn is_valid(&self) -> bool {
-        !self.rows.iter().any(Row::has_failed)
-    }
-}
-
-/// Measures, prints to standard output, and writes the JSON file if one was asked for. What was
+/// Measures, prints to standard output, and writes the results file if one was asked for. What was
 /// measured before an error is printed and written all the same.
-pub fn stream(options: StreamOptions) -> Result<StreamReport, BenchError> {
-    let bench = Bench::new(options)?;
-    let mut sections = Vec::new();
-    let outcome = bench.measure_all(&mut sections);
-    bench.progress.finish_and_clear();
-    if outcome.is_ok() || !sections.is_empty() {
-        present::print(&mut io::stdout(), &bench, &sections)?;
-    }
-    let rows: Vec<Row> = sections
-        .iter()
-        .flat_map(|section| section.rows(&bench))
-        .collect();
-    if let Some(path) = &bench.options.json {
-        let frame = Frame {
-            bench: "stream",
-            version: &bench.options.build.version,
-            commit: &bench.options.build.commit,
-            machine: &bench.machine,
-            settings: bench.settings(),
-            results: rows.clone(),
-            verdicts: Vec::new(),
-        };
-        write(path, &frame)?;
-    }
-    outcome?;
-    Ok(StreamReport { rows })
+pub fn stream(options: StreamOptions) -> Result<frame::Report, BenchError> {
+    let netserver = Netserver {
+        is_wanted: options.netserver,
+        is_behind_link: options.common.network.link.is_some(),
+        found: options.netserver.then(Netperf::find).flatten(),
+    };
+    frame::run::run(Streams {
+        options,
+        netserver,
+        listening: Vec::new(),
+    })
 }
 
-/// The options, made definite.
-struct Bench {
+struct Streams {
     options: StreamOptions,
-    machine: Machine,
-    executable: PathBuf,
-    /// Sockets live here.
-    directory: tempfile::TempDir,
-    network: Network,
-    allowed: Vec<usize>,
-    cases: Vec<Case>,
-    placements: Vec<Placement>,
-    netperf: Option<Netperf>,
-    progress: ProgressBar,
+    netserver: Netserver,
+    listening: Vec<Listening>,
 }
 
-impl Bench {
-    fn new(options: StreamOptions) -> Result<Self, BenchError> {
-        options.check()?;
-        if options.connect.is_some() {
-            options.network.check_foreign_server()?;
+/// Where somebody was found, for netperf's block.
+struct Listening {
+    /// The section's title, and the subject.
+    of: (String, String),
+    endpoint: Endpoint,
+}
+
+/// The peer.
+struct Netserver {
+    is_wanted: bool,
+    is_behind_link: bool,
+    found: Option<Netperf>,
+}
+
+impl Party for Netserver {
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.is_wanted && self.found.is_none() {
+            notes.push(format!("netserver: absent. {}", netperf::INSTALLATION));
         }
-        let executable = match &options.executable {
-            Some(path) => path.clone(),
-            None => std::env::current_exe()?,
-        };
-        let allowed = allowed_cores()?;
-        let cases = options.definite_cases()?;
-        let placements = options.definite_placements(&allowed);
-        let directory = directory::create()?;
-        let network = Network::set_up(&options.network, &executable, directory.path())?;
-        let netperf = match options.netserver {
-            true => Netperf::find(),
-            false => None,
-        };
-        let subjects = 3 + usize::from(netperf.is_some());
-        let rounds = cases.len() * placements.len() * options.runs * subjects;
-        let seconds = rounds as f64 * (options.seconds + options.warm_up_seconds + 0.05);
-        let progress =
-            ProgressBar::new(rounds as u64).with_message(format!("about {seconds:.0} s in all"));
-        progress.set_style(
-            ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_bar()),
+        if self.is_wanted && self.is_behind_link {
+            let why = "not over a link, which its data connections would go around";
+            notes.push(format!("netserver: {why}"));
+        }
+        notes
+    }
+
+    fn absent(&self) -> Vec<String> {
+        let is_absent = self.is_wanted && self.found.is_none();
+        is_absent
+            .then(|| netperf::NAME.to_owned())
+            .into_iter()
+            .collect()
+    }
+
+    fn settings(&self) -> (&'static str, Value) {
+        let peer = json!({ "name": netperf::NAME, "present": self.found.is_some() });
+        (
+            "peers",
+            self.is_wanted.then_some(peer).into_iter().collect(),
+        )
+    }
+}
+
+/// The document's network that is like ours; it has none with a link of a given delay.
+fn network(options: &StreamOptions) -> Option<document::Network> {
+    let network = &options.common.network;
+    match (&network.link, network.netns) {
+        (Some(_), _) => None,
+        (None, false) => Some(document::Network::Loopback),
+        (None, true) => Some(document::Network::TenGigabit),
+    }
+}
+
+/// What the document has in place of a case.
+fn document_of(options: &StreamOptions, case: &Case) -> Vec<document::Figure> {
+    let plain = options.request_bytes == 1 || case.test == Test::Stream;
+    match network(options) {
+        Some(network) if plain => document::figures(case, network),
+        _ => Vec::new(),
+    }
+}
+
+impl Instrument for Streams {
+    const NAME: &'static str = "stream";
+    // A server that hangs hangs again.
+    const GIVES_UP: bool = true;
+
+    type Case = Case;
+    type Subject = Subject;
+
+    fn common(&self) -> &Common {
+        &self.options.common
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.options.url.is_some()
+    }
+
+    fn check(&self) -> Result<(), BenchError> {
+        self.options.check()
+    }
+
+    fn party(&self) -> Option<&dyn Party> {
+        Some(&self.netserver)
+    }
+
+    fn header(&self, _site: &Site) -> Vec<String> {
+        let load = format!(
+            "one connection at a time, {} byte(s) each way, sends of {} bytes",
+            self.options.request_bytes,
+            thousands(self.options.send_bytes as f64),
         );
-        Ok(Self {
-            options,
-            machine: Machine::now(),
-            executable,
-            directory,
-            network,
-            allowed,
-            cases,
-            placements,
-            netperf,
-            progress,
-        })
+        vec![self.options.common.load(&load)]
     }
 
-    fn measure_all(&self, sections: &mut Vec<Section>) -> Result<(), BenchError> {
-        for placement in &self.placements {
-            for case in &self.cases {
-                let section = self.measure(*case, *placement)?;
-                sections.push(section);
-            }
-        }
-        Ok(())
-    }
-
-    /// All rounds of one case in one placement.
-    fn measure(&self, case: Case, placement: Placement) -> Result<Section, BenchError> {
-        let cores = placement
-            .cores(&self.allowed, 1, 1)
-            .ok_or_else(|| BenchError::Options(format!("{placement} needs two cores")))?;
-        let place = self.network.client_place(&cores.clients);
-        self.step_aside(&cores)?;
-        let subjects = subjects::start(self, case, &cores)?;
-        if let (Some(_), Some(stranger)) = (&self.options.connect, subjects.first()) {
-            stranger.probe(self, case, &place)?;
-        }
-        let mut measured: Vec<Series> = subjects
-            .iter()
-            .map(|subject| Series::new(&subject.name))
-            .collect();
-        for at in 0..self.options.runs {
-            if self.options.stop.is_wished() {
-                break;
-            }
-            for (subject, series) in subjects.iter().zip(&mut measured) {
-                // A round that failed is a failed run, and a server that hangs hangs again.
-                if series.rounds.iter().all(Result::is_ok) {
-                    self.announce(&subject.name, case, placement, at);
-                    series.push(subject.round(self, case, &place));
-                }
-                self.progress.inc(1);
-            }
-        }
-        bind_this_thread(&self.allowed)?;
-        let mut section = Section {
-            case,
-            placement,
-            endpoints: subjects.iter().map(|s| s.endpoint().clone()).collect(),
-            measured,
-        };
-        section.suspect_floor(self);
-        Ok(section)
-    }
-
-    /// The bench itself keeps off the one core that everybody else shares.
-    fn step_aside(&self, cores: &Cores) -> Result<(), BenchError> {
-        if let (true, Some(last)) = (cores.router == cores.clients, self.allowed.last())
-            && !cores.router.contains(last)
-        {
-            bind_this_thread(&[*last])?;
-        }
-        Ok(())
-    }
-
-    fn announce(&self, subject: &str, case: Case, placement: Placement, at: usize) {
-        if io::stderr().is_terminal() {
-            let runs = self.options.runs;
-            let message = format!("{case} {placement}: {subject}, round {}/{runs}", at + 1);
-            self.progress.set_message(message);
-        }
-    }
-
-    fn settings(&self) -> serde_json::Value {
-        let options = &self.options;
+    fn settings(&self, _site: &Site) -> Value {
         json!({
-            "seconds": options.seconds,
-            "warm_up_seconds": options.warm_up_seconds,
-            "request_bytes": options.request_bytes,
-            "send_bytes": options.send_bytes,
-            "runs": options.runs,
-            "network": self.network.description(),
+            "request_bytes": self.options.request_bytes,
+            "send_bytes": self.options.send_bytes,
         })
+    }
+
+    fn cases(&self) -> Result<Vec<Case>, BenchError> {
+        self.options.definite_cases()
+    }
+
+    fn subjects(&mut self, stage: &Stage<'_>, case: &Case) -> Result<Vec<Subject>, BenchError> {
+        subjects::start(&self.options, stage, *case, self.netserver.found.as_ref())
+    }
+
+    fn round(&mut self, stage: &Stage<'_>, case: &Case, subject: &mut Subject) -> Round {
+        Ok(subject.round(&self.options, stage, *case)?)
+    }
+
+    /// Whether the floor was too slow to divide by, on a machine for which that is known.
+    fn end(&mut self, stage: &Stage<'_>, section: &mut Section<Case>, subjects: Vec<Subject>) {
+        let title = section.title();
+        let listening = subjects.iter().map(|subject| Listening {
+            of: (title.clone(), subject.name.clone()),
+            endpoint: subject.endpoint().clone(),
+        });
+        self.listening.extend(listening);
+        let is_plain = stage.site.network.description().is_none();
+        if stage.site.machine.cpu != reference::CPU || self.options.request_bytes > 512 || !is_plain
+        {
+            return;
+        }
+        let expected = section
+            .placement
+            .and_then(|of| reference::per_s(&section.case, of));
+        let mut series = section.series.iter_mut();
+        let Some(floor) = series.find(|series| series.subject == FLOOR) else {
+            return;
+        };
+        if let (Some(expected), Some(reached)) = (expected, floor.median("transactions_per_s"))
+            && reached < expected * reference::TOLERANCE
+        {
+            floor.suspect = Some(format!(
+                "{FLOOR_SUSPECT}: {}/s where a machine of this kind when idle reaches {}",
+                thousands(reached),
+                thousands(expected)
+            ));
+        }
+    }
+
+    /// Of a throughput. Where both share one core, neither is idle, and the figure is the sum of both.
+    fn limit(&self, section: &Section<Case>, _series: &Series) -> Option<Limit> {
+        let is_apart = section.placement != Some(Placement::SameCore);
+        (is_apart && !section.case.test.is_transactional()).then_some(Limit {
+            busy: &["server_busy_cores"],
+            cores: 1.0,
+        })
+    }
+
+    fn comparisons(&self, _site: &Site, section: &Section<Case>, series: &Series) -> Figures {
+        let mut figures = section.over_floor(series, &[figure(section.case.test)]);
+        for document::Figure { server, per_s } in document_of(&self.options, &section.case) {
+            figures.set(&format!("document_{server}_per_s"), per_s);
+        }
+        figures
+    }
+
+    fn columns(&self, case: &Case) -> Vec<Column> {
+        present::columns(case)
+    }
+
+    fn above(&self, _site: &Site, sections: &[&Section<Case>]) -> Vec<String> {
+        let blocks = sections.iter();
+        blocks
+            .flat_map(|section| present::blocks(&self.options, &self.listening, section))
+            .collect()
+    }
+
+    fn below(&self, _site: &Site, sections: &[&Section<Case>]) -> Vec<String> {
+        let lines = sections.iter();
+        lines
+            .flat_map(|section| present::below(&self.options, section))
+            .collect()
+    }
+
+    fn goals(&self, section: &Section<Case>, _before: &[Section<Case>]) -> Vec<Goal> {
+        goals::goals(&section.case)
     }
 }

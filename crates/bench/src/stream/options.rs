@@ -1,70 +1,41 @@
 //! What can be asked of `bench stream`, and what cannot be had together.
 
-use std::path::PathBuf;
-
 use super::address::{Address, socket};
 use super::case::{Case, Mode, NamedTest, Test};
 use crate::error::BenchError;
-use crate::machine::placement::Placement;
-use crate::network::NetworkOptions;
-use crate::process::stop::Stop;
-use crate::report::json::Build;
+use crate::frame::Common;
+use crate::frame::options::require;
 use crate::subject::case::Socket;
 
 /// Everything that can be asked of the bench.
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    pub build: Build,
-    /// The `crosstie` to start as testee and workers; by default the one that runs.
-    pub executable: Option<PathBuf>,
+    pub common: Common,
     /// By default the three of the document.
     pub tests: Vec<NamedTest>,
     /// For tests that do not name theirs; by default TCP.
     pub sockets: Vec<Socket>,
     /// What the server does; by default our own echoes and discards, and somebody else's echoes.
     pub modes: Vec<Mode>,
-    /// By default `same-core`, and `split` where there are two cores.
-    pub placements: Vec<Placement>,
-    /// Measured time of each round.
-    pub seconds: f64,
-    /// Unmeasured time before it.
-    pub warm_up_seconds: f64,
     pub request_bytes: usize,
     pub send_bytes: usize,
-    pub runs: usize,
     /// Somebody else's server, in place of the testee.
-    pub connect: Option<Address>,
-    /// The processes of that server: without them its processor time stays unknown, and it runs
-    /// where it will.
-    pub server_pids: Vec<u32>,
+    pub url: Option<Address>,
     /// Measure a netserver beside it.
     pub netserver: bool,
-    pub network: NetworkOptions,
-    pub json: Option<PathBuf>,
-    /// Ends the run after the round that it is in.
-    pub stop: Stop,
 }
 
 impl Default for StreamOptions {
     fn default() -> Self {
         Self {
-            build: Build::default(),
-            executable: None,
+            common: Common::default(),
             tests: Vec::new(),
             sockets: Vec::new(),
             modes: Vec::new(),
-            placements: Vec::new(),
-            seconds: 1.0,
-            warm_up_seconds: 0.3,
             request_bytes: 1,
             send_bytes: 32 * 1024,
-            runs: 5,
-            connect: None,
-            server_pids: Vec::new(),
+            url: None,
             netserver: false,
-            network: NetworkOptions::default(),
-            json: None,
-            stop: Stop::default(),
         }
     }
 }
@@ -72,20 +43,6 @@ impl Default for StreamOptions {
 impl StreamOptions {
     /// Refuses what makes no sense, or would take the machine down.
     pub(super) fn check(&self) -> Result<(), BenchError> {
-        let require = |held: bool, rule: &str| match held {
-            true => Ok(()),
-            false => Err(BenchError::Options(rule.to_owned())),
-        };
-        let seconds = 0.001..3_600.0;
-        require(
-            seconds.contains(&self.seconds),
-            "--seconds is 0.001 to 3,600",
-        )?;
-        require(
-            (0.0..600.0).contains(&self.warm_up_seconds),
-            "the warm-up is 0 to 600 s",
-        )?;
-        require(self.runs > 0, "--runs is at least 1")?;
         // Both ends hold a whole request before they answer, so it must fit what the kernel buffers.
         require(
             (1..=65_536).contains(&self.request_bytes),
@@ -95,23 +52,15 @@ impl StreamOptions {
             (1..=8 << 20).contains(&self.send_bytes),
             "--send-size is 1 to 8,388,608",
         )?;
-        if self.connect.is_none() {
-            require(
-                self.server_pids.is_empty(),
-                "--server-pid goes with --connect",
-            )?;
-        } else {
-            require(
-                self.modes.len() <= 1,
-                "a server to connect to does one thing: one --mode",
-            )?;
-        }
-        Ok(())
+        require(
+            self.url.is_none() || self.modes.len() <= 1,
+            "a server at a --url does one thing: one --mode",
+        )
     }
 
     /// The cases to measure.
     pub(super) fn definite_cases(&self) -> Result<Vec<Case>, BenchError> {
-        let own = self.connect.as_ref().map(|address| socket(&address.0));
+        let own = self.url.as_ref().map(|address| socket(&address.0));
         let sockets = match (own, self.sockets.is_empty()) {
             (Some(own), _) => vec![own],
             (None, true) => vec![Socket::Tcp],
@@ -138,7 +87,7 @@ impl StreamOptions {
                         socket,
                         mode: Mode::Echo,
                     };
-                    let text = format!("{name} is not for the kind of socket of --connect");
+                    let text = format!("{name} is not for the kind of socket of --url");
                     return Err(BenchError::Options(text));
                 }
                 cases.extend(modes.iter().map(|&mode| Case { test, socket, mode }));
@@ -153,7 +102,7 @@ impl StreamOptions {
 
     /// What servers a test is to have.
     fn modes_for(&self, test: Test) -> Result<Vec<Mode>, BenchError> {
-        let offered: &[Mode] = match (self.modes.is_empty(), &self.connect) {
+        let offered: &[Mode] = match (self.modes.is_empty(), &self.url) {
             (false, _) => &self.modes,
             (true, None) => &Mode::ALL,
             (true, Some(_)) => &[Mode::Echo],
@@ -172,15 +121,6 @@ impl StreamOptions {
             )));
         }
         Ok(modes)
-    }
-
-    /// The placements to measure in, on a machine that allows these cores.
-    pub(super) fn definite_placements(&self, allowed: &[usize]) -> Vec<Placement> {
-        match (self.placements.is_empty(), allowed.len()) {
-            (false, _) => self.placements.clone(),
-            (true, 0 | 1) => vec![Placement::SameCore],
-            (true, _) => vec![Placement::SameCore, Placement::Split],
-        }
     }
 }
 
@@ -227,19 +167,19 @@ mod tests {
         check(|o| o.tests = tests(&["UDS_RR", "RR"]), Ok("UDS_RR, TCP_RR"));
         check(|o| o.tests = tests(&["TCP_MAERTS"]), Ok("TCP_MAERTS"));
         check(
-            |o| o.connect = address("unix:///x"),
+            |o| o.url = address("unix:///x"),
             Ok("UDS_RR, UDS_STREAM echo, UDS_CRR"),
         );
         check(
             |o| {
-                o.connect = address("tcp://127.0.0.1:9");
+                o.url = address("tcp://127.0.0.1:9");
                 o.modes = vec![Mode::Discard];
             },
             Ok("TCP_STREAM discard"),
         );
         check(
             |o| {
-                o.connect = address("tcp://127.0.0.1:9");
+                o.url = address("tcp://127.0.0.1:9");
                 o.tests = tests(&["UDS_RR"]);
             },
             Err("UDS_RR is not for the kind of socket"),
@@ -253,14 +193,11 @@ mod tests {
         );
         check(
             |o| {
-                o.connect = address("tcp://127.0.0.1:9");
+                o.url = address("tcp://127.0.0.1:9");
                 o.modes = vec![Mode::Discard, Mode::Echo];
             },
             Err("one --mode"),
         );
-        check(|o| o.server_pids = vec![1], Err("goes with --connect"));
-        check(|o| o.runs = 0, Err("--runs"));
-        check(|o| o.seconds = f64::NAN, Err("--seconds"));
         check(|o| o.request_bytes = 0, Err("--request-size"));
         check(|o| o.send_bytes = 1 << 30, Err("--send-size"));
     }

@@ -1,96 +1,44 @@
 //! What `bench stream` prints: for each test netperf's own result block, one for each server, then
 //! what netperf has no place for.
 
-use std::io::{self, Write};
-
-use super::Bench;
 use super::case::{Case, Test};
-use super::document;
-use super::goals::{figure, verdicts};
+use super::goals::figure;
 use super::netperf;
-use super::section::{Section, network};
+use super::options::StreamOptions;
+use super::{Listening, document, network};
 use crate::figures::Series;
-use crate::report::table::{known, number, spread, table, thousands};
+use crate::frame::section::Section;
+use crate::frame::table::Column;
+use crate::report::table::{known, number, thousands};
 use crate::subject::case::Socket;
 use crate::subject::target::Endpoint;
 
-pub(super) fn print(out: &mut impl Write, bench: &Bench, sections: &[Section]) -> io::Result<()> {
-    let options = &bench.options;
-    writeln!(out, "Machine: {}", bench.machine.line())?;
-    if let Some(network) = bench.network.description() {
-        writeln!(out, "Network: {network}")?;
-    }
-    writeln!(
-        out,
-        "Load: one connection at a time, {} byte(s) each way, sends of {} bytes; {} round(s) of \
-         {} s after {} s; median over rounds, below it smallest–largest",
-        options.request_bytes,
-        thousands(options.send_bytes as f64),
-        options.runs,
-        options.seconds,
-        options.warm_up_seconds,
-    )?;
-    for section in sections {
-        print_section(out, bench, section)?;
-    }
-    if options.netserver && bench.netperf.is_none() {
-        writeln!(out, "\nnetserver: absent. {}", netperf::INSTALLATION)?;
-    }
-    if options.netserver && options.network.link.is_some() {
-        writeln!(
-            out,
-            "\nnetserver: not over a link, which its data connections would go around"
-        )?;
-    }
-    Ok(())
-}
-
-fn print_section(out: &mut impl Write, bench: &Bench, section: &Section) -> io::Result<()> {
-    let Section {
-        case,
-        placement,
-        measured,
-        endpoints,
-    } = section;
-    writeln!(out, "\n{case} · {placement}")?;
-    for (at, (series, endpoint)) in measured.iter().zip(endpoints).enumerate() {
-        // The floors are nobody's servers; they are in the table.
-        if (at == 0 || series.subject == netperf::NAME)
-            && let Some(block) = block(bench, case, series, endpoint)
-        {
-            writeln!(out, "\n{block}")?;
+/// The blocks of the server that is measured and of netserver; the floors are nobody's servers.
+pub(super) fn blocks(
+    options: &StreamOptions,
+    listening: &[Listening],
+    section: &Section<Case>,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (at, series) in section.series.iter().enumerate() {
+        if at > 0 && series.subject != netperf::NAME {
+            continue;
         }
+        let of = (section.title(), series.subject.clone());
+        let listening = listening.iter().find(|one| one.of == of);
+        let block = listening.and_then(|one| block(options, &section.case, series, &one.endpoint));
+        lines.extend(block.map(|block| format!("\n{block}\n")));
     }
-    let mut rows = match case.test.is_transactional() {
-        true => table(&TRANSACTIONS),
-        false => table(&THROUGHPUT),
-    };
-    for series in measured {
-        rows.add_row(match case.test.is_transactional() {
-            true => transactions(section, series),
-            false => throughput(bench, section, series),
-        });
-    }
-    writeln!(out, "\n{}", rows.trim_fmt())?;
-    if let Some(what) = case.what_counts() {
-        writeln!(out, "  {what}")?;
-    }
-    writeln!(
-        out,
-        "  floor: an epoll server that does the same system calls and nothing else; beside it one \
-         that blocks on one connection"
-    )?;
-    for series in measured {
-        let why = series.why();
-        if !why.is_empty() {
-            writeln!(out, "  not counted: {}: {why}", series.subject)?;
-        }
-    }
-    print_comparisons(out, bench, section)
+    lines
 }
 
 /// netperf's block, of the medians.
-fn block(bench: &Bench, case: &Case, series: &Series, endpoint: &Endpoint) -> Option<String> {
+fn block(
+    options: &StreamOptions,
+    case: &Case,
+    series: &Series,
+    endpoint: &Endpoint,
+) -> Option<String> {
     let per_s = series.median(figure(case.test))?;
     let elapsed_s = series.median("elapsed_s").unwrap_or(0.0);
     let send = series.median("send_buffer_bytes").unwrap_or(0.0);
@@ -118,7 +66,7 @@ fn block(bench: &Bench, case: &Case, series: &Series, endpoint: &Endpoint) -> Op
         false => " : no control",
     };
     let title = format!("{socket} {test} TEST to {to}{control} : {}", series.subject);
-    let request = bench.options.request_bytes;
+    let request = options.request_bytes;
     Some(match case.test.is_transactional() {
         true => format!(
             "{title}\n\
@@ -144,122 +92,75 @@ fn block(bench: &Bench, case: &Case, series: &Series, endpoint: &Endpoint) -> Op
             } else {
                 0.0
             },
-            bench.options.send_bytes,
+            options.send_bytes,
         ),
     })
 }
 
-const TRANSACTIONS: [&str; 9] = [
-    "subject",
-    "transactions",
-    "per s",
-    "p50 µs",
-    "p99 µs",
-    "max µs",
-    "server CPU µs",
-    "driver CPU µs",
-    "÷ floor",
-];
-
-fn transactions(section: &Section, series: &Series) -> Vec<String> {
-    let median = |name| known(series.median(name), number);
-    vec![
-        series.subject.clone(),
-        known(series.median("transactions"), thousands),
-        spread(series.spread("transactions_per_s"), thousands),
-        spread(series.spread("rtt_p50_us"), number),
-        median("rtt_p99_us"),
-        median("rtt_max_us"),
-        spread(series.spread("server_cpu_us_per_transaction"), number),
-        median("driver_cpu_us_per_transaction"),
-        spread(section.over_floor(series), number),
-    ]
-}
-
-const THROUGHPUT: [&str; 7] = [
-    "subject",
-    "MiB",
-    "10^6 bits/s",
-    "server CPU ns/byte",
-    "driver CPU ns/byte",
-    "server busy",
-    "÷ floor",
-];
-
-fn throughput(bench: &Bench, section: &Section, series: &Series) -> Vec<String> {
-    let mut rate = spread(series.spread("megabits_per_s"), thousands);
-    if section.driver_bound(series) {
-        rate += match bench.options.network.link {
-            Some(_) => "\nlink-bound",
-            None => "\ndriver-bound",
-        };
+pub(super) fn columns(case: &Case) -> Vec<Column> {
+    let rate = figure(case.test);
+    match case.test.is_transactional() {
+        true => vec![
+            Column::median("transactions", "transactions", thousands),
+            Column::spread("per s", rate, thousands),
+            Column::spread("p50 µs", "rtt_p50_us", number),
+            Column::median("p99 µs", "rtt_p99_us", number),
+            Column::median("max µs", "rtt_max_us", number),
+            Column::spread("server CPU µs", "server_cpu_us_per_transaction", number),
+            Column::median("driver CPU µs", "driver_cpu_us_per_transaction", number),
+            Column::over_floor("÷ floor", rate),
+        ],
+        false => vec![
+            Column::median("MiB", "bytes", |bytes| thousands(bytes / 1_048_576.0)),
+            Column::rate("10^6 bits/s", rate, thousands),
+            Column::spread("server CPU ns/byte", "server_cpu_ns_per_byte", nanoseconds),
+            Column::median("driver CPU ns/byte", "driver_cpu_ns_per_byte", nanoseconds),
+            Column::median("server busy", "server_busy_cores", number),
+            Column::over_floor("÷ floor", rate),
+        ],
     }
-    let mebibytes = series.median("bytes").map(|bytes| bytes / 1_048_576.0);
-    vec![
-        series.subject.clone(),
-        known(mebibytes, thousands),
-        rate,
-        spread(series.spread("server_cpu_ns_per_byte"), nanoseconds),
-        known(series.median("driver_cpu_ns_per_byte"), nanoseconds),
-        known(series.median("server_busy_cores"), number),
-        spread(section.over_floor(series), number),
-    ]
 }
 
 fn nanoseconds(value: f64) -> String {
     format!("{value:.3}")
 }
 
-fn print_comparisons(out: &mut impl Write, bench: &Bench, section: &Section) -> io::Result<()> {
-    let Some((own, others)) = section.measured.split_first() else {
-        return Ok(());
-    };
+pub(super) fn below(options: &StreamOptions, section: &Section<Case>) -> Vec<String> {
     let case = &section.case;
-    let reached = own.median(figure(case.test));
+    let mut lines: Vec<String> = case
+        .what_counts()
+        .map(|what| format!("  {what}"))
+        .into_iter()
+        .collect();
+    lines.push(
+        "  floor: an epoll server that does the same system calls and nothing else; beside it one \
+         that blocks on one connection"
+            .to_owned(),
+    );
+    let own = section.own();
+    let reached = own.and_then(|own| own.median(figure(case.test)));
     let unit = match case.test.is_transactional() {
         true => "per s",
         false => "10^6 bits/s",
     };
-    let document: Vec<String> = section
-        .document(bench)
-        .iter()
-        .map(|document::Figure { server, per_s }| {
-            let ratio = known(reached.map(|reached| reached / per_s), number);
-            format!(
-                "{server} {} {unit}, this is {ratio} × that",
-                thousands(*per_s)
-            )
-        })
-        .collect();
-    match document.is_empty() {
-        true => writeln!(out, "  document: not given")?,
-        false => writeln!(
-            out,
+    let document = super::document_of(options, case).into_iter();
+    let document = document.map(|document::Figure { server, per_s }| {
+        let ratio = known(reached.map(|reached| reached / per_s), number);
+        format!(
+            "{server} {} {unit}, this is {ratio} × that",
+            thousands(per_s)
+        )
+    });
+    let document: Vec<String> = document.collect();
+    lines.push(match document.is_empty() {
+        true => "  document: not given".to_owned(),
+        false => format!(
             "  document, {}, {}: {}",
-            network(bench).map_or("", document::Network::name),
+            network(options).map_or("", document::Network::name),
             document::HARDWARE,
             document.join("; ")
-        )?,
-    }
-    let crowd = section
-        .measured
-        .iter()
-        .filter_map(|series| series.median("foreign_busy_cores"));
-    let crowd = crowd.fold(0.0, f64::max);
-    writeln!(
-        out,
-        "  the rest of the machine: at most {} cores busy",
-        known(Some(crowd), number)
-    )?;
-    if own.subject != "crosstie" || bench.network.description().is_some() {
-        return Ok(());
-    }
-    let is_bound = section.driver_bound(own)
-        || section
-            .floor()
-            .is_some_and(|floor| section.driver_bound(floor));
-    for verdict in verdicts(case, section.placement, own, others, is_bound) {
-        writeln!(out, "  goal: {verdict}")?;
-    }
-    Ok(())
+        ),
+    });
+    lines.extend(section.crowd());
+    lines
 }

@@ -3,20 +3,23 @@
 
 use std::time::{Duration, Instant};
 
-use super::Bench;
 use super::address::Address;
 use super::case::Case;
 use super::driver::{DriverOrder, Go};
-use super::floor::{FloorOrder, ROLE as FLOOR, Report as FloorReport};
+use super::floor::{FloorOrder, ROLE, Report as FloorReport};
 use super::local::sources;
 use super::netperf::{self, Netperf};
+use super::options::StreamOptions;
 use super::round::{self, Plan};
 use super::testee::Testee;
 use crate::error::BenchError;
 use crate::figures::Figures;
 use crate::floor::relay::Waiting;
+use crate::frame::instrument;
+use crate::frame::section::{FLOOR, OWN};
+use crate::frame::site::{Site, Stage};
 use crate::machine::accounting::process_tree;
-use crate::machine::placement::{Cores, Moved};
+use crate::machine::placement::Moved;
 use crate::process::crew::Crew;
 use crate::process::place::Place;
 use crate::subject::case::Socket;
@@ -47,54 +50,64 @@ const SOURCES: usize = 8;
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+impl instrument::Subject for Subject {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// All subjects of a case, in the order in which they take turns.
-pub(super) fn start(bench: &Bench, case: Case, cores: &Cores) -> Result<Vec<Subject>, BenchError> {
-    let mut subjects = vec![match &bench.options.connect {
-        Some(address) => stranger(bench, address, cores)?,
-        None => testee(bench, case, cores)?,
-    }];
-    subjects.push(floor(bench, case, cores, Waiting::Epoll, "floor")?);
-    subjects.push(floor(
-        bench,
-        case,
-        cores,
-        Waiting::Blocking,
-        "floor, blocking",
-    )?);
+pub(super) fn start(
+    options: &StreamOptions,
+    stage: &Stage<'_>,
+    case: Case,
+    netperf: Option<&Netperf>,
+) -> Result<Vec<Subject>, BenchError> {
+    let own = match &options.url {
+        Some(address) => {
+            let stranger = stranger(stage, address)?;
+            stranger.probe(options, stage, case)?;
+            stranger
+        }
+        None => testee(stage, case)?,
+    };
+    let epoll = floor(stage, case, Waiting::Epoll, FLOOR)?;
+    let blocking = floor(stage, case, Waiting::Blocking, "floor, blocking")?;
+    let mut subjects = vec![own, epoll, blocking];
     // Its data would go around a link: only the control connection knows of that.
-    if let Some(netperf) = &bench.netperf
+    if let Some(netperf) = netperf
         && Netperf::serves(&case)
-        && bench.options.network.link.is_none()
+        && options.common.network.link.is_none()
     {
-        subjects.push(netserver(bench, netperf, cores)?);
+        subjects.push(netserver(stage, netperf)?);
     }
     Ok(subjects)
 }
 
-fn stranger(bench: &Bench, address: &Address, cores: &Cores) -> Result<Subject, BenchError> {
-    let moved = Moved::find(&bench.options.server_pids, "--server-pid")?;
-    moved.bind(&cores.router)?;
+fn stranger(stage: &Stage<'_>, address: &Address) -> Result<Subject, BenchError> {
+    let moved = Moved::find(&stage.site.pids, "--pid")?;
+    moved.bind(&stage.cores.router)?;
     Ok(Subject {
         name: Address::of(&address.0),
-        endpoint: bench.network.reach(&address.0)?,
+        endpoint: stage.site.network.reach(&address.0)?,
         processes: moved.processes().to_vec(),
         _server: Server::Stranger { _moved: moved },
         netperf: None,
     })
 }
 
-fn testee(bench: &Bench, case: Case, cores: &Cores) -> Result<Subject, BenchError> {
+fn testee(stage: &Stage<'_>, case: Case) -> Result<Subject, BenchError> {
     let testee = Testee {
-        executable: &bench.executable,
-        directory: bench.directory.path(),
-        place: &bench.network.server_place(&cores.router),
-        endpoint: free_endpoint(bench, case.socket, "testee")?,
+        executable: &stage.site.executable,
+        directory: stage.site.directory.path(),
+        place: &stage.servers(),
+        endpoint: free_endpoint(stage.site, case.socket, "testee")?,
         mode: case.mode,
         workers: 1,
     };
-    let (process, endpoint) = testee.start(&bench.network)?;
+    let (process, endpoint) = testee.start(&stage.site.network)?;
     Ok(Subject {
-        name: "crosstie".to_owned(),
+        name: OWN.to_owned(),
         endpoint,
         processes: process_tree(process.id()),
         _server: Server::Process { _process: process },
@@ -103,24 +116,22 @@ fn testee(bench: &Bench, case: Case, cores: &Cores) -> Result<Subject, BenchErro
 }
 
 fn floor(
-    bench: &Bench,
+    stage: &Stage<'_>,
     case: Case,
-    cores: &Cores,
     waiting: Waiting,
     name: &str,
 ) -> Result<Subject, BenchError> {
     let order = FloorOrder {
-        endpoint: free_endpoint(bench, case.socket, waiting.name())?,
+        endpoint: free_endpoint(stage.site, case.socket, waiting.name())?,
         mode: case.mode,
         waiting,
         shared_port: false,
     };
-    let place = bench.network.server_place(&cores.router);
     let mut crew = Crew::default();
-    let endpoint = start_floor(&mut crew, bench, &place, &order)?;
+    let endpoint = start_floor(&mut crew, stage, &order)?;
     Ok(Subject {
         name: name.to_owned(),
-        endpoint: bench.network.reach(&endpoint)?,
+        endpoint: stage.site.network.reach(&endpoint)?,
         processes: crew.processes(),
         _server: Server::Floor { _crew: crew },
         netperf: None,
@@ -129,11 +140,10 @@ fn floor(
 
 fn start_floor(
     crew: &mut Crew<FloorReport>,
-    bench: &Bench,
-    place: &Place,
+    stage: &Stage<'_>,
     order: &FloorOrder,
 ) -> Result<Endpoint, BenchError> {
-    crew.hire(&bench.executable, FLOOR, place, order)?;
+    crew.hire(&stage.site.executable, ROLE, &stage.servers(), order)?;
     let why = match crew.next(Instant::now() + PATIENCE) {
         Some((_, FloorReport::Ready { endpoint })) => return Ok(endpoint),
         Some((_, FloorReport::Failed { why })) => why,
@@ -143,10 +153,9 @@ fn start_floor(
     Err(BenchError::Server { name, why })
 }
 
-fn netserver(bench: &Bench, netperf: &Netperf, cores: &Cores) -> Result<Subject, BenchError> {
-    let address = bench.network.free_server_address()?;
-    let place = bench.network.server_place(&cores.router);
-    let process = netperf.start(&bench.executable, &place, address)?;
+fn netserver(stage: &Stage<'_>, netperf: &Netperf) -> Result<Subject, BenchError> {
+    let address = stage.site.network.free_server_address()?;
+    let process = netperf.start(&stage.site.executable, &stage.servers(), address)?;
     Ok(Subject {
         name: netperf::NAME.to_owned(),
         endpoint: Endpoint::Tcp(address),
@@ -156,11 +165,11 @@ fn netserver(bench: &Bench, netperf: &Netperf, cores: &Cores) -> Result<Subject,
     })
 }
 
-fn free_endpoint(bench: &Bench, socket: Socket, name: &str) -> Result<Endpoint, BenchError> {
+fn free_endpoint(site: &Site, socket: Socket, name: &str) -> Result<Endpoint, BenchError> {
     Ok(match socket {
-        Socket::Tcp => Endpoint::Tcp(bench.network.free_server_address()?),
+        Socket::Tcp => Endpoint::Tcp(site.network.free_server_address()?),
         Socket::Unix => {
-            let path = bench.directory.path().join(format!("{name}.sock"));
+            let path = site.directory.path().join(format!("{name}.sock"));
             // An earlier case's server of this name has left its own behind.
             let _ = std::fs::remove_file(&path);
             Endpoint::Unix(path)
@@ -170,53 +179,65 @@ fn free_endpoint(bench: &Bench, socket: Socket, name: &str) -> Result<Endpoint, 
 
 impl Subject {
     /// Finds out whether somebody else's server is there and does what the case says.
-    pub(super) fn probe(&self, bench: &Bench, case: Case, place: &Place) -> Result<(), BenchError> {
-        let order = self.order(bench, case);
-        round::probe(&self.plan(bench, &order, place))
+    fn probe(
+        &self,
+        options: &StreamOptions,
+        stage: &Stage<'_>,
+        case: Case,
+    ) -> Result<(), BenchError> {
+        let order = self.order(options, stage, case);
+        round::probe(&self.plan(options, stage, &order, &stage.clients()))
             .map_err(|why| BenchError::Options(format!("{}: {why}", self.name)))
     }
 
     /// One round.
     pub(super) fn round(
         &self,
-        bench: &Bench,
+        options: &StreamOptions,
+        stage: &Stage<'_>,
         case: Case,
-        place: &Place,
     ) -> Result<Figures, String> {
+        let place = stage.clients();
         if let (Some(netperf), Endpoint::Tcp(address)) = (&self.netperf, &self.endpoint) {
             return netperf.run(&netperf::Round {
-                executable: &bench.executable,
-                place,
+                executable: &stage.site.executable,
+                place: &place,
                 case,
                 address: *address,
-                measured: Duration::from_secs_f64(bench.options.seconds),
-                request_bytes: bench.options.request_bytes,
-                send_bytes: bench.options.send_bytes,
+                measured: Duration::from_secs_f64(options.common.seconds),
+                request_bytes: options.request_bytes,
+                send_bytes: options.send_bytes,
             });
         }
-        let order = self.order(bench, case);
-        round::run(&self.plan(bench, &order, place))
+        let order = self.order(options, stage, case);
+        round::run(&self.plan(options, stage, &order, &place))
     }
 
-    fn order(&self, bench: &Bench, case: Case) -> DriverOrder {
+    fn order(&self, options: &StreamOptions, stage: &Stage<'_>, case: Case) -> DriverOrder {
         DriverOrder {
             case,
-            sources: sources(&bench.network, &self.endpoint, SOURCES),
+            sources: sources(&stage.site.network, &self.endpoint, SOURCES),
             endpoint: self.endpoint.clone(),
-            request_bytes: bench.options.request_bytes,
-            send_bytes: bench.options.send_bytes,
+            request_bytes: options.request_bytes,
+            send_bytes: options.send_bytes,
         }
     }
 
-    fn plan<'a>(&'a self, bench: &'a Bench, order: &'a DriverOrder, place: &'a Place) -> Plan<'a> {
+    fn plan<'a>(
+        &'a self,
+        options: &StreamOptions,
+        stage: &Stage<'a>,
+        order: &'a DriverOrder,
+        place: &'a Place,
+    ) -> Plan<'a> {
         Plan {
-            executable: &bench.executable,
+            executable: &stage.site.executable,
             place,
             order,
             processes: &self.processes,
             go: Go {
-                warm_up: Duration::from_secs_f64(bench.options.warm_up_seconds),
-                measured: Duration::from_secs_f64(bench.options.seconds),
+                warm_up: Duration::from_secs_f64(options.common.warm_up_seconds),
+                measured: Duration::from_secs_f64(options.common.seconds),
             },
         }
     }

@@ -1,16 +1,14 @@
 //! `crosstie bench stream`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use crosstie_bench::machine::placement::Placement;
 use crosstie_bench::stream::address::Address;
 use crosstie_bench::stream::case::{Mode, NamedTest};
 use crosstie_bench::stream::{StreamOptions, stream};
 use crosstie_bench::subject::case::Socket;
 
-use super::build;
+use super::common::{AsUsual, CommonArguments, SubjectArguments};
 use super::network::NetworkArguments;
 use super::stop::{ended, stop_at_a_signal};
 
@@ -25,41 +23,24 @@ pub(crate) struct Arguments {
     #[arg(long = "socket", value_name = "KIND")]
     sockets: Vec<SocketKind>,
     /// What the server does: echo, discard or chargen; may be repeated for the testee [default:
-    /// echo and discard; with --connect echo].
+    /// echo and discard; with --url echo].
     #[arg(long = "mode", value_name = "MODE")]
     modes: Vec<Mode>,
-    /// same-core, split or free; may be repeated [default: same-core and split].
-    #[arg(long = "placement", value_name = "PLACEMENT")]
-    placements: Vec<Placement>,
-    /// Measured seconds of each round.
-    #[arg(short = 'l', long, default_value_t = 1.0)]
-    seconds: f64,
-    /// Unmeasured seconds before it.
-    #[arg(long, default_value_t = 0.3, value_name = "SECONDS")]
-    warm_up: f64,
     /// Bytes of each request and of its response.
     #[arg(short, long, default_value = "1", value_parser = request_size, value_name = "BYTES")]
     request_size: usize,
     /// Bytes of each send of a throughput.
     #[arg(short = 'm', long, default_value_t = 32_768, value_name = "BYTES")]
     send_size: usize,
-    /// Rounds, in each of which server, floors and peers take turns.
-    #[arg(long, default_value_t = 5)]
-    runs: usize,
-    /// Somebody else's server instead of the testee: tcp://HOST:PORT or unix://PATH.
-    #[arg(long, value_name = "ADDRESS")]
-    connect: Option<Address>,
-    /// A process of that server, for its processor time and placement; may be repeated.
-    #[arg(long = "server-pid", value_name = "PID", requires = "connect")]
-    server_pids: Vec<u32>,
+    #[command(flatten)]
+    server: SubjectArguments<Address>,
     /// netserver: measure it too, by its own netperf, both found on PATH.
     #[arg(long = "peer", value_name = "PEER")]
     peers: Vec<Peer>,
     #[command(flatten)]
     network: NetworkArguments,
-    /// Write every round to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    common: CommonArguments<AsUsual>,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -74,26 +55,18 @@ enum Peer {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    super::check_results_file(arguments.json.as_deref())?;
     let stop = stop_at_a_signal()?;
+    let SubjectArguments { url, pids } = arguments.server;
+    let network = arguments.network.options();
     let options = StreamOptions {
-        build: build(),
+        common: arguments.common.options(pids, network, &stop)?,
         tests: arguments.tests,
         sockets: arguments.sockets.into_iter().map(Socket::from).collect(),
         modes: arguments.modes,
-        placements: arguments.placements,
-        seconds: arguments.seconds,
-        warm_up_seconds: arguments.warm_up,
         request_bytes: arguments.request_size,
         send_bytes: arguments.send_size,
-        runs: arguments.runs,
-        connect: arguments.connect,
-        server_pids: arguments.server_pids,
+        url,
         netserver: arguments.peers.contains(&Peer::Netserver),
-        network: arguments.network.options(),
-        json: arguments.json,
-        stop: stop.clone(),
-        ..StreamOptions::default()
     };
     Ok(ended(&stop, stream(options)?.is_valid()))
 }
