@@ -13,6 +13,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::out::{Out, Phase};
+use crate::queue::SHARED_BYTES_MIN;
 use crate::{
     ConnectionLimits, Debt, Filter, Meter, PeerAddress, Refused, Socket, Stage, clock, cork,
 };
@@ -109,14 +110,40 @@ impl Connection {
         if out.admit(&self.limits, bytes.len())? {
             self.note_debt(&mut out);
         }
-        cork::note_appended(bytes.len());
+        match bytes.len() < SHARED_BYTES_MIN {
+            true => cork::note_appended(bytes.len()),
+            false => cork::note_appended_shared(bytes.len()),
+        }
         self.cork(&mut out, true);
+        Ok(())
+    }
+
+    /// Queues one item: `own` bytes, into which each of `parts` belongs at its place, in order; other
+    /// connections may send the parts too. An event waits in a fan-out's line, anything else does not.
+    pub fn append_parts(
+        self: &Arc<Self>,
+        own: &[u8],
+        parts: &[(usize, &Bytes)],
+        is_event: bool,
+    ) -> Result<(), Refused<()>> {
+        let mut out = self.out.lock();
+        out.check(&self.limits)?;
+        let before = out.queue.len();
+        out.queue.append_parts(own, parts);
+        let appended = out.queue.len() - before;
+        if out.admit(&self.limits, appended)? {
+            self.note_debt(&mut out);
+        }
+        cork::note_appended(own.len());
+        cork::note_appended_shared(appended - own.len());
+        self.cork(&mut out, is_event);
         Ok(())
     }
 
     /// Puts bytes that this and other connections are going to send on their account, once
     /// ([`Account::share`](crate::Account::share)).
     pub fn share(&self, bytes: Vec<u8>) -> Bytes {
+        cork::note_shared(bytes.len());
         self.limits.account.share(bytes)
     }
 

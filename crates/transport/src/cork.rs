@@ -14,18 +14,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::{Connection, account};
 
-/// Connections of a fan-out flushed before the thread looks for input again.
+/// Connections of a fan-out flushed before the thread looks for input again, unless what they were sent
+/// is more than the bytes below: 64 times 1 MiB are 30 ms and more.
 const FLUSH_MAX: usize = 64;
+const FLUSH_BYTES_MAX: usize = 512 * 1024;
 
 /// An input that touched no more than these is flushed at once.
 const FEW_MAX: usize = 8;
 
-/// What a thread may append while a fan-out waits; then all of it is flushed before more input
-/// is read, which holds the publisher back. What a receiver that reads is about to be sent is on no
-/// account, so that this is the bound on it.
-const APPENDED_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// What a thread may hold for what it appends while a fan-out waits; then all of it is flushed before
+/// more input is read, which holds the publisher back. What a receiver that reads is about to be sent is
+/// on no account, so that this is the bound on it. What several are sent counts once.
+const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// What may wait in a thread's line of fan-outs before whoever fans out waits, too, for the line to be
+/// What may wait to be sent in a thread's line of fan-outs before whoever fans out waits, too, for the line to be
 /// done: the line goes on 64 receivers at a time, and others have their turns between.
 const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
@@ -37,8 +39,12 @@ thread_local! {
     static TOUCHED: RefCell<VecDeque<Arc<Connection>>> = const { RefCell::new(VecDeque::new()) };
     /// The line of the fan-outs.
     static DEFERRED: RefCell<VecDeque<Arc<Connection>>> = const { RefCell::new(VecDeque::new()) };
-    /// Bytes appended by this thread since nothing was deferred.
+    /// Bytes appended by this thread since nothing was deferred, to each connection.
     static APPENDED_BYTES: Cell<usize> = const { Cell::new(0) };
+    /// The same, but once where several are sent the same bytes.
+    static HELD_BYTES: Cell<usize> = const { Cell::new(0) };
+    /// Bytes that this thread has sent since it began.
+    static SENT_BYTES: Cell<usize> = const { Cell::new(0) };
     static HAS_FLUSHER: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -64,7 +70,23 @@ pub(crate) fn touch(connection: Arc<Connection>) {
 
 /// Notes bytes that were appended to any connection.
 pub(crate) fn note_appended(bytes: usize) {
+    note_appended_shared(bytes);
+    note_shared(bytes);
+}
+
+/// The same of bytes that other connections are sent too.
+pub(crate) fn note_appended_shared(bytes: usize) {
     APPENDED_BYTES.set(APPENDED_BYTES.get().saturating_add(bytes));
+}
+
+/// Notes bytes that any number of connections are going to be sent.
+pub(crate) fn note_shared(bytes: usize) {
+    HELD_BYTES.set(HELD_BYTES.get().saturating_add(bytes));
+}
+
+/// Notes bytes that a socket has taken.
+pub(crate) fn note_sent(bytes: usize) {
+    SENT_BYTES.set(SENT_BYTES.get().wrapping_add(bytes));
 }
 
 /// Flushes what this thread touched, a large number of connections in portions. To be called
@@ -115,7 +137,7 @@ pub fn uncork_all() {
 
 /// Whether [`relieve`] would flush: whoever holds a lock asks first.
 pub fn is_much_appended() -> bool {
-    APPENDED_BYTES.get() > APPENDED_BYTES_MAX
+    HELD_BYTES.get() > HELD_BYTES_MAX
 }
 
 /// Bytes that this thread has appended since it last had nothing in line.
@@ -137,9 +159,15 @@ pub fn relieve() {
     }
 }
 
-/// Flushes so many of the deferred connections; whether there are more.
+/// Flushes so many of the deferred connections, or fewer with much to send; whether there are more.
 fn flush_deferred(count_max: usize) -> bool {
+    let sent_before = SENT_BYTES.get();
+    let is_all = count_max == usize::MAX;
     for _ in 0..count_max {
+        let sent = SENT_BYTES.get().wrapping_sub(sent_before);
+        if sent >= FLUSH_BYTES_MAX && !is_all {
+            break;
+        }
         let Some(connection) = DEFERRED.with_borrow_mut(VecDeque::pop_front) else {
             break;
         };
@@ -148,6 +176,7 @@ fn flush_deferred(count_max: usize) -> bool {
     let is_more = DEFERRED.with_borrow(|deferred| !deferred.is_empty());
     if !is_more {
         APPENDED_BYTES.set(0);
+        HELD_BYTES.set(0);
     }
     is_more
 }

@@ -45,7 +45,7 @@ pub use cork::{
 pub use listener::{Endpoint, Listener, TcpOptions, bind_group};
 pub use meter::{Meter, sent_bytes_unmetered};
 pub use out::{ConnectionLimits, Refused};
-pub use pump::{Ended, Outcome, Protocol, pump};
+pub use pump::{Ended, Outcome, Place, Protocol, Pump, Unread, pump, pump_in};
 pub use socket::{PeerAddress, Socket};
 pub use stage::{Filter, Stage, StageError};
 pub use stream::ConnectionStream;

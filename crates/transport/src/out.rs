@@ -151,6 +151,16 @@ impl Out {
         self.charge(limits);
     }
 
+    /// What was to be sent waits for the sender's next turn. The socket took `taken` bytes before.
+    pub(crate) fn keep_rest(&mut self, rest: Queue, taken: usize, now_s: u32) {
+        self.note_in_flight(&Queue::default());
+        self.rest = Some(Box::new(rest));
+        if self.blocked && taken > 0 {
+            self.taken_at_s = now_s;
+            self.ledger.get_or_insert_default().taken_bytes += taken;
+        }
+    }
+
     /// Bytes are taken to be sent.
     pub(crate) fn note_in_flight(&mut self, batch: &Queue) {
         self.in_flight_bytes = batch.len();

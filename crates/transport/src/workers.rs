@@ -1,6 +1,8 @@
 //! The threads that serve connections, each with a single-threaded runtime of its own, and the
 //! keeper: one more thread, for everything that has to do with time. What may take long beside that,
-//! as pages do, has a thread too, from when it is first needed.
+//! as pages do, has a thread too, from when it is first needed; and so has what takes long of the
+//! connections themselves, large messages: as many threads as there are for all others. The kernel
+//! shares the cores among all of these, so that nobody's small message waits for somebody's large one.
 //!
 //! The serving runtimes have no timers. A runtime that has some looks at the clock and at its
 //! timers each time it goes to sleep, which is once per message of a sequential caller.
@@ -8,6 +10,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -56,10 +59,13 @@ pub struct Workers {
     keeper: Worker,
     /// The thread of pages, once there was one to serve.
     pages: Mutex<Option<Worker>>,
+    /// The threads of large messages, as many as were needed so far.
+    bulk: Mutex<Vec<Worker>>,
     next: AtomicUsize,
     /// Where connections are dealt by load. A thread that polls its sockets looks busy whatever it has
     /// to do: then they are dealt in turn.
     balanced: Option<Arc<Threads>>,
+    next_bulk: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -105,10 +111,7 @@ impl Workers {
             } else {
                 Duration::ZERO
             };
-            let runtime = Builder::new_current_thread()
-                .enable_io()
-                .event_interval(options.inputs_per_look.max(1))
-                .build()?;
+            let runtime = serving_runtime(options.inputs_per_look.max(1))?;
             let timers = Some(keeper.handle.clone());
             runtime.spawn(enter(threads.thread(index)));
             Worker::start(format!("worker{index}"), runtime, timers, busy_poll)
@@ -123,8 +126,10 @@ impl Workers {
             workers,
             keeper,
             pages: Mutex::new(None),
+            bulk: Mutex::default(),
             next: AtomicUsize::new(0),
             balanced,
+            next_bulk: AtomicUsize::new(0),
         })
     }
 
@@ -179,6 +184,21 @@ impl Workers {
         self.next_handle().clone()
     }
 
+    /// Runs `future`, which serves a connection with large messages, on the next thread for these. It
+    /// runs also where that thread cannot be started: then on one of the others.
+    pub fn spawn_bulk(&self, future: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+        let mut bulk = self.bulk.lock();
+        let index = self.next_bulk.fetch_add(1, Ordering::Relaxed) % self.workers.len();
+        let mut started = Ok(());
+        if index >= bulk.len() {
+            started = self.start_bulk(bulk.len()).map(|worker| bulk.push(worker));
+        }
+        let worker = bulk.get(index).or_else(|| bulk.last());
+        let handle = worker.map_or_else(|| self.next_handle(), |worker| &worker.handle);
+        handle.spawn(future);
+        started
+    }
+
     /// Runs `future` where there are timers, and where nothing but other such futures waits for it.
     pub fn spawn_pages(
         &self,
@@ -213,12 +233,20 @@ impl Workers {
         if let Some(pages) = &*self.pages.lock() {
             pages.stop();
         }
+        let bulk = mem::take(&mut *self.bulk.lock());
+        bulk.iter().for_each(Worker::stop);
         self.keeper.stop();
     }
 
     /// How many threads there are.
     pub fn count(&self) -> usize {
         self.workers.len()
+    }
+
+    fn start_bulk(&self, index: usize) -> io::Result<Worker> {
+        let runtime = serving_runtime(BULK_INPUTS_PER_LOOK)?;
+        let timers = Some(self.keeper.handle.clone());
+        Worker::start(format!("bulk{index}"), runtime, timers, Duration::ZERO)
     }
 
     fn next_handle(&self) -> &Handle {
@@ -239,6 +267,16 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         self.0.note_begun();
     }
+}
+
+/// Where each turn is long anyway.
+const BULK_INPUTS_PER_LOOK: u32 = 2;
+
+fn serving_runtime(inputs_per_look: u32) -> io::Result<Runtime> {
+    Builder::new_current_thread()
+        .enable_io()
+        .event_interval(inputs_per_look)
+        .build()
 }
 
 impl Worker {

@@ -33,6 +33,8 @@ struct Runs {
 enum Run {
     Own(Vec<u8>),
     Shared(Bytes),
+    /// The same where it is not a whole item: that began in the run before, or ends in the next.
+    Part(Bytes),
 }
 
 /// Slices handed to one system call.
@@ -91,6 +93,37 @@ impl Queue {
         self.len += bytes.len();
     }
 
+    /// Appends one item: `own` bytes, into which each of `parts` belongs at its place, in order. Other
+    /// connections may send the parts too.
+    pub(crate) fn append_parts(&mut self, own: &[u8], parts: &[(usize, &Bytes)]) {
+        let mut done = 0;
+        for (place, part) in parts {
+            self.append_own(&own[done..*place]);
+            done = *place;
+            if part.len() < SHARED_BYTES_MIN {
+                self.append_own(part);
+                continue;
+            }
+            self.close_tail();
+            let runs = self.runs.get_or_insert_default();
+            runs.shared_bytes += part.len();
+            runs.runs.push_back(Run::Part(Bytes::clone(part)));
+            self.len += part.len();
+        }
+        self.append_own(&own[done..]);
+    }
+
+    fn append_own(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        if self.tail.capacity() == 0 {
+            self.tail = spare::take();
+        }
+        self.tail.extend_from_slice(bytes);
+        self.len += bytes.len();
+    }
+
     /// Bytes that are kept for this queue alone.
     pub(crate) fn own_bytes(&self) -> usize {
         let held = self.len + self.sent;
@@ -120,16 +153,23 @@ impl Queue {
         }
     }
 
-    /// The unsent bytes as slices for one system call, as many as it takes.
-    pub(crate) fn slices(&self) -> Vec<IoSlice<'_>> {
+    /// The first `bytes_max` unsent bytes as slices for one system call, as many as it takes.
+    pub(crate) fn slices(&self, bytes_max: usize) -> Vec<IoSlice<'_>> {
         let mut skip = self.sent;
+        let mut left = bytes_max;
         let closed = self.runs.iter().flat_map(|runs| &runs.runs);
         let count = self.runs.as_ref().map_or(0, |runs| runs.runs.len()) + 1;
         let runs = closed.map(Run::bytes).chain([&self.tail[..]]);
         let mut slices = Vec::with_capacity(count.min(SLICES_MAX));
         for bytes in runs.take(SLICES_MAX) {
             if bytes.len() > skip {
-                slices.push(IoSlice::new(&bytes[skip..]));
+                let bytes = &bytes[skip..];
+                let length = bytes.len().min(left);
+                slices.push(IoSlice::new(&bytes[..length]));
+                left -= length;
+            }
+            if left == 0 {
+                break;
             }
             skip = 0;
         }
@@ -143,6 +183,7 @@ impl Queue {
         mut transform: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Self, E> {
         debug_assert_eq!(self.sent, 0, "a part of the queue has been sent");
+        self.join_parts();
         let mut out = spare::take();
         for run in self.runs.take().into_iter().flat_map(|runs| runs.runs) {
             transform(run.bytes(), &mut out)?;
@@ -186,18 +227,18 @@ impl Queue {
         }
     }
 
-    /// Takes back the `count` bytes that were appended last, in one call.
+    /// Takes back the `count` bytes that were appended last: whole items.
     pub(crate) fn truncate(&mut self, count: usize) {
         debug_assert!(count <= self.len, "took back {count} of {}", self.len);
         if count == 0 {
             return;
         }
         self.len -= count;
-        if count <= self.tail.len() && !self.tail.is_empty() {
-            self.tail.truncate(self.tail.len() - count);
-            self.give_back_empty_tail();
-        } else if let Some(runs) = &mut self.runs {
-            runs.pop_back();
+        let of_tail = count.min(self.tail.len());
+        self.tail.truncate(self.tail.len() - of_tail);
+        self.give_back_empty_tail();
+        if let Some(runs) = &mut self.runs {
+            runs.truncate(count - of_tail);
             if runs.runs.is_empty() {
                 self.runs = None;
             }
@@ -221,6 +262,18 @@ impl Queue {
         }
     }
 
+    fn join_parts(&mut self) {
+        let Some(runs) = &mut self.runs else { return };
+        let has_parts = runs.runs.iter().any(|run| matches!(run, Run::Part(_)));
+        if has_parts
+            && runs.join_parts()
+            && let Some(Run::Own(last)) = runs.runs.back_mut()
+        {
+            last.extend_from_slice(&self.tail);
+            spare::put(mem::take(&mut self.tail));
+        }
+    }
+
     fn give_back_empty_tail(&mut self) {
         if self.tail.is_empty() {
             spare::put(mem::take(&mut self.tail));
@@ -239,17 +292,45 @@ impl Runs {
             sent -= length;
             match self.runs.pop_front() {
                 Some(Run::Own(buffer)) => spare::put(buffer),
-                Some(Run::Shared(_)) => self.shared_bytes -= length,
+                Some(Run::Shared(_) | Run::Part(_)) => self.shared_bytes -= length,
                 None => {}
             }
         }
         sent
     }
 
-    fn pop_back(&mut self) {
-        if let Some(Run::Shared(bytes)) = self.runs.pop_back() {
-            self.shared_bytes -= bytes.len();
+    /// Takes back the last `count` bytes.
+    fn truncate(&mut self, mut count: usize) {
+        while count > 0
+            && let Some(last) = self.runs.back_mut()
+        {
+            let length = last.bytes().len();
+            match last {
+                Run::Own(buffer) if length > count => return buffer.truncate(length - count),
+                Run::Own(_) => {}
+                // Items end with it, or behind it.
+                Run::Shared(_) | Run::Part(_) => self.shared_bytes -= length,
+            }
+            count = count.saturating_sub(length);
+            self.runs.pop_back();
         }
+    }
+
+    /// Makes one run of what is in parts, and of the items beside it; whether the tail belongs to it.
+    fn join_parts(&mut self) -> bool {
+        let mut joined = VecDeque::with_capacity(self.runs.len());
+        let mut is_open = false;
+        for run in mem::take(&mut self.runs) {
+            let is_part = matches!(run, Run::Part(_));
+            match joined.back_mut() {
+                Some(Run::Own(last)) if is_part || is_open => last.extend_from_slice(run.bytes()),
+                _ if is_part => joined.push_back(Run::Own(run.bytes().to_vec())),
+                _ => joined.push_back(run),
+            }
+            is_open = is_part;
+        }
+        self.runs = joined;
+        is_open
     }
 }
 
@@ -257,7 +338,7 @@ impl Run {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Own(buffer) => buffer,
-            Self::Shared(bytes) => bytes,
+            Self::Shared(bytes) | Self::Part(bytes) => bytes,
         }
     }
 }

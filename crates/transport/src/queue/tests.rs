@@ -13,6 +13,8 @@ enum Step {
     /// A writer that fails after it wrote this.
     Fail(Vec<u8>),
     Share(Vec<u8>),
+    /// An item with two shared parts, the second behind so much of the rest.
+    Parts(Vec<u8>, Vec<u8>, usize),
     /// The last item is taken back.
     TakeBack,
 }
@@ -29,6 +31,8 @@ fn step() -> impl Strategy<Value = Step> {
         4 => item(0..2000usize).prop_map(Step::Append),
         1 => item(0..2000usize).prop_map(Step::Fail),
         4 => item(0..3000usize).prop_map(Step::Share),
+        2 => (item(0..100usize), item(0..3000usize), 0..100usize)
+            .prop_map(|(own, part, place)| Step::Parts(own, part, place)),
         1 => Just(Step::TakeBack),
     ]
 }
@@ -60,6 +64,21 @@ fn filled(steps: &[Step]) -> (Queue, Vec<Vec<u8>>) {
                 queue.append_shared(&Bytes::copy_from_slice(bytes));
                 items.push(bytes.clone());
             }
+            Step::Parts(own, part, place) => {
+                let (first, second) = (own.len() / 2, own.len() / 2 + place % (own.len() + 1) / 2);
+                let shared = Bytes::copy_from_slice(part);
+                queue.append_parts(own, &[(first, &shared), (second, &shared)]);
+                items.push(
+                    [
+                        &own[..first],
+                        part,
+                        &own[first..second],
+                        part,
+                        &own[second..],
+                    ]
+                    .concat(),
+                );
+            }
             Step::TakeBack if is_fresh => {
                 let last = items.pop().expect("is fresh");
                 if !last.is_empty() {
@@ -79,7 +98,7 @@ fn offered(queue: &Queue) -> Vec<u8> {
     match queue.single() {
         Some(bytes) => bytes.to_vec(),
         None => {
-            let slices = queue.slices();
+            let slices = queue.slices(usize::MAX);
             assert!(slices.len() <= SLICES_MAX);
             slices.iter().flat_map(|slice| slice.to_vec()).collect()
         }

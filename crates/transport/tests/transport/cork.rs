@@ -4,7 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use crosstie_transport::{Connection, ConnectionLimits, relieve, uncork};
+use crosstie_transport::{Connection, ConnectionLimits, relieve, uncork, uncork_all};
 
 use crate::rig::{append, generous, pair, pair_with, pattern, run, until, waiting};
 
@@ -79,19 +79,19 @@ fn a_reply_does_not_stand_in_the_line_of_a_fan_out() {
     });
 }
 
-#[test]
-fn a_fan_out_of_much_is_not_deferred() {
+/// A fan-out of so much: to as many connections as do not stand in one line, or more.
+fn fan_out_of_much(publish: impl Fn(&Pairs), arrived_at_once: usize) {
     run(async {
         let limits = generous();
         let mut pairs: Pairs = (0..100).map(|_| pair_with(None, &limits, 1)).collect();
-        let event = Bytes::from(pattern(1 << 20));
         relieve();
-        publish(&pairs, &event);
+        publish(&pairs);
         relieve();
-        assert_eq!(arrived(&mut pairs), 100);
+        assert_eq!(arrived(&mut pairs), arrived_at_once);
         for (connection, _) in &pairs {
             connection.close();
         }
+        uncork_all();
         until(|| {
             pairs
                 .iter()
@@ -99,4 +99,20 @@ fn a_fan_out_of_much_is_not_deferred() {
         })
         .await;
     });
+}
+
+#[test]
+fn what_holds_much_is_not_deferred() {
+    let each_its_own = |pairs: &Pairs| {
+        for (connection, _) in pairs {
+            append(connection, &pattern(1 << 20)).expect("room");
+        }
+    };
+    fan_out_of_much(each_its_own, 100);
+}
+
+#[test]
+fn what_is_shared_holds_little() {
+    let event = Bytes::from(pattern(1 << 20));
+    fan_out_of_much(|pairs| publish(pairs, &event), 0);
 }

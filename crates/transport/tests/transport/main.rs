@@ -7,6 +7,7 @@ mod cork;
 mod hold;
 mod listener;
 mod pause;
+mod places;
 mod pump;
 mod rig;
 mod stages;

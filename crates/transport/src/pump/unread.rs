@@ -1,68 +1,21 @@
-//! The reader of a connection: from readiness to [`Protocol::handle_input`].
+//! What a connection has received, on its way to the protocol.
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::task::{Poll, ready};
 use std::{io, mem};
 
 use parking_lot::Mutex;
 
+use super::{Ended, Outcome, Protocol};
 use crate::queue::spare;
-use crate::{
-    Connection, Socket, Stage, StageError, account, balance, clock, cork, readiness, workers,
-};
-
-/// What a connection's bytes mean.
-pub trait Protocol {
-    /// Handles what is at the front of `input` and may change it in place (unmasking). What it
-    /// does not consume it sees again, with more behind it.
-    fn handle_input(&mut self, input: &mut [u8]) -> Outcome;
-
-    /// Whether its connection may go on on another thread ([`Ended::Moved`]).
-    fn may_move(&self) -> bool {
-        false
-    }
-}
-
-/// What became of an input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Go on: the first `consumed` bytes are done with; the next item needs `wanted` bytes in
-    /// all, as far as is known (0: not known).
-    Continue { consumed: usize, wanted: usize },
-    /// As before, but read nothing more until all that is queued has been sent: this is how a
-    /// peer that does not take its answers is kept from asking for more. What was not consumed
-    /// is offered again then, if it is as much as is wanted.
-    Hold { consumed: usize, wanted: usize },
-    /// The turn is over ([`crate::Budget`]): what was not consumed is offered again, even if it is
-    /// nothing, once the thread's other connections have had their turns. Nothing is read before.
-    Yield { consumed: usize },
-    /// Stop reading and return what was not consumed: somebody else reads from here on.
-    HandOver { consumed: usize },
-    /// Stop reading; the protocol has already said and queued what there was to say.
-    Close,
-}
-
-/// Why a pump stopped.
-#[derive(Debug)]
-pub enum Ended {
-    /// The peer closed its side; `unconsumed` bytes of an item were left.
-    ByPeer { unconsumed: usize },
-    /// The protocol asked for it.
-    ByProtocol,
-    /// The protocol hands the connection over with bytes that it did not consume.
-    HandedOver { input: Vec<u8> },
-    /// It goes on on that thread: another pump with the same protocol, by
-    /// [`Workers::spawn_moved`](crate::Workers::spawn_moved). Nothing of an item has come.
-    Moved { to: usize },
-    /// The socket failed.
-    Failed(io::Error),
-    /// TLS, or another stage, failed.
-    StageFailed(StageError),
-}
+use crate::{Connection, Socket, Stage, account, balance, clock, cork, workers};
 
 /// One read takes at most this much; also the largest message that is not copied.
 const READ_BYTES: usize = 64 * 1024;
+
+/// The buffer of a longer item grows by this, or by a quarter: a read takes what there is room for,
+/// which is 0.1 to 1 ms.
+const LARGE_READ_BYTES: usize = 512 * 1024;
 
 /// A read with less room than this is not worth its system call.
 const READ_BYTES_MIN: usize = 4096;
@@ -72,99 +25,7 @@ thread_local! {
     static READ: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
 }
 
-/// Reads from `connection` and feeds `protocol` until one of them ends. Needs a tokio context.
-pub async fn pump<P: Protocol>(connection: &Arc<Connection>, protocol: &mut P) -> Ended {
-    let readable = match readiness::register_reader(connection) {
-        Ok(readable) => readable,
-        Err(e) => return Ended::Failed(e),
-    };
-    let mut input = Input {
-        heard: balance::request_number(),
-        ..Input::default()
-    };
-    // Something may be there that readiness does not tell of.
-    let mut is_untold = true;
-    // Polled by hand: the future that tokio has for this is an intrusive list's node, which every
-    // idle connection would hold, and takes a lock for each input.
-    let ended = std::future::poll_fn(|cx| {
-        loop {
-            input.note_kept(connection);
-            if input.is_held {
-                ready!(connection.poll_sent(cx));
-                match input.resume(connection, protocol) {
-                    Ok(()) if input.is_held => {
-                        cx.waker().wake_by_ref();
-                        return Poll::Pending;
-                    }
-                    Ok(()) => {}
-                    Err(ended) => return Poll::Ready(input.ended(ended)),
-                }
-            }
-            if connection.poll_reading(cx).is_pending() {
-                // Who has closed its side sends nothing more to be held back for: its end is to
-                // be seen, behind what is still there.
-                loop {
-                    match ready!(readable.poll_read_ready(cx)) {
-                        Ok(guard) if guard.ready().is_read_closed() => break,
-                        Ok(mut guard) => guard.clear_ready(),
-                        Err(e) => return Poll::Ready(Ended::Failed(e)),
-                    }
-                    // What is there is not told of again.
-                    is_untold = true;
-                }
-            }
-            if input.is_yielded {
-                match input.take_turn(connection, protocol) {
-                    Ok(()) if input.is_yielded => {
-                        cx.waker().wake_by_ref();
-                        return Poll::Pending;
-                    }
-                    // It may be paused now, or held.
-                    Ok(()) => continue,
-                    Err(ended) => return Poll::Ready(input.ended(ended)),
-                }
-            }
-            // The first look is without being told: a peer that connects has mostly sent by the
-            // time it is accepted, and a turn of the reactor less is what that costs.
-            let guard = match mem::take(&mut is_untold) {
-                true => None,
-                false => match ready!(readable.poll_read_ready(cx)) {
-                    Ok(guard) => Some(guard),
-                    Err(e) => return Poll::Ready(Ended::Failed(e)),
-                },
-            };
-            match input.read(connection, protocol) {
-                // The registration is edge-triggered: a read that did not fill its buffer has
-                // emptied the socket, and what comes later is a new edge.
-                Ok(Read::Emptied) => {
-                    guard.into_iter().for_each(|mut guard| guard.clear_ready());
-                    if input.is_yielded {
-                        cx.waker().wake_by_ref();
-                        return Poll::Pending;
-                    }
-                    if balance::request_number() != input.heard
-                        && let Some(to) = input.answer(connection, protocol)
-                    {
-                        return Poll::Ready(Ended::Moved { to });
-                    }
-                }
-                // One read a turn: a peer that sends without pause shares the thread with others.
-                Ok(Read::MoreLikely) => {
-                    is_untold = guard.is_none();
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
-                Err(ended) => return Poll::Ready(input.ended(ended)),
-            }
-        }
-    })
-    .await;
-    input.kept = Vec::new();
-    input.note_kept(connection);
-    ended
-}
-
-enum Read {
+pub(super) enum Read {
     Emptied,
     MoreLikely,
 }
@@ -180,41 +41,72 @@ impl Read {
 }
 
 /// What was received and not yet consumed.
-#[derive(Default)]
-struct Input {
+#[derive(Debug, Default)]
+pub struct Unread {
     kept: Vec<u8>,
     /// The protocol wants to see no less than this.
     wanted: usize,
     /// The protocol wants to see nothing before all is sent.
-    is_held: bool,
+    pub(super) is_held: bool,
     /// The protocol has had its turn and is not done.
-    is_yielded: bool,
+    pub(super) is_yielded: bool,
+    /// The protocol has said that what comes is for a [`super::Place::Bulk`].
+    pub(super) is_bulk: bool,
     /// The protocol has consumed something: what is kept is of another message than before.
     is_another: bool,
     /// The last request to the thread's connections that this one has answered.
-    heard: u8,
+    pub(super) heard: u8,
     /// What of `kept` is on the account.
     noted_kib: u32,
 }
 
-impl Input {
-    fn read<P: Protocol>(
+impl Unread {
+    pub(super) fn read<P: Protocol>(
         &mut self,
         connection: &Arc<Connection>,
         protocol: &mut P,
     ) -> Result<Read, Ended> {
         if let Some(stage) = connection.stage() {
             self.read_staged(connection, stage, protocol)
-        } else if self.wanted.max(self.kept.len() + READ_BYTES_MIN) > READ_BYTES {
+        } else if self.is_large() {
             self.read_large(connection, protocol)
         } else {
             self.read_plain(connection, protocol)
         }
     }
 
+    /// Whether an item comes that is longer than what is handled without a copy.
+    #[inline]
+    pub(super) fn is_large(&self) -> bool {
+        self.wanted.max(self.kept.len() + READ_BYTES_MIN) > READ_BYTES
+    }
+
+    /// Answers the request to the thread's connections: the thread that this one is to go to, if any.
+    #[cold]
+    pub(super) fn answer<P: Protocol>(
+        &mut self,
+        connection: &Connection,
+        protocol: &P,
+    ) -> Option<usize> {
+        let is_between = self.kept.is_empty() && !self.is_held && !connection.is_reading_paused();
+        // Asked again after the next input.
+        if !is_between {
+            return None;
+        }
+        let (heard, to) = balance::answer();
+        self.heard = heard;
+        to.filter(|_| protocol.may_move())
+    }
+
+    /// Nothing more is read here.
+    pub(super) fn end(&mut self, connection: &Arc<Connection>) {
+        self.kept = Vec::new();
+        self.note_kept(connection);
+    }
+
     /// Puts what is kept on the account; less than a KiB is as an idle connection's state.
     #[inline]
-    fn note_kept(&mut self, connection: &Arc<Connection>) {
+    pub(super) fn note_kept(&mut self, connection: &Arc<Connection>) {
         let is_another = mem::take(&mut self.is_another);
         // Of a large buffer the system has given what was written to only.
         let bytes = match self.kept.capacity() {
@@ -227,19 +119,6 @@ impl Input {
         }
     }
 
-    /// Answers the request to the thread's connections: the thread that this one is to go to, if any.
-    #[cold]
-    fn answer<P: Protocol>(&mut self, connection: &Connection, protocol: &P) -> Option<usize> {
-        let is_between = self.kept.is_empty() && !self.is_held && !connection.is_reading_paused();
-        // Asked again after the next input.
-        if !is_between {
-            return None;
-        }
-        let (heard, to) = balance::answer();
-        self.heard = heard;
-        to.filter(|_| protocol.may_move())
-    }
-
     #[cold]
     fn note_kept_kib(&mut self, connection: &Arc<Connection>, kib: usize, is_another: bool) {
         self.noted_kib = u32::try_from(kib).unwrap_or(u32::MAX);
@@ -248,7 +127,7 @@ impl Input {
     }
 
     /// Offers again what was held back.
-    fn resume<P: Protocol>(
+    pub(super) fn resume<P: Protocol>(
         &mut self,
         connection: &Arc<Connection>,
         protocol: &mut P,
@@ -263,7 +142,7 @@ impl Input {
 
     /// Offers what is left when it is this connection's turn again.
     #[cold]
-    fn take_turn<P: Protocol>(
+    pub(super) fn take_turn<P: Protocol>(
         &mut self,
         connection: &Arc<Connection>,
         protocol: &mut P,
@@ -303,20 +182,32 @@ impl Input {
         })
     }
 
-    /// An item larger than the thread's buffer: into a buffer of its own.
+    /// An item larger than the thread's buffer: into a buffer of its own, which ends where the item does
+    /// so that the protocol can have it.
     fn read_large<P: Protocol>(
         &mut self,
         connection: &Arc<Connection>,
         protocol: &mut P,
     ) -> Result<Read, Ended> {
-        // Not all at once: a peer that only announces a large item must not make us hold it.
-        let missing = self.wanted.saturating_sub(self.kept.len());
-        self.kept
-            .reserve(missing.clamp(READ_BYTES, 16 * READ_BYTES));
         let before = self.kept.len();
+        if self.kept.capacity() - before < READ_BYTES_MIN.min(self.missing()) {
+            // Not all at once: a peer that only announces a large item must not make us hold it. Nor
+            // twice as much as there is, because a read takes what there is room for.
+            let more = LARGE_READ_BYTES.max(before / 4).min(self.missing());
+            self.kept.reserve_exact(more);
+        }
+        let room = self.kept.capacity() - before;
         let received = receive(connection, |socket| socket.recv_append(&mut self.kept))?;
         self.hand_in_kept(before, connection, protocol)?;
-        Ok(Read::of(received, READ_BYTES))
+        Ok(Read::of(received, room))
+    }
+
+    /// How much of the item has still to come, and more where that is not known.
+    fn missing(&self) -> usize {
+        match self.wanted.saturating_sub(self.kept.len()) {
+            0 => READ_BYTES,
+            missing => missing,
+        }
     }
 
     /// Through the connection's stage, which appends what it makes of the bytes.
@@ -382,13 +273,15 @@ impl Input {
         protocol: &mut P,
     ) -> Result<(), Ended> {
         let mut input = mem::take(&mut self.kept);
-        let consumed = self.hand_in(connection, protocol, &mut input)?;
+        let outcome = protocol.handle_buffer(&mut input);
+        let consumed = self.note_outcome(outcome, connection, &input)?;
         // Copying a large rest each time would be quadratic; keeping a large buffer for a small
         // rest would let a slow peer hold it.
         if consumed == 0 && input.len() >= input.capacity() / 2 {
             self.kept = input;
         } else {
-            self.keep(&input[consumed..]);
+            // Of a buffer that the protocol has taken nothing is left.
+            self.keep(input.get(consumed..).unwrap_or_default());
             spare::put(input);
         }
         Ok(())
@@ -402,6 +295,17 @@ impl Input {
         input: &mut [u8],
     ) -> Result<usize, Ended> {
         let outcome = protocol.handle_input(input);
+        self.note_outcome(outcome, connection, input)
+    }
+
+    /// Flushes what an input has touched; how much of it was consumed.
+    #[inline]
+    fn note_outcome(
+        &mut self,
+        outcome: Outcome,
+        connection: &Arc<Connection>,
+        input: &[u8],
+    ) -> Result<usize, Ended> {
         self.is_another = !matches!(
             outcome,
             Outcome::Continue { consumed: 0, .. } | Outcome::Hold { consumed: 0, .. }
@@ -424,6 +328,12 @@ impl Input {
                 self.is_yielded = true;
                 Ok(consumed)
             }
+            Outcome::Bulk { consumed } => {
+                self.wanted = 0;
+                self.is_yielded = true;
+                self.is_bulk = true;
+                Ok(consumed)
+            }
             Outcome::HandOver { consumed } => Err(Ended::HandedOver {
                 input: input[consumed..].to_vec(),
             }),
@@ -432,11 +342,16 @@ impl Input {
     }
 
     /// The end, with what was left when it came.
-    fn ended(&self, ended: Ended) -> Ended {
+    pub(super) fn ended(&mut self, ended: Ended) -> Ended {
         match ended {
             Ended::ByPeer { .. } => Ended::ByPeer {
                 unconsumed: self.kept.len(),
             },
+            Ended::Misplaced(mut unread) => {
+                *unread = mem::take(self);
+                unread.is_bulk = false;
+                Ended::Misplaced(unread)
+            }
             other => other,
         }
     }
