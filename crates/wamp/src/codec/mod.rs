@@ -94,6 +94,25 @@ pub fn encode_with(message: &Message<'_>, payload: &Payload<'_>, out: &mut Vec<u
     );
 }
 
+/// Appends `message` in `payload.serializer` without the bytes of `payload`, which its sender has
+/// elsewhere; returns where in `out` its arguments and its keyword arguments belong, if it has any.
+///
+/// A value in the message's head that the serializer cannot hold is written as null.
+pub fn encode_around(
+    message: &Message<'_>,
+    payload: &Payload<'_>,
+    out: &mut Vec<u8>,
+) -> [usize; 2] {
+    let is_null = Unrepresentable::IsNull;
+    let places = match payload.serializer {
+        Serializer::Json => encode::around(JsonWriter::new(out), message, payload, is_null),
+        Serializer::MsgPack => encode::around(MsgPackWriter::new(out), message, payload, is_null),
+        Serializer::Cbor => encode::around(CborWriter::new(out), message, payload, is_null),
+    };
+    debug_assert!(places.is_ok(), "nothing was left that could not be written");
+    places.unwrap_or_default()
+}
+
 /// Appends the one value in `bytes` (of `from`, valid) to `out` in `into`. On an error `out` is
 /// as it was.
 pub fn transcode(

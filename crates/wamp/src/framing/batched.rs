@@ -94,10 +94,11 @@ pub(super) fn overhead(serializer: Serializer) -> usize {
 }
 
 /// Appends a message as a batch of one. What a failed `write` left behind stays: the frame around
-/// it takes everything back.
+/// it takes everything back. Of the message `apart_bytes` are not written here.
 pub(super) fn wrap<E>(
     serializer: Serializer,
     separator: u8,
+    apart_bytes: usize,
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
 ) -> Result<(), FrameError<E>> {
@@ -109,7 +110,7 @@ pub(super) fn wrap<E>(
     let start = out.len();
     out.extend_from_slice(&[0; LENGTH_BYTES]);
     write(out).map_err(FrameError::Write)?;
-    let length = out.len() - start - LENGTH_BYTES;
+    let length = out.len() - start - LENGTH_BYTES + apart_bytes;
     let prefix = u32::try_from(length).map_err(|_| FrameError::TooLong {
         length,
         length_max: u32::MAX as usize,

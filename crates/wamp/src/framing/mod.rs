@@ -82,6 +82,9 @@ impl<'a> Step<'a> {
     }
 }
 
+/// A body of which so much is apart has the longest header of a WebSocket frame.
+pub const APART_BYTES_MIN: usize = 64 * 1024;
+
 /// How a sender frames its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Framing {
@@ -107,8 +110,27 @@ impl Framing {
         out: &mut Vec<u8>,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), FrameError<E>> {
+        self.frame_around(serializer, length_hint, 0, out, write)
+    }
+
+    /// The same for a body of which `apart_bytes` are sent from elsewhere: `write` leaves them out. As
+    /// many as [`APART_BYTES_MIN`], or none; a client masks all that it sends, and can have none.
+    ///
+    /// What `write` has appended stays where it is: the header's length follows from so many bytes.
+    #[inline]
+    pub fn frame_around<E>(
+        self,
+        serializer: Serializer,
+        length_hint: usize,
+        apart_bytes: usize,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), FrameError<E>> {
+        debug_assert!(apart_bytes == 0 || apart_bytes >= APART_BYTES_MIN);
+        debug_assert!(apart_bytes == 0 || self.mask().is_none());
+        let length_hint = length_hint.max(apart_bytes);
         let (batched, mask) = match self {
-            Self::RawSocket => return rawsocket::frame(out, write),
+            Self::RawSocket => return rawsocket::frame(apart_bytes, out, write),
             Self::WebSocketServer { batched } => (batched, None),
             Self::WebSocketServerAutobahn => (true, None),
             Self::WebSocketClient { batched, mask } => (batched, Some(mask)),
@@ -120,11 +142,11 @@ impl Framing {
                 Self::WebSocketServerAutobahn => batched::SEPARATOR_AUTOBAHN,
                 _ => batched::SEPARATOR,
             };
-            websocket::frame(text, mask, hint, out, |out| {
-                batched::wrap(serializer, separator, out, write)
+            websocket::frame(text, mask, hint, apart_bytes, out, |out| {
+                batched::wrap(serializer, separator, apart_bytes, out, write)
             })
         } else {
-            websocket::frame(text, mask, length_hint, out, |out| {
+            websocket::frame(text, mask, length_hint, apart_bytes, out, |out| {
                 write(out).map_err(FrameError::Write)
             })
         }

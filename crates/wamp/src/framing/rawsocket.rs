@@ -1,6 +1,7 @@
 //! WAMP over RawSocket: a handshake of four bytes each way, then length-prefixed messages.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::{FrameError, FramingError, Item, Step};
 use crate::Serializer;
@@ -177,6 +178,15 @@ impl Decoder {
         *self = Self::new(length_max);
     }
 
+    /// Where in `input` the bytes of a message are, if it is all of the input. Then [`Decoder::next`]
+    /// finds it there.
+    pub fn whole(&self, input: &[u8]) -> Option<Range<usize>> {
+        let prefix = u32::from_be_bytes(*input.first_chunk::<PREFIX_LENGTH>()?);
+        let is_plain = prefix <= self.length_max && prefix >> 24 == 0;
+        let is_whole = is_plain && prefix as usize == input.len() - PREFIX_LENGTH;
+        is_whole.then_some(PREFIX_LENGTH..input.len())
+    }
+
     /// The item at the start of `input`, if it is there whole.
     #[inline]
     pub fn next<'b>(&'b mut self, input: &'b mut [u8]) -> Result<Step<'b>, FramingError> {
@@ -239,9 +249,10 @@ pub fn fits(frame_length: usize, peer_length_max: usize) -> bool {
     frame_length <= peer_length_max + PREFIX_LENGTH
 }
 
-/// Appends a message with its prefix.
+/// Appends a message with its prefix, of which `apart_bytes` are not written here.
 #[inline]
 pub(super) fn frame<E>(
+    apart_bytes: usize,
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
 ) -> Result<(), FrameError<E>> {
@@ -251,7 +262,7 @@ pub(super) fn frame<E>(
         out.truncate(start);
         return Err(FrameError::Write(error));
     }
-    let length = out.len() - start - PREFIX_LENGTH;
+    let length = out.len() - start - PREFIX_LENGTH + apart_bytes;
     if length > LENGTH_MAX {
         out.truncate(start);
         return Err(FrameError::TooLong {

@@ -15,6 +15,29 @@ pub(super) fn message<W: Writer>(
     into: Serializer,
     unrepresentable: Unrepresentable,
 ) -> Result<()> {
+    let written = elements::<W, false>(writer, message, payload, into, unrepresentable);
+    written.map(|_| ())
+}
+
+/// Appends `message` without the bytes of `payload`, which are in its serializer, and says where they
+/// belong: the arguments, and behind these the keyword arguments.
+pub(super) fn around<W: Writer>(
+    writer: W,
+    message: &Message<'_>,
+    payload: &Payload<'_>,
+    unrepresentable: Unrepresentable,
+) -> Result<[usize; 2]> {
+    let into = payload.serializer;
+    elements::<W, true>(writer, message, payload, into, unrepresentable)
+}
+
+fn elements<W: Writer, const IS_AROUND: bool>(
+    writer: W,
+    message: &Message<'_>,
+    payload: &Payload<'_>,
+    into: Serializer,
+    unrepresentable: Unrepresentable,
+) -> Result<[usize; 2]> {
     // Stands in until the message's own list is opened, with its count.
     let list = Opened {
         start: 0,
@@ -22,28 +45,34 @@ pub(super) fn message<W: Writer>(
         announced: None,
         dict: false,
     };
-    let mut elements = Elements {
+    let mut elements = Elements::<W, IS_AROUND> {
         writer,
         list,
         into,
         unrepresentable,
+        places: [0; 2],
     };
     elements.message(message, payload)?;
     let Elements {
-        mut writer, list, ..
+        mut writer,
+        list,
+        places,
+        ..
     } = elements;
     writer.close(list);
-    Ok(())
+    Ok(places)
 }
 
-struct Elements<W> {
+struct Elements<W, const IS_AROUND: bool> {
     writer: W,
     list: Opened,
     into: Serializer,
     unrepresentable: Unrepresentable,
+    /// Where the payload's parts belong that were left out.
+    places: [usize; 2],
 }
 
-impl<W: Writer> Elements<W> {
+impl<W: Writer, const IS_AROUND: bool> Elements<W, IS_AROUND> {
     fn message(&mut self, message: &Message<'_>, payload: &Payload<'_>) -> Result<()> {
         let code = message.kind().code();
         match message {
@@ -255,7 +284,8 @@ impl<W: Writer> Elements<W> {
             (false, true) => 1,
             (_, false) => 2,
         };
-        self.writer.out().reserve(64 + payload.len());
+        let left_out = if IS_AROUND { payload.len() } else { 0 };
+        self.writer.out().reserve(64 + payload.len() - left_out);
         self.open(code, count + parts);
     }
 
@@ -291,7 +321,7 @@ impl<W: Writer> Elements<W> {
     #[inline]
     fn payload(&mut self, payload: &Payload<'_>) -> Result<()> {
         if !payload.args.is_empty() {
-            self.part(payload.serializer, payload.args)?;
+            self.part(0, payload.serializer, payload.args)?;
         }
         if !payload.kwargs.is_empty() {
             if payload.args.is_empty() {
@@ -299,14 +329,18 @@ impl<W: Writer> Elements<W> {
                 let list = self.writer.open_list(Some(0));
                 self.writer.close(list);
             }
-            self.part(payload.serializer, payload.kwargs)?;
+            self.part(1, payload.serializer, payload.kwargs)?;
         }
         Ok(())
     }
 
     #[inline]
-    fn part(&mut self, from: Serializer, bytes: &[u8]) -> Result<()> {
+    fn part(&mut self, index: usize, from: Serializer, bytes: &[u8]) -> Result<()> {
         self.writer.element(&mut self.list);
+        if IS_AROUND {
+            self.places[index] = self.writer.out().len();
+            return Ok(());
+        }
         if from == self.into {
             self.writer.raw(bytes);
             return Ok(());

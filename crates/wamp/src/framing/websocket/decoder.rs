@@ -5,6 +5,8 @@
 //! the decoder keeps between two frames of one message is boxed, so that the millionth idle
 //! connection costs a few words.
 
+use std::ops::Range;
+
 use super::deflate::Inflater;
 use super::header::{Header, Opcode, Parsed};
 use super::utf8::Utf8Stream;
@@ -37,6 +39,9 @@ impl Default for DecoderConfig {
         }
     }
 }
+
+/// So many compressed bytes are 1 MiB at most.
+const COMPRESSED_BYTES_FEW: u64 = 1024;
 
 /// Deflate's worst case is an eighth more, and some bytes.
 const COMPRESSED_BYTES_MORE: usize = 256;
@@ -90,6 +95,41 @@ impl Decoder {
         match &self.partial {
             Some(partial) => partial.bytes.capacity(),
             None => 0,
+        }
+    }
+
+    /// Where in `input` the bytes of a message are, if it is all of the input: one plain frame. Then
+    /// [`Decoder::next`] finds it there, or an error.
+    pub fn whole(&self, input: &[u8]) -> Option<Range<usize>> {
+        let is_joining = self.partial.as_ref().is_some_and(|partial| !partial.whole);
+        if self.closed || is_joining {
+            return None;
+        }
+        let header = self.header(input)?;
+        let is_plain = header.fin && !header.rsv1;
+        let is_message = matches!(header.opcode, Opcode::Text | Opcode::Binary);
+        let end = (header.length as u64).checked_add(header.payload_length)?;
+        let is_whole = is_plain && is_message && end == input.len() as u64;
+        is_whole.then_some(header.length..input.len())
+    }
+
+    /// Whether so much of the frame at the start of `input` is compressed that it may be a thousand times
+    /// as long in a moment.
+    pub fn may_swell(&self, input: &[u8]) -> bool {
+        if self.config.deflate.is_none() {
+            return false;
+        }
+        let is_inflating = self.partial.as_ref();
+        let is_inflating = is_inflating.is_some_and(|partial| partial.compressed && !partial.whole);
+        self.header(input).is_some_and(|header| {
+            (header.rsv1 || is_inflating) && header.payload_length > COMPRESSED_BYTES_FEW
+        })
+    }
+
+    fn header(&self, input: &[u8]) -> Option<Header> {
+        match Header::parse(input, self.role, self.config.deflate.is_some()) {
+            Ok(Parsed::Header(header)) => Some(header),
+            Ok(Parsed::Wanted(_)) | Err(_) => None,
         }
     }
 

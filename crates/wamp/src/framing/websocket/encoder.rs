@@ -7,12 +7,14 @@ use crate::framing::FrameError;
 /// Appends one unfragmented data frame whose payload `write` appends.
 ///
 /// Room for the header is left by `length_hint`; when the payload turns out to need a header of
-/// another length it is moved. What a failed `write` left behind is taken back.
+/// another length it is moved. What a failed `write` left behind is taken back. Of the payload
+/// `apart_bytes` are not written here.
 #[inline]
 pub(in crate::framing) fn frame<E>(
     text: bool,
     mask: Option<[u8; 4]>,
     length_hint: usize,
+    apart_bytes: usize,
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), FrameError<E>>,
 ) -> Result<(), FrameError<E>> {
@@ -23,7 +25,7 @@ pub(in crate::framing) fn frame<E>(
         out.truncate(start);
         return Err(error);
     }
-    let length = out.len() - start - header_length;
+    let length = out.len() - start - header_length + apart_bytes;
     let needed = Header::length_for(length, mask.is_some());
     if needed != header_length {
         move_payload(out, start + header_length, start + needed);
