@@ -14,6 +14,7 @@ pub(crate) enum Counter {
     ReceivedBytes,
     ConnectionsOpened,
     ConnectionsClosed,
+    ConnectionsToBulk,
     ConnectionsRefused,
     ConnectionsRefusedOfAddress,
     ConnectionsRefusedForDescriptors,
@@ -42,7 +43,7 @@ pub(crate) enum Counter {
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 28] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 29] = [
         (Self::Reads, "reads", "Reads that brought bytes"),
         (
             Self::ReceivedBytes,
@@ -58,6 +59,11 @@ impl Counter {
             Self::ConnectionsClosed,
             "connections_closed",
             "Connections ended",
+        ),
+        (
+            Self::ConnectionsToBulk,
+            "connections_to_bulk",
+            "Times that a connection went to a thread for large messages",
         ),
         (
             Self::ConnectionsRefused,

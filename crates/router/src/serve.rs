@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 
 use crosstie_transport::tls::TlsStage;
 use crosstie_transport::{
-    Connection, ConnectionStream, Ended, Listener, Protocol, Socket, Stage, Workers, pump,
+    Connection, ConnectionStream, Ended, Listener, Place, Protocol, Socket, Stage, Unread, Workers,
+    pump_in,
 };
 use crosstie_wamp::framing::websocket::reject_response;
 use parking_lot::Mutex;
@@ -45,33 +46,67 @@ async fn serve(admitted: Admitted, socket: Socket, workers: Arc<Workers>) {
     match &listening.amqp {
         None => {
             let conversation = Conversation::new(listening, kept, excess);
-            converse(admitted, connection, conversation, workers).await;
+            converse(
+                admitted,
+                connection,
+                conversation,
+                workers,
+                Place::Quick,
+                None,
+            )
+            .await;
         }
         Some(amqp) => {
             let endpoint = Arc::clone(amqp);
             let conversation = amqp::Conversation::new(listening, endpoint, kept, excess);
             // Boxed, so that the task of a WAMP connection holds no byte for it.
-            converse_boxed(admitted, connection, conversation, workers).await;
+            converse_boxed(
+                admitted,
+                connection,
+                conversation,
+                workers,
+                Place::Any,
+                None,
+            )
+            .await;
         }
     }
 }
 
-/// Has a conversation on this thread, until it ends or goes to another thread.
+/// Has a conversation on this thread, until it ends or goes to another thread, of the same kind or the
+/// other.
 async fn converse<C: Converse>(
     admitted: Admitted,
     connection: Arc<Connection>,
     mut conversation: C,
     workers: Arc<Workers>,
+    place: Place,
+    unread: Option<Box<Unread>>,
 ) {
-    let ended = pump(&connection, &mut conversation).await;
-    if let Ended::Moved { to } = ended {
-        let there = Arc::clone(&workers);
-        let moved = converse_boxed(admitted, connection, conversation, workers);
-        return there.spawn_moved(to, moved);
+    let unread = unread.map_or_else(Unread::default, |unread| *unread);
+    let ended = pump_in(place, unread, &connection, &mut conversation).await;
+    let there = Arc::clone(&workers);
+    let (to, place, unread) = match ended {
+        Ended::Moved { to } => (Some(to), place, None),
+        Ended::Misplaced(unread) if place == Place::Quick => (None, Place::Bulk, Some(unread)),
+        Ended::Misplaced(unread) => (None, Place::Quick, Some(unread)),
+        ended => {
+            conversation.handle_ended(&ended);
+            crosstie_transport::uncork();
+            return end(admitted, connection, ended, &workers);
+        }
+    };
+    let moved = converse_boxed(admitted, connection, conversation, workers, place, unread);
+    match to {
+        Some(to) => there.spawn_moved(to, moved),
+        None if place == Place::Quick => there.spawn_connection(moved),
+        None => {
+            counters().count(Counter::ConnectionsToBulk);
+            if let Err(e) = there.spawn_bulk(moved) {
+                tracing::error!("cannot start a thread for large messages: {e}");
+            }
+        }
     }
-    conversation.handle_ended(&ended);
-    crosstie_transport::uncork();
-    end(admitted, connection, ended, &workers);
 }
 
 fn converse_boxed<C: Converse>(
@@ -79,8 +114,17 @@ fn converse_boxed<C: Converse>(
     connection: Arc<Connection>,
     conversation: C,
     workers: Arc<Workers>,
+    place: Place,
+    unread: Option<Box<Unread>>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    Box::pin(converse(admitted, connection, conversation, workers))
+    Box::pin(converse(
+        admitted,
+        connection,
+        conversation,
+        workers,
+        place,
+        unread,
+    ))
 }
 
 /// What a connection says, in either protocol.

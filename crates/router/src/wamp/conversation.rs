@@ -1,13 +1,14 @@
 //! What one connection says, from its first byte: which protocol, its handshake, its messages.
 
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crosstie_config::{Auth, Ping, RawSocket, WebSocketOptions};
-use crosstie_transport::{Budget, Connection, Ended, Outcome, Protocol};
+use crosstie_transport::{Connection, Ended, Outcome, Place, Protocol};
 use crosstie_wamp::framing::websocket::{self, DecoderConfig, MessageKind, Role};
-use crosstie_wamp::framing::{Framing, Item, rawsocket};
+use crosstie_wamp::framing::{Framing, rawsocket};
 use parking_lot::Mutex;
 
 use crate::admission::Excess;
@@ -17,6 +18,7 @@ use crate::report;
 use crate::wamp::compression::CompressFilter;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::frames::Frames;
+use crate::wamp::open::{Done, Left, Open, Turn};
 use crate::wamp::peer::{Peer, Wire};
 use crate::wamp::session::{Flow, Session};
 use crate::wamp::upgrade::{self, Upgraded};
@@ -29,6 +31,8 @@ pub(crate) struct Conversation {
     watch: WatchKey,
     /// There are as many connections as may be: this one is told so.
     excess: Option<Excess>,
+    /// What is large is to be handled in another place.
+    is_quick: bool,
     stage: Stage,
 }
 
@@ -42,76 +46,10 @@ enum Stage {
     Over,
 }
 
-/// Handshakes are over: messages come in frames.
-struct Open {
-    frames: Frames,
-    session: Session,
-    batched: bool,
-    manners: Arc<Manners>,
-    /// Until the session has joined, messages are short and the handshake's time limit is on.
-    joined: bool,
-    message_bytes_max: u32,
-    /// Its last turn put much into the line of the thread's fan-outs.
-    fans_out: bool,
-    /// A part of a message is kept, and on the connection's account.
-    keeps: bool,
-}
-
 /// What a turn has left for the next one.
 struct Waiting {
     open: Box<Open>,
     left: Left,
-}
-
-/// What comes before the rest of the input.
-#[derive(Default)]
-struct Left {
-    /// The rest of a batch, unmasked and decompressed: its frame is not to be seen twice.
-    batch: Vec<u8>,
-    /// So much of that is done.
-    done: usize,
-    /// So much of it is on the connection's account.
-    held_bytes: usize,
-    /// Bytes of the input that were offered already.
-    offered: usize,
-}
-
-impl Open {
-    fn limit_messages(&mut self) {
-        let bytes_max = self.message_bytes_max as usize;
-        let hello_max = if self.joined {
-            bytes_max
-        } else {
-            HELLO_BYTES_MAX
-        };
-        self.frames.set_message_bytes_max(bytes_max.min(hello_max));
-    }
-
-    /// Has the connection's debt say what is kept between two inputs, `left_bytes` of it by the turn.
-    #[inline]
-    fn note_kept(&mut self, left_bytes: usize) {
-        let kept = self.frames.kept_bytes() + left_bytes;
-        if kept > 0 || self.keeps {
-            self.keeps = kept > 0;
-            self.session.peer.connection.note_partial(kept);
-        }
-    }
-
-    /// Remembers how much a turn has appended.
-    fn note_fan_out(&mut self, appended_before: usize) {
-        let appended = crosstie_transport::appended_bytes().saturating_sub(appended_before);
-        self.fans_out = appended >= FAN_OUT_BYTES_MIN;
-    }
-}
-
-impl Left {
-    /// The rest of a batch, if there is one.
-    fn of(batch: &[u8]) -> Option<Self> {
-        (!batch.is_empty()).then(|| Self {
-            batch: batch.to_vec(),
-            ..Self::default()
-        })
-    }
 }
 
 /// How the connections of an endpoint are watched and closed.
@@ -121,9 +59,9 @@ pub(crate) struct Manners {
     /// The peer has so long to close its side after the last bytes were sent to it.
     closing_max: Duration,
     /// A peer's Close is answered with its own code and reason, not with 1000.
-    echo_close: bool,
+    pub(super) echo_close: bool,
     /// A peer's fault ends the connection without the last words.
-    fail_by_drop: bool,
+    pub(super) fail_by_drop: bool,
 }
 
 impl From<&RawSocket> for Manners {
@@ -148,11 +86,9 @@ impl From<&WebSocketOptions> for Manners {
     }
 }
 
-/// The longest first message: whoever has not joined yet must not make the router hold much.
-const HELLO_BYTES_MAX: usize = 64 * 1024;
-
-/// Whoever appends so much in one turn waits where the line of fan-outs is long.
-const FAN_OUT_BYTES_MIN: usize = 64 * 1024;
+/// An input from this length on is looked at for a message that is all of it, and a message that has
+/// become so long in parts is handled where large ones are.
+const LARGE_BYTES_MIN: usize = 64 * 1024;
 
 /// For whom nothing is configured: whoever was turned away, and RawSockets.
 const CLOSING_MAX: Duration = Duration::from_secs(2);
@@ -171,6 +107,7 @@ impl Conversation {
             connection,
             watch,
             excess,
+            is_quick: false,
             stage: Stage::Opening,
         }
     }
@@ -348,18 +285,13 @@ impl Conversation {
             wire,
         };
         let session = Session::new(Arc::clone(&self.listening), Arc::clone(auth), peer);
-        let manners = Arc::clone(manners);
-        let mut open = Open {
+        let open = Open::new(
             frames,
             session,
             batched,
-            manners,
-            joined: false,
-            keeps: false,
-            message_bytes_max: u32::try_from(message_bytes_max).unwrap_or(u32::MAX),
-            fans_out: false,
-        };
-        open.limit_messages();
+            Arc::clone(manners),
+            message_bytes_max,
+        );
         self.stage = Stage::Open(Box::new(open));
     }
 
@@ -428,7 +360,18 @@ impl Conversation {
             left.held_bytes = left.batch.len();
             self.connection.hold(left.held_bytes as isize);
         }
-        let offered = input.len() - consumed;
+        self.keep_left(left, input.len().saturating_sub(consumed));
+        Outcome::Yield { consumed }
+    }
+
+    /// The rest of the input is for another place.
+    #[cold]
+    fn leave_quick(&mut self, consumed: usize, input: &[u8]) -> Outcome {
+        self.keep_left(Left::default(), input.len() - consumed);
+        Outcome::Bulk { consumed }
+    }
+
+    fn keep_left(&mut self, left: Left, offered: usize) {
         self.stage = match mem::replace(&mut self.stage, Stage::Over) {
             Stage::Open(open) => Stage::Waiting(Box::new(Waiting {
                 open,
@@ -436,117 +379,117 @@ impl Conversation {
             })),
             other => other,
         };
-        Outcome::Yield { consumed }
     }
 
     /// Handles what the last turn has left and the messages in `input`, until the turn is over.
     fn handle_frames(&mut self, left: Option<Left>, input: &mut [u8]) -> Outcome {
-        let Stage::Open(open) = &mut self.stage else {
-            return Outcome::Continue {
-                consumed: input.len(),
-                wanted: 0,
-            };
-        };
-        if open.fans_out && crosstie_transport::is_line_long() {
+        if let Stage::Open(open) = &self.stage
+            && open.waits_for_line()
+        {
             return self.wait(left.unwrap_or_default(), 0, input);
         }
-        let appended_before = crosstie_transport::appended_bytes();
-        let watch = &self.listening.router.watch;
-        // Reading the clock once for all messages of an input saves 5 % of the time per call.
-        let now = Instant::now();
-        let mut budget = Budget::begin(now);
+        let mut turn = Turn::begin();
         let mut consumed = 0;
         let mut left = left.filter(|left| !left.batch.is_empty());
         loop {
-            let mut rest = None;
-            let (flow, is_over) = if let Some(mut left) = left.take() {
-                let batch = &left.batch[left.done..];
-                let drop_on_fault = open.manners.fail_by_drop;
-                let session = &mut open.session;
-                let (flow, unsplit) = session.handle_batch(batch, now, &mut budget, drop_on_fault);
-                let unsplit = unsplit.len();
-                if unsplit > 0 {
-                    left.done = left.batch.len() - unsplit;
-                    rest = Some(left);
-                } else {
-                    self.connection.hold(-(left.held_bytes as isize));
-                }
-                (flow, false)
-            } else {
-                match open.frames.next(&mut input[consumed..]) {
-                    Err(e) => {
-                        let flow = open.session.frame_fault(&e, open.manners.fail_by_drop);
-                        (flow, false)
-                    }
-                    Ok(step) if step.consumed == 0 => {
-                        let wanted = step.wanted;
-                        open.note_fan_out(appended_before);
-                        open.note_kept(0);
-                        return Outcome::Continue { consumed, wanted };
-                    }
-                    Ok(step) => {
-                        consumed += step.consumed;
-                        let session = &mut open.session;
-                        let flow = match step.item {
-                            Some(Item::Message { bytes, .. }) if open.batched => {
-                                let drop_on_fault = open.manners.fail_by_drop;
-                                let (flow, unsplit) =
-                                    session.handle_batch(bytes, now, &mut budget, drop_on_fault);
-                                rest = Left::of(unsplit);
-                                flow
-                            }
-                            Some(Item::Message { bytes, .. }) => session.handle_message(bytes, now),
-                            Some(Item::Ping(payload)) => session.pong(payload),
-                            Some(Item::Pong(_)) => {
-                                watch.answered(self.watch);
-                                Flow::Continue
-                            }
-                            Some(Item::Close(close)) => {
-                                session.answer_close(close, open.manners.echo_close)
-                            }
-                            None => Flow::Continue,
-                        };
-                        // The messages of a batch have been charged one by one.
-                        let bytes = if open.batched { 0 } else { step.consumed };
-                        (flow, session.spend(&mut budget, bytes))
-                    }
-                }
-            };
-            if open.joined != open.session.is_joined() {
-                open.joined = !open.joined;
-                open.limit_messages();
-                match open.joined {
-                    true => {
-                        let framing = open.session.peer.wire.framing;
-                        watch.opened(self.watch, framing, &open.manners.ping);
-                    }
-                    // The next session has as long to come as the first one had.
-                    false => watch.opening(self.watch, self.listening.handshake_timeout),
-                }
-            }
-            if flow == Flow::Finish {
-                self.finish();
+            let Stage::Open(open) = &mut self.stage else {
                 return Outcome::Continue {
                     consumed: input.len(),
                     wanted: 0,
                 };
-            }
-            if rest.is_some() || (is_over && consumed < input.len()) {
-                open.note_fan_out(appended_before);
-                open.note_kept(rest.as_ref().map_or(0, |rest| rest.batch.capacity()));
-                return self.wait(rest.unwrap_or_default(), consumed, input);
+            };
+            let done = if let Some(left) = left.take() {
+                open.handle_left(left, &mut turn)
+            } else if self.is_quick && open.frames.may_swell(&input[consumed..]) {
+                return self.leave_quick(consumed, input);
+            } else {
+                let watch = || self.listening.router.watch.answered(self.watch);
+                match open.handle_next(&mut input[consumed..], &mut turn, watch) {
+                    Ok((done, bytes)) => {
+                        consumed += bytes;
+                        done
+                    }
+                    Err(wanted) => {
+                        open.end_turn(&turn);
+                        if self.is_quick && open.frames.kept_bytes() >= LARGE_BYTES_MIN {
+                            return self.leave_quick(consumed, input);
+                        }
+                        return Outcome::Continue { consumed, wanted };
+                    }
+                }
+            };
+            if let Some(outcome) = self.handle_done(done, &turn, consumed, input) {
+                return outcome;
             }
         }
     }
-}
 
-impl Protocol for Conversation {
-    fn may_move(&self) -> bool {
-        true
+    /// Does what is to be done after a step; the outcome of the turn, if that was its last.
+    #[inline]
+    fn handle_done(
+        &mut self,
+        done: Done,
+        turn: &Turn,
+        consumed: usize,
+        input: &[u8],
+    ) -> Option<Outcome> {
+        let Stage::Open(open) = &mut self.stage else {
+            return None;
+        };
+        if open.joined != open.session.is_joined() {
+            open.joined = !open.joined;
+            open.limit_messages();
+            let watch = &self.listening.router.watch;
+            match open.joined {
+                true => {
+                    let framing = open.session.peer.wire.framing;
+                    watch.opened(self.watch, framing, &open.manners.ping);
+                }
+                // The next session has as long to come as the first one had.
+                false => watch.opening(self.watch, self.listening.handshake_timeout),
+            }
+        }
+        if done.flow == Flow::Finish {
+            self.finish();
+            return Some(Outcome::Continue {
+                consumed: input.len().max(consumed),
+                wanted: 0,
+            });
+        }
+        let is_over = done.rest.is_some() || (done.is_over && consumed < input.len());
+        if !is_over {
+            return None;
+        }
+        open.end_turn(turn);
+        counters().count(Counter::TurnsYielded);
+        Some(self.wait(done.rest.unwrap_or_default(), consumed, input))
     }
 
-    fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
-        let left = self.take_left(input.len());
+    /// Handles an input that is one message, whose bytes its receivers can have as they are.
+    fn handle_whole(&mut self, place: Range<usize>, input: &mut Vec<u8>) -> Outcome {
+        let consumed = input.len();
+        let Stage::Open(open) = &mut self.stage else {
+            return Outcome::Continue {
+                consumed,
+                wanted: 0,
+            };
+        };
+        let mut turn = Turn::begin();
+        let done = open.handle_whole(place, mem::take(input), &mut turn);
+        if let Some(outcome) = self.handle_done(done, &turn, consumed, &[]) {
+            return outcome;
+        }
+        if let Stage::Open(open) = &mut self.stage {
+            open.end_turn(&turn);
+        }
+        Outcome::Continue {
+            consumed,
+            wanted: 0,
+        }
+    }
+
+    /// Handles an input of which what the last turn has left was taken before.
+    fn handle_offered(&mut self, left: Option<Left>, input: &mut [u8]) -> Outcome {
         let mut opening = 0;
         if matches!(self.stage, Stage::Opening) {
             match self.open(input) {
@@ -568,8 +511,40 @@ impl Protocol for Conversation {
             Outcome::Yield { consumed } => Outcome::Yield {
                 consumed: opening + consumed,
             },
+            Outcome::Bulk { consumed } => Outcome::Bulk {
+                consumed: opening + consumed,
+            },
             other => other,
         }
+    }
+}
+
+impl Protocol for Conversation {
+    fn may_move(&self) -> bool {
+        true
+    }
+
+    fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
+        let left = self.take_left(input.len());
+        self.handle_offered(left, input)
+    }
+
+    fn handle_buffer(&mut self, input: &mut Vec<u8>) -> Outcome {
+        let left = self.take_left(input.len());
+        let has_batch = left.as_ref().is_some_and(|left| !left.batch.is_empty());
+        if let Stage::Open(open) = &self.stage
+            && input.len() >= LARGE_BYTES_MIN
+            && !has_batch
+            && !open.waits_for_line()
+            && let Some(place) = open.frames.whole(input)
+        {
+            return self.handle_whole(place, input);
+        }
+        self.handle_offered(left, input)
+    }
+
+    fn handle_place(&mut self, place: Place) {
+        self.is_quick = place == Place::Quick;
     }
 }
 

@@ -1,5 +1,7 @@
 //! Where a message ends in what a peer sends, in either framing.
 
+use std::ops::Range;
+
 use crosstie_wamp::framing::{FramingError, Step, rawsocket, websocket};
 
 /// The ends of messages in the input.
@@ -22,6 +24,23 @@ impl Frames {
         match self {
             Self::RawSocket(frames) => frames.next(input),
             Self::WebSocket(frames) => frames.next(input),
+        }
+    }
+
+    /// Where in `input` the bytes of a message are, if that is all of the input and there as it was sent.
+    pub(crate) fn whole(&self, input: &[u8]) -> Option<Range<usize>> {
+        match self {
+            Self::RawSocket(frames) => frames.whole(input),
+            Self::WebSocket(frames) => frames.whole(input),
+        }
+    }
+
+    /// Whether the next item may be much longer than it is in `input`.
+    #[inline]
+    pub(crate) fn may_swell(&self, input: &[u8]) -> bool {
+        match self {
+            Self::RawSocket(_) => false,
+            Self::WebSocket(frames) => frames.may_swell(input),
         }
     }
 

@@ -2,13 +2,16 @@
 //!
 //! A [`conversation`] is one connection's first bytes, handshake and frames; a [`session`] in it is what
 //! lies between HELLO and GOODBYE; a [`realm`] is the one lock that its messages are routed under; an
-//! [`outbox`] encodes what the realm says into the queues of the [`peer`]s.
+//! [`outbox`] encodes what the realm says into the queues of the [`peer`]s, each payload in the [`forms`]
+//! that these need.
 
 mod compression;
 pub(crate) mod conversation;
 pub(crate) mod end_reason;
+mod forms;
 mod frames;
 pub(crate) mod message_counts;
+mod open;
 pub(crate) mod outbox;
 pub(crate) mod peer;
 pub(crate) mod realm;

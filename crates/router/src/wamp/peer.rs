@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use crosstie_routing::Refused;
 use crosstie_transport::{Connection, Refused as Unqueued};
 use crosstie_wamp::codec;
 use crosstie_wamp::framing::{FrameError, Framing, rawsocket};
 use crosstie_wamp::{Message, Payload, Serializer, Value};
 
-use crate::wamp::outbox::{self, Forms};
+use crate::wamp::forms::{self, Forms, Shared};
 
 /// A connection with the form of its messages. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -32,6 +33,12 @@ const HEAD_BYTES: usize = 40;
 impl Peer {
     /// Queues one message, its payload taken from `forms` where that has it.
     pub(crate) fn send(&self, message: &Message<'_>, forms: &mut Forms<'_>) -> Result<(), Refused> {
+        if let Some(payload) = forms.shared(message, self.wire.serializer) {
+            return self
+                .wire
+                .write_around(message, payload)?
+                .append_to(&self.connection);
+        }
         self.connection
             .append(|out| self.wire.write(message, forms, out))
             .map_err(|refused| match refused {
@@ -61,6 +68,45 @@ impl Peer {
     }
 }
 
+/// A message as it is sent.
+pub(crate) enum Frame {
+    /// An event, for all its receivers.
+    Whole(Bytes),
+    /// What is written around a large payload, and where its parts belong in that.
+    Around {
+        head: Vec<u8>,
+        places: [usize; 2],
+        payload: Shared,
+        is_event: bool,
+    },
+}
+
+impl Frame {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Whole(bytes) => bytes.len(),
+            Self::Around { head, payload, .. } => head.len() + payload.as_payload().len(),
+        }
+    }
+
+    /// Queues it.
+    pub(crate) fn append_to(&self, connection: &Arc<Connection>) -> Result<(), Refused> {
+        let appended = match self {
+            Self::Whole(bytes) => connection.append_shared(bytes),
+            Self::Around {
+                head,
+                places,
+                payload,
+                is_event,
+            } => connection.append_parts(head, &payload.parts(*places), *is_event),
+        };
+        appended.map_err(|refused| match refused {
+            Unqueued::Gone => Refused::Gone,
+            Unqueued::Full | Unqueued::Writer(()) => Refused::Full,
+        })
+    }
+}
+
 /// RFC 6455, section 7.4.1: none of the other codes says what happened.
 const POLICY_VIOLATION: u16 = 1008;
 
@@ -82,20 +128,55 @@ impl Wire {
                         Ok(())
                     }
                     Ok(None) => {
-                        codec::encode(message, self.serializer, out).map_err(outbox::unwritable)
+                        codec::encode(message, self.serializer, out).map_err(forms::unwritable)
                     }
                     Err(refused) => Err(refused),
                 }
             })
-            .map_err(|e| match e {
-                FrameError::Write(refused) => refused,
-                FrameError::TooLong { .. } => Refused::TooLong,
-            })?;
+            .map_err(refused)?;
         if !rawsocket::fits(out.len() - before, self.message_bytes_max as usize) {
             out.truncate(before);
             return Err(Refused::TooLong);
         }
         Ok(())
+    }
+
+    /// An event for any number of receivers, of which one has this connection.
+    pub(crate) fn event(
+        &self,
+        event: &Message<'_>,
+        forms: &mut Forms<'_>,
+        connection: &Arc<Connection>,
+    ) -> Result<Frame, Refused> {
+        if let Some(payload) = forms.shared(event, self.serializer) {
+            return self.write_around(event, payload);
+        }
+        let mut out = Vec::new();
+        self.write(event, forms, &mut out)?;
+        Ok(Frame::Whole(connection.share(out)))
+    }
+
+    /// Writes all of `message` but its payload, which is this.
+    fn write_around(&self, message: &Message<'_>, payload: &Shared) -> Result<Frame, Refused> {
+        let mut head = Vec::with_capacity(2 * HEAD_BYTES);
+        let mut places = [0; 2];
+        let apart = payload.as_payload();
+        self.framing
+            .frame_around(self.serializer, 0, apart.len(), &mut head, |head| {
+                places = codec::encode_around(message, &apart, head);
+                Ok::<(), Refused>(())
+            })
+            .map_err(refused)?;
+        let length = head.len() + apart.len();
+        if !rawsocket::fits(length, self.message_bytes_max as usize) {
+            return Err(Refused::TooLong);
+        }
+        Ok(Frame::Around {
+            head,
+            places,
+            payload: payload.clone(),
+            is_event: matches!(message, Message::Event { .. }),
+        })
     }
 
     /// A dense index of the form: peers of the same index are sent the same bytes.
@@ -111,4 +192,11 @@ impl Wire {
 
     /// How many values [`Wire::index`] has.
     pub(crate) const COUNT: usize = 4 * Serializer::ALL.len();
+}
+
+fn refused(e: FrameError<Refused>) -> Refused {
+    match e {
+        FrameError::Write(refused) => refused,
+        FrameError::TooLong { .. } => Refused::TooLong,
+    }
 }

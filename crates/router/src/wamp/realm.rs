@@ -17,8 +17,9 @@ use crate::report;
 use crate::sessions::Seen;
 use crate::timer::Timer;
 use crate::wamp::end_reason::EndReason;
+use crate::wamp::forms::{Forms, Source};
 use crate::wamp::message_counts::{Direction, Messages, RealmMessages, is_of_sessions};
-use crate::wamp::outbox::{Forms, RealmOutbox};
+use crate::wamp::outbox::RealmOutbox;
 use crate::wamp::peer::Peer;
 use crate::wamp::session::{Farewell, say_goodbye};
 
@@ -135,12 +136,13 @@ impl SharedRealm {
         now: Instant,
         from: SessionKey,
         message: &Message<'_>,
+        source: Source<'_>,
     ) -> (Result<(), Violation>, u32) {
         let now = self.time(now);
         let payload = message.payload().copied().unwrap_or(Payload::EMPTY);
         let mut forms = Forms::new(payload);
         if payload.len() >= TRANSCODE_OUTSIDE_BYTES_MIN {
-            self.transcode_ahead(from, message, &mut forms);
+            self.prepare_forms(from, message, source, &mut forms);
         }
         self.enter(&mut forms, EndReason::Closed, |realm, outbox| {
             if !is_of_sessions(message.kind()) {
@@ -371,7 +373,13 @@ impl SharedRealm {
 
     /// Makes the forms of the payload that the receivers will need, outside the lock. What has
     /// changed when the message is routed is made up for under it.
-    fn transcode_ahead(&self, from: SessionKey, message: &Message<'_>, forms: &mut Forms<'_>) {
+    fn prepare_forms(
+        &self,
+        from: SessionKey,
+        message: &Message<'_>,
+        source: Source<'_>,
+        forms: &mut Forms<'_>,
+    ) {
         let mut needed = [false; Serializer::ALL.len()];
         let mut seen = 0;
         self.realm.lock().receivers(from, message, &mut |peer| {
@@ -381,7 +389,7 @@ impl SharedRealm {
         });
         for serializer in Serializer::ALL {
             if needed[serializer.index()] {
-                forms.transcode(serializer);
+                forms.prepare(serializer, source);
             }
         }
     }

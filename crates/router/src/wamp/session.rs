@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::mem;
+use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
+use bytes::Bytes;
 use crosstie_config::{Auth, LoneSurrogates};
 use crosstie_routing::{
     ClientFeatures, Identity, Refused, SessionKey, Violation, error, welcome_details,
@@ -21,8 +23,8 @@ use crate::listen::Listening;
 use crate::origin;
 use crate::report;
 use crate::wamp::end_reason::EndReason;
+use crate::wamp::forms::{Forms, Source};
 use crate::wamp::message_counts::{Direction, Messages, is_of_sessions};
-use crate::wamp::outbox::Forms;
 use crate::wamp::peer::Peer;
 use crate::wamp::realm::{NotJoined, SharedRealm};
 
@@ -79,16 +81,31 @@ impl Session {
     }
 
     /// Handles the bytes of one message, received at `now`.
+    #[inline]
     pub(crate) fn handle_message(&mut self, bytes: &[u8], now: Instant) -> Flow {
+        self.handle_bytes(bytes, None, now)
+    }
+
+    /// The same for bytes at `place` in others that its receivers may keep.
+    pub(crate) fn handle_shared(
+        &mut self,
+        source: &Bytes,
+        place: Range<usize>,
+        now: Instant,
+    ) -> Flow {
+        self.handle_bytes(&source[place], Some(source), now)
+    }
+
+    fn handle_bytes(&mut self, bytes: &[u8], source: Option<&Bytes>, now: Instant) -> Flow {
         let serializer = self.peer.wire.serializer;
         match codec::decode(serializer, bytes, &self.listening.decoding) {
-            Ok(message) => self.handle(&message, now),
+            Ok(message) => self.handle(&message, source, now),
             Err(e) if e.is_lone_surrogate() => self.handle_lone_surrogates(bytes, &e, now),
             Err(e) => self.message_fault(bytes, &e),
         }
     }
 
-    fn handle(&mut self, message: &Message<'_>, now: Instant) -> Flow {
+    fn handle(&mut self, message: &Message<'_>, source: Option<&Bytes>, now: Instant) -> Flow {
         if !self.is_joined() || is_of_sessions(message.kind()) {
             let messages = &self.listening.router.session_messages;
             messages.count(Direction::Received, message.kind());
@@ -117,7 +134,11 @@ impl Session {
                     {
                         self.say_silent(topic);
                     }
-                    let (handled, steps) = realm.handle(now, *key, message);
+                    let source = Source {
+                        connection: &self.peer.connection,
+                        bytes: source,
+                    };
+                    let (handled, steps) = realm.handle(now, *key, message, source);
                     self.steps = self.steps.saturating_add(steps);
                     self.handled(handled)
                 }
@@ -162,7 +183,7 @@ impl Session {
             return self.handled(declined);
         }
         counters().add(Counter::LoneSurrogatesReplaced, count as u64);
-        self.handle(&message, now)
+        self.handle(&message, None, now)
     }
 
     /// What becomes of the connection once the realm has handled a message.

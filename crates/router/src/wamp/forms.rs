@@ -1,0 +1,210 @@
+//! A message's payload in the serializers of its receivers, made once for all of them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use crosstie_routing::Refused;
+use crosstie_transport::Connection;
+use crosstie_wamp::codec::{self, TranscodeError};
+use crosstie_wamp::framing::APART_BYTES_MIN;
+use crosstie_wamp::{Message, Payload, Serializer};
+
+/// The payload of the message being handled, in each serializer that it was needed in so far.
+///
+/// A realm passes an input's payload on as it came; where a receiver's serializer differs it is
+/// transcoded once, however many receivers there are.
+pub(crate) struct Forms<'p> {
+    original: Payload<'p>,
+    transcoded: [Option<Result<Transcoded, Refused>>; Serializer::ALL.len()],
+    /// A large payload is not copied into queues under the realm's lock: these keep the same bytes.
+    shared: Option<Box<[Option<Shared>; Serializer::ALL.len()]>>,
+}
+
+/// A payload may be as long as this in another serializer than its sender's, or twice as long as it
+/// came if that is more: control characters are six times as long in JSON, and 16 MiB of them
+/// would be 96 for each serializer. A longer one is refused as a message that is too long for
+/// its receiver is.
+const TRANSCODED_BYTES_MAX: usize = 16 << 20;
+
+struct Transcoded {
+    bytes: Vec<u8>,
+    args_len: usize,
+}
+
+/// Where a payload comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'s> {
+    /// The sender's, which is on the account that what is shared is put on.
+    pub(crate) connection: &'s Arc<Connection>,
+    /// What the message's bytes are in, if others may keep that.
+    pub(crate) bytes: Option<&'s Bytes>,
+}
+
+/// A payload that any number of queues may keep.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    serializer: Serializer,
+    args: Bytes,
+    kwargs: Bytes,
+}
+
+impl Shared {
+    pub(crate) fn as_payload(&self) -> Payload<'_> {
+        Payload {
+            serializer: self.serializer,
+            args: &self.args,
+            kwargs: &self.kwargs,
+        }
+    }
+
+    /// Its parts, each with its place in what is written around them.
+    pub(crate) fn parts(&self, places: [usize; 2]) -> [(usize, &Bytes); 2] {
+        [
+            (places[0], &self.args),
+            (places[1].max(places[0]), &self.kwargs),
+        ]
+    }
+}
+
+impl<'p> Forms<'p> {
+    /// For a message with this payload.
+    pub(crate) fn new(original: Payload<'p>) -> Self {
+        Self {
+            original,
+            transcoded: [const { None }; Serializer::ALL.len()],
+            shared: None,
+        }
+    }
+
+    /// The payload of `message` in `serializer`, when it is the one held here and needs another
+    /// form; `None` when the message can be encoded as it is.
+    pub(crate) fn of(
+        &mut self,
+        message: &Message<'_>,
+        serializer: Serializer,
+    ) -> Result<Option<Payload<'_>>, Refused> {
+        if !self.is_of(message)
+            || serializer == self.original.serializer
+            || self.original.is_empty()
+        {
+            return Ok(None);
+        }
+        self.transcode(serializer);
+        match &self.transcoded[serializer.index()] {
+            Some(Ok(Transcoded { bytes, args_len })) => {
+                let (args, kwargs) = bytes.split_at(*args_len);
+                Ok(Some(Payload {
+                    serializer,
+                    args,
+                    kwargs,
+                }))
+            }
+            Some(Err(refused)) => Err(*refused),
+            None => Ok(None),
+        }
+    }
+
+    /// The payload of `message` in `serializer`, when it is the one held here and large.
+    #[inline]
+    pub(crate) fn shared(&self, message: &Message<'_>, serializer: Serializer) -> Option<&Shared> {
+        let shared = self.shared.as_ref()?[serializer.index()].as_ref()?;
+        self.is_of(message).then_some(shared)
+    }
+
+    /// Makes the form for `serializer` now, so that it is there when the realm is locked.
+    pub(crate) fn prepare(&mut self, serializer: Serializer, source: Source<'_>) {
+        if serializer == self.original.serializer {
+            if self.original.len() >= APART_BYTES_MIN {
+                let form = share_original(self.original, source);
+                self.set_shared(form);
+            }
+            return;
+        }
+        self.transcode(serializer);
+        let transcoded = &mut self.transcoded[serializer.index()];
+        if let Some(Ok(form)) = transcoded
+            && form.bytes.len() >= APART_BYTES_MIN
+        {
+            let args_len = form.args_len;
+            let bytes = source.connection.share(std::mem::take(&mut form.bytes));
+            *transcoded = None;
+            self.set_shared(Shared {
+                serializer,
+                args: bytes.slice(..args_len),
+                kwargs: bytes.slice(args_len..),
+            });
+        }
+    }
+
+    fn set_shared(&mut self, form: Shared) {
+        let shared = self.shared.get_or_insert_default();
+        let index = form.serializer.index();
+        shared[index] = Some(form);
+    }
+
+    fn is_of(&self, message: &Message<'_>) -> bool {
+        message.payload().is_some_and(|payload| {
+            std::ptr::eq(payload.args, self.original.args)
+                && std::ptr::eq(payload.kwargs, self.original.kwargs)
+        })
+    }
+
+    fn transcode(&mut self, serializer: Serializer) {
+        let original = self.original;
+        self.transcoded[serializer.index()]
+            .get_or_insert_with(|| transcoded(original, serializer).map_err(unwritable));
+    }
+}
+
+/// The payload as it came, for queues to keep: as part of what it came in, if that is not much more.
+fn share_original(payload: Payload<'_>, source: Source<'_>) -> Shared {
+    let Payload {
+        serializer,
+        args,
+        kwargs,
+    } = payload;
+    let within = source
+        .bytes
+        .filter(|bytes| 2 * payload.len() >= bytes.len());
+    let parts = within.and_then(|bytes| Some((slice_of(bytes, args)?, slice_of(bytes, kwargs)?)));
+    let (args, kwargs) = parts.unwrap_or_else(|| {
+        let bytes = source.connection.share([args, kwargs].concat());
+        (bytes.slice(..args.len()), bytes.slice(args.len()..))
+    });
+    Shared {
+        serializer,
+        args,
+        kwargs,
+    }
+}
+
+/// The part of `bytes` that `part` is, if it is one.
+fn slice_of(bytes: &Bytes, part: &[u8]) -> Option<Bytes> {
+    if part.is_empty() {
+        return Some(Bytes::new());
+    }
+    let start = part.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
+    let end = start.checked_add(part.len())?;
+    (end <= bytes.len()).then(|| bytes.slice(start..end))
+}
+
+fn transcoded(payload: Payload<'_>, into: Serializer) -> Result<Transcoded, TranscodeError> {
+    let bytes_max = TRANSCODED_BYTES_MAX.max(2 * payload.len());
+    let mut bytes = Vec::with_capacity(payload.len() * 2);
+    let append = |bytes: &mut Vec<u8>, part: &[u8]| match part.is_empty() {
+        true => Ok(()),
+        false => codec::transcode_within(payload.serializer, part, into, bytes_max, bytes),
+    };
+    append(&mut bytes, payload.args)?;
+    let args_len = bytes.len();
+    append(&mut bytes, payload.kwargs)?;
+    Ok(Transcoded { bytes, args_len })
+}
+
+/// What a payload is refused for that has no such form.
+pub(crate) fn unwritable(e: TranscodeError) -> Refused {
+    match e == TranscodeError::TOO_LONG {
+        true => Refused::TooLong,
+        false => Refused::Unrepresentable(e.reason),
+    }
+}
