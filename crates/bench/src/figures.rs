@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use crate::error::BenchError;
 use crate::load::histogram::{Rtt, Spread};
 use crate::report::json::Row;
-use crate::report::table::number;
 
 /// What one subject showed in one round.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -290,13 +289,6 @@ impl Series {
     }
 }
 
-/// On which side of its goal a figure should be.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Goal {
-    AtMost(f64),
-    AtLeast(f64),
-}
-
 /// What else kept the machine busy may be this much, or no goal is judged.
 pub const FOREIGN_BUSY_CORES_MAX: f64 = 0.25;
 
@@ -321,31 +313,6 @@ pub const CROWDED: &str = "something else was busy here";
 
 /// The rate is the driver's, not the subject's.
 pub const DRIVER_BOUND: &str = "driver-bound";
-
-/// One line about a goal: met, missed, or why it is not judged. Nothing where the figure is not
-/// known.
-pub fn verdict(
-    what: &str,
-    goal: Goal,
-    reached: Option<f64>,
-    unfit: Option<&str>,
-) -> Option<String> {
-    let reached = reached?;
-    let (sign, bound, met) = match goal {
-        Goal::AtMost(bound) => ('≤', bound, reached <= bound),
-        Goal::AtLeast(bound) => ('≥', bound, reached >= bound),
-    };
-    let verdict = match unfit {
-        Some(why) => format!("not judged: {why}"),
-        None => outcome(met).to_owned(),
-    };
-    let (bound, reached) = (number(bound), number(reached));
-    Some(format!("{what} {sign} {bound}: {reached}, {verdict}"))
-}
-
-fn outcome(met: bool) -> &'static str {
-    if met { "met" } else { "missed" }
-}
 
 #[cfg(test)]
 mod tests {
@@ -388,21 +355,6 @@ mod tests {
     fn what_is_no_number_is_not_known() {
         let figures = Figures::new().with("a", f64::NAN).with_known("b", None);
         assert_eq!(figures.names().count(), 0);
-    }
-
-    #[test]
-    fn verdicts() {
-        #[track_caller]
-        fn check(goal: Goal, reached: Option<f64>, unfit: Option<&str>, expected: Option<&str>) {
-            assert_eq!(verdict("x", goal, reached, unfit).as_deref(), expected);
-        }
-        use Goal::{AtLeast, AtMost};
-        check(AtMost(1.2), Some(1.1), None, Some("x ≤ 1.20: 1.10, met"));
-        check(AtMost(1.2), Some(1.3), None, Some("x ≤ 1.20: 1.30, missed"));
-        check(AtLeast(0.95), Some(0.96), None, Some("x ≥ 0.95: 0.96, met"));
-        let why = "x ≥ 0.95: 0.96, not judged: driver-bound";
-        check(AtLeast(0.95), Some(0.96), Some(DRIVER_BOUND), Some(why));
-        check(AtLeast(0.95), None, None, None);
     }
 
     #[test]

@@ -129,6 +129,11 @@ pub(crate) trait Instrument {
     ) {
     }
 
+    /// Cases of their own that the same rounds have measured, for tables and results file.
+    fn beside(&mut self, _section: &Section<Self::Case>) -> Vec<Section<Self::Case>> {
+        Vec::new()
+    }
+
     /// What may limit the rate in place of a subject; nothing where no rate is free.
     fn limit(&self, _section: &Section<Self::Case>, _series: &Series) -> Option<Limit> {
         None
@@ -151,6 +156,11 @@ pub(crate) trait Instrument {
 
     /// The columns after the subject's name.
     fn columns(&self, case: &Self::Case) -> Vec<Column>;
+
+    /// Whether its subjects have a row each in the table of the columns.
+    fn has_rows(&self, _section: &Section<Self::Case>) -> bool {
+        true
+    }
 
     /// Another table in place of that of the columns: heads, then rows.
     fn table(&self, _sections: &[&Section<Self::Case>]) -> Option<Vec<Vec<String>>> {

@@ -44,6 +44,7 @@ pub(crate) fn run<I: Instrument>(mut instrument: I) -> Result<Report, BenchError
         true => placements,
         false => I::PLACEMENTS.to_vec(),
     };
+    instrument.start(&site)?;
     let wanted = match placements.is_empty() {
         true => instrument.sections(&[None])?,
         false => {
@@ -51,7 +52,6 @@ pub(crate) fn run<I: Instrument>(mut instrument: I) -> Result<Report, BenchError
             instrument.sections(&placed)?
         }
     };
-    instrument.start(&site)?;
     let mut run = Run {
         instrument,
         site,
@@ -119,7 +119,9 @@ impl<I: Instrument> Run<I> {
         // A subject whose turn never came has nothing to answer for.
         section.series.retain(|series| !series.rounds.is_empty());
         if !section.series.is_empty() {
+            let beside = self.instrument.beside(&section);
             self.sections.push(section);
+            self.sections.extend(beside);
         }
         outcome
     }
@@ -216,7 +218,7 @@ impl<I: Instrument> Run<I> {
         let heads: Vec<String> = ["subject".to_owned()].into_iter().chain(heads).collect();
         let width = heads.len();
         let mut rows = vec![heads];
-        for section in sections {
+        for section in sections.iter().filter(|one| self.instrument.has_rows(one)) {
             for series in &section.series {
                 let is_bound = self.is_bound(section, series) == Some(true);
                 let bound = is_bound.then_some(self.limiter());

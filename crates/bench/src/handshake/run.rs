@@ -14,6 +14,7 @@ use super::driver::{Findings, Load, drive};
 use super::log::{Connection, Log};
 use super::opening::Target;
 use crate::error::BenchError;
+use crate::frame::options::require;
 use crate::process::descriptors;
 
 /// What a run is to do, in wsperf's terms.
@@ -50,10 +51,6 @@ const CONNECTIONS_MAX: u64 = 10_000_000;
 impl RunOptions {
     /// Refuses what makes no sense, or would take the machine down.
     pub fn check(&self) -> Result<(), BenchError> {
-        let require = |held: bool, rule: &str| match held {
-            true => Ok(()),
-            false => Err(BenchError::Options(rule.to_owned())),
-        };
         require(self.threads <= THREADS_MAX, "THREADS is at most 256")?;
         let connections = 1..=CONNECTIONS_MAX;
         require(

@@ -1,8 +1,8 @@
 //! The figures that this project set itself for a node.
 
+use super::Case;
 use super::original::NATIVE_NAME;
-use super::section::{Section, short};
-use crate::figures::{Goal, Series, unfit, verdict};
+use crate::frame::goals::{Bound, Goal};
 
 const MIB: f64 = 1_048_576.0;
 const PEER: &str = "crossbar";
@@ -15,63 +15,46 @@ const CALLS_OVER_PEER_MIN: f64 = 2.0;
 /// What a node around native pairs may cost them.
 const AVERAGE_OVER_PLAIN_MAX: f64 = 1.1;
 
-/// A line for each goal that this directory has something to say about.
-pub(super) fn verdicts(section: &Section) -> Vec<String> {
-    let Some(own) = section.subject("crosstie") else {
-        return Vec::new();
-    };
-    let unfit = unfit(section.subjects.iter().map(|measured| &measured.node));
-    let mut lines = Vec::new();
-    let mut judge = |what: &str, goal, reached| {
-        lines.extend(verdict(what, goal, reached, unfit));
-    };
-    let median = |series: &Series, name, unit: f64| series.median(name).map(|value| value / unit);
-    judge(
-        "start to all transports accepting, ms",
-        Goal::AtMost(START_MS_MAX),
-        median(&own.node, "start_ms", 1.0),
-    );
-    judge(
-        "memory of the node without its components, MiB",
-        Goal::AtMost(NODE_MIB_MAX),
-        median(&own.node, "node_pss_bytes", MIB),
-    );
-    let over = |own: &Series, other: Option<&Series>, name| Some(own.over(other?, name)?.median);
-    let peer = section.subject(PEER);
-    for (what, name) in [
-        ("start to accepting over crossbar's", "start_ms"),
-        ("start to first call over crossbar's", "first_call_ms"),
-    ] {
-        let reached = over(&own.node, peer.map(|peer| &peer.node), name);
-        judge(what, Goal::AtMost(START_OVER_PEER_MAX), reached);
+/// Those of a node, or of one of its pairs.
+pub(super) fn goals(case: &Case) -> Vec<Goal> {
+    match case.pair() {
+        None => of_node(),
+        Some(pair) => of_pair(&pair, case.directory == NATIVE_NAME),
     }
-    let plain = section
-        .subject("floor")
-        .filter(|_| section.name == NATIVE_NAME);
-    for (title, pair) in &own.pairs {
-        let of = |subject: Option<&'_ super::section::Measured>, name| {
-            over(
-                pair,
-                subject.and_then(|subject| subject.pairs.get(title)),
-                name,
-            )
-        };
-        let case = short(title);
-        judge(
-            &format!("{case}: average over crossbar's"),
-            Goal::AtMost(AVERAGE_OVER_PEER_MAX),
-            of(peer, "rtt_avg_us"),
-        );
-        judge(
-            &format!("{case}: calls/s over crossbar's"),
-            Goal::AtLeast(CALLS_OVER_PEER_MIN),
-            of(peer, "calls_per_s"),
-        );
-        judge(
-            &format!("{case}: average over the plain pair's"),
-            Goal::AtMost(AVERAGE_OVER_PLAIN_MAX),
-            of(plain, "rtt_avg_us"),
-        );
+}
+
+fn of_node() -> Vec<Goal> {
+    let over_peer =
+        |what, figure| Goal::over(what, PEER, figure, Bound::AtMost(START_OVER_PEER_MAX));
+    vec![
+        Goal::median(
+            "start to all transports accepting, ms",
+            "start_ms",
+            Bound::AtMost(START_MS_MAX),
+        ),
+        Goal::median(
+            "memory of the node without its components, MiB",
+            "node_pss_bytes",
+            Bound::AtMost(NODE_MIB_MAX),
+        )
+        .in_units_of(MIB),
+        over_peer("start to accepting over crossbar's", "start_ms"),
+        over_peer("start to first call over crossbar's", "first_call_ms"),
+    ]
+}
+
+fn of_pair(pair: &str, is_native: bool) -> Vec<Goal> {
+    let what = |what: &str| format!("{pair}: {what}");
+    let average = Bound::AtMost(AVERAGE_OVER_PEER_MAX);
+    let calls = Bound::AtLeast(CALLS_OVER_PEER_MIN);
+    let mut goals = vec![
+        Goal::over(what("average over crossbar's"), PEER, "rtt_avg_us", average),
+        Goal::over(what("calls/s over crossbar's"), PEER, "calls_per_s", calls),
+    ];
+    if is_native {
+        let what = what("average over the plain pair's");
+        let bound = Bound::AtMost(AVERAGE_OVER_PLAIN_MAX);
+        goals.push(Goal::over_floor(what, "rtt_avg_us", bound));
     }
-    lines
+    goals
 }

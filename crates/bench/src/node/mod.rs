@@ -20,237 +20,397 @@ mod present;
 mod processes;
 mod python;
 mod round;
-mod section;
 mod subject;
 
 pub use options::NodeOptions;
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal, Write};
+use std::fmt;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use crate::error::BenchError;
-use crate::machine::Machine;
-use crate::machine::placement::allowed_cores;
-use crate::network::{Network, NetworkOptions};
+use crate::figures::{Fault, Figures, Round, Series};
+use crate::frame::goals::Goal;
+use crate::frame::instrument::{Instrument, Party};
+use crate::frame::section::Section;
+use crate::frame::site::{Site, Stage};
+use crate::frame::table::Column;
+use crate::frame::{self, Common};
+use crate::machine::placement::Placement;
 use crate::peer::Peer;
 use crate::peer::crossbar;
-use crate::process::directory;
-use crate::report::json::{Frame, Row, write};
+use crate::report::document;
+use crate::subject::case;
 
 use original::{NATIVE_NAME, Original};
-use section::Section;
+use processes::Used;
+use round::{Found, Turn};
 use subject::Subject;
 
-/// What `bench node` found, as it stands in the JSON frame.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NodeReport {
-    pub rows: Vec<Row>,
-}
+/// How the directories are called that the document has figures for.
+const DOCUMENTED: &str = "rpc_roundtrip";
 
-impl NodeReport {
-    /// Whether every round of every subject counts.
-    pub fn is_valid(&self) -> bool {
-        !self.rows.is_empty() && self.rows.iter().all(|row| row.valid)
-    }
-}
-
-/// Measures, prints to standard output, and writes the JSON file if one was asked for, whatever
+/// Measures, prints to standard output, and writes the results file if one was asked for, whatever
 /// came of it.
-pub fn node(options: NodeOptions) -> Result<NodeReport, BenchError> {
-    let bench = Bench::new(options)?;
-    let mut out = io::stdout();
-    present::print_header(&mut out, &bench)?;
-    let mut sections = Vec::new();
-    let outcome = bench.measure_all(&mut out, &mut sections);
-    let rows: Vec<Row> = sections.iter().flat_map(Section::rows).collect();
-    if let Some(path) = &bench.options.json {
-        let frame = Frame {
-            bench: "node",
-            version: &bench.options.build.version,
-            commit: &bench.options.build.commit,
-            machine: &bench.machine,
-            settings: bench.settings(),
-            results: rows.clone(),
-            verdicts: Vec::new(),
-        };
-        write(path, &frame)?;
-    }
-    outcome?;
-    Ok(NodeReport { rows })
+pub fn node(options: NodeOptions) -> Result<frame::Report, BenchError> {
+    let is_wanted = options.peers.contains(&Peer::Crossbar);
+    let program = crossbar::find_on_path("crossbar").filter(|_| is_wanted);
+    frame::run::run(Nodes {
+        crossbar: Crossbar {
+            is_wanted,
+            version: program.as_deref().map(crossbar::version),
+            program,
+        },
+        options,
+        originals: Vec::new(),
+        pairs: BTreeMap::new(),
+    })
 }
 
-/// The options, made definite.
-struct Bench {
+struct Nodes {
     options: NodeOptions,
-    machine: Machine,
-    executable: PathBuf,
-    /// Each round's copy of a node directory lives here.
-    directory: tempfile::TempDir,
-    network: Network,
-    cores: Vec<usize>,
     originals: Vec<Original>,
-    crossbar: Option<Crossbar>,
+    crossbar: Crossbar,
+    /// Of the directory that is measured: by what callers call themselves, each subject's rounds.
+    pairs: BTreeMap<String, Vec<Series>>,
 }
 
 /// The peer's program and version.
 struct Crossbar {
-    program: PathBuf,
-    version: String,
+    is_wanted: bool,
+    program: Option<PathBuf>,
+    version: Option<String>,
 }
 
-impl Bench {
-    fn new(options: NodeOptions) -> Result<Self, BenchError> {
-        options.check()?;
-        let executable = match &options.executable {
-            Some(path) => path.clone(),
-            None => std::env::current_exe()?,
+impl Party for Crossbar {
+    fn notes(&self) -> Vec<String> {
+        let peer = Peer::Crossbar;
+        let note = match &self.version {
+            Some(version) => format!("{peer}: {version}"),
+            None => format!(
+                "{peer}: absent from PATH; to get it: {}",
+                peer.installation()
+            ),
         };
-        let mut originals = Vec::new();
-        for directory in &options.directories {
-            originals.push(Original::at(directory)?);
-        }
-        if options.directories.is_empty() && !options.native {
-            originals.push(Original::example(&executable)?);
-        }
-        if options.directories.is_empty() || options.native {
-            originals.push(Original::native()?);
-        }
-        for original in originals.iter().filter(|original| original.needs_python()) {
-            python::check(original, options.python.as_deref(), &executable)?;
-        }
-        let directory = directory::create()?;
-        let network = NetworkOptions::default();
-        let crossbar = crossbar::find_on_path("crossbar").map(|program| Crossbar {
-            version: crossbar::version(&program),
-            program,
-        });
-        Ok(Self {
-            machine: Machine::now(),
-            network: Network::set_up(&network, &executable, directory.path())?,
-            executable,
-            directory,
-            cores: allowed_cores()?,
-            originals,
-            crossbar: crossbar.filter(|_| options.peers.contains(&Peer::Crossbar)),
-            options,
-        })
+        self.is_wanted.then_some(note).into_iter().collect()
     }
 
-    fn measure_all(
-        &self,
-        out: &mut impl Write,
-        sections: &mut Vec<Section>,
-    ) -> Result<(), BenchError> {
-        for original in &self.originals {
-            if self.options.stop.is_wished() {
-                break;
-            }
-            let subjects = self.subjects(original);
-            let mut section = Section::new(&original.name, &subjects);
-            let outcome = self.measure(original, &subjects, &mut section);
-            if section.has_rounds() {
-                present::print_section(out, self, &section)?;
-                sections.push(section);
-            }
-            outcome?;
-        }
-        Ok(())
-    }
-
-    fn subjects(&self, original: &Original) -> Vec<Subject> {
-        let mut subjects = vec![Subject::Crosstie];
-        if let Some(crossbar) = &self.crossbar {
-            subjects.push(Subject::Crossbar(crossbar.program.clone()));
-        }
-        if original.name == NATIVE_NAME {
-            subjects.push(Subject::Plain);
-        }
-        subjects
-    }
-
-    /// All rounds of one directory; in each, everybody takes a turn.
-    fn measure(
-        &self,
-        original: &Original,
-        subjects: &[Subject],
-        section: &mut Section,
-    ) -> Result<(), BenchError> {
-        for number in 1..=self.options.runs {
-            for subject in subjects {
-                if self.options.stop.is_wished() {
-                    return Ok(());
-                }
-                if section.has_failed(subject) {
-                    continue;
-                }
-                self.announce(original, subject, number);
-                // A short name: what a Unix socket's path may have is soon used up.
-                let directory = self.directory.path().join("node");
-                let found = round::round(self, subject, original, &directory);
-                // A copy is of no use after its round, and a large directory is copied often.
-                let _ = std::fs::remove_dir_all(&directory);
-                match found {
-                    Ok(found) => section.push(subject, found),
-                    Err(_) if self.options.stop.is_wished() => return Ok(()),
-                    Err(BenchError::Server { why, .. }) => section.fail(subject, &why),
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// A progress line, for people who watch.
-    fn announce(&self, original: &Original, subject: &Subject, number: usize) {
-        if io::stderr().is_terminal() {
-            let _ = writeln!(
-                io::stderr(),
-                "{}: round {number} of {}, {}",
-                original.name,
-                self.options.runs,
-                subject.name()
-            );
-        }
-    }
-
-    /// Who prints averages in a directory, and after how many calls each.
-    fn callers(&self, original: &Original) -> BTreeMap<String, u64> {
-        let callers = original.callers().into_iter();
-        let usual = self.options.batch;
-        callers
-            .map(|caller| (caller.title, caller.batch.unwrap_or(usual)))
+    fn absent(&self) -> Vec<String> {
+        let is_absent = self.is_wanted && self.program.is_none();
+        is_absent
+            .then(|| Peer::Crossbar.name().to_owned())
+            .into_iter()
             .collect()
     }
 
-    fn check_stop(&self) -> Result<(), BenchError> {
-        match self.options.stop.is_wished() {
-            true => Err(BenchError::Options("the run was ended".to_owned())),
-            false => Ok(()),
+    fn settings(&self) -> (&'static str, Value) {
+        let peer = json!({
+            "name": Peer::Crossbar.name(),
+            "version": self.version,
+            "present": self.program.is_some(),
+        });
+        (
+            "peers",
+            self.is_wanted.then_some(peer).into_iter().collect(),
+        )
+    }
+}
+
+/// A directory's node, or one of the pairs in it.
+#[derive(Clone, Debug)]
+struct Case {
+    /// The directory's name.
+    directory: String,
+    /// What the pair's caller calls itself.
+    title: Option<String>,
+}
+
+impl Case {
+    /// A pair's name as all benches have it, where it is one of the document's.
+    fn pair(&self) -> Option<String> {
+        let title = self.title.as_ref()?;
+        Some(match documented(title) {
+            Some(case) => case.to_string(),
+            None => title.to_ascii_lowercase(),
+        })
+    }
+
+    /// Whether the document has figures of this node.
+    fn is_documented(&self) -> bool {
+        self.directory.starts_with(DOCUMENTED)
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pair() {
+            Some(pair) => write!(f, "{pair} {}", self.directory),
+            None => f.write_str(&self.directory),
+        }
+    }
+}
+
+fn documented(title: &str) -> Option<case::Case> {
+    let mut cases = case::Case::OF_THE_DOCUMENT.into_iter();
+    cases.find(|case| case.document_prefix() == title)
+}
+
+/// What the document has for a pair: the median of its batches' averages.
+fn documented_us(title: &str) -> Option<f64> {
+    documented(title).and_then(|case| document::rtt_us(&case))
+}
+
+impl Nodes {
+    /// Keeps what the pairs of a round showed; the round itself is the node's.
+    fn take(&mut self, subject: &Subject, at: usize, found: Found) -> Round {
+        for (title, figures) in found.pairs {
+            let all = self.pairs.entry(title).or_default();
+            let which = all
+                .iter()
+                .position(|series| series.subject == subject.name());
+            let which = which.unwrap_or_else(|| {
+                all.push(Series::new(subject.name()));
+                all.len() - 1
+            });
+            // So that rounds have the same number everywhere.
+            while all[which].rounds.len() < at {
+                all[which].push(Err("no lines".to_owned()));
+            }
+            all[which].push(match &found.fault {
+                None => Ok(figures),
+                Some(why) => Err(why.clone()),
+            });
+        }
+        let mut node = found.node;
+        if !found.processes.is_empty() {
+            let processes = found.processes.iter().map(Used::to_json).collect();
+            node = node.with_other("processes", processes);
+        }
+        match found.fault {
+            None => Ok(node),
+            Some(why) => Err(Fault::beside(why, node)),
+        }
+    }
+}
+
+impl Instrument for Nodes {
+    const NAME: &'static str = "node";
+    // The document's node ran where the scheduler put it.
+    const PLACEMENTS: &'static [Placement] = &[Placement::Free];
+    const IS_PLACED: bool = false;
+    // One that did not come to work is not started again.
+    const GIVES_UP: bool = true;
+
+    type Case = Case;
+    type Subject = Subject;
+
+    fn common(&self) -> &Common {
+        &self.options.common
+    }
+
+    fn check(&self) -> Result<(), BenchError> {
+        self.options.check()
+    }
+
+    fn start(&mut self, site: &Site) -> Result<(), BenchError> {
+        let options = &self.options;
+        for directory in &options.directories {
+            self.originals.push(Original::at(directory)?);
+        }
+        if options.directories.is_empty() && !options.native {
+            self.originals.push(Original::example(&site.executable)?);
+        }
+        if options.directories.is_empty() || options.native {
+            self.originals.push(Original::native()?);
+        }
+        let with_python = self
+            .originals
+            .iter()
+            .filter(|original| original.needs_python());
+        for original in with_python {
+            python::check(original, options.python.as_deref(), &site.executable)?;
+        }
+        Ok(())
+    }
+
+    fn party(&self) -> Option<&dyn Party> {
+        Some(&self.crossbar)
+    }
+
+    fn header(&self, _site: &Site) -> Vec<String> {
+        let Common {
+            runs,
+            seconds,
+            warm_up_seconds,
+            ..
+        } = &self.options.common;
+        vec![format!(
+            "{runs} round(s), in each a window of {seconds} s after {warm_up_seconds} s of warm-up; \
+             placement free: neither a node nor its children are pinned"
+        )]
+    }
+
+    fn settings(&self, _site: &Site) -> Value {
+        let names = self.originals.iter().map(|original| &original.name);
+        json!({ "directories": names.collect::<Vec<_>>() })
+    }
+
+    fn cases(&self) -> Result<Vec<Case>, BenchError> {
+        let case = |original: &Original| Case {
+            directory: original.name.clone(),
+            title: None,
+        };
+        Ok(self.originals.iter().map(case).collect())
+    }
+
+    fn subjects(&mut self, _: &Stage<'_>, case: &Case) -> Result<Vec<Subject>, BenchError> {
+        let mut subjects = vec![Subject::Crosstie];
+        subjects.extend(self.crossbar.program.clone().map(Subject::Crossbar));
+        if case.directory == NATIVE_NAME {
+            subjects.push(Subject::Plain);
+        }
+        Ok(subjects)
+    }
+
+    fn round(&mut self, stage: &Stage<'_>, case: &Case, subject: &mut Subject) -> Round {
+        let mut originals = self.originals.iter();
+        let Some(original) = originals.find(|one| one.name == case.directory) else {
+            return Err("its directory is not known".into());
+        };
+        let turn = Turn {
+            site: stage.site,
+            options: &self.options,
+        };
+        // A short name: what a Unix socket's path may have is soon used up.
+        let directory = stage.site.directory.path().join("node");
+        let found = round::round(&turn, subject, original, &directory);
+        // A copy is of no use after its round, and a large directory is copied often.
+        let _ = std::fs::remove_dir_all(&directory);
+        match found {
+            Ok(found) => self.take(subject, stage.at, found),
+            Err(BenchError::Server { why, .. }) => Err(why.into()),
+            Err(error) if stage.site.stop.is_wished() => Err(error.to_string().into()),
+            Err(error) => Err(Fault::end(error)),
         }
     }
 
-    fn settings(&self) -> Value {
-        let options = &self.options;
-        let peers: Vec<Value> = options
-            .peers
-            .iter()
-            .map(|peer| {
-                json!({
-                    "name": peer.name(),
-                    "version": self.crossbar.as_ref().map(|crossbar| &crossbar.version),
-                    "present": self.crossbar.is_some(),
-                })
-            })
-            .collect();
-        json!({
-            "seconds": options.seconds,
-            "warm_up_seconds": options.warm_up_seconds,
-            "runs": options.runs,
-            "directories": self.originals.iter().map(|o| &o.name).collect::<Vec<_>>(),
-            "peers": peers,
-        })
+    fn beside(&mut self, section: &Section<Case>) -> Vec<Section<Case>> {
+        let pairs = std::mem::take(&mut self.pairs).into_iter();
+        let of = |(title, series)| Section {
+            case: Case {
+                directory: section.case.directory.clone(),
+                title: Some(title),
+            },
+            placement: section.placement,
+            server_cores: section.server_cores,
+            series,
+            said: Vec::new(),
+        };
+        pairs.map(of).collect()
+    }
+
+    fn comparisons(&self, _site: &Site, section: &Section<Case>, _series: &Series) -> Figures {
+        let case = &section.case;
+        match &case.title {
+            Some(title) => Figures::new().with_known("document_rtt_us", documented_us(title)),
+            None if case.is_documented() => Figures::new()
+                .with("document_node_cpu_percent", document::NODE_CPU_PERCENT)
+                .with("document_node_rss_bytes", document::NODE_RSS_BYTES),
+            None => Figures::new(),
+        }
+    }
+
+    fn title(&self, section: &Section<Case>) -> String {
+        format!("{} · free", section.case.directory)
+    }
+
+    fn columns(&self, _case: &Case) -> Vec<Column> {
+        present::columns()
+    }
+
+    /// Of pairs the table is apart.
+    fn has_rows(&self, section: &Section<Case>) -> bool {
+        section.case.title.is_none()
+    }
+
+    fn below(&self, _site: &Site, sections: &[&Section<Case>]) -> Vec<String> {
+        let seconds = self.options.common.seconds;
+        match sections.split_first() {
+            Some((node, pairs)) => present::below(seconds, node, pairs),
+            None => Vec::new(),
+        }
+    }
+
+    fn goals(&self, section: &Section<Case>, _before: &[Section<Case>]) -> Vec<Goal> {
+        goals::goals(&section.case)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nodes() -> Nodes {
+        Nodes {
+            options: NodeOptions {
+                common: Common::default(),
+                directories: Vec::new(),
+                native: true,
+                python: None,
+                batch: 1000,
+                peers: Vec::new(),
+            },
+            originals: Vec::new(),
+            crossbar: Crossbar {
+                is_wanted: false,
+                program: None,
+                version: None,
+            },
+            pairs: BTreeMap::new(),
+        }
+    }
+
+    fn found(rate: f64, fault: Option<&str>) -> Found {
+        let title = "WAMP-UDS-RawSocket-MessagePack".to_owned();
+        Found {
+            node: Figures::new().with("start_ms", 9.0),
+            pairs: BTreeMap::from([(title, Figures::new().with("calls_per_s", rate))]),
+            processes: Vec::new(),
+            fault: fault.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn pairs_have_the_rounds_of_their_node() {
+        #[track_caller]
+        fn check(first: Option<&str>, expected: f64, why: &str) {
+            let mut nodes = nodes();
+            let rounds = [found(10.0, first), found(30.0, None)];
+            for (at, found) in rounds.into_iter().enumerate() {
+                let counts = nodes.take(&Subject::Crosstie, at, found).is_ok();
+                assert_eq!(counts, at > 0 || first.is_none());
+            }
+            let section = Section {
+                case: Case {
+                    directory: "example".to_owned(),
+                    title: None,
+                },
+                placement: Some(Placement::Free),
+                server_cores: 1,
+                series: Vec::new(),
+                said: Vec::new(),
+            };
+            let beside = nodes.beside(&section);
+            assert_eq!(beside[0].case.to_string(), "uds-rawsocket-msgpack example");
+            let pair = &beside[0].series[0];
+            assert_eq!(pair.median("calls_per_s"), Some(expected));
+            assert_eq!(pair.why(), why);
+            let title = beside[0].case.title.as_deref();
+            assert_eq!(title.and_then(documented_us), Some(483.0));
+        }
+        check(None, 20.0, "");
+        check(Some("it ended"), 30.0, "round 1: it ended");
     }
 }

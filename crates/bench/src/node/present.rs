@@ -1,117 +1,67 @@
 //! The tables of `bench node`: nodes beside each other, their pairs, and a picture of each node's
 //! processes.
 
-use std::io::{self, Write};
+use serde_json::Value;
 
-use super::section::{Measured, PLACEMENT, Section, documented_us, short};
-use super::{Bench, goals};
+use super::{Case, documented_us};
 use crate::figures::Series;
+use crate::frame::section::{FLOOR, Section};
+use crate::frame::table::Column;
 use crate::report::document;
 use crate::report::table::{bytes, known, number, spread, table, thousands};
 
-pub(super) fn print_header(out: &mut impl Write, bench: &Bench) -> io::Result<()> {
-    let options = &bench.options;
-    writeln!(out, "Machine: {}", bench.machine.line())?;
-    writeln!(
-        out,
-        "{} round(s), in each a window of {} s after {} s of warm-up; placement {PLACEMENT}: \
-         neither a node nor its children are pinned",
-        options.runs, options.seconds, options.warm_up_seconds,
-    )?;
-    for peer in &options.peers {
-        match &bench.crossbar {
-            Some(crossbar) => writeln!(out, "{peer}: {}", crossbar.version)?,
-            None => writeln!(
-                out,
-                "{peer}: absent from PATH; to get it: {}",
-                peer.installation()
-            )?,
-        }
-    }
-    Ok(())
+pub(super) fn columns() -> Vec<Column> {
+    vec![
+        Column::spread("accepts ms", "start_ms", number),
+        Column::spread("first call ms", "first_call_ms", thousands),
+        Column::median("all call ms", "all_calling_ms", thousands),
+        Column::spread("calls/s", "all_calls_per_s", thousands),
+        Column::median("node CPU %", "node_cpu_percent", number),
+        Column::spread("CPU µs/call", "node_cpu_us_per_call", number),
+        Column::spread("node memory", "node_pss_bytes", bytes),
+        Column::median("end ms", "end_ms", thousands),
+    ]
 }
 
-pub(super) fn print_section(
-    out: &mut impl Write,
-    bench: &Bench,
-    section: &Section,
-) -> io::Result<()> {
-    writeln!(out, "\n{} · {PLACEMENT}", section.name)?;
-    print_nodes(out, section)?;
-    print_pairs(out, section)?;
-    for measured in &section.subjects {
-        print_picture(out, bench, measured)?;
-    }
-    for measured in &section.subjects {
-        let why = measured.node.why();
-        if !why.is_empty() {
-            writeln!(out, "  not counted: {}: {why}", measured.node.subject)?;
-        }
-    }
-    writeln!(
-        out,
-        "  from spawn, by way of a process that ends the node with the bench; the first call: a \
-         caller's first line, less its calls × their average"
-    )?;
-    for verdict in goals::verdicts(section) {
-        writeln!(out, "  goal: {verdict}")?;
-    }
-    Ok(())
-}
-
-fn print_nodes(out: &mut impl Write, section: &Section) -> io::Result<()> {
-    let mut rows = table(&[
-        "node",
-        "accepts ms",
-        "first call ms",
-        "all call ms",
-        "calls/s",
-        "node CPU %",
-        "CPU µs/call",
-        "node memory",
-        "end ms",
-    ]);
-    for measured in &section.subjects {
-        let node = &measured.node;
-        let median = |name: &str, form: fn(f64) -> String| known(node.median(name), form);
-        rows.add_row([
-            node.subject.clone(),
-            spread(node.spread("start_ms"), number),
-            spread(node.spread("first_call_ms"), thousands),
-            median("all_calling_ms", thousands),
-            spread(node.spread("all_calls_per_s"), thousands),
-            median("node_cpu_percent", number),
-            spread(node.spread("node_cpu_us_per_call"), number),
-            spread(node.spread("node_pss_bytes"), bytes),
-            median("end_ms", thousands),
-        ]);
-    }
-    writeln!(out, "{}", rows.trim_fmt())?;
-    for measured in &section.subjects {
-        writeln!(out, "  {}", beside(&measured.node))?;
-    }
-    if section.is_documented() {
-        writeln!(
-            out,
+/// What stands below the table of nodes: `pairs` are the sections beside that of the nodes.
+pub(super) fn below(seconds: f64, node: &Section<Case>, pairs: &[&Section<Case>]) -> Vec<String> {
+    let mut lines: Vec<String> = node.series.iter().map(beside).collect();
+    if node.case.is_documented() {
+        lines.push(format!(
             "  document: node CPU {} % (router 62.5, controller 30.5), {} resident",
             number(document::NODE_CPU_PERCENT),
             bytes(document::NODE_RSS_BYTES),
-        )?;
+        ));
     }
-    if section.subject("floor").is_some() {
-        writeln!(
-            out,
+    if node.subject(FLOOR).is_some() {
+        lines.push(
             "  floor: the native pairs as plain processes, around a router that is no node"
-        )?;
+                .to_owned(),
+        );
     }
-    Ok(())
+    lines.push(format!("\n{}", pairs_table(node, pairs)));
+    lines.push(format!(
+        "  document: its batches' median after warm-up; by its own headline 0.6 and 1.2 ms ({})",
+        document::HARDWARE
+    ));
+    lines.extend(
+        node.series
+            .iter()
+            .filter_map(|series| picture(seconds, series)),
+    );
+    lines.push(
+        "  from spawn, by way of a process that ends the node with the bench; the first call: a \
+         caller's first line, less its calls × their average"
+            .to_owned(),
+    );
+    lines
 }
 
 /// What it hosts costs too, and a machine without idle time shows in every figure.
 fn beside(node: &Series) -> String {
     let median = |name: &str, form: fn(f64) -> String| known(node.median(name), form);
     format!(
-        "{}: what it hosts: {} processes, CPU {} %, {}; its own context switches: {} voluntary, {} \
+        "  {}: what it hosts: {} processes, CPU {} %, {}; its own context switches: {} voluntary, {} \
          involuntary/s; the machine was idle {} % of the window, {} cores busy with others",
         node.subject,
         median("hosted_processes", thousands),
@@ -124,10 +74,9 @@ fn beside(node: &Series) -> String {
     )
 }
 
-fn print_pairs(out: &mut impl Write, section: &Section) -> io::Result<()> {
-    let mut others = section.subjects.iter().skip(1).map(|m| &m.node.subject);
-    let others: Vec<&String> = others.by_ref().collect();
-    let ratios: Vec<String> = others.iter().map(|name| format!("÷ {name}")).collect();
+fn pairs_table(node: &Section<Case>, pairs: &[&Section<Case>]) -> String {
+    let others = || node.series.iter().skip(1).map(|series| &series.subject);
+    let ratios: Vec<String> = others().map(|name| format!("÷ {name}")).collect();
     let mut columns = vec![
         "pair",
         "node",
@@ -139,50 +88,33 @@ fn print_pairs(out: &mut impl Write, section: &Section) -> io::Result<()> {
     columns.extend(ratios.iter().map(String::as_str));
     columns.push("document ms");
     let mut rows = table(&columns);
-    for title in section.titles() {
-        for measured in &section.subjects {
-            let Some(pair) = measured.pairs.get(title) else {
-                continue;
-            };
+    for section in pairs {
+        for pair in &section.series {
             let mut cells = vec![
-                short(title),
+                section.case.pair().unwrap_or_default(),
                 pair.subject.clone(),
                 spread(pair.spread("rtt_avg_us"), milliseconds),
                 spread(pair.spread("calls_per_s"), thousands),
                 known(pair.median("own_clock_calls_per_s"), thousands),
                 known(pair.median("batches"), thousands),
             ];
-            for other in &others {
-                let other: Option<&Series> = section
-                    .subject(other)
-                    .and_then(|other| other.pairs.get(title))
-                    .filter(|other| other.subject != pair.subject);
-                let ratio = other.and_then(|other| pair.over(other, "rtt_avg_us"));
-                cells.push(spread(ratio, number));
-            }
-            cells.push(known(documented_us(title), milliseconds));
+            let ratio = |other: &String| section.over(pair, other, "rtt_avg_us");
+            cells.extend(others().map(|other| spread(ratio(other), number)));
+            let title = section.case.title.as_deref();
+            cells.push(known(title.and_then(documented_us), milliseconds));
             rows.add_row(cells);
         }
     }
-    writeln!(out, "\n{}", rows.trim_fmt())?;
-    writeln!(
-        out,
-        "  document: its batches' median after warm-up; by its own headline 0.6 and 1.2 ms ({})",
-        document::HARDWARE
-    )
+    rows.trim_fmt()
 }
 
-/// The document's picture of the system's load, of one round.
-fn print_picture(out: &mut impl Write, bench: &Bench, measured: &Measured) -> io::Result<()> {
-    let Some(processes) = measured.picture() else {
-        return Ok(());
-    };
-    let subject = &measured.node.subject;
-    writeln!(
-        out,
-        "\nSystem load, {subject}, the last round's {} s",
-        bench.options.seconds
-    )?;
+/// The document's picture of the system's load, of the last round that counts.
+fn picture(seconds: f64, series: &Series) -> Option<String> {
+    let summary = series.summary().metrics();
+    let mut processes = summary.get("processes")?.as_array()?.clone();
+    let figure = |process: &Value, name| process.get(name).and_then(Value::as_f64).unwrap_or(0.0);
+    let cpu = |process: &Value| figure(process, "cpu_percent");
+    processes.sort_by(|a, b| cpu(b).total_cmp(&cpu(a)));
     let mut rows = table(&[
         "role",
         "CPU%",
@@ -193,21 +125,23 @@ fn print_picture(out: &mut impl Write, bench: &Bench, measured: &Measured) -> io
         "invol. sw/s",
         "PID",
     ]);
-    let mut processes: Vec<_> = processes.iter().collect();
-    processes.sort_by(|a, b| b.cpu_percent.total_cmp(&a.cpu_percent));
-    for used in processes {
+    for process in &processes {
+        let role = process.get("role").and_then(Value::as_str);
         rows.add_row([
-            used.role.name().to_owned(),
-            format!("{:.1}", used.cpu_percent),
-            bytes(used.pss_bytes as f64),
-            bytes(used.rss_bytes as f64),
-            used.threads.to_string(),
-            thousands(used.voluntary_switches_per_s),
-            thousands(used.involuntary_switches_per_s),
-            used.pid.to_string(),
+            role.unwrap_or_default().to_owned(),
+            format!("{:.1}", cpu(process)),
+            bytes(figure(process, "pss_bytes")),
+            bytes(figure(process, "rss_bytes")),
+            format!("{:.0}", figure(process, "threads")),
+            thousands(figure(process, "voluntary_switches_per_s")),
+            thousands(figure(process, "involuntary_switches_per_s")),
+            format!("{:.0}", figure(process, "pid")),
         ]);
     }
-    writeln!(out, "{}", rows.trim_fmt())
+    let (subject, rows) = (&series.subject, rows.trim_fmt());
+    Some(format!(
+        "\nSystem load, {subject}, the last round's {seconds} s\n{rows}"
+    ))
 }
 
 /// Microseconds, in the document's unit.

@@ -5,13 +5,14 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Bench;
 use super::lines::Average;
+use super::options::NodeOptions;
 use super::original::Original;
 use super::processes::{Look, Role, Used};
 use super::subject::{Ended, Running, Start, Subject};
 use crate::error::BenchError;
 use crate::figures::Figures;
+use crate::frame::site::Site;
 use crate::machine::accounting::machine_busy;
 
 /// A node with components in Python on a busy machine.
@@ -30,31 +31,55 @@ pub(super) struct Found {
     pub(super) fault: Option<String>,
 }
 
+/// What all rounds have in common.
+pub(super) struct Turn<'a> {
+    pub(super) site: &'a Site,
+    pub(super) options: &'a NodeOptions,
+}
+
+impl Turn<'_> {
+    /// Who prints averages in a directory, and after how many calls each.
+    fn callers(&self, original: &Original) -> BTreeMap<String, u64> {
+        let callers = original.callers().into_iter();
+        let usual = self.options.batch;
+        callers
+            .map(|caller| (caller.title, caller.batch.unwrap_or(usual)))
+            .collect()
+    }
+
+    fn check_stop(&self) -> Result<(), BenchError> {
+        match self.site.stop.is_wished() {
+            true => Err(BenchError::Options("the run was ended".to_owned())),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Runs one round; an error is a subject that did not come to work.
 pub(super) fn round(
-    bench: &Bench,
+    turn: &Turn<'_>,
     subject: &Subject,
     original: &Original,
     directory: &Path,
 ) -> Result<Found, BenchError> {
     let mut running = subject.start(&Start {
-        executable: &bench.executable,
+        executable: &turn.site.executable,
         original,
         directory,
-        python: bench.options.python.as_deref(),
-        cores: &bench.cores,
-        network: &bench.network,
+        python: turn.options.python.as_deref(),
+        cores: &turn.site.allowed,
+        network: &turn.site.network,
     })?;
     let accepted = running.accepted(ACCEPT_MAX)?;
-    let callers = bench.callers(original);
-    let first = first_lines(bench, &mut running, &callers)?;
-    pause(bench, bench.options.warm_up_seconds, &mut running)?;
+    let callers = turn.callers(original);
+    let first = first_lines(turn, &mut running, &callers)?;
+    pause(turn, turn.options.common.warm_up_seconds, &mut running)?;
 
     let roots = running.roots();
     let (before, busy_before) = (Look::at(&roots), machine_busy());
     let begun = Instant::now();
-    pause(bench, bench.options.seconds, &mut running)?;
-    second_lines(bench, &mut running, &callers, begun)?;
+    pause(turn, turn.options.common.seconds, &mut running)?;
+    second_lines(turn, &mut running, &callers, begun)?;
     let window = begun.elapsed().as_secs_f64();
     let (after, busy_after) = (Look::at(&roots), machine_busy());
     let processes = after.since(&before, window);
@@ -119,7 +144,7 @@ pub(super) fn round(
         .iter()
         .map(|used| used.cpu_percent / 100.0)
         .sum();
-    let cores = bench.machine.cores.max(1) as f64;
+    let cores = turn.site.machine.cores.max(1) as f64;
     let foreign = (busy_cores - own).max(0.0);
     found.node.set("foreign_busy_cores", foreign);
     for pair in found.pairs.values_mut() {
@@ -135,7 +160,7 @@ pub(super) fn round(
 
 /// Each caller's first line, awaited.
 fn first_lines(
-    bench: &Bench,
+    turn: &Turn<'_>,
     running: &mut Running,
     callers: &BTreeMap<String, u64>,
 ) -> Result<Vec<Average>, BenchError> {
@@ -164,7 +189,7 @@ fn first_lines(
             );
             return Err(running.fault(why));
         }
-        bench.check_stop()?;
+        turn.check_stop()?;
         thread::sleep(Duration::from_millis(1));
     }
 }
@@ -174,12 +199,12 @@ fn first_lines(
 const WINDOWS_MAX: f64 = 4.0;
 
 fn second_lines(
-    bench: &Bench,
+    turn: &Turn<'_>,
     running: &mut Running,
     callers: &BTreeMap<String, u64>,
     begun: Instant,
 ) -> Result<(), BenchError> {
-    let longest = Duration::from_secs_f64(bench.options.seconds * WINDOWS_MAX);
+    let longest = Duration::from_secs_f64(turn.options.common.seconds * WINDOWS_MAX);
     loop {
         let averages = running.lines.averages();
         let has_two = |title: &String| {
@@ -191,16 +216,16 @@ fn second_lines(
         if callers.keys().all(has_two) || begun.elapsed() > longest {
             return Ok(());
         }
-        pause(bench, 0.01, running)?;
+        pause(turn, 0.01, running)?;
     }
 }
 
 /// Leaves the subject alone for a while, as long as it lives and nobody wants an end.
-fn pause(bench: &Bench, seconds: f64, running: &mut Running) -> Result<(), BenchError> {
+fn pause(turn: &Turn<'_>, seconds: f64, running: &mut Running) -> Result<(), BenchError> {
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     loop {
         running.check_alive("while it was measured")?;
-        bench.check_stop()?;
+        turn.check_stop()?;
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(());

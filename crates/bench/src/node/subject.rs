@@ -13,6 +13,7 @@ use super::lines::Lines;
 use super::original::Original;
 use super::processes::{Look, Role};
 use crate::error::BenchError;
+use crate::frame::instrument;
 use crate::load::socket::Stream;
 use crate::network::Network;
 use crate::process::place::Place;
@@ -39,6 +40,12 @@ impl Subject {
             Self::Crossbar(_) => "crossbar",
             Self::Plain => "floor",
         }
+    }
+}
+
+impl instrument::Subject for Subject {
+    fn name(&self) -> &str {
+        self.name()
     }
 }
 

@@ -32,7 +32,7 @@ impl FileArguments {
     }
 
     /// That it cannot be written is better known before anything is measured.
-    pub(super) fn checked(self) -> anyhow::Result<Option<PathBuf>> {
+    fn checked(self) -> anyhow::Result<Option<PathBuf>> {
         if let Some(path) = &self.json {
             let opened = OpenOptions::new().create(true).append(true).open(path);
             opened.with_context(|| format!("--json {}", path.display()))?;
@@ -59,13 +59,7 @@ impl Usual for AsUsual {}
 
 /// Rounds of a bench whose usual ones are `U`'s.
 #[derive(clap::Args)]
-pub(super) struct CommonArguments<U: Usual> {
-    #[arg(
-        long = "placement",
-        value_name = "PLACEMENT",
-        help = format!("same-core, split or free; may be repeated [default: {}]", U::PLACEMENTS)
-    )]
-    placements: Vec<Placement>,
+pub(super) struct RoundArguments<U: Usual> {
     #[arg(
         long,
         default_value = U::RUNS,
@@ -82,11 +76,36 @@ pub(super) struct CommonArguments<U: Usual> {
     pub(super) seconds: Option<f64>,
     /// Unmeasured seconds before it.
     #[arg(long, default_value = U::WARM_UP, value_name = "SECONDS")]
-    pub(super) warm_up: Option<f64>,
+    warm_up: Option<f64>,
     #[command(flatten)]
     file: FileArguments,
     #[arg(skip)]
     usual: PhantomData<U>,
+}
+
+impl<U: Usual> RoundArguments<U> {
+    pub(super) fn options(self, stop: &Stop) -> anyhow::Result<Common> {
+        let usual = Common::default();
+        Ok(Common {
+            runs: self.runs.unwrap_or(usual.runs),
+            seconds: self.seconds.unwrap_or(usual.seconds),
+            warm_up_seconds: self.warm_up.unwrap_or(usual.warm_up_seconds),
+            ..self.file.common(usual, stop)?
+        })
+    }
+}
+
+/// The same, and where.
+#[derive(clap::Args)]
+pub(super) struct CommonArguments<U: Usual> {
+    #[arg(
+        long = "placement",
+        value_name = "PLACEMENT",
+        help = format!("same-core, split or free; may be repeated [default: {}]", U::PLACEMENTS)
+    )]
+    placements: Vec<Placement>,
+    #[command(flatten)]
+    pub(super) rounds: RoundArguments<U>,
 }
 
 impl<U: Usual> CommonArguments<U> {
@@ -97,18 +116,11 @@ impl<U: Usual> CommonArguments<U> {
         network: NetworkOptions,
         stop: &Stop,
     ) -> anyhow::Result<Common> {
-        let usual = Common::default();
         Ok(Common {
-            build: super::build(),
-            executable: None,
             placements: self.placements,
-            runs: self.runs.unwrap_or(usual.runs),
-            seconds: self.seconds.unwrap_or(usual.seconds),
-            warm_up_seconds: self.warm_up.unwrap_or(usual.warm_up_seconds),
             pids,
-            json: self.file.checked()?,
             network,
-            stop: stop.clone(),
+            ..self.rounds.options(stop)?
         })
     }
 }

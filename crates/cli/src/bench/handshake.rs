@@ -147,7 +147,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         return Ok(counts(against(&AgainstOptions { url, run, output })?));
     }
     let stop = stop_at_a_signal()?;
-    let runs = arguments.comparison.common.runs;
+    let runs = arguments.comparison.common.rounds.runs;
     let (common, servers) = arguments.comparison.options(&stop)?;
     if !arguments.scaling.is_empty() {
         let (threads, low, high) = DOCUMENT;

@@ -1,10 +1,7 @@
 //! `crosstie bench …`: the instruments.
 
-use std::fs::OpenOptions;
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::Subcommand;
 use crosstie_bench::report::json::Build;
 
@@ -77,15 +74,6 @@ fn counts(valid: bool) -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
-}
-
-/// That a file of results cannot be written is better known before they are measured.
-fn check_results_file(path: Option<&Path>) -> anyhow::Result<()> {
-    if let Some(path) = path {
-        let opened = OpenOptions::new().create(true).append(true).open(path);
-        opened.with_context(|| format!("--json {}", path.display()))?;
-    }
-    Ok(())
 }
 
 /// What stands in every results file about this program.

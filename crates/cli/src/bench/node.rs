@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use crosstie_bench::node::{NodeOptions, node};
 use crosstie_bench::peer::Peer;
 
-use super::build;
+use super::common::{RoundArguments, Usual};
 use super::stop::{ended, stop_at_a_signal};
 
 /// Runs a whole node as a user starts it, in a copy of its directory with ports of its own, and
@@ -23,42 +23,33 @@ pub(crate) struct Arguments {
     /// The interpreter of our containers [default: the one that the node takes].
     #[arg(long, value_name = "PROGRAM")]
     python: Option<PathBuf>,
-    /// Measured seconds of each round.
-    #[arg(long, default_value_t = 10.0)]
-    seconds: f64,
-    /// Seconds from the last caller's first line to the measured ones.
-    #[arg(long, default_value_t = 5.0, value_name = "SECONDS")]
-    warm_up: f64,
-    /// Rounds, in each of which everybody takes a turn.
-    #[arg(long, default_value_t = 3)]
-    runs: usize,
     /// Calls between two of a caller's lines, where its configuration does not say.
-    #[arg(long, default_value_t = 1000, value_name = "N")]
-    batch: u64,
+    #[arg(long, alias = "batch", default_value_t = 1000, value_name = "N")]
+    calls_per_line: u64,
     /// crossbar: the same directory on a Crossbar.io found on PATH.
     #[arg(long = "peer", value_name = "PEER")]
     peers: Vec<Peer>,
-    /// Write every round to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    rounds: RoundArguments<OfNodes>,
+}
+
+struct OfNodes;
+
+impl Usual for OfNodes {
+    const RUNS: Option<&'static str> = Some("3");
+    const SECONDS: Option<&'static str> = Some("10");
+    const WARM_UP: Option<&'static str> = Some("5");
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    super::check_results_file(arguments.json.as_deref())?;
     let stop = stop_at_a_signal()?;
     let options = NodeOptions {
-        build: build(),
-        executable: None,
+        common: arguments.rounds.options(&stop)?,
         directories: arguments.directories,
         native: arguments.native,
         python: arguments.python,
-        seconds: arguments.seconds,
-        warm_up_seconds: arguments.warm_up,
-        runs: arguments.runs,
-        batch: arguments.batch,
+        batch: arguments.calls_per_line,
         peers: arguments.peers,
-        json: arguments.json,
-        stop: stop.clone(),
     };
     Ok(ended(&stop, node(options)?.is_valid()))
 }

@@ -121,8 +121,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let network = arguments.network.options();
     let (runs, seconds) = work.usual();
     let mut common = arguments.common;
-    common.runs.get_or_insert(runs);
-    common.seconds.get_or_insert(seconds);
+    common.rounds.runs.get_or_insert(runs);
+    common.rounds.seconds.get_or_insert(seconds);
     let report = pubsub(PubSubOptions {
         common: common.options(pids, network, &stop)?,
         work,
