@@ -13,7 +13,7 @@ pub struct VhostConfig {
     pub input_steps_max: u32,
 }
 
-/// How much there may be. Whoever asks for more has the channel closed with 406, and keeps what it
+/// How much there may be. A client that asks for more has the channel closed with 406, and keeps what it
 /// had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VhostLimits {

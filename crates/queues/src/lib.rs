@@ -12,19 +12,19 @@
 //! Never: a socket, a clock, a thread, a file.
 
 mod assembly;
-mod channel;
+mod channels;
 mod config;
+mod confirms;
+mod consumers;
 mod fault;
-mod group;
 mod journal;
 mod keys;
-mod lane;
-mod line;
+mod ledger;
 mod message;
-mod messages;
 mod outbox;
-mod queue;
+mod queues;
 mod random;
+mod settlements;
 mod shrink;
 mod slab;
 mod status;
@@ -32,12 +32,11 @@ mod steps;
 mod time;
 mod timers;
 mod topology;
-mod transaction;
-mod unacked;
+mod transactions;
 mod vhost;
 
 pub use assembly::ContentAssembly;
-pub use channel::Client;
+pub use channels::Client;
 pub use config::{VhostConfig, VhostLimits};
 pub use fault::Fault;
 pub use journal::{Destination, Journal, Position, QueueId, Record, StoredMessage};

@@ -6,8 +6,8 @@ use crate::Fault;
 
 /// Where a vhost's methods and messages go. `H` names a connection to it.
 pub trait Outbox<H> {
-    /// Sends a method without content. It is never refused: who cannot be answered is closed by
-    /// the owner.
+    /// Sends a method without content. It is never refused: a connection that cannot be answered
+    /// is closed by the owner.
     fn send(&mut self, to: &H, channel: u16, method: &Method<'_>);
 
     /// Delivers a message from a queue. A refused one stays there, and its connection is left
@@ -23,7 +23,7 @@ pub trait Outbox<H> {
 
     /// Sends a method with its content that no queue keeps for later, or that was asked for:
     /// `basic.return`, `basic.get-ok`, a direct reply. It is an answer, as what [`Self::send`]
-    /// sends: who cannot be given it is closed by the owner.
+    /// sends: a connection that cannot be given it is closed by the owner.
     fn send_owed(
         &mut self,
         to: &H,

@@ -105,6 +105,76 @@ impl<K, T> Slab<K, T> {
     }
 }
 
+/// What one room keeps beside the things of another's [`Slab`], by the same keys. A place takes memory
+/// from the first time on that something is kept for it.
+#[derive(Debug)]
+pub(crate) struct Beside<K, T> {
+    slots: Vec<Slot<T>>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K, T> Beside<K, T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            kind: PhantomData,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, key: Key<K>) -> Option<&T> {
+        let slot = self.slots.get(key.index as usize)?;
+        if slot.generation != key.generation {
+            return None;
+        }
+        slot.value.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn find_mut(&mut self, key: Key<K>) -> Option<&mut T> {
+        let slot = self.slots.get_mut(key.index as usize)?;
+        if slot.generation != key.generation {
+            return None;
+        }
+        slot.value.as_mut()
+    }
+
+    /// What is kept for that key, which is there: made where there is nothing.
+    pub(crate) fn entry(&mut self, key: Key<K>, make: impl FnOnce() -> T) -> &mut T {
+        let place = key.index as usize;
+        if self.slots.len() <= place {
+            self.slots.resize_with(place + 1, || Slot {
+                generation: 0,
+                value: None,
+            });
+        }
+        let slot = &mut self.slots[place];
+        if slot.generation != key.generation {
+            slot.generation = key.generation;
+            // Of what was in that place before.
+            slot.value = None;
+        }
+        slot.value.get_or_insert_with(make)
+    }
+
+    pub(crate) fn remove(&mut self, key: Key<K>) -> Option<T> {
+        let slot = self.slots.get_mut(key.index as usize)?;
+        if slot.generation != key.generation {
+            return None;
+        }
+        slot.value.take()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key<K>, &T)> {
+        let slots = self.slots.iter().enumerate();
+        slots.filter_map(|(index, slot)| {
+            let value = slot.value.as_ref()?;
+            Some((Key::new(index as u32, slot.generation), value))
+        })
+    }
+}
+
 impl<K> Key<K> {
     fn new(index: u32, generation: u32) -> Self {
         Self {

@@ -1,10 +1,10 @@
 //! How much work an input is.
 //!
 //! A step is some 50 to 100 ns: a message that is moved, a queue that a publication goes to, a
-//! consumer that is removed. Whoever holds a vhost's lock asks for them, and gives it up when they
+//! consumer that is removed. The holder of a vhost's lock asks for them, and gives it up when they
 //! are many; what one input may cost at once is bounded by them too.
 
-/// Steps of the input that is handled, and those that nobody has asked for yet.
+/// Steps of the input that is handled, and those that the owner has not asked for yet.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     spent: u64,

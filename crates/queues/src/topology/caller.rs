@@ -1,4 +1,4 @@
-//! Who asks.
+//! The caller of a method.
 
 use crosstie_amqp::ReplyCode;
 use crosstie_auth::{Access, Permissions};
@@ -6,12 +6,12 @@ use crosstie_auth::{Access, Permissions};
 use super::resource::Resource;
 use crate::Fault;
 
-/// Whoever sent a method: permissions decide, and faults name the user and the method.
+/// The user that sent a method: permissions decide, and faults name the user and the method.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller<'a> {
     pub(crate) user: &'a str,
     pub(crate) permissions: &'a Permissions,
-    /// The method's class and number; none of an operator's, who calls by no method.
+    /// The method's class and number; an operator calls by none.
     pub(crate) method: (u16, u16),
 }
 
@@ -19,7 +19,7 @@ pub(crate) struct Caller<'a> {
 pub(crate) const OPERATOR: (u16, u16) = (0, 0);
 
 impl Caller<'_> {
-    /// No client, but who runs the broker.
+    /// No client's, but an operator's.
     pub(crate) fn is_operator(&self) -> bool {
         self.method == OPERATOR
     }

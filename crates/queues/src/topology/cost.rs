@@ -1,6 +1,6 @@
 //! What patterns cost the messages that meet them, and what all that was done here has cost.
 //!
-//! Whoever binds decides how much work a message is, and whoever publishes, and everybody beside him,
+//! A client that binds decides how much work a message is; its publisher, and everybody beside it,
 //! pays for it. So it is bounded where it comes from: an exchange knows what its worst message takes,
 //! and a binding that would make that more than the bound is refused.
 

@@ -1,272 +1,188 @@
-//! From a queue to whoever's turn it is.
-
-use crosstie_amqp::method::BasicDeliver;
-use crosstie_amqp::{Changes, Properties, TableBuf, Value};
+//! From a queue to the consumer whose turn it is.
 
 use super::Vhost;
-use super::turns::Next;
-use crate::keys::ConsumerKey;
-use crate::messages::Messages;
-use crate::queue::Entry;
-use crate::timers::Timer;
-use crate::unacked::Delivery;
-use crate::{MessageContent, Outbox, QueueKey, Record, Refused, Time};
-
-/// What is written to a consumer, borrowed from wherever it is.
-pub(super) struct Sending<'a> {
-    pub(super) exchange: &'a str,
-    pub(super) routing_key: &'a str,
-    pub(super) properties: Properties<'a>,
-    pub(super) body: &'a [u8],
-    pub(super) is_redelivered: bool,
-}
-
-impl<'a> Sending<'a> {
-    pub(super) fn of(entry: &'a Entry) -> Self {
-        let (exchange, routing_key, properties, body) = entry.content.parts();
-        Self {
-            exchange,
-            routing_key,
-            properties,
-            body,
-            is_redelivered: entry.is_redelivered,
-        }
-    }
-}
+use crate::channels::{Delivery, Sending};
+use crate::consumers::{Next, Sent};
+use crate::queues::Entry;
+use crate::{ChannelKey, ConnectionKey, Outbox, QueueKey, Refused, Time};
 
 impl<H> Vhost<H> {
-    /// What is beyond a queue's bounds goes, and what is ready to whoever is.
+    /// What is beyond a queue's bounds goes; what is ready is sent to consumers that have room.
     pub(super) fn attend(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) {
-        // First the bounds, then whoever waits: what is beyond them goes to nobody.
-        self.drop_overflow(key);
+        // First the bounds, then the consumers: what is beyond a bound is sent to none.
+        self.queues
+            .drop_overflow(key, &mut self.ledger, &mut self.confirms);
         self.deliver(now, key, out);
     }
 
-    /// Sends what is ready to whoever is, drops what has expired, and sets the timer for what will.
+    /// Sends what is ready to consumers that have room, drops what has expired, and sets the timer for
+    /// what will.
     /// What is left when this input's steps are spent waits for others.
     pub(super) fn deliver(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) {
         self.drop_expired(now, key);
-        while let Some(queue) = self.queues.find_mut(key) {
-            if queue.messages.is_empty() || queue.returning > 0 {
-                break;
-            }
-            if self.steps.is_over() {
-                return self.postpone(key);
+        while self.queues.is_ready(key) {
+            if self.ledger.steps.is_over() {
+                return self.queues.postpone(key);
             }
             let Some(next) = self.next_consumer(key) else {
                 break;
             };
-            let Some(queue) = self.queues.find_mut(key) else {
+            let Some((entry, is_quorum)) = self.queues.pop(key) else {
                 break;
             };
-            let is_quorum = queue.is_quorum();
-            let Some(entry) = queue.pop() else {
-                break;
-            };
-            let mut counted = Vec::new();
-            let mut sending = Sending::of(&entry);
-            if is_quorum && entry.deliveries > 0 {
-                sending.properties =
-                    with_delivery_count(sending.properties, entry.deliveries, &mut counted);
-            }
-            match self.send(next, &sending, out) {
-                Ok(Some(tag)) => self.hold(now, key, Some(next.consumer), tag, entry),
-                Ok(None) => self.forget(key, entry),
+            match self.send_entry(next, &entry, is_quorum, out) {
+                Ok(sent) if sent.needs_ack => self.hold(now, key, sent, entry),
+                Ok(_) => self.forget(key, &entry),
                 Err(_) => {
-                    self.steps.spend(1);
-                    if let Some(queue) = self.queues.find_mut(key) {
-                        queue.insert(entry);
-                    }
+                    self.ledger.steps.spend(1);
+                    self.queues.insert(key, entry);
                 }
             }
             self.drop_expired(now, key);
         }
-        self.set_head_timer(key);
+        self.queues.set_head_timer(key);
     }
 
-    /// Sends to a consumer whose turn it is, and has had it then. Returns the delivery tag of a
-    /// message that has to be acknowledged. Whose connection refuses it is not the next any more.
+    fn send_entry(
+        &mut self,
+        next: Next,
+        entry: &Entry,
+        is_quorum: bool,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<Sent, Refused> {
+        let sending = Sending::of(entry);
+        if is_quorum && entry.deliveries > 0 {
+            let mut counted = Vec::new();
+            let sending = sending.with_delivery_count(entry.deliveries, &mut counted);
+            return self.send(next, &sending, out);
+        }
+        self.send(next, &sending, out)
+    }
+
+    /// Whose turn it is.
+    #[inline]
+    pub(super) fn next_consumer(&mut self, key: QueueKey) -> Option<Next> {
+        let steps = &mut self.ledger.steps;
+        self.consumers.next(key, &self.channels, steps)
+    }
+
+    /// Sends to a consumer whose turn it is.
+    #[inline]
     pub(super) fn send(
         &mut self,
         next: Next,
         sending: &Sending<'_>,
         out: &mut dyn Outbox<H>,
-    ) -> Result<Option<u64>, Refused> {
-        let consumer = self
+    ) -> Result<Sent, Refused> {
+        let sent = self
             .consumers
-            .find_mut(next.consumer)
-            .ok_or(Refused::Gone)?;
-        let channel = self.channels.find_mut(consumer.channel);
-        let channel = channel.ok_or(Refused::Gone)?;
-        let connection = self.connections.find_mut(channel.connection);
-        let connection = connection.ok_or(Refused::Gone)?;
-        let method = BasicDeliver {
-            consumer_tag: &consumer.tag,
-            delivery_tag: channel.last_tag + 1,
-            redelivered: sending.is_redelivered,
-            exchange: sending.exchange,
-            routing_key: sending.routing_key,
-        };
-        let sent = out.send_content(
-            &connection.handle,
-            channel.number,
-            &method.into(),
-            sending.properties,
-            sending.body,
-        );
-        if let Err(refused) = sent {
-            connection.is_full = true;
-            return Err(refused);
-        }
-        self.counts.delivered += 1;
-        self.steps.spend_on_body(sending.body.len());
-        let tag = channel.next_tag();
-        let needs_ack = !consumer.no_ack;
-        if needs_ack {
-            consumer.unacked += 1;
-            channel.prefetched += 1;
-        }
-        if !next.is_alone {
-            self.pass_turn(next.consumer);
-        }
-        Ok(needs_ack.then_some(tag))
+            .send(next, sending, &mut self.channels, out)?;
+        self.ledger.counts.delivered += 1;
+        self.ledger.steps.spend_on_body(sending.body.len());
+        Ok(sent)
     }
 
     /// A message waits for its acknowledgement.
-    pub(super) fn hold(
-        &mut self,
-        now: Time,
-        queue: QueueKey,
-        consumer: Option<ConsumerKey>,
-        tag: u64,
-        entry: Entry,
-    ) {
-        let channel_key = match consumer {
-            Some(consumer) => self.consumers.find(consumer).map(|c| c.channel),
-            None => None,
+    #[inline]
+    pub(super) fn hold(&mut self, now: Time, queue: QueueKey, sent: Sent, entry: Entry) {
+        self.queues.hold_one(queue);
+        let delivery = Delivery {
+            queue,
+            consumer: Some(sent.consumer),
+            delivered_at: now,
+            entry,
         };
-        if let Some(channel) = channel_key {
-            self.hold_in(now, queue, (channel, consumer), tag, entry);
-        }
-    }
-
-    /// The same in a given channel, for a `basic.get`.
-    pub(super) fn hold_in(
-        &mut self,
-        now: Time,
-        queue: QueueKey,
-        (key, consumer): (crate::ChannelKey, Option<ConsumerKey>),
-        tag: u64,
-        entry: Entry,
-    ) {
-        let Some(channel) = self.channels.find_mut(key) else {
-            return;
-        };
-        if let Some(queue) = self.queues.find_mut(queue) {
-            queue.unacknowledged += 1;
-        }
-        channel.unacked.push(
-            tag,
-            Delivery {
-                queue,
-                consumer,
-                delivered_at: now,
-                entry,
-            },
-        );
-        let is_charged = channel.unacked_bytes == channel.unacked.memory_bytes();
-        if let Some(timeout_ms) = self.config.consumer_timeout_ms
-            && !channel.has_timer
-        {
-            channel.has_timer = true;
-            let due = Time(now.0.saturating_add(timeout_ms));
-            self.set_timer(due, Timer::Unacked(key));
-        }
-        if !is_charged {
-            self.charge_unacked(key);
-        }
+        self.channels.hold(sent.channel, sent.tag, delivery);
     }
 
     /// A message is done with: for this queue it does not exist any more.
-    pub(super) fn forget(&mut self, queue: QueueKey, entry: Entry) {
-        if entry.is_stored {
-            self.forget_stored(queue, &entry);
-        }
-        self.release(&entry);
+    #[inline]
+    pub(super) fn forget(&mut self, key: QueueKey, entry: &Entry) {
+        self.queues
+            .forget(key, entry, &mut self.ledger, &mut self.confirms);
     }
 
-    /// Apart, so that the rest is small enough to be a part of its callers.
-    #[inline(never)]
-    fn forget_stored(&mut self, queue: QueueKey, entry: &Entry) {
-        if let Some(id) = self.queues.find(queue).and_then(|queue| queue.id) {
-            self.record(Record::Dequeued {
-                queue: id,
-                place: entry.place,
-            });
-            self.not_owed(&entry.content);
-        }
+    /// Messages at a queue's front whose time is over go.
+    #[inline(always)]
+    pub(super) fn drop_expired(&mut self, now: Time, key: QueueKey) {
+        self.queues
+            .drop_expired(now, key, &mut self.ledger, &mut self.confirms);
     }
 
-    /// An entry more in memory.
-    pub(super) fn account(&mut self, entry: &Entry) {
-        self.memory_bytes += Entry::MEMORY_BYTES;
-        self.account_content(&entry.content);
-    }
-
-    /// A holder of a message's bytes more.
-    pub(super) fn account_content(&mut self, content: &MessageContent) {
-        if content.hold() {
-            self.memory_bytes += content.memory_bytes();
+    /// After deliveries of a channel were settled: consumers that have room again are sent what is ready.
+    /// First those that wait for their channel, each in its turn; so that a consumer that waits for
+    /// its own acknowledgement alone does not go before them. Mostly nobody waits: this is inlined up
+    /// to where that is known.
+    #[inline(always)]
+    pub(super) fn serve(&mut self, now: Time, channel: ChannelKey, out: &mut dyn Outbox<H>) {
+        self.serve_waiting(now, channel, out);
+        self.channels.check_charge(channel);
+        if self.consumers.has_unblocked() {
+            self.serve_unblocked(now, out);
         }
     }
 
-    /// An entry less.
-    pub(super) fn release(&mut self, entry: &Entry) {
-        self.memory_bytes = self.memory_bytes.saturating_sub(Entry::MEMORY_BYTES);
-        self.release_content(&entry.content);
+    fn serve_unblocked(&mut self, now: Time, out: &mut dyn Outbox<H>) {
+        let mut queues = self.consumers.take_unblocked();
+        for queue in queues.drain(..) {
+            self.deliver(now, queue, out);
+        }
+        self.consumers.reuse(queues);
     }
 
-    /// A holder of a message's bytes less.
-    pub(super) fn release_content(&mut self, content: &MessageContent) {
-        if content.release() {
-            let bytes = content.memory_bytes();
-            self.memory_bytes = self.memory_bytes.saturating_sub(bytes);
+    /// Groups that wait for their channel's room are served in turn, until there is none.
+    #[inline(always)]
+    pub(super) fn serve_waiting(
+        &mut self,
+        now: Time,
+        channel: ChannelKey,
+        out: &mut dyn Outbox<H>,
+    ) {
+        while let Some(queue) = self.consumers.stop_waiting(channel, &self.channels) {
+            self.deliver(now, queue, out);
         }
     }
 
-    /// So many less; at once, when nobody is connected yet.
-    pub(super) fn release_all(&mut self, mut entries: Messages) {
-        while let Some(entry) = entries.pop() {
-            self.release(&entry);
+    /// The connection takes messages again, after it had refused one as [`crate::Refused::Full`].
+    pub fn resume(&mut self, now: Time, connection: ConnectionKey, out: &mut dyn Outbox<H>) {
+        self.begin();
+        let Some(is_to_begin) = self.channels.resume(connection) else {
+            return;
+        };
+        if is_to_begin {
+            self.go_on_resuming(now, connection, out);
         }
+        self.end(now, out);
     }
 
-    pub(super) fn record(&mut self, record: Record) {
-        self.journal.position.0 += 1;
-        self.journal.records.push(record);
-    }
-}
-
-/// What a quorum queue says of itself: how often it tried in vain. Consumers are not told of a
-/// first try, `basic.get` is.
-pub(super) fn with_delivery_count<'a>(
-    properties: Properties<'a>,
-    deliveries: u32,
-    bytes: &'a mut Vec<u8>,
-) -> Properties<'a> {
-    const HEADER: &str = "x-delivery-count";
-    let old_headers = properties.parse_for_broker().headers;
-    let mut headers = TableBuf::new();
-    for (name, value) in old_headers.iter().flat_map(|headers| headers.iter()) {
-        if name != HEADER {
-            headers = headers.with(name, value);
+    /// Its groups stand in line again, as many as this input's steps reach.
+    pub(super) fn go_on_resuming(
+        &mut self,
+        now: Time,
+        key: ConnectionKey,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let Some(channels) = self.channels.channels_to_resume(key) else {
+            return;
+        };
+        // All of them before any is given something: the most urgent goes first.
+        let mut queues = Vec::new();
+        let mut is_over = false;
+        for channel in channels {
+            while !is_over && let Some(queue) = self.consumers.stop_waiting(channel, &self.channels)
+            {
+                self.ledger.steps.spend(1);
+                queues.push(queue);
+                is_over = self.ledger.steps.is_over();
+            }
+        }
+        queues.sort_unstable();
+        queues.dedup();
+        for queue in queues {
+            self.deliver(now, queue, out);
+        }
+        if is_over {
+            self.channels.resume_later(key);
         }
     }
-    headers = headers.with(HEADER, Value::I64(deliveries.into()));
-    let changes = Changes {
-        headers: Some(headers.as_table()),
-        ..Changes::default()
-    };
-    properties.write_changed(&changes, bytes);
-    Properties::from_checked_bytes(bytes)
 }

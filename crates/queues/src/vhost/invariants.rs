@@ -1,209 +1,165 @@
 //! What is true of a vhost between any two inputs.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::Vhost;
-use super::charges::CHANNEL_BYTES;
-use super::consume::consumer_bytes;
-use crate::MessageContent;
-use crate::channel::{Consumer, Turn};
-use crate::keys::{ConsumerKey, GroupKey};
-use crate::queue::{Entry, Queue};
+use crate::channels::{CHANNEL_BYTES, Channel, Delivery, consumer_bytes};
+use crate::keys::ConsumerKey;
+use crate::queues::{Entry, Queue};
+use crate::{ChannelKey, ConnectionKey, MessageContent, QueueKey};
+
+/// What all rooms hold together.
+#[derive(Default)]
+struct Held {
+    contents: HashSet<*const MessageContent>,
+    memory_bytes: usize,
+    unacked_of_queues: HashMap<QueueKey, usize>,
+    unacked_of_consumers: HashMap<ConsumerKey, usize>,
+    returning: HashMap<QueueKey, u32>,
+}
+
+impl Held {
+    fn content(&mut self, content: &Arc<MessageContent>) {
+        if self.contents.insert(Arc::as_ptr(content)) {
+            self.memory_bytes += content.memory_bytes();
+        }
+    }
+
+    fn entry(&mut self, entry: &Entry) {
+        self.memory_bytes += Entry::MEMORY_BYTES;
+        self.content(&entry.content);
+    }
+
+    fn delivery(&mut self, delivery: &Delivery) {
+        self.entry(&delivery.entry);
+        *self.unacked_of_queues.entry(delivery.queue).or_default() += 1;
+        if let Some(consumer) = delivery.consumer {
+            *self.unacked_of_consumers.entry(consumer).or_default() += 1;
+        }
+    }
+}
 
 impl<H> Vhost<H> {
     /// Panics where something is not as it must be.
     pub(super) fn check_invariants(&self) {
-        let mut contents: HashMap<*const MessageContent, usize> = HashMap::new();
-        let mut memory_bytes = 0;
-        let mut hold_content = |content: &Arc<MessageContent>| {
-            if contents.insert(Arc::as_ptr(content), 0).is_none() {
-                memory_bytes += content.memory_bytes();
-            }
-        };
-        let mut entries = 0;
-        for dead in &self.dead {
-            hold_content(dead.content());
-            entries += usize::from(dead.is_in_memory());
-        }
-        let mut hold = |entry: &Entry| {
-            hold_content(&entry.content);
-            entries += 1;
-        };
-        let remains = self.backlog.remains.iter();
-        remains
-            .flat_map(|remains| remains.messages.iter())
-            .for_each(&mut hold);
-        let mut unacked_of_queue = HashMap::new();
-        let mut unacked_of_consumer = HashMap::new();
-        let mut returning = HashMap::new();
-        for settling in self.backlog.settling.values() {
-            for (_, delivery) in settling.deliveries() {
-                hold(&delivery.entry);
-                if self.queues.find(delivery.queue).is_some() {
-                    *unacked_of_queue.entry(delivery.queue).or_insert(0) += 1;
-                }
-                if let Some(consumer) = delivery.consumer {
-                    *unacked_of_consumer.entry(consumer).or_insert(0) += 1;
-                }
-            }
-            for queue in settling.returning() {
-                *returning.entry(queue).or_insert(0) += 1;
-            }
-        }
-        let mut charges = HashMap::new();
-        let (mut uncommitted_bytes, mut committing) = (0, 0);
+        let held = self.held();
+        assert_eq!(self.ledger.memory_bytes(), held.memory_bytes);
         for (key, channel) in self.channels.iter() {
-            let mut prefetched = 0;
-            let transaction = channel.transaction.as_deref();
-            let held = transaction.into_iter().flat_map(|tx| tx.deliveries());
-            uncommitted_bytes += transaction.map_or(0, |tx| tx.publication_bytes());
-            committing += usize::from(transaction.is_some_and(|tx| tx.is_committing));
-            for (tag, delivery) in channel.unacked.iter().chain(held) {
-                hold(&delivery.entry);
-                *unacked_of_queue.entry(delivery.queue).or_insert(0) += 1;
-                prefetched += usize::from(channel.counts(tag, delivery.consumer));
-                if let Some(consumer) = delivery.consumer {
-                    *unacked_of_consumer.entry(consumer).or_insert(0) += 1;
-                }
-            }
-            if channel.is_closing {
-                assert_eq!(channel.unacked.len(), 0);
-            } else if let Some(settling) = self.backlog.settling.get(&key) {
-                prefetched += settling
-                    .deliveries()
-                    .filter(|(tag, d)| channel.counts(*tag, d.consumer))
-                    .count();
-                assert_eq!(channel.prefetched, prefetched);
-            } else {
-                assert_eq!(channel.prefetched, prefetched);
-            }
-            let connection = self.connections.find(channel.connection);
-            let connection = connection.expect("a channel has a connection");
-            let (charge, consumers) = charges.entry(channel.connection).or_insert((0, 0));
-            *consumers += channel.consumers.len();
-            if !channel.is_closing {
-                *charge += CHANNEL_BYTES + channel.unacked.memory_bytes() as isize;
-            }
-            for tag in channel.consumers.keys() {
-                *charge += consumer_bytes(tag);
-            }
-            assert!(connection.channels.contains(&key));
-            assert!(
-                channel
-                    .waiting
-                    .values()
-                    .all(|group| channel.groups.values().any(|g| g == group))
-            );
-            for (tag, consumer) in &channel.consumers {
-                let consumer = self.consumers.find(*consumer).expect("is there");
-                assert_eq!((&consumer.tag, consumer.channel), (tag, key));
+            self.check_channel(key, channel);
+        }
+        for (key, connection) in self.channels.connections() {
+            let consumers = connection.channels.iter();
+            let consumers = consumers.map(|key| self.consumers.count_of_channel(*key));
+            assert_eq!(connection.consumers, consumers.sum::<usize>());
+            if !connection.is_closing {
+                assert_eq!(self.channels.charge_of(key), self.expected_charge(key));
             }
         }
         for (key, queue) in self.queues.iter() {
-            let unacked = unacked_of_queue.remove(&key).unwrap_or(0);
-            assert_eq!(queue.unacknowledged, unacked, "of {}", queue.name);
-            let order = |entry: &Entry| (Reverse(entry.level), entry.place);
-            let messages = &queue.messages;
-            assert!(messages.iter().is_sorted_by(|a, b| order(a) < order(b)));
-            let is_its_level = |e: &Entry| e.level == queue.level(e.content.properties());
-            assert!(messages.iter().all(is_its_level));
-            let is_waiting = queue.returning > 0 || queue.is_postponed;
-            let returning = returning.remove(&key).unwrap_or(0);
-            assert_eq!(queue.returning, returning);
-            let postponed = self.backlog.postponed.iter().filter(|p| **p == key);
-            assert_eq!(postponed.count(), usize::from(queue.is_postponed));
-            assert!(!queue.overflows() || queue.unacknowledged > 0 || is_waiting);
-            let bodies = queue.messages.iter().map(|e| e.content.body().len() as u64);
-            assert_eq!(queue.body_bytes, bodies.sum::<u64>());
-            queue.messages.iter().for_each(&mut hold);
-            if let Some(expires_at) = queue.messages.front().and_then(|e| e.expires_at) {
-                assert!(is_waiting || queue.head_timer.is_some_and(|at| at <= expires_at));
-            }
-            let mut consumers = HashMap::new();
-            for (seat, key) in queue.consumers.iter() {
-                let consumer = self.consumers.find(key).expect("is there");
-                assert_eq!(
-                    (consumer.seat, consumer.rank.priority),
-                    (seat, seat.priority)
-                );
-                let unacked = unacked_of_consumer.remove(&key).unwrap_or(0);
-                assert_eq!(consumer.unacked, unacked);
-                match consumer.turn {
-                    Turn::InLine => {}
-                    // Nobody is forgotten.
-                    Turn::Blocked => assert!(consumer.is_at_limit()),
-                    Turn::Inactive => assert_ne!(queue.active_consumer, Some(key)),
-                }
-                let of_group = consumers.entry(consumer.group).or_insert_with(Vec::new);
-                of_group.push((key, consumer));
-            }
-            self.check_groups(queue, &consumers);
+            self.check_queue(key, queue, &held);
         }
-        assert!(self.unblocked.is_empty());
-        assert_eq!(
-            self.memory_bytes,
-            memory_bytes + entries * Entry::MEMORY_BYTES
+        let of_consumers = |key| held.unacked_of_consumers.get(&key).copied();
+        self.consumers.check_invariants(
+            &self.channels,
+            |key| of_consumers(key).unwrap_or(0),
+            |key| self.settlements.has(key),
+            |key| self.is_waited_for(key),
         );
-        for (key, connection) in self.connections.iter() {
-            let (charge, consumers) = charges.remove(&key).unwrap_or_default();
-            assert_eq!(connection.consumers, consumers);
-            if !connection.is_closing {
-                assert_eq!(connection.charge.told + connection.charge.untold, charge);
-            }
-        }
-        assert_eq!(self.committing, committing);
-        assert_eq!(self.uncommitted_bytes, uncommitted_bytes);
-        let of_connections = self.connections.iter().map(|(_, c)| c.uncommitted_bytes);
-        assert_eq!(uncommitted_bytes, of_connections.sum::<usize>());
+        self.transactions.check_invariants();
     }
 
-    fn check_groups(
-        &self,
-        queue: &Queue,
-        consumers: &HashMap<GroupKey, Vec<(ConsumerKey, &Consumer)>>,
-    ) {
-        let mut line = Vec::new();
-        for (key, consumers) in consumers {
-            let group = self.groups.find(*key).expect("is there");
-            assert_eq!(group.consumers, consumers.len());
-            let channel = self.channels.find(group.channel).expect("is there");
-            assert_eq!(channel.groups.get(&group.queue), Some(key));
-            let in_line = consumers.iter().filter(|(_, c)| c.turn == Turn::InLine);
-            let mut expected: Vec<_> = in_line.map(|(key, c)| (c.rank, *key)).collect();
-            let mut found: Vec<_> = group.line.iter().collect();
-            expected.sort_unstable();
-            found.sort_unstable();
-            assert_eq!(found, expected);
-            let connection = self.connections.find(channel.connection).expect("is there");
-            let is_stopped = connection.is_full || channel.is_at_limit();
-            let is_resuming = connection.is_resuming;
-            match group.waiting {
-                Some(number) => {
-                    assert_eq!(channel.waiting.get(&number), Some(key));
-                    // Nobody is forgotten.
-                    let is_settling = self.backlog.settling.contains_key(&group.channel);
-                    assert!(is_stopped || is_resuming || is_settling);
-                    assert_eq!(group.rank, None);
-                }
-                None => assert_eq!(group.rank, found.first().map(|(rank, _)| *rank)),
-            }
-            line.extend(group.rank.map(|rank| (rank, *key)));
-            let can_take = !is_stopped
-                && found.iter().any(|(_, consumer)| {
-                    let consumer = self.consumers.find(*consumer).expect("is there");
-                    !consumer.is_at_limit()
-                });
-            let is_waiting = queue.returning > 0 || queue.is_postponed || group.waiting.is_some();
-            assert!(
-                queue.messages.is_empty() || !can_take || is_waiting,
-                "{queue:?}"
-            );
+    fn held(&self) -> Held {
+        let mut held = Held::default();
+        for (content, is_in_memory) in self.queues.dead().contents() {
+            held.content(content);
+            held.memory_bytes += usize::from(is_in_memory) * Entry::MEMORY_BYTES;
         }
-        let mut found: Vec<_> = queue.line.iter().collect();
-        line.sort_unstable();
-        found.sort_unstable();
-        assert_eq!(found, line);
+        self.queues.remains().for_each(|entry| held.entry(entry));
+        for (_, queue) in self.queues.iter() {
+            queue.messages.iter().for_each(|entry| held.entry(entry));
+        }
+        for settling in self.settlements.iter() {
+            for (_, delivery) in settling.deliveries() {
+                held.delivery(delivery);
+            }
+            for queue in settling.returning() {
+                *held.returning.entry(queue).or_default() += 1;
+            }
+        }
+        for (key, channel) in self.channels.iter() {
+            for (_, delivery) in self.deliveries(key, channel) {
+                held.delivery(delivery);
+            }
+        }
+        held
+    }
+
+    /// What a channel has not acknowledged, or in a transaction only.
+    fn deliveries<'v>(
+        &'v self,
+        key: ChannelKey,
+        channel: &'v Channel,
+    ) -> impl Iterator<Item = (u64, &'v Delivery)> {
+        let transaction = self.transactions.find(key).into_iter();
+        let acknowledged = transaction.flat_map(|transaction| transaction.deliveries());
+        channel.unacked.iter().chain(acknowledged)
+    }
+
+    fn check_channel(&self, key: ChannelKey, channel: &Channel) {
+        let connection = self.channels.connection(channel.connection);
+        let connection = connection.expect("a channel has a connection");
+        assert!(connection.channels.contains(&key));
+        if channel.is_closing {
+            assert_eq!(channel.unacked.len(), 0);
+            return;
+        }
+        let settling = self.settlements.get(key).into_iter();
+        let settling = settling.flat_map(|settling| settling.deliveries());
+        let deliveries = self.deliveries(key, channel).chain(settling);
+        let counted = deliveries.filter(|(tag, d)| channel.counts(*tag, d.consumer));
+        assert_eq!(channel.prefetched(), counted.count());
+    }
+
+    fn expected_charge(&self, key: ConnectionKey) -> isize {
+        let channels = self.channels.iter().filter(|(_, c)| c.connection == key);
+        let bytes = channels.map(|(key, channel)| {
+            let tags = self.consumers.tags_of_channel(key);
+            let consumers = tags.map(|tag| consumer_bytes(tag)).sum::<isize>();
+            match channel.is_closing {
+                true => consumers,
+                false => consumers + CHANNEL_BYTES + channel.unacked.memory_bytes() as isize,
+            }
+        });
+        bytes.sum()
+    }
+
+    fn check_queue(&self, key: QueueKey, queue: &Queue, held: &Held) {
+        let unacked = held.unacked_of_queues.get(&key).copied();
+        assert_eq!(queue.unacknowledged, unacked.unwrap_or(0));
+        let returning = held.returning.get(&key).copied();
+        assert_eq!(queue.returning, returning.unwrap_or(0));
+        let postponed = self.queues.postponed().filter(|p| **p == key);
+        assert_eq!(postponed.count(), usize::from(queue.is_postponed));
+        let is_waiting = queue.returning > 0 || queue.is_postponed;
+        assert!(!queue.overflows() || queue.unacknowledged > 0 || is_waiting);
+
+        let messages = &queue.messages;
+        let order = |entry: &Entry| (Reverse(entry.level), entry.place);
+        assert!(messages.iter().is_sorted_by(|a, b| order(a) < order(b)));
+        let is_its_level = |e: &Entry| e.level == queue.level(e.content.properties());
+        assert!(messages.iter().all(is_its_level));
+        let bodies = messages.iter().map(|e| e.content.body().len() as u64);
+        assert_eq!(queue.body_bytes, bodies.sum::<u64>());
+        if let Some(expires_at) = messages.front().and_then(|e| e.expires_at) {
+            assert!(is_waiting || queue.head_timer().is_some_and(|at| at <= expires_at));
+        }
+    }
+
+    /// Whether a queue has messages that whoever has room is sent now.
+    fn is_waited_for(&self, key: QueueKey) -> bool {
+        let queue = self.queues.find(key).filter(|q| !q.is_postponed);
+        queue.is_some() && self.queues.is_ready(key)
     }
 }

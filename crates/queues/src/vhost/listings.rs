@@ -1,7 +1,8 @@
 //! Listings, a part at a time: others have their turns while a hundred thousand queues are listed.
 
 use super::Vhost;
-use crate::queue::Queue;
+use crate::QueueKey;
+use crate::queues::Queue;
 use crate::status::{BindingStatus, Counts, ExchangeStatus, Part, QueueStatus};
 
 impl<H> Vhost<H> {
@@ -10,7 +11,9 @@ impl<H> Vhost<H> {
     pub fn queues_part(&self, place: usize, places_max: usize) -> Part<QueueStatus> {
         let part = self.queues.part(place, places_max);
         Part {
-            items: part.map(|(_, queue)| queue.status()).collect(),
+            items: part
+                .map(|(key, queue)| self.queue_status(key, queue))
+                .collect(),
             next: next(place, places_max, self.queues.places()),
         }
     }
@@ -36,7 +39,7 @@ impl<H> Vhost<H> {
     /// [`Self::counts`] but for the messages of queues, for which all of them have to be looked at.
     pub fn totals(&self) -> Counts {
         Counts {
-            connections: self.connections.len(),
+            connections: self.channels.connection_count(),
             channels: self.channels.len(),
             consumers: self.consumers.len(),
             queues: self.topology.queue_count(),
@@ -44,29 +47,27 @@ impl<H> Vhost<H> {
             bindings: self.topology.binding_count(),
             messages_ready: 0,
             messages_unacknowledged: 0,
-            memory_bytes: self.memory_bytes,
-            uncommitted_bytes: self.uncommitted_bytes,
+            memory_bytes: self.ledger.memory_bytes(),
+            uncommitted_bytes: self.transactions.bytes(),
             definition_bytes: self.topology.definition_bytes(),
             pattern_nodes: self.topology.pattern_nodes(),
-            dead_letters_waiting: self.dead.len(),
-            ..self.counts
+            dead_letters_waiting: self.queues.dead().len(),
+            ..self.ledger.counts
         }
     }
-}
 
-impl Queue {
-    pub(super) fn status(&self) -> QueueStatus {
+    pub(super) fn queue_status(&self, key: QueueKey, queue: &Queue) -> QueueStatus {
         QueueStatus {
-            name: self.name.clone(),
-            kind: self.settings.kind.name(),
-            durable: self.flags.durable,
-            exclusive: self.flags.exclusive,
-            auto_delete: self.flags.auto_delete,
-            arguments: self.arguments.clone(),
-            messages_ready: self.messages.len(),
-            messages_unacknowledged: self.unacknowledged,
-            message_bytes: self.body_bytes as usize,
-            consumers: self.consumers.len(),
+            name: queue.name.clone(),
+            kind: queue.settings.kind.name(),
+            durable: queue.flags.durable,
+            exclusive: queue.flags.exclusive,
+            auto_delete: queue.flags.auto_delete,
+            arguments: queue.arguments.clone(),
+            messages_ready: queue.messages.len(),
+            messages_unacknowledged: queue.unacknowledged,
+            message_bytes: queue.body_bytes as usize,
+            consumers: self.consumers.count_of_queue(key),
         }
     }
 }

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use crosstie_amqp::method::{
-    ChannelFlowOk, ConfirmSelectOk, ExchangeBindOk, ExchangeDeclareOk, ExchangeDeleteOk,
-    ExchangeUnbindOk,
+    ChannelFlow, ChannelFlowOk, ConfirmSelect, ConfirmSelectOk, ExchangeBindOk, ExchangeDeclareOk,
+    ExchangeDeleteOk, ExchangeUnbindOk,
 };
 use crosstie_amqp::{Method, ReplyCode};
 use crosstie_auth::Permissions;
 
 use super::Vhost;
-use crate::channel::Confirms;
 use crate::topology::Caller;
 use crate::{ChannelKey, ConnectionKey, Fault, Outbox, Time};
 
@@ -57,9 +56,7 @@ impl<H> Vhost<H> {
         method: &Method<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
-        if self.committing > 0 {
-            self.check_not_committing(key, method.ids())?;
-        }
+        self.transactions.check_not_committing(key, method.ids())?;
         // The most frequent first: they need no permission.
         match method {
             Method::BasicAck(ack) => return self.handle_ack(now, key, ack, out),
@@ -86,42 +83,8 @@ impl<H> Vhost<H> {
             Method::QueueUnbind(unbind) => self.handle_unbind(&context, unbind, out),
             Method::QueuePurge(purge) => self.handle_purge(now, &context, purge, out),
             Method::QueueDelete(delete) => self.handle_delete(&context, delete, out),
-            Method::ExchangeDeclare(declare) => {
-                let caller = context.caller();
-                self.topology
-                    .declare_exchange(&caller, declare, &mut self.journal)?;
-                self.answer(key, declare.no_wait, ExchangeDeclareOk {}, out)
-            }
-            Method::ExchangeDelete(delete) => {
-                let caller = context.caller();
-                self.topology
-                    .delete_exchange(&caller, delete, &mut self.journal)?;
-                self.answer(key, delete.no_wait, ExchangeDeleteOk {}, out)
-            }
-            Method::ExchangeBind(bind) => {
-                let caller = context.caller();
-                self.topology
-                    .bind_exchange(&caller, bind, &mut self.journal)?;
-                self.answer(key, bind.no_wait, ExchangeBindOk {}, out)
-            }
-            Method::ExchangeUnbind(unbind) => {
-                let caller = context.caller();
-                self.topology
-                    .unbind_exchange(&caller, unbind, &mut self.journal)?;
-                self.answer(key, unbind.no_wait, ExchangeUnbindOk {}, out)
-            }
-            Method::ConfirmSelect(select) => {
-                if let Some(channel) = self.channels.find_mut(key) {
-                    if channel.transaction.is_some() {
-                        let caller = context.caller();
-                        let text = "cannot switch from tx to confirm mode";
-                        return Err(caller.precondition_failed(text));
-                    }
-                    channel.confirms.get_or_insert_with(Confirms::default);
-                }
-                self.answer(key, select.no_wait, ConfirmSelectOk {}, out)
-            }
-            Method::ChannelFlow(flow) if flow.active => {
+            Method::ConfirmSelect(select) => self.handle_confirm_select(&context, select, out),
+            Method::ChannelFlow(ChannelFlow { active: true }) => {
                 self.answer(key, false, ChannelFlowOk { active: true }, out)
             }
             Method::ChannelFlow(_) => Err(context
@@ -130,16 +93,63 @@ impl<H> Vhost<H> {
             Method::TxSelect(_) => self.handle_select(&context, out),
             Method::TxCommit(_) => self.handle_commit(now, &context, out),
             Method::TxRollback(_) => self.handle_rollback(&context, out),
+            other => self.handle_exchange_method(&context, other, out),
+        }
+    }
+
+    /// The methods of class exchange: all of them are the topology's.
+    fn handle_exchange_method(
+        &mut self,
+        context: &Context,
+        method: &Method<'_>,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        let (caller, key) = (context.caller(), context.channel);
+        let (topology, journal) = (&mut self.topology, &mut self.ledger.journal);
+        match method {
+            Method::ExchangeDeclare(declare) => {
+                topology.declare_exchange(&caller, declare, journal)?;
+                self.answer(key, declare.no_wait, ExchangeDeclareOk {}, out)
+            }
+            Method::ExchangeDelete(delete) => {
+                topology.delete_exchange(&caller, delete, journal)?;
+                self.answer(key, delete.no_wait, ExchangeDeleteOk {}, out)
+            }
+            Method::ExchangeBind(bind) => {
+                topology.bind_exchange(&caller, bind, journal)?;
+                self.answer(key, bind.no_wait, ExchangeBindOk {}, out)
+            }
+            Method::ExchangeUnbind(unbind) => {
+                topology.unbind_exchange(&caller, unbind, journal)?;
+                self.answer(key, unbind.no_wait, ExchangeUnbindOk {}, out)
+            }
             other => {
                 let text = format!("{} is not for a channel's peer to send", other.name());
-                Err(context.caller().fault(ReplyCode::CommandInvalid, text))
+                Err(caller.fault(ReplyCode::CommandInvalid, text))
             }
         }
     }
 
+    fn handle_confirm_select(
+        &mut self,
+        context: &Context,
+        select: &ConfirmSelect,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        if self.transactions.find(context.channel).is_some() {
+            let text = "cannot switch from tx to confirm mode";
+            return Err(context.caller().precondition_failed(text));
+        }
+        self.confirms.select(context.channel);
+        self.answer(context.channel, select.no_wait, ConfirmSelectOk {}, out)
+    }
+
     pub(super) fn context(&self, key: ChannelKey, method: (u16, u16)) -> Option<Context> {
-        let channel = self.channels.find(key).filter(|c| !c.is_closing)?;
-        let client = &self.connections.find(channel.connection)?.client;
+        let (channel, connection) = self.channels.both(key)?;
+        if channel.is_closing {
+            return None;
+        }
+        let client = &connection.client;
         Some(Context {
             channel: key,
             connection: channel.connection,
@@ -157,11 +167,8 @@ impl<H> Vhost<H> {
         method: impl Into<Method<'a>>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
-        if !no_wait
-            && let Some(channel) = self.channels.find(key)
-            && let Some(connection) = self.connections.find(channel.connection)
-        {
-            out.send(&connection.handle, channel.number, &method.into());
+        if !no_wait {
+            self.channels.send(key, method, out);
         }
         Ok(())
     }

@@ -1,49 +1,54 @@
-//! The vhost: everything in one place, and the way to drive it.
+//! The vhost: its rooms, and the ways through several of them.
+//!
+//! ```text
+//!            methods.rs (which method is whose)
+//!   publish.rs ─▶ topology ─▶ enqueue.rs ─▶ deliver.rs ─▶ consumers, channels
+//!                                │  ▲          ▲
+//!                          confirm.rs bury.rs  settle.rs ◀─ acknowledge.rs, commit.rs, close.rs
+//! ```
 
 mod acknowledge;
 mod backlog;
-mod charges;
-mod confirms;
-mod connections;
+mod bury;
+mod close;
+mod commit;
+mod confirm;
 mod consume;
-mod dead_letters;
-mod deaths;
+mod declare;
+mod define;
 mod deliver;
 mod enqueue;
+mod facets;
+mod get;
 #[cfg(test)]
 mod invariants;
 mod listings;
 mod methods;
 mod operators;
 mod publish;
-mod queues;
 #[cfg(test)]
 mod random_inputs;
 mod replies;
 mod restore;
 mod settle;
 mod timeouts;
-mod transactions;
-mod turns;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
-use crate::channel::{Channel, Connection, Consumer};
-use crate::group::Group;
-use crate::keys::{OfChannel, OfConnection, OfConsumer, OfGroup, OfQueue};
-use crate::queue::Queue;
+use crosstie_auth::Permissions;
+
+use crate::channels::{Channels, Client};
+use crate::confirms::Confirms;
+use crate::consumers::Consumers;
+use crate::ledger::Ledger;
+use crate::queues::Queues;
 use crate::random::Random;
-use crate::slab::Slab;
-use crate::steps::Steps;
-use crate::timers::Timers;
+use crate::settlements::Settlements;
 use crate::topology::Topology;
-use crate::{ConnectionKey, Counts, Journal, QueueId, QueueKey, VhostConfig};
+use crate::transactions::Transactions;
+use crate::{ChannelKey, ConnectionKey, Fault, Journal, Outbox, QueueKey, Time, VhostConfig};
 
 pub use operators::OperatorError;
-
-use backlog::Backlog;
-use confirms::Line;
-use dead_letters::DeadLetter;
 
 /// One vhost. `H` is how its owner names a connection to the [`crate::Outbox`].
 ///
@@ -54,8 +59,8 @@ use dead_letters::DeadLetter;
 /// A key of something that has gone does nothing.
 ///
 /// After each input the owner takes what [`Self::journal`] holds and hands it to a store, which
-/// answers by [`Self::handle_committed`] in the order of positions; who has no store calls it at
-/// once. [`Self::handle_timeout`] is due at [`Self::next_timeout`], which any input may change.
+/// answers by [`Self::handle_committed`] in the order of positions; an owner without a store calls it
+/// at once. [`Self::handle_timeout`] is due at [`Self::next_timeout`], which any input may change.
 ///
 /// No input takes long: one that is about much (a million messages to be requeued, a connection with
 /// a hundred thousand consumers that ends) does a part, and leaves the rest for [`Self::work`], which
@@ -68,40 +73,15 @@ pub struct Vhost<H> {
     config: VhostConfig,
     random: Random,
     topology: Topology,
-    connections: Slab<OfConnection, Connection<H>>,
-    channels: Slab<OfChannel, Channel>,
-    consumers: Slab<OfConsumer, Consumer>,
-    groups: Slab<OfGroup, Group>,
-    queues: Slab<OfQueue, Queue>,
-    timers: Timers,
-    journal: Journal,
-    next_queue_id: QueueId,
-    /// Confirms and commits that a store keeps waiting.
-    line: Line,
-    /// Channels with confirms to be told.
-    to_flush: Vec<crate::ChannelKey>,
-    /// Messages that died and have not gone where they are to go yet.
-    dead: VecDeque<DeadLetter>,
-    /// Queues by what a store calls them; only until it has given back what it kept.
-    restoring: BTreeMap<QueueId, QueueKey>,
-    /// Queues with a consumer that has room again. Empty between inputs, and used again.
-    unblocked: Vec<QueueKey>,
+    queues: Queues,
+    consumers: Consumers,
+    channels: Channels<H>,
+    confirms: Confirms,
+    transactions: Transactions,
+    settlements: Settlements,
+    ledger: Ledger,
     /// Where a message goes: emptied, and used again.
     targets: Vec<QueueKey>,
-    memory_bytes: usize,
-    /// Bytes of what was published and not committed, which are not among those.
-    uncommitted_bytes: usize,
-    /// Channels whose commit a store keeps waiting.
-    committing: usize,
-    steps: Steps,
-    /// What inputs have left for later, but the dead.
-    backlog: Backlog,
-    /// Messages that have died in this input.
-    died: usize,
-    /// Connections whose charge has changed.
-    to_charge: Vec<ConnectionKey>,
-    /// The sums; how many there are is counted when asked for.
-    counts: Counts,
 }
 
 impl<H> Vhost<H> {
@@ -111,44 +91,42 @@ impl<H> Vhost<H> {
         let mut random = Random::new(seed);
         let topology = Topology::new(config.name.clone(), &config.limits, random.next());
         Self {
+            channels: Channels::new(&config),
+            transactions: Transactions::new(&config.limits),
             config,
             random,
             topology,
-            connections: Slab::new(),
-            channels: Slab::new(),
-            consumers: Slab::new(),
-            groups: Slab::new(),
-            queues: Slab::new(),
-            timers: Timers::default(),
-            journal: Journal::default(),
-            next_queue_id: QueueId(1),
-            line: Line::new(),
-            to_flush: Vec::new(),
-            dead: VecDeque::new(),
-            restoring: BTreeMap::new(),
-            unblocked: Vec::new(),
+            queues: Queues::new(),
+            consumers: Consumers::new(),
+            confirms: Confirms::new(),
+            settlements: Settlements::default(),
+            ledger: Ledger::default(),
             targets: Vec::new(),
-            memory_bytes: 0,
-            uncommitted_bytes: 0,
-            committing: 0,
-            steps: Steps::default(),
-            backlog: Backlog::default(),
-            died: 0,
-            to_charge: Vec::new(),
-            counts: Counts::default(),
         }
+    }
+
+    pub fn open_connection(&mut self, handle: H, client: Client) -> ConnectionKey {
+        self.channels.open_connection(handle, client)
+    }
+
+    /// Its user may do other things from now on.
+    pub fn set_permissions(&mut self, connection: ConnectionKey, permissions: Arc<Permissions>) {
+        self.channels.set_permissions(connection, permissions);
+    }
+
+    /// Number 0 is the connection itself, and is no channel's.
+    pub fn open_channel(
+        &mut self,
+        connection: ConnectionKey,
+        number: u16,
+    ) -> Result<ChannelKey, Fault> {
+        self.channels.open(connection, number)
     }
 
     /// What a store is to keep. The owner takes `records` after each input (`mem::take`) and hands
     /// them on together with `position`.
     pub fn journal(&mut self) -> &mut Journal {
-        &mut self.journal
-    }
-
-    /// An input begins.
-    #[inline]
-    fn begin(&mut self) {
-        self.steps.begin(self.config.input_steps_max);
+        &mut self.ledger.journal
     }
 
     pub fn name(&self) -> &str {
@@ -157,18 +135,31 @@ impl<H> Vhost<H> {
 
     /// Bytes of messages, with what holds them.
     pub fn memory_bytes(&self) -> usize {
-        self.memory_bytes
+        self.ledger.memory_bytes()
     }
 
     /// Bytes of messages that were published in transactions which are open: in no queue yet, and
     /// not among [`Self::memory_bytes`].
     pub fn uncommitted_bytes(&self) -> usize {
-        self.uncommitted_bytes
+        self.transactions.bytes()
     }
 
     /// Those of one connection.
     pub fn uncommitted_bytes_of(&self, connection: ConnectionKey) -> usize {
-        let connection = self.connections.find(connection);
-        connection.map_or(0, |connection| connection.uncommitted_bytes)
+        self.transactions.bytes_of(connection)
+    }
+
+    /// An input begins.
+    #[inline]
+    fn begin(&mut self) {
+        self.ledger.steps.begin(self.config.input_steps_max);
+    }
+
+    /// The last step of each input: what has died in it goes where dead letters go.
+    #[inline(always)]
+    fn end(&mut self, now: Time, out: &mut dyn Outbox<H>) {
+        if self.queues.dead_mut().take_died() {
+            self.bury(now, out);
+        }
     }
 }

@@ -1,20 +1,12 @@
-//! What operators see and do, and what definitions make.
+//! What operators see and do.
 
 use std::fmt;
 
-use crosstie_amqp::method::{
-    ExchangeBind, ExchangeDeclare, ExchangeDelete, QueueBind, QueueDeclare,
-};
-use crosstie_amqp::{ReplyCode, Table};
-use crosstie_auth::Permissions;
-
 use super::Vhost;
-use crate::channel::Turn;
 use crate::status::{
     BindingStatus, ChannelStatus, ConsumerStatus, Counts, ExchangeStatus, QueueStatus,
 };
-use crate::topology::{Caller, OPERATOR};
-use crate::{ConnectionKey, Destination, Fault, Outbox, QueueKey, Time};
+use crate::{ConnectionKey, Outbox, QueueKey, Time};
 
 /// Why an operator's request was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,92 +37,16 @@ impl<H> Vhost<H> {
         out: &mut dyn Outbox<H>,
     ) -> Result<usize, OperatorError> {
         let key = self.named_queue(name)?;
-        let ready = self.queues.find(key).map_or(0, |q| q.messages.len());
+        let ready = self.queues.ready_count(key);
         self.begin();
         self.remove_queue(key, out);
         self.end(now, out);
         Ok(ready)
     }
 
-    /// As `exchange.delete` does, by nobody in particular; but what is not there is a fault. (It
-    /// takes the time as all inputs do.)
-    pub fn delete_exchange(&mut self, _now: Time, name: &str) -> Result<(), Fault> {
-        let permissions = Permissions::all();
-        let delete = ExchangeDelete {
-            exchange: name,
-            ..ExchangeDelete::default()
-        };
-        if self.topology.exchange(name).is_none() {
-            let text = format!("no exchange '{name}' in vhost '{}'", self.config.name);
-            return Err(Fault::of::<ExchangeDelete<'_>>(ReplyCode::NotFound, text));
-        }
-        self.topology
-            .delete_exchange(&definer(&permissions), &delete, &mut self.journal)
-    }
-
-    /// As `exchange.declare` does, by nobody in particular. (It takes the time as all inputs do.)
-    pub fn define_exchange(
-        &mut self,
-        _now: Time,
-        declare: &ExchangeDeclare<'_>,
-    ) -> Result<(), Fault> {
-        let permissions = Permissions::all();
-        self.topology
-            .declare_exchange(&definer(&permissions), declare, &mut self.journal)
-    }
-
-    /// As `queue.declare` does, by nobody in particular; it is no connection's own.
-    pub fn define_queue(&mut self, now: Time, declare: &QueueDeclare<'_>) -> Result<(), Fault> {
-        let permissions = Permissions::all();
-        let declare = QueueDeclare {
-            exclusive: false,
-            ..*declare
-        };
-        let caller = definer(&permissions);
-        let key = self.declare(now, &caller, declare.queue, &declare, None)?;
-        self.touch(now, key);
-        Ok(())
-    }
-
-    /// As `queue.bind` and `exchange.bind` do, by nobody in particular.
-    pub fn define_binding(
-        &mut self,
-        _now: Time,
-        source: &str,
-        destination: &Destination,
-        routing_key: &str,
-        arguments: Table<'_>,
-    ) -> Result<(), Fault> {
-        let permissions = Permissions::all();
-        let caller = definer(&permissions);
-        match destination {
-            Destination::Queue(queue) => {
-                let method = QueueBind {
-                    queue,
-                    exchange: source,
-                    routing_key,
-                    no_wait: true,
-                    arguments,
-                };
-                self.topology
-                    .bind_queue(&caller, &method, |_| Ok(()), &mut self.journal)
-            }
-            Destination::Exchange(exchange) => {
-                let method = ExchangeBind {
-                    destination: exchange,
-                    source,
-                    routing_key,
-                    no_wait: true,
-                    arguments,
-                };
-                self.topology
-                    .bind_exchange(&caller, &method, &mut self.journal)
-            }
-        }
-    }
-
     pub fn queues(&self) -> impl Iterator<Item = QueueStatus> {
-        self.queues.iter().map(|(_, queue)| queue.status())
+        let queues = self.queues.iter();
+        queues.map(|(key, queue)| self.queue_status(key, queue))
     }
 
     pub fn exchanges(&self) -> impl Iterator<Item = ExchangeStatus> {
@@ -143,10 +59,9 @@ impl<H> Vhost<H> {
     }
 
     pub fn consumers(&self) -> impl Iterator<Item = ConsumerStatus> {
-        self.consumers.iter().filter_map(|(_, consumer)| {
+        self.consumers.iter().filter_map(|consumer| {
             let queue = self.queues.find(consumer.queue)?;
-            let channel = self.channels.find(consumer.channel)?;
-            let connection = self.connections.find(channel.connection)?;
+            let (channel, connection) = self.channels.both(consumer.channel)?;
             Some(ConsumerStatus {
                 queue: queue.name.clone(),
                 consumer_tag: consumer.tag.clone(),
@@ -155,28 +70,28 @@ impl<H> Vhost<H> {
                 no_ack: consumer.no_ack,
                 exclusive: consumer.is_exclusive,
                 prefetch_count: consumer.prefetch_count,
-                priority: consumer.seat.priority.0,
+                priority: consumer.priority(),
                 messages_unacknowledged: consumer.unacked,
-                active: consumer.turn != Turn::Inactive,
+                active: consumer.is_active(),
             })
         })
     }
 
     /// Those of one connection.
     pub fn channels(&self, connection: ConnectionKey) -> impl Iterator<Item = ChannelStatus> {
-        let connection = self.connections.find(connection);
+        let connection = self.channels.connection(connection);
         connection.into_iter().flat_map(|connection| {
-            let channels = connection.channels.iter();
+            let channels = connection.channels.iter().copied();
             channels.filter_map(|key| {
-                let channel = self.channels.find(*key).filter(|c| !c.is_closing)?;
+                let channel = self.channels.find_open(key)?;
+                let consumers = self.consumers.count_of_channel(key);
                 Some(ChannelStatus {
                     user: connection.client.user.clone(),
                     number: channel.number,
-                    confirms: channel.confirms.is_some(),
-                    consumers: channel.consumers.len()
-                        + usize::from(channel.reply_consumer.is_some()),
+                    confirms: self.confirms.is_selected(key),
+                    consumers: consumers + usize::from(channel.reply_consumer.is_some()),
                     messages_unacknowledged: channel.unacked.len(),
-                    messages_unconfirmed: channel.confirms.as_ref().map_or(0, |c| c.waiting),
+                    messages_unconfirmed: self.confirms.waiting(key),
                     prefetch_count: channel.prefetch_count,
                 })
             })
@@ -206,15 +121,6 @@ impl<H> Vhost<H> {
                 name: name.to_owned(),
                 vhost: self.config.name.to_string(),
             })
-    }
-}
-
-/// Who may do everything.
-fn definer(permissions: &Permissions) -> Caller<'_> {
-    Caller {
-        user: "",
-        permissions,
-        method: OPERATOR,
     }
 }
 

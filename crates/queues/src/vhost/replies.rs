@@ -1,14 +1,13 @@
-//! Direct reply-to: `amq.rabbitmq.reply-to` is a queue that is not there. Who consumes it gets an
+//! Direct reply-to: `amq.rabbitmq.reply-to` is a queue that is not there. A client that consumes it gets an
 //! address in its requests' `reply-to`, and what is published to that goes straight to its channel.
 
 use std::sync::Arc;
 
-use crosstie_amqp::Properties;
-use crosstie_amqp::method::{BasicConsume, BasicConsumeOk, BasicDeliver, BasicPublish};
+use crosstie_amqp::method::{BasicConsume, BasicConsumeOk, BasicDeliver};
 
 use super::Vhost;
 use super::methods::Context;
-use crate::channel::ReplyConsumer;
+use crate::channels::{ReplyConsumer, Sending};
 use crate::topology::Resource;
 use crate::{ChannelKey, Fault, Outbox, Refused};
 
@@ -17,11 +16,11 @@ pub(super) const REPLY_QUEUE: &str = "amq.rabbitmq.reply-to";
 /// What became of a message that no queue takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Replied {
-    /// It went to whom it is a reply.
+    /// It went to the channel that waits for it.
     Sent,
-    /// Nobody has that address, or has it any more.
+    /// No channel has that address, or has it any more.
     ToNobody,
-    /// Somebody has, and could not be given it.
+    /// A channel has, and could not be given it.
     Lost,
 }
 
@@ -37,7 +36,7 @@ impl<H> Vhost<H> {
             return Ok(false);
         }
         let caller = context.caller();
-        let Some(channel) = self.channels.find_mut(context.channel) else {
+        let Some(channel) = self.channels.find(context.channel) else {
             return Ok(true);
         };
         if channel.reply_consumer.is_some() {
@@ -46,21 +45,20 @@ impl<H> Vhost<H> {
         if !method.no_ack {
             return Err(caller.precondition_failed("reply consumer cannot acknowledge"));
         }
-        if channel.has_consumer(method.consumer_tag) {
-            let text = format!("attempt to reuse consumer tag '{}'", method.consumer_tag);
-            return Err(caller.fault(crosstie_amqp::ReplyCode::NotAllowed, text));
-        }
+        self.check_tag_is_free(context, method.consumer_tag)?;
         let tag: Arc<str> = match method.consumer_tag {
             "" => self.random.name("amq.ctag-"),
             tag => tag.into(),
         };
-        // The channel, to find it; and what nobody guesses.
+        // The channel, to find it; and a part that cannot be guessed, since an address is all that is
+        // needed to send there.
         let number = context.channel.number();
         let address = self.random.name(&format!("{REPLY_QUEUE}.{number:x}."));
-        channel.reply_consumer = Some(ReplyConsumer {
+        let consumer = ReplyConsumer {
             tag: tag.clone(),
             address,
-        });
+        };
+        self.channels.set_reply_consumer(context.channel, consumer);
         let ok = BasicConsumeOk { consumer_tag: &tag };
         self.answer(context.channel, method.no_wait, ok, out)?;
         Ok(true)
@@ -81,23 +79,14 @@ impl<H> Vhost<H> {
     }
 
     /// Sends a message that was published to a reply address.
-    pub(super) fn reply(
-        &mut self,
-        publish: &BasicPublish<'_>,
-        properties: Properties<'_>,
-        body: &[u8],
-        out: &mut dyn Outbox<H>,
-    ) -> Replied {
-        if !publish.exchange.is_empty() || !publish.routing_key.starts_with(REPLY_QUEUE) {
+    pub(super) fn reply(&mut self, sending: &Sending<'_>, out: &mut dyn Outbox<H>) -> Replied {
+        if !sending.exchange.is_empty() || !sending.routing_key.starts_with(REPLY_QUEUE) {
             return Replied::ToNobody;
         }
-        let Some(key) = self.reply_channel(publish.routing_key) else {
+        let Some(key) = self.reply_channel(sending.routing_key) else {
             return Replied::ToNobody;
         };
         let Some(channel) = self.channels.find(key) else {
-            return Replied::ToNobody;
-        };
-        let Some(connection) = self.connections.find(channel.connection) else {
             return Replied::ToNobody;
         };
         let Some(consumer) = &channel.reply_consumer else {
@@ -108,18 +97,17 @@ impl<H> Vhost<H> {
             // There is nothing to be acknowledged: it uses up no tag.
             delivery_tag: channel.last_tag + 1,
             redelivered: false,
-            exchange: publish.exchange,
-            routing_key: publish.routing_key,
+            exchange: sending.exchange,
+            routing_key: sending.routing_key,
         };
-        let (to, number) = (&connection.handle, channel.number);
-        match out.send_owed(to, number, &method.into(), properties, body) {
+        match self.channels.send_owed(key, method, sending, out) {
             Ok(()) => {
-                self.counts.delivered += 1;
+                self.ledger.counts.delivered += 1;
                 Replied::Sent
             }
             Err(Refused::Gone) => Replied::ToNobody,
             Err(Refused::Full) => {
-                self.counts.dropped += 1;
+                self.ledger.counts.dropped += 1;
                 Replied::Lost
             }
         }

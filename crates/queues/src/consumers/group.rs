@@ -4,29 +4,29 @@
 //! takes nothing, stops such a group in one step and not each of them: a channel may have ten
 //! thousand consumers of one queue, and an acknowledgement makes room for one message.
 
+use super::consumer::OfOneQueue;
+use super::line::{Line, Rank};
 use crate::keys::{ConsumerKey, GroupKey};
-use crate::line::{Line, Rank};
-use crate::queue::Queue;
 use crate::{ChannelKey, QueueKey};
 
 #[derive(Debug)]
-pub(crate) struct Group {
-    pub(crate) channel: ChannelKey,
-    pub(crate) queue: QueueKey,
+pub(super) struct Group {
+    pub(super) channel: ChannelKey,
+    pub(super) queue: QueueKey,
     /// How many there are.
-    pub(crate) consumers: usize,
-    /// Those that nothing is known against themselves. Who turns out to be at its own limit leaves,
-    /// and comes back behind its equals.
-    pub(crate) line: Line<ConsumerKey>,
+    pub(super) consumers: usize,
+    /// Consumers that nothing is known against themselves. One that turns out to be at its own limit
+    /// leaves, and comes back behind its equals.
+    pub(super) line: Line<ConsumerKey>,
     /// Where it stands in the queue's line: at the place of its own first. None: it has none, or it
     /// waits.
-    pub(crate) rank: Option<Rank>,
+    pub(super) rank: Option<Rank>,
     /// Its number among those of its channel that wait for room.
-    pub(crate) waiting: Option<u64>,
+    pub(super) waiting: Option<u64>,
 }
 
 impl Group {
-    pub(crate) fn new(channel: ChannelKey, queue: QueueKey) -> Self {
+    pub(super) fn new(channel: ChannelKey, queue: QueueKey) -> Self {
         Self {
             channel,
             queue,
@@ -38,7 +38,7 @@ impl Group {
     }
 
     /// After its line or its waiting has changed: moves it to where it stands now.
-    pub(crate) fn place(&mut self, key: GroupKey, queue: &mut Queue) {
+    pub(super) fn place(&mut self, key: GroupKey, queue: &mut OfOneQueue) {
         let rank = match self.waiting {
             Some(_) => None,
             None => self.line.first().map(|(rank, _)| rank),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crosstie_amqp::TableBuf;
 
-use crate::unacked::Delivery;
+use crate::channels::Delivery;
 use crate::{MessageContent, Time};
 
 /// A channel's transaction, from `tx.select` or the last commit or rollback on.

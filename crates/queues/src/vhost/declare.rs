@@ -6,18 +6,17 @@ use crosstie_amqp::method::{
     QueueBind, QueueBindOk, QueueDeclare, QueueDeclareOk, QueueDelete, QueueDeleteOk, QueuePurge,
     QueuePurgeOk, QueueUnbind, QueueUnbindOk,
 };
-use crosstie_amqp::{ReplyCode, Table, TableBuf};
+use crosstie_amqp::{ReplyCode, Table};
 use crosstie_auth::Access;
 
 use super::Vhost;
-use super::backlog::Remains;
 use super::methods::Context;
-use crate::queue::Queue;
+use crate::queues::Queue;
 use crate::topology::{
     Caller, QueueArguments, QueueFlags, Resource, check_queue_equivalent, check_server_named,
     strip_line_ends,
 };
-use crate::{ChannelKey, ConnectionKey, Fault, Outbox, QueueId, QueueKey, Record, Time};
+use crate::{ChannelKey, ConnectionKey, Fault, Outbox, QueueKey, Record, Time};
 
 impl<H> Vhost<H> {
     pub(super) fn handle_declare(
@@ -50,13 +49,12 @@ impl<H> Vhost<H> {
         let Some(queue) = self.queues.find(key) else {
             return Ok(());
         };
-        if let Some(channel) = self.channels.find_mut(context.channel) {
-            channel.last_queue = Some(queue.name.clone());
-        }
+        let name = queue.name.clone();
+        self.channels.set_last_queue(context.channel, name);
         let ok = QueueDeclareOk {
             queue: &queue.name,
             message_count: queue.messages.len() as u32,
-            consumer_count: queue.consumers.len() as u32,
+            consumer_count: self.consumers.count_of_queue(key) as u32,
         };
         self.answer(context.channel, method.no_wait, ok, out)
     }
@@ -99,81 +97,60 @@ impl<H> Vhost<H> {
             return Ok(key);
         }
         let settings = QueueArguments::parse(caller, resource, flags, method.arguments)?;
-        if self.queues.len() >= self.config.limits.queues_max {
-            return Err(caller.precondition_failed(format!(
-                "cannot declare {resource}: queue limit in vhost '{vhost}' ({}) is reached",
-                self.config.limits.queues_max
-            )));
-        }
-        let connection_queues_max = self.config.limits.connection_queues_max;
-        let connection = owner.and_then(|owner| self.connections.find(owner));
-        if connection.is_some_and(|c| c.queues.len() >= connection_queues_max) {
-            return Err(caller.precondition_failed(format!(
-                "cannot declare {resource}: limit of exclusive queues of a connection \
-                 ({connection_queues_max}) is reached"
-            )));
-        }
-        let bytes = name.len() + method.arguments.bytes().len();
-        self.topology
-            .check_room(caller, bytes, || format!("declare {resource}"))?;
-        let id = flags.durable.then(|| {
-            let id = self.next_queue_id;
-            self.next_queue_id.0 += 1;
-            id
-        });
+        self.check_room_for_queue(caller, resource, owner, method.arguments)?;
+        let id = flags.durable.then(|| self.queues.take_id());
         if let Some(id) = id {
-            self.record(Record::QueueDeclared {
+            self.ledger.record(Record::QueueDeclared {
                 id,
                 name: name.clone(),
                 auto_delete: flags.auto_delete,
                 arguments: method.arguments.into(),
             });
         }
-        let key = self.add_queue(now, name, id, (flags, settings), method.arguments, owner);
-        if let Some(owner) = owner
-            && let Some(connection) = self.connections.find_mut(owner)
-        {
-            connection.queues.insert(key);
+        let definition = (flags, settings);
+        let queue = Queue::new(now, name.clone(), id, definition, method.arguments, owner);
+        let key = self.queues.add(queue);
+        let argument_bytes = method.arguments.bytes().len();
+        self.topology
+            .add_queue(name, key, id.is_some(), argument_bytes);
+        if let Some(owner) = owner {
+            self.channels.own(owner, key);
         }
         Ok(key)
     }
 
-    pub(super) fn add_queue(
-        &mut self,
-        now: Time,
-        name: Arc<str>,
-        id: Option<QueueId>,
-        (flags, settings): (QueueFlags, QueueArguments),
-        arguments: Table<'_>,
+    /// That there may be one queue more.
+    fn check_room_for_queue(
+        &self,
+        caller: &Caller<'_>,
+        resource: Resource<'_>,
         owner: Option<ConnectionKey>,
-    ) -> QueueKey {
-        let key = self.queues.insert(Queue {
-            name: name.clone(),
-            id,
-            flags,
-            arguments: TableBuf::from(arguments),
-            settings,
-            owner,
-            messages: Default::default(),
-            body_bytes: 0,
-            next_place: 0,
-            unacknowledged: 0,
-            returning: 0,
-            is_postponed: false,
-            consumers: Default::default(),
-            line: Default::default(),
-            last_turn: 0,
-            exclusive_consumer: None,
-            active_consumer: None,
-            had_consumer: false,
-            used_at: now,
-            has_unused_timer: false,
-            head_timer: None,
-        });
-        let argument_bytes = arguments.bytes().len();
+        arguments: Table<'_>,
+    ) -> Result<(), Fault> {
+        let limits = &self.config.limits;
+        if self.queues.len() >= limits.queues_max {
+            return Err(caller.precondition_failed(format!(
+                "cannot declare {resource}: queue limit in vhost '{}' ({}) is reached",
+                self.config.name, limits.queues_max
+            )));
+        }
+        let queues_max = limits.connection_queues_max;
+        let connection = owner.and_then(|owner| self.channels.connection(owner));
+        if connection.is_some_and(|c| c.queues.len() >= queues_max) {
+            return Err(caller.precondition_failed(format!(
+                "cannot declare {resource}: limit of exclusive queues of a connection \
+                 ({queues_max}) is reached"
+            )));
+        }
+        let bytes = resource.name.len() + arguments.bytes().len();
         self.topology
-            .add_queue(name, key, id.is_some(), argument_bytes);
-        key
+            .check_room(caller, bytes, || format!("declare {resource}"))
+    }
+
+    /// Somebody uses a queue now.
+    pub(super) fn touch(&mut self, now: Time, key: QueueKey) {
+        let is_consumed = self.consumers.count_of_queue(key) > 0;
+        self.queues.touch(now, key, is_consumed);
     }
 
     pub(super) fn handle_bind(
@@ -199,7 +176,7 @@ impl<H> Vhost<H> {
             &context.caller(),
             &filled,
             |key| check_owner(context, queues.find(key), vhost),
-            &mut self.journal,
+            &mut self.ledger.journal,
         )?;
         self.answer(context.channel, method.no_wait, QueueBindOk {}, out)
     }
@@ -226,7 +203,7 @@ impl<H> Vhost<H> {
             &context.caller(),
             &filled,
             |key| check_owner(context, queues.find(key), vhost),
-            &mut self.journal,
+            &mut self.ledger.journal,
         )?;
         self.answer(context.channel, false, QueueUnbindOk {}, out)
     }
@@ -250,31 +227,9 @@ impl<H> Vhost<H> {
     /// Ready messages go, and nowhere. Returns how many.
     pub(super) fn purge(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) -> usize {
         self.drop_expired(now, key);
-        // A store that is told of all at once must have been told of everything else before: of dead
-        // letters, and of what was purged, one by one.
         let is_settled = !self.has_backlog();
-        let Some(queue) = self.queues.find_mut(key) else {
-            return 0;
-        };
-        queue.body_bytes = 0;
-        let messages = std::mem::take(&mut queue.messages);
-        let is_all = queue.unacknowledged == 0 && is_settled;
-        let id = queue.id;
-        if is_all
-            && let Some(queue) = id
-            && !messages.is_empty()
-        {
-            self.record(Record::Purged { queue });
-        }
-        let message_count = messages.len();
-        self.leave_remains(
-            Remains {
-                messages,
-                id: id.filter(|_| !is_all),
-                consumers: Default::default(),
-            },
-            out,
-        );
+        let message_count = self.queues.purge(key, is_settled, &mut self.ledger);
+        self.clear_remains(out);
         message_count
     }
 
@@ -296,8 +251,10 @@ impl<H> Vhost<H> {
             None => None,
         };
         let mut message_count = 0;
-        if let Some(queue) = key.and_then(|key| self.queues.find(key)) {
-            if method.if_unused && !queue.consumers.is_empty() {
+        if let Some(queue_key) = key
+            && let Some(queue) = self.queues.find(queue_key)
+        {
+            if method.if_unused && self.consumers.count_of_queue(queue_key) > 0 {
                 return Err(caller.precondition_failed(format!("{resource} in use")));
             }
             if method.if_empty && !queue.messages.is_empty() {
@@ -316,35 +273,15 @@ impl<H> Vhost<H> {
 
     /// A queue goes, with its messages, its bindings and its consumers, who are told if they like.
     pub(super) fn remove_queue(&mut self, key: QueueKey, out: &mut dyn Outbox<H>) {
-        self.topology.remove_queue(key, &mut self.journal);
-        let Some(queue) = self.queues.remove(key) else {
+        self.topology.remove_queue(key, &mut self.ledger.journal);
+        let Some(queue) = self.queues.remove(key, &mut self.ledger) else {
             return;
         };
-        if let Some(id) = queue.id {
-            self.record(Record::QueueDeleted { id });
+        if let Some(owner) = queue.owner {
+            self.channels.disown(owner, key);
         }
-        if let Some(owner) = queue.owner
-            && let Some(connection) = self.connections.find_mut(owner)
-        {
-            connection.queues.remove(&key);
-        }
-        self.steps.spend(4);
-        self.leave_remains(
-            Remains {
-                messages: queue.messages,
-                id: None,
-                consumers: queue.consumers,
-            },
-            out,
-        );
-    }
-
-    /// What is left of a queue goes, as far as this input's steps reach; behind what goes before.
-    fn leave_remains(&mut self, remains: Remains, out: &mut dyn Outbox<H>) {
-        if remains.messages.is_empty() && remains.consumers.is_empty() {
-            return;
-        }
-        self.backlog.remains.push_back(remains);
+        self.consumers.end_queue(key);
+        self.ledger.steps.spend(4);
         self.clear_remains(out);
     }
 
@@ -352,7 +289,7 @@ impl<H> Vhost<H> {
     fn free_name(&mut self, name: &str, out: &mut dyn Outbox<H>) {
         if let Some(key) = self.topology.queue(name)
             && let Some(owner) = self.queues.find(key).and_then(|queue| queue.owner)
-            && self.connections.find(owner).is_none_or(|c| c.is_closing)
+            && self.channels.connection(owner).is_none_or(|c| c.is_closing)
         {
             self.remove_queue(key, out);
         }

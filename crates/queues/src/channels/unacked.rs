@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::keys::ConsumerKey;
-use crate::queue::Entry;
+use crate::queues::Entry;
 use crate::shrink::shrink;
 use crate::{QueueKey, Time};
 

@@ -1,4 +1,4 @@
-//! Who is first: keys in the order of their priority, and among equals of their turn.
+//! A line: keys in the order of their priority, and among equals of their turn.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -7,17 +7,17 @@ use crate::shrink::shrink;
 
 /// A place in a line. No two of one queue are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Rank {
+pub(super) struct Rank {
     /// The highest goes first.
-    pub(crate) priority: Reverse<i64>,
-    pub(crate) turn: u64,
+    pub(super) priority: Reverse<i64>,
+    pub(super) turn: u64,
 }
 
-/// Keys by rank. Where all priorities are the same, whoever comes is behind all others, which is a
-/// push and a pop; who goes before somebody is in a tree, so that no order of priorities, and nobody
-/// who leaves from within, costs more than its logarithm.
+/// Keys by rank. Where all priorities are the same, a new key is behind all others, which is a push
+/// and a pop; a key that goes before others is in a tree, so that no order of priorities, and no
+/// departure from within, costs more than a logarithm.
 #[derive(Debug)]
-pub(crate) struct Line<K> {
+pub(super) struct Line<K> {
     /// In their order. One that left from within leaves a gap; neither end is one.
     queued: VecDeque<(Rank, Option<K>)>,
     gaps: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Line<K> {
 }
 
 impl<K: Copy> Line<K> {
-    pub(crate) fn insert(&mut self, rank: Rank, key: K) {
+    pub(super) fn insert(&mut self, rank: Rank, key: K) {
         match self.queued.back() {
             Some((last, _)) if rank < *last => {
                 self.tree.insert(rank, key);
@@ -40,7 +40,7 @@ impl<K: Copy> Line<K> {
         }
     }
 
-    pub(crate) fn remove(&mut self, rank: Rank) {
+    pub(super) fn remove(&mut self, rank: Rank) {
         if self.queued.front().is_some_and(|(first, _)| *first == rank) {
             self.queued.pop_front();
         } else if self.tree.remove(&rank).is_some() {
@@ -53,7 +53,7 @@ impl<K: Copy> Line<K> {
         self.drop_gaps();
     }
 
-    pub(crate) fn first(&self) -> Option<(Rank, K)> {
+    pub(super) fn first(&self) -> Option<(Rank, K)> {
         // The front is no gap.
         let queued = self
             .queued
@@ -70,7 +70,7 @@ impl<K: Copy> Line<K> {
 
     /// The first one's key, which mostly is at the front.
     #[inline(always)]
-    pub(crate) fn first_key(&self) -> Option<K> {
+    pub(super) fn first_key(&self) -> Option<K> {
         match self.tree.is_empty() {
             true => self.queued.front()?.1,
             false => self.first().map(|(_, key)| key),
@@ -78,21 +78,21 @@ impl<K: Copy> Line<K> {
     }
 
     /// There is one, and no other: the ends are no gaps.
-    pub(crate) fn has_one(&self) -> bool {
+    pub(super) fn has_one(&self) -> bool {
         self.queued.len() + self.tree.len() == 1
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.queued.len() - self.gaps + self.tree.len()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// In no particular order.
     #[cfg(test)]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Rank, K)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Rank, K)> {
         let queued = self
             .queued
             .iter()

@@ -1,17 +1,41 @@
 //! What connections are charged with beside their messages: an account that is not theirs alone knows
 //! then whose memory it is.
 
-use super::Vhost;
-use crate::channel::{Channel, Charge, Consumer};
+use super::{Channel, Channels};
+use crate::consumers::Consumer;
 use crate::{ChannelKey, ConnectionKey, Outbox};
 
-/// A channel, with what finds it.
-pub(super) const CHANNEL_BYTES: isize = size_of::<Channel>() as isize + 64;
+/// A channel, with what finds it, and with what other rooms keep beside it.
+pub(crate) const CHANNEL_BYTES: isize = size_of::<Channel>() as isize + 256;
 
 /// A consumer without its tag: with its places in maps and lines, and the counts of what is shared.
-pub(super) const CONSUMER_BYTES: isize = size_of::<Consumer>() as isize + 256;
+const CONSUMER_BYTES: isize = size_of::<Consumer>() as isize + 256;
 
-impl<H> Vhost<H> {
+pub(crate) fn consumer_bytes(tag: &str) -> isize {
+    CONSUMER_BYTES + tag.len() as isize
+}
+
+impl<H> Channels<H> {
+    /// A channel has a consumer more.
+    pub(crate) fn add_consumer(&mut self, key: ChannelKey, tag: &str) {
+        if let Some(connection) = self.channels.find(key).map(|c| c.connection) {
+            if let Some(connection) = self.connections.find_mut(connection) {
+                connection.consumers += 1;
+            }
+            self.charge(connection, consumer_bytes(tag));
+        }
+    }
+
+    /// It has one less, if it is there still.
+    pub(crate) fn remove_consumer(&mut self, key: ChannelKey, tag: &str) {
+        if let Some(connection) = self.channels.find(key).map(|c| c.connection) {
+            if let Some(connection) = self.connections.find_mut(connection) {
+                connection.consumers -= 1;
+            }
+            self.charge(connection, -consumer_bytes(tag));
+        }
+    }
+
     /// So many bytes more, or fewer. The outbox hears of it when the turn ends.
     pub(super) fn charge(&mut self, key: ConnectionKey, delta: isize) {
         if let Some(connection) = self.connections.find_mut(key)
@@ -26,7 +50,7 @@ impl<H> Vhost<H> {
 
     /// That what a channel was sent and has not acknowledged is charged as it is now.
     #[inline]
-    pub(super) fn check_charge(&mut self, key: ChannelKey) {
+    pub(crate) fn check_charge(&mut self, key: ChannelKey) {
         if let Some(channel) = self.channels.find(key)
             && channel.unacked_bytes != channel.unacked.memory_bytes()
         {
@@ -44,7 +68,15 @@ impl<H> Vhost<H> {
         }
     }
 
-    pub(super) fn tell_charges(&mut self, out: &mut dyn Outbox<H>) {
+    /// Tells the outbox of the charges that have changed.
+    #[inline]
+    pub(crate) fn flush_charges(&mut self, out: &mut dyn Outbox<H>) {
+        if !self.to_charge.is_empty() {
+            self.tell_charges(out);
+        }
+    }
+
+    fn tell_charges(&mut self, out: &mut dyn Outbox<H>) {
         while let Some(key) = self.to_charge.pop() {
             if let Some(connection) = self.connections.find_mut(key) {
                 let untold = std::mem::take(&mut connection.charge.untold);
@@ -59,10 +91,17 @@ impl<H> Vhost<H> {
     /// It is closing: it holds nothing any more that it could be asked for.
     pub(super) fn discharge(&mut self, key: ConnectionKey, out: &mut dyn Outbox<H>) {
         if let Some(connection) = self.connections.find_mut(key) {
-            let Charge { told, .. } = std::mem::take(&mut connection.charge);
+            let told = std::mem::take(&mut connection.charge).told;
             if told != 0 {
                 out.hold(&connection.handle, -told);
             }
         }
+    }
+
+    /// What a connection is charged with, told or not.
+    #[cfg(test)]
+    pub(crate) fn charge_of(&self, key: ConnectionKey) -> isize {
+        let connection = self.connections.find(key).expect("is there");
+        connection.charge.told + connection.charge.untold
     }
 }

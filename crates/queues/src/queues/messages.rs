@@ -5,8 +5,8 @@
 //! such a queue has nothing else. Of the levels above, only those hold memory where somebody waits,
 //! and a map of bits finds them: a message costs the same whatever the number of levels is.
 
-use crate::lane::Lane;
-use crate::queue::Entry;
+use super::Entry;
+use super::lane::Lane;
 
 #[derive(Debug, Default)]
 pub(crate) struct Messages {

@@ -1,13 +1,10 @@
-//! A queue: its messages, who consumes them, what bounds them.
+//! A queue: its messages, and what bounds them.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 
-use crosstie_amqp::{Properties, TableBuf};
+use crosstie_amqp::{Properties, Table, TableBuf};
 
-use crate::keys::{ConsumerKey, GroupKey};
-use crate::line::{Line, Rank};
-use crate::messages::Messages;
+use super::messages::Messages;
 use crate::topology::{Overflow, QueueArguments, QueueFlags, QueueKind};
 use crate::{ConnectionKey, MessageContent, QueueId, Record, StoredMessage, Time};
 
@@ -41,30 +38,20 @@ pub(crate) struct Queue {
     pub(crate) messages: Messages,
     /// Of the ready messages' bodies: what `x-max-length-bytes` bounds.
     pub(crate) body_bytes: u64,
-    pub(crate) next_place: i64,
+    pub(super) next_place: i64,
     /// How many messages channels hold.
     pub(crate) unacknowledged: usize,
-    /// Channels that are giving messages back, part by part. Until all are in their places nobody
-    /// is sent any.
+    /// Channels that are giving messages back, part by part. Until all are in their places no
+    /// consumer is sent any.
     pub(crate) returning: u32,
     /// It is among the queues that are attended to later.
     pub(crate) is_postponed: bool,
-    /// By priority, and in the order in which they came.
-    pub(crate) consumers: Line<ConsumerKey>,
-    /// Whose turn it is: groups that nothing is known against. One that turns out to have no room
-    /// leaves, and comes back by what changes that.
-    pub(crate) line: Line<GroupKey>,
-    pub(crate) last_turn: u64,
-    pub(crate) exclusive_consumer: Option<ConsumerKey>,
-    /// Of a queue with `x-single-active-consumer`.
-    pub(crate) active_consumer: Option<ConsumerKey>,
-    pub(crate) had_consumer: bool,
-    /// Since when nobody has used it (`x-expires`).
-    pub(crate) used_at: Time,
+    /// Since when no client has used it (`x-expires`).
+    pub(super) used_at: Time,
     /// A timer looks at that.
-    pub(crate) has_unused_timer: bool,
+    pub(super) has_unused_timer: bool,
     /// For when a timer looks at its first message.
-    pub(crate) head_timer: Option<Time>,
+    pub(super) head_timer: Option<Time>,
 }
 
 impl Entry {
@@ -89,46 +76,71 @@ impl Entry {
 }
 
 impl Queue {
+    /// An empty one.
+    pub(crate) fn new(
+        now: Time,
+        name: Arc<str>,
+        id: Option<QueueId>,
+        (flags, settings): (QueueFlags, QueueArguments),
+        arguments: Table<'_>,
+        owner: Option<ConnectionKey>,
+    ) -> Self {
+        Self {
+            name,
+            id,
+            flags,
+            arguments: TableBuf::from(arguments),
+            settings,
+            owner,
+            messages: Messages::default(),
+            body_bytes: 0,
+            next_place: 0,
+            unacknowledged: 0,
+            returning: 0,
+            is_postponed: false,
+            used_at: now,
+            has_unused_timer: false,
+            head_timer: None,
+        }
+    }
+
     pub(crate) fn is_quorum(&self) -> bool {
         matches!(self.settings.kind, QueueKind::Quorum)
     }
 
     /// A place behind all others.
-    pub(crate) fn take_place(&mut self) -> i64 {
+    pub(super) fn take_place(&mut self) -> i64 {
         let place = self.next_place;
         self.next_place = place.saturating_add(1);
         place
     }
 
-    /// A place in line behind all that have this priority.
-    pub(crate) fn rank_behind(&mut self, priority: Reverse<i64>) -> Rank {
-        self.last_turn += 1;
-        Rank {
-            priority,
-            turn: self.last_turn,
-        }
-    }
-
     /// Behind all others of its priority.
-    pub(crate) fn push(&mut self, entry: Entry) {
+    pub(super) fn push(&mut self, entry: Entry) {
         self.body_bytes += entry.content.body().len() as u64;
         self.messages.push(entry);
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Entry> {
+    pub(super) fn pop(&mut self) -> Option<Entry> {
         let entry = self.messages.pop()?;
         self.body_bytes -= entry.content.body().len() as u64;
         Some(entry)
     }
 
+    /// All of its ready messages.
+    pub(super) fn take_messages(&mut self) -> Messages {
+        self.body_bytes = 0;
+        std::mem::take(&mut self.messages)
+    }
+
     /// Back to its place.
-    pub(crate) fn insert(&mut self, entry: Entry) {
+    pub(super) fn insert(&mut self, entry: Entry) {
         self.body_bytes += entry.content.body().len() as u64;
         self.messages.insert(entry);
     }
 
     /// Takes out the ready message of that place.
-    pub(crate) fn take(&mut self, place: i64) -> Option<Entry> {
+    pub(super) fn take(&mut self, place: i64) -> Option<Entry> {
         let entry = self.messages.take(place)?;
         self.body_bytes -= entry.content.body().len() as u64;
         Some(entry)
@@ -143,7 +155,7 @@ impl Queue {
     }
 
     /// Whether a publication is refused, and not an older message dropped for it.
-    pub(crate) fn rejects(&self, body_bytes: usize) -> bool {
+    pub(super) fn rejects(&self, body_bytes: usize) -> bool {
         !matches!(self.settings.overflow, Overflow::DropHead)
             && self.is_over(
                 self.messages.len() as u64 + 1,
@@ -156,6 +168,11 @@ impl Queue {
     pub(crate) fn overflows(&self) -> bool {
         matches!(self.settings.overflow, Overflow::DropHead)
             && self.is_over(self.messages.len() as u64, self.body_bytes)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn head_timer(&self) -> Option<Time> {
+        self.head_timer
     }
 
     fn is_over(&self, messages: u64, body_bytes: u64) -> bool {

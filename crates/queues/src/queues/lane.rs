@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::queue::Entry;
+use super::Entry;
 use crate::shrink::shrink;
 
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use super::dead_letters::DeadLetter;
 use crate::Time;
 
 /// A message's `x-death`, the latest first.
-pub(super) struct Deaths<'a> {
+pub(crate) struct Deaths<'a> {
     properties: Properties<'a>,
     tables: Vec<Table<'a>>,
 }
@@ -17,7 +17,7 @@ const FIRST_DEATH_QUEUE: &str = "x-first-death-queue";
 const FIRST_DEATH_REASON: &str = "x-first-death-reason";
 
 impl<'a> Deaths<'a> {
-    pub(super) fn of(properties: Properties<'a>) -> Self {
+    pub(crate) fn of(properties: Properties<'a>) -> Self {
         let headers = properties.parse_for_broker().headers.unwrap_or_default();
         let mut tables = Vec::new();
         if let Some(Value::Array(array)) = headers.find(X_DEATH) {
@@ -29,13 +29,13 @@ impl<'a> Deaths<'a> {
         Self { properties, tables }
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.tables.len()
     }
 
     /// Whether a message that comes to `queue` from `last` has been there before, and nobody
     /// rejected it since: it would go round for ever.
-    pub(super) fn is_circle(&self, queue: &str, last: &str) -> bool {
+    pub(crate) fn is_circle(&self, queue: &str, last: &str) -> bool {
         if queue == last {
             return true;
         }
@@ -52,10 +52,10 @@ impl<'a> Deaths<'a> {
 
     /// The bytes of the properties with this death in front; without what must not go further:
     /// the expiration, and routing keys that were for the first way only.
-    pub(super) fn with(&self, now: Time, dead: &DeadLetter) -> Vec<u8> {
+    pub(crate) fn with(&self, now: Time, dead: &DeadLetter) -> Vec<u8> {
         let named = self.properties.parse_for_broker();
         let old_headers = named.headers.unwrap_or_default();
-        // Who comes with deaths, whoever says so, has had its first.
+        // A message that comes with deaths has had its first, whoever wrote them.
         let is_first = old_headers.find(X_DEATH).is_none();
         let mut headers = TableBuf::new();
         for (name, value) in old_headers.iter() {

@@ -1,0 +1,110 @@
+//! A channel: what it was sent and has not acknowledged, and how much it takes.
+
+use std::sync::Arc;
+
+use super::unacked::Unacked;
+use crate::keys::ConsumerKey;
+use crate::{ChannelKey, ConnectionKey};
+
+#[derive(Debug)]
+pub(crate) struct Channel {
+    pub(crate) connection: ConnectionKey,
+    pub(crate) number: u16,
+    /// It is gone, and what it has left is worked off.
+    pub(crate) is_closing: bool,
+    /// Bytes of `unacked` that its connection is charged with.
+    pub(super) unacked_bytes: usize,
+    /// The last delivery tag given.
+    pub(crate) last_tag: u64,
+    pub(crate) unacked: Unacked,
+    /// How many of them count against a limit of all consumers together: those that consumers
+    /// were sent, and those that `basic.get` was given before the limit was set.
+    pub(super) prefetched: usize,
+    /// The last delivery tag when it was set.
+    pub(super) limited_at: u64,
+    /// For consumers to come; 0: without limit.
+    pub(crate) prefetch_count: u16,
+    /// For all consumers together; 0: without limit.
+    pub(crate) prefetch_count_global: u16,
+    /// What an empty queue name means.
+    pub(crate) last_queue: Option<Arc<str>>,
+    pub(crate) reply_consumer: Option<ReplyConsumer>,
+    /// A timer looks at the oldest delivery.
+    pub(super) has_timer: bool,
+    /// A timer gives what a higher limit has made room for.
+    pub(super) has_room_timer: bool,
+}
+
+/// A consumer of `amq.rabbitmq.reply-to`.
+#[derive(Debug)]
+pub(crate) struct ReplyConsumer {
+    pub(crate) tag: Arc<str>,
+    /// The routing key that leads to it, and that its requests carry as `reply-to`.
+    pub(crate) address: Arc<str>,
+}
+
+/// What a channel is looked at for when its time has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ChannelTimer {
+    /// Its oldest delivery may be too old.
+    Unacked(ChannelKey),
+    /// It has more room than it had.
+    Room(ChannelKey),
+}
+
+impl Channel {
+    pub(super) fn new(connection: ConnectionKey, number: u16) -> Self {
+        Self {
+            connection,
+            number,
+            is_closing: false,
+            unacked_bytes: 0,
+            last_tag: 0,
+            unacked: Unacked::default(),
+            prefetched: 0,
+            limited_at: 0,
+            prefetch_count: 0,
+            prefetch_count_global: 0,
+            last_queue: None,
+            reply_consumer: None,
+            has_timer: false,
+            has_room_timer: false,
+        }
+    }
+
+    /// Whether its consumers are sent nothing, even those that acknowledge nothing.
+    #[inline]
+    pub(crate) fn is_at_limit(&self) -> bool {
+        let max = self.prefetch_count_global;
+        max != 0 && self.prefetched >= max.into()
+    }
+
+    /// Nothing is sent to it any more: it is at a limit that no acknowledgement takes it below.
+    pub(super) fn shut(&mut self) {
+        self.is_closing = true;
+        self.prefetch_count_global = 1;
+        self.prefetched = usize::MAX / 2;
+        self.reply_consumer = None;
+    }
+
+    /// Whether a delivery counts against the limit of all consumers together.
+    pub(crate) fn counts(&self, tag: u64, consumer: Option<ConsumerKey>) -> bool {
+        consumer.is_some() || tag <= self.limited_at
+    }
+
+    #[cfg(test)]
+    pub(crate) fn prefetched(&self) -> usize {
+        self.prefetched
+    }
+
+    pub(super) fn next_tag(&mut self) -> u64 {
+        self.last_tag += 1;
+        self.last_tag
+    }
+
+    /// Whether its consumer of direct replies has that tag.
+    pub(crate) fn has_reply_consumer(&self, tag: &str) -> bool {
+        let reply = self.reply_consumer.as_ref();
+        reply.is_some_and(|reply| *reply.tag == *tag)
+    }
+}

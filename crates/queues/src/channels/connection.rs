@@ -1,0 +1,62 @@
+//! A connection, as far as its vhost knows it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crosstie_auth::Permissions;
+
+use crate::{ChannelKey, QueueKey};
+
+/// Who has connected.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub user: Arc<str>,
+    pub permissions: Arc<Permissions>,
+    /// The capability `consumer_cancel_notify`: it wants to be told when a queue goes.
+    pub consumer_cancel_notify: bool,
+    /// May publish with any `user-id` (RabbitMQ's tag `impersonator`).
+    pub is_impersonator: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection<H> {
+    pub(crate) handle: H,
+    pub(crate) client: Client,
+    /// It did not take a message; no more are offered until it resumes.
+    pub(super) is_full: bool,
+    /// It is gone, and what it has left is worked off.
+    pub(crate) is_closing: bool,
+    /// Its resumption is not done with all its channels yet.
+    pub(crate) is_resuming: bool,
+    pub(crate) channels: Vec<ChannelKey>,
+    /// Consumers of all its channels.
+    pub(crate) consumers: usize,
+    /// The exclusive queues that go with it.
+    pub(crate) queues: BTreeSet<QueueKey>,
+    pub(super) charge: Charge,
+}
+
+/// What is held here for a connection beside its messages.
+#[derive(Debug, Default)]
+pub(crate) struct Charge {
+    /// Bytes of which the outbox was told.
+    pub(super) told: isize,
+    /// And of which it will be.
+    pub(super) untold: isize,
+}
+
+impl<H> Connection<H> {
+    pub(super) fn new(handle: H, client: Client) -> Self {
+        Self {
+            handle,
+            client,
+            is_full: false,
+            is_closing: false,
+            is_resuming: false,
+            channels: Vec::new(),
+            consumers: 0,
+            queues: BTreeSet::new(),
+            charge: Charge::default(),
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Connections and their channels: where messages are written to, how much each takes, and what it has
+//! not acknowledged.
+//!
+//! ```text
+//! open_connection ─▶ open ─▶ deliver, give (a message) ─▶ hold ─▶ take, take_up_to, split_up_to ─▶ settle
+//!                     │                                    │
+//!                     └─▶ shut ─▶ remove                   └─▶ (a timer) is_too_old
+//! ```
+//!
+//! It is lent the outbox, and the time where a timer is set. *Never:* a queue, a consumer, a confirm.
+
+mod backlog;
+mod channel;
+mod charges;
+mod connection;
+mod hold;
+mod sending;
+mod unacked;
+
+pub use self::connection::Client;
+
+pub(crate) use self::channel::{Channel, ChannelTimer, ReplyConsumer};
+#[cfg(test)]
+pub(crate) use self::charges::{CHANNEL_BYTES, consumer_bytes};
+pub(crate) use self::connection::Connection;
+pub(crate) use self::sending::Sending;
+pub(crate) use self::unacked::{Delivery, Unacked};
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crosstie_amqp::method::{BasicDeliver, ChannelOpen};
+use crosstie_amqp::{Method, ReplyCode};
+use crosstie_auth::Permissions;
+
+#[cfg(not(test))]
+use self::charges::CHANNEL_BYTES;
+use crate::keys::{OfChannel, OfConnection};
+use crate::slab::Slab;
+use crate::timers::Timers;
+use crate::{ChannelKey, ConnectionKey, Fault, Outbox, QueueKey, Refused, Time, VhostConfig};
+
+#[derive(Debug)]
+pub(crate) struct Channels<H> {
+    connections: Slab<OfConnection, Connection<H>>,
+    channels: Slab<OfChannel, Channel>,
+    timers: Timers<ChannelTimer>,
+    /// Of one connection.
+    channels_max: usize,
+    /// How long a delivery may wait for its acknowledgement.
+    consumer_timeout_ms: Option<u64>,
+    /// Connections whose charge has changed.
+    to_charge: Vec<ConnectionKey>,
+    /// Those that have gone and have left more than one input removes.
+    closing_channels: VecDeque<ChannelKey>,
+    closing_connections: VecDeque<ConnectionKey>,
+    /// Connections that take messages again, with more groups of consumers than one input lines up.
+    resuming: VecDeque<ConnectionKey>,
+}
+
+/// Connections and channels come and go.
+impl<H> Channels<H> {
+    pub(crate) fn new(config: &VhostConfig) -> Self {
+        Self {
+            connections: Slab::new(),
+            channels: Slab::new(),
+            timers: Timers::new(),
+            channels_max: config.limits.channels_max,
+            consumer_timeout_ms: config.consumer_timeout_ms,
+            to_charge: Vec::new(),
+            closing_channels: VecDeque::new(),
+            closing_connections: VecDeque::new(),
+            resuming: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn open_connection(&mut self, handle: H, client: Client) -> ConnectionKey {
+        self.connections.insert(Connection::new(handle, client))
+    }
+
+    pub(crate) fn set_permissions(&mut self, key: ConnectionKey, permissions: Arc<Permissions>) {
+        if let Some(connection) = self.connections.find_mut(key) {
+            connection.client.permissions = permissions;
+        }
+    }
+
+    pub(crate) fn open(&mut self, key: ConnectionKey, number: u16) -> Result<ChannelKey, Fault> {
+        let fault = |code, text: &str| Err(Fault::of::<ChannelOpen<'_>>(code, text));
+        let opening = self.connections.find_mut(key).filter(|c| !c.is_closing);
+        let Some(opening) = opening else {
+            return fault(ReplyCode::ChannelError, "the connection is closed");
+        };
+        if opening.channels.len() >= self.channels_max {
+            let text = format!(
+                "number of channels opened ({}) has reached the negotiated channel_max ({})",
+                opening.channels.len(),
+                self.channels_max
+            );
+            return fault(ReplyCode::NotAllowed, &text);
+        }
+        let channel = self.channels.insert(Channel::new(key, number));
+        opening.channels.push(channel);
+        self.charge(key, CHANNEL_BYTES);
+        Ok(channel)
+    }
+
+    /// Nothing is sent to a connection any more, not even that a queue of its own goes. Returns its
+    /// channels, which are to be shut; none, if that was done before.
+    pub(crate) fn shut_connection(
+        &mut self,
+        key: ConnectionKey,
+        out: &mut dyn Outbox<H>,
+    ) -> Option<Vec<ChannelKey>> {
+        let closing = self.connections.find_mut(key).filter(|c| !c.is_closing)?;
+        closing.is_closing = true;
+        closing.is_full = true;
+        closing.client.consumer_cancel_notify = false;
+        let channels = closing.channels.clone();
+        self.discharge(key, out);
+        Some(channels)
+    }
+
+    /// Nothing is sent to a channel any more. Returns what it has not acknowledged.
+    pub(crate) fn shut(&mut self, key: ChannelKey) -> Unacked {
+        let Some(channel) = self.channels.find_mut(key) else {
+            return Unacked::default();
+        };
+        channel.shut();
+        let connection = channel.connection;
+        let unacked = std::mem::take(&mut channel.unacked);
+        let bytes = std::mem::take(&mut channel.unacked_bytes) as isize;
+        self.charge(connection, -bytes - CHANNEL_BYTES);
+        unacked
+    }
+
+    pub(crate) fn remove(&mut self, key: ChannelKey) {
+        if let Some(channel) = self.channels.remove(key)
+            && let Some(connection) = self.connections.find_mut(channel.connection)
+        {
+            connection.channels.retain(|other| *other != key);
+        }
+    }
+
+    pub(crate) fn remove_connection(&mut self, key: ConnectionKey) {
+        self.connections.remove(key);
+    }
+
+    /// An exclusive queue belongs to a connection.
+    pub(crate) fn own(&mut self, key: ConnectionKey, queue: QueueKey) {
+        if let Some(connection) = self.connections.find_mut(key) {
+            connection.queues.insert(queue);
+        }
+    }
+
+    /// One of them that has to go, as its connection has gone.
+    pub(crate) fn take_owned(&mut self, key: ConnectionKey) -> Option<QueueKey> {
+        self.connections.find_mut(key)?.queues.pop_first()
+    }
+
+    pub(crate) fn disown(&mut self, key: ConnectionKey, queue: QueueKey) {
+        if let Some(connection) = self.connections.find_mut(key) {
+            connection.queues.remove(&queue);
+        }
+    }
+}
+
+/// What is written.
+impl<H> Channels<H> {
+    /// Sends a method without content.
+    pub(crate) fn send<'m>(
+        &self,
+        key: ChannelKey,
+        method: impl Into<Method<'m>>,
+        out: &mut dyn Outbox<H>,
+    ) {
+        if let Some((handle, number)) = self.address(key) {
+            out.send(handle, number, &method.into());
+        }
+    }
+
+    /// Sends a message that was asked for, or that goes back: a connection that cannot be given it is closed.
+    pub(crate) fn send_owed<'m>(
+        &self,
+        key: ChannelKey,
+        method: impl Into<Method<'m>>,
+        sending: &Sending<'_>,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Refused> {
+        let (handle, number) = self.address(key).ok_or(Refused::Gone)?;
+        let method = method.into();
+        out.send_owed(handle, number, &method, sending.properties, sending.body)
+    }
+
+    /// Delivers a message to a consumer of a channel. Returns its delivery tag. A connection that
+    /// refuses it is offered nothing until it resumes.
+    #[inline]
+    pub(crate) fn deliver(
+        &mut self,
+        key: ChannelKey,
+        consumer_tag: &str,
+        needs_ack: bool,
+        sending: &Sending<'_>,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<u64, Refused> {
+        let channel = self.channels.find_mut(key).ok_or(Refused::Gone)?;
+        let connection = self.connections.find_mut(channel.connection);
+        let connection = connection.ok_or(Refused::Gone)?;
+        let method = BasicDeliver {
+            consumer_tag,
+            delivery_tag: channel.last_tag + 1,
+            redelivered: sending.is_redelivered,
+            exchange: sending.exchange,
+            routing_key: sending.routing_key,
+        };
+        let sent = out.send_content(
+            &connection.handle,
+            channel.number,
+            &method.into(),
+            sending.properties,
+            sending.body,
+        );
+        if let Err(refused) = sent {
+            connection.is_full = true;
+            return Err(refused);
+        }
+        channel.prefetched += usize::from(needs_ack);
+        Ok(channel.next_tag())
+    }
+
+    /// The tag of a message that was sent as an answer.
+    pub(crate) fn take_tag(&mut self, key: ChannelKey) -> Option<u64> {
+        self.channels.find_mut(key).map(Channel::next_tag)
+    }
+
+    /// The vhost closes a channel by itself: its client is told.
+    pub(crate) fn tell_closed(&self, key: ChannelKey, fault: &Fault, out: &mut dyn Outbox<H>) {
+        if let Some((handle, number)) = self.address(key) {
+            out.close_channel(handle, number, fault);
+        }
+    }
+}
+
+/// What a channel remembers, and when it is looked at.
+impl<H> Channels<H> {
+    pub(crate) fn set_last_queue(&mut self, key: ChannelKey, name: Arc<str>) {
+        if let Some(channel) = self.channels.find_mut(key) {
+            channel.last_queue = Some(name);
+        }
+    }
+
+    pub(crate) fn set_reply_consumer(&mut self, key: ChannelKey, consumer: ReplyConsumer) {
+        if let Some(channel) = self.channels.find_mut(key) {
+            channel.reply_consumer = Some(consumer);
+        }
+    }
+
+    pub(crate) fn cancel_reply_consumer(&mut self, key: ChannelKey, tag: &str) {
+        if let Some(channel) = self.channels.find_mut(key) {
+            channel.reply_consumer.take_if(|reply| *reply.tag == *tag);
+        }
+    }
+
+    /// A timer looks at the channel then, as there may be more room.
+    pub(crate) fn look_for_room(&mut self, at: Time, key: ChannelKey) {
+        if let Some(channel) = self.channels.find_mut(key)
+            && !std::mem::replace(&mut channel.has_room_timer, true)
+        {
+            self.set_timer(at, ChannelTimer::Room(key));
+        }
+    }
+
+    /// That timer was due.
+    pub(crate) fn room_was_looked_for(&mut self, key: ChannelKey) {
+        if let Some(channel) = self.channels.find_mut(key) {
+            channel.has_room_timer = false;
+        }
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    pub(crate) fn take_due(&mut self, now: Time) -> Option<ChannelTimer> {
+        self.timers.take_due(now).map(|(_, timer)| timer)
+    }
+
+    fn set_timer(&mut self, at: Time, timer: ChannelTimer) {
+        let channels = &self.channels;
+        self.timers.set(at, timer, |_, timer| match timer {
+            ChannelTimer::Unacked(key) | ChannelTimer::Room(key) => channels.find(key).is_some(),
+        });
+    }
+}
+
+/// What others look at.
+impl<H> Channels<H> {
+    #[inline]
+    pub(crate) fn find(&self, key: ChannelKey) -> Option<&Channel> {
+        self.channels.find(key)
+    }
+
+    /// One that is not on its way out.
+    #[inline]
+    pub(crate) fn find_open(&self, key: ChannelKey) -> Option<&Channel> {
+        self.channels.find(key).filter(|c| !c.is_closing)
+    }
+
+    #[inline]
+    pub(crate) fn connection(&self, key: ConnectionKey) -> Option<&Connection<H>> {
+        self.connections.find(key)
+    }
+
+    /// A channel with its connection.
+    #[inline]
+    pub(crate) fn both(&self, key: ChannelKey) -> Option<(&Channel, &Connection<H>)> {
+        let channel = self.channels.find(key)?;
+        Some((channel, self.connections.find(channel.connection)?))
+    }
+
+    /// Whether a channel's consumers may be sent anything.
+    #[inline]
+    pub(crate) fn has_room(&self, key: ChannelKey) -> Option<bool> {
+        let (channel, connection) = self.both(key)?;
+        Some(!connection.is_full && !channel.is_at_limit())
+    }
+
+    /// How the outbox knows a channel.
+    #[inline]
+    fn address(&self, key: ChannelKey) -> Option<(&H, u16)> {
+        let (channel, connection) = self.both(key)?;
+        Some((&connection.handle, channel.number))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.channels.len()
+    }
+
+    pub(crate) fn connection_count(&self) -> usize {
+        self.connections.len()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ChannelKey, &Channel)> {
+        self.channels.iter()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn connections(&self) -> impl Iterator<Item = (ConnectionKey, &Connection<H>)> {
+        self.connections.iter()
+    }
+}

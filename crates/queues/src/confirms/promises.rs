@@ -1,0 +1,81 @@
+//! What a channel in confirm mode has been promised.
+
+use std::collections::VecDeque;
+
+use crate::shrink::shrink;
+
+#[derive(Debug, Default)]
+pub(super) struct Promises {
+    /// The last publication's number.
+    pub(super) last: u64,
+    /// How many wait for a store.
+    pub(super) waiting: usize,
+    /// By which numbers they do, oldest first; some of them may have been told meanwhile.
+    pub(super) line: VecDeque<u64>,
+    /// Confirmed and not told yet, with nothing before them that waits.
+    pub(super) ready: Option<Ready>,
+    /// Confirmed and not told yet, perhaps with something before them that waits.
+    pub(super) early: Vec<u64>,
+}
+
+/// Publications that are told of together.
+#[derive(Debug)]
+pub(super) struct Ready {
+    /// The last one's number.
+    pub(super) to: u64,
+    pub(super) count: u64,
+}
+
+impl Ready {
+    /// One more, of which there may have been none.
+    pub(super) fn add(ready: &mut Option<Self>, tag: u64) {
+        let (to, count) = ready
+            .as_ref()
+            .map_or((0, 0), |ready| (ready.to, ready.count));
+        *ready = Some(Self {
+            to: to.max(tag),
+            count: count + 1,
+        });
+    }
+}
+
+impl Promises {
+    /// There is something to be told.
+    #[inline]
+    pub(super) fn has_news(&self) -> bool {
+        self.ready.is_some() || !self.early.is_empty()
+    }
+
+    /// What has that number in the line waits no more, nor does what its channel had before it.
+    pub(super) fn leave_line(&mut self, number: u64) {
+        self.waiting -= 1;
+        while self.line.pop_front_if(|n| *n <= number).is_some() {}
+    }
+
+    /// Takes what is confirmed behind something that waits, in order; what is not is ready.
+    pub(super) fn take_early(&mut self, publication: impl Fn(u64) -> Option<u64>) -> Vec<u64> {
+        let first_waiting = self.first_waiting(publication);
+        let mut early = std::mem::take(&mut self.early);
+        early.retain(|tag| {
+            let is_ready = first_waiting.is_none_or(|waiting| *tag < waiting);
+            if is_ready {
+                Ready::add(&mut self.ready, *tag);
+            }
+            !is_ready
+        });
+        early.sort_unstable();
+        early
+    }
+
+    /// The first publication that waits; `publication` finds it by its number, while it does.
+    fn first_waiting(&mut self, publication: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        while let Some(number) = self.line.front() {
+            if let Some(tag) = publication(*number) {
+                return Some(tag);
+            }
+            self.line.pop_front();
+        }
+        shrink(&mut self.line);
+        None
+    }
+}

@@ -1,0 +1,243 @@
+//! Consumers: whose turn it is to be sent a queue's next message.
+//!
+//! ```text
+//! add ─▶ next ─▶ send ─▶ (the channel holds it) ─▶ settle ─▶ take_unblocked
+//!         │                                           │
+//!         └─▶ a group whose channel has no room waits ┴▶ stop_waiting
+//! ```
+//!
+//! It keeps for each queue and each channel which consumers there are, and in which order they wait;
+//! a queue is a key here, and so is a channel. It is lent the channels, to ask whether one has room and
+//! to write to it. *Never:* a message that waits, a confirm.
+
+mod consumer;
+mod group;
+#[cfg(test)]
+mod invariants;
+mod line;
+mod turns;
+
+pub(crate) use self::consumer::Consumer;
+pub(crate) use self::turns::{Next, Sent};
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use self::consumer::{OfOneChannel, OfOneQueue, Turn};
+use self::group::Group;
+use self::line::Line;
+use crate::keys::{ConsumerKey, OfChannel, OfConsumer, OfGroup, OfQueue};
+use crate::slab::{Beside, Slab};
+use crate::{ChannelKey, QueueKey};
+
+#[derive(Debug)]
+pub(crate) struct Consumers {
+    consumers: Slab<OfConsumer, Consumer>,
+    groups: Slab<OfGroup, Group>,
+    /// Of queues that have been consumed.
+    of_queues: Beside<OfQueue, OfOneQueue>,
+    /// Of channels that have consumed.
+    of_channels: Beside<OfChannel, OfOneChannel>,
+    /// Queues with a consumer that has room again. Empty between inputs, and used again.
+    unblocked: Vec<QueueKey>,
+    /// Consumers whose queue has gone, and who have not been told.
+    orphans: VecDeque<Line<ConsumerKey>>,
+}
+
+/// What a `basic.consume` asks for.
+pub(crate) struct NewConsumer {
+    pub(crate) channel: ChannelKey,
+    pub(crate) queue: QueueKey,
+    pub(crate) tag: Arc<str>,
+    pub(crate) priority: i64,
+    pub(crate) no_ack: bool,
+    pub(crate) is_exclusive: bool,
+    pub(crate) prefetch_count: u16,
+    /// The queue gives messages to one consumer at a time.
+    pub(crate) is_single_active: bool,
+}
+
+/// A consumer that was removed.
+pub(crate) struct Left {
+    pub(crate) consumer: Consumer,
+    /// Its queue has no other.
+    pub(crate) is_last: bool,
+}
+
+/// Consumers come and go.
+impl Consumers {
+    pub(crate) fn new() -> Self {
+        Self {
+            consumers: Slab::new(),
+            groups: Slab::new(),
+            of_queues: Beside::new(),
+            of_channels: Beside::new(),
+            unblocked: Vec::new(),
+            orphans: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, new: NewConsumer) {
+        let queue = self.of_queues.entry(new.queue, OfOneQueue::default);
+        let channel = self.of_channels.entry(new.channel, OfOneChannel::default);
+        let group = channel.groups.entry(new.queue);
+        let group =
+            *group.or_insert_with(|| self.groups.insert(Group::new(new.channel, new.queue)));
+        if let Some(group) = self.groups.find_mut(group) {
+            group.consumers += 1;
+        }
+        let seat = queue.rank_behind(Reverse(new.priority));
+        let key = self.consumers.insert(Consumer {
+            channel: new.channel,
+            queue: new.queue,
+            tag: new.tag.clone(),
+            group,
+            seat,
+            rank: seat,
+            no_ack: new.no_ack,
+            is_exclusive: new.is_exclusive,
+            prefetch_count: new.prefetch_count,
+            unacked: 0,
+            turn: Turn::Inactive,
+        });
+        channel.by_tag.insert(new.tag, key);
+        queue.consumers.insert(seat, key);
+        if new.is_exclusive {
+            queue.exclusive = Some(key);
+        }
+        if !new.is_single_active || queue.active.is_none() {
+            queue.active = new.is_single_active.then_some(key);
+            self.line_up(key);
+        }
+    }
+
+    /// The consumer of that tag leaves its queue.
+    pub(crate) fn cancel(&mut self, channel: ChannelKey, tag: &str) -> Option<Left> {
+        let key = self.of_channels.find_mut(channel)?.by_tag.remove(tag)?;
+        self.remove(key)
+    }
+
+    /// Some consumer of a channel does, as long as there is one.
+    pub(crate) fn cancel_first(&mut self, channel: ChannelKey) -> Option<Left> {
+        let (_, key) = self.of_channels.find_mut(channel)?.by_tag.pop_first()?;
+        self.remove(key)
+    }
+
+    fn remove(&mut self, key: ConsumerKey) -> Option<Left> {
+        let consumer = self.consumers.remove(key)?;
+        self.leave_group(&consumer);
+        let mut is_last = false;
+        if let Some(queue) = self.of_queues.find_mut(consumer.queue) {
+            queue.consumers.remove(consumer.seat);
+            queue.exclusive.take_if(|consumer| *consumer == key);
+            is_last = queue.consumers.is_empty();
+            if queue.active == Some(key) {
+                queue.active = queue.consumers.first().map(|(_, next)| next);
+                if let Some(next) = queue.active {
+                    self.line_up(next);
+                }
+            }
+        }
+        Some(Left { consumer, is_last })
+    }
+
+    /// A queue is gone; its consumers go by [`Self::lose_next`].
+    pub(crate) fn end_queue(&mut self, key: QueueKey) {
+        if let Some(queue) = self.of_queues.remove(key)
+            && !queue.consumers.is_empty()
+        {
+            self.orphans.push_back(queue.consumers);
+        }
+    }
+
+    /// A consumer whose queue has gone goes, too, as long as there is one; it may have gone by
+    /// itself.
+    pub(crate) fn lose_next(&mut self) -> Option<Option<Consumer>> {
+        let orphans = self.orphans.front_mut()?;
+        let Some((seat, key)) = orphans.first() else {
+            self.orphans.pop_front();
+            return Some(None);
+        };
+        orphans.remove(seat);
+        let Some(consumer) = self.consumers.remove(key) else {
+            return Some(None);
+        };
+        self.leave_group(&consumer);
+        if let Some(channel) = self.of_channels.find_mut(consumer.channel) {
+            channel.by_tag.remove(&consumer.tag);
+        }
+        Some(Some(consumer))
+    }
+
+    pub(crate) fn has_orphans(&self) -> bool {
+        !self.orphans.is_empty()
+    }
+
+    /// A channel is gone, all of whose consumers have.
+    pub(crate) fn end_channel(&mut self, key: ChannelKey) {
+        self.of_channels.remove(key);
+    }
+
+    /// A consumer is gone, and its group with the last of them.
+    fn leave_group(&mut self, consumer: &Consumer) {
+        let Some(group) = self.groups.find_mut(consumer.group) else {
+            return;
+        };
+        group.consumers -= 1;
+        if consumer.turn == Turn::InLine {
+            group.line.remove(consumer.rank);
+            if let Some(queue) = self.of_queues.find_mut(consumer.queue) {
+                group.place(consumer.group, queue);
+            }
+        }
+        if group.consumers > 0 {
+            return;
+        }
+        let waiting = group.waiting;
+        if let Some(channel) = self.of_channels.find_mut(consumer.channel) {
+            channel.groups.remove(&consumer.queue);
+            if let Some(number) = waiting {
+                channel.waiting.remove(&number);
+            }
+        }
+        self.groups.remove(consumer.group);
+    }
+}
+
+/// What others look at.
+impl Consumers {
+    pub(crate) fn len(&self) -> usize {
+        self.consumers.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Consumer> {
+        self.consumers.iter().map(|(_, consumer)| consumer)
+    }
+
+    pub(crate) fn has_tag(&self, channel: ChannelKey, tag: &str) -> bool {
+        let channel = self.of_channels.find(channel);
+        channel.is_some_and(|channel| channel.by_tag.contains_key(tag))
+    }
+
+    pub(crate) fn count_of_channel(&self, channel: ChannelKey) -> usize {
+        let channel = self.of_channels.find(channel);
+        channel.map_or(0, |channel| channel.by_tag.len())
+    }
+
+    pub(crate) fn count_of_queue(&self, queue: QueueKey) -> usize {
+        let queue = self.of_queues.find(queue);
+        queue.map_or(0, |queue| queue.consumers.len())
+    }
+
+    /// Whether a queue has been consumed, and is not any more.
+    pub(crate) fn have_left(&self, queue: QueueKey) -> bool {
+        let queue = self.of_queues.find(queue);
+        queue.is_some_and(|queue| queue.consumers.is_empty())
+    }
+
+    pub(crate) fn is_exclusive(&self, queue: QueueKey) -> bool {
+        let queue = self.of_queues.find(queue);
+        queue.is_some_and(|queue| queue.exclusive.is_some())
+    }
+}

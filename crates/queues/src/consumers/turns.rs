@@ -1,0 +1,238 @@
+//! Whose turn it is: by priority, in turn among equals, as long as there is room for more.
+
+use super::Consumers;
+use super::consumer::Turn;
+use crate::channels::{Channels, Sending};
+use crate::keys::{ConsumerKey, GroupKey};
+use crate::steps::Steps;
+use crate::{ChannelKey, Outbox, QueueKey, Refused};
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Next {
+    consumer: ConsumerKey,
+    /// There is nobody that it could pass its turn to.
+    is_alone: bool,
+}
+
+/// A message that was sent to a consumer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) channel: ChannelKey,
+    pub(crate) consumer: ConsumerKey,
+    pub(crate) tag: u64,
+    pub(crate) needs_ack: bool,
+}
+
+/// How the first in a queue's line is found.
+enum First {
+    Ready(Next),
+    /// Its channel or its connection takes nothing.
+    NoRoom(GroupKey),
+    /// It has to acknowledge something first.
+    AtLimit(ConsumerKey),
+}
+
+impl Consumers {
+    /// Whose turn it is. It stays in its place until it is sent something.
+    #[inline]
+    pub(crate) fn next<H>(
+        &mut self,
+        key: QueueKey,
+        channels: &Channels<H>,
+        steps: &mut Steps,
+    ) -> Option<Next> {
+        match self.first_in_line(key, channels)? {
+            First::Ready(next) => Some(next),
+            first => self.next_behind(key, first, channels, steps),
+        }
+    }
+
+    /// The same, when the first leaves the line for another. Apart, since a loop around the usual
+    /// case costs it registers: 4 to 16 instructions a message, by how it was written.
+    #[inline(never)]
+    fn next_behind<H>(
+        &mut self,
+        key: QueueKey,
+        mut first: First,
+        channels: &Channels<H>,
+        steps: &mut Steps,
+    ) -> Option<Next> {
+        loop {
+            steps.spend(1);
+            match first {
+                First::Ready(next) => return Some(next),
+                First::NoRoom(group) => self.await_room(group),
+                First::AtLimit(consumer) => self.block(consumer),
+            }
+            first = self.first_in_line(key, channels)?;
+        }
+    }
+
+    #[inline(always)]
+    fn first_in_line<H>(&self, key: QueueKey, channels: &Channels<H>) -> Option<First> {
+        let queue = self.of_queues.find(key)?;
+        let group_key = queue.line.first_key()?;
+        let group = self.groups.find(group_key)?;
+        if !channels.has_room(group.channel)? {
+            return Some(First::NoRoom(group_key));
+        }
+        let consumer_key = group.line.first_key()?;
+        if self.consumers.find(consumer_key)?.is_at_limit() {
+            return Some(First::AtLimit(consumer_key));
+        }
+        Some(First::Ready(Next {
+            consumer: consumer_key,
+            is_alone: group.line.has_one() && queue.line.has_one(),
+        }))
+    }
+
+    /// Sends to the consumer whose turn it is, and has had it then. One whose connection refuses it
+    /// is not the next any more.
+    #[inline]
+    pub(crate) fn send<H>(
+        &mut self,
+        next: Next,
+        sending: &Sending<'_>,
+        channels: &mut Channels<H>,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<Sent, Refused> {
+        let consumer = self.consumers.find_mut(next.consumer);
+        let consumer = consumer.ok_or(Refused::Gone)?;
+        let needs_ack = !consumer.no_ack;
+        let tag = channels.deliver(consumer.channel, &consumer.tag, needs_ack, sending, out)?;
+        consumer.unacked += usize::from(needs_ack);
+        let channel = consumer.channel;
+        if !next.is_alone {
+            self.pass_turn(next.consumer);
+        }
+        Ok(Sent {
+            channel,
+            consumer: next.consumer,
+            tag,
+            needs_ack,
+        })
+    }
+
+    /// A delivery is its consumer's no more. It may have room again: its queue is among those of
+    /// [`Self::take_unblocked`] then.
+    #[inline(always)]
+    pub(crate) fn settle(&mut self, key: ConsumerKey) {
+        if let Some(consumer) = self.consumers.find_mut(key) {
+            consumer.unacked = consumer.unacked.saturating_sub(1);
+            if consumer.turn == Turn::Blocked && !consumer.is_at_limit() {
+                self.unblocked.push(consumer.queue);
+                self.line_up(key);
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn has_unblocked(&self) -> bool {
+        !self.unblocked.is_empty()
+    }
+
+    /// Queues with a consumer that has room again. The empty vector is given back by
+    /// [`Self::reuse`].
+    pub(crate) fn take_unblocked(&mut self) -> Vec<QueueKey> {
+        let mut queues = std::mem::take(&mut self.unblocked);
+        queues.sort_unstable();
+        queues.dedup();
+        queues
+    }
+
+    pub(crate) fn reuse(&mut self, unblocked: Vec<QueueKey>) {
+        self.unblocked = unblocked;
+    }
+
+    /// The first group that waits in a channel with room stands in its queue's line again. Mostly
+    /// nobody waits: this is inlined up to where that is known.
+    #[inline(always)]
+    pub(crate) fn stop_waiting<H>(
+        &mut self,
+        key: ChannelKey,
+        channels: &Channels<H>,
+    ) -> Option<QueueKey> {
+        match self.is_waiting(key) {
+            true => self.stop_first_waiting(key, channels),
+            false => None,
+        }
+    }
+
+    /// Whether a group waits for a channel's room.
+    #[inline(always)]
+    pub(crate) fn is_waiting(&self, key: ChannelKey) -> bool {
+        let channel = self.of_channels.find(key);
+        channel.is_some_and(|channel| !channel.waiting.is_empty())
+    }
+
+    fn stop_first_waiting<H>(
+        &mut self,
+        key: ChannelKey,
+        channels: &Channels<H>,
+    ) -> Option<QueueKey> {
+        loop {
+            if !channels.has_room(key)? {
+                return None;
+            }
+            let channel = self.of_channels.find_mut(key)?;
+            let (_, group_key): (u64, GroupKey) = channel.waiting.pop_first()?;
+            let group = self.groups.find_mut(group_key)?;
+            group.waiting = None;
+            // A group whose queue has gone is on its way, too.
+            if let Some(queue) = self.of_queues.find_mut(group.queue) {
+                group.place(group_key, queue);
+                return Some(group.queue);
+            }
+        }
+    }
+
+    /// A group leaves its queue's line: its channel has no room.
+    fn await_room(&mut self, key: GroupKey) {
+        if let Some(group) = self.groups.find_mut(key)
+            && let Some(channel) = self.of_channels.find_mut(group.channel)
+            && let Some(queue) = self.of_queues.find_mut(group.queue)
+        {
+            group.waiting = Some(channel.wait(key));
+            group.place(key, queue);
+        }
+    }
+
+    /// A consumer leaves its group's line: it is at its own limit.
+    fn block(&mut self, key: ConsumerKey) {
+        if let Some(consumer) = self.consumers.find_mut(key)
+            && let Some(group) = self.groups.find_mut(consumer.group)
+            && let Some(queue) = self.of_queues.find_mut(consumer.queue)
+        {
+            consumer.turn = Turn::Blocked;
+            group.line.remove(consumer.rank);
+            group.place(consumer.group, queue);
+        }
+    }
+
+    /// It has had its turn, and goes behind its equals. One that is alone is not asked to.
+    fn pass_turn(&mut self, key: ConsumerKey) {
+        if let Some(consumer) = self.consumers.find_mut(key)
+            && let Some(queue) = self.of_queues.find_mut(consumer.queue)
+            && let Some(group) = self.groups.find_mut(consumer.group)
+        {
+            group.line.remove(consumer.rank);
+            consumer.rank = queue.rank_behind(consumer.seat.priority);
+            group.line.insert(consumer.rank, key);
+            group.place(consumer.group, queue);
+        }
+    }
+
+    /// Nothing is known against a consumer any more: it comes behind its equals.
+    pub(super) fn line_up(&mut self, key: ConsumerKey) {
+        if let Some(consumer) = self.consumers.find_mut(key)
+            && let Some(queue) = self.of_queues.find_mut(consumer.queue)
+            && let Some(group) = self.groups.find_mut(consumer.group)
+        {
+            consumer.turn = Turn::InLine;
+            consumer.rank = queue.rank_behind(consumer.seat.priority);
+            group.line.insert(consumer.rank, key);
+            group.place(consumer.group, queue);
+        }
+    }
+}

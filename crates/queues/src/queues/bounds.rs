@@ -1,0 +1,155 @@
+//! What time and bounds take out of queues (`x-message-ttl`, `x-max-length`, `x-expires`).
+
+use super::{QueueTimer, Queues, Reason};
+use crate::confirms::Confirms;
+use crate::ledger::Ledger;
+use crate::{QueueKey, Time};
+
+impl Queues {
+    /// Messages at the front whose time is over go, as far as this input's steps reach: for the rest
+    /// the queue is attended to later.
+    #[inline(always)]
+    pub(crate) fn drop_expired(
+        &mut self,
+        now: Time,
+        key: QueueKey,
+        ledger: &mut Ledger,
+        confirms: &mut Confirms,
+    ) {
+        if let Some(queue) = self.queues.find(key)
+            && let Some(first) = queue.messages.front()
+            && first.is_expired(now)
+        {
+            self.expire_first(now, key, ledger, confirms);
+        }
+    }
+
+    #[cold]
+    fn expire_first(
+        &mut self,
+        now: Time,
+        key: QueueKey,
+        ledger: &mut Ledger,
+        confirms: &mut Confirms,
+    ) {
+        while let Some(queue) = self.queues.find_mut(key)
+            && queue.messages.front().is_some_and(|e| e.is_expired(now))
+        {
+            if ledger.steps.is_over() {
+                return self.postpone(key);
+            }
+            let Some(entry) = queue.pop() else {
+                return;
+            };
+            ledger.counts.expired += 1;
+            ledger.steps.spend(1);
+            self.die(key, entry, Reason::Expired, ledger, confirms);
+        }
+    }
+
+    /// Messages at the front go until the queue is within its bounds: those that would be next,
+    /// whatever their priority.
+    pub(crate) fn drop_overflow(
+        &mut self,
+        key: QueueKey,
+        ledger: &mut Ledger,
+        confirms: &mut Confirms,
+    ) {
+        while let Some(queue) = self.queues.find_mut(key) {
+            // Older ones are on their way back.
+            if queue.returning > 0 || !queue.overflows() {
+                return;
+            }
+            if ledger.steps.is_over() {
+                return self.postpone(key);
+            }
+            let Some(entry) = queue.pop() else {
+                return;
+            };
+            ledger.steps.spend(1);
+            self.die(key, entry, Reason::MaxLength, ledger, confirms);
+        }
+    }
+
+    /// That somebody looks when the first message expires.
+    #[inline]
+    pub(crate) fn set_head_timer(&mut self, key: QueueKey) {
+        let Some(queue) = self.queues.find_mut(key) else {
+            return;
+        };
+        let Some(expires_at) = queue.messages.front().and_then(|first| first.expires_at) else {
+            return;
+        };
+        if queue.is_postponed {
+            return;
+        }
+        if queue.head_timer.is_none_or(|at| expires_at < at) {
+            queue.head_timer = Some(expires_at);
+            self.set_timer(expires_at, QueueTimer::Head(key));
+        }
+    }
+
+    /// Somebody uses the queue now; where that counts, a timer looks when it has been long ago.
+    pub(crate) fn touch(&mut self, now: Time, key: QueueKey, is_consumed: bool) {
+        let Some(queue) = self.queues.find_mut(key) else {
+            return;
+        };
+        queue.used_at = now;
+        if let Some(expires_ms) = queue.settings.expires_ms
+            && !queue.has_unused_timer
+            && !is_consumed
+        {
+            queue.has_unused_timer = true;
+            let due = Time(now.0.saturating_add(expires_ms));
+            self.set_timer(due, QueueTimer::Unused(key));
+        }
+    }
+
+    /// Whether nobody has used a queue for so long that it has to go; when the timer that
+    /// [`Self::touch`] sets is due.
+    pub(crate) fn is_unused(&mut self, now: Time, key: QueueKey, is_consumed: bool) -> bool {
+        let Some(queue) = self.queues.find_mut(key) else {
+            return false;
+        };
+        queue.has_unused_timer = false;
+        let Some(expires_ms) = queue.settings.expires_ms.filter(|_| !is_consumed) else {
+            return false;
+        };
+        let due = Time(queue.used_at.0.saturating_add(expires_ms));
+        if due <= now {
+            return true;
+        }
+        queue.has_unused_timer = true;
+        self.set_timer(due, QueueTimer::Unused(key));
+        false
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    /// A timer that is due. A queue's first message may have been replaced by one that is waited for
+    /// by another timer: then there is nothing to do.
+    pub(crate) fn take_due(&mut self, now: Time) -> Option<Option<QueueTimer>> {
+        let (at, timer) = self.timers.take_due(now)?;
+        if let QueueTimer::Head(key) = timer {
+            let queue = self.queues.find_mut(key);
+            let waiting = queue.map(|queue| &mut queue.head_timer);
+            if waiting
+                .and_then(|due| due.take_if(|due| *due == at))
+                .is_none()
+            {
+                return Some(None);
+            }
+        }
+        Some(Some(timer))
+    }
+
+    fn set_timer(&mut self, at: Time, timer: QueueTimer) {
+        let queues = &self.queues;
+        self.timers.set(at, timer, |at, timer| match timer {
+            QueueTimer::Head(key) => queues.find(key).is_some_and(|q| q.head_timer == Some(at)),
+            QueueTimer::Unused(key) => queues.find(key).is_some(),
+        });
+    }
+}

@@ -1,0 +1,75 @@
+//! A message on its way into queues.
+
+use std::sync::Arc;
+
+use crosstie_amqp::Properties;
+
+use crate::channels::Sending;
+use crate::{MessageContent, Position, Time};
+
+/// Its bytes are copied when the first queue keeps it.
+pub(crate) struct Incoming<'a> {
+    pub(crate) exchange: &'a str,
+    pub(crate) routing_key: &'a str,
+    pub(crate) properties: Properties<'a>,
+    pub(crate) body: &'a [u8],
+    pub(crate) handling: Handling,
+    pub(crate) content: Option<Arc<MessageContent>>,
+}
+
+/// How queues are to treat a message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Handling {
+    pub(crate) is_persistent: bool,
+    pub(crate) ttl_ms: Option<u64>,
+}
+
+/// How a queue receives a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Arrival {
+    /// There is no such queue any more.
+    Nowhere,
+    /// It is full, and takes nothing (`x-overflow`).
+    Rejected,
+    Taken {
+        /// Nothing is before it: it may go straight on to a consumer.
+        is_next: bool,
+        is_stored: bool,
+        expires_at: Option<Time>,
+    },
+}
+
+/// What a queue did with a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Enqueued {
+    /// It took it.
+    Taken,
+    /// It took it, and a store has to.
+    Stored(Position),
+    /// It is full, and takes nothing (`x-overflow`).
+    Rejected,
+}
+
+impl<'a> Incoming<'a> {
+    pub(crate) fn sending(&self) -> Sending<'a> {
+        Sending {
+            exchange: self.exchange,
+            routing_key: self.routing_key,
+            properties: self.properties,
+            body: self.body,
+            is_redelivered: false,
+        }
+    }
+
+    pub(crate) fn content(&mut self) -> Arc<MessageContent> {
+        let content = self.content.get_or_insert_with(|| {
+            Arc::new(MessageContent::of(
+                self.exchange,
+                self.routing_key,
+                self.properties,
+                self.body,
+            ))
+        });
+        Arc::clone(content)
+    }
+}

@@ -1,0 +1,110 @@
+//! Dead letters go where they are to go.
+
+use crosstie_amqp::{DeliveryMode, Properties};
+
+use super::Vhost;
+use crate::queues::{DeadLetter, DeadLetters, Deaths, FOLLOWING_MAX, Handling, Incoming, Reason};
+use crate::{Outbox, Time};
+
+/// A message that has died more often is dropped. Its headers would grow with each death.
+const DEATHS_MAX: usize = 64;
+
+/// A dead letter's steps beside what is routed and copied: its headers are written anew.
+const DEATH_STEPS: usize = 16;
+const HEADER_BYTES_PER_STEP: usize = 64;
+
+impl<H> Vhost<H> {
+    /// Publishes what has died, as far as this input's steps reach. The last step of each input: it
+    /// comes after whatever caused it, and may cause more of its kind.
+    pub(super) fn bury(&mut self, now: Time, out: &mut dyn Outbox<H>) {
+        while !self.queues.dead().is_empty() && !self.ledger.steps.is_over() {
+            self.bury_first(now, out);
+        }
+        self.queues.dead_mut().shrink();
+    }
+
+    /// The same for a publication, from which no more may follow than from one death, whatever it has
+    /// pushed out of queues. While many wait its publisher does as much as he may cause.
+    #[cold]
+    pub(super) fn bury_published(&mut self, now: Time, out: &mut dyn Outbox<H>) {
+        self.queues.dead_mut().share_following();
+        self.bury(now, out);
+        let mut share = 0;
+        while self.queues.dead().are_many() && share <= FOLLOWING_MAX {
+            share += 1;
+            self.bury_first(now, out);
+        }
+    }
+
+    /// The one that has waited longest goes where it is to go.
+    pub(super) fn bury_first(&mut self, now: Time, out: &mut dyn Outbox<H>) {
+        let Some(dead) = self.queues.dead_mut().pop() else {
+            return;
+        };
+        let waiting = self.queues.dead().len();
+        // What it pushes out of queues has followed from it, and is known as that only now.
+        let end = self.ledger.steps.lift();
+        match self.publish_dead(now, &dead, out) {
+            true => self.ledger.counts.dead_lettered += 1,
+            false => self.ledger.counts.dropped += 1,
+        }
+        self.ledger.steps.until(end);
+        let routed = self.topology.take_steps();
+        self.ledger.steps.spend(routed as usize);
+        if self.queues.dead().len() > waiting {
+            let following_max = dead.following_max;
+            self.queues
+                .dead_mut()
+                .bound_following(waiting, following_max, &mut self.ledger);
+        }
+        DeadLetters::let_go(dead, &mut self.ledger);
+    }
+
+    /// Whether it went to any queue.
+    fn publish_dead(&mut self, now: Time, dead: &DeadLetter, out: &mut dyn Outbox<H>) -> bool {
+        self.ledger.steps.spend(1);
+        let Some(exchange) = self.topology.exchange(&dead.exchange) else {
+            return false;
+        };
+        let content = &dead.content;
+        let deaths = Deaths::of(content.properties());
+        if deaths.count() >= DEATHS_MAX {
+            return false;
+        }
+        let bytes = deaths.with(now, dead);
+        let steps = &mut self.ledger.steps;
+        steps.spend(DEATH_STEPS + bytes.len() / HEADER_BYTES_PER_STEP);
+        steps.spend_on_body(content.body().len());
+        let properties = Properties::from_checked_bytes(&bytes);
+        let named = properties.parse_for_broker();
+        let routing_key = dead.routing_key.as_deref();
+        let mut incoming = Incoming {
+            exchange: &dead.exchange,
+            routing_key: routing_key.unwrap_or_else(|| content.routing_key()),
+            properties,
+            body: content.body(),
+            handling: Handling {
+                is_persistent: named.delivery_mode == Some(DeliveryMode::Persistent as u8),
+                ttl_ms: None,
+            },
+            content: None,
+        };
+        let mut targets = std::mem::take(&mut self.targets);
+        targets.clear();
+        let headers = named.headers.unwrap_or_default();
+        self.topology
+            .route(exchange, incoming.routing_key, headers, &mut targets);
+        let mut is_taken = false;
+        for target in &targets {
+            let queue = self.queues.find(*target);
+            let is_circle = dead.reason != Reason::Rejected
+                && queue.is_some_and(|queue| deaths.is_circle(&queue.name, &dead.queue));
+            if !is_circle {
+                self.enqueue(now, *target, &mut incoming, out);
+                is_taken = true;
+            }
+        }
+        self.targets = targets;
+        is_taken
+    }
+}

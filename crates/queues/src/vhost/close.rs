@@ -1,0 +1,115 @@
+//! Connections and channels go, with what they have left.
+
+use super::Vhost;
+use crate::transactions::Verdict;
+use crate::{ChannelKey, ConnectionKey, Outbox, Time};
+
+impl<H> Vhost<H> {
+    /// Its exclusive queues go; what it has not acknowledged is ready again. Nothing is sent to it any
+    /// more: not what is requeued, nor that a queue of its own goes.
+    pub fn close_connection(
+        &mut self,
+        now: Time,
+        connection: ConnectionKey,
+        out: &mut dyn Outbox<H>,
+    ) {
+        self.begin();
+        let Some(channels) = self.channels.shut_connection(connection, out) else {
+            return;
+        };
+        // First all of them: what one held goes to no other, and all is back in its place before
+        // anybody else is given any.
+        for channel in channels {
+            self.shut(channel);
+        }
+        self.go_on_closing(now, connection, out);
+        self.end(now, out);
+    }
+
+    /// Works off what a connection has left, as far as this input's steps reach.
+    pub(super) fn go_on_closing(&mut self, now: Time, key: ConnectionKey, out: &mut dyn Outbox<H>) {
+        while let Some(closing) = self.channels.connection(key) {
+            if let Some(channel) = closing.channels.last().copied() {
+                if !self.close_some(now, channel, out) {
+                    return self.channels.close_connection_later(key);
+                }
+            } else if let Some(queue) = self.channels.take_owned(key) {
+                self.remove_queue(queue, out);
+            } else {
+                self.channels.remove_connection(key);
+                self.transactions.end_connection(key);
+                return;
+            }
+            if self.ledger.steps.is_over() {
+                return self.channels.close_connection_later(key);
+            }
+        }
+    }
+
+    /// Its consumers go; what it has not acknowledged is ready again, at its place. Confirms that
+    /// it waits for are told to nobody. Of a channel that the vhost has closed by itself
+    /// ([`Outbox::close_channel`]) nothing is left to be closed.
+    pub fn close_channel(&mut self, now: Time, channel: ChannelKey, out: &mut dyn Outbox<H>) {
+        self.begin();
+        self.end_channel(now, channel, out);
+        self.end(now, out);
+    }
+
+    /// The same, within another input.
+    pub(super) fn end_channel(&mut self, now: Time, key: ChannelKey, out: &mut dyn Outbox<H>) {
+        self.flush_channel(key, out);
+        if self.channels.find_open(key).is_none() {
+            return;
+        }
+        self.shut(key);
+        self.go_on_settling(now, key, out);
+        self.go_on_closing_channel(now, key, out);
+    }
+
+    /// Nothing is sent to a channel any more, and what it holds is on its way back.
+    fn shut(&mut self, key: ChannelKey) {
+        self.abandon_transaction(key);
+        self.confirms.end_channel(key);
+        let unacked = self.channels.shut(key);
+        let verdict = Verdict::GivenBack;
+        self.settlements
+            .push(key, unacked, verdict, &mut self.queues);
+    }
+
+    pub(super) fn go_on_closing_channel(
+        &mut self,
+        now: Time,
+        key: ChannelKey,
+        out: &mut dyn Outbox<H>,
+    ) {
+        if !self.close_some(now, key, out) {
+            self.channels.close_later(key);
+        }
+    }
+
+    /// Removes what a channel has left, as far as this input's steps reach; whether nothing is left.
+    fn close_some(&mut self, now: Time, key: ChannelKey, out: &mut dyn Outbox<H>) -> bool {
+        self.go_on_settling(now, key, out);
+        let mut queues = Vec::new();
+        let mut is_over = self.ledger.steps.is_over();
+        while !is_over && let Some(left) = self.consumers.cancel_first(key) {
+            self.ledger.steps.spend(2);
+            queues.push(left.consumer.queue);
+            self.note_left(now, &left);
+            is_over = self.ledger.steps.is_over();
+        }
+        queues.sort_unstable();
+        queues.dedup();
+        for queue in queues {
+            self.remove_if_unused(queue, out);
+            self.deliver(now, queue, out);
+        }
+        if self.consumers.count_of_channel(key) > 0 {
+            return false;
+        }
+        self.channels.remove(key);
+        self.consumers.end_channel(key);
+        self.transactions.end_channel(key);
+        true
+    }
+}

@@ -1,0 +1,213 @@
+//! Transactions (class `tx`): what a channel publishes and acknowledges happens at its commit, all
+//! of it in one input, so that its records are in the journal one behind the other and a store
+//! that takes what it was handed at once has all of them or none.
+//!
+//! ```text
+//! tx.select ─▶ publish, ack, nack, reject (held) ─▶ tx.commit ─▶ queues, journal ─▶ commit-ok,
+//!                                              │                 when a store has what was kept
+//!                                              └──▶ tx.rollback: as if nothing had been said
+//! ```
+//!
+//! Publications are checked when they come (permissions, that the exchange is there, properties)
+//! and routed at the commit. A commit whose exchanges are not all there any more does nothing and
+//! closes the channel. As in RabbitMQ, a queue that refuses a publication (`x-overflow`) closes it
+//! too, when the rest is done.
+
+use crosstie_amqp::ReplyCode;
+use crosstie_amqp::method::{BasicPublish, TxCommit, TxCommitOk, TxRollbackOk, TxSelectOk};
+
+use super::Vhost;
+use super::facets::Facets;
+use super::methods::Context;
+use crate::queues::Incoming;
+use crate::topology::Resource;
+use crate::transactions::{Acknowledgements, Contents, Publication, Transaction, Verdict};
+use crate::{ChannelKey, Fault, Outbox, Time};
+
+impl<H> Vhost<H> {
+    /// Whether what the channel publishes and acknowledges waits for a commit.
+    pub fn is_transactional(&self, channel: ChannelKey) -> bool {
+        self.transactions.find(channel).is_some()
+    }
+
+    pub(super) fn handle_select(
+        &mut self,
+        context: &Context,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        if self.confirms.is_selected(context.channel) {
+            let text = "cannot switch from confirm to tx mode";
+            return Err(context.caller().precondition_failed(text));
+        }
+        self.transactions.select(context.channel);
+        self.answer(context.channel, false, TxSelectOk {}, out)
+    }
+
+    pub(super) fn handle_commit(
+        &mut self,
+        now: Time,
+        context: &Context,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        self.check_exchanges(context)?;
+        let key = context.channel;
+        let contents = self.take_contents(key);
+        // Only what dies of this is a part of it.
+        let died_before = self.queues.dead_mut().set_aside();
+        let position_before = self.ledger.journal.position;
+        let mut is_rejected = false;
+        for publication in contents.publications {
+            is_rejected |= self.publish_committed(now, key, publication, out);
+        }
+        for acknowledgements in contents.acknowledgements {
+            self.acknowledge_committed(now, key, acknowledgements, out);
+        }
+        self.serve(now, key, out);
+        // What becomes of what it has refused is a part of it. What follows from that is not: a crash
+        // between has it happen again.
+        for _ in 0..self.queues.dead().len() {
+            self.bury_first(now, out);
+        }
+        self.queues.dead_mut().put_first(died_before);
+        if is_rejected {
+            let text = "partial tx completion";
+            return Err(context.caller().precondition_failed(text));
+        }
+        self.ledger.counts.committed += 1;
+        let position = self.ledger.journal.position;
+        if position == position_before {
+            return self.answer(key, false, TxCommitOk {}, out);
+        }
+        self.transactions.await_store(key);
+        self.confirms.await_commit(key, position);
+        Ok(())
+    }
+
+    /// That all exchanges that a channel has published to are there still.
+    fn check_exchanges(&self, context: &Context) -> Result<(), Fault> {
+        for publication in self.transaction(context)?.publications() {
+            let name = publication.content.exchange();
+            if self.topology.exchange(name).is_none() {
+                let resource = Resource::exchange(name, &self.config.name);
+                return Err(context.caller().not_found(resource));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn handle_rollback(
+        &mut self,
+        context: &Context,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        self.transaction(context)?;
+        self.ledger.counts.rolled_back += 1;
+        self.abandon_transaction(context.channel);
+        self.answer(context.channel, false, TxRollbackOk {}, out)
+    }
+
+    /// Whatever a channel has said in its transaction was not said: what it published is nowhere,
+    /// what it acknowledged waits for that.
+    pub(super) fn abandon_transaction(&mut self, key: ChannelKey) {
+        let groups = self.take_contents(key).acknowledgements.into_iter();
+        let deliveries: Vec<_> = groups.flat_map(|group| group.deliveries).collect();
+        if !deliveries.is_empty() {
+            self.ledger.steps.spend(deliveries.len());
+            self.channels.put_back(key, deliveries);
+        }
+    }
+
+    fn transaction(&self, context: &Context) -> Result<&Transaction, Fault> {
+        self.transactions.find(context.channel).ok_or_else(|| {
+            let text = "channel is not transactional";
+            context.caller().precondition_failed(text)
+        })
+    }
+
+    fn take_contents(&mut self, key: ChannelKey) -> Contents {
+        match self.channels.find(key) {
+            Some(channel) => self.transactions.take(key, channel.connection),
+            None => Contents::default(),
+        }
+    }
+
+    /// Routes what was published. Returns whether a queue refuses it.
+    fn publish_committed(
+        &mut self,
+        now: Time,
+        key: ChannelKey,
+        publication: Publication,
+        out: &mut dyn Outbox<H>,
+    ) -> bool {
+        let Publication {
+            content,
+            full_headers,
+            mandatory,
+        } = publication;
+        // They are all there: that was looked at, and nothing of a commit deletes any.
+        let Some(exchange) = self.topology.exchange(content.exchange()) else {
+            return false;
+        };
+        let facets = Facets::of_checked(content.properties());
+        let headers = match &full_headers {
+            Some(headers) => headers.as_table(),
+            None => facets.headers,
+        };
+        let mut targets = std::mem::take(&mut self.targets);
+        targets.clear();
+        let routing_key = content.routing_key();
+        self.topology
+            .route(exchange, routing_key, headers, &mut targets);
+        let publish = BasicPublish {
+            exchange: content.exchange(),
+            routing_key,
+            mandatory,
+            immediate: false,
+        };
+        let mut incoming = Incoming {
+            exchange: publish.exchange,
+            routing_key,
+            properties: content.properties(),
+            body: content.body(),
+            handling: facets.handling,
+            content: Some(content.clone()),
+        };
+        let distributed = self.distribute(now, key, &publish, &targets, &mut incoming, out);
+        self.targets = targets;
+        distributed.is_rejected
+    }
+
+    fn acknowledge_committed(
+        &mut self,
+        now: Time,
+        key: ChannelKey,
+        acknowledgements: Acknowledgements,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let Acknowledgements {
+            verdict,
+            mut deliveries,
+        } = acknowledgements;
+        deliveries.sort_unstable_by_key(|(tag, _)| *tag);
+        for (tag, delivery) in &deliveries {
+            self.ledger.steps.spend(1);
+            self.settle(key, *tag, delivery);
+        }
+        let deliveries = deliveries.into_iter().map(|(_, delivery)| delivery);
+        match verdict {
+            Verdict::Done => {
+                for delivery in deliveries {
+                    self.ledger.counts.acknowledged += 1;
+                    self.forget(delivery.queue, &delivery.entry);
+                }
+            }
+            Verdict::Refused => deliveries.for_each(|delivery| self.reject(delivery)),
+            Verdict::GivenBack => self.requeue(now, deliveries, out),
+        }
+    }
+}
+
+/// How a commit that a store could not keep ends.
+pub(super) fn not_committed() -> Fault {
+    Fault::of::<TxCommit>(ReplyCode::PreconditionFailed, "partial tx completion")
+}

@@ -1,0 +1,85 @@
+//! What a store says of its commits, and what channels hear of it.
+
+use crosstie_amqp::method::TxCommitOk;
+
+use super::Vhost;
+use super::commit::not_committed;
+use crate::confirms::Told;
+use crate::{ChannelKey, Outbox, Position, Time};
+
+impl<H> Vhost<H> {
+    /// Sends the confirms that need not wait, several as one. Once per input of a connection,
+    /// after its methods; a method on the channel sends its own before it is handled. What its
+    /// connection is charged with is told here, too.
+    pub fn flush_confirms(&mut self, out: &mut dyn Outbox<H>) {
+        self.confirms.flush(&self.channels, &mut self.ledger, out);
+        self.channels.flush_charges(out);
+    }
+
+    /// The store has everything up to there: what waits for it is confirmed.
+    pub fn handle_committed(&mut self, position: Position, out: &mut dyn Outbox<H>) {
+        self.begin();
+        // What was said before is told first, by `work`: a failed commit closes channels, for which
+        // the time is needed.
+        let is_first = !self.confirms.has_backlog();
+        self.confirms.store_says(position, true);
+        while is_first
+            && !self.ledger.steps.is_over()
+            && let Some(told) = self.confirms.next_told()
+        {
+            self.ledger.steps.spend(1);
+            if let Told::Committed(channel) = told {
+                self.end_commit(channel, out);
+            }
+        }
+        self.flush_confirms(out);
+    }
+
+    /// The store failed: what waits for anything up to there is refused, and not lost: its
+    /// publisher may send it again, and has it twice then. A channel whose commit waits is closed.
+    pub fn handle_not_committed(&mut self, now: Time, position: Position, out: &mut dyn Outbox<H>) {
+        self.begin();
+        self.confirms.store_says(position, false);
+        self.handle_outcomes(now, out);
+        self.end(now, out);
+        self.flush_confirms(out);
+    }
+
+    /// Tells channels what a store has said, as far as this input's steps reach.
+    pub(super) fn handle_outcomes(&mut self, now: Time, out: &mut dyn Outbox<H>) {
+        while !self.ledger.steps.is_over()
+            && let Some(told) = self.confirms.next_told()
+        {
+            self.ledger.steps.spend(1);
+            match told {
+                Told::Confirmed => {}
+                Told::Refused { channel, tag } => self.refuse(channel, tag, out),
+                Told::Committed(channel) => self.end_commit(channel, out),
+                Told::NotCommitted(channel) => {
+                    self.channels.tell_closed(channel, &not_committed(), out);
+                    self.end_channel(now, channel, out);
+                }
+            }
+        }
+    }
+
+    fn end_commit(&mut self, key: ChannelKey, out: &mut dyn Outbox<H>) {
+        if self.transactions.end_commit(key) {
+            self.channels.send(key, TxCommitOk {}, out);
+        }
+    }
+
+    /// A publication was not taken.
+    pub(super) fn refuse(&mut self, key: ChannelKey, tag: u64, out: &mut dyn Outbox<H>) {
+        let channels = &self.channels;
+        self.confirms
+            .refuse(key, tag, channels, &mut self.ledger, out);
+    }
+
+    /// Tells a channel what is confirmed, if anything is.
+    #[inline]
+    pub(super) fn flush_channel(&mut self, key: ChannelKey, out: &mut dyn Outbox<H>) {
+        self.confirms
+            .flush_channel(key, &self.channels, &mut self.ledger, out);
+    }
+}

@@ -1,0 +1,99 @@
+//! What operators and definitions files make and remove, by nobody in particular.
+
+use crosstie_amqp::method::{
+    ExchangeBind, ExchangeDeclare, ExchangeDelete, QueueBind, QueueDeclare,
+};
+use crosstie_amqp::{ReplyCode, Table};
+use crosstie_auth::Permissions;
+
+use super::Vhost;
+use crate::topology::{Caller, OPERATOR};
+use crate::{Destination, Fault, Time};
+
+impl<H> Vhost<H> {
+    /// As `exchange.delete` does, by nobody in particular; but what is not there is a fault. (It
+    /// takes the time as all inputs do.)
+    pub fn delete_exchange(&mut self, _now: Time, name: &str) -> Result<(), Fault> {
+        let permissions = Permissions::all();
+        let delete = ExchangeDelete {
+            exchange: name,
+            ..ExchangeDelete::default()
+        };
+        if self.topology.exchange(name).is_none() {
+            let text = format!("no exchange '{name}' in vhost '{}'", self.config.name);
+            return Err(Fault::of::<ExchangeDelete<'_>>(ReplyCode::NotFound, text));
+        }
+        self.topology
+            .delete_exchange(&definer(&permissions), &delete, &mut self.ledger.journal)
+    }
+
+    /// As `exchange.declare` does, by nobody in particular. (It takes the time as all inputs do.)
+    pub fn define_exchange(
+        &mut self,
+        _now: Time,
+        declare: &ExchangeDeclare<'_>,
+    ) -> Result<(), Fault> {
+        let permissions = Permissions::all();
+        self.topology
+            .declare_exchange(&definer(&permissions), declare, &mut self.ledger.journal)
+    }
+
+    /// As `queue.declare` does, by nobody in particular; it is no connection's own.
+    pub fn define_queue(&mut self, now: Time, declare: &QueueDeclare<'_>) -> Result<(), Fault> {
+        let permissions = Permissions::all();
+        let declare = QueueDeclare {
+            exclusive: false,
+            ..*declare
+        };
+        let caller = definer(&permissions);
+        let key = self.declare(now, &caller, declare.queue, &declare, None)?;
+        self.touch(now, key);
+        Ok(())
+    }
+
+    /// As `queue.bind` and `exchange.bind` do, by nobody in particular.
+    pub fn define_binding(
+        &mut self,
+        _now: Time,
+        source: &str,
+        destination: &Destination,
+        routing_key: &str,
+        arguments: Table<'_>,
+    ) -> Result<(), Fault> {
+        let permissions = Permissions::all();
+        let caller = definer(&permissions);
+        match destination {
+            Destination::Queue(queue) => {
+                let method = QueueBind {
+                    queue,
+                    exchange: source,
+                    routing_key,
+                    no_wait: true,
+                    arguments,
+                };
+                self.topology
+                    .bind_queue(&caller, &method, |_| Ok(()), &mut self.ledger.journal)
+            }
+            Destination::Exchange(exchange) => {
+                let method = ExchangeBind {
+                    destination: exchange,
+                    source,
+                    routing_key,
+                    no_wait: true,
+                    arguments,
+                };
+                self.topology
+                    .bind_exchange(&caller, &method, &mut self.ledger.journal)
+            }
+        }
+    }
+}
+
+/// A caller that may do everything.
+fn definer(permissions: &Permissions) -> Caller<'_> {
+    Caller {
+        user: "",
+        permissions,
+        method: OPERATOR,
+    }
+}

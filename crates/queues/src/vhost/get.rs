@@ -1,0 +1,82 @@
+//! `basic.get`: a message that is asked for.
+
+use crosstie_amqp::method::{BasicGet, BasicGetEmpty, BasicGetOk};
+use crosstie_auth::Access;
+
+use super::Vhost;
+use super::methods::Context;
+use crate::channels::{Delivery, Sending};
+use crate::queues::Entry;
+use crate::topology::Resource;
+use crate::{ChannelKey, Fault, Outbox, QueueKey, Refused, Time};
+
+impl<H> Vhost<H> {
+    pub(super) fn handle_get(
+        &mut self,
+        now: Time,
+        context: &Context,
+        method: &BasicGet<'_>,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        let name = self.queue_name(context, method.queue, out)?;
+        let resource = Resource::queue(&name, &self.config.name);
+        context.caller().check(Access::Read, resource)?;
+        let key = self.find_queue(context, &name)?;
+        self.touch(now, key);
+        self.drop_expired(now, key);
+        let Some((entry, is_quorum)) = self.queues.pop_unexpired(now, key) else {
+            if self.queues.find(key).is_none() {
+                return Ok(());
+            }
+            let empty = BasicGetEmpty { cluster_id: "" };
+            return self.answer(context.channel, false, empty, out);
+        };
+        // Those behind it that have expired are not there any more.
+        self.drop_expired(now, key);
+        match self.send_got(context.channel, key, &entry, is_quorum, out) {
+            // It asked for a message and will not have it, nor hear that there is none: it is
+            // closed. The message stays.
+            Err(_) => self.queues.insert(key, entry),
+            Ok(_) if method.no_ack => self.forget(key, &entry),
+            Ok(tag) => {
+                self.queues.hold_one(key);
+                let delivery = Delivery {
+                    queue: key,
+                    consumer: None,
+                    delivered_at: now,
+                    entry,
+                };
+                self.channels.hold(context.channel, tag, delivery);
+            }
+        }
+        self.queues.set_head_timer(key);
+        Ok(())
+    }
+
+    /// Returns its delivery tag.
+    fn send_got(
+        &mut self,
+        key: ChannelKey,
+        queue: QueueKey,
+        entry: &Entry,
+        is_quorum: bool,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<u64, Refused> {
+        let mut counted = Vec::new();
+        let mut sending = Sending::of(entry);
+        if is_quorum {
+            sending = sending.with_delivery_count(entry.deliveries, &mut counted);
+        }
+        let channel = self.channels.find(key).ok_or(Refused::Gone)?;
+        let ok = BasicGetOk {
+            delivery_tag: channel.last_tag + 1,
+            redelivered: sending.is_redelivered,
+            exchange: sending.exchange,
+            routing_key: sending.routing_key,
+            message_count: self.queues.ready_count(queue) as u32,
+        };
+        self.channels.send_owed(key, ok, &sending, out)?;
+        self.ledger.counts.delivered += 1;
+        self.channels.take_tag(key).ok_or(Refused::Gone)
+    }
+}
