@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use crosstie_amqp::TableBuf;
 use crosstie_auth::{Permissions, User, Users};
 use crosstie_config as model;
-use crosstie_queues::{Position, Vhost, VhostConfig, VhostLimits};
-use crosstie_store::{CommitterConfig, Store, StoreConfig, StoreError};
+use crosstie_queues::{Position, Time, Vhost, VhostConfig, VhostLimits};
+use crosstie_store::{CommitterConfig, Restored, Store, StoreConfig, StoreError};
 use crosstie_transport::{Connection, Workers};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -67,19 +67,13 @@ impl Broker {
             definitions = loaded.map_err(|e| e.to_string())?;
             amqp.import(&definitions);
         }
-        let (store, restored) = Store::open(StoreConfig {
-            path: directory.join(&amqp.store),
-            bytes_max: None,
-        })
-        .map_err(|e| e.to_string())?;
-        if let Some(obstacle) = store.obstacle() {
-            // Several nodes on the embedded default may run in one directory, most of which have
-            // nothing to keep.
-            if !is_embedded(&amqp.store) {
-                return Err(obstacle.to_string());
-            }
-            tracing::warn!("nothing that is durable will be kept: {obstacle}");
-        }
+        let (store, restored) = open_store(&amqp, directory)?;
+        let clock = Clock::new();
+        let now = clock.time(Instant::now());
+        let mut vhosts = restore_vhosts(&amqp, now, restored);
+        let mut skipped = definitions.skipped.clone();
+        skipped.extend(import::define(&definitions, now, &mut vhosts));
+
         let limits = &amqp.limits;
         let flow = FlowControl::new(limits.memory_bytes_max, limits.commit_bytes_max);
         let incomplete = Incomplete::new(
@@ -88,28 +82,6 @@ impl Broker {
             limits.incomplete_timeout,
         );
         let shared = Arc::new(Shared::new(flow, incomplete));
-        let clock = Clock::new();
-        let now = clock.time(Instant::now());
-
-        let mut vhosts: BTreeMap<Arc<str>, Vhost<Arc<Peer>>> = BTreeMap::new();
-        for vhost in &amqp.vhosts {
-            let name: Arc<str> = vhost.name.as_str().into();
-            let config = vhost_config(&name, limits);
-            vhosts.insert(name, Vhost::new(config, hub::seed()));
-        }
-        for restored in restored {
-            // What a vhost that is not configured any more has kept stays in the file.
-            if let Some(vhost) = vhosts.get_mut(&restored.vhost) {
-                vhost.restore(now, restored.record);
-            }
-        }
-        let mut outbox = VhostOutbox::default();
-        for vhost in vhosts.values_mut() {
-            vhost.restored(now, &mut outbox);
-        }
-        let mut skipped = definitions.skipped.clone();
-        skipped.extend(import::define(&definitions, now, &mut vhosts));
-
         let vhosts = vhosts.into_iter().map(|(name, vhost)| {
             let shared = Arc::clone(&shared);
             let thread = workers.serving_handle();
@@ -131,13 +103,19 @@ impl Broker {
             ..CommitterConfig::default()
         };
         broker.start_committer(store, config, workers.keeper_handle())?;
+        broker.start_keeping(workers);
+        Ok((broker, skipped))
+    }
+
+    /// What happens by time, in the keeper's thread.
+    fn start_keeping(&self, workers: &Workers) {
         let _context = workers.keeper_handle().enter();
-        for vhost in &broker.vhosts {
+        for vhost in &self.vhosts {
             // What was defined, or has expired meanwhile, is handed to the store.
             vhost.settle();
             workers.spawn_keeper(Arc::clone(vhost).keep_time());
         }
-        let swept = Arc::downgrade(&broker.shared);
+        let swept = Arc::downgrade(&self.shared);
         workers.spawn_keeper(async move {
             let mut interval = tokio::time::interval(Duration::from_secs(1));
             while let Some(shared) = swept.upgrade() {
@@ -146,7 +124,6 @@ impl Broker {
                 interval.tick().await;
             }
         });
-        Ok((broker, skipped))
     }
 
     /// The store's thread tells the vhosts of what it has written, and sends the confirms that
@@ -278,7 +255,7 @@ impl Broker {
         let mut connections = Vec::new();
         let mut next = 0;
         loop {
-            // Who comes and goes waits for a part, and not for what is said of each.
+            // A peer that comes or goes waits for a part, and not for what is said of each.
             let part: Vec<_> = {
                 let peers = self.peers.lock();
                 let part = peers.range(next..).take(PEERS_MAX);
@@ -293,10 +270,53 @@ impl Broker {
     }
 }
 
+/// The store, and what it has kept.
+fn open_store(amqp: &model::Amqp, directory: &Path) -> Result<(Store, Vec<Restored>), String> {
+    let (store, restored) = Store::open(StoreConfig {
+        path: directory.join(&amqp.store),
+        bytes_max: None,
+    })
+    .map_err(|e| e.to_string())?;
+    if let Some(obstacle) = store.obstacle() {
+        // Several nodes on the embedded default may run in one directory, most of which have
+        // nothing to keep.
+        if !is_embedded(&amqp.store) {
+            return Err(obstacle.to_string());
+        }
+        tracing::warn!("nothing that is durable will be kept: {obstacle}");
+    }
+    Ok((store, restored))
+}
+
+/// The vhosts that are configured, with what a store has kept of them.
+fn restore_vhosts(
+    amqp: &model::Amqp,
+    now: Time,
+    restored: Vec<Restored>,
+) -> BTreeMap<Arc<str>, Vhost<Arc<Peer>>> {
+    let mut vhosts = BTreeMap::new();
+    for vhost in &amqp.vhosts {
+        let name: Arc<str> = vhost.name.as_str().into();
+        let config = vhost_config(&name, &amqp.limits);
+        vhosts.insert(name, Vhost::new(config, hub::seed()));
+    }
+    for restored in restored {
+        // What a vhost that is not configured any more has kept stays in the file.
+        if let Some(vhost) = vhosts.get_mut(&restored.vhost) {
+            vhost.restore(now, restored.record);
+        }
+    }
+    let mut outbox = VhostOutbox::default();
+    for vhost in vhosts.values_mut() {
+        vhost.restored(now, &mut outbox);
+    }
+    vhosts
+}
+
 /// Peers that are listed under one taking of their lock.
 const PEERS_MAX: usize = 1000;
 
-/// Whether a store is the one that nobody has asked for.
+/// Whether a store is the one that a configuration has without asking for it.
 fn is_embedded(store: &str) -> bool {
     let workers = model::Config::embedded_default().workers;
     workers.iter().any(|worker| match worker {

@@ -29,7 +29,7 @@ pub(super) enum Ahead<'a> {
 }
 
 /// Looks for a message's content at the front of `input`. Nearly all messages are found here, and
-/// go on without a copy; anything that is not as usual is left to who reads frame by frame.
+/// go on without a copy; anything that is not as usual is left to the reader of single frames.
 pub(super) fn look_ahead(
     input: &[u8],
     channel: u16,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crosstie_amqp::method::{ExchangeDeclare, QueueDeclare};
-use crosstie_config::{Amqp, Definitions, Skipped};
+use crosstie_config::{Amqp, DefinedBinding, DefinedExchange, DefinedQueue, Definitions, Skipped};
 use crosstie_queues::{Destination, Fault, Time, Vhost};
 
 use super::arguments;
@@ -12,7 +12,6 @@ use super::broker::vhost_config;
 use super::peer::Peer;
 
 type PeersVhost = Vhost<Arc<Peer>>;
-type Define<'d> = &'d dyn Fn(&mut PeersVhost) -> Result<(), Fault>;
 
 /// What of the definitions an empty broker would not take, beside what was skipped in reading them.
 /// `amqp` has what they say of vhosts already.
@@ -31,19 +30,29 @@ pub(super) fn define(
     now: Time,
     vhosts: &mut BTreeMap<Arc<str>, PeersVhost>,
 ) -> Vec<Skipped> {
-    let mut skipped = Vec::new();
-    let mut define = |vhost: &str, what: String, define: Define<'_>| {
-        let why = match vhosts.get_mut(vhost).map(define) {
-            Some(Ok(())) => return,
-            Some(Err(fault)) => fault.text,
-            None => "there is no such vhost".to_owned(),
-        };
-        skipped.push(Skipped {
-            what: format!("{what} in vhost '{vhost}'"),
-            why,
-        });
+    let mut definer = Definer {
+        now,
+        vhosts,
+        skipped: Vec::new(),
     };
-    for exchange in &definitions.exchanges {
+    // Bindings last: they name the others.
+    definitions
+        .exchanges
+        .iter()
+        .for_each(|e| definer.exchange(e));
+    definitions.queues.iter().for_each(|q| definer.queue(q));
+    definitions.bindings.iter().for_each(|b| definer.binding(b));
+    definer.skipped
+}
+
+struct Definer<'v> {
+    now: Time,
+    vhosts: &'v mut BTreeMap<Arc<str>, PeersVhost>,
+    skipped: Vec<Skipped>,
+}
+
+impl Definer<'_> {
+    fn exchange(&mut self, exchange: &DefinedExchange) {
         let arguments = arguments::from_json(&exchange.arguments);
         let declare = ExchangeDeclare {
             exchange: &exchange.name,
@@ -56,11 +65,13 @@ pub(super) fn define(
             arguments: arguments.as_table(),
         };
         let what = format!("exchange '{}'", exchange.name);
-        define(&exchange.vhost, what, &|vhost| {
+        let now = self.now;
+        self.define(&exchange.vhost, &what, |vhost| {
             vhost.define_exchange(now, &declare)
         });
     }
-    for queue in &definitions.queues {
+
+    fn queue(&mut self, queue: &DefinedQueue) {
         let arguments = arguments::from_json(&queue.arguments);
         let declare = QueueDeclare {
             queue: &queue.name,
@@ -72,31 +83,43 @@ pub(super) fn define(
             arguments: arguments.as_table(),
         };
         let what = format!("queue '{}'", queue.name);
-        define(&queue.vhost, what, &|vhost| {
+        let now = self.now;
+        self.define(&queue.vhost, &what, |vhost| {
             vhost.define_queue(now, &declare)
         });
     }
-    for binding in &definitions.bindings {
+
+    fn binding(&mut self, binding: &DefinedBinding) {
         let arguments = arguments::from_json(&binding.arguments);
         let name = binding.destination.as_str().into();
         let destination = match binding.is_to_exchange {
             true => Destination::Exchange(name),
             false => Destination::Queue(name),
         };
-        let what = format!(
-            "binding from '{}' to '{}'",
-            binding.source, binding.destination
-        );
-        define(&binding.vhost, what, &|vhost| {
+        let (source, target) = (&binding.source, &binding.destination);
+        let what = format!("binding from '{source}' to '{target}'");
+        let (now, key) = (self.now, &binding.routing_key);
+        self.define(&binding.vhost, &what, |vhost| {
             let arguments = arguments.as_table();
-            vhost.define_binding(
-                now,
-                &binding.source,
-                &destination,
-                &binding.routing_key,
-                arguments,
-            )
+            vhost.define_binding(now, source, &destination, key, arguments)
         });
     }
-    skipped
+
+    /// Does that in a vhost, or notes why it could not be done.
+    fn define(
+        &mut self,
+        vhost: &str,
+        what: &str,
+        define: impl FnOnce(&mut PeersVhost) -> Result<(), Fault>,
+    ) {
+        let why = match self.vhosts.get_mut(vhost).map(define) {
+            Some(Ok(())) => return,
+            Some(Err(fault)) => fault.text,
+            None => "there is no such vhost".to_owned(),
+        };
+        self.skipped.push(Skipped {
+            what: format!("{what} in vhost '{vhost}'"),
+            why,
+        });
+    }
 }

@@ -16,10 +16,10 @@ use crate::report;
 /// copies; the sockets are written when the input has been handled.
 #[derive(Default)]
 pub(crate) struct VhostOutbox {
-    /// Who takes no more deliveries until what is queued for them is sent.
+    /// Peers that take no more deliveries until what is queued for them is sent.
     /// And until there is room for so many bytes in the account of all.
     refused: Vec<(Arc<Peer>, usize)>,
-    /// Who could not be answered.
+    /// Peers that could not be answered.
     overrun: Vec<Arc<Peer>>,
     /// Channels that were closed, and for what: for the log.
     closed: Vec<(Arc<Peer>, u16, String)>,

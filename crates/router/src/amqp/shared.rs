@@ -38,7 +38,8 @@ impl Shared {
         }
     }
 
-    /// The store could not write. Before the flow control is told, so that who asks why is told.
+    /// The store could not write. Before the flow control is told, so that the reason is there when
+    /// it is asked for.
     pub(crate) fn note_failure(&self, error: &StoreError) {
         *self.failure.lock() = error.to_string();
     }

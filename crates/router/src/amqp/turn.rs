@@ -20,8 +20,8 @@ use super::vhost::SharedVhost;
 /// enter (the lock, when it is first needed) ─▶ spend (after each item) ─▶ finish
 /// ```
 ///
-/// [`Self::finish`] hands the journal to the store, says the confirms and gives the lock back. Who
-/// begins a turn finishes it; to forget that would leave others without their confirms until the
+/// [`Self::finish`] hands the journal to the store, says the confirms and gives the lock back. The
+/// code that begins a turn finishes it; to forget that would leave others without their confirms until the
 /// next turn.
 pub(crate) struct Turn<'v> {
     shared: &'v Arc<SharedVhost>,
@@ -31,11 +31,11 @@ pub(crate) struct Turn<'v> {
     is_finished: bool,
     vhost: Option<MutexGuard<'v, Vhost<Arc<Peer>>>>,
     outbox: VhostOutbox,
-    /// Large messages that may be nobody's any more.
+    /// Large messages that may be held by nothing else any more.
     contents: Vec<Arc<MessageContent>>,
 }
 
-/// What who publishes does of a vhost's backlog in a turn of its own: some 0.1 ms.
+/// What a publisher does of a vhost's backlog in a turn of its own: some 0.1 ms.
 const SHARE_STEPS_MAX: u32 = 1024;
 
 impl<'v> Turn<'v> {
@@ -84,8 +84,8 @@ impl<'v> Turn<'v> {
         vhost.has_backlog()
     }
 
-    /// Does a share of what the vhost has left to do, if it is entered: by who publishes. What
-    /// makes work is slower than what does it.
+    /// Does a share of what the vhost has left to do, if it is entered: for publishers, since
+    /// what makes work has to be slower than what does it.
     pub(super) fn share(&mut self) {
         if self.vhost.is_some() {
             self.work(SHARE_STEPS_MAX);
@@ -133,7 +133,8 @@ impl<'v> Turn<'v> {
         }
         let next = vhost.next_timeout();
         let is_unattended = vhost.has_backlog() && self.shared.backlog.is_to_start();
-        // Who had all of a turn does not take the lock again before those who wait for it.
+        // A connection that had all of a turn does not take the lock again before those that wait for
+        // it.
         match self.is_over {
             true => MutexGuard::unlock_fair(vhost),
             false => drop(vhost),

@@ -91,7 +91,7 @@ impl SharedVhost {
         Turn::new(self, now, self.clock.time(now))
     }
 
-    /// For [`Turn`], and for who only looks: nobody does more under it than a turn's worth.
+    /// For [`Turn`], and for code that only looks: no more is done under it than a turn's worth.
     pub(super) fn lock(&self) -> MutexGuard<'_, Vhost<Arc<Peer>>> {
         self.vhost.lock()
     }
