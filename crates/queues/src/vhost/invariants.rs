@@ -126,7 +126,7 @@ impl<H> Vhost<H> {
         let channels = self.channels.iter().filter(|(_, c)| c.connection == key);
         let bytes = channels.map(|(key, channel)| {
             let tags = self.consumers.tags_of_channel(key);
-            let consumers = tags.map(|tag| consumer_bytes(tag)).sum::<isize>();
+            let consumers = tags.map(consumer_bytes).sum::<isize>();
             match channel.is_closing {
                 true => consumers,
                 false => consumers + CHANNEL_BYTES + channel.unacked.memory_bytes() as isize,
