@@ -217,7 +217,7 @@ pub(super) fn decode_alone<'a>(frame: &Frame<'a>) -> Result<Option<Method<'a>>, 
 /// Heartbeats are the connection's.
 fn heartbeat_fault(frame: &Frame<'_>) -> Fault {
     let text = match frame.payload {
-        [] => "type 8, all bytes = <<>>".to_owned(),
+        [] => "type 8, all octets = <<>>".to_owned(),
         payload => format!("type 8 with {} bytes on a channel", payload.len()),
     };
     Fault::in_method(ReplyCode::UnexpectedFrame, (0, 0), text)

@@ -264,7 +264,7 @@ fn what_breaks_the_protocol_ends_the_connection() {
         (
             "a heartbeat of a channel",
             vec![8, 0, 1, 0, 0, 0, 0, 0xce],
-            "505 UNEXPECTED_FRAME - type 8, all bytes = <<>>",
+            "505 UNEXPECTED_FRAME - type 8, all octets = <<>>",
         ),
         (
             "a method of channels on none",
