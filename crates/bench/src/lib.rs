@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Every box is a process. Caller, callee and relay are this executable started again with
-//! [`process::worker::SUBCOMMAND`], which the command line forwards to [`process::worker::main`].
+//! [`roles::SUBCOMMAND`], which the command line forwards to [`roles::main`].
 //!
 //! Every instrument is a folder: [`rpc`], [`pubsub`], [`accept`], [`handshake`], [`echo`],
 //! [`stream`], [`footprint`], [`node`], [`hostile`], and for brokers of AMQP [`amqp`] and [`oslo`];
@@ -52,6 +52,7 @@ pub mod peer;
 pub mod process;
 pub mod pubsub;
 pub mod report;
+pub mod roles;
 pub mod roundtrip;
 pub mod rpc;
 pub mod stream;

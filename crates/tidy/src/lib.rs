@@ -2,6 +2,8 @@
 //!
 //! The rules are under `tests/`; here is what they share: the files of the workspace.
 
+pub mod imports;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -15,8 +15,7 @@ use crosstie_amqp::{BasicProperties, FrameKind, Method, PROTOCOL_HEADER, Table, 
 use super::Broker;
 use crate::load::drive::Traffic;
 use crate::load::socket::Stream;
-use crate::process::worker::WorkerError;
-use crate::wamp::pipe::PATIENCE;
+use crate::process::worker::{PATIENCE, WorkerError};
 
 /// The one channel of a connection.
 const CHANNEL: u16 = 1;

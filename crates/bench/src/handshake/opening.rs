@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use crosstie_wamp::framing::websocket::{ClientRequest, accept_key, key};
 use serde::{Deserialize, Serialize};
 
-use crate::subject::case::ParseError;
+use crate::subject::parse_error::ParseError;
 use crate::subject::target::{Endpoint, Url};
 
 /// A WebSocket server and the resource that is asked for.

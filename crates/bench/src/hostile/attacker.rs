@@ -1,34 +1,16 @@
 //! The attacker's process: it does one thing that nobody should be able to stop others with, counts
 //! what it was allowed and what it was refused, and ends by a deadline of its own.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crosstie_wamp::Serializer;
 use serde::{Deserialize, Serialize};
 
-use super::amqp::AmqpPeer;
 use super::catalogue;
-use super::ways::{Pages, Ways};
-use crate::broker::Broker;
+use super::strike::{Found, Order, Strike};
 use crate::process::descriptors;
 use crate::process::worker::{Said, WorkerError, say};
-use crate::subject::case::Transport;
-use crate::subject::target::Target;
-use crate::wamp::pipe::Pipe;
 
 pub(crate) const ROLE: &str = "hostile-attacker";
-
-/// What an attacker is started with.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Order {
-    pub(super) attack: String,
-    pub(super) ways: Ways,
-    /// All sizes times this.
-    pub(super) scale: f64,
-    /// Of the attack `consumers`, before it is scaled.
-    pub(super) consumers: usize,
-    pub(super) limit: Duration,
-}
 
 /// What an attacker says: that it is done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,139 +29,15 @@ impl Said for Report {
     }
 }
 
-/// What became of an attack.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Found {
-    /// What it made, and how many.
-    pub(super) made: Vec<(String, u64)>,
-    /// In whose words it was refused, and how often.
-    pub(super) refused: Vec<(String, u64)>,
-    /// Its time was up before it had done all that it meant to.
-    pub(super) cut: bool,
-    pub(super) seconds: f64,
-}
-
-/// An attack that goes on.
-pub(super) struct Strike {
-    pub(super) order: Order,
-    pub(super) deadline: Instant,
-    found: Found,
-}
-
-/// What some attacks need; the others are not changed by it.
-const FEATURES: &[&str] = &["progressive_call_invocations", "call_canceling"];
-
-/// Far below what a router may take to refuse, far above what a wake-up takes.
-const MOMENT: Duration = Duration::from_millis(50);
-
-impl Strike {
-    /// A size at the order's scale, at least 1.
-    pub(super) fn size(&self, full: usize) -> usize {
-        ((full as f64 * self.order.scale) as usize).max(1)
-    }
-
-    /// The same of connections and channels, of which some must be left to make an attack.
-    pub(super) fn few(&self, full: usize) -> usize {
-        self.size(full).max(full.min(4))
-    }
-
-    pub(super) fn broker(&self) -> Result<&Broker, WorkerError> {
-        let broker = self.order.ways.broker.as_ref();
-        broker.ok_or_else(|| WorkerError::handshake("no broker is known"))
-    }
-
-    pub(super) fn pages(&self) -> Result<&Pages, WorkerError> {
-        let pages = self.order.ways.pages.as_ref();
-        pages.ok_or_else(|| WorkerError::handshake("no pages are known"))
-    }
-
-    pub(super) fn amqp(&self, channels: usize) -> Result<AmqpPeer, WorkerError> {
-        let channels = u16::try_from(channels).unwrap_or(u16::MAX);
-        AmqpPeer::open(self.broker()?, channels, self.deadline)
-    }
-
-    pub(super) fn target(
-        &self,
-        transport: Transport,
-        serializer: Serializer,
-    ) -> Result<&Target, WorkerError> {
-        self.order.ways.wamp(transport, serializer).ok_or_else(|| {
-            let framing = match transport {
-                Transport::RawSocket => "RawSocket",
-                Transport::WebSocket => "WebSocket",
-                Transport::WebSocketBatched => "batched WebSocket",
-            };
-            WorkerError::handshake(format!("no {framing} with {serializer} is known"))
-        })
-    }
-
-    /// A session by whatever way costs least.
-    pub(super) fn session(&self) -> Result<Pipe, WorkerError> {
-        let target = self.order.ways.any_wamp();
-        let target = target.ok_or_else(|| WorkerError::handshake("no WAMP router is known"))?;
-        self.join(target)
-    }
-
-    pub(super) fn join(&self, target: &Target) -> Result<Pipe, WorkerError> {
-        let mut pipe = Pipe::connect(target)?;
-        pipe.join_with(&target.realm, FEATURES)?;
-        pipe.limit_waiting(self.left().max(MOMENT))?;
-        Ok(pipe)
-    }
-
-    pub(super) fn left(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now())
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.left().is_zero()
-    }
-
-    pub(super) fn made(&mut self, what: &str, count: u64) {
-        add(&mut self.found.made, what, count);
-    }
-
-    pub(super) fn refused(&mut self, why: &str) {
-        self.refused_often(why, 1);
-    }
-
-    pub(super) fn refused_often(&mut self, why: &str, count: u64) {
-        add(&mut self.found.refused, why, count);
-    }
-
-    /// Notes in whose words something ended: a refusal is a finding, and no fault of the attack.
-    pub(super) fn end_by(&mut self, error: WorkerError) -> Result<(), WorkerError> {
-        match error {
-            WorkerError::TimedOut => self.found.cut = true,
-            WorkerError::Dismissed(why) | WorkerError::Refused(why) => self.refused(&why),
-            WorkerError::Closed(_) => self.refused("the connection was closed"),
-            other => return Err(other),
-        }
-        Ok(())
-    }
-}
-
-fn add(counts: &mut Vec<(String, u64)>, what: &str, count: u64) {
-    match counts.iter_mut().find(|(known, _)| known == what) {
-        Some((_, counted)) => *counted += count,
-        None => counts.push((what.to_owned(), count)),
-    }
-}
-
 pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
     descriptors::raise();
     let attack = catalogue::find(&order.attack)
         .ok_or_else(|| WorkerError::handshake(format!("no attack is called {}", order.attack)))?;
     let begun = Instant::now();
-    let mut strike = Strike {
-        deadline: begun + order.limit,
-        order,
-        found: Found::default(),
-    };
+    let mut strike = Strike::begin(order, begun);
     if let Err(error) = (attack.strike)(&mut strike) {
         strike.end_by(error)?;
     }
-    strike.found.seconds = begun.elapsed().as_secs_f64();
-    say(&Report::Done(strike.found));
+    say(&Report::Done(strike.end(begun.elapsed())));
     Ok(())
 }

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::attacker::Strike;
 use super::attacks::{
     batch, bodies, calls, consumers, dead_letters, deaf, flood, partial, patterns, topology,
     transcoded, unacked,
 };
+use super::strike::Strike;
 use super::ways::Ways;
 use crate::process::worker::WorkerError;
-use crate::subject::case::ParseError;
+use crate::subject::parse_error::ParseError;
 
 /// One attack.
 pub(super) struct Attack {

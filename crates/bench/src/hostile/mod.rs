@@ -20,6 +20,7 @@ pub mod options;
 mod pages;
 mod present;
 mod round;
+mod strike;
 mod subject;
 mod watch;
 mod ways;

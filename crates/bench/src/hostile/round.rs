@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::attacker::{self, Found};
+use super::attacker;
 use super::options::HostileOptions;
 use super::pages;
+use super::strike::{Found, Order};
 use super::subject::Started;
 use super::watch::{Memory, Watch};
 use super::witness::{self, Account, Instruction};
@@ -110,7 +111,7 @@ fn strike(
     options: &HostileOptions,
 ) -> Result<Found, String> {
     let mut attacker = Crew::<attacker::Report>::default();
-    let order = attacker::Order {
+    let order = Order {
         attack: attack.to_owned(),
         ways: started.ways.clone(),
         scale: options.scale,

@@ -10,7 +10,7 @@ use super::document;
 use super::topology::Topology;
 use crate::figures::Series;
 use crate::link::units;
-use crate::subject::case::ParseError;
+use crate::subject::parse_error::ParseError;
 
 /// What a client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

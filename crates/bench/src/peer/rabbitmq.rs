@@ -20,7 +20,7 @@ use crate::machine::accounting::process_tree;
 use crate::machine::placement::allowed_cores;
 use crate::network::Network;
 use crate::peer::crossbar::{find_on_path, last_words};
-use crate::subject::case::ParseError;
+use crate::subject::parse_error::ParseError;
 use crate::subject::server::{ServerProcess, guarded};
 use crate::subject::target::Endpoint;
 

@@ -9,7 +9,8 @@ use crate::error::BenchError;
 use crate::frame::Common;
 use crate::frame::options::require;
 use crate::peer::Peer;
-use crate::subject::case::{self, Case, Socket, Transport};
+use crate::subject::case::{Case, Socket, Transport};
+use crate::subject::cases;
 use crate::subject::target::Url;
 use crate::wamp::holder::sessions_max;
 
@@ -172,7 +173,7 @@ impl PubSubOptions {
 
     /// The cases to measure.
     pub(super) fn definite_cases(&self) -> Result<Vec<Case>, BenchError> {
-        case::definite(
+        cases::definite(
             &self.cases,
             self.serializer,
             self.url.as_ref(),

@@ -11,9 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::hub::{Lengths, NUMBER_BYTES};
 use super::worker::Report;
 use crate::load::socket::{Listener, Stream};
-use crate::process::worker::{WorkerError, say};
+use crate::process::worker::{PATIENCE, WorkerError, say};
 use crate::subject::target::Endpoint;
-use crate::wamp::pipe::PATIENCE;
 
 /// What a relay is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -15,10 +15,10 @@ use super::hub::{Hub, framings};
 use super::relay::Part;
 use crate::load::drive::monotonic_ns;
 use crate::load::socket::Stream;
-use crate::process::worker::WorkerError;
+use crate::process::worker::{PATIENCE, WorkerError};
 use crate::subject::case::Transport;
 use crate::subject::target::{Endpoint, Target};
-use crate::wamp::pipe::{PATIENCE, Pipe};
+use crate::wamp::pipe::Pipe;
 
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 

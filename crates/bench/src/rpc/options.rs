@@ -6,7 +6,8 @@ use crate::error::BenchError;
 use crate::frame::Common;
 use crate::frame::options::require;
 use crate::peer::Peer;
-use crate::subject::case::{self, Case};
+use crate::subject::case::Case;
+use crate::subject::cases;
 use crate::subject::target::Url;
 
 /// Everything that can be asked of the bench.
@@ -75,7 +76,7 @@ impl RpcOptions {
 
     /// The cases to measure.
     pub(super) fn definite_cases(&self) -> Result<Vec<Case>, BenchError> {
-        case::definite(
+        cases::definite(
             &self.cases,
             self.serializer,
             self.url.as_ref(),

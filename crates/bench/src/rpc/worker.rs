@@ -9,11 +9,10 @@ use crate::floor::ends::{self, FloorCaller, FloorOrder};
 use crate::floor::relay::{RelayOrder, serve_round};
 use crate::load::drive::{Driven, Exchange, Load, Traffic, Window, drive};
 use crate::load::socket::Listener;
-use crate::process::worker::{Said, WorkerError, instruction, say};
+use crate::process::worker::{PATIENCE, Said, WorkerError, instruction, say};
 use crate::subject::target::Endpoint;
 use crate::wamp::callee::Callee;
 use crate::wamp::caller::{Caller, PairOrder};
-use crate::wamp::pipe::PATIENCE;
 
 pub(crate) const ROLE: &str = "rpc";
 

@@ -5,7 +5,8 @@ use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::subject::case::{ParseError, Socket};
+use crate::subject::case::Socket;
+use crate::subject::parse_error::ParseError;
 use crate::subject::target::Endpoint;
 
 /// Where a server listens.

@@ -7,8 +7,7 @@ use std::str::FromStr;
 use crosstie_wamp::Serializer;
 use serde::{Deserialize, Serialize};
 
-use crate::error::BenchError;
-use crate::subject::target::Url;
+use super::parse_error::ParseError;
 
 /// The kind of socket between a router and its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -43,45 +42,6 @@ pub struct Case {
     pub socket: Socket,
     pub transport: Transport,
     pub serializer: Serializer,
-}
-
-/// The cases to measure: those named, or the usual ones, or what a URL speaks.
-pub fn definite(
-    named: &[Case],
-    serializer: Option<Serializer>,
-    url: Option<&Url>,
-    usual: &[Case],
-) -> Result<Vec<Case>, BenchError> {
-    let Some(url) = url else {
-        let mut cases = match named.is_empty() {
-            true => usual.to_vec(),
-            false => named.to_vec(),
-        };
-        if let Some(serializer) = serializer {
-            cases
-                .iter_mut()
-                .for_each(|case| case.serializer = serializer);
-        }
-        return Ok(cases);
-    };
-    let usual = match url.websocket {
-        true => Serializer::Json,
-        false => Serializer::MsgPack,
-    };
-    let url_case = url.case(serializer.unwrap_or(usual), false);
-    if named.is_empty() {
-        return Ok(vec![url_case]);
-    }
-    let stranger = named.iter().find(|case| {
-        case.socket != url_case.socket
-            || case.transport.is_websocket() != url_case.transport.is_websocket()
-    });
-    match stranger {
-        Some(case) => Err(BenchError::Options(format!(
-            "{case} is not what that URL speaks"
-        ))),
-        None => Ok(named.to_vec()),
-    }
 }
 
 impl Case {
@@ -140,23 +100,6 @@ impl fmt::Display for Case {
             ""
         };
         write!(f, "{socket}-{transport}-{}{batched}", self.serializer)
-    }
-}
-
-/// A case, placement or URL that could not be read; it says what came and what was expected.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{came}`: {expected}")]
-pub struct ParseError {
-    pub came: String,
-    pub expected: &'static str,
-}
-
-impl ParseError {
-    pub(crate) fn new(came: &str, expected: &'static str) -> Self {
-        Self {
-            came: came.to_owned(),
-            expected,
-        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! What is measured: its name, its address, and a router or server that a bench starts itself.
 
 pub mod case;
+pub mod cases;
+pub mod parse_error;
 pub mod router;
 pub mod routers;
 pub mod server;

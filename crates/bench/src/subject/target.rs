@@ -9,7 +9,8 @@ use crosstie_client::{Address, Transport as Spoken};
 use crosstie_wamp::Serializer;
 use serde::{Deserialize, Serialize};
 
-use crate::subject::case::{Case, ParseError, Socket, Transport, serializer_name};
+use crate::subject::case::{Case, Socket, Transport, serializer_name};
+use crate::subject::parse_error::ParseError;
 
 /// An address to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

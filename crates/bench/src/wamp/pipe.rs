@@ -17,16 +17,13 @@ use crosstie_wamp::{Dict, Message, Serializer, SessionId, Value, codec};
 
 use crate::load::drive::Traffic;
 use crate::load::socket::Stream;
-use crate::process::worker::WorkerError;
+use crate::process::worker::{PATIENCE, WorkerError};
 use crate::subject::case::Transport;
 use crate::subject::target::Target;
 
 /// The key of every frame that a driver sends. RFC 6455 section 5.3 wants it unpredictable, to
 /// protect proxies from a script; here are neither, and its cost is the same.
 pub const CLIENT_MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
-
-/// How long a router may take for one answer.
-pub const PATIENCE: Duration = Duration::from_secs(5);
 
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 const INPUT_BYTES: usize = 64 * 1024;

@@ -5,7 +5,7 @@ use crosstie_wamp::framing::websocket;
 
 use super::readers::Readers;
 use super::{Answers, subscribe};
-use crate::hostile::attacker::Strike;
+use crate::hostile::strike::Strike;
 use crate::process::worker::WorkerError;
 use crate::subject::case::Transport;
 use crate::wamp::pipe::CLIENT_MASK;

@@ -7,7 +7,7 @@ use crosstie_amqp::{FrameKind, frame};
 
 use super::{declare_queue, own_name};
 use crate::hostile::amqp::{AmqpPeer, content, method};
-use crate::hostile::attacker::Strike;
+use crate::hostile::strike::Strike;
 use crate::process::worker::WorkerError;
 
 const CHANNELS: usize = 40;

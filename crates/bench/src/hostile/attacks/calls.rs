@@ -6,7 +6,7 @@ use crosstie_wamp::{CallOptions, Message, Payload, RequestId, Value};
 
 use super::readers::Readers;
 use super::{Answers, register};
-use crate::hostile::attacker::Strike;
+use crate::hostile::strike::Strike;
 use crate::process::worker::WorkerError;
 
 const PROCEDURE: &str = "crosstie.hostile.procedure";

@@ -4,7 +4,7 @@ use crosstie_amqp::method::{BasicConsume, BasicQos};
 
 use super::{declare_queue, own_name};
 use crate::hostile::amqp::method;
-use crate::hostile::attacker::Strike;
+use crate::hostile::strike::Strike;
 
 use crate::process::worker::WorkerError;
 

@@ -6,7 +6,7 @@ use crosstie_amqp::{TableBuf, Value};
 
 use super::{EXPIRES_MS, own_name};
 use crate::hostile::amqp::{content, method};
-use crate::hostile::attacker::Strike;
+use crate::hostile::strike::Strike;
 use crate::process::worker::WorkerError;
 
 const QUEUES: usize = 10;

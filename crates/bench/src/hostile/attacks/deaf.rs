@@ -8,7 +8,7 @@ use crosstie_wamp::{CallOptions, Message, Payload, PublishOptions, RequestId, Yi
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 
 use super::{TextArguments, register, subscribe, text_arguments};
-use crate::hostile::attacker::Strike;
+use crate::hostile::strike::Strike;
 use crate::process::worker::WorkerError;
 use crate::wamp::pipe::Pipe;
 

@@ -9,8 +9,8 @@ use crosstie_amqp::method::{BasicQos, QueueDeclare};
 
 use super::own_name;
 use crate::hostile::amqp::{AmqpPeer, method};
-use crate::hostile::attacker::Strike;
 use crate::hostile::pages;
+use crate::hostile::strike::Strike;
 use crate::process::worker::WorkerError;
 use crate::subject::target::Endpoint;
 use crate::wamp::pipe::Pipe;

@@ -22,7 +22,7 @@ use crosstie_amqp::{TableBuf, Value};
 use crosstie_wamp::{Message, Payload, RegisterOptions, RequestId, Serializer, SubscribeOptions};
 
 use super::amqp::AmqpPeer;
-use super::attacker::Strike;
+use super::strike::Strike;
 use crate::load::socket::Stream;
 use crate::process::worker::WorkerError;
 use crate::wamp::pipe::Pipe;

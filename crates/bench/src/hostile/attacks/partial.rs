@@ -6,7 +6,7 @@ use crosstie_wamp::Serializer;
 use crosstie_wamp::framing::websocket::{ClientRequest, key, subprotocol};
 
 use super::hold;
-use crate::hostile::attacker::Strike;
+use crate::hostile::strike::Strike;
 use crate::load::socket::Stream;
 use crate::process::worker::WorkerError;
 use crate::subject::case::Transport;

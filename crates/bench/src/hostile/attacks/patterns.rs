@@ -3,7 +3,7 @@
 use crosstie_wamp::{MatchPolicy, Message, PublishOptions, RequestId, SubscribeOptions};
 
 use super::{Answers, text_arguments};
-use crate::hostile::attacker::Strike;
+use crate::hostile::strike::Strike;
 use crate::process::worker::WorkerError;
 use crate::wamp::pipe::Pipe;
 

@@ -6,7 +6,7 @@ use crosstie_amqp::{BasicProperties, Table, TableBuf, Value};
 use super::{declare_queue, own_name};
 use crate::broker::wire::properties;
 use crate::hostile::amqp::{AmqpPeer, content, method};
-use crate::hostile::attacker::Strike;
+use crate::hostile::strike::Strike;
 use crate::process::worker::WorkerError;
 
 const CC_PATTERNS: usize = 2_000;

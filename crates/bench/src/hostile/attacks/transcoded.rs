@@ -6,7 +6,7 @@ use crosstie_wamp::{CallOptions, Message, RequestId, Serializer};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 
 use super::{Answers, hold, register, text_arguments};
-use crate::hostile::attacker::Strike;
+use crate::hostile::strike::Strike;
 use crate::process::worker::WorkerError;
 use crate::subject::case::Transport;
 

@@ -5,7 +5,7 @@ use crosstie_amqp::method::{BasicCancel, BasicConsume, BasicNack, BasicPublish, 
 
 use super::{declare_queue, own_name};
 use crate::hostile::amqp::{AmqpPeer, content, method};
-use crate::hostile::attacker::Strike;
+use crate::hostile::strike::Strike;
 use crate::process::worker::WorkerError;
 
 const OF_QOS: usize = 500_000;

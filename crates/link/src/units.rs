@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::subject::case::ParseError;
+use crate::subject::parse_error::ParseError;
 
 /// `250us`, `50ms`, `1.5s`, `2min`. A bare `0` needs no unit.
 pub fn duration(text: &str) -> Result<Duration, ParseError> {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::units;
-use crate::subject::case::ParseError;
+use crate::subject::parse_error::ParseError;
 
 /// One fault, or one that comes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

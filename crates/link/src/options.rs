@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cut::Cut;
 use super::units;
-use crate::subject::case::ParseError;
+use crate::subject::parse_error::ParseError;
 use crate::subject::target::Endpoint;
 
 /// Everything but its two addresses.

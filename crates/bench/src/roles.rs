@@ -1,0 +1,102 @@
+//! What a process of the bench does: the table of all roles, and its way from the command line to
+//! one of them. Only the command line's entry uses this; a driver knows its own order and reports.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+use rustix::process::{Signal, set_parent_process_death_signal, setpgid};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::process::place::Place;
+use crate::process::worker::{GUARD, WorkerError, say};
+use crate::wamp::holder;
+use crate::{
+    accept, amqp, broker, echo, floor, handshake, hostile, link, oslo, pubsub, rpc, stream,
+};
+
+pub use crate::process::worker::SUBCOMMAND;
+
+/// A role's name, and what does its work with an order.
+type Role = (&'static str, fn(&str) -> Result<(), WorkerError>);
+
+/// The role of a module that has `ROLE` and `work`.
+macro_rules! role {
+    ($($module:ident)::+) => {
+        ($($module)::+::ROLE, |order| begin(order, $($module)::+::work))
+    };
+}
+
+/// Every role.
+const ROLES: &[Role] = &[
+    role!(accept::client),
+    role!(amqp::worker),
+    role!(broker::floor),
+    role!(echo::worker),
+    role!(handshake::worker),
+    role!(holder),
+    role!(hostile::attacker),
+    role!(hostile::witness),
+    role!(link::worker),
+    role!(oslo::worker),
+    role!(pubsub::worker),
+    role!(rpc::worker),
+    role!(stream::driver),
+    role!(stream::floor),
+    role!(floor::websocket),
+];
+
+/// A worker's whole life. `args` is what follows [`SUBCOMMAND`].
+pub fn main(args: &[String]) -> ExitCode {
+    // Whoever ends the bench, by whatever signal, ends this too.
+    if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
+        return fail(&error.to_string());
+    }
+    // A signal from the terminal is the bench's to take: it ends what it started in good order.
+    let _ = setpgid(None, None);
+    let [role, place, order @ ..] = args else {
+        return fail("a role, a place and an order are expected");
+    };
+    if let Err(error) = enter(place) {
+        return fail(&error.to_string());
+    }
+    let outcome = match order {
+        [program, args @ ..] if role == GUARD => {
+            let error = Command::new(program).args(args).exec();
+            return fail(&format!("{program}: {error}"));
+        }
+        [order] => match ROLES.iter().find(|(name, _)| name == role) {
+            Some((_, begin)) => begin(order),
+            None => return fail(&format!("no worker has the role {role}")),
+        },
+        _ => return fail("one order is expected"),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error.to_string()),
+    }
+}
+
+fn begin<O: DeserializeOwned>(
+    order: &str,
+    work: impl FnOnce(O) -> Result<(), WorkerError>,
+) -> Result<(), WorkerError> {
+    work(serde_json::from_str(order)?)
+}
+
+fn enter(place: &str) -> Result<(), WorkerError> {
+    let place: Place = serde_json::from_str(place)?;
+    Ok(place.enter()?)
+}
+
+fn fail(why: &str) -> ExitCode {
+    /// The one variant that all reports have.
+    #[derive(Serialize, Deserialize)]
+    enum Report {
+        Failed { why: String },
+    }
+    say(&Report::Failed {
+        why: why.to_owned(),
+    });
+    ExitCode::FAILURE
+}
