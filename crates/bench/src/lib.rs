@@ -23,7 +23,7 @@
 //! | [`machine`] | cores, processor time, memory |
 //! | [`subject`] | what is measured: its name, its address, how it is started |
 //! | [`peer`] | live routers, brokers and echoes of others |
-//! | [`network`], [`link`] | what is between clients and servers |
+//! | [`network`] | what is between clients and servers |
 //! | [`load`] | sockets, the one loop of all callers, times |
 //! | [`wamp`], [`broker`] | what a driver says to a router and to a broker |
 //! | [`floor`] | the same bytes without messages |
@@ -42,7 +42,6 @@ pub mod footprint;
 pub mod frame;
 pub mod handshake;
 pub mod hostile;
-pub mod link;
 pub mod load;
 pub mod machine;
 pub mod network;

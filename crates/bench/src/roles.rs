@@ -12,7 +12,7 @@ use crate::process::place::Place;
 use crate::process::worker::{GUARD, WorkerError, say};
 use crate::wamp::holder;
 use crate::{
-    accept, amqp, broker, echo, floor, handshake, hostile, link, oslo, pubsub, rpc, stream,
+    accept, amqp, broker, echo, floor, handshake, hostile, network, oslo, pubsub, rpc, stream,
 };
 
 pub use crate::process::worker::SUBCOMMAND;
@@ -37,7 +37,7 @@ const ROLES: &[Role] = &[
     role!(holder),
     role!(hostile::attacker),
     role!(hostile::witness),
-    role!(link::worker),
+    role!(network::link),
     role!(oslo::worker),
     role!(pubsub::worker),
     role!(rpc::worker),

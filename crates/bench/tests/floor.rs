@@ -7,7 +7,7 @@ use crosstie_bench::floor::ends::{FloorCaller, FloorOrder, Lengths, callee};
 use crosstie_bench::floor::relay::{RelayOrder, Waiting, serve_round};
 use crosstie_bench::load::drive::{Driven, Load, Window, drive};
 use crosstie_bench::load::socket::Listener;
-use crosstie_bench::subject::target::Endpoint;
+use crosstie_bench::subject::Endpoint;
 
 const CALLS: u64 = 2_000;
 

@@ -5,8 +5,9 @@ use std::thread;
 
 use crosstie_bench::load::drive::{Driven, Load, Window, drive};
 use crosstie_bench::load::socket::{Listener, Stream};
+use crosstie_bench::subject::Endpoint;
 use crosstie_bench::subject::case::{Case, Transport};
-use crosstie_bench::subject::target::{Endpoint, Target};
+use crosstie_bench::subject::target::Target;
 use crosstie_bench::wamp::callee::{Callee, Ending};
 use crosstie_bench::wamp::caller::{Caller, PairOrder};
 use crosstie_wamp::framing::rawsocket::ServerHandshake;

@@ -7,11 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use crosstie_bench::link::measure::{MeasureOptions, measure};
-use crosstie_bench::link::options::{address, written};
-use crosstie_bench::link::units::{duration, rate};
-use crosstie_bench::link::{Cut, Direction, Link, LinkOptions};
-use crosstie_bench::subject::target::Endpoint;
+use crosstie_bench::network::exactness::{MeasureOptions, measure};
+use crosstie_bench::process::descriptors;
+use crosstie_link::units::{duration, rate};
+use crosstie_link::{Cut, Direction, Endpoint, Link, LinkOptions, address, written};
 
 use crate::bench::build;
 use crate::signals::Signals;
@@ -92,6 +91,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             ExitCode::FAILURE
         });
     };
+    descriptors::raise();
     let link = Link::bind(&listen, &connect, &options)
         .with_context(|| format!("cannot listen at {}", written(&listen)))?;
     let stop = at_a_signal()?;

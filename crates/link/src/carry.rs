@@ -16,19 +16,18 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
 };
 
-use super::connection::{At, CLIENT, Connection, DOWN, Outcome, SERVER, UP, Way, target};
-use super::cut::{Calendar, Fault};
-use super::line::{Line, Pool, READ_BYTES_MAX};
-use super::listener::Listener;
-use super::options::{Direction, LinkOptions};
-use super::queue::Mark;
-use super::statistics::Statistics;
-use crate::load::drive::monotonic_ns;
-use crate::subject::target::Endpoint;
+use crate::connection::{At, CLIENT, Connection, DOWN, Outcome, SERVER, UP, Way, target};
+use crate::cut::{Calendar, Fault};
+use crate::endpoint::Endpoint;
+use crate::line::{Line, Pool, READ_BYTES_MAX};
+use crate::listener::Listener;
+use crate::options::{Direction, LinkOptions};
+use crate::queue::Mark;
+use crate::statistics::Statistics;
 
 /// What an event is about; other numbers are a connection's, twice, plus its end.
 const LISTENER: u64 = u64::MAX;
@@ -58,7 +57,7 @@ enum Timer {
     Reset,
 }
 
-pub(super) struct Carrier {
+pub(crate) struct Carrier {
     epoll: OwnedFd,
     timer: OwnedFd,
     /// What the timer is set to.
@@ -89,7 +88,7 @@ pub(super) struct Carrier {
 }
 
 impl Carrier {
-    pub(super) fn new(
+    pub(crate) fn new(
         listener: Listener,
         server: Endpoint,
         options: &LinkOptions,
@@ -142,7 +141,7 @@ impl Carrier {
     }
 
     /// Goes on until there is something to read from `stop`, or its other side is closed.
-    pub(super) fn run(
+    pub(crate) fn run(
         mut self,
         stop: BorrowedFd<'_>,
         notice: &mut dyn FnMut(&str),
@@ -513,4 +512,10 @@ impl Carrier {
         connection.release(&mut self.pool);
         self.exhausted = false;
     }
+}
+
+/// The clock that a timer's descriptor goes by.
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }

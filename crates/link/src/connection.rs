@@ -22,47 +22,47 @@ use rustix::net::{
     connect, recv, send, shutdown, socket_with,
 };
 
-use super::line::Pool;
-use super::queue::{Mark, Next, Queue};
-use crate::subject::target::Endpoint;
+use crate::endpoint::Endpoint;
+use crate::line::Pool;
+use crate::queue::{Mark, Next, Queue};
 
 /// A way through the link, and an index: the bytes of `UP` come from `CLIENT`.
-pub(super) type Way = usize;
-pub(super) const UP: Way = 0;
-pub(super) const DOWN: Way = 1;
+pub(crate) type Way = usize;
+pub(crate) const UP: Way = 0;
+pub(crate) const DOWN: Way = 1;
 
 /// An end, and an index: what comes from it goes on the way of the same number.
-pub(super) type At = usize;
-pub(super) const CLIENT: At = 0;
-pub(super) const SERVER: At = 1;
+pub(crate) type At = usize;
+pub(crate) const CLIENT: At = 0;
+pub(crate) const SERVER: At = 1;
 
 /// The end that a way leads to.
-pub(super) const fn target(way: Way) -> At {
+pub(crate) const fn target(way: Way) -> At {
     1 - way
 }
 
-pub(super) struct Connection {
-    pub(super) ends: [End; 2],
-    pub(super) queues: [Queue; 2],
+pub(crate) struct Connection {
+    pub(crate) ends: [End; 2],
+    pub(crate) queues: [Queue; 2],
     /// Whether the client's handshake would be over.
-    pub(super) open: bool,
+    pub(crate) open: bool,
     /// When the reset of one end reaches the other.
-    pub(super) reset_due_ns: Option<u64>,
+    pub(crate) reset_due_ns: Option<u64>,
     /// Whether there is a timer for the next arrival on each way.
-    pub(super) armed: [bool; 2],
+    pub(crate) armed: [bool; 2],
     /// Whether what has arrived on each way has had to wait for its receiver.
-    pub(super) waited: [bool; 2],
+    pub(crate) waited: [bool; 2],
     /// What the queues hold, as far as the pool knows.
     held: [usize; 2],
 }
 
 #[derive(Default)]
-pub(super) struct End {
+pub(crate) struct End {
     socket: Option<OwnedFd>,
     /// Connected, as far as this kernel is concerned.
     connected: bool,
     /// There may be something to read.
-    pub(super) readable: bool,
+    pub(crate) readable: bool,
     /// The last event said that this end has ended its side, so a short read is not the last.
     hung_up: bool,
     /// Its stream has been read to its end, or it is gone.
@@ -75,12 +75,12 @@ pub(super) struct End {
     /// It was told that nothing more comes.
     write_ended: bool,
     /// It stands in line to be read.
-    pub(super) in_line: bool,
+    pub(crate) in_line: bool,
 }
 
 /// What became of an attempt to read or to deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// This many bytes; more may follow at once.
     Moved(usize),
     /// The stream has come to its end.
@@ -97,7 +97,7 @@ pub(super) enum Outcome {
 
 impl Connection {
     /// Of a client that was accepted.
-    pub(super) fn new(socket: OwnedFd) -> Self {
+    pub(crate) fn new(socket: OwnedFd) -> Self {
         let client = End {
             socket: Some(socket),
             connected: true,
@@ -115,23 +115,23 @@ impl Connection {
     }
 
     /// Whether there is something to read on this way, and somebody to read it for.
-    pub(super) fn wants_to_read(&self, way: Way) -> bool {
+    pub(crate) fn wants_to_read(&self, way: Way) -> bool {
         let source = &self.ends[way];
         source.readable && source.connected && !source.read_ended && self.open && !self.is_broken()
     }
 
     /// One of the two is gone; the other will be told.
-    pub(super) fn is_broken(&self) -> bool {
+    pub(crate) fn is_broken(&self) -> bool {
         self.reset_due_ns.is_some()
     }
 
     /// Both ways have ended and everything has arrived.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.ends.iter().all(|end| end.write_ended)
     }
 
     /// Reads once into `buffer`.
-    pub(super) fn read(&mut self, way: Way, buffer: &mut [u8]) -> Outcome {
+    pub(crate) fn read(&mut self, way: Way, buffer: &mut [u8]) -> Outcome {
         let end = &mut self.ends[way];
         let Some(socket) = &end.socket else {
             return Outcome::Gone;
@@ -159,7 +159,7 @@ impl Connection {
 
     /// Delivers at most one write's worth of what has arrived on a way. `arrived` is told when
     /// each of the reads that it completes was due.
-    pub(super) fn deliver(
+    pub(crate) fn deliver(
         &mut self,
         way: Way,
         now_ns: u64,
@@ -206,7 +206,7 @@ impl Connection {
     }
 
     /// Begins to connect to the server; `AGAIN` where it must be tried once more later.
-    pub(super) fn connect(&mut self, server: &Endpoint) -> Result<(), Errno> {
+    pub(crate) fn connect(&mut self, server: &Endpoint) -> Result<(), Errno> {
         let end = &mut self.ends[SERVER];
         let (socket, outcome) = match server {
             Endpoint::Tcp(address) => {
@@ -237,7 +237,7 @@ impl Connection {
     }
 
     /// Notes what an event says of an end; false where the end is gone.
-    pub(super) fn note(&mut self, at: At, flags: EventFlags) -> bool {
+    pub(crate) fn note(&mut self, at: At, flags: EventFlags) -> bool {
         let end = &mut self.ends[at];
         let Some(socket) = &end.socket else {
             return true;
@@ -261,7 +261,7 @@ impl Connection {
     }
 
     /// Has `epoll` report an end under `data`: what comes in, and room where it was found full.
-    pub(super) fn watch(&mut self, at: At, epoll: &OwnedFd, data: u64) -> Result<(), Errno> {
+    pub(crate) fn watch(&mut self, at: At, epoll: &OwnedFd, data: u64) -> Result<(), Errno> {
         let end = &mut self.ends[at];
         let Some(socket) = &end.socket else {
             return Ok(());
@@ -285,7 +285,7 @@ impl Connection {
     }
 
     /// Lets the pool know what the queues hold now.
-    pub(super) fn settle(&mut self, pool: &mut Pool) {
+    pub(crate) fn settle(&mut self, pool: &mut Pool) {
         for (queue, held) in self.queues.iter().zip(&mut self.held) {
             let before = std::mem::replace(held, queue.held());
             pool.change(before, *held);
@@ -293,13 +293,13 @@ impl Connection {
     }
 
     /// Gives the pool back what the queues held.
-    pub(super) fn release(mut self, pool: &mut Pool) {
+    pub(crate) fn release(mut self, pool: &mut Pool) {
         self.queues.iter_mut().for_each(Queue::clear);
         self.settle(pool);
     }
 
     /// Closes an end so that it notices: with a reset, where its kind of socket has one.
-    pub(super) fn reset(&mut self, at: At) {
+    pub(crate) fn reset(&mut self, at: At) {
         let end = &mut self.ends[at];
         if let Some(socket) = end.socket.take() {
             // On a Unix socket this does nothing, and closing is all there is.
@@ -313,11 +313,11 @@ impl Connection {
 
 impl End {
     /// Closed, and not to come.
-    pub(super) fn is_gone(&self) -> bool {
+    pub(crate) fn is_gone(&self) -> bool {
         self.socket.is_none() && self.write_ended
     }
 
-    pub(super) fn is_connected(&self) -> bool {
+    pub(crate) fn is_connected(&self) -> bool {
         self.connected
     }
 }

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::units;
-use crate::subject::parse_error::ParseError;
+use crate::endpoint::ParseError;
+use crate::units;
 
 /// One fault, or one that comes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,7 +113,7 @@ impl fmt::Display for Cut {
 
 /// What the link must do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// Reset every connection.
     ResetAll,
     /// Let nothing pass.
@@ -125,7 +125,7 @@ pub(super) enum Fault {
 /// The cuts in time. Inputs: the time and the bytes delivered; output: faults, and when to ask
 /// again.
 #[derive(Debug)]
-pub(super) struct Calendar {
+pub(crate) struct Calendar {
     entries: Vec<Entry>,
     silent_until_ns: u64,
     refusing_until_ns: u64,
@@ -142,7 +142,7 @@ struct Entry {
 const NEVER: u64 = u64::MAX;
 
 impl Calendar {
-    pub(super) fn new(cuts: &[Cut], now_ns: u64) -> Self {
+    pub(crate) fn new(cuts: &[Cut], now_ns: u64) -> Self {
         let entries = cuts.iter().map(|cut| Entry {
             cut: *cut,
             next_ns: match cut.when {
@@ -162,13 +162,13 @@ impl Calendar {
     }
 
     /// Bytes that may still be delivered before the next cut by bytes; none while it is due.
-    pub(super) fn allowance(&self) -> usize {
+    pub(crate) fn allowance(&self) -> usize {
         let left = self.entries.iter().filter_map(|entry| entry.bytes_left);
         usize::try_from(left.min().unwrap_or(u64::MAX)).unwrap_or(usize::MAX)
     }
 
     /// Counts bytes that were delivered.
-    pub(super) fn deliver(&mut self, bytes: usize, now_ns: u64) {
+    pub(crate) fn deliver(&mut self, bytes: usize, now_ns: u64) {
         for entry in &mut self.entries {
             if let Some(left) = &mut entry.bytes_left {
                 *left = left.saturating_sub(bytes as u64);
@@ -180,7 +180,7 @@ impl Calendar {
     }
 
     /// What happens now; ask until there is nothing more.
-    pub(super) fn next_fault(&mut self, now_ns: u64) -> Option<Fault> {
+    pub(crate) fn next_fault(&mut self, now_ns: u64) -> Option<Fault> {
         for entry in &mut self.entries {
             let Some(at_ns) = entry.next_ns.filter(|at| *at <= now_ns) else {
                 continue;
@@ -210,19 +210,19 @@ impl Calendar {
     }
 
     /// When there is something to ask for again.
-    pub(super) fn next_ns(&self) -> Option<u64> {
+    pub(crate) fn next_ns(&self) -> Option<u64> {
         let silence = (!matches!(self.silent_until_ns, 0 | NEVER)).then_some(self.silent_until_ns);
         let entries = self.entries.iter().filter_map(|entry| entry.next_ns);
         entries.chain(silence).min()
     }
 
     /// Whether nothing passes.
-    pub(super) fn is_silent(&self) -> bool {
+    pub(crate) fn is_silent(&self) -> bool {
         self.silent_until_ns != 0
     }
 
     /// Whether newcomers are reset.
-    pub(super) fn is_refusing(&self, now_ns: u64) -> bool {
+    pub(crate) fn is_refusing(&self, now_ns: u64) -> bool {
         now_ns < self.refusing_until_ns
     }
 }

@@ -6,21 +6,24 @@
 //!   client ──▶ listener │ Connection: read ▶ Queue (due times) ▶ write │ ──▶ server
 //! ```
 //!
-//! Pure, with the clock as an argument: [`options`] and [`cut`] (what is asked for), `line` (delay
+//! Pure, with the clock as an argument: `options` and `cut` (what is asked for), `line` (delay
 //! and rate), `queue` (what is under way), the calendar of cuts. Sockets: `listener`,
-//! `connection`, `carry` (the loop). [`measure`] says how exact all of it is.
+//! `connection`, `carry` (the loop).
+//!
+//! Beside it, [`namespaces`]: two network namespaces with a wire between them, for who has one machine
+//! and needs two.
 
 mod carry;
 mod connection;
-pub mod cut;
+mod cut;
+mod endpoint;
 mod line;
 mod listener;
-pub mod measure;
-pub mod options;
+pub mod namespaces;
+mod options;
 mod queue;
-pub mod statistics;
+mod statistics;
 pub mod units;
-pub mod worker;
 
 use std::io;
 use std::net::IpAddr;
@@ -28,11 +31,10 @@ use std::os::fd::AsFd;
 use std::path;
 
 pub use cut::Cut;
+pub use endpoint::{Endpoint, ParseError, address, written};
+pub use namespaces::Namespaces;
 pub use options::{Direction, LinkOptions};
-pub use statistics::{Statistics, Summary};
-
-use crate::process::descriptors;
-use crate::subject::target::Endpoint;
+pub use statistics::{Late, Statistics, Summary};
 
 /// A link that listens and does not carry anything yet.
 pub struct Link {
@@ -41,7 +43,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Listens at one address for clients of the other.
+    /// Listens at one address for clients of the other. It takes two descriptors for each
+    /// connection: how many this process may have is its owner's to raise.
     pub fn bind(listen: &Endpoint, server: &Endpoint, options: &LinkOptions) -> io::Result<Self> {
         options.check().map_err(io::Error::other)?;
         if is_itself(listen, server) {
@@ -50,7 +53,6 @@ impl Link {
                  an address of its own, as in --listen 127.0.0.1:0",
             ));
         }
-        descriptors::raise();
         let (listener, endpoint) = listener::Listener::bind(listen)?;
         let carrier = carry::Carrier::new(listener, server.clone(), options)?;
         Ok(Self { carrier, endpoint })
@@ -97,7 +99,7 @@ mod tests {
     fn a_link_to_itself_is_recognized() {
         #[track_caller]
         fn check(listen: &str, server: &str, expected: bool) {
-            let [listen, server] = [listen, server].map(|text| options::address(text).unwrap());
+            let [listen, server] = [listen, server].map(|text| address(text).unwrap());
             assert_eq!(is_itself(&listen, &server), expected);
         }
         check("127.0.0.1:9", "127.0.0.1:9", true);

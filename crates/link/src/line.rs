@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Connections do not see each other but here: behind a rate, and in the pool of buffers.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     delay_ns: u64,
     jitter_ns: u64,
     /// Bytes per second.
@@ -23,12 +23,12 @@ const BACKLOG_NS: u64 = 5_000_000;
 const RATE_ASSUMED: u64 = 1_250_000_000;
 
 /// One read of a line without a rate.
-pub(super) const READ_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const READ_BYTES_MAX: usize = 64 * 1024;
 /// About one packet: the grain in which connections share a rate.
 const READ_BYTES_MIN: usize = 1_500;
 
 impl Line {
-    pub(super) fn new(delay: Duration, jitter: Duration, rate: Option<u64>, seed: u64) -> Self {
+    pub(crate) fn new(delay: Duration, jitter: Duration, rate: Option<u64>, seed: u64) -> Self {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Self {
             delay_ns: nanoseconds(delay),
@@ -41,7 +41,7 @@ impl Line {
 
     /// Accepts bytes at the near end; says when the last of them comes out at the far one. The
     /// order of what one connection sends is kept by its queue, not here.
-    pub(super) fn send(&mut self, bytes: usize, now_ns: u64) -> u64 {
+    pub(crate) fn send(&mut self, bytes: usize, now_ns: u64) -> u64 {
         let left_ns = match self.rate {
             None => now_ns,
             Some(rate) => {
@@ -54,7 +54,7 @@ impl Line {
     }
 
     /// How long nothing, sent now, would be under way.
-    pub(super) fn latency_ns(&mut self) -> u64 {
+    pub(crate) fn latency_ns(&mut self) -> u64 {
         if self.jitter_ns == 0 {
             return self.delay_ns;
         }
@@ -64,12 +64,12 @@ impl Line {
     }
 
     /// From when on it accepts bytes again.
-    pub(super) fn accepts_ns(&self) -> u64 {
+    pub(crate) fn accepts_ns(&self) -> u64 {
         self.free_ns.saturating_sub(BACKLOG_NS)
     }
 
     /// The most that one read should take.
-    pub(super) fn read_bytes_max(&self) -> usize {
+    pub(crate) fn read_bytes_max(&self) -> usize {
         match self.rate {
             None => READ_BYTES_MAX,
             // A millisecond's worth, in packets' bounds.
@@ -80,7 +80,7 @@ impl Line {
     }
 
     /// Bandwidth times delay: what one connection may have under way.
-    pub(super) fn product_bytes(&self) -> u64 {
+    pub(crate) fn product_bytes(&self) -> u64 {
         let seconds = (self.delay_ns + self.jitter_ns + BACKLOG_NS) as f64 / 1e9;
         (self.rate.unwrap_or(RATE_ASSUMED) as f64 * seconds) as u64
     }
@@ -100,7 +100,7 @@ impl Line {
 /// A queue may take half of what is left, so one that stands still leaves room for the others, and
 /// each may hold a little even when nothing is left.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     used: usize,
     pool_bytes_max: usize,
     queue_bytes_max: usize,
@@ -113,7 +113,7 @@ const QUEUE_BYTES_MAX: usize = 64 << 20;
 
 impl Pool {
     /// For queues on lines with at most this product of bandwidth and delay.
-    pub(super) fn new(product_bytes: u64) -> Self {
+    pub(crate) fn new(product_bytes: u64) -> Self {
         let queue_bytes_max = usize::try_from(product_bytes)
             .unwrap_or(usize::MAX)
             .clamp(QUEUE_BYTES_MIN, QUEUE_BYTES_MAX);
@@ -125,7 +125,7 @@ impl Pool {
     }
 
     /// How much more a queue may take that holds so much.
-    pub(super) fn room(&self, held: usize) -> usize {
+    pub(crate) fn room(&self, held: usize) -> usize {
         let left = self.pool_bytes_max.saturating_sub(self.used);
         let room = (QUEUE_BYTES_MIN + left / 2)
             .min(self.queue_bytes_max)
@@ -135,7 +135,7 @@ impl Pool {
     }
 
     /// A queue held so much, and now holds so much.
-    pub(super) fn change(&mut self, before: usize, after: usize) {
+    pub(crate) fn change(&mut self, before: usize, after: usize) {
         self.used = (self.used + after).saturating_sub(before);
     }
 }

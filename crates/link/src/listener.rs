@@ -15,9 +15,9 @@ use rustix::net::{
     socket_with,
 };
 
-use crate::subject::target::Endpoint;
+use crate::endpoint::Endpoint;
 
-pub(super) struct Listener {
+pub(crate) struct Listener {
     socket: OwnedFd,
     /// Of a Unix socket; removed with it.
     path: Option<PathBuf>,
@@ -28,7 +28,7 @@ const BACKLOG: i32 = 4096;
 
 impl Listener {
     /// Listens, and says where: a TCP port of zero becomes a free one.
-    pub(super) fn bind(endpoint: &Endpoint) -> io::Result<(Self, Endpoint)> {
+    pub(crate) fn bind(endpoint: &Endpoint) -> io::Result<(Self, Endpoint)> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let open = |family| socket_with(family, SocketType::STREAM, flags, None);
         match endpoint {
@@ -56,7 +56,7 @@ impl Listener {
         }
     }
 
-    pub(super) fn accept(&self) -> Result<OwnedFd, Errno> {
+    pub(crate) fn accept(&self) -> Result<OwnedFd, Errno> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = accept_with(&self.socket, flags)?;
         if self.path.is_none() {

@@ -11,12 +11,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::error::BenchError;
-
 /// These are of the two namespaces alone; the machine's own network has no way to them.
-pub(super) const SERVER_IP: Ipv4Addr = Ipv4Addr::new(10, 213, 0, 1);
+pub const SERVER_IP: Ipv4Addr = Ipv4Addr::new(10, 213, 0, 1);
 /// The first is the one that a client has if it asks for none.
-pub(super) const CLIENT_IPS: [Ipv4Addr; 8] = {
+pub const CLIENT_IPS: [Ipv4Addr; 8] = {
     let mut ips = [Ipv4Addr::new(10, 213, 1, 1); 8];
     let mut at = 0;
     while at < ips.len() {
@@ -31,7 +29,8 @@ const PREFIX: &str = "crosstie-bench-";
 const DIRECTORY: &str = "/run/netns";
 const DEVICE: &str = "veth0";
 
-pub(super) struct Namespaces {
+/// Both of them; gone when this is dropped.
+pub struct Namespaces {
     client: String,
     server: String,
     /// The namespace that the bench came from.
@@ -41,11 +40,11 @@ pub(super) struct Namespaces {
 impl Namespaces {
     /// Makes both, and moves the calling thread into the clients'. Those that a killed bench has
     /// left are swept away first.
-    pub(super) fn create() -> Result<Self, BenchError> {
+    pub fn create() -> io::Result<Self> {
         if !rustix::process::geteuid().is_root() {
             let why = "--netns makes network namespaces, which takes root (CAP_SYS_ADMIN and \
                        CAP_NET_ADMIN): run it with sudo, or without --netns";
-            return Err(BenchError::Options(why.to_owned()));
+            return Err(io::Error::other(why));
         }
         sweep(Path::new(DIRECTORY));
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -61,7 +60,7 @@ impl Namespaces {
         Ok(namespaces)
     }
 
-    fn make(&self) -> Result<(), BenchError> {
+    fn make(&self) -> io::Result<()> {
         let Self { client, server, .. } = self;
         ip(&["netns", "add", client])?;
         ip(&["netns", "add", server])?;
@@ -84,11 +83,11 @@ impl Namespaces {
         Ok(())
     }
 
-    pub(super) fn client(&self) -> PathBuf {
+    pub fn client(&self) -> PathBuf {
         Path::new(DIRECTORY).join(&self.client)
     }
 
-    pub(super) fn server(&self) -> PathBuf {
+    pub fn server(&self) -> PathBuf {
         Path::new(DIRECTORY).join(&self.server)
     }
 }
@@ -109,10 +108,10 @@ fn enter(namespace: &File) -> io::Result<()> {
 }
 
 /// Runs `ip`, and says what it said if it fails.
-fn ip(arguments: &[&str]) -> Result<(), BenchError> {
+fn ip(arguments: &[&str]) -> io::Result<()> {
     let fail = |why: &str| {
         let line = arguments.join(" ");
-        Err(BenchError::Options(format!("--netns: `ip {line}`: {why}")))
+        Err(io::Error::other(format!("--netns: `ip {line}`: {why}")))
     };
     match Command::new("ip")
         .args(arguments)

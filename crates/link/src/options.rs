@@ -1,16 +1,14 @@
 //! What a link is: how long the way is, how wide, and when it fails.
 
 use std::fmt;
-use std::net::ToSocketAddrs;
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::cut::Cut;
-use super::units;
-use crate::subject::parse_error::ParseError;
-use crate::subject::target::Endpoint;
+use crate::cut::Cut;
+use crate::endpoint::ParseError;
+use crate::units;
 
 /// Everything but its two addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,42 +121,6 @@ impl fmt::Display for LinkOptions {
     }
 }
 
-/// `tcp://HOST:PORT`, `HOST:PORT` or `unix://PATH`.
-pub fn address(text: &str) -> Result<Endpoint, ParseError> {
-    let fail = |expected| Err(ParseError::new(text, expected));
-    if let Some(path) = text.strip_prefix("unix://") {
-        return match path.is_empty() {
-            true => fail("unix:// is followed by a path"),
-            false => Ok(Endpoint::Unix(path.into())),
-        };
-    }
-    let host_and_port = text.strip_prefix("tcp://").unwrap_or(text);
-    if host_and_port.contains('/') {
-        return fail("an address is tcp://HOST:PORT, HOST:PORT or unix://PATH");
-    }
-    if !host_and_port
-        .rsplit_once(':')
-        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
-    {
-        return fail("an address is HOST:PORT with a port up to 65535, or unix://PATH");
-    }
-    match host_and_port
-        .to_socket_addrs()
-        .map(|mut found| found.next())
-    {
-        Ok(Some(address)) => Ok(Endpoint::Tcp(address)),
-        _ => fail("the host does not resolve"),
-    }
-}
-
-/// An address as [`address`] takes it.
-pub fn written(endpoint: &Endpoint) -> String {
-    match endpoint {
-        Endpoint::Tcp(address) => format!("tcp://{address}"),
-        Endpoint::Unix(path) => format!("unix://{}", path.display()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,32 +151,5 @@ mod tests {
         check("5ms,jitter=6ms", Err("at most the delay"));
         check("5ms,loss=1", Err("a link is a delay"));
         check("5ms,direction=left", Err("up, down or both"));
-    }
-
-    #[test]
-    fn addresses() {
-        #[track_caller]
-        fn check(text: &str, expected: Option<&str>) {
-            let found = address(text).ok().map(|found| written(&found));
-            assert_eq!(found.as_deref(), expected, "{text}");
-        }
-        check("127.0.0.1:9000", Some("tcp://127.0.0.1:9000"));
-        check("tcp://127.0.0.1:9000", Some("tcp://127.0.0.1:9000"));
-        check("[::1]:9000", Some("tcp://[::1]:9000"));
-        check("unix:///run/x.sock", Some("unix:///run/x.sock"));
-        check("unix://x.sock", Some("unix://x.sock"));
-        for wrong in [
-            "",
-            "9000",
-            ":9000",
-            "127.0.0.1",
-            "127.0.0.1:99999",
-            "unix://",
-            "http://127.0.0.1:80",
-            "127.0.0.1:80/x",
-            "no-such-host.invalid:1",
-        ] {
-            check(wrong, None);
-        }
     }
 }

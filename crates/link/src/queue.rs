@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     bytes: VecDeque<u8>,
     entries: VecDeque<Entry>,
     last_due_ns: u64,
@@ -28,7 +28,7 @@ enum What {
 
 /// What travels among the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(crate) enum Mark {
     /// The client's SYN: the server is connected to.
     Connect,
     /// The sender's FIN.
@@ -37,7 +37,7 @@ pub(super) enum Mark {
 
 /// What there is for the far end.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next<'a> {
+pub(crate) enum Next<'a> {
     Bytes(&'a [u8]),
     Mark(Mark),
     /// Something, then.
@@ -53,7 +53,7 @@ const KEPT_BYTES_MAX: usize = 4 * 1024;
 
 impl Queue {
     /// Bytes that come out at `due_ns`, or as soon as what was sent before has.
-    pub(super) fn push(&mut self, bytes: &[u8], due_ns: u64) {
+    pub(crate) fn push(&mut self, bytes: &[u8], due_ns: u64) {
         debug_assert!(
             !bytes.is_empty(),
             "an entry of nothing would never be taken"
@@ -73,21 +73,21 @@ impl Queue {
         }
     }
 
-    pub(super) fn mark(&mut self, mark: Mark, due_ns: u64) {
+    pub(crate) fn mark(&mut self, mark: Mark, due_ns: u64) {
         let due_ns = self.in_order(due_ns);
         let what = What::Mark(mark);
         self.entries.push_back(Entry { due_ns, what });
     }
 
     /// The time, or the latest that was given before it.
-    pub(super) fn in_order(&mut self, due_ns: u64) -> u64 {
+    pub(crate) fn in_order(&mut self, due_ns: u64) -> u64 {
         self.last_due_ns = self.last_due_ns.max(due_ns);
         self.last_due_ns
     }
 
     /// Removes bytes that [`Self::next`] showed; `arrived` is told the time of each entry that
     /// is complete.
-    pub(super) fn take(&mut self, mut length: usize, mut arrived: impl FnMut(u64)) {
+    pub(crate) fn take(&mut self, mut length: usize, mut arrived: impl FnMut(u64)) {
         self.bytes.drain(..length);
         while let Some(entry) = self.entries.front_mut()
             && let What::Bytes(waiting) = &mut entry.what
@@ -103,14 +103,14 @@ impl Queue {
         self.give_back();
     }
 
-    pub(super) fn take_mark(&mut self) {
+    pub(crate) fn take_mark(&mut self) {
         if let Some(What::Mark(_)) = self.entries.front().map(|entry| entry.what) {
             self.entries.pop_front();
         }
     }
 
     /// Forgets everything.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Self {
             last_due_ns: self.last_due_ns,
             ..Self::default()
@@ -118,7 +118,7 @@ impl Queue {
     }
 
     /// What has arrived by now, at most `bytes_max` of bytes at once.
-    pub(super) fn next(&self, now_ns: u64, bytes_max: usize) -> Next<'_> {
+    pub(crate) fn next(&self, now_ns: u64, bytes_max: usize) -> Next<'_> {
         let Some(front) = self.entries.front() else {
             return Next::Nothing;
         };
@@ -143,12 +143,12 @@ impl Queue {
         Next::Bytes(&contiguous[..length.min(most)])
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// The memory that counts against the bounds.
-    pub(super) fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         self.bytes.len() + self.entries.len() * ENTRY_BYTES
     }
 

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
-
-use crate::load::histogram::{Latencies, Rtt};
 
 /// Counts of a whole life.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +19,7 @@ pub struct Statistics {
     pub cuts: u64,
     /// How much later than due bytes were delivered, where their receiver was not what they
     /// waited for.
-    pub lateness: Latencies,
+    pub lateness: Lateness,
 }
 
 /// The same in figures, as it stands in a worker's report.
@@ -31,7 +30,7 @@ pub struct Summary {
     pub up_bytes: u64,
     pub down_bytes: u64,
     pub deliveries: u64,
-    pub late_us: Rtt,
+    pub late_us: Late,
 }
 
 impl Statistics {
@@ -67,4 +66,46 @@ impl fmt::Display for Statistics {
             late.max,
         )
     }
+}
+
+/// Times in nanoseconds, three significant digits, up to a minute.
+#[derive(Clone, Debug)]
+pub struct Lateness(Histogram<u64>);
+
+const HIGHEST_NS: u64 = 60_000_000_000;
+
+impl Default for Lateness {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, HIGHEST_NS, 3)
+            .expect("1 to 60e9 with three digits is within what the histogram takes");
+        Self(histogram)
+    }
+}
+
+impl Lateness {
+    /// Counts one; what is longer than a minute counts as a minute.
+    pub(crate) fn record(&mut self, nanoseconds: u64) {
+        self.0.saturating_record(nanoseconds);
+    }
+
+    fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn summary(&self) -> Late {
+        let microseconds = |nanoseconds: u64| nanoseconds as f64 / 1e3;
+        Late {
+            p50: microseconds(self.0.value_at_quantile(0.5)),
+            p99: microseconds(self.0.value_at_quantile(0.99)),
+            max: microseconds(self.0.max()),
+        }
+    }
+}
+
+/// How late, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Late {
+    pub p50: f64,
+    pub p99: f64,
+    pub max: f64,
 }

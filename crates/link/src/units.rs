@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::subject::parse_error::ParseError;
+use crate::endpoint::ParseError;
 
 /// `250us`, `50ms`, `1.5s`, `2min`. A bare `0` needs no unit.
 pub fn duration(text: &str) -> Result<Duration, ParseError> {
@@ -62,7 +62,7 @@ fn scale(units: &[(&str, f64)], number: f64, unit: &str) -> Option<f64> {
 }
 
 /// A time in the unit in which it is shortest: `50 ms`.
-pub(crate) fn written(duration: Duration) -> String {
+pub fn written(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     let (number, unit) = match seconds {
         0.0 => (0.0, "ms"),

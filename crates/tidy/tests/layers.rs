@@ -33,12 +33,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("node", &["client", "config", "router"]),
     ("oslo", &["amqp"]),
-    ("bench", &["amqp", "client", "oslo", "wamp"]),
+    ("link", &[]),
+    ("bench", &["amqp", "client", "link", "oslo", "wamp"]),
     ("report", &[]),
     (
         "cli",
         &[
-            "bench", "client", "config", "node", "oslo", "report", "store", "testee", "wamp",
+            "bench", "client", "config", "link", "node", "oslo", "report", "store", "testee",
+            "wamp",
         ],
     ),
     ("tidy", &[]),

@@ -20,7 +20,7 @@ use crate::load::socket::Stream;
 use crate::process::descriptors;
 use crate::process::worker::{Said, WorkerError, instruction, say};
 use crate::stream::local::LocalEnds;
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
 pub const ROLE: &str = "accept-client";
 

@@ -34,8 +34,8 @@ use crate::machine::placement::Placement;
 use crate::report::table::{bytes, number, thousands};
 use crate::stream::address::{Address, socket};
 use crate::stream::local::{ports_per_address, sources};
+use crate::subject::Endpoint;
 use crate::subject::case::Socket;
-use crate::subject::target::Endpoint;
 
 use limits::Limits;
 

@@ -12,8 +12,8 @@ use crate::stream::address::Address;
 use crate::stream::case::Mode;
 use crate::stream::floor::{FloorOrder, ROLE as FLOOR, Report as FloorReport};
 use crate::stream::testee::Testee;
+use crate::subject::Endpoint;
 use crate::subject::server::ServerProcess;
-use crate::subject::target::Endpoint;
 
 /// A server that is there.
 pub(super) struct Subject {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::subject::parse_error::ParseError;
+use crate::subject::ParseError;
 
 /// From the least to the most that is asked of brokers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::load::socket::{Listener, Stream};
 use crate::process::worker::{Said, WorkerError, say};
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
 pub(crate) const ROLE: &str = "broker-floor";
 

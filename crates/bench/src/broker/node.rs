@@ -14,8 +14,8 @@ use crate::machine::accounting::process_tree;
 use crate::machine::placement::allowed_cores;
 use crate::network::Network;
 use crate::peer::crossbar::last_words;
+use crate::subject::Endpoint;
 use crate::subject::server::{ServerProcess, guarded};
-use crate::subject::target::Endpoint;
 
 /// A running one.
 pub(super) struct Node {

@@ -17,7 +17,7 @@ use crate::machine::placement::{Moved, allowed_cores, bind_processes};
 use crate::network::Network;
 use crate::peer::rabbitmq::{BrokerPeer, RabbitMq};
 use crate::process::crew::Crew;
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
 /// One of them, and how it is reached without a link.
 #[derive(Clone, Debug)]

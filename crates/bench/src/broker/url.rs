@@ -8,7 +8,7 @@ use crosstie_oslo::TransportUrl;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
 /// A broker and an account with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,8 +14,8 @@ use super::relay::Introduction;
 use crate::load::drive::{Answer, Exchange, Faults, Traffic};
 use crate::load::socket::Stream;
 use crate::process::worker::WorkerError;
+use crate::subject::Endpoint;
 use crate::subject::case::{Case, Transport};
-use crate::subject::target::Endpoint;
 use crate::wamp::argument::Arguments;
 use crate::wamp::pipe::CLIENT_MASK;
 

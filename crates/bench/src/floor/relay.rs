@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ends::Lengths;
 use crate::load::socket::{Listener, Stream};
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
 /// The two ways to wait. Which is faster depends on the machine, and the floor is the better one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

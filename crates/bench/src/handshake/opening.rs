@@ -8,8 +8,9 @@ use std::net::SocketAddr;
 use crosstie_wamp::framing::websocket::{ClientRequest, accept_key, key};
 use serde::{Deserialize, Serialize};
 
-use crate::subject::parse_error::ParseError;
-use crate::subject::target::{Endpoint, Url};
+use crate::subject::Endpoint;
+use crate::subject::ParseError;
+use crate::subject::target::Url;
 
 /// A WebSocket server and the resource that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

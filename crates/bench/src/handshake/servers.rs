@@ -20,8 +20,9 @@ use crate::machine::placement::{Moved, bind_processes};
 use crate::network::Network;
 use crate::peer::autobahn::{self, EchoPeer};
 use crate::process::crew::Crew;
+use crate::subject::Endpoint;
 use crate::subject::server::{ServerProcess, guarded};
-use crate::subject::target::{Endpoint, Url};
+use crate::subject::target::Url;
 
 /// Which servers are to be compared.
 #[derive(Clone, Debug, Default)]

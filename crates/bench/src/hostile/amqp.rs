@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::broker::Broker;
 use crate::load::socket::Stream;
 use crate::process::worker::WorkerError;
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
 const INPUT_BYTES: usize = 256 * 1024;
 const FRAME_BYTES_MAX: u32 = 131_072;

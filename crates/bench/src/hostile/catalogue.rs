@@ -10,7 +10,7 @@ use super::attacks::{
 use super::strike::Strike;
 use super::ways::Ways;
 use crate::process::worker::WorkerError;
-use crate::subject::parse_error::ParseError;
+use crate::subject::ParseError;
 
 /// One attack.
 pub(super) struct Attack {

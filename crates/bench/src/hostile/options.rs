@@ -44,7 +44,7 @@ pub enum HostilePeer {
 }
 
 impl std::str::FromStr for HostilePeer {
-    type Err = crate::subject::parse_error::ParseError;
+    type Err = crate::subject::ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wamp = text.parse().map(Self::Wamp);

@@ -6,7 +6,7 @@ use super::amqp::gone;
 use super::ways::Pages;
 use crate::load::socket::Stream;
 use crate::process::worker::WorkerError;
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
 /// A page's bytes with its head, which must say 200.
 pub(super) fn read(pages: &Pages, path: &str, patience: Duration) -> Result<Vec<u8>, WorkerError> {

@@ -23,10 +23,11 @@ use crate::network::Network;
 use crate::peer::StartedPeer;
 use crate::peer::crossbar::last_words;
 use crate::peer::rabbitmq::{BrokerPeer, RabbitMq};
+use crate::subject::Endpoint;
 use crate::subject::case::{Case, Socket, Transport};
 use crate::subject::router::REALM;
 use crate::subject::server::{ServerProcess, guarded};
-use crate::subject::target::{Endpoint, Target, Url};
+use crate::subject::target::{Target, Url};
 
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

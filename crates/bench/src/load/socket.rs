@@ -16,7 +16,7 @@ use rustix::net::{
     recv, send, shutdown, socket_with,
 };
 
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
 /// A server that has stopped, or an address that drops packets, would keep a connect for ever or
 /// for minutes.

@@ -10,7 +10,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::error::BenchError;
 use crate::machine::accounting::tasks;
-use crate::subject::parse_error::ParseError;
+use crate::subject::ParseError;
 
 /// The three placements of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

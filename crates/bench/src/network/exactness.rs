@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crosstie_link::{Direction, Endpoint, Late, LinkOptions};
 use serde_json::json;
 
-use super::options::{Direction, LinkOptions};
-use super::worker::{LinkOrder, ROLE, Report};
+use super::link::{LinkOrder, ROLE, Report};
 use crate::error::BenchError;
 use crate::figures::{Figures, Series};
 use crate::load::drive::monotonic_ns;
-use crate::load::histogram::{Latencies, Rtt};
+use crate::load::histogram::Latencies;
 use crate::load::socket::{Listener, Stream};
 use crate::machine::Machine;
 use crate::machine::accounting::CpuTime;
@@ -28,7 +28,6 @@ use crate::process::crew::Crew;
 use crate::process::place::Place;
 use crate::report::json::{Build, Frame, write};
 use crate::report::table::{known, number, spread, table};
-use crate::subject::target::Endpoint;
 
 /// What can be asked of it.
 #[derive(Clone, Debug)]
@@ -127,7 +126,7 @@ fn try_round(options: &MeasureOptions, executable: Option<&Path>) -> io::Result<
     let late = receiving
         .join()
         .unwrap_or_else(|_| Err(io::Error::other("the receiver ended")))?;
-    let mut figures = with_rtt(Figures::new(), "one_way", late);
+    let mut figures = with_late(Figures::new(), "one_way", late);
     if executable.is_some() {
         let cpu_ns = CpuTime::of(&processes).since(&before);
         let cpu_us = cpu_ns as f64 / 1e3 / messages as f64;
@@ -136,13 +135,13 @@ fn try_round(options: &MeasureOptions, executable: Option<&Path>) -> io::Result<
             .with("link_is_realtime", f64::from(u8::from(is_realtime)));
         crew.finish(0);
         if let Some((_, Report::Carried(summary))) = crew.next(Instant::now() + PATIENCE) {
-            figures = with_rtt(figures, "due_to_delivered", summary.late_us);
+            figures = with_late(figures, "due_to_delivered", summary.late_us);
         }
     }
     Ok(figures)
 }
 
-fn with_rtt(figures: Figures, name: &str, times: Rtt) -> Figures {
+fn with_late(figures: Figures, name: &str, times: Late) -> Figures {
     figures
         .with(&format!("{name}_p50_us"), times.p50)
         .with(&format!("{name}_p99_us"), times.p99)
@@ -171,7 +170,7 @@ fn send(target: &Endpoint, options: &MeasureOptions) -> io::Result<()> {
 }
 
 /// The times under way, without the delay; an error if anything is lost, out of order or early.
-fn receive(listener: &Listener, messages: u64, delay: Duration) -> io::Result<Rtt> {
+fn receive(listener: &Listener, messages: u64, delay: Duration) -> io::Result<Late> {
     let stream = listener.accept()?;
     stream.limit_waiting(Some(PATIENCE + 3 * delay))?;
     let delay_ns = delay.as_nanos() as u64;
@@ -194,7 +193,12 @@ fn receive(listener: &Listener, messages: u64, delay: Duration) -> io::Result<Rt
             None => return Err(io::Error::other("a message came early")),
         }
     }
-    Ok(late.summary())
+    let late = late.summary();
+    Ok(Late {
+        p50: late.p50,
+        p99: late.p99,
+        max: late.max,
+    })
 }
 
 fn present(

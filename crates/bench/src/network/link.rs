@@ -3,24 +3,24 @@
 use std::io;
 use std::process::{Command, Stdio};
 
+use crosstie_link::{Endpoint, Link, LinkOptions, Summary};
 use serde::{Deserialize, Serialize};
 
-use super::{Link, LinkOptions, Summary};
+use crate::process::descriptors;
 use crate::process::worker::{Said, WorkerError, say};
-use crate::subject::target::Endpoint;
 
 /// What a bench hires it as.
-pub const ROLE: &str = "link";
+pub(crate) const ROLE: &str = "link";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct LinkOrder {
+pub(crate) struct LinkOrder {
     pub listen: Endpoint,
     pub server: Endpoint,
     pub options: LinkOptions,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Report {
+pub(crate) enum Report {
     /// It listens there.
     Ready {
         endpoint: Endpoint,
@@ -57,7 +57,8 @@ fn take_priority() -> bool {
 }
 
 /// Carries until the bench closes this worker's standard input.
-pub fn work(order: LinkOrder) -> Result<(), WorkerError> {
+pub(crate) fn work(order: LinkOrder) -> Result<(), WorkerError> {
+    descriptors::raise();
     let link = Link::bind(&order.listen, &order.server, &order.options)?;
     say(&Report::Ready {
         endpoint: link.endpoint().clone(),

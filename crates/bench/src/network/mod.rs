@@ -11,7 +11,8 @@
 //! The link's process is on the clients' side, on whatever core is idle. A Unix socket is a file
 //! and crosses namespaces; it has no use for them.
 
-mod namespaces;
+pub mod exactness;
+pub(crate) mod link;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,16 +20,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crosstie_link::namespaces::{CLIENT_IPS, SERVER_IP};
+use crosstie_link::{LinkOptions, Namespaces};
+
 use crate::error::BenchError;
-use crate::link::LinkOptions;
-use crate::link::worker::{LinkOrder, ROLE, Report};
 use crate::load::socket::free_address;
 use crate::machine::placement::allowed_cores;
 use crate::process::crew::Crew;
 use crate::process::place::Place;
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
-use namespaces::Namespaces;
+use link::{LinkOrder, ROLE, Report};
 
 /// What can be asked of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -99,7 +101,7 @@ impl Network {
     /// What servers bind.
     pub fn server_ip(&self) -> Ipv4Addr {
         match self.namespaces {
-            Some(_) => namespaces::SERVER_IP,
+            Some(_) => SERVER_IP,
             None => Ipv4Addr::LOCALHOST,
         }
     }
@@ -114,9 +116,9 @@ impl Network {
     /// Addresses that a client may connect from, where one has not enough ports.
     pub fn client_ips(&self) -> Vec<Ipv4Addr> {
         match (&self.namespaces, &self.options.link) {
-            (Some(_), None) => namespaces::CLIENT_IPS.to_vec(),
+            (Some(_), None) => CLIENT_IPS.to_vec(),
             // To the loopback, or to a link on it.
-            _ => (1..=namespaces::CLIENT_IPS.len() as u8)
+            _ => (1..=CLIENT_IPS.len() as u8)
                 .map(|last| Ipv4Addr::new(127, 0, 0, last))
                 .collect(),
         }

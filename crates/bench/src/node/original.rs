@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::error::BenchError;
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
 /// The example with native components; the program carries it, so that it is always at hand.
 const NATIVE: &str =

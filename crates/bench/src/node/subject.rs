@@ -17,10 +17,10 @@ use crate::frame::instrument;
 use crate::load::socket::Stream;
 use crate::network::Network;
 use crate::process::place::Place;
+use crate::subject::Endpoint;
 use crate::subject::case::Case;
 use crate::subject::router::{Router, RouterOptions};
 use crate::subject::server::guarded;
-use crate::subject::target::Endpoint;
 
 /// A subject, not yet started.
 #[derive(Clone, Debug, PartialEq, Eq)]

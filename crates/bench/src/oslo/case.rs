@@ -4,13 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crosstie_link::units;
 use serde::{Deserialize, Serialize};
 
 use super::document;
 use super::topology::Topology;
 use crate::figures::Series;
-use crate::link::units;
-use crate::subject::parse_error::ParseError;
+use crate::subject::ParseError;
 
 /// What a client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

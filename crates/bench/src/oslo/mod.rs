@@ -25,6 +25,7 @@ pub use options::{OsloOptions, Part};
 
 use std::time::Duration;
 
+use crosstie_link::{LinkOptions, units};
 use serde_json::{Value, json};
 
 use crate::broker::Broker;
@@ -37,7 +38,6 @@ use crate::frame::section::{FLOOR, Section};
 use crate::frame::site::{Site, Stage};
 use crate::frame::table::Column;
 use crate::frame::{self, Common};
-use crate::link::{LinkOptions, units};
 use crate::machine::placement::Placement;
 use crate::network::{Network, NetworkOptions};
 use crate::report::table::{number, thousands};

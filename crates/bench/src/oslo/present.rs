@@ -1,6 +1,8 @@
 //! What `bench oslo` says around its tables; for the delays the document, the peer, this and the
 //! limit side by side, and why.
 
+use crosstie_link::units;
+
 use super::case::Placed;
 use super::document;
 use super::goals::without_goal;
@@ -8,7 +10,6 @@ use super::topology::Topology;
 use super::{RATE, WITH_SETUP};
 use crate::figures::Series;
 use crate::frame::section::Section;
-use crate::link::units;
 use crate::report::table::{UNKNOWN, known, number};
 
 /// All delays of a case: heads, then rows.

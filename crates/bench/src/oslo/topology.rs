@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::case::Operation;
-use crate::subject::parse_error::ParseError;
+use crate::subject::ParseError;
 
 /// Who is on a machine with whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::process::place::Place;
-use crate::subject::parse_error::ParseError;
+use crate::subject::ParseError;
 use crate::subject::server::guarded;
 
 /// A WebSocket echo server that the bench knows how to start.

@@ -10,8 +10,8 @@ use std::str::FromStr;
 
 use crate::error::BenchError;
 use crate::network::Network;
+use crate::subject::ParseError;
 use crate::subject::case::Case;
-use crate::subject::parse_error::ParseError;
 use crate::subject::server::ServerProcess;
 use crate::subject::target::Target;
 

@@ -20,9 +20,9 @@ use crate::machine::accounting::process_tree;
 use crate::machine::placement::allowed_cores;
 use crate::network::Network;
 use crate::peer::crossbar::{find_on_path, last_words};
-use crate::subject::parse_error::ParseError;
+use crate::subject::Endpoint;
+use crate::subject::ParseError;
 use crate::subject::server::{ServerProcess, guarded};
-use crate::subject::target::Endpoint;
 
 /// A broker that the bench knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,8 +19,8 @@ use crate::frame::site::{self, Site};
 use crate::machine::placement::Cores;
 use crate::process::worker::WorkerError;
 use crate::report::table::{number, thousands};
+use crate::subject::Endpoint;
 use crate::subject::case::Case;
-use crate::subject::target::Endpoint;
 use crate::wamp::holder::sessions_max;
 
 /// What is asked of all subjects alike.

@@ -9,8 +9,9 @@ use crosstie_wamp::{
 use serde::{Deserialize, Serialize};
 
 use crate::process::worker::WorkerError;
+use crate::subject::Endpoint;
 use crate::subject::case::{Case, Transport};
-use crate::subject::target::{Endpoint, Target};
+use crate::subject::target::Target;
 use crate::wamp::argument::Arguments;
 use crate::wamp::pipe::CLIENT_MASK;
 

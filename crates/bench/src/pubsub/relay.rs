@@ -12,7 +12,7 @@ use super::hub::{Lengths, NUMBER_BYTES};
 use super::worker::Report;
 use crate::load::socket::{Listener, Stream};
 use crate::process::worker::{PATIENCE, WorkerError, say};
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
 /// What a relay is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -16,8 +16,9 @@ use super::relay::Part;
 use crate::load::drive::monotonic_ns;
 use crate::load::socket::Stream;
 use crate::process::worker::{PATIENCE, WorkerError};
+use crate::subject::Endpoint;
 use crate::subject::case::Transport;
-use crate::subject::target::{Endpoint, Target};
+use crate::subject::target::Target;
 use crate::wamp::pipe::Pipe;
 
 const MESSAGE_BYTES_MAX: usize = 16 << 20;

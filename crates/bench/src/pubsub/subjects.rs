@@ -10,10 +10,10 @@ use crate::error::BenchError;
 use crate::frame::section::FLOOR;
 use crate::frame::site::{Site, Stage};
 use crate::process::crew::Crew;
+use crate::subject::Endpoint;
 use crate::subject::case::{Case, Socket};
 use crate::subject::router::RouterOptions;
 use crate::subject::routers::{Routers, Wanted};
-use crate::subject::target::Endpoint;
 
 /// One of them in one case.
 pub(super) struct Subject {

@@ -9,7 +9,7 @@ use super::schedule::Schedule;
 use super::subscribers::{self, SubscribersOrder};
 use crate::process::descriptors;
 use crate::process::worker::{Said, WorkerError};
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
 pub(crate) const ROLE: &str = "pubsub";
 

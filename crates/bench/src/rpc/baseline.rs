@@ -15,8 +15,8 @@ use crate::frame::site::Stage;
 use crate::process::crew::Crew;
 use crate::report::json::FLOOR_SUSPECT;
 use crate::report::table::number;
+use crate::subject::Endpoint;
 use crate::subject::case::{Case, Socket};
-use crate::subject::target::Endpoint;
 
 /// A running relay and what its ends are started with.
 pub(super) struct Baseline {

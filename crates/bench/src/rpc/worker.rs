@@ -10,7 +10,7 @@ use crate::floor::relay::{RelayOrder, serve_round};
 use crate::load::drive::{Driven, Exchange, Load, Traffic, Window, drive};
 use crate::load::socket::Listener;
 use crate::process::worker::{PATIENCE, Said, WorkerError, instruction, say};
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 use crate::wamp::callee::Callee;
 use crate::wamp::caller::{Caller, PairOrder};
 

@@ -5,9 +5,9 @@ use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::subject::Endpoint;
+use crate::subject::ParseError;
 use crate::subject::case::Socket;
-use crate::subject::parse_error::ParseError;
-use crate::subject::target::Endpoint;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]

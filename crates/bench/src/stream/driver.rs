@@ -23,7 +23,7 @@ use super::watch::Watch;
 use super::{throughput, transactions};
 use crate::load::histogram::Recorded;
 use crate::process::worker::{Said, WorkerError, instruction, say};
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
 pub const ROLE: &str = "stream-driver";
 

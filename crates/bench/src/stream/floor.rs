@@ -19,7 +19,7 @@ use super::case::Mode;
 use super::local::family;
 use crate::floor::relay::Waiting;
 use crate::process::worker::{Said, WorkerError, say};
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
 pub const ROLE: &str = "stream-floor";
 

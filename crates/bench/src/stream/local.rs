@@ -13,7 +13,7 @@ use rustix::net::{
 };
 
 use crate::network::Network;
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
 /// More than one process is likely to use in its turn.
 const PORTS_APART: usize = 50_021;

@@ -39,7 +39,7 @@ use crate::frame::{self, Common};
 use crate::machine::placement::Placement;
 use crate::report::json::FLOOR_SUSPECT;
 use crate::report::table::thousands;
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
 use case::{Case, Test};
 use goals::{figure, reference};

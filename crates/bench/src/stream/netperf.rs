@@ -12,9 +12,9 @@ use super::case::{Case, Mode, Test};
 use crate::error::BenchError;
 use crate::figures::Figures;
 use crate::process::place::Place;
+use crate::subject::Endpoint;
 use crate::subject::case::Socket;
 use crate::subject::server::{ServerProcess, guarded};
-use crate::subject::target::Endpoint;
 
 /// Its name in tables.
 pub(super) const NAME: &str = "netserver";

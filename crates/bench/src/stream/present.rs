@@ -10,8 +10,8 @@ use crate::figures::Series;
 use crate::frame::section::Section;
 use crate::frame::table::Column;
 use crate::report::table::{known, number, thousands};
+use crate::subject::Endpoint;
 use crate::subject::case::Socket;
-use crate::subject::target::Endpoint;
 
 /// The blocks of the server that is measured and of netserver; the floors are nobody's servers.
 pub(super) fn blocks(

@@ -22,9 +22,9 @@ use crate::machine::accounting::process_tree;
 use crate::machine::placement::Moved;
 use crate::process::crew::Crew;
 use crate::process::place::Place;
+use crate::subject::Endpoint;
 use crate::subject::case::Socket;
 use crate::subject::server::ServerProcess;
-use crate::subject::target::Endpoint;
 
 /// One server that is there.
 pub(super) struct Subject {

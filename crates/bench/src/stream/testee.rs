@@ -11,8 +11,8 @@ use super::case::Mode;
 use crate::error::BenchError;
 use crate::network::Network;
 use crate::process::place::Place;
+use crate::subject::Endpoint;
 use crate::subject::server::{ServerProcess, guarded};
-use crate::subject::target::Endpoint;
 
 /// How a testee is to be.
 pub(crate) struct Testee<'a> {

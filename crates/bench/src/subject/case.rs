@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crosstie_wamp::Serializer;
 use serde::{Deserialize, Serialize};
 
-use super::parse_error::ParseError;
+use super::ParseError;
 
 /// The kind of socket between a router and its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -2,8 +2,9 @@
 
 pub mod case;
 pub mod cases;
-pub mod parse_error;
 pub mod router;
 pub mod routers;
 pub mod server;
 pub mod target;
+
+pub use crosstie_link::{Endpoint, ParseError};

@@ -9,9 +9,10 @@ use crate::error::BenchError;
 use crate::load::socket::free_address;
 use crate::machine::placement::allowed_cores;
 use crate::network::Network;
+use crate::subject::Endpoint;
 use crate::subject::case::{Case, Socket};
 use crate::subject::server::{ServerProcess, guarded};
-use crate::subject::target::{Endpoint, Target};
+use crate::subject::target::Target;
 
 /// The realm of every router that the bench starts.
 pub const REALM: &str = "realm1";

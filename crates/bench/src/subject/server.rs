@@ -11,7 +11,7 @@ use crate::error::BenchError;
 use crate::load::socket::Stream;
 use crate::process::place::Place;
 use crate::process::worker::{GUARD, SUBCOMMAND};
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 
 /// `program` at a place, bound to die with the bench; its own arguments are still to be added.
 pub fn guarded(executable: &Path, place: &Place, program: &Path) -> Command {

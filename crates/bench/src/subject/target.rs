@@ -1,8 +1,6 @@
 //! Where a router listens: the URLs that `--url` takes, and the addresses that workers are given.
 
-use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::net::ToSocketAddrs;
 use std::str::FromStr;
 
 use crosstie_client::{Address, Transport as Spoken};
@@ -10,23 +8,7 @@ use crosstie_wamp::Serializer;
 use serde::{Deserialize, Serialize};
 
 use crate::subject::case::{Case, Socket, Transport, serializer_name};
-use crate::subject::parse_error::ParseError;
-
-/// An address to connect to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Endpoint {
-    Unix(PathBuf),
-    Tcp(SocketAddr),
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => path.display().fmt(f),
-            Self::Tcp(address) => address.fmt(f),
-        }
-    }
-}
+use crate::subject::{Endpoint, ParseError};
 
 /// A router's URL, in the forms that the client library takes, as far as the bench speaks them.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The network between clients and servers, as every bench takes it.
 
-use crosstie_bench::link::LinkOptions;
 use crosstie_bench::network::NetworkOptions;
+use crosstie_link::LinkOptions;
 
 #[derive(clap::Args)]
 pub(crate) struct NetworkArguments {

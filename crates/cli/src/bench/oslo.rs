@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use crosstie_bench::broker::Broker;
-use crosstie_bench::link::units;
 use crosstie_bench::network::NetworkOptions;
 use crosstie_bench::oslo::case::Operation;
 use crosstie_bench::oslo::topology::Topology;
 use crosstie_bench::oslo::{OsloOptions, Part, oslo};
 use crosstie_bench::peer::rabbitmq::BrokerPeer;
+use crosstie_link::units;
 
 use super::common::{AsUsual, CommonArguments, SubjectArguments};
 use super::stop::{ended, stop_at_a_signal};

@@ -12,7 +12,7 @@ use crate::hostile::amqp::{AmqpPeer, method};
 use crate::hostile::pages;
 use crate::hostile::strike::Strike;
 use crate::process::worker::WorkerError;
-use crate::subject::target::Endpoint;
+use crate::subject::Endpoint;
 use crate::wamp::pipe::Pipe;
 
 const QUEUES: usize = 100_000;
