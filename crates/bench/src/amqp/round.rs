@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::worker::{Finding, Order, ROLE, Report};
 use crate::figures::Figures;
-use crate::load::drive::{Window, monotonic_ns};
+use crate::frame::window::Ahead;
 use crate::machine::accounting::{Usage, Used};
 use crate::process::crew::Crew;
 use crate::process::place::Place;
@@ -27,9 +27,6 @@ pub(super) struct Plan<'a> {
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How soon a stop is seen.
 const LOOK: Duration = Duration::from_millis(100);
-/// From the word to go until the warm-up begins.
-const COUNTDOWN: Duration = Duration::from_millis(5);
-
 /// Runs one round.
 pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
     let mut crew = Crew::default();
@@ -39,14 +36,8 @@ pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
         Some(Report::Ready) => {}
         other => return Err(format!("{other:?} where the driver should be ready")),
     }
-    let ahead = COUNTDOWN + plan.warm_up;
-    let start = Instant::now() + ahead;
-    let start_ns = monotonic_ns() + ahead.as_nanos() as u64;
-    let window = Window {
-        start_ns,
-        end_ns: start_ns + plan.measured.as_nanos() as u64,
-    };
-    crew.tell(0, &window);
+    let ahead = Ahead::of(plan.warm_up, plan.measured);
+    crew.tell(0, &ahead.told);
     let drivers = crew.processes();
     // The bench itself may get a processor late, when the driver is done already.
     let mut found = None;
@@ -61,9 +52,9 @@ pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
         std::thread::sleep(until.saturating_duration_since(Instant::now()));
         Ok(())
     };
-    listen(start)?;
+    listen(ahead.start)?;
     let before = Usage::now(plan.processes, &drivers);
-    listen(start + plan.measured)?;
+    listen(ahead.end)?;
     let used = Usage::now(plan.processes, &drivers).since(&before);
     if found.is_none() {
         found = match next(&crew, plan, Instant::now() + PATIENCE)? {

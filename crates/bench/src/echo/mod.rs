@@ -17,11 +17,11 @@ use crate::frame::options::require;
 use crate::frame::section::{Limit, Section};
 use crate::frame::site::{Site, Stage, Threads};
 use crate::frame::table::Column;
+use crate::frame::window::Ahead;
 use crate::frame::{self, Common};
 use crate::handshake::ServersOptions;
 use crate::handshake::servers::{Server, Servers};
 use crate::handshake::usage::{self, PATIENCE};
-use crate::load::drive::{Window, monotonic_ns};
 use crate::load::histogram::Latencies;
 use crate::machine::accounting::Usage;
 use crate::process::crew::Crew;
@@ -45,9 +45,6 @@ pub struct EchoOptions {
 
 /// All that may be on its way at once, in bytes: what both ends must be able to hold.
 const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
-
-/// From the word to go until the warm-up begins.
-const COUNTDOWN: Duration = Duration::from_millis(5);
 
 const RATE: &str = "messages_per_s";
 const SERVER_CPU: &str = "server_cpu_us_per_message";
@@ -226,21 +223,18 @@ impl EchoOptions {
             other => return Err(format!("{other:?} where the driver should be ready")),
         }
         let driver = crew.processes();
-        let until_start = COUNTDOWN + Duration::from_secs_f64(self.common.warm_up_seconds);
-        let measured = Duration::from_secs_f64(self.common.seconds);
-        let start = Instant::now() + until_start;
-        let start_ns = monotonic_ns() + until_start.as_nanos() as u64;
-        let window = Window {
-            start_ns,
-            end_ns: start_ns + measured.as_nanos() as u64,
-        };
-        crew.tell(0, &window);
-        if let Some(findings) = listen(&crew, start)? {
+        let seconds = Duration::from_secs_f64;
+        let ahead = Ahead::of(
+            seconds(self.common.warm_up_seconds),
+            seconds(self.common.seconds),
+        );
+        crew.tell(0, &ahead.told);
+        if let Some(findings) = listen(&crew, ahead.start)? {
             return Err(early(&findings));
         }
         let before = Usage::now(&server.processes, &driver);
         // On a crowded machine the driver may be through before this process is woken.
-        let early = listen(&crew, start + measured)?;
+        let early = listen(&crew, ahead.end)?;
         let used = Usage::now(&server.processes, &driver).since(&before);
         let findings = match early {
             Some(findings) => findings,

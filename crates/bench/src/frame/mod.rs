@@ -26,7 +26,8 @@
 //!    ends the run.
 //! 5. `columns` is the table: [`table::Column::median`], `spread`, `rate`, `over_floor` and so on, by
 //!    name of figure. Where rows are no subjects, `table` gives its own rows; `title` puts sections
-//!    into one table. `below` are the lines that explain it.
+//!    into one table. `below` are the lines that explain it. What a round measures of other cases is
+//!    `beside`: sections that are written and judged like any other.
 //! 6. `comparisons` are figures of the sum alone (what is over the floor, what the document has);
 //!    `limit` says what a driver-bound rate is; `goals` what ours is to reach.
 //! 7. `run(instrument)` is all that is left of the function that the command line calls.
@@ -40,6 +41,7 @@ pub(crate) mod run;
 pub(crate) mod section;
 pub(crate) mod site;
 pub(crate) mod table;
+pub(crate) mod window;
 
 pub use options::Common;
 pub use run::Report;

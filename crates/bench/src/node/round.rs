@@ -94,20 +94,9 @@ pub(super) fn round(
         processes,
         fault: ended.fault(subject),
     };
-    let mut calls_per_s = 0.0;
-    for (title, batch) in &callers {
-        let lines: Vec<&Average> = averages
-            .iter()
-            .filter(|line| line.title == *title && (begun..until).contains(&line.at))
-            .collect();
-        match pair(&lines, *batch) {
-            Some(figures) => {
-                calls_per_s += figures.value("calls_per_s").unwrap_or_default();
-                found.pairs.insert(title.clone(), figures);
-            }
-            None => found.fault = Some(too_few(title, lines.len())),
-        }
-    }
+    let within = |line: &&Average| (begun..until).contains(&line.at);
+    let lines: Vec<&Average> = averages.iter().filter(within).collect();
+    let calls_per_s = found.take_pairs(&callers, &lines);
     for (id, took) in &accepted {
         found.node.set(&format!("accept_{id}_ms"), ms(*took));
     }
@@ -115,47 +104,71 @@ pub(super) fn round(
         found.node.set("start_ms", ms(all));
     }
     if *subject != Subject::Plain {
-        let calling: Vec<f64> = first
-            .iter()
-            .map(|line| {
-                let batch = callers.get(&line.title).copied().unwrap_or_default();
-                ms(line.at - spawned) - line.average_ms * batch as f64
-            })
-            .collect();
-        found.node.set(
-            "first_call_ms",
-            calling.iter().copied().fold(f64::INFINITY, f64::min),
-        );
-        found.node.set(
-            "all_calling_ms",
-            calling.iter().copied().fold(0.0, f64::max),
-        );
-        found.node.set("end_ms", ms(ended.took));
-        let code = ended.status.and_then(|status| status.code());
-        found
-            .node
-            .set("exit_code", code.map_or(f64::NAN, f64::from));
-        found.node.set("children_left", ended.left as f64);
+        found.take_first_calls(&first, &callers, spawned);
+        found.take_end(&ended);
     }
     load(&mut found, calls_per_s, window);
     let busy_cores = busy_after.saturating_sub(busy_before) as f64 / 1e9 / window;
-    let own: f64 = found
-        .processes
-        .iter()
-        .map(|used| used.cpu_percent / 100.0)
-        .sum();
-    let cores = turn.site.machine.cores.max(1) as f64;
-    let foreign = (busy_cores - own).max(0.0);
-    found.node.set("foreign_busy_cores", foreign);
-    for pair in found.pairs.values_mut() {
-        // What makes a goal unfit to be judged is looked for beside each figure.
-        pair.set("foreign_busy_cores", foreign);
-    }
-    found.node.set(
-        "idle_percent",
-        (100.0 * (1.0 - busy_cores / cores)).max(0.0),
-    );
+    found.take_machine(busy_cores, turn.site.machine.cores);
     Ok(found)
+}
+
+impl Found {
+    /// Each caller's lines in the window; calls per second of all of them.
+    fn take_pairs(&mut self, callers: &BTreeMap<String, u64>, lines: &[&Average]) -> f64 {
+        let mut calls_per_s = 0.0;
+        for (title, batch) in callers {
+            let of = lines.iter().copied().filter(|line| line.title == *title);
+            let lines: Vec<&Average> = of.collect();
+            match pair(&lines, *batch) {
+                Some(figures) => {
+                    calls_per_s += figures.value("calls_per_s").unwrap_or_default();
+                    self.pairs.insert(title.clone(), figures);
+                }
+                None => self.fault = Some(too_few(title, lines.len())),
+            }
+        }
+        calls_per_s
+    }
+
+    /// From spawn to the first call of the first caller and of the last one.
+    fn take_first_calls(
+        &mut self,
+        first: &[Average],
+        callers: &BTreeMap<String, u64>,
+        spawned: Instant,
+    ) {
+        let calling = first.iter().map(|line| {
+            let batch = callers.get(&line.title).copied().unwrap_or_default();
+            ms(line.at - spawned) - line.average_ms * batch as f64
+        });
+        let calling: Vec<f64> = calling.collect();
+        let least = calling.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = calling.iter().copied().fold(0.0, f64::max);
+        self.node.set("first_call_ms", least);
+        self.node.set("all_calling_ms", most);
+    }
+
+    fn take_end(&mut self, ended: &Ended) {
+        let code = ended.status.and_then(|status| status.code());
+        self.node.set("end_ms", ms(ended.took));
+        self.node.set("exit_code", code.map_or(f64::NAN, f64::from));
+        self.node.set("children_left", ended.left as f64);
+    }
+
+    /// What else the machine did.
+    fn take_machine(&mut self, busy_cores: f64, cores: usize) {
+        let percent = self.processes.iter().map(|used| used.cpu_percent);
+        let own = percent.sum::<f64>() / 100.0;
+        let foreign = (busy_cores - own).max(0.0);
+        self.node.set("foreign_busy_cores", foreign);
+        for pair in self.pairs.values_mut() {
+            // What makes a goal unfit to be judged is looked for beside each figure.
+            pair.set("foreign_busy_cores", foreign);
+        }
+        let idle = 1.0 - busy_cores / cores.max(1) as f64;
+        self.node.set("idle_percent", (100.0 * idle).max(0.0));
+    }
 }
 
 /// Each caller's first line, awaited.

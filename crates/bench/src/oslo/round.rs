@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use super::server::Served;
 use super::worker::{Finding, Go, ROLE, Report, Role};
 use crate::figures::Figures;
-use crate::load::drive::{Window, monotonic_ns};
+use crate::frame::window::Ahead;
+use crate::load::drive::Window;
 use crate::load::histogram::Latencies;
 use crate::machine::accounting::{CpuTime, Usage, Used};
 use crate::process::crew::Crew;
@@ -48,9 +49,6 @@ pub(super) enum Extent {
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How soon a stop is seen.
 const LOOK: Duration = Duration::from_millis(100);
-/// From the word to go until the warm-up begins.
-const COUNTDOWN: Duration = Duration::from_millis(5);
-
 /// In the crew; the server comes first.
 const CLIENT: usize = 1;
 
@@ -79,22 +77,16 @@ pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
     let mut ends = Ends::default();
     let used = match plan.extent {
         Extent::Time { warm_up, measured } => {
-            let start = Instant::now() + COUNTDOWN + warm_up;
-            let start_ns = monotonic_ns() + (COUNTDOWN + warm_up).as_nanos() as u64;
-            let window = Window {
-                start_ns,
-                end_ns: start_ns + measured.as_nanos() as u64,
-            };
-            let operations_max = u64::MAX;
+            let ahead = Ahead::of(warm_up, measured);
             let go = Go {
-                window,
-                operations_max,
+                window: ahead.told,
+                operations_max: u64::MAX,
                 steady_operations: 0,
             };
             crew.tell(CLIENT, &go);
-            ends.listen(&crew, plan, start)?;
+            ends.listen(&crew, plan, ahead.start)?;
             let before = usage();
-            ends.listen(&crew, plan, start + measured)?;
+            ends.listen(&crew, plan, ahead.end)?;
             let used = since(before);
             ends.listen_for_both(&crew, plan, Duration::ZERO)?;
             used
@@ -109,10 +101,9 @@ pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
                 end_ns: u64::MAX / 2,
             };
             let before = usage();
-            let operations_max = operations;
             let go = Go {
                 window,
-                operations_max,
+                operations_max: operations,
                 steady_operations,
             };
             crew.tell(CLIENT, &go);

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::figures::{Fault, Figures, Round};
-use crate::load::drive::{Driven, Faults, Traffic, Window, monotonic_ns};
+use crate::frame::window::Ahead;
+use crate::load::drive::{Driven, Faults, Traffic};
 use crate::load::histogram::Latencies;
 use crate::machine::accounting::{Memory, Usage, Used};
 use crate::process::crew::Crew;
@@ -40,9 +41,6 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// How soon a stop is seen.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// From the word to go until the warm-up begins.
-const COUNTDOWN: Duration = Duration::from_millis(5);
 
 /// Runs one round. `on_batch` is given the average of every batch of calls, in milliseconds.
 pub(super) fn run(plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Round {
@@ -90,14 +88,9 @@ impl Attempt {
     }
 
     fn run(mut self, plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Round {
-        let start = Instant::now() + COUNTDOWN + plan.warm_up;
-        let start_ns = monotonic_ns() + (COUNTDOWN + plan.warm_up).as_nanos() as u64;
-        let window = Window {
-            start_ns,
-            end_ns: start_ns + plan.measured.as_nanos() as u64,
-        };
+        let ahead = Ahead::of(plan.warm_up, plan.measured);
         for caller in self.pairs..2 * self.pairs {
-            self.crew.tell(caller, &Instruction::Go(window));
+            self.crew.tell(caller, &Instruction::Go(ahead.told));
         }
         let drivers = self.crew.processes();
         let mut findings = Findings {
@@ -105,9 +98,9 @@ impl Attempt {
             driven: Vec::new(),
             served: Vec::new(),
         };
-        while findings.take_one(&self.crew, start, plan.stop)? {}
+        while findings.take_one(&self.crew, ahead.start, plan.stop)? {}
         let before = Usage::now(plan.subject, &drivers);
-        while findings.take_one(&self.crew, start + plan.measured, plan.stop)? {}
+        while findings.take_one(&self.crew, ahead.end, plan.stop)? {}
         let after = Usage::now(plan.subject, &drivers);
         let memory = Memory::of(plan.subject);
         let deadline = Instant::now() + PATIENCE;
