@@ -207,7 +207,7 @@ def test_a_bench_that_is_killed_takes_its_peer_along() -> None:
     )
     assert process.stdout is not None
     for line in process.stdout:
-        if line.startswith("Load: "):
+        if line.startswith("rabbitmq: "):
             break
     mark = f"crosstie-bench-{process.pid}-"
     assert [line for line in commands() if mark in line and "beam" in line]
