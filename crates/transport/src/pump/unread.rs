@@ -190,24 +190,25 @@ impl Unread {
         protocol: &mut P,
     ) -> Result<Read, Ended> {
         let before = self.kept.len();
-        if self.kept.capacity() - before < READ_BYTES_MIN.min(self.missing()) {
+        let missing = self.wanted.saturating_sub(before);
+        let least = match missing {
+            0 => READ_BYTES_MIN,
+            _ => READ_BYTES_MIN.min(missing),
+        };
+        if self.kept.capacity() - before < least {
             // Not all at once: a peer that only announces a large item must not make us hold it. Nor
-            // twice as much as there is, because a read takes what there is room for.
-            let more = LARGE_READ_BYTES.max(before / 4).min(self.missing());
+            // twice as much as there is, because a read takes what there is room for. A protocol that
+            // wants a little more mostly does not know how much comes.
+            let more = match missing {
+                ..READ_BYTES => READ_BYTES,
+                _ => LARGE_READ_BYTES.max(before / 4).min(missing),
+            };
             self.kept.reserve_exact(more);
         }
         let room = self.kept.capacity() - before;
         let received = receive(connection, |socket| socket.recv_append(&mut self.kept))?;
         self.hand_in_kept(before, connection, protocol)?;
         Ok(Read::of(received, room))
-    }
-
-    /// How much of the item has still to come, and more where that is not known.
-    fn missing(&self) -> usize {
-        match self.wanted.saturating_sub(self.kept.len()) {
-            0 => READ_BYTES,
-            missing => missing,
-        }
     }
 
     /// Through the connection's stage, which appends what it makes of the bytes.
