@@ -19,6 +19,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
+    #[inline]
     pub(crate) fn record(&mut self, record: Record) {
         self.journal.position.0 += 1;
         self.journal.records.push(record);

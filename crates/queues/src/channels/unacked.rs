@@ -45,7 +45,16 @@ impl Unacked {
             .is_some_and(|at| self.deliveries[at].1.is_some())
     }
 
+    /// Takes the one of that tag, which mostly is the first: that needs no search.
+    #[inline]
     pub(crate) fn take(&mut self, tag: u64) -> Option<Delivery> {
+        match self.deliveries.front()?.0 == tag {
+            true => self.take_first().map(|(_, delivery)| delivery),
+            false => self.take_within(tag),
+        }
+    }
+
+    fn take_within(&mut self, tag: u64) -> Option<Delivery> {
         let at = self.find(tag)?;
         let delivery = self.deliveries.get_mut(at)?.1.take()?;
         self.count -= 1;
@@ -58,10 +67,15 @@ impl Unacked {
         if self.deliveries.front()?.0 > tag {
             return None;
         }
+        self.take_first()
+    }
+
+    /// The front, which is no gap.
+    #[inline]
+    fn take_first(&mut self) -> Option<(u64, Delivery)> {
         let (tag, delivery) = self.deliveries.pop_front()?;
         self.count -= 1;
         self.drop_gaps();
-        // The front is no gap.
         Some((tag, delivery?))
     }
 
@@ -126,14 +140,23 @@ impl Unacked {
         }
     }
 
+    /// Mostly there are none: this is inlined up to where that is known.
+    #[inline]
     fn drop_gaps(&mut self) {
+        if self.deliveries.len() > self.count {
+            self.drop_some_gaps();
+        }
+        shrink(&mut self.deliveries);
+    }
+
+    #[inline(never)]
+    fn drop_some_gaps(&mut self) {
         while let Some((_, None)) = self.deliveries.front() {
             self.deliveries.pop_front();
         }
         if self.deliveries.len() > 2 * self.count + GAPS_MIN {
             self.deliveries.retain(|(_, delivery)| delivery.is_some());
         }
-        shrink(&mut self.deliveries);
     }
 }
 

@@ -46,6 +46,7 @@ impl Line {
     }
 
     /// The first, if it is within that position, with its number.
+    #[inline(always)]
     pub(super) fn pop_within(&mut self, position: Position) -> Option<(u64, Waiting)> {
         let waiting = self.waiting.pop_front_if(|w| w.position <= position)?;
         let number = self.first;
@@ -54,6 +55,7 @@ impl Line {
     }
 
     /// After some have left.
+    #[inline(always)]
     pub(super) fn shrink(&mut self) {
         shrink(&mut self.waiting);
     }

@@ -4,7 +4,8 @@
 //! ```text
 //! select ─▶ promise (a number) ─▶ confirm ─▶ (nothing to keep) ─────────────▶ flush: basic.ack
 //!                                    │                                        ▲
-//!                                    └▶ the line ─▶ store_says ─▶ next_told ──┤
+//!                                    └▶ the line ─▶ next_kept, or later ──────┤
+//!                                                │   store_says ─▶ next_told ──┤
 //!                                                └▶ forgotten (by its queues) ┘
 //! ```
 //!
@@ -195,8 +196,21 @@ impl Confirms {
         !self.outcomes.is_empty()
     }
 
-    /// Takes the next that has waited for what a store has said.
-    #[inline]
+    /// Takes the next that has waited for a store to have everything up to there, which it has said just
+    /// now: what it said before was told.
+    #[inline(always)]
+    pub(crate) fn next_kept(&mut self, position: Position) -> Option<Told> {
+        let (number, waiting) = self.line.pop_within(position)?;
+        Some(self.tell(number, &waiting, true))
+    }
+
+    /// After the last of them.
+    #[inline(always)]
+    pub(crate) fn end_kept(&mut self) {
+        self.line.shrink();
+    }
+
+    /// Takes the next that has waited for what a store has said, and what was left for later.
     pub(crate) fn next_told(&mut self) -> Option<Told> {
         loop {
             let outcome = *self.outcomes.front()?;
@@ -208,7 +222,7 @@ impl Confirms {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn tell(&mut self, number: u64, waiting: &Waiting, is_committed: bool) -> Told {
         let channel = waiting.channel;
         let tag = match (waiting.awaited, is_committed) {
@@ -278,26 +292,37 @@ impl Confirms {
         if !promises.early.is_empty() {
             early = promises.take_early(|number| self.line.publication(number));
         }
-        let ready = promises.ready.take();
-        let mut ack = |delivery_tag, multiple| {
-            let method = BasicAck {
-                delivery_tag,
-                multiple,
-            };
-            channels.send(key, method, out);
-        };
-        if let Some(Ready { to, count }) = ready {
+        if let Some(Ready { to, count }) = promises.ready.take() {
             ledger.counts.confirmed += count;
-            ack(to, count > 1);
+            ack(key, to, count > 1, channels, out);
         }
-        ledger.steps.spend(early.len());
-        // An acknowledgement of several would cover those that wait.
-        ledger.counts.confirmed += early.len() as u64;
-        early.into_iter().for_each(|tag| ack(tag, false));
+        if !early.is_empty() {
+            ledger.steps.spend(early.len());
+            // An acknowledgement of several would cover those that wait.
+            ledger.counts.confirmed += early.len() as u64;
+            for tag in early {
+                ack(key, tag, false, channels, out);
+            }
+        }
     }
 
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.line.is_empty()
     }
+}
+
+#[inline]
+fn ack<H>(
+    key: ChannelKey,
+    delivery_tag: u64,
+    multiple: bool,
+    channels: &Channels<H>,
+    out: &mut dyn Outbox<H>,
+) {
+    let method = BasicAck {
+        delivery_tag,
+        multiple,
+    };
+    channels.send(key, method, out);
 }

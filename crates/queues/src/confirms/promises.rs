@@ -47,6 +47,7 @@ impl Promises {
     }
 
     /// What has that number in the line waits no more, nor does what its channel had before it.
+    #[inline]
     pub(super) fn leave_line(&mut self, number: u64) {
         self.waiting -= 1;
         while self.line.pop_front_if(|n| *n <= number).is_some() {}

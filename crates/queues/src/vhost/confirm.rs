@@ -21,17 +21,21 @@ impl<H> Vhost<H> {
         self.begin();
         // What was said before is told first, by `work`: a failed commit closes channels, for which
         // the time is needed.
-        let is_first = !self.confirms.has_backlog();
-        self.confirms.store_says(position, true);
-        while is_first
-            && !self.ledger.steps.is_over()
-            && let Some(told) = self.confirms.next_told()
-        {
-            self.ledger.steps.spend(1);
-            if let Told::Committed(channel) = told {
-                self.end_commit(channel, out);
+        let mut is_told = false;
+        while !is_told && !self.confirms.has_backlog() && !self.ledger.steps.is_over() {
+            match self.confirms.next_kept(position) {
+                None => is_told = true,
+                Some(Told::Committed(channel)) => {
+                    self.ledger.steps.spend(1);
+                    self.end_commit(channel, out);
+                }
+                Some(_) => self.ledger.steps.spend(1),
             }
         }
+        if !is_told {
+            self.confirms.store_says(position, true);
+        }
+        self.confirms.end_kept();
         self.flush_confirms(out);
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Facets<'a> {
 
 impl<'a> Facets<'a> {
     /// Of a message that somebody publishes: anything that is wrong with them is a fault.
+    // Its one caller is the way of every message, and takes apart what would be handed over in memory.
+    #[inline(always)]
     pub(super) fn of(
         caller: &Caller<'_>,
         is_impersonator: bool,
