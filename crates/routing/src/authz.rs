@@ -10,6 +10,7 @@ use slab::Slab;
 use crate::overlap::{common_beginning, overlap};
 use crate::pattern::PatternMap;
 use crate::random::Random;
+use crate::session::Sessions;
 
 /// A role of a realm (`realms[].roles[]` of the configuration).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +122,8 @@ pub(crate) struct Roles(Slab<Rules>);
 #[derive(Debug)]
 struct Rules {
     name: Box<str>,
+    /// How many sessions have the role.
+    sessions: usize,
     /// The only permission, when it is for every URI: the answer needs no look at the URI.
     universal: Option<Grant>,
     by_uri: PatternMap<Grant>,
@@ -152,6 +155,30 @@ impl Roles {
     /// Forgets a role that no session has any more.
     pub(crate) fn remove(&mut self, role: RoleIndex) {
         self.0.remove(role.0 as usize);
+    }
+
+    /// A session that has the role has joined.
+    pub(crate) fn joined(&mut self, role: RoleIndex) {
+        self.0[role.0 as usize].sessions += 1;
+    }
+
+    /// A session that has the role has left.
+    pub(crate) fn left(&mut self, role: RoleIndex) {
+        self.0[role.0 as usize].sessions -= 1;
+    }
+
+    /// How many sessions have the role.
+    pub(crate) fn sessions(&self, role: RoleIndex) -> usize {
+        self.0[role.0 as usize].sessions
+    }
+
+    /// Asserts that sessions are counted right. Walks everything.
+    pub(crate) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
+        for (index, rules) in &self.0 {
+            let role = RoleIndex(index as u32);
+            let of_role = sessions.joined().filter(|(_, s)| s.role == role);
+            assert_eq!(of_role.count(), rules.sessions, "{}", rules.name);
+        }
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<RoleIndex> {
@@ -204,6 +231,7 @@ impl Rules {
         };
         Self {
             name: role.name.as_str().into(),
+            sessions: 0,
             universal,
             by_uri,
             permissions: role.permissions.clone(),

@@ -67,6 +67,7 @@ impl<H> Realm<H> {
         if self.sessions.len() >= sessions_max {
             return Err(JoinError::SessionsMax { sessions_max });
         }
+        self.roles.joined(role);
         Ok(self
             .sessions
             .insert(handle, identity, role, features, now, &mut self.random))
@@ -230,9 +231,7 @@ impl<H> Realm<H> {
 
     /// How many sessions have the role of that name; `None` if there is no such role.
     pub fn role_sessions(&self, name: &str) -> Option<usize> {
-        let role = self.roles.find(name)?;
-        let of_role = |session: &Session<H>| session.role == role;
-        Some(self.sessions.joined().filter(|(_, s)| of_role(s)).count())
+        Some(self.roles.sessions(self.roles.find(name)?))
     }
 
     /// When [`Realm::handle_timeout`] is to be called, if ever.
@@ -279,6 +278,7 @@ impl<H> Realm<H> {
     /// tests and simulations to call after each input.
     pub fn check_invariants(&self) {
         self.sessions.check_invariants();
+        self.roles.check_invariants(&self.sessions);
         self.broker.check_invariants(&self.sessions);
         self.dealer.check_invariants(&self.sessions);
     }
@@ -415,6 +415,7 @@ impl<H> Realm<H> {
         self.sessions.leave(index);
         self.leaving.push_back(index);
         let session = &self.sessions[index];
+        self.roles.left(session.role);
         out.left(&session.handle, session.id, &session.identity);
     }
 
