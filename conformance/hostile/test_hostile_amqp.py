@@ -66,6 +66,22 @@ def test_the_end_of_a_connection_with_many_consumers(attacked):
     stage.grew_at_most(64)
 
 
+def test_dead_letters_that_multiply(attacked):
+    """Ten queues without room, each the others' dead letters."""
+    stage = attacked()
+    with stage.peer() as peer:
+        peer.call("exchange.declare", exchange="dead", type="fanout")
+        peer.expect("exchange.declare-ok")
+        for number in range(10):
+            room = {"x-max-length": 0, "x-dead-letter-exchange": "dead"}
+            declare(peer, f"dead{number}", **room)
+            peer.call("queue.bind", queue=f"dead{number}", exchange="dead")
+            peer.expect("queue.bind-ok")
+        peer.send(publication("dead", "") * 50)
+        stage.everybody_else_is_served()
+    stage.grew_at_most(64)
+
+
 def test_prefetch_that_changes_with_much_unacknowledged(attacked):
     stage = attacked()
     with stage.peer() as peer:
