@@ -160,14 +160,9 @@ impl<H> Vhost<H> {
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
         let queue = self.queue_name(context, method.queue, out)?;
-        // Both left out: the last queue, by its name.
-        let routing_key = match (method.queue, method.routing_key) {
-            ("", "") => &*queue,
-            (_, routing_key) => routing_key,
-        };
         let filled = QueueBind {
             queue: &queue,
-            routing_key,
+            routing_key: binding_key(method.queue, method.routing_key, &queue),
             ..*method
         };
         let queues = &self.queues;
@@ -188,13 +183,9 @@ impl<H> Vhost<H> {
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
         let queue = self.queue_name(context, method.queue, out)?;
-        let routing_key = match (method.queue, method.routing_key) {
-            ("", "") => &*queue,
-            (_, routing_key) => routing_key,
-        };
         let filled = QueueUnbind {
             queue: &queue,
-            routing_key,
+            routing_key: binding_key(method.queue, method.routing_key, &queue),
             ..*method
         };
         let queues = &self.queues;
@@ -208,6 +199,19 @@ impl<H> Vhost<H> {
         self.answer(context.channel, false, QueueUnbindOk {}, out)
     }
 
+    /// The queue of that name, or the channel's last where none is said, if its messages may be read.
+    pub(super) fn readable_queue(
+        &mut self,
+        context: &Context,
+        name: &str,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<QueueKey, Fault> {
+        let name = self.queue_name(context, name, out)?;
+        let resource = Resource::queue(&name, &self.config.name);
+        context.caller().check(Access::Read, resource)?;
+        self.find_queue(context, &name)
+    }
+
     pub(super) fn handle_purge(
         &mut self,
         now: Time,
@@ -215,10 +219,7 @@ impl<H> Vhost<H> {
         method: &QueuePurge<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
-        let name = self.queue_name(context, method.queue, out)?;
-        let resource = Resource::queue(&name, &self.config.name);
-        context.caller().check(Access::Read, resource)?;
-        let key = self.find_queue(context, &name)?;
+        let key = self.readable_queue(context, method.queue, out)?;
         let message_count = self.purge(now, key, out) as u32;
         let ok = QueuePurgeOk { message_count };
         self.answer(context.channel, method.no_wait, ok, out)
@@ -326,6 +327,15 @@ impl<H> Vhost<H> {
         let key = key.ok_or_else(|| context.caller().not_found(resource))?;
         check_owner(context, self.queues.find(key), &self.config.name)?;
         Ok(key)
+    }
+}
+
+/// The key of a binding: where neither queue nor key is said, the name of the channel's last queue
+/// (AMQP 0-9-1, queue.bind, "default queue").
+fn binding_key<'a>(said_queue: &str, said_key: &'a str, queue: &'a str) -> &'a str {
+    match (said_queue, said_key) {
+        ("", "") => queue,
+        _ => said_key,
     }
 }
 

@@ -1,13 +1,11 @@
 //! `basic.get`: a message that is asked for.
 
 use crosstie_amqp::method::{BasicGet, BasicGetEmpty, BasicGetOk};
-use crosstie_auth::Access;
 
 use super::Vhost;
 use super::methods::Context;
 use crate::channels::{Delivery, Sending};
 use crate::queues::Entry;
-use crate::topology::Resource;
 use crate::{ChannelKey, Fault, Outbox, QueueKey, Refused, Time};
 
 impl<H> Vhost<H> {
@@ -18,10 +16,7 @@ impl<H> Vhost<H> {
         method: &BasicGet<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
-        let name = self.queue_name(context, method.queue, out)?;
-        let resource = Resource::queue(&name, &self.config.name);
-        context.caller().check(Access::Read, resource)?;
-        let key = self.find_queue(context, &name)?;
+        let key = self.readable_queue(context, method.queue, out)?;
         self.touch(now, key);
         self.drop_expired(now, key);
         let Some((entry, is_quorum)) = self.queues.pop_unexpired(now, key) else {
