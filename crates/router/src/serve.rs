@@ -128,20 +128,9 @@ fn converse_boxed<C: Converse>(
 }
 
 /// What a connection says, in either protocol.
-trait Converse: Protocol + Send + 'static {
+pub(crate) trait Converse: Protocol + Send + 'static {
+    /// Cleans up after the connection, however it ended.
     fn handle_ended(&mut self, ended: &Ended);
-}
-
-impl Converse for Conversation {
-    fn handle_ended(&mut self, ended: &Ended) {
-        self.handle_ended(ended);
-    }
-}
-
-impl Converse for amqp::Conversation {
-    fn handle_ended(&mut self, ended: &Ended) {
-        self.handle_ended(ended);
-    }
 }
 
 /// Ends a connection, or leaves it to those who serve pages.

@@ -20,6 +20,7 @@ use crate::admission::Excess;
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
 use crate::report;
+use crate::serve::Converse;
 use crate::watch::WatchKey;
 
 /// What AMQP's conversations of a listener share.
@@ -84,24 +85,6 @@ impl Conversation {
             excess,
             stage: Stage::Header,
         }
-    }
-
-    /// Cleans up after the connection, however it ended.
-    pub(crate) fn handle_ended(&mut self, ended: &Ended) {
-        match (ended, &self.stage) {
-            (Ended::StageFailed(e), _) => {
-                report::peer_fault(&self.connection, "stage", &e.to_string());
-            }
-            (Ended::ByPeer { unconsumed }, Stage::Open(_)) if *unconsumed > 0 => {
-                report::peer_fault(&self.connection, "truncated", "closed inside a frame");
-            }
-            (Ended::ByPeer { .. } | Ended::Failed(_), Stage::Open(open)) => {
-                let text = "client unexpectedly closed TCP connection";
-                report::connection_closed(&self.connection, &open.peer().about.user, text);
-            }
-            _ => {}
-        }
-        self.leave();
     }
 
     /// Handles what is at the front of `input`, as the stage has it.
@@ -317,6 +300,25 @@ impl Conversation {
             out.extend_from_slice(bytes);
             Ok::<(), ()>(())
         });
+    }
+}
+
+impl Converse for Conversation {
+    fn handle_ended(&mut self, ended: &Ended) {
+        match (ended, &self.stage) {
+            (Ended::StageFailed(e), _) => {
+                report::peer_fault(&self.connection, "stage", &e.to_string());
+            }
+            (Ended::ByPeer { unconsumed }, Stage::Open(_)) if *unconsumed > 0 => {
+                report::peer_fault(&self.connection, "truncated", "closed inside a frame");
+            }
+            (Ended::ByPeer { .. } | Ended::Failed(_), Stage::Open(open)) => {
+                let text = "client unexpectedly closed TCP connection";
+                report::connection_closed(&self.connection, &open.peer().about.user, text);
+            }
+            _ => {}
+        }
+        self.leave();
     }
 }
 

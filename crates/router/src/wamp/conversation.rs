@@ -15,6 +15,7 @@ use crate::admission::Excess;
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
 use crate::report;
+use crate::serve::Converse;
 use crate::wamp::compression::CompressFilter;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::frames::Frames;
@@ -110,30 +111,6 @@ impl Conversation {
             is_quick: false,
             stage: Stage::Opening,
         }
-    }
-
-    /// Cleans up after the connection, however it ended.
-    pub(crate) fn handle_ended(&mut self, ended: &Ended) {
-        match (ended, &self.stage) {
-            (Ended::StageFailed(e), _) => {
-                report::peer_fault(&self.connection, "stage", &e.to_string());
-            }
-            (Ended::ByPeer { unconsumed }, Stage::Open(_)) if *unconsumed > 0 => {
-                report::peer_fault(&self.connection, "truncated", "closed inside a message");
-            }
-            // The system's own patience was over before the watch looked.
-            _ if self.connection.was_given_up() => {
-                EndReason::Stalled.note(&self.connection);
-                counters().count(Counter::ConnectionsClosedForStall);
-                report::peer_fault(&self.connection, "timeout", watch::STALLED);
-            }
-            _ => {}
-        }
-        self.leave(match ended {
-            Ended::Failed(_) => EndReason::Lost,
-            Ended::StageFailed(_) => EndReason::Violation,
-            _ => EndReason::Closed,
-        });
     }
 
     /// Nothing more is read, and the session is over: for what was noted, where it was closed from
@@ -516,6 +493,31 @@ impl Conversation {
             },
             other => other,
         }
+    }
+}
+
+impl Converse for Conversation {
+    fn handle_ended(&mut self, ended: &Ended) {
+        match (ended, &self.stage) {
+            (Ended::StageFailed(e), _) => {
+                report::peer_fault(&self.connection, "stage", &e.to_string());
+            }
+            (Ended::ByPeer { unconsumed }, Stage::Open(_)) if *unconsumed > 0 => {
+                report::peer_fault(&self.connection, "truncated", "closed inside a message");
+            }
+            // The system's own patience was over before the watch looked.
+            _ if self.connection.was_given_up() => {
+                EndReason::Stalled.note(&self.connection);
+                counters().count(Counter::ConnectionsClosedForStall);
+                report::peer_fault(&self.connection, "timeout", watch::STALLED);
+            }
+            _ => {}
+        }
+        self.leave(match ended {
+            Ended::Failed(_) => EndReason::Lost,
+            Ended::StageFailed(_) => EndReason::Violation,
+            _ => EndReason::Closed,
+        });
     }
 }
 
