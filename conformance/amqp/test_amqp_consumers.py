@@ -29,7 +29,7 @@ def test_a_limit_of_all_consumers_is_shared(broker: Broker) -> None:
     with opened(broker) as publisher, opened(broker) as worker:
         for queue in QUEUES:
             ask(publisher, "queue.declare", queue=queue)
-            for number in range(200):
+            for number in range(1_000):
                 publisher.publish("", queue, str(number).encode())
             publisher.round_trip()
         ask(worker, "basic.qos", count=10, is_global=True)
@@ -37,13 +37,14 @@ def test_a_limit_of_all_consumers_is_shared(broker: Broker) -> None:
             worker.call("basic.consume", queue=queue, tag=queue, nowait=True)
         served: Counter[str] = Counter()
         order: dict[str, list[int]] = {queue: [] for queue in QUEUES}
-        for number in range(250):
+        for number in range(1_100):
             delivery = worker.expect("basic.deliver")
-            # Until the second and the third consume too, the first is given all.
+            # Until the second and the third consume too, the first is given all. RabbitMQ draws lots
+            # for each place that an acknowledgement frees, in runs: few deliveries do not show the share.
             served[delivery["tag"]] += number >= 100
             order[delivery["tag"]].append(int(delivery.body))
             worker.call("basic.ack", delivery=delivery["delivery"])
-        assert min(served[queue] for queue in QUEUES) >= 30, served
+        assert min(served[queue] for queue in QUEUES) >= 200, served
         assert all(numbers == sorted(numbers) for numbers in order.values())
         for queue in QUEUES:
             publisher.call("queue.delete", queue=queue)
