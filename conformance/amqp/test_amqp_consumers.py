@@ -39,8 +39,9 @@ def test_a_limit_of_all_consumers_is_shared(broker: Broker) -> None:
         order: dict[str, list[int]] = {queue: [] for queue in QUEUES}
         for number in range(1_100):
             delivery = worker.expect("basic.deliver")
-            # Until the second and the third consume too, the first is given all. RabbitMQ draws lots
-            # for each place that an acknowledgement frees, in runs: few deliveries do not show the share.
+            # Until the second and the third consume too, the first is given all. RabbitMQ draws
+            # lots for each place that an acknowledgement frees, in runs: few deliveries do not
+            # show the share.
             served[delivery["tag"]] += number >= 100
             order[delivery["tag"]].append(int(delivery.body))
             worker.call("basic.ack", delivery=delivery["delivery"])
