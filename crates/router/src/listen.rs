@@ -19,7 +19,7 @@ use crate::amqp::AmqpEndpoint;
 use crate::hub::Hub;
 use crate::rendered::Rendered;
 use crate::report;
-use crate::wamp::conversation::Manners;
+use crate::wamp::supervision::Supervision;
 
 /// What all connections of one listener share.
 pub(crate) struct Listening {
@@ -55,7 +55,7 @@ pub(crate) struct Listening {
 pub(crate) struct RawSocketEndpoint {
     pub(crate) options: RawSocket,
     pub(crate) auth: Arc<Auth>,
-    pub(crate) manners: Arc<Manners>,
+    pub(crate) supervision: Arc<Supervision>,
 }
 
 /// WebSocket on a listener, at one path or, without one, at every path.
@@ -63,7 +63,7 @@ pub(crate) struct WebSocketEndpoint {
     pub(crate) path: Option<String>,
     pub(crate) options: WebSocket,
     pub(crate) auth: Arc<Auth>,
-    pub(crate) manners: Arc<Manners>,
+    pub(crate) supervision: Arc<Supervision>,
 }
 
 impl Listening {
@@ -74,13 +74,13 @@ impl Listening {
     ) -> io::Result<Self> {
         let raw = |options: &RawSocket| RawSocketEndpoint {
             auth: Arc::new(options.auth.clone()),
-            manners: Arc::new(options.into()),
+            supervision: Arc::new(options.into()),
             options: options.clone(),
         };
         let web = |path: Option<&String>, options: &WebSocket| WebSocketEndpoint {
             path: path.cloned(),
             auth: Arc::new(options.auth.clone()),
-            manners: Arc::new((&options.options).into()),
+            supervision: Arc::new((&options.options).into()),
             options: options.clone(),
         };
         let mut amqp = None;

@@ -3,9 +3,8 @@
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
-use crosstie_config::{Auth, Ping, RawSocket, WebSocketOptions};
+use crosstie_config::Auth;
 use crosstie_transport::{Connection, Ended, Outcome, Place, Protocol};
 use crosstie_wamp::framing::websocket::{self, DecoderConfig, MessageKind, Role};
 use crosstie_wamp::framing::{Framing, rawsocket};
@@ -22,6 +21,7 @@ use crate::wamp::frames::Frames;
 use crate::wamp::open::{Done, Left, Open, Turn};
 use crate::wamp::peer::{Peer, Wire};
 use crate::wamp::session::{Flow, Session};
+use crate::wamp::supervision::{CLOSING_MAX, Supervision};
 use crate::wamp::upgrade::{self, Upgraded};
 use crate::watch::{self, WatchKey};
 
@@ -53,46 +53,9 @@ struct Waiting {
     left: Left,
 }
 
-/// How the connections of an endpoint are watched and closed.
-#[derive(Debug)]
-pub(crate) struct Manners {
-    ping: Ping,
-    /// The peer has so long to close its side after the last bytes were sent to it.
-    closing_max: Duration,
-    /// A peer's Close is answered with its own code and reason, not with 1000.
-    pub(super) echo_close: bool,
-    /// A peer's fault ends the connection without the last words.
-    pub(super) fail_by_drop: bool,
-}
-
-impl From<&RawSocket> for Manners {
-    fn from(options: &RawSocket) -> Self {
-        Self {
-            ping: options.ping,
-            closing_max: CLOSING_MAX,
-            echo_close: false,
-            fail_by_drop: false,
-        }
-    }
-}
-
-impl From<&WebSocketOptions> for Manners {
-    fn from(options: &WebSocketOptions) -> Self {
-        Self {
-            ping: options.ping,
-            closing_max: options.close_handshake_timeout,
-            echo_close: options.echo_close_codereason,
-            fail_by_drop: options.fail_by_drop,
-        }
-    }
-}
-
 /// An input from this length on is looked at for a message that is all of it, and a message that has
 /// become so long in parts is handled where large ones are.
 const LARGE_BYTES_MIN: usize = 64 * 1024;
-
-/// For whom nothing is configured: whoever was turned away, and RawSockets.
-const CLOSING_MAX: Duration = Duration::from_secs(2);
 
 impl Conversation {
     pub(crate) fn new(
@@ -170,7 +133,7 @@ impl Conversation {
             false,
             accepted.receive_length_max,
             &endpoint.auth,
-            &endpoint.manners,
+            &endpoint.supervision,
         );
         Outcome::Continue {
             consumed: handshake.len(),
@@ -240,7 +203,7 @@ impl Conversation {
             *batched,
             options.message_bytes_max,
             &endpoint.auth,
-            &endpoint.manners,
+            &endpoint.supervision,
         );
         Outcome::Continue {
             consumed,
@@ -255,7 +218,7 @@ impl Conversation {
         batched: bool,
         message_bytes_max: usize,
         auth: &Arc<Auth>,
-        manners: &Arc<Manners>,
+        supervision: &Arc<Supervision>,
     ) {
         let peer = Peer {
             connection: Arc::clone(&self.connection),
@@ -266,7 +229,7 @@ impl Conversation {
             frames,
             session,
             batched,
-            Arc::clone(manners),
+            Arc::clone(supervision),
             message_bytes_max,
         );
         self.stage = Stage::Open(Box::new(open));
@@ -301,7 +264,7 @@ impl Conversation {
     /// Sends what is queued, and gives the peer a moment to close its side.
     fn finish(&mut self) -> Outcome {
         let closing_max = match &self.stage {
-            Stage::Open(open) => open.manners.closing_max,
+            Stage::Open(open) => open.supervision.closing_max,
             Stage::Opening | Stage::Waiting(_) | Stage::Over => CLOSING_MAX,
         };
         self.connection.finish();
@@ -420,7 +383,7 @@ impl Conversation {
             match open.joined {
                 true => {
                     let framing = open.session.peer.wire.framing;
-                    watch.opened(self.watch, framing, &open.manners.ping);
+                    watch.opened(self.watch, framing, &open.supervision.ping);
                 }
                 // The next session has as long to come as the first one had.
                 false => watch.opening(self.watch, self.listening.handshake_timeout),

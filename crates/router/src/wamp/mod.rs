@@ -16,4 +16,5 @@ pub(crate) mod outbox;
 pub(crate) mod peer;
 pub(crate) mod realm;
 pub(crate) mod session;
+pub(crate) mod supervision;
 pub(crate) mod upgrade;

@@ -7,16 +7,16 @@ use std::time::Instant;
 use crosstie_transport::Budget;
 use crosstie_wamp::framing::Item;
 
-use crate::wamp::conversation::Manners;
 use crate::wamp::frames::Frames;
 use crate::wamp::session::{Flow, Session};
+use crate::wamp::supervision::Supervision;
 
 /// What an open connection has.
 pub(super) struct Open {
     pub(super) frames: Frames,
     pub(super) session: Session,
     batched: bool,
-    pub(super) manners: Arc<Manners>,
+    pub(super) supervision: Arc<Supervision>,
     /// Until the session has joined, messages are short and the handshake's time limit is on.
     pub(super) joined: bool,
     message_bytes_max: u32,
@@ -89,14 +89,14 @@ impl Open {
         frames: Frames,
         session: Session,
         batched: bool,
-        manners: Arc<Manners>,
+        supervision: Arc<Supervision>,
         message_bytes_max: usize,
     ) -> Self {
         let mut open = Self {
             frames,
             session,
             batched,
-            manners,
+            supervision,
             joined: false,
             keeps: false,
             message_bytes_max: u32::try_from(message_bytes_max).unwrap_or(u32::MAX),
@@ -120,7 +120,7 @@ impl Open {
     #[cold]
     pub(super) fn handle_left(&mut self, mut left: Left, turn: &mut Turn) -> Done {
         let batch = &left.batch[left.done..];
-        let drop_on_fault = self.manners.fail_by_drop;
+        let drop_on_fault = self.supervision.fail_by_drop;
         let budget = &mut turn.budget;
         let (flow, unsplit) = self
             .session
@@ -148,7 +148,7 @@ impl Open {
     ) -> Result<(Done, usize), usize> {
         let step = match self.frames.next(input) {
             Err(e) => {
-                let flow = self.session.frame_fault(&e, self.manners.fail_by_drop);
+                let flow = self.session.frame_fault(&e, self.supervision.fail_by_drop);
                 return Ok((Done::of(flow), 0));
             }
             Ok(step) if step.consumed == 0 => return Err(step.wanted),
@@ -158,7 +158,7 @@ impl Open {
         let mut rest = None;
         let flow = match step.item {
             Some(Item::Message { bytes, .. }) if self.batched => {
-                let drop_on_fault = self.manners.fail_by_drop;
+                let drop_on_fault = self.supervision.fail_by_drop;
                 let budget = &mut turn.budget;
                 let (flow, unsplit) = session.handle_batch(bytes, turn.now, budget, drop_on_fault);
                 rest = Left::of(unsplit);
@@ -170,7 +170,7 @@ impl Open {
                 on_pong();
                 Flow::Continue
             }
-            Some(Item::Close(close)) => session.answer_close(close, self.manners.echo_close),
+            Some(Item::Close(close)) => session.answer_close(close, self.supervision.echo_close),
             None => Flow::Continue,
         };
         // The messages of a batch have been charged one by one.
@@ -191,7 +191,7 @@ impl Open {
         turn: &mut Turn,
     ) -> Done {
         if let Err(e) = self.frames.next(&mut input) {
-            return Done::of(self.session.frame_fault(&e, self.manners.fail_by_drop));
+            return Done::of(self.session.frame_fault(&e, self.supervision.fail_by_drop));
         }
         if self.batched {
             let left = Left {
