@@ -10,7 +10,7 @@ use crate::report::json::Row;
 
 /// What one subject showed in one round.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Figures {
+pub(crate) struct Figures {
     values: BTreeMap<String, f64>,
     /// What is no number: words, lists, a picture of processes.
     others: Map<String, Value>,
@@ -19,44 +19,44 @@ pub struct Figures {
 }
 
 impl Figures {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// With one more; a figure that is no number is not known, and left out.
-    pub fn with(mut self, name: &str, value: f64) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: f64) -> Self {
         self.set(name, value);
         self
     }
 
     /// With one more, where it is known.
-    pub fn with_known(self, name: &str, value: Option<f64>) -> Self {
+    pub(crate) fn with_known(self, name: &str, value: Option<f64>) -> Self {
         match value {
             Some(value) => self.with(name, value),
             None => self,
         }
     }
 
-    pub fn set(&mut self, name: &str, value: f64) {
+    pub(crate) fn set(&mut self, name: &str, value: f64) {
         if value.is_finite() {
             self.values.insert(name.to_owned(), value);
         }
     }
 
     /// With something that is no number.
-    pub fn with_other(mut self, name: &str, other: Value) -> Self {
+    pub(crate) fn with_other(mut self, name: &str, other: Value) -> Self {
         self.others.insert(name.to_owned(), other);
         self
     }
 
     /// With something that stands in the round's row alone.
-    pub fn with_own(mut self, name: &str, own: impl Into<Value>) -> Self {
+    pub(crate) fn with_own(mut self, name: &str, own: impl Into<Value>) -> Self {
         self.own.insert(name.to_owned(), own.into());
         self
     }
 
     /// With the round trips of one kind as an object: `rtt_us.p50` and the like.
-    pub fn with_object(mut self, name: &str, times: &Rtt) -> Self {
+    pub(crate) fn with_object(mut self, name: &str, times: &Rtt) -> Self {
         for (quantile, us) in times.named() {
             self.set(&format!("{name}.{quantile}"), us);
         }
@@ -64,30 +64,30 @@ impl Figures {
     }
 
     /// With the times of one kind, under names that begin with theirs: `rtt_p50_us` and the like.
-    pub fn with_times(mut self, name: &str, times: &Rtt) -> Self {
+    pub(crate) fn with_times(mut self, name: &str, times: &Rtt) -> Self {
         for (quantile, us) in times.named() {
             self.set(&format!("{name}_{quantile}_us"), us);
         }
         self
     }
 
-    pub fn value(&self, name: &str) -> Option<f64> {
+    pub(crate) fn value(&self, name: &str) -> Option<f64> {
         self.values.get(name).copied()
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(String::as_str)
     }
 
     /// These, and what the other has in place of them.
-    pub fn but(mut self, other: Self) -> Self {
+    pub(crate) fn but(mut self, other: Self) -> Self {
         self.values.extend(other.values);
         self.others.extend(other.others);
         self
     }
 
     /// As a row of the results file holds them: `a.b` is `b` of the object `a`.
-    pub fn metrics(&self) -> Value {
+    pub(crate) fn metrics(&self) -> Value {
         let mut metrics = self.others.clone();
         metrics.extend(self.own.clone());
         for (name, value) in &self.values {
@@ -108,11 +108,11 @@ impl Figures {
 }
 
 /// What a round has to say in words, where it has.
-pub const WORDS: &str = "words";
+pub(crate) const WORDS: &str = "words";
 
 /// Why a round does not count.
 #[derive(Debug, Default)]
-pub struct Fault {
+pub(crate) struct Fault {
     pub why: String,
     /// What it found all the same.
     pub found: Box<Figures>,
@@ -122,7 +122,7 @@ pub struct Fault {
 
 impl Fault {
     /// With what was found until then.
-    pub fn beside(why: String, found: Figures) -> Self {
+    pub(crate) fn beside(why: String, found: Figures) -> Self {
         Self {
             why,
             found: Box::new(found),
@@ -131,7 +131,7 @@ impl Fault {
     }
 
     /// Without what went wrong nothing more can be measured.
-    pub fn end(error: BenchError) -> Self {
+    pub(crate) fn end(error: BenchError) -> Self {
         Self {
             why: error.to_string(),
             end: Some(Box::new(error)),
@@ -141,7 +141,7 @@ impl Fault {
 }
 
 /// What a round found, or why it does not count.
-pub type Round = Result<Figures, Fault>;
+pub(crate) type Round = Result<Figures, Fault>;
 
 impl From<String> for Fault {
     fn from(why: String) -> Self {
@@ -160,7 +160,7 @@ impl From<&str> for Fault {
 
 /// All rounds of one subject in one case, in the order in which they were run.
 #[derive(Clone, Debug, Default)]
-pub struct Series {
+pub(crate) struct Series {
     pub subject: String,
     /// What each round found, or why it does not count.
     pub rounds: Vec<Result<Figures, String>>,
@@ -171,7 +171,7 @@ pub struct Series {
 }
 
 impl Series {
-    pub fn new(subject: impl Into<String>) -> Self {
+    pub(crate) fn new(subject: impl Into<String>) -> Self {
         Self {
             subject: subject.into(),
             rounds: Vec::new(),
@@ -180,12 +180,12 @@ impl Series {
         }
     }
 
-    pub fn push(&mut self, round: Result<Figures, String>) {
+    pub(crate) fn push(&mut self, round: Result<Figures, String>) {
         self.rounds.push(round);
     }
 
     /// Keeps what a round that does not count has found.
-    pub fn take(&mut self, round: Round) {
+    pub(crate) fn take(&mut self, round: Round) {
         let round = round.map_err(|fault| {
             self.beside.insert(self.rounds.len(), *fault.found);
             fault.why
@@ -194,28 +194,28 @@ impl Series {
     }
 
     /// Median, minimum and maximum over the rounds that count.
-    pub fn spread(&self, name: &str) -> Option<Spread> {
+    pub(crate) fn spread(&self, name: &str) -> Option<Spread> {
         Spread::of(self.counted().filter_map(|figures| figures.value(name)))
     }
 
-    pub fn median(&self, name: &str) -> Option<f64> {
+    pub(crate) fn median(&self, name: &str) -> Option<f64> {
         self.spread(name).map(|spread| spread.median)
     }
 
     /// What the last round that counts had to say.
-    pub fn words(&self) -> Option<String> {
+    pub(crate) fn words(&self) -> Option<String> {
         let said = self.counted().last()?.others.get(WORDS)?.as_str()?;
         (!said.is_empty()).then(|| said.to_owned())
     }
 
     /// Of all rounds that count together.
-    pub fn sum(&self, name: &str) -> Option<f64> {
+    pub(crate) fn sum(&self, name: &str) -> Option<f64> {
         let values = self.counted().filter_map(|figures| figures.value(name));
         values.reduce(|sum, value| sum + value)
     }
 
     /// Round by round: one figure over that of another subject a moment apart.
-    pub fn over(&self, other: &Self, name: &str) -> Option<Spread> {
+    pub(crate) fn over(&self, other: &Self, name: &str) -> Option<Spread> {
         let pairs = self.rounds.iter().zip(&other.rounds);
         Spread::of(pairs.filter_map(|(own, other)| {
             let (own, other) = (own.as_ref().ok()?, other.as_ref().ok()?);
@@ -225,12 +225,12 @@ impl Series {
     }
 
     /// A failed round is a failed run: what was lost once cannot be averaged away.
-    pub fn is_valid(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         !self.rounds.is_empty() && self.suspect.is_none() && self.rounds.iter().all(Result::is_ok)
     }
 
     /// Why these figures do not count, or the rounds that are not in them.
-    pub fn why(&self) -> String {
+    pub(crate) fn why(&self) -> String {
         let faults = self.rounds.iter().enumerate();
         let faults = faults.filter_map(|(at, round)| {
             let fault = round.as_ref().err()?;
@@ -241,7 +241,7 @@ impl Series {
     }
 
     /// The medians, and every round, as the JSON frame has them.
-    pub fn rows(&self, case: &str, placement: Option<&str>) -> Vec<Row> {
+    pub(crate) fn rows(&self, case: &str, placement: Option<&str>) -> Vec<Row> {
         let row = |round, metrics, valid, why| Row {
             case: case.to_owned(),
             subject: self.subject.clone(),
@@ -269,7 +269,7 @@ impl Series {
     }
 
     /// The medians; of what is no number the last round's that counts.
-    pub fn summary(&self) -> Figures {
+    pub(crate) fn summary(&self) -> Figures {
         let mut summary = Figures::new();
         for figures in self.counted() {
             for name in figures.names() {
@@ -290,11 +290,11 @@ impl Series {
 }
 
 /// What else kept the machine busy may be this much, or no goal is judged.
-pub const FOREIGN_BUSY_CORES_MAX: f64 = 0.25;
+pub(crate) const FOREIGN_BUSY_CORES_MAX: f64 = 0.25;
 
 /// Why goals about these subjects cannot be judged; nothing where they can. The figure that tells
 /// how busy the machine was with something else is `foreign_busy_cores`.
-pub fn unfit<'a>(subjects: impl IntoIterator<Item = &'a Series>) -> Option<&'static str> {
+pub(crate) fn unfit<'a>(subjects: impl IntoIterator<Item = &'a Series>) -> Option<&'static str> {
     let mut unfit = None;
     for series in subjects {
         if !series.is_valid() {
@@ -309,10 +309,10 @@ pub fn unfit<'a>(subjects: impl IntoIterator<Item = &'a Series>) -> Option<&'sta
 }
 
 /// Something else than the subjects kept the machine busy.
-pub const CROWDED: &str = "something else was busy here";
+pub(crate) const CROWDED: &str = "something else was busy here";
 
 /// The rate is the driver's, not the subject's.
-pub const DRIVER_BOUND: &str = "driver-bound";
+pub(crate) const DRIVER_BOUND: &str = "driver-bound";
 
 #[cfg(test)]
 mod tests {

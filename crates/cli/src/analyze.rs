@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crosstie_bench::handshake::{Analysis, Log};
+use crosstie_bench::{Analysis, Log};
 
 use crate::output::print;
 

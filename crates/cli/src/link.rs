@@ -7,8 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use crosstie_bench::network::exactness::{MeasureOptions, measure};
-use crosstie_bench::process::descriptors;
+use crosstie_bench::{MeasureOptions, measure_link, raise_descriptors};
 use crosstie_link::units::{duration, rate};
 use crosstie_link::{Cut, Direction, Endpoint, Link, LinkOptions, address, written};
 
@@ -77,7 +76,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         bail!("{why}");
     }
     let (Some(listen), Some(connect)) = (arguments.listen, arguments.connect) else {
-        let is_exact = measure(&MeasureOptions {
+        let is_exact = measure_link(&MeasureOptions {
             build: build(),
             link: options,
             messages: arguments.messages,
@@ -91,7 +90,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             ExitCode::FAILURE
         });
     };
-    descriptors::raise();
+    raise_descriptors();
     let link = Link::bind(&listen, &connect, &options)
         .with_context(|| format!("cannot listen at {}", written(&listen)))?;
     let stop = at_a_signal()?;

@@ -104,7 +104,7 @@ enum Command {
     /// Call or be called one call after the other: the source document's pair of components.
     Roundtrip(roundtrip::Arguments),
     /// A process of a bench; started by it, of no use by hand.
-    #[command(hide = true, name = crosstie_bench::roles::SUBCOMMAND)]
+    #[command(hide = true, name = crosstie_bench::WORKER_SUBCOMMAND)]
     BenchWorker {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
@@ -178,7 +178,7 @@ fn main() -> ExitCode {
         Command::Roundtrip(arguments) => roundtrip::run(arguments),
         Command::Version(arguments) => version::run(arguments),
         Command::BenchWorker { arguments } => {
-            return crosstie_bench::roles::main(&arguments);
+            return crosstie_bench::worker(&arguments);
         }
     };
     // The log before the error that ends it; and where standard error takes no more, not even that.

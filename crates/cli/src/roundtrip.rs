@@ -3,9 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use crosstie_bench::report::document;
-use crosstie_bench::roundtrip::{CallerOptions, EndOptions, Leave, callee, caller};
-use crosstie_bench::subject::target::Url;
+use crosstie_bench::{CallerOptions, EndOptions, Leave, Url, callee, caller, document_line};
 use crosstie_wamp::Serializer;
 
 use crate::signals::end_in_good_order;
@@ -67,7 +65,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             };
             let name = arguments.name;
             caller(&options, |average_ms| {
-                say(&document::line(&name, average_ms))
+                say(&document_line(&name, average_ms))
             })?;
         }
     }

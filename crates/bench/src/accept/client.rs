@@ -22,11 +22,11 @@ use crate::process::worker::{Said, WorkerError, instruction, say};
 use crate::stream::local::LocalEnds;
 use crate::subject::Endpoint;
 
-pub const ROLE: &str = "accept-client";
+pub(crate) const ROLE: &str = "accept-client";
 
 /// What a client is started with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ClientOrder {
+pub(crate) struct ClientOrder {
     pub endpoint: Endpoint,
     /// Where its connections come from; none where the kernel is to choose.
     pub sources: Vec<Ipv4Addr>,
@@ -34,7 +34,7 @@ pub struct ClientOrder {
 
 /// What a client is told, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Instruction {
+pub(crate) enum Instruction {
     /// Begin so many more connections, and say [`Report::Created`].
     Open { count: usize },
     /// Wait until none is in progress any more, and say [`Report::Settled`].
@@ -47,7 +47,7 @@ pub enum Instruction {
 
 /// What a client says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Report {
+pub(crate) enum Report {
     Ready,
     Created,
     Settled(Settled),
@@ -63,7 +63,7 @@ pub enum Report {
 
 /// How connecting went.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Settled {
+pub(crate) struct Settled {
     pub established: usize,
     pub failed: usize,
     /// When the last of them was established or failed, on the machine's monotonic clock.
@@ -75,7 +75,7 @@ pub struct Settled {
 
 /// How the bytes fared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Echoed {
+pub(crate) struct Echoed {
     pub right: usize,
     pub wrong: usize,
     /// Nothing came, or the server closed.
@@ -108,7 +108,7 @@ pub(super) fn probe(endpoint: &Endpoint, sources: &[Ipv4Addr]) -> Result<(), Str
 }
 
 /// A client's whole life; it ends with its standard input.
-pub fn work(order: ClientOrder) -> Result<(), WorkerError> {
+pub(crate) fn work(order: ClientOrder) -> Result<(), WorkerError> {
     descriptors::raise();
     let mut client = Client::new(order)?;
     say(&Report::Ready);

@@ -8,7 +8,7 @@
 //!
 //! One process has neither descriptors nor ports enough, so there are several on both sides.
 
-pub mod client;
+pub(crate) mod client;
 mod clients;
 mod limits;
 mod options;

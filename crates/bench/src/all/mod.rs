@@ -5,7 +5,8 @@
 
 mod schedule;
 
-pub use schedule::{Length, PEERS, Step, steps};
+pub use schedule::Length;
+use schedule::{PEERS, Step, steps};
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};

@@ -13,11 +13,11 @@ pub enum Length {
 }
 
 /// Peers that some bench can start.
-pub const PEERS: [&str; 4] = ["crossbar", "autobahn", "netserver", "rabbitmq"];
+pub(super) const PEERS: [&str; 4] = ["crossbar", "autobahn", "netserver", "rabbitmq"];
 
 /// One command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub(super) struct Step {
     /// Of the step and of its results file.
     pub name: &'static str,
     options: Vec<String>,
@@ -162,7 +162,7 @@ const BENCHES: [(&str, &[&str]); 4] = [
 ];
 
 /// All steps of a schedule, with the peers asked for in each that can start them.
-pub fn steps(length: Length, peers: &[String]) -> Vec<Step> {
+pub(super) fn steps(length: Length, peers: &[String]) -> Vec<Step> {
     let step = |(name, short, full): &(&'static str, Timed, Timed)| {
         let (command, seconds) = match length {
             Length::Short => short,

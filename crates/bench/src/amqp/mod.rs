@@ -7,7 +7,7 @@
 //! its queue grows. This one keeps a number of messages under way, and what is measured is what
 //! has arrived.
 
-pub mod case;
+pub(crate) mod case;
 mod confirms;
 mod goals;
 mod ledger;

@@ -29,13 +29,13 @@ pub(crate) const ROLE: &str = "broker-floor";
 
 /// What the floor's process is started with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FloorOrder {
+pub(crate) struct FloorOrder {
     pub address: SocketAddr,
 }
 
 /// What the floor's process says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Report {
+pub(crate) enum Report {
     /// It accepts there.
     Ready {
         endpoint: Endpoint,

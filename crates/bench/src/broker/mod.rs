@@ -1,10 +1,10 @@
 //! What `bench oslo` and `bench amqp` share: brokers of AMQP 0-9-1, ours and others', how they are
 //! started and reached, and a blocking connection that costs as little as one can.
 
-pub mod floor;
+pub(crate) mod floor;
 mod node;
 pub(crate) mod subjects;
-pub mod url;
+pub(crate) mod url;
 pub(crate) mod wire;
 
 pub use url::Broker;

@@ -20,7 +20,7 @@ pub struct Broker {
 }
 
 /// The user and the password of every broker that the bench starts.
-pub const ACCOUNT: &str = "test";
+pub(crate) const ACCOUNT: &str = "test";
 
 impl Broker {
     /// One that the bench has started.

@@ -21,7 +21,7 @@ use crate::wamp::pipe::CLIENT_MASK;
 
 /// Bytes on the wire of each hop of one call, framing included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lengths {
+pub(crate) struct Lengths {
     pub call: usize,
     pub invocation: usize,
     #[serde(rename = "yield")]
@@ -31,7 +31,11 @@ pub struct Lengths {
 
 impl Lengths {
     /// Measures them by encoding a call as it is after some thousands.
-    pub fn of(case: &Case, procedure: &str, payload_bytes: usize) -> Result<Self, WorkerError> {
+    pub(crate) fn of(
+        case: &Case,
+        procedure: &str,
+        payload_bytes: usize,
+    ) -> Result<Self, WorkerError> {
         let mut arguments = Arguments::new(case.serializer, payload_bytes)?;
         let payload = Payload {
             serializer: case.serializer,
@@ -115,7 +119,7 @@ fn framings(transport: Transport) -> (Framing, Framing) {
 
 /// What one end of the floor is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct FloorOrder {
+pub(crate) struct FloorOrder {
     pub endpoint: Endpoint,
     pub pair: u32,
     pub lengths: Lengths,
@@ -123,7 +127,7 @@ pub struct FloorOrder {
 
 impl FloorOrder {
     /// Connects to the relay and says which end this is.
-    pub fn connect(&self, caller: bool) -> io::Result<Stream> {
+    pub(crate) fn connect(&self, caller: bool) -> io::Result<Stream> {
         let stream = Stream::connect(&self.endpoint)?;
         stream.write_all(
             &Introduction {
@@ -139,7 +143,7 @@ impl FloorOrder {
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// The floor's caller.
-pub struct FloorCaller {
+pub(crate) struct FloorCaller {
     stream: Stream,
     lengths: Lengths,
     output: Vec<u8>,
@@ -158,7 +162,7 @@ pub struct FloorCaller {
 const NUMBER_BYTES: usize = 8;
 
 impl FloorCaller {
-    pub fn new(stream: Stream, lengths: Lengths) -> Self {
+    pub(crate) fn new(stream: Stream, lengths: Lengths) -> Self {
         Self {
             stream,
             lengths,
@@ -246,7 +250,7 @@ impl Exchange for FloorCaller {
 }
 
 /// The floor's callee: answers until the relay closes.
-pub fn callee(stream: &Stream, lengths: Lengths) -> Result<Traffic, WorkerError> {
+pub(crate) fn callee(stream: &Stream, lengths: Lengths) -> Result<Traffic, WorkerError> {
     let mut buffer = vec![0; BUFFER_BYTES.max(lengths.invocation).max(lengths.yielded)];
     let mut partial = 0;
     let mut traffic = Traffic::default();
@@ -277,19 +281,19 @@ pub fn callee(stream: &Stream, lengths: Lengths) -> Result<Traffic, WorkerError>
 
 /// What a good relay reaches on an otherwise idle machine of one kind. A floor that is much slower
 /// there says that something else is running, or that the relay is not what it should be.
-pub mod reference {
+pub(crate) mod reference {
     use crate::machine::placement::Placement;
     use crate::subject::case::{Case, Socket};
 
     /// The processor that the references were measured on. On another they say nothing.
-    pub const CPU: &str = "Intel(R) Xeon(R) Processor";
+    pub(crate) const CPU: &str = "Intel(R) Xeon(R) Processor";
 
     /// A floor this much slower than the reference is suspect.
-    pub const TOLERANCE: f64 = 1.15;
+    pub(crate) const TOLERANCE: f64 = 1.15;
 
     /// Median round trip of sequential calls of one pair with little payload, in microseconds;
     /// `None` where there is no reference.
-    pub fn rtt_us(case: &Case, placement: Placement) -> Option<f64> {
+    pub(crate) fn rtt_us(case: &Case, placement: Placement) -> Option<f64> {
         match (placement, case.socket) {
             (Placement::SameCore, Socket::Unix) => Some(12.6),
             (Placement::SameCore, Socket::Tcp) => Some(16.0),

@@ -1,6 +1,9 @@
 //! The floor: what this machine takes for the same bytes without any messages. A ratio to it
 //! compares what is between the clients and nothing else.
 
-pub mod ends;
-pub mod relay;
-pub mod websocket;
+pub(crate) mod ends;
+pub(crate) mod relay;
+pub(crate) mod websocket;
+
+#[cfg(test)]
+mod tests;

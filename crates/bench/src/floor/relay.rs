@@ -17,7 +17,7 @@ use crate::subject::Endpoint;
 
 /// The two ways to wait. Which is faster depends on the machine, and the floor is the better one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Waiting {
+pub(crate) enum Waiting {
     /// `epoll_wait`, then a read and a write that do not block.
     Epoll,
     /// Blocking reads, caller and callee in turn. Only for one pair with little in flight.
@@ -25,7 +25,7 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Epoll => "epoll",
             Self::Blocking => "blocking",
@@ -35,7 +35,7 @@ impl Waiting {
 
 /// What a relay is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct RelayOrder {
+pub(crate) struct RelayOrder {
     pub endpoint: Endpoint,
     pub waiting: Waiting,
     pub pairs: usize,
@@ -46,15 +46,15 @@ pub struct RelayOrder {
 
 /// Which end of which pair a connection is: its first bytes say so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Introduction {
+pub(crate) struct Introduction {
     pub pair: u32,
     pub caller: bool,
 }
 
 impl Introduction {
-    pub const LENGTH: usize = 5;
+    pub(crate) const LENGTH: usize = 5;
 
-    pub fn bytes(self) -> [u8; Self::LENGTH] {
+    pub(crate) fn bytes(self) -> [u8; Self::LENGTH] {
         let [a, b, c, d] = self.pair.to_be_bytes();
         [self.caller.into(), a, b, c, d]
     }
@@ -77,7 +77,7 @@ struct Pair {
 }
 
 /// Serves one round: all pairs connect, and it ends when all have gone.
-pub fn serve_round(listener: &Listener, order: &RelayOrder) -> io::Result<()> {
+pub(crate) fn serve_round(listener: &Listener, order: &RelayOrder) -> io::Result<()> {
     let mut shares: Vec<Vec<Pair>> = (0..order.threads.max(1)).map(|_| Vec::new()).collect();
     for (index, pair) in accept_pairs(listener, order.pairs)?.into_iter().enumerate() {
         let share = index % shares.len();

@@ -20,17 +20,17 @@ use serde::{Deserialize, Serialize};
 use crate::process::worker::{Said, WorkerError, say};
 
 /// The role of this worker.
-pub const ROLE: &str = "websocket-floor";
+pub(crate) const ROLE: &str = "websocket-floor";
 
 /// Where to listen, on a port that is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FloorOrder {
+pub(crate) struct FloorOrder {
     pub ip: Ipv4Addr,
 }
 
 /// What this worker says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Report {
+pub(crate) enum Report {
     Listening { address: SocketAddr },
     Failed { why: String },
 }
@@ -46,7 +46,7 @@ impl Said for Report {
 }
 
 /// Serves until the bench ends it.
-pub fn work(order: FloorOrder) -> Result<(), WorkerError> {
+pub(crate) fn work(order: FloorOrder) -> Result<(), WorkerError> {
     let listener = listen_on(order.ip)?;
     let address = listener.local_addr()?;
     say(&Report::Listening { address });

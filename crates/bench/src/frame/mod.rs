@@ -36,7 +36,7 @@
 
 pub(crate) mod goals;
 pub(crate) mod instrument;
-pub mod options;
+pub(crate) mod options;
 pub(crate) mod run;
 pub(crate) mod section;
 pub(crate) mod site;
@@ -44,4 +44,4 @@ pub(crate) mod table;
 pub(crate) mod window;
 
 pub use options::Common;
-pub use run::Report;
+pub(crate) use run::Report;

@@ -14,7 +14,7 @@ use crate::subject::target::Url;
 
 /// A WebSocket server and the resource that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Target {
+pub(crate) struct Target {
     pub address: SocketAddr,
     /// What the `Host` field says.
     pub host: String,
@@ -22,7 +22,7 @@ pub struct Target {
 }
 
 impl Target {
-    pub fn new(url: &Url) -> Result<Self, ParseError> {
+    pub(crate) fn new(url: &Url) -> Result<Self, ParseError> {
         let fail = |expected| {
             let text = format!("{}{}", url.host, url.resource);
             Err(ParseError::new(&text, expected))
@@ -39,7 +39,7 @@ impl Target {
     }
 
     /// As a user would type it.
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("ws://{}{}", self.host, self.resource)
     }
 

@@ -10,7 +10,7 @@ use super::opening::{Openings, Target, first_line};
 
 /// Why a server cannot be measured.
 #[derive(Debug, thiserror::Error)]
-pub enum ProbeError {
+pub(crate) enum ProbeError {
     #[error(
         "nobody listens on {url} ({source}): start the server first, as in `crosstie testee \
          websocket --url ws://HOST:PORT --workers 1`"
@@ -35,7 +35,7 @@ pub enum ProbeError {
 
 /// Connects, opens, closes. The connection's end is the server's to bring about, and not waited
 /// for.
-pub fn probe(target: &Target, patience: Duration) -> Result<(), ProbeError> {
+pub(super) fn probe(target: &Target, patience: Duration) -> Result<(), ProbeError> {
     let (mut stream, mut input) = open(target, patience)?;
     let url = || target.url();
     let io = |source| ProbeError::Unreachable { url: url(), source };
@@ -54,7 +54,10 @@ pub fn probe(target: &Target, patience: Duration) -> Result<(), ProbeError> {
 }
 
 /// A connection whose opening handshake is done, and what came after it.
-pub fn open(target: &Target, patience: Duration) -> Result<(TcpStream, Vec<u8>), ProbeError> {
+pub(crate) fn open(
+    target: &Target,
+    patience: Duration,
+) -> Result<(TcpStream, Vec<u8>), ProbeError> {
     let url = || target.url();
     let stream = TcpStream::connect_timeout(&target.address, patience);
     let mut stream = stream.map_err(|source| match source.kind() {

@@ -34,7 +34,7 @@ pub struct RunOptions {
 
 /// What a run found.
 #[derive(Clone, Debug, Default)]
-pub struct Run {
+pub(super) struct Run {
     pub log: Log,
     pub failures: BTreeMap<String, u64>,
     pub left_open: u64,
@@ -82,7 +82,7 @@ impl RunOptions {
 }
 
 /// Makes the run. `show` is told now and then how many connections have ended.
-pub fn run(
+pub(super) fn run(
     target: &Target,
     options: &RunOptions,
     show: &mut dyn FnMut(u64),
@@ -143,13 +143,13 @@ impl Run {
         }
     }
 
-    pub fn succeeded(&self) -> impl Iterator<Item = &Connection> {
+    pub(super) fn succeeded(&self) -> impl Iterator<Item = &Connection> {
         let connections = self.log.connection_stats.iter();
         connections.filter(|connection| !connection.failed)
     }
 
     /// Why it does not count, if it does not.
-    pub fn fault(&self) -> Option<String> {
+    pub(super) fn fault(&self) -> Option<String> {
         let failures = self
             .failures
             .iter()

@@ -14,9 +14,9 @@
 mod amqp;
 pub(crate) mod attacker;
 mod attacks;
-pub mod catalogue;
+pub(crate) mod catalogue;
 mod figures;
-pub mod options;
+pub(crate) mod options;
 mod pages;
 mod present;
 mod round;

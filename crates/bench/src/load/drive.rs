@@ -16,7 +16,7 @@ use crate::load::histogram::{Latencies, Recorded};
 use crate::process::worker::WorkerError;
 
 /// The peer of a loop: something that answers operations in order.
-pub trait Exchange {
+pub(crate) trait Exchange {
     /// Appends one operation to what the next flush writes.
     fn push(&mut self) -> Result<(), WorkerError>;
 
@@ -42,7 +42,7 @@ pub trait Exchange {
 
 /// How one operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// With the expected content.
     Right,
     /// With other content.
@@ -53,7 +53,7 @@ pub enum Answer {
 
 /// What went wrong in a round, counted apart and never in a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Faults {
+pub(crate) struct Faults {
     /// Answered with an error.
     pub failed: u64,
     /// Answered with other content.
@@ -67,7 +67,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    pub fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.failed += other.failed;
         self.wrong += other.wrong;
         self.reordered += other.reordered;
@@ -76,7 +76,7 @@ impl Faults {
     }
 
     /// Each by its name in the results file.
-    pub fn named(&self) -> [(&'static str, u64); 5] {
+    pub(crate) fn named(&self) -> [(&'static str, u64); 5] {
         [
             ("failed", self.failed),
             ("wrong", self.wrong),
@@ -87,7 +87,7 @@ impl Faults {
     }
 
     /// Why a round with these does not count; `None` where there are none.
-    pub fn describe(&self) -> Option<String> {
+    pub(crate) fn describe(&self) -> Option<String> {
         let named = [
             (self.failed, "failed"),
             (self.wrong, "wrong"),
@@ -106,19 +106,19 @@ impl Faults {
 
 /// How many messages one read finds decides what a message costs, so every figure has it beside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Traffic {
+pub(crate) struct Traffic {
     pub reads: u64,
     pub messages: u64,
 }
 
 impl Traffic {
-    pub fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.reads += other.reads;
         self.messages += other.messages;
     }
 
     /// Zero of no reads.
-    pub fn messages_per_read(&self) -> f64 {
+    pub(crate) fn messages_per_read(&self) -> f64 {
         if self.reads == 0 {
             0.0
         } else {
@@ -129,14 +129,14 @@ impl Traffic {
 
 /// When a caller measures, on the machine's monotonic clock: the same for all processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Window {
+pub(crate) struct Window {
     /// What ends before this is warm-up.
     pub start_ns: u64,
     pub end_ns: u64,
 }
 
 /// The machine's monotonic clock, which all its processes share.
-pub fn monotonic_ns() -> u64 {
+pub(crate) fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
@@ -154,7 +154,7 @@ fn instant_at(nanoseconds: u64) -> Instant {
 
 /// What a loop is to do.
 #[derive(Clone, Copy, Debug)]
-pub struct Load {
+pub(crate) struct Load {
     pub outstanding: usize,
     /// Operations between two lines of the document.
     pub batch: u64,
@@ -165,7 +165,7 @@ pub struct Load {
 
 /// What a loop found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Driven {
+pub(crate) struct Driven {
     /// Right answers within the window, and their times.
     pub recorded: Recorded,
     /// Right answers, warm-up and tail included.
@@ -175,7 +175,7 @@ pub struct Driven {
 }
 
 /// Runs the loop; `report` is given the average of every batch in milliseconds.
-pub fn drive(
+pub(crate) fn drive(
     exchange: &mut impl Exchange,
     load: &Load,
     report: &mut dyn FnMut(f64),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Round-trip times in nanoseconds, three significant digits, up to a minute.
 #[derive(Clone, Debug)]
-pub struct Latencies {
+pub(crate) struct Latencies {
     histogram: Histogram<u64>,
     sum_ns: u64,
 }
@@ -25,14 +25,14 @@ impl Default for Latencies {
 
 impl Latencies {
     /// Counts one; what is longer than a minute counts as a minute.
-    pub fn record(&mut self, nanoseconds: u64) {
+    pub(crate) fn record(&mut self, nanoseconds: u64) {
         self.histogram.saturating_record(nanoseconds);
         self.sum_ns += nanoseconds;
     }
 
     /// Counts one of a series in which one follows the other every `interval_ns`: while it was waited
     /// for, others could not even begin, and those are counted as if they had.
-    pub fn record_standstill(&mut self, nanoseconds: u64, interval_ns: u64) {
+    pub(crate) fn record_standstill(&mut self, nanoseconds: u64, interval_ns: u64) {
         let mut waited = nanoseconds;
         self.record(waited);
         while interval_ns > 0 && waited > interval_ns {
@@ -42,7 +42,7 @@ impl Latencies {
     }
 
     /// Adds what another process recorded.
-    pub fn add(&mut self, recorded: &Recorded) {
+    pub(crate) fn add(&mut self, recorded: &Recorded) {
         for (value, count) in &recorded.counts {
             self.histogram.saturating_record_n(*value, *count);
         }
@@ -50,7 +50,7 @@ impl Latencies {
     }
 
     /// In the form for another process.
-    pub fn recorded(&self) -> Recorded {
+    pub(crate) fn recorded(&self) -> Recorded {
         let counts = self
             .histogram
             .iter_recorded()
@@ -62,12 +62,12 @@ impl Latencies {
         }
     }
 
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.histogram.len()
     }
 
     /// In microseconds.
-    pub fn summary(&self) -> Rtt {
+    pub(crate) fn summary(&self) -> Rtt {
         let us = |quantile| self.histogram.value_at_quantile(quantile) as f64 / 1e3;
         let average = match self.count() {
             0 => 0.0,
@@ -85,14 +85,14 @@ impl Latencies {
 
 /// A histogram's values and counts, on its way between processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recorded {
+pub(crate) struct Recorded {
     pub counts: Vec<(u64, u64)>,
     pub sum_ns: u64,
 }
 
 /// A round's round-trip times in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Rtt {
+pub(crate) struct Rtt {
     pub avg: f64,
     pub p50: f64,
     pub p99: f64,
@@ -102,7 +102,7 @@ pub struct Rtt {
 
 impl Rtt {
     /// Each by its name.
-    pub fn named(&self) -> [(&'static str, f64); 5] {
+    pub(crate) fn named(&self) -> [(&'static str, f64); 5] {
         [
             ("avg", self.avg),
             ("p50", self.p50),
@@ -115,7 +115,7 @@ impl Rtt {
 
 /// Median, minimum and maximum of one figure over the rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
+pub(crate) struct Spread {
     pub median: f64,
     pub min: f64,
     pub max: f64,
@@ -123,7 +123,7 @@ pub struct Spread {
 
 impl Spread {
     /// `None` of no values.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
         let (min, max) = (*values.first()?, *values.last()?);

@@ -1,7 +1,7 @@
 //! What every driver has, whatever it speaks: a socket, the loop that keeps operations in flight,
 //! their times, and the order in which messages came.
 
-pub mod drive;
-pub mod histogram;
+pub(crate) mod drive;
+pub(crate) mod histogram;
 pub(crate) mod sequence;
-pub mod socket;
+pub(crate) mod socket;

@@ -169,14 +169,14 @@ impl std::os::fd::AsFd for Stream {
 
 /// A listening socket.
 #[derive(Debug)]
-pub enum Listener {
+pub(crate) enum Listener {
     Unix(UnixListener),
     Tcp(TcpListener),
 }
 
 impl Listener {
     /// Listens; a TCP port of zero becomes a free one.
-    pub fn bind(endpoint: &Endpoint) -> io::Result<(Self, Endpoint)> {
+    pub(crate) fn bind(endpoint: &Endpoint) -> io::Result<(Self, Endpoint)> {
         match endpoint {
             Endpoint::Unix(path) => {
                 if let Err(error) = fs::remove_file(path)
@@ -194,7 +194,7 @@ impl Listener {
         }
     }
 
-    pub fn accept(&self) -> io::Result<Stream> {
+    pub(crate) fn accept(&self) -> io::Result<Stream> {
         match self {
             Self::Unix(listener) => Ok(Stream(listener.accept()?.0.into())),
             Self::Tcp(listener) => {
@@ -207,7 +207,7 @@ impl Listener {
 }
 
 /// A TCP address on the loopback with a port that is free now.
-pub fn free_address() -> io::Result<SocketAddr> {
+pub(crate) fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 

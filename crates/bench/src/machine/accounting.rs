@@ -11,13 +11,13 @@ use std::time::Instant;
 /// It is kept by thread because `/proc` forgets a thread that ends: a difference of sums could
 /// then be negative.
 #[derive(Clone, Debug, Default)]
-pub struct CpuTime {
+pub(crate) struct CpuTime {
     tasks: BTreeMap<u32, u64>,
 }
 
 impl CpuTime {
     /// Reads it now. Processes that are gone count nothing.
-    pub fn of(processes: &[u32]) -> Self {
+    pub(crate) fn of(processes: &[u32]) -> Self {
         let mut times = Self::default();
         for process in processes {
             for task in tasks(*process).unwrap_or_default() {
@@ -32,7 +32,7 @@ impl CpuTime {
     }
 
     /// Nanoseconds used since `earlier`.
-    pub fn since(&self, earlier: &Self) -> u64 {
+    pub(crate) fn since(&self, earlier: &Self) -> u64 {
         self.tasks
             .iter()
             .map(|(task, now)| now.saturating_sub(earlier.tasks.get(task).copied().unwrap_or(0)))
@@ -41,7 +41,7 @@ impl CpuTime {
 }
 
 /// The threads of a process.
-pub fn tasks(process: u32) -> io::Result<Vec<u32>> {
+pub(crate) fn tasks(process: u32) -> io::Result<Vec<u32>> {
     let mut tasks = Vec::new();
     for entry in fs::read_dir(format!("/proc/{process}/task"))? {
         tasks.extend(entry?.file_name().to_string_lossy().parse::<u32>());
@@ -50,7 +50,7 @@ pub fn tasks(process: u32) -> io::Result<Vec<u32>> {
 }
 
 /// A process and all its descendants.
-pub fn process_tree(root: u32) -> Vec<u32> {
+pub(crate) fn process_tree(root: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Ok(process) = entry.file_name().to_string_lossy().parse::<u32>() else {
@@ -72,7 +72,7 @@ pub fn process_tree(root: u32) -> Vec<u32> {
 
 /// Memory of a set of processes, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub(crate) struct Memory {
     /// Proportional set size: shared pages are divided among those who share them.
     pub pss: u64,
     pub rss: u64,
@@ -80,7 +80,7 @@ pub struct Memory {
 
 impl Memory {
     /// Reads and adds up. A process that is gone, or of another user, is an error.
-    pub fn of(processes: &[u32]) -> io::Result<Self> {
+    pub(crate) fn of(processes: &[u32]) -> io::Result<Self> {
         let mut sum = Self::default();
         for process in processes {
             let one = parse_smaps(&fs::read_to_string(format!(
@@ -94,7 +94,7 @@ impl Memory {
 }
 
 /// What the kernel itself holds, in bytes: its slabs (sockets, descriptors) and TCP's buffers.
-pub fn kernel_memory() -> u64 {
+pub(crate) fn kernel_memory() -> u64 {
     let slab = fs::read_to_string("/proc/meminfo")
         .ok()
         .and_then(|text| kib_field(&text, "Slab:"))
@@ -104,14 +104,14 @@ pub fn kernel_memory() -> u64 {
 }
 
 /// Processor time that the whole machine has spent busy, in nanoseconds, in steps of a clock tick.
-pub fn machine_busy() -> u64 {
+pub(crate) fn machine_busy() -> u64 {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     parse_busy_ticks(&text) * (1_000_000_000 / rustix::param::clock_ticks_per_second())
 }
 
 /// Everybody's processor time at one moment.
 #[derive(Debug)]
-pub struct Usage {
+pub(crate) struct Usage {
     at: Instant,
     subject: CpuTime,
     drivers: CpuTime,
@@ -120,7 +120,7 @@ pub struct Usage {
 
 /// ... and between two.
 #[derive(Clone, Copy, Debug)]
-pub struct Used {
+pub(crate) struct Used {
     pub seconds: f64,
     /// Nothing where nobody told which processes the subject is.
     pub subject_ns: Option<f64>,
@@ -130,7 +130,7 @@ pub struct Used {
 }
 
 impl Usage {
-    pub fn now(subject: &[u32], drivers: &[u32]) -> Self {
+    pub(crate) fn now(subject: &[u32], drivers: &[u32]) -> Self {
         Self {
             at: Instant::now(),
             subject: CpuTime::of(subject),
@@ -139,7 +139,7 @@ impl Usage {
         }
     }
 
-    pub fn since(&self, earlier: &Self) -> Used {
+    pub(crate) fn since(&self, earlier: &Self) -> Used {
         let subject_ns = self.subject.since(&earlier.subject) as f64;
         let drivers_ns = self.drivers.since(&earlier.drivers) as f64;
         let machine_ns = self.machine.saturating_sub(earlier.machine) as f64;
@@ -156,7 +156,7 @@ impl Usage {
 impl Used {
     /// With what the drivers themselves say that they used: the kernel's accounts forget threads
     /// that have ended.
-    pub fn with_drivers(self, nanoseconds: f64) -> Self {
+    pub(crate) fn with_drivers(self, nanoseconds: f64) -> Self {
         Self {
             drivers_ns: nanoseconds,
             others_ns: (self.others_ns + self.drivers_ns - nanoseconds).max(0.0),
@@ -165,13 +165,13 @@ impl Used {
     }
 
     /// Processors that so much time kept busy.
-    pub fn cores(&self, nanoseconds: f64) -> f64 {
+    pub(crate) fn cores(&self, nanoseconds: f64) -> f64 {
         nanoseconds / 1e9 / self.seconds
     }
 
     /// Microseconds of it for each operation, at a rate of so many in a second. The readings of
     /// processor time come a little late at times; a rate of each cancels that.
-    pub fn us_per_operation(&self, nanoseconds: f64, operations_per_s: f64) -> f64 {
+    pub(crate) fn us_per_operation(&self, nanoseconds: f64, operations_per_s: f64) -> f64 {
         nanoseconds / 1e3 / self.seconds / operations_per_s
     }
 }

@@ -1,7 +1,7 @@
 //! The machine that a figure belongs to.
 
-pub mod accounting;
-pub mod placement;
+pub(crate) mod accounting;
+pub(crate) mod placement;
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,7 +13,7 @@ use crate::machine::accounting::kib_field;
 
 /// What a reader must know to compare.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Machine {
+pub(crate) struct Machine {
     pub cpu: String,
     pub cores: usize,
     pub memory_bytes: u64,
@@ -26,7 +26,7 @@ pub struct Machine {
 
 impl Machine {
     /// This one, now. What it does not tell is empty.
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         let load_average = read("/proc/loadavg");
         Self {
@@ -47,7 +47,7 @@ impl Machine {
     }
 
     /// In one line, for people.
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         format!(
             "{} cores of {}, {} GiB, {}, Linux {}, load {:.2}",
             self.cores,

@@ -85,12 +85,12 @@ impl Placement {
 }
 
 /// The cores that this thread may use.
-pub fn allowed_cores() -> io::Result<Vec<usize>> {
+pub(crate) fn allowed_cores() -> io::Result<Vec<usize>> {
     Ok(cores_of(&sched_getaffinity(None)?))
 }
 
 /// The cores that another process's first thread may use.
-pub fn affinity(process: u32) -> io::Result<Vec<usize>> {
+pub(crate) fn affinity(process: u32) -> io::Result<Vec<usize>> {
     let process =
         Pid::from_raw(process.cast_signed()).ok_or_else(|| io::Error::other("0 is no process"))?;
     Ok(cores_of(&sched_getaffinity(Some(process))?))
@@ -103,12 +103,12 @@ fn cores_of(set: &CpuSet) -> Vec<usize> {
 }
 
 /// Binds the calling thread; threads and processes that it starts inherit this.
-pub fn bind_this_thread(cores: &[usize]) -> io::Result<()> {
+pub(crate) fn bind_this_thread(cores: &[usize]) -> io::Result<()> {
     Ok(sched_setaffinity(None, &cpu_set(cores))?)
 }
 
 /// Binds every thread of running processes. One that ends meanwhile is no error.
-pub fn bind_processes(processes: &[u32], cores: &[usize]) -> io::Result<()> {
+pub(crate) fn bind_processes(processes: &[u32], cores: &[usize]) -> io::Result<()> {
     let set = cpu_set(cores);
     for process in processes {
         for task in tasks(*process)? {
@@ -124,7 +124,7 @@ pub fn bind_processes(processes: &[u32], cores: &[usize]) -> io::Result<()> {
 /// Processes that ran before the bench and go on after it. Dropping this gives every thread of
 /// them the cores back that it had, wherever the bench has moved it.
 #[derive(Debug, Default)]
-pub struct Moved {
+pub(crate) struct Moved {
     processes: Vec<u32>,
     /// The cores of each process's first thread.
     affinities: Vec<(u32, Vec<usize>)>,
@@ -134,7 +134,7 @@ pub struct Moved {
 
 impl Moved {
     /// Looks where they are now; `option` is what the user named them with.
-    pub fn find(processes: &[u32], option: &str) -> Result<Self, BenchError> {
+    pub(crate) fn find(processes: &[u32], option: &str) -> Result<Self, BenchError> {
         let mut found = Self::default();
         for process in processes {
             let cores = affinity(*process).map_err(|error| {
@@ -154,11 +154,11 @@ impl Moved {
         Ok(found)
     }
 
-    pub fn processes(&self) -> &[u32] {
+    pub(crate) fn processes(&self) -> &[u32] {
         &self.processes
     }
 
-    pub fn bind(&self, cores: &[usize]) -> io::Result<()> {
+    pub(crate) fn bind(&self, cores: &[usize]) -> io::Result<()> {
         bind_processes(&self.processes, cores)
     }
 }

@@ -11,7 +11,7 @@
 //! The link's process is on the clients' side, on whatever core is idle. A Unix socket is a file
 //! and crosses namespaces; it has no use for them.
 
-pub mod exactness;
+pub(crate) mod exactness;
 pub(crate) mod link;
 
 use std::io;

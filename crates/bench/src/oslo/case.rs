@@ -50,7 +50,7 @@ impl FromStr for Operation {
 
 /// Whose client and server drive the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Driver {
+pub(crate) enum Driver {
     /// Ours: blocking sockets, the same frames.
     Native,
     /// oslo.messaging itself.
@@ -58,7 +58,7 @@ pub enum Driver {
 }
 
 impl Driver {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Native => "native",
             Self::Python => "python",
@@ -68,7 +68,7 @@ impl Driver {
 
 /// One of both: `call native`, `cast python`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Case {
+pub(crate) struct Case {
     pub operation: Operation,
     pub driver: Driver,
 }

@@ -7,7 +7,7 @@
 //! The native ends do what oslo.messaging's do on the wire: four connections, replies that are
 //! `mandatory`, confirms waited for on both sides, acknowledgements on both sides.
 
-pub mod case;
+pub(crate) mod case;
 mod client;
 mod document;
 mod envelope;
@@ -18,7 +18,7 @@ mod present;
 mod python;
 mod round;
 mod server;
-pub mod topology;
+pub(crate) mod topology;
 pub(crate) mod worker;
 
 pub use options::{OsloOptions, Part};

@@ -142,7 +142,7 @@ pub(crate) fn last_words(log: &Path) -> String {
 }
 
 /// The program of that name that a shell would run.
-pub fn find_on_path(program: &str) -> Option<PathBuf> {
+pub(crate) fn find_on_path(program: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?)
         .map(|directory| directory.join(program))
         .find(|path| {
@@ -152,7 +152,7 @@ pub fn find_on_path(program: &str) -> Option<PathBuf> {
 }
 
 /// What it says of itself; empty where it says nothing.
-pub fn version(crossbar: &Path) -> String {
+pub(crate) fn version(crossbar: &Path) -> String {
     let output = Command::new(crossbar).arg("version").output();
     let text = output.map(|output| output.stdout).unwrap_or_default();
     parse_version(&String::from_utf8_lossy(&text))

@@ -1,8 +1,8 @@
 //! Live peers: other routers that are started, measured exactly as ours is, and stopped.
 
-pub mod autobahn;
-pub mod crossbar;
-pub mod rabbitmq;
+pub(crate) mod autobahn;
+pub(crate) mod crossbar;
+pub(crate) mod rabbitmq;
 
 use std::fmt;
 use std::path::Path;

@@ -13,7 +13,7 @@ use crate::process::place::Place;
 use crate::process::worker::{SUBCOMMAND, Said};
 
 /// A number of workers with one stream of reports.
-pub struct Crew<R> {
+pub(crate) struct Crew<R> {
     workers: Vec<Worker>,
     sender: Sender<(usize, R)>,
     reports: Receiver<(usize, R)>,
@@ -37,7 +37,7 @@ impl<R> Default for Crew<R> {
 
 impl<R: Said> Crew<R> {
     /// Starts one more worker in `role` and says which it is in this crew.
-    pub fn hire(
+    pub(crate) fn hire(
         &mut self,
         executable: &Path,
         role: &str,
@@ -76,13 +76,13 @@ impl<R: Said> Crew<R> {
     }
 
     /// The next report of any worker; `None` when there is none until `deadline`.
-    pub fn next(&self, deadline: Instant) -> Option<(usize, R)> {
+    pub(crate) fn next(&self, deadline: Instant) -> Option<(usize, R)> {
         let patience = deadline.saturating_duration_since(Instant::now());
         self.reports.recv_timeout(patience).ok()
     }
 
     /// Tells one worker something. That it is gone shows in its reports.
-    pub fn tell(&mut self, at: usize, instruction: &impl Serialize) {
+    pub(crate) fn tell(&mut self, at: usize, instruction: &impl Serialize) {
         if let Some(input) = &mut self.workers[at].input
             && let Ok(mut line) = serde_json::to_string(instruction)
         {
@@ -92,12 +92,12 @@ impl<R: Said> Crew<R> {
     }
 
     /// Lets one worker finish.
-    pub fn finish(&mut self, at: usize) {
+    pub(crate) fn finish(&mut self, at: usize) {
         self.workers[at].input = None;
     }
 
     /// The processes of the workers, in the order in which they were hired.
-    pub fn processes(&self) -> Vec<u32> {
+    pub(crate) fn processes(&self) -> Vec<u32> {
         self.workers
             .iter()
             .map(|worker| worker.child.id())

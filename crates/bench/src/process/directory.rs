@@ -10,7 +10,7 @@ const PREFIX: &str = "crosstie-bench-";
 
 /// A directory that goes with the run. A run that was killed could not remove its own, so those
 /// of processes that are gone are swept away here.
-pub fn create() -> io::Result<TempDir> {
+pub(crate) fn create() -> io::Result<TempDir> {
     sweep(&std::env::temp_dir());
     let prefix = format!("{PREFIX}{}-", std::process::id());
     tempfile::Builder::new().prefix(&prefix).tempdir()

@@ -18,13 +18,13 @@ use serde::de::DeserializeOwned;
 pub const SUBCOMMAND: &str = "bench-worker";
 
 /// The role that runs another program in place of a worker.
-pub const GUARD: &str = "guard";
+pub(crate) const GUARD: &str = "guard";
 
 /// How long a server may take for one answer.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a worker says, one line each.
-pub trait Said: Serialize + DeserializeOwned + Send + 'static {
+pub(crate) trait Said: Serialize + DeserializeOwned + Send + 'static {
     /// It cannot go on. Every report has this as its variant `Failed { why }`.
     fn failed(why: String) -> Self;
 

@@ -4,13 +4,13 @@
 use crate::subject::case::Case;
 
 /// What the document's figures were measured on.
-pub const HARDWARE: &str = "48-core machine with 2.95 TB, PyPy, Crossbar.io 0.12";
+pub(crate) const HARDWARE: &str = "48-core machine with 2.95 TB, PyPy, Crossbar.io 0.12";
 
 /// Median of the document's batch averages after its warm-up, in microseconds, for the two
 /// combinations that it has.
 ///
 /// 105 batches of 0.36–0.75 ms over the Unix socket, 36 batches of 0.95–1.30 ms over WebSocket.
-pub fn rtt_us(case: &Case) -> Option<f64> {
+pub(crate) fn rtt_us(case: &Case) -> Option<f64> {
     let [unix, tcp] = Case::OF_THE_DOCUMENT;
     if *case == unix {
         Some(483.0)
@@ -23,9 +23,9 @@ pub fn rtt_us(case: &Case) -> Option<f64> {
 
 /// In the document's picture of the system's load: its router's 62.5 and its controller's 30.5 % of
 /// a core, ...
-pub const NODE_CPU_PERCENT: f64 = 93.0;
+pub(crate) const NODE_CPU_PERCENT: f64 = 93.0;
 /// ... and 220 and 214 MiB, resident.
-pub const NODE_RSS_BYTES: f64 = 434.0 * 1_048_576.0;
+pub(crate) const NODE_RSS_BYTES: f64 = 434.0 * 1_048_576.0;
 
 /// The line that the document's caller prints after each batch.
 pub fn line(prefix: &str, average_ms: f64) -> String {

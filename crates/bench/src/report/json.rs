@@ -20,7 +20,7 @@ pub struct Build {
 
 /// Everything that belongs to one run.
 #[derive(Clone, Debug, Serialize)]
-pub struct Frame<'a> {
+pub(crate) struct Frame<'a> {
     pub bench: &'static str,
     pub version: &'a str,
     pub commit: &'a str,
@@ -49,7 +49,7 @@ pub struct Row {
 
 /// How the reason begins where nothing went wrong, and the floor is not what it should be: the machine
 /// had something else to do.
-pub const FLOOR_SUSPECT: &str = "floor suspect";
+pub(crate) const FLOOR_SUSPECT: &str = "floor suspect";
 
 impl Row {
     /// Whether something was lost, wrong or not measured. A figure that only does not count is no
@@ -60,12 +60,12 @@ impl Row {
 }
 
 /// Metrics as a row holds them.
-pub fn metrics(metrics: &impl Serialize) -> Value {
+pub(crate) fn metrics(metrics: &impl Serialize) -> Value {
     serde_json::to_value(metrics).unwrap_or(Value::Null)
 }
 
 /// Writes the frame to a file.
-pub fn write(path: &Path, frame: &Frame<'_>) -> Result<(), BenchError> {
+pub(crate) fn write(path: &Path, frame: &Frame<'_>) -> Result<(), BenchError> {
     let fail = |source| BenchError::Report {
         path: path.to_owned(),
         source,

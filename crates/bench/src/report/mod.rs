@@ -1,5 +1,5 @@
 //! What a bench says: tables for people, one JSON frame for programs.
 
-pub mod document;
-pub mod json;
-pub mod table;
+pub(crate) mod document;
+pub(crate) mod json;
+pub(crate) mod table;

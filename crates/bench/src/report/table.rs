@@ -9,7 +9,7 @@ const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// A table with these columns, the first to the left and the numbers to the right.
-pub fn table(columns: &[&str]) -> Table {
+pub(crate) fn table(columns: &[&str]) -> Table {
     let mut table = Table::new();
     table
         .load_style(STYLE)
@@ -22,7 +22,7 @@ pub fn table(columns: &[&str]) -> Table {
 }
 
 /// A number with three or four digits that count: `9.47`, `12.6`, `483`, `76,412`.
-pub fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         size if size < 9.995 => format!("{value:.2}"),
         size if size < 99.95 => format!("{value:.1}"),
@@ -31,7 +31,7 @@ pub fn number(value: f64) -> String {
 }
 
 /// A whole number, its digits in groups.
-pub fn thousands(value: f64) -> String {
+pub(crate) fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);
     if value < 0.0 {
@@ -47,15 +47,15 @@ pub fn thousands(value: f64) -> String {
 }
 
 /// One figure, or a dash where it is not known.
-pub fn known(value: Option<f64>, form: fn(f64) -> String) -> String {
+pub(crate) fn known(value: Option<f64>, form: fn(f64) -> String) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), form)
 }
 
 /// What stands in place of a figure that is not known.
-pub const UNKNOWN: &str = "–";
+pub(crate) const UNKNOWN: &str = "–";
 
 /// The median, and below it the smallest and the largest.
-pub fn spread(spread: Option<Spread>, form: fn(f64) -> String) -> String {
+pub(crate) fn spread(spread: Option<Spread>, form: fn(f64) -> String) -> String {
     match spread {
         None => UNKNOWN.to_owned(),
         Some(Spread { median, min, max }) if min == max => form(median),
@@ -66,7 +66,7 @@ pub fn spread(spread: Option<Spread>, form: fn(f64) -> String) -> String {
 }
 
 /// Bytes in KiB or MiB.
-pub fn bytes(value: f64) -> String {
+pub(crate) fn bytes(value: f64) -> String {
     match value {
         size if size < 10_240.0 => format!("{} B", thousands(size)),
         size if size < 1_048_576.0 => format!("{:.1} KiB", size / 1024.0),

@@ -24,7 +24,7 @@ impl Address {
 }
 
 /// The kind of socket that an endpoint is.
-pub fn socket(endpoint: &Endpoint) -> Socket {
+pub(crate) fn socket(endpoint: &Endpoint) -> Socket {
     match endpoint {
         Endpoint::Unix(_) => Socket::Unix,
         Endpoint::Tcp(_) => Socket::Tcp,

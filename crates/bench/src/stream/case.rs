@@ -121,7 +121,7 @@ impl FromStr for Mode {
 
 /// One combination, written `TCP_RR`; where a mode must be said, `TCP_STREAM echo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Case {
+pub(crate) struct Case {
     pub test: Test,
     pub socket: Socket,
     pub mode: Mode,
@@ -129,7 +129,7 @@ pub struct Case {
 
 impl Case {
     /// Which side of the stream was measured, for the reader of a throughput.
-    pub fn what_counts(self) -> Option<&'static str> {
+    pub(crate) fn what_counts(self) -> Option<&'static str> {
         match (self.test, self.mode) {
             (Test::Stream, Mode::Echo) => {
                 Some("what came back from the echo counts: every byte, compared with what was sent")

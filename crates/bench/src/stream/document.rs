@@ -4,18 +4,18 @@ use super::case::{Case, Mode, Test};
 use crate::subject::case::Socket;
 
 /// What the document's figures were measured on.
-pub const HARDWARE: &str = "FreeBSD 10.1, Xeon E3-1240 v3 at 3.4 GHz";
+pub(crate) const HARDWARE: &str = "FreeBSD 10.1, Xeon E3-1240 v3 at 3.4 GHz";
 
 /// The two networks that the document has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Network {
+pub(crate) enum Network {
     Loopback,
     /// Two machines over 10 gigabit Ethernet.
     TenGigabit,
 }
 
 impl Network {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Loopback => "loopback",
             Self::TenGigabit => "10GbE",
@@ -25,13 +25,13 @@ impl Network {
 
 /// One of its figures: transactions or 10^6 bits per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figure {
+pub(crate) struct Figure {
     pub server: &'static str,
     pub per_s: f64,
 }
 
 /// Its figures for a case, the testee's first. It measured TCP alone, and CRR with netserver alone.
-pub fn figures(case: &Case, network: Network) -> Vec<Figure> {
+pub(crate) fn figures(case: &Case, network: Network) -> Vec<Figure> {
     const PYPY: &str = "testee, PyPy";
     const CPYTHON: &str = "testee, CPython";
     const NETSERVER: &str = "netserver";

@@ -25,11 +25,11 @@ use crate::load::histogram::Recorded;
 use crate::process::worker::{Said, WorkerError, instruction, say};
 use crate::subject::Endpoint;
 
-pub const ROLE: &str = "stream-driver";
+pub(crate) const ROLE: &str = "stream-driver";
 
 /// What a driver is started with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DriverOrder {
+pub(crate) struct DriverOrder {
     pub case: Case,
     pub endpoint: Endpoint,
     /// Where its connections come from; none where the kernel is to choose.
@@ -42,14 +42,14 @@ pub struct DriverOrder {
 
 /// The word to go.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Go {
+pub(crate) struct Go {
     pub warm_up: Duration,
     pub measured: Duration,
 }
 
 /// What a driver says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Report {
+pub(crate) enum Report {
     /// The server is there and does what its case says.
     Ready,
     /// The warm-up is over.
@@ -72,7 +72,7 @@ impl Said for Report {
 
 /// What the measured part of a load found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Driven {
+pub(crate) struct Driven {
     pub transactions: u64,
     /// Of a throughput: those that count.
     pub bytes: u64,
@@ -86,7 +86,7 @@ pub struct Driven {
 }
 
 /// A driver's whole life.
-pub fn work(order: DriverOrder) -> Result<(), WorkerError> {
+pub(crate) fn work(order: DriverOrder) -> Result<(), WorkerError> {
     let unit = match order.case.test.is_transactional() {
         true => "transactions",
         false => "bytes",

@@ -21,11 +21,11 @@ use crate::floor::relay::Waiting;
 use crate::process::worker::{Said, WorkerError, say};
 use crate::subject::Endpoint;
 
-pub const ROLE: &str = "stream-floor";
+pub(crate) const ROLE: &str = "stream-floor";
 
 /// What a floor's process is started with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FloorOrder {
+pub(crate) struct FloorOrder {
     /// A TCP port of zero becomes a free one.
     pub endpoint: Endpoint,
     pub mode: Mode,
@@ -36,7 +36,7 @@ pub struct FloorOrder {
 
 /// What a floor's process says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Report {
+pub(crate) enum Report {
     /// It accepts there.
     Ready {
         endpoint: Endpoint,
@@ -57,7 +57,7 @@ impl Said for Report {
 }
 
 /// Serves until the bench ends.
-pub fn work(order: FloorOrder) -> Result<(), WorkerError> {
+pub(crate) fn work(order: FloorOrder) -> Result<(), WorkerError> {
     let (listener, endpoint) = listening(&order)?;
     say(&Report::Ready { endpoint });
     Ok(serve(listener, &order)?)

@@ -6,11 +6,11 @@
 //! what a server that discards had read when it closed; a server that is not what its case says is
 //! an error, and so is a connection that would meet itself.
 
-pub mod address;
-pub mod case;
-pub mod document;
-pub mod driver;
-pub mod floor;
+pub(crate) mod address;
+pub(crate) mod case;
+pub(crate) mod document;
+pub(crate) mod driver;
+pub(crate) mod floor;
 mod goals;
 pub(crate) mod local;
 mod netperf;

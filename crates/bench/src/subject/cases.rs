@@ -7,7 +7,7 @@ use super::target::Url;
 use crate::error::BenchError;
 
 /// The cases to measure: those named, or the usual ones, or what a URL speaks.
-pub fn definite(
+pub(crate) fn definite(
     named: &[Case],
     serializer: Option<Serializer>,
     url: Option<&Url>,

@@ -1,10 +1,10 @@
 //! What is measured: its name, its address, and a router or server that a bench starts itself.
 
-pub mod case;
-pub mod cases;
-pub mod router;
-pub mod routers;
-pub mod server;
-pub mod target;
+pub(crate) mod case;
+pub(crate) mod cases;
+pub(crate) mod router;
+pub(crate) mod routers;
+pub(crate) mod server;
+pub(crate) mod target;
 
-pub use crosstie_link::{Endpoint, ParseError};
+pub(crate) use crosstie_link::{Endpoint, ParseError};

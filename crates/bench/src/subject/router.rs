@@ -19,7 +19,7 @@ pub const REALM: &str = "realm1";
 
 /// How our own router is started.
 #[derive(Clone, Debug)]
-pub struct RouterOptions {
+pub(crate) struct RouterOptions {
     pub executable: PathBuf,
     pub threads: usize,
     pub spin: bool,
@@ -27,7 +27,7 @@ pub struct RouterOptions {
 
 /// Where a started router listens.
 #[derive(Clone, Debug)]
-pub struct Listening {
+pub(crate) struct Listening {
     pub socket: PathBuf,
     pub address: SocketAddr,
     pub resource: &'static str,
@@ -35,7 +35,7 @@ pub struct Listening {
 
 impl Listening {
     /// A Unix socket in `directory`, and an address with a free port.
-    pub fn in_directory(directory: &Path, address: SocketAddr) -> Self {
+    pub(crate) fn in_directory(directory: &Path, address: SocketAddr) -> Self {
         Self {
             socket: directory.join("router.sock"),
             address,
@@ -44,7 +44,7 @@ impl Listening {
     }
 
     /// What a worker needs to speak to it.
-    pub fn target(&self, case: Case) -> Target {
+    pub(crate) fn target(&self, case: Case) -> Target {
         let (endpoint, host) = match case.socket {
             Socket::Unix => (Endpoint::Unix(self.socket.clone()), "localhost".to_owned()),
             Socket::Tcp => (Endpoint::Tcp(self.address), self.address.to_string()),
@@ -68,7 +68,7 @@ impl Listening {
 }
 
 /// Our own router, running.
-pub struct Router {
+pub(crate) struct Router {
     pub process: ServerProcess,
     pub listening: Listening,
 }
@@ -76,7 +76,7 @@ pub struct Router {
 impl Router {
     /// Starts it on the servers' side of a network, bound to die with the bench, and waits until
     /// both its sockets accept.
-    pub fn start(
+    pub(crate) fn start(
         options: &RouterOptions,
         directory: &Path,
         network: &Network,
@@ -89,7 +89,7 @@ impl Router {
     }
 
     /// Starts it with nothing around it, to take the time: spawn until both sockets accept.
-    pub fn start_timed(
+    pub(crate) fn start_timed(
         options: &RouterOptions,
         directory: &Path,
     ) -> Result<(Self, Duration), BenchError> {

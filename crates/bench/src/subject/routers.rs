@@ -18,7 +18,7 @@ use crate::subject::target::{Target, Url};
 
 /// Which routers a run is about.
 #[derive(Debug)]
-pub struct Wanted<'a> {
+pub(crate) struct Wanted<'a> {
     /// How ours is started, where there is no URL.
     pub router: RouterOptions,
     /// Somebody else's, in place of ours.
@@ -33,7 +33,7 @@ pub struct Wanted<'a> {
 
 /// One router in one case.
 #[derive(Debug)]
-pub struct Reachable {
+pub(crate) struct Reachable {
     pub name: String,
     pub target: Target,
     /// Empty where nobody told which they are.
@@ -44,14 +44,14 @@ pub struct Reachable {
 
 /// All of them, running.
 #[derive(Default)]
-pub struct Routers {
+pub(crate) struct Routers {
     router: Option<Router>,
     foreign: Option<Foreign>,
     peers: Vec<(Peer, Option<StartedPeer>)>,
 }
 
 impl Routers {
-    pub fn start(wanted: &Wanted<'_>, network: &Network) -> Result<Self, BenchError> {
+    pub(crate) fn start(wanted: &Wanted<'_>, network: &Network) -> Result<Self, BenchError> {
         let (mut router, mut foreign) = (None, None);
         match wanted.url {
             Some(url) => foreign = Some(Foreign::find(url, wanted)?),
@@ -71,7 +71,7 @@ impl Routers {
     }
 
     /// Those that speak a case, moved to `cores`, and how they are reached; ours comes first.
-    pub fn of(
+    pub(crate) fn of(
         &mut self,
         case: Case,
         cores: &[usize],
@@ -119,7 +119,7 @@ impl Routers {
     }
 
     /// What the reader must know before the figures.
-    pub fn notes(&self) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for (peer, started) in &self.peers {
             notes.push(match started {
@@ -142,7 +142,7 @@ impl Routers {
     }
 
     /// The peers, as the settings in the JSON frame have them.
-    pub fn peer_settings(&self) -> Value {
+    pub(crate) fn peer_settings(&self) -> Value {
         self.peers
             .iter()
             .map(|(peer, started)| {

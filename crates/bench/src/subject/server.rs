@@ -14,7 +14,7 @@ use crate::process::worker::{GUARD, SUBCOMMAND};
 use crate::subject::Endpoint;
 
 /// `program` at a place, bound to die with the bench; its own arguments are still to be added.
-pub fn guarded(executable: &Path, place: &Place, program: &Path) -> Command {
+pub(crate) fn guarded(executable: &Path, place: &Place, program: &Path) -> Command {
     let mut command = Command::new(executable);
     command
         .args([SUBCOMMAND, GUARD])

@@ -12,7 +12,7 @@ const NUMBERS: u64 = 1_000_000_000;
 
 /// An encoded argument list whose number can be exchanged in place.
 #[derive(Clone, Debug)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     serializer: Serializer,
     bytes: Vec<u8>,
     number_at: usize,
@@ -21,7 +21,7 @@ pub struct Arguments {
 
 impl Arguments {
     /// `[number]`, or `[number, text]` with a text of `payload_bytes`.
-    pub fn new(serializer: Serializer, payload_bytes: usize) -> Result<Self, WorkerError> {
+    pub(crate) fn new(serializer: Serializer, payload_bytes: usize) -> Result<Self, WorkerError> {
         let mut list = vec![Value::from(NUMBER_BASE)];
         if payload_bytes > 0 {
             list.push(Value::String("x".repeat(payload_bytes)));
@@ -44,7 +44,7 @@ impl Arguments {
     }
 
     /// The list with that call's number.
-    pub fn numbered(&mut self, call: u64) -> &[u8] {
+    pub(crate) fn numbered(&mut self, call: u64) -> &[u8] {
         let number = NumberBytes::new(self.serializer, number_of(call));
         let end = self.number_at + self.number_length;
         self.bytes[self.number_at..end].copy_from_slice(number.as_slice());
@@ -52,12 +52,12 @@ impl Arguments {
     }
 
     /// What the list is written in.
-    pub fn serializer(&self) -> Serializer {
+    pub(crate) fn serializer(&self) -> Serializer {
         self.serializer
     }
 
     /// Whether `received` is the list with that call's number.
-    pub fn matches(&self, received: &[u8], call: u64) -> bool {
+    pub(crate) fn matches(&self, received: &[u8], call: u64) -> bool {
         let number = NumberBytes::new(self.serializer, number_of(call));
         let end = self.number_at + self.number_length;
         let same_bytes = received.len() == self.bytes.len()

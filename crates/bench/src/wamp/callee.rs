@@ -9,13 +9,13 @@ use crate::wamp::caller::PairOrder;
 use crate::wamp::pipe::{GOODBYE_AND_OUT, Output, Pipe};
 
 /// A joined callee, its procedure registered.
-pub struct Callee {
+pub(crate) struct Callee {
     pipe: Pipe,
 }
 
 impl Callee {
     /// Connects, joins and registers.
-    pub fn register(order: &PairOrder) -> Result<Self, WorkerError> {
+    pub(crate) fn register(order: &PairOrder) -> Result<Self, WorkerError> {
         let mut pipe = Pipe::connect(&order.target)?;
         pipe.join(&order.target.realm)?;
         pipe.push(&Message::Register {
@@ -50,17 +50,17 @@ impl Callee {
     }
 
     /// What another thread can use to end [`Callee::serve`]: it says GOODBYE once told to.
-    pub fn leaver(&mut self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
+    pub(crate) fn leaver(&mut self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
         self.pipe.leaver()
     }
 
     /// What another thread can use where the router does not answer a GOODBYE.
-    pub fn breaker(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
+    pub(crate) fn breaker(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
         self.pipe.breaker()
     }
 
     /// Answers until the router says GOODBYE or closes.
-    pub fn serve(mut self) -> Result<Served, WorkerError> {
+    pub(crate) fn serve(mut self) -> Result<Served, WorkerError> {
         loop {
             let mut goodbye = None;
             let received = self.pipe.receive(|message, output| match message {
@@ -108,13 +108,13 @@ fn answer(
 
 /// What a callee has done, and why it does no more.
 #[derive(Debug)]
-pub struct Served {
+pub(crate) struct Served {
     pub traffic: Traffic,
     pub ending: Ending,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub(crate) enum Ending {
     /// The router's GOODBYE, with its reason.
     Goodbye(String),
     /// The connection alone.

@@ -14,7 +14,7 @@ use crate::wamp::pipe::Pipe;
 
 /// What a caller or callee is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct PairOrder {
+pub(crate) struct PairOrder {
     pub target: Target,
     pub procedure: String,
     /// Bytes of text beside each call's number.
@@ -22,7 +22,7 @@ pub struct PairOrder {
 }
 
 /// A joined caller.
-pub struct Caller {
+pub(crate) struct Caller {
     pipe: Pipe,
     procedure: String,
     arguments: Arguments,
@@ -32,7 +32,7 @@ pub struct Caller {
 
 impl Caller {
     /// Connects and joins.
-    pub fn join(order: &PairOrder) -> Result<Self, WorkerError> {
+    pub(crate) fn join(order: &PairOrder) -> Result<Self, WorkerError> {
         let mut pipe = Pipe::connect(&order.target)?;
         pipe.join(&order.target.realm)?;
         Ok(Self {
@@ -45,27 +45,27 @@ impl Caller {
     }
 
     /// The error that the last failed call was answered with.
-    pub fn refusal(&self) -> Option<&str> {
+    pub(crate) fn refusal(&self) -> Option<&str> {
         self.refusal.as_deref()
     }
 
     /// Whether the router still holds its end of the connection.
-    pub fn is_connected(&mut self) -> bool {
+    pub(crate) fn is_connected(&mut self) -> bool {
         self.pipe.keep_alive().unwrap_or(false)
     }
 
     /// What another thread can use to end a call that is not answered.
-    pub fn breaker(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
+    pub(crate) fn breaker(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
         self.pipe.breaker()
     }
 
     /// Answers the router's GOODBYE.
-    pub fn answer_farewell(&mut self) -> Result<(), WorkerError> {
+    pub(crate) fn answer_farewell(&mut self) -> Result<(), WorkerError> {
         self.pipe.answer_farewell()
     }
 
     /// Takes leave of the router and waits for its answer.
-    pub fn leave(&mut self) -> Result<(), WorkerError> {
+    pub(crate) fn leave(&mut self) -> Result<(), WorkerError> {
         self.pipe.leave()
     }
 }

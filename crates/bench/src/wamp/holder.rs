@@ -18,7 +18,7 @@ pub(crate) const ROLE: &str = "holder";
 
 /// What a holder says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Report {
+pub(crate) enum Report {
     Ready,
     /// This many sessions are held now.
     Holding {
@@ -42,14 +42,14 @@ impl Said for Report {
 
 /// What a holder is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Instruction {
+pub(crate) enum Instruction {
     /// Open more, up to this many.
     Hold { sessions: usize },
 }
 
 /// What a holder is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct HolderOrder {
+pub(crate) struct HolderOrder {
     pub target: Target,
     /// Where its TCP connections come from.
     pub source: Ipv4Addr,
@@ -63,7 +63,7 @@ pub struct HolderOrder {
 const DESCRIPTORS_SPARE: u64 = 64;
 
 /// How many sessions one holder may be asked for.
-pub fn sessions_max() -> usize {
+pub(crate) fn sessions_max() -> usize {
     let limit = getrlimit(Resource::Nofile).maximum;
     limit.map_or(usize::MAX, |descriptors| {
         usize::try_from(descriptors.saturating_sub(DESCRIPTORS_SPARE)).unwrap_or(usize::MAX)

@@ -23,13 +23,13 @@ use crate::subject::target::Target;
 
 /// The key of every frame that a driver sends. RFC 6455 section 5.3 wants it unpredictable, to
 /// protect proxies from a script; here are neither, and its cost is the same.
-pub const CLIENT_MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
+pub(crate) const CLIENT_MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 const INPUT_BYTES: usize = 64 * 1024;
 
 /// An open connection and the session on it.
-pub struct Pipe {
+pub(crate) struct Pipe {
     stream: Stream,
     input: Input,
     output: Output,
@@ -41,12 +41,15 @@ pub struct Pipe {
 
 impl Pipe {
     /// Connects and shakes hands.
-    pub fn connect(target: &Target) -> Result<Self, WorkerError> {
+    pub(crate) fn connect(target: &Target) -> Result<Self, WorkerError> {
         Self::connect_patiently(target, PATIENCE)
     }
 
     /// The same where the router may stand still for so long.
-    pub fn connect_patiently(target: &Target, patience: Duration) -> Result<Self, WorkerError> {
+    pub(crate) fn connect_patiently(
+        target: &Target,
+        patience: Duration,
+    ) -> Result<Self, WorkerError> {
         let stream = Stream::connect(&target.endpoint)
             .map_err(|error| WorkerError::Connect(target.endpoint.to_string(), error))?;
         Self::shake_hands(stream, target, INPUT_BYTES, patience)
@@ -54,7 +57,7 @@ impl Pipe {
 
     /// Connects from a given address, with a buffer for small messages: for sessions that idle
     /// by the thousand.
-    pub fn connect_idle(target: &Target, source: Ipv4Addr) -> Result<Self, WorkerError> {
+    pub(crate) fn connect_idle(target: &Target, source: Ipv4Addr) -> Result<Self, WorkerError> {
         let stream = Stream::connect_from(source, &target.endpoint)
             .map_err(|error| WorkerError::Connect(target.endpoint.to_string(), error))?;
         Self::shake_hands(stream, target, 512, PATIENCE)
@@ -103,12 +106,16 @@ impl Pipe {
     }
 
     /// HELLO and WELCOME, as nobody in particular.
-    pub fn join(&mut self, realm: &str) -> Result<SessionId, WorkerError> {
+    pub(crate) fn join(&mut self, realm: &str) -> Result<SessionId, WorkerError> {
         self.join_with(realm, &[])
     }
 
     /// The same with features that every role announces.
-    pub fn join_with(&mut self, realm: &str, features: &[&str]) -> Result<SessionId, WorkerError> {
+    pub(crate) fn join_with(
+        &mut self,
+        realm: &str,
+        features: &[&str],
+    ) -> Result<SessionId, WorkerError> {
         let features: Dict = features
             .iter()
             .map(|feature| ((*feature).to_owned(), Value::Bool(true)))
@@ -146,7 +153,7 @@ impl Pipe {
     }
 
     /// GOODBYE, and the router's own. A router that only closes is content too.
-    pub fn leave(&mut self) -> Result<(), WorkerError> {
+    pub(crate) fn leave(&mut self) -> Result<(), WorkerError> {
         push_goodbye(&mut self.output)?;
         self.flush()?;
         let mut gone = false;
@@ -161,13 +168,13 @@ impl Pipe {
     }
 
     /// GOODBYE after the router's own.
-    pub fn answer_farewell(&mut self) -> Result<(), WorkerError> {
+    pub(crate) fn answer_farewell(&mut self) -> Result<(), WorkerError> {
         push_farewell(&mut self.output, GOODBYE_AND_OUT)?;
         self.flush()
     }
 
     /// What another thread can use to leave while this one waits for messages.
-    pub fn leaver(&mut self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
+    pub(crate) fn leaver(&mut self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
         let mut goodbye = Output {
             bytes: Vec::new(),
             ..self.output
@@ -185,18 +192,18 @@ impl Pipe {
     }
 
     /// What another thread can use to end whatever this one waits for.
-    pub fn breaker(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
+    pub(crate) fn breaker(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
         let stream = self.stream.try_clone()?;
         Ok(move || stream.shut_down())
     }
 
     /// Appends a message to what the next flush writes.
-    pub fn push(&mut self, message: &Message<'_>) -> Result<(), WorkerError> {
+    pub(crate) fn push(&mut self, message: &Message<'_>) -> Result<(), WorkerError> {
         self.output.push(message)
     }
 
     /// Writes what was pushed, in one write.
-    pub fn flush(&mut self) -> Result<(), WorkerError> {
+    pub(crate) fn flush(&mut self) -> Result<(), WorkerError> {
         if self.output.bytes.is_empty() {
             return Ok(());
         }
@@ -212,7 +219,7 @@ impl Pipe {
 
     /// Reads until at least one whole message is there, and hands over all that are. False at
     /// the end of the stream.
-    pub fn receive(
+    pub(crate) fn receive(
         &mut self,
         handle: impl FnMut(&Message<'_>, &mut Output) -> Result<(), WorkerError>,
     ) -> Result<bool, WorkerError> {
@@ -220,7 +227,7 @@ impl Pipe {
     }
 
     /// The same with the moment at which the last read returned.
-    pub fn receive_timed(
+    pub(crate) fn receive_timed(
         &mut self,
         handle: impl FnMut(&Message<'_>, &mut Output) -> Result<(), WorkerError>,
     ) -> Result<Option<Instant>, WorkerError> {
@@ -258,7 +265,7 @@ impl Pipe {
     }
 
     /// Reads what is there without waiting, and answers pings. False at the end of the stream.
-    pub fn keep_alive(&mut self) -> Result<bool, WorkerError> {
+    pub(crate) fn keep_alive(&mut self) -> Result<bool, WorkerError> {
         loop {
             let length = match self.stream.try_read(self.input.space()) {
                 Ok(length) => length,
@@ -288,7 +295,7 @@ impl Pipe {
     }
 
     /// From now on a read or a write waits so long.
-    pub fn limit_waiting(&self, longest: Duration) -> Result<(), WorkerError> {
+    pub(crate) fn limit_waiting(&self, longest: Duration) -> Result<(), WorkerError> {
         Ok(self.stream.limit_waiting(Some(longest))?)
     }
 
@@ -315,11 +322,11 @@ impl Pipe {
     }
 
     /// From now on a read waits as long as it takes.
-    pub fn wait_for_ever(&self) -> Result<(), WorkerError> {
+    pub(crate) fn wait_for_ever(&self) -> Result<(), WorkerError> {
         Ok(self.stream.limit_waiting(None)?)
     }
 
-    pub fn traffic(&self) -> Traffic {
+    pub(crate) fn traffic(&self) -> Traffic {
         self.traffic
     }
 }
@@ -331,7 +338,7 @@ impl std::os::fd::AsFd for Pipe {
 }
 
 /// Encoded messages that wait for the next flush.
-pub struct Output {
+pub(crate) struct Output {
     bytes: Vec<u8>,
     framing: Framing,
     serializer: Serializer,
@@ -339,7 +346,7 @@ pub struct Output {
 
 impl Output {
     /// Appends one message.
-    pub fn push(&mut self, message: &Message<'_>) -> Result<(), WorkerError> {
+    pub(crate) fn push(&mut self, message: &Message<'_>) -> Result<(), WorkerError> {
         let length_hint = 48 + message.payload().map_or(0, |payload| payload.len());
         let serializer = self.serializer;
         self.framing
@@ -351,7 +358,7 @@ impl Output {
 }
 
 /// How a GOODBYE is answered (WAMP §4.2).
-pub const GOODBYE_AND_OUT: &str = "wamp.close.goodbye_and_out";
+pub(crate) const GOODBYE_AND_OUT: &str = "wamp.close.goodbye_and_out";
 
 fn push_goodbye(output: &mut Output) -> Result<(), WorkerError> {
     push_farewell(output, "wamp.close.close_realm")

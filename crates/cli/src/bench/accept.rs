@@ -3,9 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crosstie_bench::accept::{AcceptOptions, Hold, accept};
-use crosstie_bench::frame::Common;
-use crosstie_bench::stream::address::Address;
+use crosstie_bench::{AcceptOptions, Address, Common, Hold, accept};
 
 use super::common::{FileArguments, Server, SubjectArguments};
 use super::network::NetworkArguments;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crosstie_bench::all::{AllOptions, Length, all, list};
+use crosstie_bench::{AllOptions, Length, all, all_commands};
 
 use super::counts;
 
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         executable: None,
     };
     if arguments.list {
-        for command in list(&options)? {
+        for command in all_commands(&options)? {
             say!("{command}")?;
         }
         return Ok(ExitCode::SUCCESS);

@@ -2,10 +2,7 @@
 
 use std::process::ExitCode;
 
-use crosstie_bench::amqp::case::Case;
-use crosstie_bench::amqp::{AmqpOptions, amqp};
-use crosstie_bench::broker::Broker;
-use crosstie_bench::peer::rabbitmq::BrokerPeer;
+use crosstie_bench::{AmqpOptions, Broker, BrokerPeer, QueueCase, amqp};
 
 use super::common::{AsUsual, CommonArguments, Server, SubjectArguments};
 use super::network::NetworkArguments;
@@ -17,7 +14,7 @@ pub(crate) struct Arguments {
     /// transient, priorities, durable, transactions, paced or durable-kept; may be repeated
     /// [default: all].
     #[arg(long = "case", value_name = "CASE")]
-    cases: Vec<Case>,
+    cases: Vec<QueueCase>,
     /// Bytes of each body.
     #[arg(short, long, default_value_t = 100, value_name = "BYTES")]
     payload: usize,

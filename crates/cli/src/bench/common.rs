@@ -7,10 +7,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::Context;
-use crosstie_bench::frame::Common;
-use crosstie_bench::machine::placement::Placement;
-use crosstie_bench::network::NetworkOptions;
-use crosstie_bench::process::stop::Stop;
+use crosstie_bench::{Common, NetworkOptions, Placement, Stop};
 
 /// The results file.
 #[derive(clap::Args)]

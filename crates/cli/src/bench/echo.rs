@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use crosstie_bench::echo::{EchoOptions, Shape, echo};
-use crosstie_bench::subject::target::Url;
+use crosstie_bench::{EchoOptions, Shape, Url, echo};
 
 use super::handshake::ComparisonArguments;
 use super::stop::{ended, stop_at_a_signal};

@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use crosstie_bench::footprint::{FootprintOptions, footprint};
-use crosstie_bench::subject::case::Case;
+use crosstie_bench::{Case, FootprintOptions, footprint};
 
 use super::common::FileArguments;
 use super::stop::{ended, stop_at_a_signal};

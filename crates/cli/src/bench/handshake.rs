@@ -4,14 +4,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crosstie_bench::frame::Common;
-use crosstie_bench::handshake::{
-    AgainstOptions, CompareOptions, RunOptions, ScalingOptions, ServersOptions, against, compare,
-    scaling,
+use crosstie_bench::{
+    AgainstOptions, Common, CompareOptions, EchoPeer, RunOptions, ScalingOptions, ServersOptions,
+    Stop, Url, against, compare, scaling,
 };
-use crosstie_bench::peer::autobahn::EchoPeer;
-use crosstie_bench::process::stop::Stop;
-use crosstie_bench::subject::target::Url;
 
 use super::common::{CommonArguments, SubjectArguments, Usual};
 use super::counts;

@@ -2,11 +2,9 @@
 
 use std::process::ExitCode;
 
-use crosstie_bench::broker::Broker;
-use crosstie_bench::frame::Common;
-use crosstie_bench::hostile::{AttackName, HostileOptions, HostilePeer, hostile, list};
-use crosstie_bench::subject::router::REALM;
-use crosstie_bench::subject::target::Url;
+use crosstie_bench::{
+    AttackName, Broker, Common, HostileOptions, HostilePeer, REALM, Url, hostile, hostile_attacks,
+};
 
 use super::common::FileArguments;
 use super::stop::{ended, stop_at_a_signal};
@@ -57,7 +55,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if arguments.list {
-        list()?;
+        hostile_attacks()?;
         return Ok(ExitCode::SUCCESS);
     }
     let stop = stop_at_a_signal()?;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use crosstie_bench::report::json::Build;
+use crosstie_bench::Build;
 
 mod accept;
 mod all;

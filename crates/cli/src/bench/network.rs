@@ -1,6 +1,6 @@
 //! The network between clients and servers, as every bench takes it.
 
-use crosstie_bench::network::NetworkOptions;
+use crosstie_bench::NetworkOptions;
 use crosstie_link::LinkOptions;
 
 #[derive(clap::Args)]

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crosstie_bench::node::{NodeOptions, node};
-use crosstie_bench::peer::Peer;
+use crosstie_bench::{NodeOptions, Peer, node};
 
 use super::common::{RoundArguments, Usual};
 use super::stop::{ended, stop_at_a_signal};

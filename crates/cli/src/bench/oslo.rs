@@ -5,12 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use crosstie_bench::broker::Broker;
-use crosstie_bench::network::NetworkOptions;
-use crosstie_bench::oslo::case::Operation;
-use crosstie_bench::oslo::topology::Topology;
-use crosstie_bench::oslo::{OsloOptions, Part, oslo};
-use crosstie_bench::peer::rabbitmq::BrokerPeer;
+use crosstie_bench::{
+    Broker, BrokerPeer, NetworkOptions, Operation, OsloOptions, Part, Topology, oslo,
+};
 use crosstie_link::units;
 
 use super::common::{AsUsual, CommonArguments, SubjectArguments};

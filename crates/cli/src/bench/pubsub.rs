@@ -3,9 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crosstie_bench::peer::Peer;
-use crosstie_bench::pubsub::{PubSubOptions, Work, pubsub};
-use crosstie_bench::subject::case::Case;
+use crosstie_bench::{Case, Peer, PubSubOptions, Work, pubsub};
 use crosstie_wamp::Serializer;
 
 use super::common::{CommonArguments, SubjectArguments, Usual};

@@ -2,10 +2,7 @@
 
 use std::process::ExitCode;
 
-use crosstie_bench::peer::Peer;
-use crosstie_bench::rpc::{RpcOptions, rpc};
-use crosstie_bench::subject::case::Case;
-use crosstie_bench::subject::target::Url;
+use crosstie_bench::{Case, Peer, RpcOptions, Url, rpc};
 use crosstie_wamp::Serializer;
 
 use super::common::{AsUsual, CommonArguments, Server, SubjectArguments};

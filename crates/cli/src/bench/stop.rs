@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crosstie_bench::process::stop::Stop;
+use crosstie_bench::Stop;
 
 use crate::signals::{INTERRUPTED, end_in_good_order};
 

@@ -3,10 +3,7 @@
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use crosstie_bench::stream::address::Address;
-use crosstie_bench::stream::case::{Mode, NamedTest};
-use crosstie_bench::stream::{StreamOptions, stream};
-use crosstie_bench::subject::case::Socket;
+use crosstie_bench::{Address, Mode, NamedTest, Socket, StreamOptions, stream};
 
 use super::common::{AsUsual, CommonArguments, SubjectArguments};
 use super::network::NetworkArguments;

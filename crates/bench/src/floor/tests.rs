@@ -3,11 +3,11 @@
 
 use std::thread;
 
-use crosstie_bench::floor::ends::{FloorCaller, FloorOrder, Lengths, callee};
-use crosstie_bench::floor::relay::{RelayOrder, Waiting, serve_round};
-use crosstie_bench::load::drive::{Driven, Load, Window, drive};
-use crosstie_bench::load::socket::Listener;
-use crosstie_bench::subject::Endpoint;
+use crate::floor::ends::{FloorCaller, FloorOrder, Lengths, callee};
+use crate::floor::relay::{RelayOrder, Waiting, serve_round};
+use crate::load::drive::{Driven, Load, Window, drive};
+use crate::load::socket::Listener;
+use crate::subject::Endpoint;
 
 const CALLS: u64 = 2_000;
 

@@ -3,13 +3,13 @@
 
 use std::thread;
 
-use crosstie_bench::load::drive::{Driven, Load, Window, drive};
-use crosstie_bench::load::socket::{Listener, Stream};
-use crosstie_bench::subject::Endpoint;
-use crosstie_bench::subject::case::{Case, Transport};
-use crosstie_bench::subject::target::Target;
-use crosstie_bench::wamp::callee::{Callee, Ending};
-use crosstie_bench::wamp::caller::{Caller, PairOrder};
+use crate::load::drive::{Driven, Load, Window, drive};
+use crate::load::socket::{Listener, Stream};
+use crate::subject::Endpoint;
+use crate::subject::case::{Case, Transport};
+use crate::subject::target::Target;
+use crate::wamp::callee::{Callee, Ending};
+use crate::wamp::caller::{Caller, PairOrder};
 use crosstie_wamp::framing::rawsocket::ServerHandshake;
 use crosstie_wamp::framing::{Framing, Item, Step, batched, rawsocket, websocket};
 use crosstie_wamp::{
