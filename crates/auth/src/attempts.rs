@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 
+use crate::recent::Recent;
+
 /// Where an attempt comes from, as far as that tells people apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
@@ -37,11 +39,7 @@ impl Origin {
 #[derive(Debug)]
 pub struct Attempts {
     delay_max_ms: u64,
-    /// Those that failed since `turned_at_ms`, and those that failed in the time before: whoever
-    /// is in neither is forgotten.
-    young: HashMap<Origin, u32>,
-    old: HashMap<Origin, u32>,
-    turned_at_ms: u64,
+    failures: Recent<Origin>,
     waiting: HashMap<Origin, u32>,
 }
 
@@ -63,27 +61,21 @@ const DELAY_MIN_MS: u64 = 100;
 const LOCAL_DELAY_MAX_MS: u64 = 250;
 /// Attempts of one other machine that may wait at a time.
 const WAITING_MAX: u32 = 8;
-/// What has not failed for so long is forgotten; at the latest after twice as long.
-const REMEMBERED_MS: u64 = 60_000;
-/// Origins in each of the two tables: beyond, the older is forgotten.
-const ORIGINS_MAX: usize = 10_000;
 
 impl Attempts {
     /// `delay_max_ms`: how long an attempt waits at most; 0: nobody waits.
     pub fn new(delay_max_ms: u64) -> Self {
         Self {
             delay_max_ms,
-            young: HashMap::new(),
-            old: HashMap::new(),
-            turned_at_ms: 0,
+            failures: Recent::new(),
             waiting: HashMap::new(),
         }
     }
 
     /// Somebody wants to log in.
     pub fn begin(&mut self, now_ms: u64, origin: Origin) -> Admission {
-        self.forget(now_ms);
-        let delay_ms = self.delay_ms(origin);
+        self.failures.forget(now_ms);
+        let delay_ms = delay_ms(self.failures.find(origin), origin, self.delay_max_ms);
         if delay_ms == 0 {
             return Admission::Now;
         }
@@ -108,49 +100,24 @@ impl Attempts {
 
     /// Somebody was not let in.
     pub fn note_failure(&mut self, now_ms: u64, origin: Origin) {
-        self.forget(now_ms);
-        let before = self.failures(origin);
-        if self.young.len() >= ORIGINS_MAX && !self.young.contains_key(&origin) {
-            self.turn(now_ms);
-        }
-        self.young.insert(origin, before.saturating_add(1));
+        self.failures.count(now_ms, origin);
     }
 
     /// Origins that are remembered.
     pub fn origins(&self) -> usize {
-        self.young.len() + self.old.len()
+        self.failures.len()
     }
+}
 
-    fn failures(&self, origin: Origin) -> u32 {
-        let failures = self.young.get(&origin).or_else(|| self.old.get(&origin));
-        failures.copied().unwrap_or(0)
+/// How long somebody of that origin waits for so many failures.
+pub(crate) fn delay_ms(failures: u32, origin: Origin, delay_max_ms: u64) -> u64 {
+    if failures < FREE_MAX {
+        return 0;
     }
-
-    fn delay_ms(&self, origin: Origin) -> u64 {
-        let failures = self.failures(origin);
-        if failures < FREE_MAX {
-            return 0;
-        }
-        let doublings = (failures - FREE_MAX).min(32);
-        let max_ms = match origin {
-            Origin::Local => self.delay_max_ms.min(LOCAL_DELAY_MAX_MS),
-            Origin::Remote(_) => self.delay_max_ms,
-        };
-        (DELAY_MIN_MS << doublings).min(max_ms)
-    }
-
-    fn forget(&mut self, now_ms: u64) {
-        let age_ms = now_ms.saturating_sub(self.turned_at_ms);
-        if age_ms >= 2 * REMEMBERED_MS {
-            self.young.clear();
-        }
-        if age_ms >= REMEMBERED_MS {
-            self.turn(now_ms);
-        }
-    }
-
-    fn turn(&mut self, now_ms: u64) {
-        self.old = std::mem::take(&mut self.young);
-        self.turned_at_ms = now_ms;
-    }
+    let doublings = (failures - FREE_MAX).min(32);
+    let max_ms = match origin {
+        Origin::Local => delay_max_ms.min(LOCAL_DELAY_MAX_MS),
+        Origin::Remote(_) => delay_max_ms,
+    };
+    (DELAY_MIN_MS << doublings).min(max_ms)
 }

@@ -9,7 +9,7 @@ use crosstie_tidy::{manifest, members, sources};
 const EDGES: &[(&str, &[&str])] = &[
     ("amqp", &[]),
     ("wamp", &[]),
-    ("auth", &["amqp"]),
+    ("auth", &["amqp", "wamp"]),
     ("queues", &["amqp", "auth"]),
     ("routing", &["wamp"]),
     ("config", &["auth", "routing", "wamp"]),

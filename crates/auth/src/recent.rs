@@ -1,0 +1,64 @@
+//! What has happened lately, counted by whatever it happened to, in bounded room.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::mem;
+
+/// Counts that are forgotten by and by. Time is in milliseconds of any clock that does not go back.
+#[derive(Debug)]
+pub(crate) struct Recent<K> {
+    /// Those that something happened to since `turned_at_ms`, and those of the time before: whoever
+    /// is in neither is forgotten.
+    young: HashMap<K, u32>,
+    old: HashMap<K, u32>,
+    turned_at_ms: u64,
+}
+
+/// What has not happened for so long is forgotten; at the latest after twice as long.
+const REMEMBERED_MS: u64 = 60_000;
+/// Keys in each of the two tables: beyond, the older is forgotten.
+const KEYS_MAX: usize = 10_000;
+
+impl<K: Copy + Eq + Hash> Recent<K> {
+    pub(crate) fn new() -> Self {
+        Self {
+            young: HashMap::new(),
+            old: HashMap::new(),
+            turned_at_ms: 0,
+        }
+    }
+
+    pub(crate) fn count(&mut self, now_ms: u64, key: K) {
+        self.forget(now_ms);
+        let before = self.find(key);
+        if self.young.len() >= KEYS_MAX && !self.young.contains_key(&key) {
+            self.turn(now_ms);
+        }
+        self.young.insert(key, before.saturating_add(1));
+    }
+
+    pub(crate) fn find(&self, key: K) -> u32 {
+        let found = self.young.get(&key).or_else(|| self.old.get(&key));
+        found.copied().unwrap_or(0)
+    }
+
+    /// Keys that are remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
+
+    pub(crate) fn forget(&mut self, now_ms: u64) {
+        let age_ms = now_ms.saturating_sub(self.turned_at_ms);
+        if age_ms >= 2 * REMEMBERED_MS {
+            self.young.clear();
+        }
+        if age_ms >= REMEMBERED_MS {
+            self.turn(now_ms);
+        }
+    }
+
+    fn turn(&mut self, now_ms: u64) {
+        self.old = mem::take(&mut self.young);
+        self.turned_at_ms = now_ms;
+    }
+}

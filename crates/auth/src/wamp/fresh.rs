@@ -1,0 +1,48 @@
+//! What a handshake is given of time and chance, and what it makes of them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chrono::{DateTime, SecondsFormat};
+
+/// Time and chance of one handshake. Nobody may foresee the chance.
+#[derive(Clone, Copy)]
+pub struct Given {
+    /// Milliseconds since 1970.
+    pub unix_ms: u64,
+    pub chance: [u8; Self::CHANCE_BYTES],
+}
+
+impl Given {
+    pub const CHANCE_BYTES: usize = AUTHID_BYTES + NONCE_BYTES + SESSION_BYTES;
+
+    /// An authid that nobody else has: 20 characters of an alphabet that is easy to read aloud.
+    pub fn authid(&self) -> String {
+        const ALPHABET: &[u8; 32] = b"346789ABCDEFGHJKLMNPQRSTUVWXYabc";
+        let chance = self.chance[..AUTHID_BYTES].iter();
+        chance
+            .map(|byte| char::from(ALPHABET[usize::from(byte % 32)]))
+            .collect()
+    }
+
+    /// 64 characters, as Crossbar.io has it.
+    pub(super) fn nonce(&self) -> String {
+        STANDARD.encode(&self.chance[AUTHID_BYTES..AUTHID_BYTES + NONCE_BYTES])
+    }
+
+    /// The id that the session asks for: in WAMP's global scope, 1 to 2^53.
+    pub fn session(&self) -> u64 {
+        let mut bytes = [0; 8];
+        bytes[1..].copy_from_slice(&self.chance[AUTHID_BYTES + NONCE_BYTES..]);
+        u64::from_be_bytes(bytes) % (1 << 53) + 1
+    }
+
+    pub(super) fn timestamp(&self) -> String {
+        let ms = i64::try_from(self.unix_ms).unwrap_or(i64::MAX);
+        let time = DateTime::from_timestamp_millis(ms).unwrap_or_default();
+        time.to_rfc3339_opts(SecondsFormat::Millis, true)
+    }
+}
+
+const AUTHID_BYTES: usize = 20;
+const NONCE_BYTES: usize = 48;
+const SESSION_BYTES: usize = 7;

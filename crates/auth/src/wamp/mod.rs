@@ -1,0 +1,37 @@
+//! WAMP's methods of authentication (advanced profile, "Authentication"), with what Crossbar.io has beside them.
+//!
+//! ```text
+//! Methods, Hello, Given ─▶ Handshake::begin ─▶ Step
+//! AUTHENTICATE          ─▶ Handshake::handle_authenticate ─▶ Step
+//! an authenticator said ─▶ Handshake::handle_answer ─▶ Step
+//! a key was derived     ─▶ Handshake::handle_key ─▶ Step
+//!
+//! Step: Accept(Principal)   WELCOME, if there is such a realm and it has the role
+//!       Challenge           CHALLENGE, and the next input is AUTHENTICATE
+//!       Call                an authenticator is to be called, and the next input is what it says
+//!       Derive              a key is to be derived, on a thread that may take its time
+//!       Refuse(Refusal)     ABORT
+//! ```
+
+mod answer;
+mod choose;
+mod fresh;
+mod handshake;
+mod hello;
+mod methods;
+mod principal;
+mod refusal;
+mod step;
+mod ticket;
+mod wampcra;
+
+pub use answer::{Answer, Unanswered};
+pub use fresh::Given;
+pub use handshake::Handshake;
+pub use hello::{Hello, Malformed};
+pub use methods::{Anonymous, Authenticator, ErrorTexts, Method, Methods, Ticket, WampCra};
+pub use principal::{Principal, Provider};
+pub use refusal::{Cause, Refusal};
+pub use step::{Call, Step};
+pub use ticket::Tickets;
+pub use wampcra::{Derivation, Key, Salted, Secret, SecretError, Users};

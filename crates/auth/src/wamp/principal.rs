@@ -1,0 +1,38 @@
+//! Who a session is, as its handshake has found.
+
+use std::sync::Arc;
+
+use crosstie_wamp::Dict;
+
+use super::methods::Method;
+
+/// Who a session is and where it goes, before anybody has looked whether there is such a realm.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Principal {
+    pub realm: String,
+    pub authid: String,
+    pub authrole: Arc<str>,
+    pub authmethod: Method,
+    pub authprovider: Provider,
+    /// What it is told as `authextra`.
+    pub authextra: Dict,
+}
+
+/// Who has said who the session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// The configuration.
+    Static,
+    /// A procedure that was called.
+    Dynamic,
+}
+
+impl Provider {
+    /// As WELCOME has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Static => "static",
+            Self::Dynamic => "dynamic",
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What a handshake asks for.
+
+use std::fmt;
+
+use crosstie_wamp::Dict;
+
+use super::wampcra::Derivation;
+use super::{Authenticator, Method, Principal, Refusal};
+
+/// What is to be done next.
+#[derive(Debug)]
+pub enum Step {
+    Accept(Box<Principal>),
+    Challenge { method: Method, extra: Dict },
+    Call(Box<Call>),
+    Derive(Box<Derivation>),
+    Refuse(Refusal),
+}
+
+/// An authenticator to be called, with its three arguments.
+#[derive(Clone, PartialEq)]
+pub struct Call {
+    pub authenticator: Authenticator,
+    pub realm: String,
+    pub authid: Option<String>,
+    /// Without `transport`, which nobody here knows.
+    pub details: Dict,
+}
+
+/// Without the details, a ticket among them.
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { realm, authid, .. } = self;
+        write!(
+            f,
+            "Call({}, {realm:?}, {authid:?}, …)",
+            self.authenticator.procedure
+        )
+    }
+}

@@ -1,0 +1,56 @@
+//! What a client is to sign.
+
+use std::fmt;
+
+/// The text that a client signs. Its keys stand in Crossbar.io's order.
+pub(in crate::wamp) struct Challenge<'c> {
+    pub(in crate::wamp) authid: &'c str,
+    pub(in crate::wamp) authrole: &'c str,
+    pub(in crate::wamp) authprovider: &'c str,
+    pub(in crate::wamp) session: u64,
+    pub(in crate::wamp) nonce: &'c str,
+    pub(in crate::wamp) timestamp: &'c str,
+}
+
+impl fmt::Display for Challenge<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            authid,
+            authrole,
+            authprovider,
+            session,
+            nonce,
+            timestamp,
+        } = self;
+        write!(
+            f,
+            "{{\"authid\": {}, \"authrole\": {}, \"authmethod\": \"wampcra\", \"authprovider\": {}, \
+             \"session\": {session}, \"nonce\": {}, \"timestamp\": {}}}",
+            Json(authid),
+            Json(authrole),
+            Json(authprovider),
+            Json(nonce),
+            Json(timestamp)
+        )
+    }
+}
+
+/// A text in JSON.
+struct Json<'t>(&'t str);
+
+impl fmt::Display for Json<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"")?;
+        for character in self.0.chars() {
+            match character {
+                '"' => f.write_str("\\\"")?,
+                '\\' => f.write_str("\\\\")?,
+                control if u32::from(control) < 0x20 => {
+                    write!(f, "\\u{:04x}", u32::from(control))?;
+                }
+                other => write!(f, "{other}")?,
+            }
+        }
+        f.write_str("\"")
+    }
+}

@@ -1,0 +1,105 @@
+//! Users with their secrets, and who stands in for those that are not known.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::secret::hmac;
+use super::{Key, Secret};
+
+/// Users that are known by a secret.
+#[derive(Clone, Default, PartialEq)]
+pub struct Users {
+    by_authid: BTreeMap<String, User>,
+    /// What stands in for the secrets of who is not known follows from it.
+    decoy: [u8; 32],
+    /// Some of the users, as one of whom somebody is challenged who is not known.
+    samples: Vec<User>,
+}
+
+#[derive(Clone, PartialEq)]
+pub(in crate::wamp) struct User {
+    pub(in crate::wamp) secret: Secret,
+    pub(in crate::wamp) role: Option<Arc<str>>,
+}
+
+impl Users {
+    /// One more user; without a role the method's default counts.
+    pub fn insert(&mut self, authid: &str, secret: Secret, role: Option<&str>) {
+        self.decoy = hmac(&self.decoy, &secret.as_it_is.0);
+        let role = role.map(Arc::from);
+        let user = User { secret, role };
+        if self.samples.len() < SAMPLES_MAX {
+            self.samples.push(user.clone());
+        }
+        self.by_authid.insert(authid.to_owned(), user);
+    }
+
+    /// The roles of all users.
+    pub fn roles(&self) -> impl Iterator<Item = &str> {
+        self.by_authid.values().filter_map(|u| u.role.as_deref())
+    }
+
+    pub(in crate::wamp) fn find(&self, authid: &str) -> Option<&User> {
+        self.by_authid.get(authid)
+    }
+
+    /// Somebody who is challenged in the place of who is not known, each time the same for an authid:
+    /// as one of the users, with another salt and a secret that nobody has.
+    pub(in crate::wamp) fn decoy(&self, authid: &str) -> Option<User> {
+        let seed = hmac(&self.decoy, authid.as_bytes());
+        let [first, second, ..] = seed;
+        let choice = usize::from(u16::from_be_bytes([first, second]));
+        let like = self.samples.get(choice % self.samples.len().max(1))?;
+        let mut decoy = like.clone();
+        decoy.secret.as_it_is = Key::new(hmac(&seed, b"secret"));
+        if let Some(salted) = &mut decoy.secret.salted {
+            salted.salt = alike(&salted.salt, &seed);
+            decoy.secret.derived = Some(Key::new(STANDARD.encode(hmac(&seed, b"derived"))));
+        }
+        Some(decoy)
+    }
+}
+
+const SAMPLES_MAX: usize = 256;
+
+/// A salt of that one's look: letters and digits in the places of letters and digits.
+fn alike(salt: &str, seed: &[u8; 32]) -> String {
+    let mut block = hmac(seed, b"salt");
+    let mut left = block.len();
+    let mut next = || {
+        if left == 0 {
+            block = hmac(seed, &block);
+            left = block.len();
+        }
+        left -= 1;
+        block[left]
+    };
+    let characters = salt.chars().map(|character| {
+        let of = |first: u8, count: u8, byte: u8| char::from(first + byte % count);
+        match character {
+            '0'..='9' => of(b'0', 10, next()),
+            'a'..='f' if is_hex(salt) => of(b'a', 6, next()),
+            'a'..='z' => of(b'a', 26, next()),
+            'A'..='Z' => of(b'A', 26, next()),
+            other => other,
+        }
+    });
+    characters.collect()
+}
+
+fn is_hex(salt: &str) -> bool {
+    salt.bytes()
+        .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+impl fmt::Debug for Users {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let users = self.by_authid.iter();
+        let users = users.map(|(authid, u)| (authid, (&u.secret, &u.role)));
+        f.debug_map().entries(users).finish()
+    }
+}

@@ -1,0 +1,166 @@
+//! A handshake as lines of text: inputs begin with `>`, and what follows from each with `<`.
+//!
+//! ```text
+//! > hello authid=joe methods=ticket          HELLO to realm1
+//! < challenge ticket {}
+//! > authenticate hunter2
+//! < accept realm1 joe user ticket static {}
+//! ```
+//!
+//! Other inputs: `answer VALUE` and `error URI TEXT`, of an authenticator; `unanswered`; `key`, the one that is
+//! asked for, derived; `sign KEY`, AUTHENTICATE with a signature of the challenge. Values are JSON.
+
+use std::fmt::Write as _;
+
+use crosstie_auth::wamp::{
+    Answer, Derivation, Given, Handshake, Hello, Key, Methods, Step, Unanswered,
+};
+use crosstie_wamp::codec::{self, Limits};
+use crosstie_wamp::{Dict, Serializer, Value};
+
+pub(crate) struct Script<'m> {
+    methods: &'m Methods,
+    handshake: Option<Box<Handshake>>,
+    challenge: String,
+    derivation: Option<Derivation>,
+}
+
+/// 2014-06-22T16:36:25.448Z.
+pub(crate) const GIVEN: Given = Given {
+    unix_ms: 1_403_454_985_448,
+    chance: [7; Given::CHANCE_BYTES],
+};
+
+/// Plays the inputs of `text`; it is to come out as it is.
+pub(crate) fn check(methods: &Methods, text: &str) {
+    let mut script = Script {
+        methods,
+        handshake: None,
+        challenge: String::new(),
+        derivation: None,
+    };
+    let mut found = String::new();
+    let lines: Vec<_> = text
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty())
+        .collect();
+    for input in lines.iter().filter_map(|line| line.strip_prefix("> ")) {
+        let step = script.input(input);
+        let _ = writeln!(found, "> {input}\n< {}", script.shown(step));
+    }
+    let wanted = lines.join("\n");
+    assert_eq!(found.trim_end(), wanted, "\n{found}");
+}
+
+pub(crate) fn value(json: &str) -> Value {
+    codec::decode_value(Serializer::Json, json.as_bytes(), &Limits::default()).expect("is JSON")
+}
+
+impl Script<'_> {
+    fn input(&mut self, input: &str) -> Option<Step> {
+        let (verb, rest) = input.split_once(' ').unwrap_or((input, ""));
+        let methods = self.methods;
+        if verb == "hello" {
+            let (realm, details) = hello(rest);
+            let hello = match Hello::read(&realm, &details) {
+                Ok(hello) => hello,
+                Err(e) => panic!("{e}"),
+            };
+            let (handshake, step) = Handshake::begin(methods, hello, &GIVEN);
+            self.handshake = handshake;
+            return Some(step);
+        }
+        let handshake = self.handshake.as_mut().expect("has begun");
+        match verb {
+            "authenticate" => handshake.handle_authenticate(methods, rest),
+            "sign" => {
+                let signature = Key::new(rest).sign(&self.challenge);
+                handshake.handle_authenticate(methods, &signature)
+            }
+            "answer" => Some(handshake.handle_answer(methods, Answer::Value(value(rest)))),
+            "error" => {
+                let (uri, text) = rest.split_once(' ').expect("a URI and a text");
+                let (uri, text) = (uri.to_owned(), text.to_owned());
+                Some(handshake.handle_answer(methods, Answer::Error { uri, text }))
+            }
+            "unanswered" => {
+                let timeout = Unanswered::Timeout { timeout_ms: 5_000 };
+                Some(handshake.handle_answer(methods, Answer::Unanswered(timeout)))
+            }
+            "key" => {
+                let derivation = self.derivation.take().expect("was asked for");
+                Some(handshake.handle_key(methods, &derivation.derive()))
+            }
+            other => panic!("{other} is no input"),
+        }
+    }
+
+    fn shown(&mut self, step: Option<Step>) -> String {
+        match step {
+            None => "not due".to_owned(),
+            Some(Step::Accept(p)) => format!(
+                "accept {} {} {} {} {} {}",
+                p.realm,
+                p.authid,
+                p.authrole,
+                p.authmethod,
+                p.authprovider.name(),
+                json(&p.authextra),
+            ),
+            Some(Step::Challenge { method, extra }) => {
+                let challenge = extra.iter().find(|(key, _)| key == "challenge");
+                if let Some((_, Value::String(challenge))) = challenge {
+                    self.challenge.clone_from(challenge);
+                }
+                let rest = extra.into_iter().filter(|(key, _)| key != "challenge");
+                format!("challenge {method} {}", json(&rest.collect()))
+            }
+            Some(Step::Call(call)) => format!(
+                "call {} in {} by {}: {} {:?} {}",
+                call.authenticator.procedure,
+                call.authenticator.realm.as_deref().unwrap_or(&call.realm),
+                call.authenticator.role,
+                call.realm,
+                call.authid.as_deref(),
+                json(&call.details),
+            ),
+            Some(Step::Derive(derivation)) => {
+                self.derivation = Some(*derivation);
+                "derive".to_owned()
+            }
+            Some(Step::Refuse(refusal)) => format!(
+                "refuse {} ({}): {}",
+                refusal.reason,
+                refusal.cause.name(),
+                refusal.text
+            ),
+        }
+    }
+}
+
+/// `realm=… authid=… authrole=… methods=a,b extra={…}`.
+fn hello(words: &str) -> (String, Dict) {
+    let mut realm = "realm1".to_owned();
+    let mut details = Dict::new();
+    for word in words.split_whitespace() {
+        let (key, text) = word.split_once('=').expect("key=value");
+        match key {
+            "realm" => realm = text.to_owned(),
+            "methods" => {
+                let methods = text.split(',').filter(|m| !m.is_empty()).map(Value::from);
+                details.push(("authmethods".to_owned(), Value::List(methods.collect())));
+            }
+            "extra" => details.push(("authextra".to_owned(), value(text))),
+            key => details.push((key.to_owned(), Value::from(text))),
+        }
+    }
+    (realm, details)
+}
+
+fn json(dict: &Dict) -> String {
+    let mut out = Vec::new();
+    let value = Value::Dict(dict.clone());
+    codec::encode_value(&value, Serializer::Json, &mut out).expect("can be written");
+    String::from_utf8(out).expect("is text")
+}
