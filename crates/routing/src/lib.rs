@@ -36,6 +36,7 @@ mod dealer;
 mod decline;
 mod fault;
 mod features;
+mod growing_map;
 mod limits;
 mod outbox;
 mod overlap;

@@ -4,16 +4,17 @@
 //! them, which is a handful in practice and at most the length of the URI. Wildcards are one lookup
 //! per shape that occurs among them ([`crate::wildcard`]).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ahash::RandomState;
 use crosstie_wamp::MatchPolicy;
 
 use crate::fault::{Fault, error};
+use crate::growing_map::GrowingMap;
 use crate::wildcard::WildcardMap;
 
-type UriMap<V> = HashMap<Arc<str>, V, RandomState>;
+type UriMap<V> = GrowingMap<Arc<str>, V, RandomState>;
 
 /// A map from (URI or pattern, matching policy) to `V`.
 #[derive(Debug)]
@@ -77,6 +78,7 @@ impl<V: Copy> PatternMap<V> {
         }
     }
 
+    #[inline]
     pub(crate) fn exact(&self, uri: &str) -> Option<V> {
         self.exact.get(uri).copied()
     }

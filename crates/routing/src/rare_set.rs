@@ -2,11 +2,14 @@
 
 use std::hash::Hash;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxBuildHasher;
 
-/// One word while it is empty, where a hash set takes four.
+use crate::growing_map::GrowingMap;
+
+/// One word while it is empty, where a hash set takes four. Its longest insertion is bounded
+/// ([`GrowingMap`]).
 #[derive(Debug)]
-pub(crate) struct RareSet<K>(Option<Box<FxHashSet<K>>>);
+pub(crate) struct RareSet<K>(Option<Box<GrowingMap<K, (), FxBuildHasher>>>);
 
 impl<K: Eq + Hash> RareSet<K> {
     pub(crate) fn new() -> Self {
@@ -18,11 +21,12 @@ impl<K: Eq + Hash> RareSet<K> {
     }
 
     pub(crate) fn contains(&self, key: &K) -> bool {
-        self.0.as_ref().is_some_and(|set| set.contains(key))
+        self.0.as_ref().is_some_and(|set| set.get(key).is_some())
     }
 
     pub(crate) fn insert(&mut self, key: K) {
-        self.0.get_or_insert_default().insert(key);
+        let set = self.0.get_or_insert_with(|| Box::new(GrowingMap::new()));
+        set.insert(key, ());
     }
 
     /// Whether it was there.
@@ -30,7 +34,7 @@ impl<K: Eq + Hash> RareSet<K> {
         let Some(set) = &mut self.0 else {
             return false;
         };
-        let was_there = set.remove(key);
+        let was_there = set.remove(key).is_some();
         if set.is_empty() {
             self.0 = None;
         }
@@ -42,7 +46,7 @@ impl<K: Eq + Hash> RareSet<K> {
     where
         K: Copy,
     {
-        let some = self.0.iter().flat_map(|set| set.iter());
+        let some = self.0.iter().flat_map(|set| set.keys());
         some.take(count_max).copied().collect()
     }
 }

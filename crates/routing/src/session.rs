@@ -6,12 +6,13 @@ use std::ops;
 use std::sync::Arc;
 
 use crosstie_wamp::{Disclosed, ID_MAX, RequestId, SessionId};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
 use crate::authz::RoleIndex;
 use crate::broker::SubscriptionKey;
 use crate::dealer::{CallKey, RegistrationKey};
+use crate::growing_map::GrowingMap;
 use crate::random::Random;
 use crate::rare_set::RareSet;
 use crate::{ClientFeatures, RequestIdCheck, Time, Violation};
@@ -61,7 +62,7 @@ pub(crate) struct Session<H> {
     /// Progressive calls of it that ended before their last CALL came, oldest first.
     #[expect(clippy::box_collection, reason = "few sessions ever have one")]
     pub(crate) unfinished: Option<Box<VecDeque<RequestId>>>,
-    pub(crate) subscriptions: FxHashSet<SubscriptionKey>,
+    pub(crate) subscriptions: RareSet<SubscriptionKey>,
     pub(crate) registrations: RareSet<RegistrationKey>,
 }
 
@@ -113,7 +114,7 @@ impl<H> Session<H> {
 #[derive(Debug)]
 pub(crate) struct Sessions<H> {
     slab: Slab<Session<H>>,
-    by_id: FxHashMap<SessionId, SessionIndex>,
+    by_id: GrowingMap<SessionId, SessionIndex, FxBuildHasher>,
     /// Sessions that have been told to be closed, to be removed when the present input is done.
     doomed: Vec<SessionIndex>,
     generation_last: u32,
@@ -123,7 +124,7 @@ impl<H> Sessions<H> {
     pub(crate) fn new() -> Self {
         Self {
             slab: Slab::new(),
-            by_id: FxHashMap::default(),
+            by_id: GrowingMap::new(),
             doomed: Vec::new(),
             generation_last: 0,
         }
@@ -140,7 +141,7 @@ impl<H> Sessions<H> {
     ) -> (SessionKey, SessionId) {
         let id = loop {
             let id = random.session_id();
-            if !self.by_id.contains_key(&id) {
+            if self.by_id.get(&id).is_none() {
                 break id;
             }
         };
@@ -161,7 +162,7 @@ impl<H> Sessions<H> {
             calls: Vec::new(),
             invocations: Vec::new(),
             unfinished: None,
-            subscriptions: FxHashSet::default(),
+            subscriptions: RareSet::new(),
             registrations: RareSet::new(),
         }) as u32);
         self.by_id.insert(id, index);
@@ -272,6 +273,6 @@ mod tests {
     /// Every idle session is one, and the documentation promises less than 2 KiB for all of it.
     #[test]
     fn an_idle_session_costs_little() {
-        assert!(size_of::<Session<u64>>() <= 216);
+        assert!(size_of::<Session<u64>>() <= 192);
     }
 }

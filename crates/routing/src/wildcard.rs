@@ -16,10 +16,11 @@
 //! The shapes of one length are bounded by `shapes_max`. Patterns of up to ten components have no
 //! more than 1,024 shapes, so that with this bound they are never refused, whatever others do.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use ahash::RandomState;
+
+use crate::growing_map::GrowingMap;
 
 /// Components of a wildcard pattern: a shape is a number of so many bits.
 pub const WILDCARD_COMPONENTS_MAX: usize = 128;
@@ -27,7 +28,7 @@ pub const WILDCARD_COMPONENTS_MAX: usize = 128;
 /// A map from wildcard patterns to `V`.
 #[derive(Debug)]
 pub(crate) struct WildcardMap<V> {
-    patterns: HashMap<Arc<str>, V, RandomState>,
+    patterns: GrowingMap<Arc<str>, V, RandomState>,
     /// By the number of components. As many as the longest pattern so far has had.
     shapes: Vec<Shapes>,
 }
@@ -45,7 +46,7 @@ struct Shape {
 impl<V: Copy> WildcardMap<V> {
     pub(crate) fn new(keys: RandomState) -> Self {
         Self {
-            patterns: HashMap::with_hasher(keys),
+            patterns: GrowingMap::with_hasher(keys),
             shapes: Vec::new(),
         }
     }

@@ -12,7 +12,7 @@ use crosstie_wamp::{
     SubscribeOptions, SubscriptionId,
 };
 use indexmap::IndexSet;
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::{FxBuildHasher, FxHasher};
 use slab::Slab;
 
 use self::receivers::Filter;
@@ -20,6 +20,7 @@ use self::retained::{Publication, Retained};
 use crate::authz::Action;
 use crate::context::{Context, is_reserved, none_left, reserved_uri};
 use crate::fault::{Fault, error};
+use crate::growing_map::GrowingMap;
 use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::session::{SessionIndex, Sessions};
@@ -61,7 +62,7 @@ type Subscribers = IndexSet<SessionIndex, BuildHasherDefault<FxHasher>>;
 pub(crate) struct Broker {
     subscriptions: Slab<Subscription>,
     by_topic: PatternMap<SubscriptionKey>,
-    by_id: FxHashMap<SubscriptionId, SubscriptionKey>,
+    by_id: GrowingMap<SubscriptionId, SubscriptionKey, FxBuildHasher>,
     /// Ids are not used twice, so that a late EVENT cannot be taken for one of another topic.
     id_last: u64,
     /// Sessions' parts in them, all together.
@@ -76,7 +77,7 @@ impl Broker {
         Self {
             subscriptions: Slab::new(),
             by_topic: PatternMap::new(random.hash_keys()),
-            by_id: FxHashMap::default(),
+            by_id: GrowingMap::new(),
             id_last: 0,
             held: 0,
             matched: Vec::new(),
@@ -268,8 +269,7 @@ impl Broker {
         steps_max: u32,
     ) -> bool {
         let count_max = steps_max.div_ceil(STEPS_PER_SUBSCRIPTION) as usize;
-        let held = context.sessions[index].subscriptions.iter();
-        let part: Vec<_> = held.take(count_max).copied().collect();
+        let part = context.sessions[index].subscriptions.some(count_max);
         for key in &part {
             context.sessions[index].subscriptions.remove(key);
             self.remove_subscriber(context, *key, index);

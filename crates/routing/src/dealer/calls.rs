@@ -1,14 +1,15 @@
 //! The open calls, found by caller, by callee and by deadline.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use ahash::RandomState;
 use crosstie_wamp::{Dict, RegistrationId, RequestId};
-use rustc_hash::FxHashMap;
+use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
 use super::callees::Slot;
 use crate::Time;
+use crate::growing_map::GrowingMap;
 use crate::random::Random;
 use crate::session::{SessionIndex, Sessions};
 use crate::weight::dict_bytes;
@@ -102,9 +103,9 @@ impl Call {
 pub(super) struct Calls {
     slab: Slab<Call>,
     /// Keyed, because callers choose their request ids.
-    by_request: HashMap<(SessionIndex, RequestId), CallKey, RandomState>,
+    by_request: GrowingMap<(SessionIndex, RequestId), CallKey, RandomState>,
     /// Not keyed: what is in it was counted up by the realm.
-    by_invocation: FxHashMap<(SessionIndex, RequestId), CallKey>,
+    by_invocation: GrowingMap<(SessionIndex, RequestId), CallKey, FxBuildHasher>,
     deadlines: BTreeSet<(Time, CallKey)>,
 }
 
@@ -112,18 +113,20 @@ impl Calls {
     pub(super) fn new(random: &mut Random) -> Self {
         Self {
             slab: Slab::new(),
-            by_request: HashMap::with_hasher(random.hash_keys()),
-            by_invocation: FxHashMap::default(),
+            by_request: GrowingMap::with_hasher(random.hash_keys()),
+            by_invocation: GrowingMap::new(),
             deadlines: BTreeSet::new(),
         }
     }
 
+    /// Neither id is that of another open call of the same session: a CALL with one continues that
+    /// call, and invocations are counted up.
     pub(super) fn insert<H>(&mut self, mut call: Call, now: Time, sessions: &mut Sessions<H>) {
         let entry = self.slab.vacant_entry();
         let key = CallKey(entry.key() as u32);
-        self.by_request.insert((call.caller, call.request), key);
+        self.by_request.insert_new((call.caller, call.request), key);
         self.by_invocation
-            .insert((call.callee, call.invocation), key);
+            .insert_new((call.callee, call.invocation), key);
         call.place_at_caller = push(&mut sessions[call.caller].calls, key);
         call.place_at_callee = push(&mut sessions[call.callee].invocations, key);
         entry.insert(call);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crosstie_wamp::{
     InvocationPolicy, MatchPolicy, Message, RegisterOptions, RegistrationId, RequestId, Revoked,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
 use super::callees::{Callee, Callees, Slot};
@@ -15,6 +15,7 @@ use super::calls::Calls;
 use crate::authz::Action;
 use crate::context::{Context, is_reserved, none_left, reserved_uri};
 use crate::fault::{Fault, error};
+use crate::growing_map::GrowingMap;
 use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::session::{SessionIndex, Sessions};
@@ -55,7 +56,7 @@ const CALLEES_PER_STEP: usize = 64;
 pub(super) struct Registrations {
     slab: Slab<Registration>,
     by_procedure: PatternMap<RegistrationKey>,
-    by_id: FxHashMap<RegistrationId, RegistrationKey>,
+    by_id: GrowingMap<RegistrationId, RegistrationKey, FxBuildHasher>,
     /// Ids are not used twice, so that a late INVOCATION cannot be taken for another procedure's.
     id_last: u64,
     callee_last: u64,
@@ -68,7 +69,7 @@ impl Registrations {
         Self {
             slab: Slab::new(),
             by_procedure: PatternMap::new(random.hash_keys()),
-            by_id: FxHashMap::default(),
+            by_id: GrowingMap::new(),
             id_last: 0,
             callee_last: 0,
             held: 0,
@@ -205,6 +206,7 @@ impl Registrations {
     }
 
     /// The registration of exactly that procedure.
+    #[inline]
     pub(super) fn exact(&self, procedure: &str) -> Option<RegistrationKey> {
         self.by_procedure.exact(procedure)
     }
@@ -222,6 +224,7 @@ impl Registrations {
     }
 
     /// A call went to the callee at `place`.
+    #[inline]
     pub(super) fn invoked(&mut self, key: RegistrationKey, place: usize) {
         self.slab[key.0 as usize].callees.invoked(place);
     }
