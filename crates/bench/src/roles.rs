@@ -6,10 +6,9 @@ use std::process::{Command, ExitCode};
 
 use rustix::process::{Signal, set_parent_process_death_signal, setpgid};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use crate::process::place::Place;
-use crate::process::worker::{GUARD, WorkerError, say};
+use crate::process::worker::{GUARD, LastWord, WorkerError, say};
 use crate::wamp::holder;
 use crate::{
     accept, amqp, broker, echo, floor, handshake, hostile, network, oslo, pubsub, rpc, stream,
@@ -72,7 +71,10 @@ pub fn main(args: &[String]) -> ExitCode {
         _ => return fail("one order is expected"),
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            say(&LastWord::Finished);
+            ExitCode::SUCCESS
+        }
         Err(error) => fail(&error.to_string()),
     }
 }
@@ -90,12 +92,7 @@ fn enter(place: &str) -> Result<(), WorkerError> {
 }
 
 fn fail(why: &str) -> ExitCode {
-    /// The one variant that all reports have.
-    #[derive(Serialize, Deserialize)]
-    enum Report {
-        Failed { why: String },
-    }
-    say(&Report::Failed {
+    say(&LastWord::Failed {
         why: why.to_owned(),
     });
     ExitCode::FAILURE

@@ -18,7 +18,7 @@ use crate::load::drive::monotonic_ns;
 use crate::load::histogram::{Latencies, Recorded};
 use crate::load::socket::Stream;
 use crate::process::descriptors;
-use crate::process::worker::{Said, WorkerError, instruction, say};
+use crate::process::worker::{WorkerError, instruction, say};
 use crate::stream::local::LocalEnds;
 use crate::subject::Endpoint;
 
@@ -56,9 +56,6 @@ pub(crate) enum Report {
     Held {
         open: usize,
     },
-    Failed {
-        why: String,
-    },
 }
 
 /// How connecting went.
@@ -80,16 +77,6 @@ pub(crate) struct Echoed {
     pub wrong: usize,
     /// Nothing came, or the server closed.
     pub missing: usize,
-}
-
-impl Said for Report {
-    fn failed(why: String) -> Self {
-        Self::Failed { why }
-    }
-
-    fn is_last(&self) -> bool {
-        matches!(self, Self::Failed { .. })
-    }
 }
 
 /// How long nothing may happen before what is awaited counts as failed.

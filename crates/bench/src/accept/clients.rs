@@ -8,27 +8,27 @@ use super::Plan;
 use super::client::{ClientOrder, Instruction, PATIENCE, ROLE, Report};
 use super::subjects::Subject;
 use crate::error::BenchError;
-use crate::process::crew::Crew;
+use crate::process::workers::Workers;
 
 /// How long a client may take for an instruction beyond its own patience.
 const CLIENT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The client processes. One that has failed is asked nothing more.
 pub(super) struct Clients {
-    crew: Crew<Report>,
+    workers: Workers<Report>,
     failed: Vec<bool>,
     /// Who gets the first of what does not divide.
     turn: usize,
 }
 
 impl Clients {
-    pub(super) fn hire(
+    pub(super) fn start(
         plan: &Plan<'_>,
         subject: &Subject,
         sources: &[Ipv4Addr],
     ) -> Result<Self, BenchError> {
         let mut clients = Self {
-            crew: Crew::default(),
+            workers: Workers::default(),
             failed: vec![false; plan.clients],
             turn: 0,
         };
@@ -45,8 +45,8 @@ impl Clients {
                     .collect(),
             };
             clients
-                .crew
-                .hire(&plan.site.executable, ROLE, &place, &order)?;
+                .workers
+                .start(&plan.site.executable, ROLE, &place, &order)?;
         }
         for (at, ready) in clients.collect(|report| (report == Report::Ready).then_some(())) {
             let fail = |why| BenchError::Holder(format!("client {}: {why}", at + 1));
@@ -60,7 +60,7 @@ impl Clients {
         let clients = self.failed.len();
         for at in 0..clients {
             let count = share(count, clients, self.turn, at);
-            self.crew.tell(at, &Instruction::Open { count });
+            self.workers.tell(at, &Instruction::Open { count });
         }
         self.turn = (self.turn + count) % clients;
         let created = self.collect(|report| (report == Report::Created).then_some(()));
@@ -74,13 +74,13 @@ impl Clients {
         expected: fn(Report) -> Option<T>,
     ) -> Vec<(usize, Result<T, String>)> {
         for at in 0..self.failed.len() {
-            self.crew.tell(at, &instruction);
+            self.workers.tell(at, &instruction);
         }
         self.collect(expected)
     }
 
     pub(super) fn processes(&self) -> Vec<u32> {
-        self.crew.processes()
+        self.workers.processes()
     }
 
     fn collect<T>(
@@ -91,20 +91,20 @@ impl Clients {
         let mut waited_for = self.failed.iter().filter(|failed| !**failed).count();
         let mut said = Vec::new();
         while waited_for > 0 {
-            let Some((at, report)) = self.crew.next(deadline) else {
-                let seconds = (PATIENCE + CLIENT_PATIENCE).as_secs();
-                let why = format!("{waited_for} client(s) said nothing for {seconds} s");
-                said.push((0, Err(why)));
-                break;
+            let (at, outcome) = match self.workers.next(deadline) {
+                Ok(Some((at, report))) => {
+                    let text = format!("{report:?} was not expected");
+                    (at, expected(report).ok_or(text))
+                }
+                Ok(None) => {
+                    let seconds = (PATIENCE + CLIENT_PATIENCE).as_secs();
+                    let why = format!("{waited_for} client(s) said nothing for {seconds} s");
+                    said.push((0, Err(why)));
+                    break;
+                }
+                Err(failed) => (failed.at, Err(failed.why)),
             };
             waited_for -= 1;
-            let outcome = match report {
-                Report::Failed { why } => Err(why),
-                report => {
-                    let text = format!("{report:?} was not expected");
-                    expected(report).ok_or(text)
-                }
-            };
             self.failed[at] |= outcome.is_err();
             said.push((at, outcome));
         }

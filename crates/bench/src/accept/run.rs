@@ -91,7 +91,7 @@ pub(super) fn run(
     hold: Option<Hold>,
     out: &mut impl Write,
 ) -> Result<Round, BenchError> {
-    let clients = Clients::hire(plan, subject, sources)?;
+    let clients = Clients::start(plan, subject, sources)?;
     let mut run = Run {
         plan,
         subject,

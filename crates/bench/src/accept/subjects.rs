@@ -1,16 +1,16 @@
 //! The servers that hold the connections: the testee, somebody else's, the floor.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
 
 use super::Plan;
 use crate::error::BenchError;
 use crate::floor::relay::Waiting;
 use crate::machine::accounting::process_tree;
-use crate::process::crew::Crew;
+use crate::process::worker::Listening;
+use crate::process::workers::Workers;
 use crate::stream::address::Address;
 use crate::stream::case::Mode;
-use crate::stream::floor::{FloorOrder, ROLE as FLOOR, Report as FloorReport};
+use crate::stream::floor::{FloorOrder, ROLE as FLOOR};
 use crate::stream::testee::Testee;
 use crate::subject::Endpoint;
 use crate::subject::server::ServerProcess;
@@ -27,11 +27,8 @@ pub(super) struct Subject {
 enum Server {
     Stranger,
     Process { _process: ServerProcess },
-    Floor { _crews: Vec<Crew<FloorReport>> },
+    Floor { _floors: Vec<Workers<Listening>> },
 }
-
-/// How long a server may take to start.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn stranger(plan: &Plan<'_>, address: &Address) -> Result<Subject, BenchError> {
     Ok(Subject {
@@ -69,32 +66,21 @@ pub(super) fn floor(plan: &Plan<'_>) -> Result<Subject, BenchError> {
         shared_port: true,
     };
     let place = plan.site.network.server_place(&plan.site.allowed);
-    let mut crews = Vec::new();
+    let mut floors = Vec::new();
     let mut processes = Vec::new();
     for _ in 0..plan.workers {
-        let mut crew = Crew::default();
-        crew.hire(&plan.site.executable, FLOOR, &place, &order)?;
-        let why = match crew.next(Instant::now() + PATIENCE) {
-            Some((_, FloorReport::Ready { endpoint })) => {
-                // The first one chooses the port for all.
-                order.endpoint = endpoint;
-                None
-            }
-            Some((_, FloorReport::Failed { why })) => Some(why),
-            None => Some(format!("nothing for {} s", PATIENCE.as_secs())),
-        };
-        if let Some(why) = why {
-            let name = "the floor's server".to_owned();
-            return Err(BenchError::Server { name, why });
-        }
-        processes.extend(crew.processes());
-        crews.push(crew);
+        let mut floor = Workers::default();
+        let (name, executable) = ("the floor's server", &plan.site.executable);
+        // The first one chooses the port for all.
+        order.endpoint = floor.start_server(name, executable, FLOOR, &place, &order)?;
+        processes.extend(floor.processes());
+        floors.push(floor);
     }
     Ok(Subject {
         name: "floor".to_owned(),
         endpoint: plan.site.network.reach(&order.endpoint)?,
         processes,
-        server: Server::Floor { _crews: crews },
+        server: Server::Floor { _floors: floors },
     })
 }
 

@@ -32,17 +32,20 @@ use crate::frame::instrument::{Instrument, Party};
 use crate::frame::section::{FLOOR, Limit, Section};
 use crate::frame::site::{Site, Stage, Threads};
 use crate::frame::table::Column;
+use crate::frame::window::Drive;
 use crate::frame::{self, Common};
 use crate::machine::placement::Placement;
 use crate::report::table::{number, thousands};
 
 use case::Case;
-use round::Plan;
-use worker::Order;
+use worker::{Order, ROLE};
 
 const RATE: &str = "messages_per_s";
 const CPU: &str = "broker_cpu_us_per_message";
 const PEER: &str = "rabbitmq";
+
+/// How long a driver may take to start, and for the last messages.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Measures, prints to standard output, and writes the results file if one was asked for, whatever
 /// came of it.
@@ -134,29 +137,28 @@ impl Instrument for Amqp {
     }
 
     fn round(&mut self, stage: &Stage<'_>, case: &Case, subject: &mut Subject) -> Round {
-        let (options, site) = (&self.options, stage.site);
-        let near = site.network.reach(&subject.broker.endpoint);
-        let found = round::run(&Plan {
-            executable: &site.executable,
-            place: &stage.clients(),
-            order: &Order {
-                broker: subject.broker.by(near.map_err(|error| error.to_string())?),
-                queue: format!("crosstie-bench-{}-{}", std::process::id(), stage.at),
-                case: *case,
-                payload_bytes: options.payload_bytes,
-                in_flight: options.outstanding,
-                window: options.window,
-                prefetch: options.prefetch,
-                rate: options.rate,
-                producers: options.producers,
-                consumers: options.consumers,
-            },
+        let options = &self.options;
+        let near = stage.site.network.reach(&subject.broker.endpoint);
+        let drive = Drive {
+            stage,
+            common: &options.common,
+            role: ROLE,
             processes: &subject.processes,
-            warm_up: Duration::from_secs_f64(options.common.warm_up_seconds),
-            measured: Duration::from_secs_f64(options.common.seconds),
-            stop: &site.stop,
-        });
-        Ok(found?)
+            patience: PATIENCE,
+        };
+        let (finding, used) = drive.run(&Order {
+            broker: subject.broker.by(near.map_err(|error| error.to_string())?),
+            queue: format!("crosstie-bench-{}-{}", std::process::id(), stage.at),
+            case: *case,
+            payload_bytes: options.payload_bytes,
+            in_flight: options.outstanding,
+            window: options.window,
+            prefetch: options.prefetch,
+            rate: options.rate,
+            producers: options.producers,
+            consumers: options.consumers,
+        })?;
+        Ok(round::figures(&finding, options.common.seconds, &used)?)
     }
 
     /// Where both share one core, neither is idle; and a broker that waits for a disk is not waiting

@@ -17,7 +17,7 @@ use super::{levels, pace};
 use crate::broker::Broker;
 use crate::broker::wire::{Event, Queue, Wire};
 use crate::load::drive::{Faults, Traffic, Window, monotonic_ns};
-use crate::process::worker::{Said, WorkerError, instruction, say};
+use crate::process::worker::{Driver, WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "amqp";
 
@@ -37,18 +37,6 @@ pub(crate) struct Order {
     pub(super) consumers: usize,
 }
 
-/// What the driver says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Report {
-    /// Connected, declared, consuming.
-    Ready,
-    Driven(Finding),
-    /// It cannot go on.
-    Failed {
-        why: String,
-    },
-}
-
 /// What it found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Finding {
@@ -61,16 +49,6 @@ pub(crate) struct Finding {
     /// What confirms took, where that is measured: half of them at most that long, and 99 of 100.
     pub(super) confirm_us: Option<(u64, u64)>,
     pub(super) faults: Faults,
-}
-
-impl Said for Report {
-    fn failed(why: String) -> Self {
-        Self::Failed { why }
-    }
-
-    fn is_last(&self) -> bool {
-        !matches!(self, Self::Ready)
-    }
 }
 
 /// How long a read waits before it looks whether all is over.
@@ -103,7 +81,7 @@ pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
     };
     let consumers = connect(count, || consumer(&order))?;
     let producers = connect(order.producers, || producer(&order))?;
-    say(&Report::Ready);
+    say(&Driver::<Finding>::Ready);
     let Some(window) = instruction::<Window>()? else {
         return Ok(());
     };
@@ -120,7 +98,7 @@ pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
     };
     control.ask(&delete, "queue.delete-ok")?;
     control.close()?;
-    say(&Report::Driven(finding));
+    say(&Driver::Found(finding));
     Ok(())
 }
 

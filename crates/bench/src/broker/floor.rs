@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::load::socket::{Listener, Stream};
-use crate::process::worker::{Said, WorkerError, say};
+use crate::process::worker::{Listening, WorkerError, say};
 use crate::subject::Endpoint;
 
 pub(crate) const ROLE: &str = "broker-floor";
@@ -33,32 +33,10 @@ pub(crate) struct FloorOrder {
     pub address: SocketAddr,
 }
 
-/// What the floor's process says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Report {
-    /// It accepts there.
-    Ready {
-        endpoint: Endpoint,
-    },
-    Failed {
-        why: String,
-    },
-}
-
-impl Said for Report {
-    fn failed(why: String) -> Self {
-        Self::Failed { why }
-    }
-
-    fn is_last(&self) -> bool {
-        matches!(self, Self::Failed { .. })
-    }
-}
-
 /// Serves until the bench ends.
 pub(crate) fn work(order: FloorOrder) -> Result<(), WorkerError> {
     let (listener, endpoint) = Listener::bind(&Endpoint::Tcp(order.address))?;
-    say(&Report::Ready { endpoint });
+    say(&Listening { endpoint });
     Ok(Floor::new()?.serve(&listener)?)
 }
 

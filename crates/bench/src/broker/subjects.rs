@@ -2,11 +2,10 @@
 //! up for the whole run and are moved to the cores of each placement.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::floor::{FloorOrder, ROLE as FLOOR, Report as FloorReport};
+use super::floor::{FloorOrder, ROLE as FLOOR};
 use super::node::Node;
 use super::{Broker, wire::Wire};
 use crate::error::BenchError;
@@ -16,8 +15,8 @@ use crate::frame::site::Site;
 use crate::machine::placement::{Moved, allowed_cores, bind_processes};
 use crate::network::Network;
 use crate::peer::rabbitmq::{BrokerPeer, RabbitMq};
-use crate::process::crew::Crew;
-use crate::subject::Endpoint;
+use crate::process::worker::Listening;
+use crate::process::workers::Workers;
 
 /// One of them, and how it is reached without a link.
 #[derive(Clone, Debug)]
@@ -39,7 +38,7 @@ pub(crate) struct Brokers {
     own: Option<Node>,
     foreign: Option<Foreign>,
     floor: Broker,
-    floor_crew: Crew<FloorReport>,
+    floor_process: Workers<Listening>,
     peers: Vec<(BrokerPeer, Option<RabbitMq>)>,
 }
 
@@ -49,8 +48,6 @@ struct Foreign {
     version: String,
     moved: Moved,
 }
-
-const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Brokers {
     /// Ours or the one at a URL, the floor, and peers.
@@ -66,8 +63,8 @@ impl Brokers {
             Some(broker) => foreign = Some(Foreign::find(broker, &site.pids)?),
             None => own = Some(Node::start(directory, executable, network)?),
         }
-        let mut floor_crew = Crew::default();
-        let floor = start_floor(&mut floor_crew, executable, network)?;
+        let mut floor_process = Workers::default();
+        let floor = start_floor(&mut floor_process, executable, network)?;
         let mut peers = Vec::new();
         for peer in peers_wanted {
             let started = match peer {
@@ -79,7 +76,7 @@ impl Brokers {
             own,
             foreign,
             floor,
-            floor_crew,
+            floor_process,
             peers,
         })
     }
@@ -107,7 +104,7 @@ impl Brokers {
         subjects.push(Subject {
             name: section::FLOOR.to_owned(),
             broker: self.floor.clone(),
-            processes: self.floor_crew.processes(),
+            processes: self.floor_process.processes(),
         });
         for (peer, started) in &mut self.peers {
             let Some(started) = started else { continue };
@@ -180,27 +177,13 @@ fn check_alive(name: &str, is_alive: bool) -> Result<(), BenchError> {
 }
 
 fn start_floor(
-    crew: &mut Crew<FloorReport>,
+    floor: &mut Workers<Listening>,
     executable: &Path,
     network: &Network,
 ) -> Result<Broker, BenchError> {
-    let order = FloorOrder {
-        address: network.free_server_address()?,
-    };
+    let address = network.free_server_address()?;
     let place = network.server_place(&allowed_cores()?);
-    crew.hire(executable, FLOOR, &place, &order)?;
-    let why = match crew.next(Instant::now() + PATIENCE) {
-        Some((
-            _,
-            FloorReport::Ready {
-                endpoint: Endpoint::Tcp(address),
-            },
-        )) => {
-            return Ok(Broker::own(address));
-        }
-        Some((_, FloorReport::Failed { why })) => why,
-        other => format!("{other:?} where it should listen"),
-    };
-    let name = "the floor's broker".to_owned();
-    Err(BenchError::Server { name, why })
+    let order = FloorOrder { address };
+    floor.start_server("the floor's broker", executable, FLOOR, &place, &order)?;
+    Ok(Broker::own(address))
 }

@@ -5,7 +5,7 @@ mod driver;
 mod message;
 pub(crate) mod worker;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -17,19 +17,17 @@ use crate::frame::options::require;
 use crate::frame::section::{Limit, Section};
 use crate::frame::site::{Site, Stage, Threads};
 use crate::frame::table::Column;
-use crate::frame::window::Ahead;
+use crate::frame::window::Drive;
 use crate::frame::{self, Common};
 use crate::handshake::ServersOptions;
 use crate::handshake::servers::{Server, Servers};
 use crate::handshake::usage::{self, PATIENCE};
 use crate::load::histogram::Latencies;
-use crate::machine::accounting::Usage;
-use crate::process::crew::Crew;
 use crate::report::table::{number, thousands};
 
 use driver::{Findings, Load};
 pub use message::Shape;
-use worker::{ROLE, Report};
+use worker::ROLE;
 
 /// What can be asked of the bench.
 #[derive(Clone, Debug)]
@@ -206,7 +204,13 @@ impl Instrument for Echo {
 
 impl EchoOptions {
     fn round(&self, stage: &Stage<'_>, server: &Server) -> Result<Figures, String> {
-        let mut crew = Crew::default();
+        let drive = Drive {
+            stage,
+            common: &self.common,
+            role: ROLE,
+            processes: &server.processes,
+            patience: PATIENCE + Duration::from_secs_f64(self.timeout_s),
+        };
         let load = Load {
             target: server.target.clone(),
             connections: self.connections,
@@ -214,53 +218,11 @@ impl EchoOptions {
             shape: self.shape,
             patience_ms: (self.timeout_s * 1e3) as u64,
         };
-        crew.hire(&stage.site.executable, ROLE, &stage.clients(), &load)
-            .map_err(|error| format!("the driver: {error}"))?;
-        let patience = PATIENCE + Duration::from_secs_f64(self.timeout_s);
-        match crew.next(Instant::now() + patience) {
-            Some((_, Report::Ready)) => {}
-            Some((_, Report::Failed { why })) => return Err(why),
-            other => return Err(format!("{other:?} where the driver should be ready")),
-        }
-        let driver = crew.processes();
-        let seconds = Duration::from_secs_f64;
-        let ahead = Ahead::of(
-            seconds(self.common.warm_up_seconds),
-            seconds(self.common.seconds),
-        );
-        crew.tell(0, &ahead.told);
-        if let Some(findings) = listen(&crew, ahead.start)? {
-            return Err(early(&findings));
-        }
-        let before = Usage::now(&server.processes, &driver);
-        // On a crowded machine the driver may be through before this process is woken.
-        let early = listen(&crew, ahead.end)?;
-        let used = Usage::now(&server.processes, &driver).since(&before);
-        let findings = match early {
-            Some(findings) => findings,
-            None => listen(&crew, Instant::now() + patience)?
-                .ok_or_else(|| "the driver did not finish".to_owned())?,
-        };
+        let (findings, used) = drive.run(&load)?;
         figures(&findings, self.common.seconds, |rate| {
             usage::figures(&used, "message", rate)
         })
     }
-}
-
-/// What the driver says until then.
-fn listen(crew: &Crew<Report>, until: Instant) -> Result<Option<Findings>, String> {
-    match crew.next(until) {
-        None => Ok(None),
-        Some((_, Report::Drove(findings))) => Ok(Some(findings)),
-        Some((_, Report::Failed { why })) => Err(why),
-        Some((_, Report::Ready)) => Err("the driver was ready twice".to_owned()),
-    }
-}
-
-/// A driver that is through before its window begins had nothing in flight any more.
-fn early(findings: &Findings) -> String {
-    let faults = findings.faults.describe();
-    faults.unwrap_or_else(|| "the driver finished before its window".to_owned())
 }
 
 fn figures(

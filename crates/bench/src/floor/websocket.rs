@@ -3,7 +3,7 @@
 //! the accept key needs. Messages go back as they came, their frames unmasked, all that one read
 //! brought in one write. To block instead would take a thread for each connection.
 
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use crosstie_wamp::framing::websocket::accept_key;
@@ -17,7 +17,8 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::process::worker::{Said, WorkerError, say};
+use crate::process::worker::{Listening, WorkerError, say};
+use crate::subject::Endpoint;
 
 /// The role of this worker.
 pub(crate) const ROLE: &str = "websocket-floor";
@@ -28,28 +29,11 @@ pub(crate) struct FloorOrder {
     pub ip: Ipv4Addr,
 }
 
-/// What this worker says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Report {
-    Listening { address: SocketAddr },
-    Failed { why: String },
-}
-
-impl Said for Report {
-    fn failed(why: String) -> Self {
-        Self::Failed { why }
-    }
-
-    fn is_last(&self) -> bool {
-        matches!(self, Self::Failed { .. })
-    }
-}
-
 /// Serves until the bench ends it.
 pub(crate) fn work(order: FloorOrder) -> Result<(), WorkerError> {
     let listener = listen_on(order.ip)?;
-    let address = listener.local_addr()?;
-    say(&Report::Listening { address });
+    let endpoint = Endpoint::Tcp(listener.local_addr()?);
+    say(&Listening { endpoint });
     let error = Server::new(listener).and_then(Server::serve).err();
     Err(WorkerError::Io(error.unwrap_or(Errno::CANCELED).into()))
 }
@@ -304,7 +288,7 @@ pub(crate) fn unmask(bytes: &mut [u8], mask: [u8; 4]) {
 
 /// A floor for tests, in a thread that ends with them.
 #[cfg(test)]
-pub(crate) fn in_background() -> SocketAddr {
+pub(crate) fn in_background() -> std::net::SocketAddr {
     let listener = listen_on(Ipv4Addr::LOCALHOST).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(|| Server::new(listener).and_then(Server::serve));

@@ -8,7 +8,7 @@ mod present;
 
 use std::fmt;
 use std::net::Ipv4Addr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ use crate::frame::{self, Common};
 use crate::load::histogram::Spread;
 use crate::machine::accounting::{Memory, kernel_memory};
 use crate::machine::placement::Placement;
-use crate::process::crew::Crew;
+use crate::process::workers::Workers;
 use crate::report::json::metrics;
 use crate::subject::case::Case;
 use crate::subject::router::{Router, RouterOptions};
@@ -254,7 +254,7 @@ impl Footprint {
         site: &Site,
         case: Case,
         router: &Router,
-    ) -> Result<Vec<Crew<Report>>, BenchError> {
+    ) -> Result<Vec<Workers<Report>>, BenchError> {
         let most = self.options.sessions.last().copied().unwrap_or(0);
         let count = most.div_ceil(SESSIONS_PER_HOLDER.min(holder::sessions_max()));
         let mut holders = Vec::new();
@@ -265,10 +265,10 @@ impl Footprint {
                 shared_topic: self.options.shared_topic,
                 topic_prefix: format!("crosstie.bench.p{}.h{at}", std::process::id()),
             };
-            let mut holder = Crew::default();
+            let mut holder = Workers::default();
             let place = site.network.client_place(&site.allowed);
-            holder.hire(&site.executable, holder::ROLE, &place, &order)?;
-            expect(&holder, |report| *report == Report::Ready)?;
+            holder.start(&site.executable, holder::ROLE, &place, &order)?;
+            expect(&holder, &Report::Ready)?;
             holders.push(holder);
         }
         Ok(holders)
@@ -281,28 +281,23 @@ fn source(at: usize) -> Ipv4Addr {
 }
 
 /// Shares `sessions` out among the holders and waits until they are held.
-fn grow(holders: &mut [Crew<Report>], sessions: usize) -> Result<(), BenchError> {
+fn grow(holders: &mut [Workers<Report>], sessions: usize) -> Result<(), BenchError> {
     let count = holders.len();
     for (at, holder) in holders.iter_mut().enumerate() {
         let share = sessions / count + usize::from(at < sessions % count);
         holder.tell(0, &Instruction::Hold { sessions: share });
-        expect(holder, |report| {
-            *report == Report::Holding { sessions: share }
-        })?;
+        expect(holder, &Report::Holding { sessions: share })?;
     }
     Ok(())
 }
 
-fn expect(holder: &Crew<Report>, expected: impl Fn(&Report) -> bool) -> Result<(), BenchError> {
-    match holder.next(Instant::now() + PATIENCE) {
-        Some((_, report)) if expected(&report) => Ok(()),
-        Some((_, Report::Failed { why })) => Err(BenchError::Holder(why)),
-        Some((_, other)) => Err(BenchError::Holder(format!("{other:?}"))),
-        None => Err(BenchError::Holder(format!(
-            "no word within {} s",
-            PATIENCE.as_secs()
-        ))),
-    }
+fn expect(holder: &Workers<Report>, expected: &Report) -> Result<(), BenchError> {
+    let what = format!("{expected:?} is expected");
+    let said = holder.expect(PATIENCE, &what, |report| match report == *expected {
+        true => Ok(()),
+        false => Err(report),
+    });
+    said.map_err(BenchError::Holder)
 }
 
 const SESSION_BYTES: &str = "router_bytes_per_session";

@@ -1,8 +1,18 @@
 //! The window of a round: from the word to go a moment, the warm-up, the time that is measured.
 
+use std::fmt;
+use std::thread;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::options::Common;
+use super::site::Stage;
 use crate::load::drive::{self, monotonic_ns};
+use crate::machine::accounting::{Usage, Used};
+use crate::process::worker::Driver;
+use crate::process::workers::Workers;
 
 /// From the word to go until the warm-up begins: for the word to reach everybody.
 const COUNTDOWN: Duration = Duration::from_millis(5);
@@ -28,5 +38,61 @@ impl Ahead {
                 end_ns: start_ns + measured.as_nanos() as u64,
             },
         }
+    }
+}
+
+/// A fresh driver for one window.
+pub(crate) struct Drive<'a> {
+    pub(crate) stage: &'a Stage<'a>,
+    pub(crate) common: &'a Common,
+    pub(crate) role: &'static str,
+    /// Of the subject; without any its processor time stays unknown.
+    pub(crate) processes: &'a [u32],
+    /// How long the driver may take to start, and to end after its window.
+    pub(crate) patience: Duration,
+}
+
+impl Drive<'_> {
+    /// Runs it: what the driver found, and what it and the subject spent in the window.
+    pub(crate) fn run<F>(&self, order: &impl Serialize) -> Result<(F, Used), String>
+    where
+        F: DeserializeOwned + fmt::Debug + Send + 'static,
+    {
+        let site = self.stage.site;
+        let mut driver = Workers::<Driver<F>>::default();
+        driver
+            .start(&site.executable, self.role, &self.stage.clients(), order)
+            .map_err(|error| format!("the driver: {error}"))?;
+        match driver.next_unless(&site.stop, Instant::now() + self.patience)? {
+            Some((_, Driver::Ready)) => {}
+            other => return Err(format!("{other:?} where the driver should be ready")),
+        }
+        let (warm_up, measured) = (self.common.warm_up_seconds, self.common.seconds);
+        let seconds = Duration::from_secs_f64;
+        let ahead = Ahead::of(seconds(warm_up), seconds(measured));
+        driver.tell(0, &ahead.told);
+        let drivers = driver.processes();
+        // On a busy machine the driver may be through before this process is woken.
+        let mut found = None;
+        let mut listen = |until: Instant| {
+            while found.is_none() {
+                match driver.next_unless(&site.stop, until)? {
+                    Some((_, Driver::Found(finding))) => found = Some(finding),
+                    Some((_, Driver::Ready)) => return Err("the driver was ready twice".to_owned()),
+                    None => break,
+                }
+            }
+            Ok(())
+        };
+        let mut usage_at = |moment: Instant| {
+            listen(moment)?;
+            thread::sleep(moment.saturating_duration_since(Instant::now()));
+            Ok::<_, String>(Usage::now(self.processes, &drivers))
+        };
+        let before = usage_at(ahead.start)?;
+        let used = usage_at(ahead.end)?.since(&before);
+        listen(Instant::now() + self.patience)?;
+        let finding = found.ok_or_else(|| "the driver did not finish".to_owned())?;
+        Ok((finding, used))
     }
 }

@@ -1,13 +1,13 @@
 //! `bench handshake` without a URL: our testee beside the smallest server and peers, in rounds.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::run::RunOptions;
 use super::servers::{Server, Servers, ServersOptions};
 use super::usage::{self, PATIENCE};
-use super::worker::{Order, ROLE, Ran, Report};
+use super::worker::{Order, ROLE, Ran};
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
 use crate::frame::goals::{Bound, Goal};
@@ -18,7 +18,8 @@ use crate::frame::table::Column;
 use crate::frame::{self, Common};
 use crate::load::histogram::Latencies;
 use crate::machine::accounting::Usage;
-use crate::process::crew::Crew;
+use crate::process::worker::Driver;
+use crate::process::workers::Workers;
 use crate::report::table::{number, thousands};
 
 /// What can be asked of the comparison.
@@ -173,24 +174,18 @@ impl Instrument for Comparison {
 impl CompareOptions {
     fn round(&self, stage: &Stage<'_>, server: &Server) -> Result<Figures, String> {
         let seconds = self.common.seconds;
-        let mut crew = Crew::default();
+        let mut driver = Workers::<Driver<Ran>>::default();
         let order = Order {
             target: server.target.clone(),
         };
-        crew.hire(&stage.site.executable, ROLE, &stage.clients(), &order)
+        driver
+            .start(&stage.site.executable, ROLE, &stage.clients(), &order)
             .map_err(|error| format!("the driver: {error}"))?;
-        match crew.next(Instant::now() + PATIENCE) {
-            Some((_, Report::Ready)) => {}
-            other => return Err(format!("{other:?} where the driver should be ready")),
-        }
+        driver.expect(PATIENCE, "the driver should be ready", Driver::ready)?;
         let mut run = |seconds: f64| {
-            crew.tell(0, &self.run(seconds, stage.cores.clients.len()));
+            driver.tell(0, &self.run(seconds, stage.cores.clients.len()));
             let longest = Duration::from_secs_f64(seconds + 2.0 * self.timeout_s) + PATIENCE;
-            match crew.next(Instant::now() + longest) {
-                Some((_, Report::Ran(ran))) => Ok(ran),
-                Some((_, Report::Failed { why })) => Err(why),
-                other => Err(format!("{other:?} from a driver that was at work")),
-            }
+            driver.expect(longest, "the driver was at work", Driver::found)
         };
         if self.common.warm_up_seconds > 0.0 {
             run(self.common.warm_up_seconds)?;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::opening::Target;
 use super::probe::probe;
 use crate::error::BenchError;
-use crate::floor::websocket::{self, FloorOrder, Report};
+use crate::floor::websocket::{self, FloorOrder};
 use crate::frame::instrument::{Party, Subject};
 use crate::frame::section::{FLOOR, OWN};
 use crate::frame::site::Site;
@@ -19,7 +19,8 @@ use crate::machine::accounting::process_tree;
 use crate::machine::placement::{Moved, bind_processes};
 use crate::network::Network;
 use crate::peer::autobahn::{self, EchoPeer};
-use crate::process::crew::Crew;
+use crate::process::worker::Listening;
+use crate::process::workers::Workers;
 use crate::subject::Endpoint;
 use crate::subject::server::{ServerProcess, guarded};
 use crate::subject::target::Url;
@@ -82,7 +83,7 @@ pub(crate) struct Servers {
     pub(crate) absent: Vec<String>,
     _foreign: Moved,
     _processes: Vec<ServerProcess>,
-    _floor: Crew<Report>,
+    _floor: Workers<Listening>,
 }
 
 /// A server of this executable starts in milliseconds where nothing else runs.
@@ -131,7 +132,7 @@ impl Servers {
     ) -> Result<(), BenchError> {
         let own = Target::new(url).map_err(|error| BenchError::Options(error.to_string()))?;
         let target = Target {
-            address: reached(site, own.address)?.address,
+            address: reached(site, &Endpoint::Tcp(own.address))?.address,
             ..own
         };
         self._foreign = Moved::find(pids, "--pid")?;
@@ -188,7 +189,7 @@ impl Servers {
         let log = site.directory.join(format!("{name}.log"));
         command.stderr(fs::File::create(&log)?);
         let mut process = ServerProcess::spawn(command, name)?;
-        let target = reached(site, address)?;
+        let target = reached(site, &Endpoint::Tcp(address))?;
         let deadline = Instant::now() + patience;
         while let Err(error) = probe(&target, PATIENCE) {
             let why = if !process.is_alive() {
@@ -220,18 +221,15 @@ impl Servers {
             ip: site.network.server_ip(),
         };
         let floor = &mut self._floor;
-        floor.hire(site.executable, websocket::ROLE, &place, &order)?;
-        let fail = |why| {
-            let name = FLOOR.to_owned();
-            Err(BenchError::Server { name, why })
-        };
-        let address = match floor.next(Instant::now() + PATIENCE) {
-            Some((_, Report::Listening { address })) => address,
-            Some((_, Report::Failed { why })) => return fail(why),
-            None => return fail(format!("it says nothing within {} s", PATIENCE.as_secs())),
-        };
+        let endpoint = floor.start_server(
+            "the floor",
+            site.executable,
+            websocket::ROLE,
+            &place,
+            &order,
+        )?;
         let processes = floor.processes();
-        self.add(FLOOR.to_owned(), reached(site, address)?, processes)
+        self.add(FLOOR.to_owned(), reached(site, &endpoint)?, processes)
     }
 
     fn add(&mut self, name: String, target: Target, processes: Vec<u32>) -> Result<(), BenchError> {
@@ -246,8 +244,8 @@ impl Servers {
 }
 
 /// Where clients connect to in order to reach a server of ours.
-fn reached(site: &Ground<'_>, server: SocketAddr) -> Result<Target, BenchError> {
-    match site.network.reach(&Endpoint::Tcp(server))? {
+fn reached(site: &Ground<'_>, server: &Endpoint) -> Result<Target, BenchError> {
+    match site.network.reach(server)? {
         Endpoint::Tcp(address) => Ok(Target {
             address,
             host: server.to_string(),

@@ -1,13 +1,15 @@
 //! The driver of a comparison, as a process of its own: it makes one run after the other, as it is
 //! told.
 
+use std::io;
+
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::opening::Target;
 use super::run::{Run, RunOptions, run};
 use crate::load::histogram::{Latencies, Recorded};
-use crate::process::worker::{Said, WorkerError, instruction, say};
+use crate::process::worker::{Driver, WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "handshake";
 
@@ -15,14 +17,6 @@ pub(crate) const ROLE: &str = "handshake";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) target: Target,
-}
-
-/// What it says.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Report {
-    Ready,
-    Ran(Ran),
-    Failed { why: String },
 }
 
 /// What one run found.
@@ -38,24 +32,12 @@ pub(crate) struct Ran {
     pub(crate) fault: Option<String>,
 }
 
-impl Said for Report {
-    fn failed(why: String) -> Self {
-        Self::Failed { why }
-    }
-
-    fn is_last(&self) -> bool {
-        matches!(self, Self::Failed { .. })
-    }
-}
-
 pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
-    say(&Report::Ready);
+    say(&Driver::<Ran>::Ready);
     while let Some(options) = instruction::<RunOptions>()? {
         let before_ns = cpu_ns();
-        match run(&order.target, &options, &mut |_| {}) {
-            Ok(run) => say(&Report::Ran(Ran::of(&run, cpu_ns() - before_ns))),
-            Err(error) => say(&Report::failed(error.to_string())),
-        }
+        let run = run(&order.target, &options, &mut |_| {}).map_err(io::Error::other)?;
+        say(&Driver::Found(Ran::of(&run, cpu_ns() - before_ns)));
     }
     Ok(())
 }

@@ -3,31 +3,12 @@
 
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
-
 use super::catalogue;
-use super::strike::{Found, Order, Strike};
+use super::strike::{Order, Strike};
 use crate::process::descriptors;
-use crate::process::worker::{Said, WorkerError, say};
+use crate::process::worker::{WorkerError, say};
 
 pub(crate) const ROLE: &str = "hostile-attacker";
-
-/// What an attacker says: that it is done.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Report {
-    Done(Found),
-    Failed { why: String },
-}
-
-impl Said for Report {
-    fn failed(why: String) -> Self {
-        Self::Failed { why }
-    }
-
-    fn is_last(&self) -> bool {
-        true
-    }
-}
 
 pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
     descriptors::raise();
@@ -38,6 +19,6 @@ pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
     if let Err(error) = (attack.strike)(&mut strike) {
         strike.end_by(error)?;
     }
-    say(&Report::Done(strike.end(begun.elapsed())));
+    say(&strike.end(begun.elapsed()));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::attacker;
 use super::options::HostileOptions;
@@ -13,8 +13,8 @@ use super::watch::{Memory, Watch};
 use super::witness::{self, Account, Instruction};
 use crate::machine::accounting::CpuTime;
 use crate::machine::placement::allowed_cores;
-use crate::process::crew::Crew;
 use crate::process::place::Place;
+use crate::process::workers::Workers;
 
 /// What came of it.
 #[derive(Debug)]
@@ -49,19 +49,21 @@ pub(super) fn run(
     options: &HostileOptions,
 ) -> Result<Outcome, String> {
     let place = Place::on(&allowed_cores().map_err(|error| error.to_string())?);
-    let mut witness = Crew::<witness::Report>::default();
+    let mut witness = Workers::<witness::Report>::default();
+    let of_the_witness = |why| format!("the witness: {why}");
     let order = witness::Order {
         ways: started.ways.clone(),
         patience: options.patience(),
     };
     witness
-        .hire(executable, witness::ROLE, &place, &order)
+        .start(executable, witness::ROLE, &place, &order)
         .map_err(|error| error.to_string())?;
-    let without = match witness.next(Instant::now() + PATIENCE + options.patience()) {
-        Some((_, witness::Report::Ready { without })) => without,
-        Some((_, witness::Report::Failed { why })) => return Err(format!("the witness: {why}")),
-        other => return Err(format!("the witness: {other:?} where it should begin")),
-    };
+    let patience = PATIENCE + options.patience();
+    let without = witness.expect(patience, "it should begin", |report| match report {
+        witness::Report::Ready { without } => Ok(without),
+        other => Err(other),
+    });
+    let without = without.map_err(of_the_witness)?;
     std::thread::sleep(WARM_UP);
 
     let dropped = |started: &Started| {
@@ -79,14 +81,13 @@ pub(super) fn run(
     };
     std::thread::sleep(options.after());
     witness.tell(0, &Instruction::Finish);
-    let report = witness.next(Instant::now() + PATIENCE + options.patience());
+    let accounts = witness.expect(patience, "it should end", |report| match report {
+        witness::Report::Found(accounts) => Ok(accounts),
+        other => Err(other),
+    });
     let memory = watch.finish();
     let cpu = CpuTime::of(&processes).since(&cpu_before);
-    let accounts = match report {
-        Some((_, witness::Report::Found(accounts))) => accounts,
-        Some((_, witness::Report::Failed { why })) => return Err(format!("the witness: {why}")),
-        other => return Err(format!("the witness: {other:?} where it should end")),
-    };
+    let accounts = accounts.map_err(of_the_witness)?;
     let is_alive = started.is_alive();
     Ok(Outcome {
         witness: accounts,
@@ -110,7 +111,7 @@ fn strike(
     executable: &Path,
     options: &HostileOptions,
 ) -> Result<Found, String> {
-    let mut attacker = Crew::<attacker::Report>::default();
+    let mut attacker = Workers::<Found>::default();
     let order = Order {
         attack: attack.to_owned(),
         ways: started.ways.clone(),
@@ -119,12 +120,9 @@ fn strike(
         limit: options.limit(),
     };
     attacker
-        .hire(executable, attacker::ROLE, place, &order)
+        .start(executable, attacker::ROLE, place, &order)
         .map_err(|error| error.to_string())?;
     // It ends by itself at its limit, but for what one wait more may take.
-    match attacker.next(Instant::now() + 2 * options.limit() + PATIENCE) {
-        Some((_, attacker::Report::Done(found))) => Ok(found),
-        Some((_, attacker::Report::Failed { why })) => Err(format!("the attacker: {why}")),
-        None => Err("the attacker came to no end".to_owned()),
-    }
+    let found = attacker.expect(2 * options.limit() + PATIENCE, "it should end", Ok);
+    found.map_err(|why| format!("the attacker: {why}"))
 }

@@ -24,8 +24,8 @@ use crate::load::socket::{Listener, Stream};
 use crate::machine::Machine;
 use crate::machine::accounting::CpuTime;
 use crate::machine::placement::allowed_cores;
-use crate::process::crew::Crew;
 use crate::process::place::Place;
+use crate::process::workers::Workers;
 use crate::report::json::{Build, Frame, write};
 use crate::report::table::{known, number, spread, table};
 
@@ -95,7 +95,7 @@ fn round(options: &MeasureOptions, executable: Option<&Path>) -> Result<Figures,
 fn try_round(options: &MeasureOptions, executable: Option<&Path>) -> io::Result<Figures> {
     let any_port = Endpoint::Tcp((Ipv4Addr::LOCALHOST, 0).into());
     let (listener, receiver) = Listener::bind(&any_port)?;
-    let mut crew = Crew::default();
+    let mut link = Workers::default();
     let mut target = receiver.clone();
     let mut delay = Duration::ZERO;
     let mut is_realtime = false;
@@ -109,17 +109,16 @@ fn try_round(options: &MeasureOptions, executable: Option<&Path>) -> io::Result<
                 ..options.link.clone()
             },
         };
-        crew.hire(executable, ROLE, &Place::on(&allowed_cores()?), &order)?;
-        target = match crew.next(Instant::now() + PATIENCE) {
-            Some((_, Report::Ready { endpoint, realtime })) => {
-                is_realtime = realtime;
-                endpoint
-            }
-            other => return Err(io::Error::other(format!("the link: {other:?}"))),
+        link.start(executable, ROLE, &Place::on(&allowed_cores()?), &order)?;
+        let ready = |report| match report {
+            Report::Ready { endpoint, realtime } => Ok((endpoint, realtime)),
+            other => Err(other),
         };
+        let ready = link.expect(PATIENCE, "the link should listen", ready);
+        (target, is_realtime) = ready.map_err(io::Error::other)?;
     }
     let messages = options.messages;
-    let processes = crew.processes();
+    let processes = link.processes();
     let before = CpuTime::of(&processes);
     let receiving = thread::spawn(move || receive(&listener, messages, delay));
     send(&target, options)?;
@@ -133,8 +132,9 @@ fn try_round(options: &MeasureOptions, executable: Option<&Path>) -> io::Result<
         figures = figures
             .with("link_cpu_us_per_message", cpu_us)
             .with("link_is_realtime", f64::from(u8::from(is_realtime)));
-        crew.finish(0);
-        if let Some((_, Report::Carried(summary))) = crew.next(Instant::now() + PATIENCE) {
+        link.finish(0);
+        let carried = link.next(Instant::now() + PATIENCE);
+        if let Ok(Some((_, Report::Carried(summary)))) = carried {
             figures = with_late(figures, "due_to_delivered", summary.late_us);
         }
     }

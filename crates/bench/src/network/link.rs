@@ -7,9 +7,9 @@ use crosstie_link::{Endpoint, Link, LinkOptions, Summary};
 use serde::{Deserialize, Serialize};
 
 use crate::process::descriptors;
-use crate::process::worker::{Said, WorkerError, say};
+use crate::process::worker::{WorkerError, say};
 
-/// What a bench hires it as.
+/// What a bench starts it as.
 pub(crate) const ROLE: &str = "link";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -29,18 +29,6 @@ pub(crate) enum Report {
     },
     /// It was told to finish.
     Carried(Summary),
-    /// It cannot go on.
-    Failed { why: String },
-}
-
-impl Said for Report {
-    fn failed(why: String) -> Self {
-        Self::Failed { why }
-    }
-
-    fn is_last(&self) -> bool {
-        !matches!(self, Self::Ready { .. })
-    }
 }
 
 /// A bench keeps its processors busy, and a process that wakes then waits for the next tick of the

@@ -18,7 +18,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crosstie_link::namespaces::{CLIENT_IPS, SERVER_IP};
 use crosstie_link::{LinkOptions, Namespaces};
@@ -26,8 +26,8 @@ use crosstie_link::{LinkOptions, Namespaces};
 use crate::error::BenchError;
 use crate::load::socket::free_address;
 use crate::machine::placement::allowed_cores;
-use crate::process::crew::Crew;
 use crate::process::place::Place;
+use crate::process::workers::Workers;
 use crate::subject::Endpoint;
 
 use link::{LinkOrder, ROLE, Report};
@@ -68,7 +68,7 @@ pub struct Network {
 
 #[derive(Default)]
 struct Links {
-    crew: Crew<Report>,
+    workers: Workers<Report>,
     /// What is reached, and where.
     reached: Vec<(Endpoint, Endpoint)>,
 }
@@ -162,25 +162,26 @@ impl Network {
             options: options.clone(),
         };
         let place = self.client_place(&self.cores);
-        links.crew.hire(&self.executable, ROLE, &place, &order)?;
-        let why = match links.crew.next(Instant::now() + PATIENCE) {
-            Some((_, Report::Ready { endpoint, .. })) => {
-                links.reached.push((server.clone(), endpoint.clone()));
-                return Ok(endpoint);
-            }
-            Some((_, Report::Failed { why })) => why,
-            other => format!("{other:?} where it should listen"),
+        links
+            .workers
+            .start(&self.executable, ROLE, &place, &order)?;
+        let ready = |report| match report {
+            Report::Ready { endpoint, .. } => Ok(endpoint),
+            other => Err(other),
         };
-        Err(BenchError::Server {
+        let endpoint = links.workers.expect(PATIENCE, "it should listen", ready);
+        let endpoint = endpoint.map_err(|why| BenchError::Server {
             name: format!("the link to {server}"),
             why,
-        })
+        })?;
+        links.reached.push((server.clone(), endpoint.clone()));
+        Ok(endpoint)
     }
 
     /// The processes of the links, for who accounts for the machine.
     pub fn link_processes(&self) -> Vec<u32> {
         let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-        links.crew.processes()
+        links.workers.processes()
     }
 
     /// For tables and the settings in the JSON frame; nothing where it is the plain loopback.

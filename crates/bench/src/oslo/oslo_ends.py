@@ -176,3 +176,4 @@ if __name__ == "__main__":
     except Exception as error:
         say({"Failed": {"why": f"{type(error).__name__}: {error}"}})
         raise
+    say("Finished")

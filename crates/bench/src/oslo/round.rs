@@ -11,9 +11,9 @@ use crate::frame::window::Ahead;
 use crate::load::drive::Window;
 use crate::load::histogram::Latencies;
 use crate::machine::accounting::{CpuTime, Usage, Used};
-use crate::process::crew::Crew;
 use crate::process::place::Place;
 use crate::process::stop::Stop;
+use crate::process::workers::{Failed, INTERRUPTED, Workers};
 
 /// What a round is to do.
 pub(super) struct Plan<'a> {
@@ -47,23 +47,22 @@ pub(super) enum Extent {
 
 /// How long a process may take to start and to finish; a Python imports for a second or two.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How soon a stop is seen.
-const LOOK: Duration = Duration::from_millis(100);
-/// In the crew; the server comes first.
+/// Among the two processes; the server is started first.
 const CLIENT: usize = 1;
 
 /// Runs one round.
 pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
-    let mut crew = Crew::default();
+    let mut workers = Workers::default();
     for role in [&plan.server, &plan.client] {
-        crew.hire(plan.executable, ROLE, plan.place, role)
+        workers
+            .start(plan.executable, ROLE, plan.place, role)
             .map_err(|error| error.to_string())?;
-        match next(&crew, plan, Instant::now() + PATIENCE)? {
-            Some((_, Report::Ready)) => {}
+        match next(&workers, plan, Instant::now() + PATIENCE)? {
+            Some(Report::Ready) => {}
             other => return Err(format!("{other:?} where it should be ready")),
         }
     }
-    let drivers = crew.processes();
+    let drivers = workers.processes();
     let usage = || {
         (
             Usage::now(plan.processes, &drivers),
@@ -83,12 +82,12 @@ pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
                 operations_max: u64::MAX,
                 steady_operations: 0,
             };
-            crew.tell(CLIENT, &go);
-            ends.listen(&crew, plan, ahead.start)?;
+            workers.tell(CLIENT, &go);
+            ends.listen(&workers, plan, ahead.start)?;
             let before = usage();
-            ends.listen(&crew, plan, ahead.end)?;
+            ends.listen(&workers, plan, ahead.end)?;
             let used = since(before);
-            ends.listen_for_both(&crew, plan, Duration::ZERO)?;
+            ends.listen_for_both(&workers, plan, Duration::ZERO)?;
             used
         }
         Extent::Count {
@@ -106,9 +105,9 @@ pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
                 operations_max: operations,
                 steady_operations,
             };
-            crew.tell(CLIENT, &go);
+            workers.tell(CLIENT, &go);
             let longest = each * u32::try_from(operations).unwrap_or(u32::MAX);
-            ends.listen_for_both(&crew, plan, 2 * longest)?;
+            ends.listen_for_both(&workers, plan, 2 * longest)?;
             since(before)
         }
     };
@@ -140,24 +139,24 @@ impl Ends {
     /// Until a moment, whatever is said.
     fn listen(
         &mut self,
-        crew: &Crew<Report>,
+        workers: &Workers<Report>,
         plan: &Plan<'_>,
         until: Instant,
     ) -> Result<(), String> {
-        while self.listen_once(crew, plan, until)? {}
+        while self.listen_once(workers, plan, until)? {}
         Ok(())
     }
 
     /// Until both have spoken: the client tells the server how many there were.
     fn listen_for_both(
         &mut self,
-        crew: &Crew<Report>,
+        workers: &Workers<Report>,
         plan: &Plan<'_>,
         longest: Duration,
     ) -> Result<(), String> {
         let deadline = Instant::now() + longest + PATIENCE;
         while (self.driven.is_none() || self.served.is_none())
-            && self.listen_once(crew, plan, deadline)?
+            && self.listen_once(workers, plan, deadline)?
         {}
         Ok(())
     }
@@ -165,39 +164,32 @@ impl Ends {
     /// Takes one report; false where there is none in time.
     fn listen_once(
         &mut self,
-        crew: &Crew<Report>,
+        workers: &Workers<Report>,
         plan: &Plan<'_>,
         deadline: Instant,
     ) -> Result<bool, String> {
-        match next(crew, plan, deadline)? {
-            Some((_, Report::Driven(finding))) => self.driven = Some(finding),
-            Some((_, Report::Served(found))) => self.served = Some(found),
-            Some((_, other)) => return Err(format!("{other:?} where it should end")),
+        match next(workers, plan, deadline)? {
+            Some(Report::Driven(finding)) => self.driven = Some(finding),
+            Some(Report::Served(found)) => self.served = Some(found),
+            Some(other) => return Err(format!("{other:?} where it should end")),
             None => return Ok(false),
         }
         Ok(true)
     }
 }
 
-/// The next report; nothing where there is none until `deadline`.
+/// The next report, or which of the two cannot go on; nothing where there is none until `deadline`.
 fn next(
-    crew: &Crew<Report>,
+    ends: &Workers<Report>,
     plan: &Plan<'_>,
     deadline: Instant,
-) -> Result<Option<(usize, Report)>, String> {
-    loop {
-        if plan.stop.is_wished() {
-            return Err("interrupted".to_owned());
-        }
-        let look = deadline.min(Instant::now() + LOOK);
-        match crew.next(look) {
-            None if look < deadline => {}
-            None => return Ok(None),
-            Some((at, Report::Failed { why })) => {
-                let who = ["server", "client"][at.min(CLIENT)];
-                return Err(format!("{who}: {why}"));
-            }
-            report => return Ok(report),
+) -> Result<Option<Report>, String> {
+    match ends.next_unless(plan.stop, deadline) {
+        Ok(report) => Ok(report.map(|(_, report)| report)),
+        Err(_) if plan.stop.is_wished() => Err(INTERRUPTED.to_owned()),
+        Err(Failed { at, why }) => {
+            let who = ["server", "client"][at.min(CLIENT)];
+            Err(format!("{who}: {why}"))
         }
     }
 }

@@ -13,7 +13,7 @@ use super::client::{Client, ClientOrder};
 use super::names::Names;
 use super::server::{Served, Server, ServerOrder};
 use crate::load::drive::{Driven, Load, Window, drive, monotonic_ns};
-use crate::process::worker::{Said, WorkerError, instruction, say};
+use crate::process::worker::{WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "oslo";
 
@@ -51,8 +51,6 @@ pub(crate) enum Report {
     Driven(Finding),
     /// A server's findings.
     Served(Served),
-    /// It cannot go on.
-    Failed { why: String },
 }
 
 /// What a client found.
@@ -75,16 +73,6 @@ pub(crate) struct Finding {
 pub(crate) struct Steady {
     pub(super) driven: Driven,
     pub(super) elapsed_ns: u64,
-}
-
-impl Said for Report {
-    fn failed(why: String) -> Self {
-        Self::Failed { why }
-    }
-
-    fn is_last(&self) -> bool {
-        !matches!(self, Self::Ready)
-    }
 }
 
 /// What a client is told.

@@ -2,8 +2,8 @@
 //! again, once for each driver, relay and floor; they are told in two arguments where to run and
 //! what to do, and say what they found in lines of JSON.
 //!
-//! Every instrument has its own orders and reports. Here is only how they travel: which role is
-//! whose is a table that no driver knows.
+//! Every instrument has its own orders and reports. Here is only how they travel, and what several of
+//! them say: which role is whose is a table that no driver knows.
 
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
@@ -11,8 +11,10 @@ use std::time::Duration;
 use crosstie_wamp::Message;
 use crosstie_wamp::codec::DecodeError;
 use crosstie_wamp::framing::FramingError;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::subject::Endpoint;
 
 /// The hidden subcommand that a worker is started with.
 pub const SUBCOMMAND: &str = "bench-worker";
@@ -23,13 +25,44 @@ pub(crate) const GUARD: &str = "guard";
 /// How long a server may take for one answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a worker says, one line each.
-pub(crate) trait Said: Serialize + DeserializeOwned + Send + 'static {
-    /// It cannot go on. Every report has this as its variant `Failed { why }`.
-    fn failed(why: String) -> Self;
+/// The last line of every worker, whatever its reports are.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum LastWord {
+    Finished,
+    /// It cannot go on.
+    Failed {
+        why: String,
+    },
+}
 
-    /// Whether its worker has nothing more to say.
-    fn is_last(&self) -> bool;
+/// What a server of the bench's own says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Listening {
+    pub(crate) endpoint: Endpoint,
+}
+
+/// What a driver says that goes through one window after the other.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Driver<F> {
+    /// It waits for its window.
+    Ready,
+    Found(F),
+}
+
+impl<F> Driver<F> {
+    pub(crate) fn ready(self) -> Result<(), Self> {
+        match self {
+            Self::Ready => Ok(()),
+            other => Err(other),
+        }
+    }
+
+    pub(crate) fn found(self) -> Result<F, Self> {
+        match self {
+            Self::Found(found) => Ok(found),
+            other => Err(other),
+        }
+    }
 }
 
 /// Why a worker cannot go on.

@@ -9,9 +9,8 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::hub::{Lengths, NUMBER_BYTES};
-use super::worker::Report;
 use crate::load::socket::{Listener, Stream};
-use crate::process::worker::{PATIENCE, WorkerError, say};
+use crate::process::worker::{Listening, PATIENCE, WorkerError, say};
 use crate::subject::Endpoint;
 
 /// What a relay is started with.
@@ -54,7 +53,7 @@ impl Part {
 
 pub(super) fn work(order: &RelayOrder) -> Result<(), WorkerError> {
     let (listener, endpoint) = Listener::bind(&order.endpoint)?;
-    say(&Report::Listening { endpoint });
+    say(&Listening { endpoint });
     Ok(Relay::new(order.lengths)?.serve(&listener)?)
 }
 

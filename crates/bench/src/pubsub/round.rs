@@ -24,9 +24,6 @@ pub(super) const CPU_PER_EVENT: &str = "router_cpu_us_per_event";
 pub(super) const BUSY: &str = "router_busy_cores";
 pub(super) const FOREIGN_BUSY: &str = "foreign_busy_cores";
 
-/// Why a round does not count whose window was cut short.
-pub(super) const INTERRUPTED: &str = "interrupted";
-
 impl Round {
     /// As a series has it. What was found before a fault is told with the fault.
     pub(super) fn into_result(self) -> Result<Figures, String> {

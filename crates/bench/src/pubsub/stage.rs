@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use super::hub::Hub;
 use super::ledger::{Found, Since};
 use super::publisher::{Made, PublisherOrder};
-use super::round::{INTERRUPTED, Round, judge};
+use super::round::{Round, judge};
 use super::schedule::{Pace, Schedule};
 use super::subscribers::SubscribersOrder;
 use super::worker::{Instruction, Order, ROLE, Report};
 use crate::load::drive::monotonic_ns;
 use crate::machine::accounting::{Memory, Usage};
-use crate::process::crew::Crew;
 use crate::process::place::Place;
 use crate::process::stop::Stop;
+use crate::process::workers::{INTERRUPTED, STOP_AFTER, Workers};
 
 /// What drives a subject.
 #[derive(Clone, Debug)]
@@ -115,12 +115,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// From the word to go until the first batch.
 const COUNTDOWN_NS: u64 = 20_000_000;
 
-/// How soon it is noticed that the run is to end.
-const STOP_AFTER: Duration = Duration::from_millis(50);
-
-/// Subscribers' processes come first in the crew, the publisher after them.
+/// Subscribers' processes are started first, the publisher after them.
 pub(super) struct Stage {
-    crew: Crew<Report>,
+    workers: Workers<Report>,
     groups: usize,
     clients: usize,
     /// The number of the next publication.
@@ -146,7 +143,7 @@ impl Stage {
         stop: &Stop,
     ) -> Result<Self, String> {
         let mut stage = Self {
-            crew: Crew::default(),
+            workers: Workers::default(),
             groups: 0,
             clients: setup.clients,
             next,
@@ -162,7 +159,7 @@ impl Stage {
                 sources: setup.sources.clone(),
                 ramp_ns: (setup.processes as f64 * 1e9 / setup.uprate) as u64,
             });
-            stage.hire(setup, &order)?;
+            stage.start(setup, &order)?;
             stage.groups += 1;
         }
         stage.await_ready(stage.groups, watcher, stop)?;
@@ -173,7 +170,7 @@ impl Stage {
             source: setup.sources[0],
             gate: setup.gate,
         });
-        stage.hire(setup, &order)?;
+        stage.start(setup, &order)?;
         stage.await_ready(1, watcher, stop)?;
         Ok(stage)
     }
@@ -187,9 +184,9 @@ impl Stage {
         self.next
     }
 
-    fn hire(&mut self, setup: &Setup, order: &Order) -> Result<(), String> {
-        self.crew
-            .hire(&setup.executable, ROLE, &setup.place, order)
+    fn start(&mut self, setup: &Setup, order: &Order) -> Result<(), String> {
+        self.workers
+            .start(&setup.executable, ROLE, &setup.place, order)
             .map(|_| ())
             .map_err(|error| error.to_string())
     }
@@ -206,7 +203,10 @@ impl Stage {
             if stop.is_wished() {
                 return Err("interrupted while it was connecting".to_owned());
             }
-            match self.crew.next(deadline.min(Instant::now() + STOP_AFTER)) {
+            match self
+                .workers
+                .next(deadline.min(Instant::now() + STOP_AFTER))?
+            {
                 Some((_, Report::Ready)) => count -= 1,
                 Some((at, Report::Subscribed { sessions: held })) => {
                     if let Some(of) = sessions.get_mut(at) {
@@ -215,7 +215,6 @@ impl Stage {
                     watcher.subscribed(sessions.iter().sum());
                     deadline = Instant::now() + PATIENCE;
                 }
-                Some((_, Report::Failed { why })) => return Err(why),
                 Some((_, other)) => return Err(format!("{other:?} where it should be ready")),
                 None if Instant::now() < deadline => {}
                 None => return Err("no answer while it was connecting".to_owned()),
@@ -256,9 +255,9 @@ impl Stage {
             self.next += batch * batches;
         }
         for at in 0..=self.groups {
-            self.crew.tell(at, &Instruction::Go(schedule));
+            self.workers.tell(at, &Instruction::Go(schedule));
         }
-        let drivers = self.crew.processes();
+        let drivers = self.workers.processes();
         let mut run = Run {
             watcher,
             workers: self.groups + 1,
@@ -266,23 +265,24 @@ impl Stage {
             made: None,
             found: Vec::new(),
         };
-        run.listen(&self.crew, instant_at(schedule.window_start_ns), stop)?;
+        run.listen(&self.workers, instant_at(schedule.window_start_ns), stop)?;
         let before = Usage::now(subject, &drivers);
-        run.listen(&self.crew, instant_at(schedule.window_end_ns), stop)?;
+        run.listen(&self.workers, instant_at(schedule.window_end_ns), stop)?;
         let used = Usage::now(subject, &drivers).since(&before);
         let memory = Memory::of(subject).ok();
         let is_short = stop.is_wished() && used.seconds < SECONDS_MIN;
         if stop.is_wished() {
-            self.crew.tell(self.groups, &Instruction::Stop);
+            self.workers.tell(self.groups, &Instruction::Stop);
         }
         let made = self.await_made(&mut run)?;
         self.next = made.end;
         for at in 0..self.groups {
-            self.crew.tell(at, &Instruction::Expect { end: made.end });
+            self.workers
+                .tell(at, &Instruction::Expect { end: made.end });
         }
         let mut deadline = Instant::now() + PATIENCE;
         while run.found.len() < self.groups {
-            match run.take_one(&self.crew, deadline)? {
+            match run.take_one(&self.workers, deadline)? {
                 true => deadline = Instant::now() + PATIENCE,
                 false => return Err("a process of subscribers did not finish".to_owned()),
             }
@@ -305,7 +305,7 @@ impl Stage {
             if let Some(made) = run.made.take() {
                 return Ok(made);
             }
-            if !run.take_one(&self.crew, deadline)? {
+            if !run.take_one(&self.workers, deadline)? {
                 return Err("the publisher did not finish".to_owned());
             }
         }
@@ -318,15 +318,14 @@ impl Stage {
         }
         let mut left = 0;
         for at in 0..=self.groups {
-            self.crew.finish(at);
+            self.workers.finish(at);
         }
         let deadline = Instant::now() + PATIENCE;
         while left <= self.groups {
-            match self.crew.next(deadline) {
-                Some((_, report)) => {
-                    left += usize::from(crate::process::worker::Said::is_last(&report))
-                }
-                None => break,
+            match self.workers.next(deadline) {
+                Ok(Some((_, report))) => left += usize::from(report == Report::Left),
+                Err(_) => left += 1,
+                Ok(None) => break,
             }
         }
     }
@@ -343,20 +342,25 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Takes reports until a moment, or until the run is to end, or does.
-    fn listen(&mut self, crew: &Crew<Report>, until: Instant, stop: &Stop) -> Result<(), String> {
+    fn listen(
+        &mut self,
+        workers: &Workers<Report>,
+        until: Instant,
+        stop: &Stop,
+    ) -> Result<(), String> {
         let broken = |run: &Self| {
             let made = run.made.as_ref();
             made.is_some_and(|made| made.broken.is_some())
         };
         while !stop.is_wished() && !broken(self) && Instant::now() < until {
-            self.take_one(crew, until.min(Instant::now() + STOP_AFTER))?;
+            self.take_one(workers, until.min(Instant::now() + STOP_AFTER))?;
         }
         Ok(())
     }
 
     /// Takes one report; false when none came in time.
-    fn take_one(&mut self, crew: &Crew<Report>, deadline: Instant) -> Result<bool, String> {
-        match crew.next(deadline) {
+    fn take_one(&mut self, workers: &Workers<Report>, deadline: Instant) -> Result<bool, String> {
+        match workers.next(deadline)? {
             None => return Ok(false),
             Some((
                 _,
@@ -370,7 +374,6 @@ impl Run<'_> {
             Some((_, Report::Found(found))) => self.found.push(found),
             // A publisher whose hub has closed: it has told why.
             Some((_, Report::Left)) => {}
-            Some((_, Report::Failed { why })) => return Err(why),
             Some((_, other)) => return Err(format!("{other:?} from a worker that was at work")),
         }
         Ok(true)

@@ -1,15 +1,14 @@
 //! Who is measured: the routers, and the floor beside them.
 
-use std::time::{Duration, Instant};
-
 use super::hub::{Hub, Lengths};
 use super::options::PubSubOptions;
 use super::relay::RelayOrder;
-use super::worker::{Order, ROLE, Report};
+use super::worker::{Order, ROLE};
 use crate::error::BenchError;
 use crate::frame::section::FLOOR;
 use crate::frame::site::{Site, Stage};
-use crate::process::crew::Crew;
+use crate::process::worker::Listening;
+use crate::process::workers::Workers;
 use crate::subject::Endpoint;
 use crate::subject::case::{Case, Socket};
 use crate::subject::router::RouterOptions;
@@ -22,7 +21,7 @@ pub(super) struct Subject {
     /// Empty where nobody told which they are.
     pub(super) processes: Vec<u32>,
     /// The floor's own process ends with this.
-    _relay: Option<Crew<Report>>,
+    _relay: Option<Workers<Listening>>,
 }
 
 /// Everything that is measured, running.
@@ -104,24 +103,16 @@ fn floor(
         Socket::Tcp => Endpoint::Tcp((site.network.server_ip(), 0).into()),
     };
     let order = Order::Relay(RelayOrder { endpoint, lengths });
-    let mut crew = Crew::default();
-    crew.hire(&site.executable, ROLE, &stage.servers(), &order)?;
-    let endpoint = match crew.next(Instant::now() + Duration::from_secs(10)) {
-        Some((_, Report::Listening { endpoint })) => endpoint,
-        other => {
-            return Err(BenchError::Server {
-                name: "the floor's relay".to_owned(),
-                why: format!("{other:?}"),
-            });
-        }
-    };
+    let mut relay = Workers::default();
+    let name = "the floor's relay";
+    let endpoint = relay.start_server(name, &site.executable, ROLE, &stage.servers(), &order)?;
     Ok(Subject {
         name: FLOOR.to_owned(),
         hub: Hub::Floor {
             endpoint: site.network.reach(&endpoint)?,
             lengths,
         },
-        processes: crew.processes(),
-        _relay: Some(crew),
+        processes: relay.processes(),
+        _relay: Some(relay),
     })
 }

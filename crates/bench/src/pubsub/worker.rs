@@ -8,8 +8,7 @@ use super::relay::{self, RelayOrder};
 use super::schedule::Schedule;
 use super::subscribers::{self, SubscribersOrder};
 use crate::process::descriptors;
-use crate::process::worker::{Said, WorkerError};
-use crate::subject::Endpoint;
+use crate::process::worker::WorkerError;
 
 pub(crate) const ROLE: &str = "pubsub";
 
@@ -35,8 +34,6 @@ pub(super) enum Instruction {
 /// What a process says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Report {
-    /// A relay listens.
-    Listening { endpoint: Endpoint },
     /// So many of a process's subscribers have subscribed.
     Subscribed { sessions: usize },
     /// Connected, and subscribed where that is its part.
@@ -53,18 +50,6 @@ pub(super) enum Report {
     Found(Found),
     /// It has taken leave.
     Left,
-    /// It cannot go on.
-    Failed { why: String },
-}
-
-impl Said for Report {
-    fn failed(why: String) -> Self {
-        Self::Failed { why }
-    }
-
-    fn is_last(&self) -> bool {
-        matches!(self, Self::Left | Self::Failed { .. })
-    }
 }
 
 pub(crate) fn work(order: Order) -> Result<(), WorkerError> {

@@ -1,18 +1,19 @@
 //! The floor of a case: a relay in the router's place, and ends that move the same bytes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::P50;
 use super::options::RpcOptions;
 use super::round::{Ends, Plan, run};
 use super::subjects::{plan, procedure};
-use super::worker::{LoadOrder, ROLE, Report, Role};
+use super::worker::{LoadOrder, ROLE, Role};
 use crate::error::BenchError;
 use crate::floor::ends::{FloorOrder, Lengths, reference};
 use crate::floor::relay::{RelayOrder, Waiting};
 use crate::frame::section::{FLOOR, Section};
 use crate::frame::site::Stage;
-use crate::process::crew::Crew;
+use crate::process::worker::Listening;
+use crate::process::workers::Workers;
 use crate::report::json::FLOOR_SUSPECT;
 use crate::report::table::number;
 use crate::subject::Endpoint;
@@ -21,7 +22,7 @@ use crate::subject::case::{Case, Socket};
 /// A running relay and what its ends are started with.
 pub(super) struct Baseline {
     /// Ends with this.
-    _crew: Crew<Report>,
+    _relay: Workers<Listening>,
     pub(super) processes: Vec<u32>,
     pub(super) ends: Vec<Ends>,
     waiting: Waiting,
@@ -83,28 +84,10 @@ impl Baseline {
             threads: options.router_threads.min(options.pairs),
             lengths,
         };
-        let mut crew = Crew::default();
-        crew.hire(
-            &site.executable,
-            ROLE,
-            &stage.servers(),
-            &Role::Relay(order),
-        )?;
-        let endpoint = match crew.next(Instant::now() + Duration::from_secs(10)) {
-            Some((
-                _,
-                Report::Ready {
-                    endpoint: Some(endpoint),
-                },
-            )) => endpoint,
-            other => {
-                let why = format!("{other:?}");
-                return Err(BenchError::Server {
-                    name: "the floor's relay".to_owned(),
-                    why,
-                });
-            }
-        };
+        let mut relay = Workers::default();
+        let (name, order) = ("the floor's relay", Role::Relay(order));
+        let endpoint =
+            relay.start_server(name, &site.executable, ROLE, &stage.servers(), &order)?;
         let endpoint = site.network.reach(&endpoint)?;
         let load = LoadOrder {
             outstanding: options.outstanding,
@@ -123,9 +106,9 @@ impl Baseline {
                 }
             })
             .collect();
-        let processes = crew.processes();
+        let processes = relay.processes();
         Ok(Self {
-            _crew: crew,
+            _relay: relay,
             processes,
             ends,
             waiting,

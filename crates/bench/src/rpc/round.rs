@@ -9,9 +9,9 @@ use crate::frame::window::Ahead;
 use crate::load::drive::{Driven, Faults, Traffic};
 use crate::load::histogram::Latencies;
 use crate::machine::accounting::{Memory, Usage, Used};
-use crate::process::crew::Crew;
 use crate::process::place::Place;
 use crate::process::stop::Stop;
+use crate::process::workers::Workers;
 use crate::rpc::worker::{Instruction, ROLE, Report, Role};
 
 /// The two ends of one pair.
@@ -39,17 +39,14 @@ pub(super) struct Plan<'a> {
 /// How long workers may take to start, and to finish.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// How soon a stop is seen.
-const LOOK: Duration = Duration::from_millis(100);
-
 /// Runs one round. `on_batch` is given the average of every batch of calls, in milliseconds.
 pub(super) fn run(plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Round {
     Attempt::new(plan)?.run(plan, on_batch)
 }
 
-/// Callees come first in the crew, callers after them.
+/// Callees come first among them, callers after them.
 struct Attempt {
-    crew: Crew<Report>,
+    workers: Workers<Report>,
     pairs: usize,
 }
 
@@ -57,7 +54,7 @@ impl Attempt {
     /// Starts everybody. A callee is ready before its caller is started.
     fn new(plan: &Plan<'_>) -> Result<Self, String> {
         let mut attempt = Self {
-            crew: Crew::default(),
+            workers: Workers::default(),
             pairs: plan.ends.len(),
         };
         attempt.hire("callee", plan, |ends| &ends.callee)?;
@@ -72,15 +69,15 @@ impl Attempt {
         role: impl Fn(&Ends) -> &Role,
     ) -> Result<(), String> {
         for ends in plan.ends {
-            self.crew
-                .hire(plan.executable, ROLE, plan.place, role(ends))
+            self.workers
+                .start(plan.executable, ROLE, plan.place, role(ends))
                 .map_err(|error| format!("{what}: {error}"))?;
         }
         let deadline = Instant::now() + PATIENCE;
         for _ in plan.ends {
-            match self.crew.next(deadline) {
-                Some((_, Report::Ready { .. })) => {}
-                Some((_, Report::Failed { why })) => return Err(format!("{what}: {why}")),
+            let next = self.workers.next(deadline);
+            match next.map_err(|failed| format!("{what}: {}", failed.why))? {
+                Some((_, Report::Ready)) => {}
                 other => return Err(format!("{what}: {other:?} where it should be ready")),
             }
         }
@@ -90,30 +87,30 @@ impl Attempt {
     fn run(mut self, plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Round {
         let ahead = Ahead::of(plan.warm_up, plan.measured);
         for caller in self.pairs..2 * self.pairs {
-            self.crew.tell(caller, &Instruction::Go(ahead.told));
+            self.workers.tell(caller, &Instruction::Go(ahead.told));
         }
-        let drivers = self.crew.processes();
+        let drivers = self.workers.processes();
         let mut findings = Findings {
             on_batch,
             driven: Vec::new(),
             served: Vec::new(),
         };
-        while findings.take_one(&self.crew, ahead.start, plan.stop)? {}
+        while findings.take_one(&self.workers, ahead.start, plan.stop)? {}
         let before = Usage::now(plan.subject, &drivers);
-        while findings.take_one(&self.crew, ahead.end, plan.stop)? {}
+        while findings.take_one(&self.workers, ahead.end, plan.stop)? {}
         let after = Usage::now(plan.subject, &drivers);
         let memory = Memory::of(plan.subject);
         let deadline = Instant::now() + PATIENCE;
         while findings.driven.len() < self.pairs {
-            if !findings.take_one(&self.crew, deadline, plan.stop)? {
+            if !findings.take_one(&self.workers, deadline, plan.stop)? {
                 return Err("a caller did not finish".into());
             }
         }
         for callee in 0..self.pairs {
-            self.crew.finish(callee);
+            self.workers.finish(callee);
         }
         while findings.served.len() < self.pairs {
-            if !findings.take_one(&self.crew, deadline, plan.stop)? {
+            if !findings.take_one(&self.workers, deadline, plan.stop)? {
                 return Err("a callee did not finish".into());
             }
         }
@@ -132,26 +129,15 @@ impl Findings<'_> {
     /// Takes one report; false when none came in time.
     fn take_one(
         &mut self,
-        crew: &Crew<Report>,
+        workers: &Workers<Report>,
         deadline: Instant,
         stop: &Stop,
     ) -> Result<bool, String> {
-        let report = loop {
-            if stop.is_wished() {
-                return Err("interrupted".to_owned());
-            }
-            let look = deadline.min(Instant::now() + LOOK);
-            match crew.next(look) {
-                None if look < deadline => {}
-                report => break report,
-            }
-        };
-        match report {
+        match workers.next_unless(stop, deadline)? {
             None => return Ok(false),
             Some((_, Report::Batch { average_ms })) => (self.on_batch)(average_ms),
             Some((_, Report::Driven(driven))) => self.driven.push(driven),
             Some((_, Report::Served(served))) => self.served.push(served),
-            Some((_, Report::Failed { why })) => return Err(why),
             Some((_, other)) => return Err(format!("{other:?} from a worker that was at work")),
         }
         Ok(true)

@@ -9,8 +9,7 @@ use crate::floor::ends::{self, FloorCaller, FloorOrder};
 use crate::floor::relay::{RelayOrder, serve_round};
 use crate::load::drive::{Driven, Exchange, Load, Traffic, Window, drive};
 use crate::load::socket::Listener;
-use crate::process::worker::{PATIENCE, Said, WorkerError, instruction, say};
-use crate::subject::Endpoint;
+use crate::process::worker::{Listening, PATIENCE, WorkerError, instruction, say};
 use crate::wamp::callee::Callee;
 use crate::wamp::caller::{Caller, PairOrder};
 
@@ -36,29 +35,14 @@ pub(crate) struct LoadOrder {
 /// What such a process says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Report {
-    /// Connected, joined, registered, listening: whatever comes before the load.
-    Ready { endpoint: Option<Endpoint> },
+    /// Connected, joined, registered: whatever comes before the load.
+    Ready,
     /// One batch of the document's.
     Batch { average_ms: f64 },
     /// A caller's findings.
     Driven(Driven),
     /// A callee's findings.
     Served(Traffic),
-    /// It cannot go on.
-    Failed { why: String },
-}
-
-impl Said for Report {
-    fn failed(why: String) -> Self {
-        Self::Failed { why }
-    }
-
-    fn is_last(&self) -> bool {
-        matches!(
-            self,
-            Self::Driven(_) | Self::Served(_) | Self::Failed { .. }
-        )
-    }
 }
 
 /// What a caller is told.
@@ -72,9 +56,7 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
     match role {
         Role::Relay(order) => {
             let (listener, endpoint) = Listener::bind(&order.endpoint)?;
-            say(&Report::Ready {
-                endpoint: Some(endpoint),
-            });
+            say(&Listening { endpoint });
             loop {
                 serve_round(&listener, &order)?;
             }
@@ -90,7 +72,7 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
         Role::Callee(order) => {
             let mut callee = Callee::register(&order)?;
             at_the_end_of_input(callee.leaver()?);
-            say(&Report::Ready { endpoint: None });
+            say(&Report::Ready);
             say(&Report::Served(callee.serve()?.traffic));
             Ok(())
         }
@@ -105,7 +87,7 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
             let stream = order.connect(false)?;
             let leaving = stream.try_clone()?;
             at_the_end_of_input(move || leaving.shut_down());
-            say(&Report::Ready { endpoint: None });
+            say(&Report::Ready);
             say(&Report::Served(ends::callee(&stream, order.lengths)?));
             Ok(())
         }
@@ -113,7 +95,7 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
 }
 
 fn drive_when_told(exchange: &mut impl Exchange, load: LoadOrder) -> Result<Driven, WorkerError> {
-    say(&Report::Ready { endpoint: None });
+    say(&Report::Ready);
     let Some(Instruction::Go(window)) = instruction()? else {
         return Ok(Driven::default());
     };

@@ -22,7 +22,7 @@ use super::pattern::Pattern;
 use super::watch::Watch;
 use super::{throughput, transactions};
 use crate::load::histogram::Recorded;
-use crate::process::worker::{Said, WorkerError, instruction, say};
+use crate::process::worker::{WorkerError, instruction, say};
 use crate::subject::Endpoint;
 
 pub(crate) const ROLE: &str = "stream-driver";
@@ -55,19 +55,6 @@ pub(crate) enum Report {
     /// The warm-up is over.
     Begun,
     Driven(Driven),
-    Failed {
-        why: String,
-    },
-}
-
-impl Said for Report {
-    fn failed(why: String) -> Self {
-        Self::Failed { why }
-    }
-
-    fn is_last(&self) -> bool {
-        matches!(self, Self::Driven(_) | Self::Failed { .. })
-    }
 }
 
 /// What the measured part of a load found.
@@ -91,7 +78,7 @@ pub(crate) fn work(order: DriverOrder) -> Result<(), WorkerError> {
         true => "transactions",
         false => "bytes",
     };
-    let mut load = Load::new(order, Watch::start::<Report>(unit));
+    let mut load = Load::new(order, Watch::start(unit));
     load.watch.arm(true);
     load.run(Duration::ZERO)?;
     load.watch.arm(false);

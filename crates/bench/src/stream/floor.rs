@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::case::Mode;
 use super::local::family;
 use crate::floor::relay::Waiting;
-use crate::process::worker::{Said, WorkerError, say};
+use crate::process::worker::{Listening, WorkerError, say};
 use crate::subject::Endpoint;
 
 pub(crate) const ROLE: &str = "stream-floor";
@@ -34,32 +34,10 @@ pub(crate) struct FloorOrder {
     pub shared_port: bool,
 }
 
-/// What a floor's process says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Report {
-    /// It accepts there.
-    Ready {
-        endpoint: Endpoint,
-    },
-    Failed {
-        why: String,
-    },
-}
-
-impl Said for Report {
-    fn failed(why: String) -> Self {
-        Self::Failed { why }
-    }
-
-    fn is_last(&self) -> bool {
-        matches!(self, Self::Failed { .. })
-    }
-}
-
 /// Serves until the bench ends.
 pub(crate) fn work(order: FloorOrder) -> Result<(), WorkerError> {
     let (listener, endpoint) = listening(&order)?;
-    say(&Report::Ready { endpoint });
+    say(&Listening { endpoint });
     Ok(serve(listener, &order)?)
 }
 

@@ -1,14 +1,14 @@
 //! One round seen from the bench: a fresh driver, and what driver and server spent meanwhile.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::driver::{Driven, DriverOrder, Go, ROLE, Report};
 use crate::figures::Figures;
 use crate::load::histogram::Latencies;
 use crate::machine::accounting::{Usage, Used};
-use crate::process::crew::Crew;
 use crate::process::place::Place;
+use crate::process::workers::Workers;
 
 /// What a round is to do.
 pub(super) struct Plan<'a> {
@@ -31,37 +31,37 @@ pub(super) fn probe(plan: &Plan<'_>) -> Result<(), String> {
 
 /// Runs one round.
 pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
-    let mut crew = ready(plan)?;
-    crew.tell(0, &plan.go);
-    match next(&crew, plan.go.warm_up)? {
-        Report::Begun => {}
-        other => return Err(format!("{other:?} where the driver should begin")),
-    }
+    let mut driver = ready(plan)?;
+    driver.tell(0, &plan.go);
+    let begin = plan.go.warm_up + PATIENCE;
+    driver.expect(begin, "the driver should begin", |report| match report {
+        Report::Begun => Ok(()),
+        other => Err(other),
+    })?;
     let before = Usage::now(plan.processes, &[]);
-    let report = next(&crew, plan.go.measured)?;
+    let end = plan.go.measured + PATIENCE;
+    let driven = driver.expect(end, "the driver should end", |report| match report {
+        Report::Driven(driven) => Ok(driven),
+        other => Err(other),
+    });
     let used = Usage::now(plan.processes, &[]).since(&before);
-    match report {
-        Report::Driven(driven) => Ok(figures(plan, &driven, &used)),
-        other => Err(format!("{other:?} where the driver should end")),
-    }
+    Ok(figures(plan, &driven?, &used))
 }
 
-fn ready(plan: &Plan<'_>) -> Result<Crew<Report>, String> {
-    let mut crew = Crew::default();
-    crew.hire(plan.executable, ROLE, plan.place, plan.order)
+fn ready(plan: &Plan<'_>) -> Result<Workers<Report>, String> {
+    let mut driver = Workers::default();
+    driver
+        .start(plan.executable, ROLE, plan.place, plan.order)
         .map_err(|error| error.to_string())?;
-    match next(&crew, Duration::ZERO)? {
-        Report::Ready => Ok(crew),
-        other => Err(format!("{other:?} where the driver should be ready")),
-    }
-}
-
-fn next(crew: &Crew<Report>, expected: Duration) -> Result<Report, String> {
-    match crew.next(Instant::now() + expected + PATIENCE) {
-        Some((_, Report::Failed { why })) => Err(why),
-        Some((_, report)) => Ok(report),
-        None => Err("the driver does not say anything".to_owned()),
-    }
+    driver.expect(
+        PATIENCE,
+        "the driver should be ready",
+        |report| match report {
+            Report::Ready => Ok(()),
+            other => Err(other),
+        },
+    )?;
+    Ok(driver)
 }
 
 fn figures(plan: &Plan<'_>, driven: &Driven, used: &Used) -> Figures {

@@ -1,12 +1,12 @@
 //! What is measured in a case, started for it: the testee or somebody else's server, the floors,
 //! netserver. All of them end with this.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::address::Address;
 use super::case::Case;
 use super::driver::{DriverOrder, Go};
-use super::floor::{FloorOrder, ROLE, Report as FloorReport};
+use super::floor::{FloorOrder, ROLE};
 use super::local::sources;
 use super::netperf::{self, Netperf};
 use super::options::StreamOptions;
@@ -20,8 +20,9 @@ use crate::frame::section::{FLOOR, OWN};
 use crate::frame::site::{Site, Stage};
 use crate::machine::accounting::process_tree;
 use crate::machine::placement::Moved;
-use crate::process::crew::Crew;
 use crate::process::place::Place;
+use crate::process::worker::Listening;
+use crate::process::workers::Workers;
 use crate::subject::Endpoint;
 use crate::subject::case::Socket;
 use crate::subject::server::ServerProcess;
@@ -41,14 +42,11 @@ pub(super) struct Subject {
 enum Server {
     Stranger { _moved: Moved },
     Process { _process: ServerProcess },
-    Floor { _crew: Crew<FloorReport> },
+    Floor { _floor: Workers<Listening> },
 }
 
 /// Together they have ports enough that none is used again within a second or two.
 const SOURCES: usize = 8;
-
-/// How long a server may take to start.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 impl instrument::Subject for Subject {
     fn name(&self) -> &str {
@@ -127,30 +125,17 @@ fn floor(
         waiting,
         shared_port: false,
     };
-    let mut crew = Crew::default();
-    let endpoint = start_floor(&mut crew, stage, &order)?;
+    let mut floor = Workers::default();
+    let program = &stage.site.executable;
+    let name_in_errors = "the floor's server";
+    let endpoint = floor.start_server(name_in_errors, program, ROLE, &stage.servers(), &order)?;
     Ok(Subject {
         name: name.to_owned(),
         endpoint: stage.site.network.reach(&endpoint)?,
-        processes: crew.processes(),
-        _server: Server::Floor { _crew: crew },
+        processes: floor.processes(),
+        _server: Server::Floor { _floor: floor },
         netperf: None,
     })
-}
-
-fn start_floor(
-    crew: &mut Crew<FloorReport>,
-    stage: &Stage<'_>,
-    order: &FloorOrder,
-) -> Result<Endpoint, BenchError> {
-    crew.hire(&stage.site.executable, ROLE, &stage.servers(), order)?;
-    let why = match crew.next(Instant::now() + PATIENCE) {
-        Some((_, FloorReport::Ready { endpoint })) => return Ok(endpoint),
-        Some((_, FloorReport::Failed { why })) => why,
-        None => format!("nothing for {} s", PATIENCE.as_secs()),
-    };
-    let name = "the floor's server".to_owned();
-    Err(BenchError::Server { name, why })
 }
 
 fn netserver(stage: &Stage<'_>, netperf: &Netperf) -> Result<Subject, BenchError> {

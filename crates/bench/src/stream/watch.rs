@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::process::worker::{Said, say};
+use crate::process::worker::{LastWord, say};
 use crate::report::table::thousands;
 
 /// How long nothing may move.
@@ -24,17 +24,18 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Begins to watch, once armed. `unit` is what progress is counted in.
-    pub(crate) fn start<R: Said>(unit: &'static str) -> Arc<Self> {
+    pub(crate) fn start(unit: &'static str) -> Arc<Self> {
         let watch = Arc::new(Self::default());
         let watched = Arc::clone(&watch);
         thread::spawn(move || {
             watched.wait_for_standstill();
             let done = watched.progress.load(Ordering::Relaxed);
-            say(&R::failed(format!(
+            let why = format!(
                 "the server stopped answering: nothing for {} s after {} {unit}",
                 PATIENCE.as_secs(),
                 thousands(done as f64)
-            )));
+            );
+            say(&LastWord::Failed { why });
             process::exit(1);
         });
         watch

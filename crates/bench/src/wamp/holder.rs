@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
 use crate::process::descriptors;
-use crate::process::worker::{Said, WorkerError, say};
+use crate::process::worker::{WorkerError, say};
 use crate::subject::target::Target;
 use crate::wamp::pipe::Pipe;
 
@@ -24,20 +24,6 @@ pub(crate) enum Report {
     Holding {
         sessions: usize,
     },
-    /// It cannot go on.
-    Failed {
-        why: String,
-    },
-}
-
-impl Said for Report {
-    fn failed(why: String) -> Self {
-        Self::Failed { why }
-    }
-
-    fn is_last(&self) -> bool {
-        matches!(self, Self::Failed { .. })
-    }
 }
 
 /// What a holder is told.

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ways::Ways;
 use crate::load::histogram::{Latencies, Recorded};
-use crate::process::worker::{Said, WorkerError, instruction, say};
+use crate::process::worker::{WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "hostile-witness";
 
@@ -48,19 +48,6 @@ pub(crate) enum Report {
         without: Vec<String>,
     },
     Found(BTreeMap<String, Account>),
-    Failed {
-        why: String,
-    },
-}
-
-impl Said for Report {
-    fn failed(why: String) -> Self {
-        Self::Failed { why }
-    }
-
-    fn is_last(&self) -> bool {
-        !matches!(self, Self::Ready { .. })
-    }
 }
 
 /// What one of them found.
