@@ -84,19 +84,6 @@ impl Topology {
         self.unbind(caller, &asked, |_| Ok(()), journal)
     }
 
-    /// Removes bindings, and then the auto-delete exchanges that had no others.
-    pub(super) fn remove_bindings(
-        &mut self,
-        bindings: impl IntoIterator<Item = BindingKey>,
-        journal: &mut Journal,
-    ) {
-        let mut deserted: Vec<ExchangeKey> = Vec::new();
-        for key in bindings {
-            deserted.extend(self.remove_binding(key, journal));
-        }
-        self.remove_exchanges(deserted, journal);
-    }
-
     /// What a target is called.
     pub(super) fn destination(&self, target: Target) -> Option<Destination> {
         Some(match target {
@@ -232,7 +219,11 @@ impl Topology {
         if let Target::Queue(queue) = target {
             check(queue)?;
         }
-        self.remove_bindings([binding], journal);
+        let remains_before = self.remains.len();
+        if let Some(deserted) = self.remove_binding(binding, journal) {
+            self.remove_exchange(deserted, journal);
+            self.clear_few(remains_before, journal);
+        }
         Ok(())
     }
 
@@ -259,7 +250,7 @@ impl Topology {
         is_deserted.then_some(binding.source)
     }
 
-    fn take_binding(&mut self, key: BindingKey) -> Option<Arc<Binding>> {
+    pub(super) fn take_binding(&mut self, key: BindingKey) -> Option<Arc<Binding>> {
         self.count_steps(BINDING_STEPS);
         let binding = self.bindings.remove(key)?;
         self.bytes.held -= binding.bytes();

@@ -58,6 +58,10 @@ impl Bindings {
         self.keys.get(binding).copied()
     }
 
+    pub(super) fn get(&self, key: BindingKey) -> Option<&Binding> {
+        self.by_key.find(key).map(|binding| &**binding)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.by_key.len()
     }

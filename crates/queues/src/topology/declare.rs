@@ -107,7 +107,9 @@ impl Topology {
         if method.if_unused && exchange.is_some_and(|exchange| !exchange.outgoing.is_empty()) {
             return Err(caller.precondition_failed(format!("{resource} in use")));
         }
-        self.remove_exchanges(vec![key], journal);
+        let remains_before = self.remains.len();
+        self.remove_exchange(key, journal);
+        self.clear_few(remains_before, journal);
         Ok(())
     }
 
@@ -146,29 +148,9 @@ impl Topology {
         }
     }
 
-    /// Exchanges go, with all bindings from them and to them, and then the auto-delete exchanges
-    /// that had no others.
-    pub(super) fn remove_exchanges(&mut self, mut keys: Vec<ExchangeKey>, journal: &mut Journal) {
-        while let Some(key) = keys.pop() {
-            self.remove_exchange(key, journal, &mut keys);
-        }
-    }
-
-    /// An exchange goes, with its bindings; exchanges that are to go with it are appended.
-    pub(super) fn remove_exchange(
-        &mut self,
-        key: ExchangeKey,
-        journal: &mut Journal,
-        deserted: &mut Vec<ExchangeKey>,
-    ) {
-        let Some(exchange) = self.exchanges.find(key) else {
-            return;
-        };
-        let bindings = exchange.outgoing.iter().chain(&exchange.incoming).copied();
-        let bindings: Vec<_> = bindings.collect();
-        for binding in bindings {
-            deserted.extend(self.remove_binding(binding, journal));
-        }
+    /// An exchange goes; its bindings, and the auto-delete exchanges that have no others, remain to
+    /// be cleared away.
+    pub(super) fn remove_exchange(&mut self, key: ExchangeKey, journal: &mut Journal) {
         if let Some(alternate) = self.exchanges.find(key).and_then(|e| e.alternate.clone()) {
             self.remove_alternate(&alternate);
         }
@@ -179,9 +161,10 @@ impl Topology {
         self.exchange_keys.remove(&exchange.name);
         self.bytes.held -= definition_bytes(&exchange.name, exchange.arguments.as_table());
         if exchange.durable {
-            let name = exchange.name;
+            let name = exchange.name.clone();
             record(journal, Record::ExchangeDeleted { name });
         }
+        self.leave_exchange(exchange);
     }
 }
 

@@ -23,6 +23,7 @@ mod headers;
 mod headers_index;
 mod heaviest;
 mod queues;
+mod remains;
 mod resource;
 mod restore;
 mod room;
@@ -49,6 +50,7 @@ pub(crate) use term::kind;
 use bindings::Bindings;
 use exchange::{Exchange, ExchangeKind};
 use queues::Queues;
+use remains::Remains;
 use room::DefinitionBytes;
 
 use crate::slab::{Key, Slab};
@@ -83,6 +85,8 @@ pub(crate) struct Topology {
     alternates: HashMap<Arc<str>, u32, RandomState>,
     queues: Queues,
     bindings: Bindings,
+    /// Of what was deleted, the last of it at the end.
+    remains: Vec<Remains>,
     /// Messages routed: what they have come by is marked with this.
     visit: u64,
     /// Exchanges that a message has still to go through; empty between messages.
@@ -140,6 +144,7 @@ impl Topology {
             alternates: HashMap::with_hasher(hasher.clone()),
             queues: Queues::new(&hasher),
             bindings: Bindings::new(&hasher),
+            remains: Vec::new(),
             hasher,
             visit: 0,
             ahead: Vec::new(),

@@ -63,16 +63,18 @@ impl Topology {
         self.queues.keys.insert(name, key);
     }
 
-    /// A queue is gone: so are its bindings, and the auto-delete exchanges that had no others.
+    /// A queue is gone; its bindings, and the auto-delete exchanges that have no others, remain to be
+    /// cleared away, where they are few at once.
     pub(crate) fn remove_queue(&mut self, key: QueueKey, journal: &mut Journal) {
-        let Some(entry) = self.queues.find_mut(key) else {
+        if self.queues.find(key).is_none() {
             return;
-        };
-        let incoming = std::mem::take(&mut entry.incoming);
-        self.remove_bindings(incoming, journal);
+        }
         if let Some(entry) = self.queues.places[place(key)].take() {
             self.queues.keys.remove(&entry.name);
             self.bytes.held -= entry.bytes;
+            let remains_before = self.remains.len();
+            self.leave_queue(entry.incoming);
+            self.clear_few(remains_before, journal);
         }
     }
 }
@@ -95,10 +97,11 @@ impl Queues {
         entry.filter(|entry| entry.key == key)
     }
 
-    /// Whether a message comes to a queue for the first time.
-    pub(super) fn visit(&mut self, key: QueueKey, visit: u64) -> bool {
-        self.find_mut(key)
-            .is_some_and(|entry| std::mem::replace(&mut entry.visit, visit) != visit)
+    /// Whether a message comes to a queue for the first time. `None`: there is no queue any more.
+    #[inline]
+    pub(super) fn visit(&mut self, key: QueueKey, visit: u64) -> Option<bool> {
+        let entry = self.find_mut(key)?;
+        Some(std::mem::replace(&mut entry.visit, visit) != visit)
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &Arc<str>> {

@@ -39,7 +39,8 @@ impl Topology {
             }
             Record::ExchangeDeleted { name } => {
                 if let Some(key) = self.exchange(name) {
-                    self.remove_exchange(key, journal, &mut Vec::new());
+                    self.remove_exchange(key, journal);
+                    self.clear_restored();
                 }
             }
             Record::Bound {

@@ -95,7 +95,7 @@ impl Topology {
         for key in std::iter::once(routing_key).chain(copies.iter()) {
             steps += 1;
             if let Some(queue) = self.queue(key)
-                && self.queues.visit(queue, self.visit)
+                && self.queues.visit(queue, self.visit) == Some(true)
             {
                 queues.push(queue);
             }
@@ -133,13 +133,20 @@ impl Topology {
             if std::mem::replace(&mut exchange.visit, visit) == visit {
                 continue;
             }
-            let found_before = found;
+            // What a binding led to may be deleted, and the binding not yet be cleared away.
+            let mut is_matched = false;
+            let ahead_before = self.ahead.len();
             let headers = || found_headers.get_or_init(|| Headers::new(headers, &self.hasher));
             let each = |target| {
                 found += 1;
                 match target {
-                    Target::Queue(queue) if self.queues.visit(queue, visit) => queues.push(queue),
-                    Target::Queue(_) => {}
+                    Target::Queue(queue) => {
+                        let visited = self.queues.visit(queue, visit);
+                        is_matched |= visited.is_some();
+                        if visited == Some(true) {
+                            queues.push(queue);
+                        }
+                    }
                     Target::Exchange(exchange) => self.ahead.push(exchange),
                 }
             };
@@ -147,11 +154,12 @@ impl Topology {
             if steps > steps_max {
                 break;
             }
-            if found == found_before
-                && let Some(alternate) = &exchange.alternate
+            if !is_matched
+                && let Some(alternate) = exchange.alternate.clone()
+                && self.are_gone(&self.ahead[ahead_before..])
             {
                 // The default exchange is nobody's alternate: it would be found by no name.
-                let alternate = self.exchange_keys.get(alternate);
+                let alternate = self.exchange_keys.get(&alternate);
                 self.ahead.extend(alternate);
             }
         }

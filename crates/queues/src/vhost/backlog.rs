@@ -23,6 +23,7 @@ impl<H> Vhost<H> {
             || self.channels.has_backlog()
             || self.confirms.has_backlog()
             || self.consumers.has_orphans()
+            || self.topology.has_remains()
             || !self.settlements.is_empty()
     }
 
@@ -43,13 +44,14 @@ impl<H> Vhost<H> {
     }
 
     /// Kinds of work; each does as much as its part's steps reach.
-    const PARTS: [Part<H>; 8] = [
+    const PARTS: [Part<H>; 9] = [
         Self::handle_outcomes,
         Self::settle_next,
         Self::close_next_channel,
         Self::close_next_connection,
         Self::resume_next,
         |vhost, _, out| vhost.clear_remains(out),
+        |vhost, _, _| vhost.clear_bindings(),
         Self::attend_next,
         Self::bury,
     ];
@@ -93,6 +95,15 @@ impl<H> Vhost<H> {
     pub(super) fn clear_remains(&mut self, out: &mut dyn Outbox<H>) {
         while !self.ledger.steps.is_over() && self.clear_one(out) {
             self.ledger.steps.spend(1);
+        }
+    }
+
+    /// What is left of exchanges and queues goes from the topology: their bindings.
+    fn clear_bindings(&mut self) {
+        let ledger = &mut self.ledger;
+        while !ledger.steps.is_over() && self.topology.clear_one(&mut ledger.journal) {
+            // They count for this part's end, not only for the owner of the lock.
+            ledger.steps.spend(self.topology.take_steps() as usize);
         }
     }
 

@@ -29,7 +29,9 @@ impl<H> Vhost<H> {
             Record::QueueDeleted { id } => {
                 if let Some(key) = self.queues.restore_deleted(id, &mut self.ledger) {
                     // The store knows of the bindings' end by itself.
-                    self.topology.remove_queue(key, &mut Journal::default());
+                    let journal = &mut Journal::default();
+                    self.topology.remove_queue(key, journal);
+                    while self.topology.clear_one(journal) {}
                 }
             }
             Record::Enqueued { .. }

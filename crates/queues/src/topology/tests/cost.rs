@@ -281,6 +281,7 @@ fn what_a_queue_takes_with_it_is_counted() {
     }
     world.topology.take_steps();
     world.topology.remove_queue(key, &mut world.journal);
+    while world.topology.clear_one(&mut world.journal) {}
     assert_eq!(world.topology.binding_count(), 0);
     assert_eq!(world.topology.pattern_nodes(), 0);
     let steps = world.topology.take_steps();

@@ -7,6 +7,7 @@ mod headers;
 mod many;
 mod permissions;
 mod queue_arguments;
+mod remains;
 mod route;
 mod script;
 mod survive;

@@ -17,7 +17,13 @@ use crate::{Fault, Journal, QueueKey, Record, VhostLimits};
 
 /// Runs a script, and compares what each step says with what is indented below it.
 pub(super) fn check(script: &str) {
+    check_within(&limits(), script);
+}
+
+/// The same within other limits.
+pub(super) fn check_within(limits: &VhostLimits, script: &str) {
     let mut world = World::new();
+    world.topology = Topology::new("/".into(), limits, 1);
     let mut lines = script
         .lines()
         .filter(|line| !line.trim().is_empty())
@@ -65,6 +71,9 @@ impl World {
     }
 
     fn run(&mut self, step: &str) -> String {
+        if let Some(repeated) = step.strip_prefix("times ") {
+            return self.repeat(repeated);
+        }
         let words: Vec<&str> = step.split_whitespace().collect();
         let (verb, words) = words.split_first().expect("a verb");
         let words: Vec<&str> = words
@@ -245,6 +254,10 @@ impl World {
                 texts.sort();
                 return texts.join("\n");
             }
+            "clear" => {
+                while topology.clear_one(journal) {}
+                Ok(())
+            }
             "counts" => {
                 return format!(
                     "{} exchanges {} bindings {} queues",
@@ -259,6 +272,16 @@ impl World {
             Ok(()) => String::new(),
             Err(fault) => format!("{} {}", fault.code.code(), fault.text),
         }
+    }
+}
+
+impl World {
+    /// A step so many times, with its number in the place of `#`.
+    fn repeat(&mut self, repeated: &str) -> String {
+        let (times, step) = repeated.split_once(' ').expect("a number and a step");
+        let times: u32 = times.parse().expect("a number");
+        let said = (1..=times).map(|number| self.run(&step.replace('#', &number.to_string())));
+        said.collect()
     }
 }
 
