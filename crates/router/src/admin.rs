@@ -33,10 +33,10 @@ pub fn start_admin(
         return Err(failed(StartFault::NoSuch("router to tell of".to_owned())));
     };
     let io = |e| failed(StartFault::Io(e));
-    let hub = Arc::clone(&first.hub);
-    let listening = Listening::of_pages(hub, admin, directory).map_err(io)?;
+    let state = Arc::clone(&first.state);
+    let listening = Listening::of_pages(state, admin, directory).map_err(io)?;
     let listening = Arc::new(listening);
-    let stall_max = first.hub.limits.stall_max;
+    let stall_max = first.state.limits.stall_max;
     let bind = || listen::bind(&admin.endpoint, true, None, directory, stall_max);
     let listener = first.workers.enter_first(bind).map_err(io)?;
     let urls = urls::of_pages(&admin.endpoint, &listener, directory);
@@ -58,8 +58,8 @@ pub fn start_admin(
 impl Admin {
     /// Has the pages tell of these routers from now on.
     pub fn show(&self, routers: &[&Router]) {
-        let hubs = routers.iter().map(|router| Arc::clone(&router.hub));
-        *self.listening.routers.lock() = hubs.collect();
+        let states = routers.iter().map(|router| Arc::clone(&router.state));
+        *self.listening.routers.lock() = states.collect();
     }
 
     /// Closes the listener; a page that is being served is cut off.

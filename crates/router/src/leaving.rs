@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crosstie_transport::Connection;
 
-use crate::hub::Hub;
 use crate::report::Escaped;
+use crate::router_state::RouterState;
 
 /// After so long the log says who is waited for: most have answered by then.
 const SAID_AFTER: Duration = Duration::from_secs(1);
@@ -21,32 +21,32 @@ const AMQP_WITHIN: Duration = Duration::from_secs(2);
 const NAMED_MAX: usize = 10;
 
 /// Waits until everybody who was told goodbye has gone, or their time is over.
-pub(crate) fn await_all(hub: &Hub) {
+pub(crate) fn await_all(state: &RouterState) {
     let begun = Instant::now();
-    let deadline = begun + hub.shutdown_timeout;
+    let deadline = begun + state.shutdown_timeout;
     let mut look_at = begun + SAID_AFTER;
     let mut is_said = false;
     let mut given_up = 0;
-    while hub.conversations() > 0 && Instant::now() < deadline {
+    while state.conversations() > 0 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(2));
         if Instant::now() < look_at {
             continue;
         }
         look_at += LOOK_AGAIN_AFTER;
-        let awaited = hub.watch.awaited();
+        let awaited = state.watch.awaited();
         if !is_said && !awaited.is_empty() {
             is_said = true;
-            say(hub, &awaited);
+            say(state, &awaited);
         }
         let is_amqp_over = begun.elapsed() >= AMQP_WITHIN;
         for one in &awaited {
             if one.connection.deaf_for_s() >= DEAF_AFTER_S || (is_amqp_over && !one.is_session) {
-                give_up(hub, one, &mut given_up);
+                give_up(state, one, &mut given_up);
             }
         }
     }
-    for one in hub.watch.awaited() {
-        give_up(hub, &one, &mut given_up);
+    for one in state.watch.awaited() {
+        give_up(state, &one, &mut given_up);
     }
     if given_up > NAMED_MAX {
         tracing::info!("Not waiting for {} more", given_up - NAMED_MAX);
@@ -60,45 +60,47 @@ pub(crate) struct Awaited {
     pub(crate) is_session: bool,
 }
 
-fn say(hub: &Hub, awaited: &[Awaited]) {
+fn say(state: &RouterState, awaited: &[Awaited]) {
     let mut text = String::new();
     for one in awaited.iter().take(NAMED_MAX) {
         let comma = if text.is_empty() { "" } else { ", " };
-        let _ = write!(text, "{comma}{}", who(hub, one));
+        let _ = write!(text, "{comma}{}", who(state, one));
     }
     if awaited.len() > NAMED_MAX {
         let _ = write!(text, " and {} more", awaited.len() - NAMED_MAX);
     }
     tracing::info!(
         "Router '{}' waits for the answer to its goodbye, {} ms at most: {text}",
-        hub.id,
-        hub.shutdown_timeout.as_millis()
+        state.id,
+        state.shutdown_timeout.as_millis()
     );
 }
 
-fn give_up(hub: &Hub, one: &Awaited, given_up: &mut usize) {
+fn give_up(state: &RouterState, one: &Awaited, given_up: &mut usize) {
     if one.connection.is_closed() {
         return;
     }
     *given_up += 1;
     if *given_up <= NAMED_MAX {
-        say_why(hub, one);
+        say_why(state, one);
     }
     one.connection.close();
 }
 
-fn say_why(hub: &Hub, one: &Awaited) {
+fn say_why(state: &RouterState, one: &Awaited) {
     let why = match one.connection.deaf_for_s() {
         0 => "it did not answer",
         _ => "it does not read what it is sent",
     };
-    tracing::info!("Not waiting for {}: {why}", who(hub, one));
+    tracing::info!("Not waiting for {}: {why}", who(state, one));
 }
 
 /// In words, with what an operator knows it by.
-fn who(hub: &Hub, one: &Awaited) -> String {
+fn who(state: &RouterState, one: &Awaited) -> String {
     let peer = one.connection.peer();
-    let amqp = hub.amqp().and_then(|broker| broker.about(&one.connection));
+    let amqp = state
+        .amqp()
+        .and_then(|broker| broker.about(&one.connection));
     match amqp {
         Some(about) => format!(
             "AMQP client '{}' of user '{}' at {peer}",

@@ -16,14 +16,14 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::amqp::AmqpEndpoint;
-use crate::hub::Hub;
 use crate::rendered::Rendered;
 use crate::report;
+use crate::router_state::RouterState;
 use crate::wamp::supervision::Supervision;
 
 /// What all connections of one listener share.
 pub(crate) struct Listening {
-    pub(crate) router: Arc<Hub>,
+    pub(crate) router: Arc<RouterState>,
     /// The transport's number in the router.
     pub(crate) number: u32,
     pub(crate) decoding: codec::Limits,
@@ -34,7 +34,7 @@ pub(crate) struct Listening {
     pub(crate) pages: Vec<Page>,
     pub(crate) allowed_hosts: Allowed,
     /// What the pages tell of; an operators' listener tells of every router.
-    pub(crate) routers: Mutex<Vec<Arc<Hub>>>,
+    pub(crate) routers: Mutex<Vec<Arc<RouterState>>>,
     /// How long a connection may take to become a session.
     pub(crate) handshake_timeout: Duration,
     pub(crate) tls: Option<Arc<tls::ServerConfig>>,
@@ -68,7 +68,7 @@ pub(crate) struct WebSocketEndpoint {
 
 impl Listening {
     pub(crate) fn new(
-        router: Arc<Hub>,
+        router: Arc<RouterState>,
         transport: &model::Transport,
         directory: &Path,
     ) -> io::Result<Self> {
@@ -148,7 +148,7 @@ impl Listening {
 
     /// A listener for operators: pages, and nothing else.
     pub(crate) fn of_pages(
-        router: Arc<Hub>,
+        router: Arc<RouterState>,
         admin: &model::Admin,
         directory: &Path,
     ) -> io::Result<Self> {

@@ -6,13 +6,19 @@ use std::net::SocketAddr;
 use crosstie_transport::PeerAddress;
 use crosstie_wamp::{Dict, Value};
 
-use crate::hub::Hub;
+use crate::router_state::RouterState;
 use crate::wamp::peer::Peer;
 use crate::wamp::realm::SharedRealm;
 
 /// Adds node, worker, process and the client's own address at the top and in `authextra`, where the
 /// realm tells them; and what an anonymous client has said in its `authextra`.
-pub(crate) fn add(welcome: &mut Dict, hello: &Dict, realm: &SharedRealm, peer: &Peer, hub: &Hub) {
+pub(crate) fn add(
+    welcome: &mut Dict,
+    hello: &Dict,
+    realm: &SharedRealm,
+    peer: &Peer,
+    state: &RouterState,
+) {
     let said = hello.iter().find(|(key, _)| key == "authextra");
     let mut extra = match said {
         Some((_, Value::Dict(extra))) => extra.clone(),
@@ -20,8 +26,8 @@ pub(crate) fn add(welcome: &mut Dict, hello: &Dict, realm: &SharedRealm, peer: &
     };
     if realm.discloses_router {
         let origin = [
-            ("x_cb_node", Value::from(hub.node.as_str())),
-            ("x_cb_worker", Value::from(hub.id.as_str())),
+            ("x_cb_node", Value::from(state.node.as_str())),
+            ("x_cb_worker", Value::from(state.id.as_str())),
             (
                 "x_cb_peer",
                 Value::from(address(peer.connection.peer()).as_str()),

@@ -20,11 +20,11 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::amqp::{self, Alarm};
 use crate::counters::{Counter, counters};
-use crate::hub::Hub;
 use crate::listen::Listening;
 use crate::metrics::{Form, metrics};
 use crate::origins::{host_may_enter, page_may_ask};
 use crate::rendered::{Rendering, Shown};
+use crate::router_state::RouterState;
 use crate::sessions;
 use crate::wamp::realm::SharedRealm;
 
@@ -126,7 +126,7 @@ fn respond(listening: &Listening, request: &Request<Incoming>) -> Response<Full<
 fn rendered(
     listening: &Listening,
     what: Rendering,
-    render: impl FnOnce(&[Arc<Hub>]) -> String,
+    render: impl FnOnce(&[Arc<RouterState>]) -> String,
 ) -> Shown {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let kept = listening.rendered.lock().kept(what, Instant::now());
@@ -167,7 +167,7 @@ fn processor_time() -> Duration {
 
 /// Neither full memory nor a low disk is a reason to take a node out of service: consumers are
 /// served, and make room.
-fn health(routers: &[Arc<Hub>]) -> Response<Full<Bytes>> {
+fn health(routers: &[Arc<RouterState>]) -> Response<Full<Bytes>> {
     let alarms = amqp::alarms(routers);
     let is_degraded = alarms
         .iter()
@@ -200,8 +200,10 @@ fn typed(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Resp
 }
 
 /// Every realm, with the router that it is in.
-pub(crate) fn realms(routers: &[Arc<Hub>]) -> impl Iterator<Item = (&Hub, Arc<SharedRealm>)> {
-    let of_router = |router: &Hub| router.realms().into_iter();
+pub(crate) fn realms(
+    routers: &[Arc<RouterState>],
+) -> impl Iterator<Item = (&RouterState, Arc<SharedRealm>)> {
+    let of_router = |router: &RouterState| router.realms().into_iter();
     routers
         .iter()
         .flat_map(move |router| of_router(router).map(move |realm| (&**router, realm)))
@@ -251,7 +253,7 @@ const STYLE: &str = ":root{color-scheme:light dark}\
     td,th{padding:.2em 1em .2em 0;text-align:left;vertical-align:top}code{overflow-wrap:anywhere}";
 
 /// Where clients connect to.
-fn addresses(routers: &[Arc<Hub>]) -> String {
+fn addresses(routers: &[Arc<RouterState>]) -> String {
     let mut rows = String::new();
     for router in routers {
         for (transport, urls) in &*router.addresses.lock() {
@@ -269,7 +271,7 @@ fn addresses(routers: &[Arc<Hub>]) -> String {
 }
 
 /// The node's workers, where the router belongs to a node.
-fn workers(router: &Hub) -> String {
+fn workers(router: &RouterState) -> String {
     let workers = router.overview.workers();
     if workers.is_empty() {
         return String::new();
@@ -301,11 +303,11 @@ fn duration(duration: Duration) -> String {
 
 /// The first sessions of each router, for somebody who wants to know who is there; `crosstie sessions`
 /// lists all.
-fn session_table(routers: &[Arc<Hub>]) -> String {
+fn session_table(routers: &[Arc<RouterState>]) -> String {
     let mut rows = String::new();
     let mut is_cut = false;
     for router in routers {
-        let sessions = sessions::of_hub(router, None, 0, SESSIONS_SHOWN + 1);
+        let sessions = sessions::of_router(router, None, 0, SESSIONS_SHOWN + 1);
         is_cut |= sessions.len() > SESSIONS_SHOWN;
         for session in sessions.iter().take(SESSIONS_SHOWN) {
             let age = duration(session.since.elapsed().unwrap_or_default());
@@ -340,7 +342,7 @@ fn session_table(routers: &[Arc<Hub>]) -> String {
 const SESSIONS_SHOWN: usize = 50;
 
 /// The vhosts of the routers that speak AMQP, and what is wrong there.
-fn amqp_status(routers: &[Arc<Hub>]) -> String {
+fn amqp_status(routers: &[Arc<RouterState>]) -> String {
     let mut rows = String::new();
     for (router, broker) in routers.iter().filter_map(|r| Some((r, r.amqp()?))) {
         for vhost in broker.vhosts() {

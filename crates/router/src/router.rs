@@ -10,11 +10,11 @@ use parking_lot::Mutex;
 
 use crate::amqp::{self, Broker};
 use crate::error::{StartError, StartFault, StopError};
-use crate::hub::Hub;
 use crate::leaving;
 use crate::listen::Listening;
 use crate::overview::Overview;
 use crate::report;
+use crate::router_state::RouterState;
 use crate::transports::RunningTransport;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::peer::Peer;
@@ -41,7 +41,7 @@ pub struct RouterOptions {
 /// Realms, roles and transports may be started and stopped in any order, by any thread that is
 /// not one of the router's own. What is stopped is told so, and may be started again at once.
 pub struct Router {
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) state: Arc<RouterState>,
     pub(crate) workers: Arc<Workers>,
     pub(crate) options: RouterOptions,
     /// In the order in which they were started.
@@ -83,11 +83,11 @@ impl Router {
             what: format!("the threads of worker {}", worker.id),
             fault: StartFault::Io(error),
         })?;
-        let hub = Arc::new(Hub::new(worker, limits, options));
-        let watched = Arc::clone(&hub);
+        let state = Arc::new(RouterState::new(worker, limits, options));
+        let watched = Arc::clone(&state);
         workers.spawn_keeper(async move { watched.watch.run().await });
         Ok(Self {
-            hub,
+            state,
             workers: Arc::new(workers),
             options: options.clone(),
             transports: Mutex::default(),
@@ -99,7 +99,7 @@ impl Router {
     pub fn start_realm(&self, realm: &model::Realm) -> Result<(), StartError> {
         let what = || self.of_worker("realm", &realm.name);
         self.check_runs(what)?;
-        let Some(started) = self.hub.add_realm(realm) else {
+        let Some(started) = self.state.add_realm(realm) else {
             return Err(StartError {
                 what: what(),
                 fault: StartFault::AlreadyRunning,
@@ -119,13 +119,13 @@ impl Router {
             fault,
         };
         self.check_runs(what)?;
-        if self.hub.amqp().is_some() {
+        if self.state.amqp().is_some() {
             return Err(failed(StartFault::AlreadyRunning));
         }
         let opened = Broker::open(amqp, &self.options.directory, &self.workers);
         let (broker, skipped) =
             opened.map_err(|e| failed(StartFault::Io(std::io::Error::other(e))))?;
-        match self.hub.set_amqp(broker) {
+        match self.state.set_amqp(broker) {
             true => Ok(skipped),
             false => Err(failed(StartFault::AlreadyRunning)),
         }
@@ -133,15 +133,19 @@ impl Router {
 
     /// AMQP for operators, where it was started.
     pub fn amqp(&self) -> Option<amqp::Operators> {
-        let broker = Arc::clone(self.hub.amqp()?);
+        let broker = Arc::clone(self.state.amqp()?);
         let context = self.workers.keeper_handle();
-        Some(amqp::Operators::new(broker, Arc::clone(&self.hub), context))
+        Some(amqp::Operators::new(
+            broker,
+            Arc::clone(&self.state),
+            context,
+        ))
     }
 
     /// Stops a realm. Its sessions are told GOODBYE `wamp.close.close_realm`, and are out of it
     /// when this returns; their connections may open other sessions.
     pub fn stop_realm(&self, name: &str) -> Result<(), StopError> {
-        let Some(realm) = self.hub.remove_realm(name) else {
+        let Some(realm) = self.state.remove_realm(name) else {
             return Err(StopError {
                 what: self.of_worker("realm", name),
             });
@@ -156,7 +160,7 @@ impl Router {
             what: self.of_realm(realm, &role.name),
             fault,
         };
-        let found = self.hub.realm(realm);
+        let found = self.state.realm(realm);
         let Some(found) = found else {
             return Err(failed(StartFault::NoSuch(format!("realm {realm}"))));
         };
@@ -169,7 +173,7 @@ impl Router {
     /// Stops a role. Its sessions are told GOODBYE `wamp.close.killed`, as those of a stopped
     /// realm are told.
     pub fn stop_role(&self, realm: &str, role: &str) -> Result<(), StopError> {
-        let stopped = self.hub.realm(realm).is_some_and(|found| {
+        let stopped = self.state.realm(realm).is_some_and(|found| {
             let name = role.to_owned();
             self.end_sessions(move || found.stop_role(&name))
         });
@@ -183,12 +187,12 @@ impl Router {
 
     /// The worker's id.
     pub fn id(&self) -> &str {
-        &self.hub.id
+        &self.state.id
     }
 
     /// The realms, in the order in which they were started.
     pub fn realms(&self) -> Vec<RealmStatus> {
-        let realms = self.hub.realms();
+        let realms = self.state.realms();
         let status = realms.iter().map(|realm| {
             let counts = realm.counts();
             RealmStatus {
@@ -207,7 +211,7 @@ impl Router {
     /// The roles of a realm, in the order in which they were started; `None` if there is no such
     /// realm.
     pub fn roles(&self, realm: &str) -> Option<Vec<RoleStatus>> {
-        let roles = self.hub.realm(realm)?.roles().into_iter();
+        let roles = self.state.realm(realm)?.roles().into_iter();
         let status = roles.map(|(started, sessions)| RoleStatus {
             role: started.role,
             started: started.started,
@@ -218,7 +222,7 @@ impl Router {
 
     /// Connections at the moment, of all transports.
     pub fn connections(&self) -> usize {
-        self.hub.connections()
+        self.state.connections()
     }
 
     /// How many threads serve connections; the router has one more.
@@ -229,8 +233,8 @@ impl Router {
     /// Says GOODBYE to every session, and lets none in any more. Several routers that are to stop
     /// are told so first, and waited for afterwards.
     pub fn begin_stop(&self) {
-        self.hub.stop();
-        let hub = Arc::clone(&self.hub);
+        self.state.stop();
+        let state = Arc::clone(&self.state);
         let transports = self.conversing();
         for listening in &transports {
             listening.stop();
@@ -239,19 +243,19 @@ impl Router {
             listening.stop();
         }
         self.workers.spawn_first(async move {
-            for realm in hub.realms() {
+            for realm in state.realms() {
                 let peers = realm.peers();
                 let farewell = &Farewell::SHUTDOWN;
-                let messages = &hub.session_messages;
+                let messages = &state.session_messages;
                 peers
                     .iter()
                     .for_each(|p| session::say_goodbye(messages, p, farewell));
             }
             for listening in &transports {
-                hub.watch.finish_unopened(listening.number);
+                state.watch.finish_unopened(listening.number);
             }
-            if let Some(broker) = hub.amqp() {
-                broker.close_connections(&hub.watch, None, "shutdown");
+            if let Some(broker) = state.amqp() {
+                broker.close_connections(&state.watch, None, "shutdown");
             }
             crosstie_transport::uncork();
         });
@@ -260,12 +264,12 @@ impl Router {
     /// Says GOODBYE to every session, waits a bounded time for them to go, and stops. Whether all
     /// that should survive could be stored.
     pub fn stop(self) -> bool {
-        if !self.hub.is_stopping() {
+        if !self.state.is_stopping() {
             self.begin_stop();
         }
-        leaving::await_all(&self.hub);
+        leaving::await_all(&self.state);
         for listening in self.conversing() {
-            self.hub.watch.close_all(listening.number);
+            self.state.watch.close_all(listening.number);
         }
         self.end()
     }
@@ -274,7 +278,7 @@ impl Router {
     fn end(&self) -> bool {
         // Its own tasks hold the threads, which would live on.
         self.workers.stop();
-        self.hub.amqp().is_none_or(|broker| broker.stop())
+        self.state.amqp().is_none_or(|broker| broker.stop())
     }
 
     /// Has the keeper take sessions out, and waits until they are; whether there was something
@@ -283,7 +287,7 @@ impl Router {
         &self,
         end: impl FnOnce() -> Option<Vec<Peer>> + Send + 'static,
     ) -> bool {
-        let hub = Arc::clone(&self.hub);
+        let state = Arc::clone(&self.state);
         let ended = self.run(async move {
             let ended = end();
             crosstie_transport::uncork();
@@ -291,7 +295,7 @@ impl Router {
             let told = ended.as_deref().unwrap_or_default().iter();
             let told: Vec<_> = told.map(|p| Arc::downgrade(&p.connection)).collect();
             if !told.is_empty() {
-                tokio::spawn(close_silent(hub, told));
+                tokio::spawn(close_silent(state, told));
             }
             ended.is_some()
         });
@@ -311,7 +315,7 @@ impl Router {
     }
 
     pub(crate) fn check_runs(&self, what: impl FnOnce() -> String) -> Result<(), StartError> {
-        match self.hub.is_stopping() {
+        match self.state.is_stopping() {
             false => Ok(()),
             true => Err(StartError {
                 what: what(),
@@ -337,9 +341,9 @@ impl Drop for Router {
 
 /// Ends the connections whose sessions were told GOODBYE, and that have been nobody's since: they
 /// have had as long as a new one has to become a session.
-async fn close_silent(hub: Arc<Hub>, told: Vec<Weak<Connection>>) {
-    tokio::time::sleep(hub.handshake_timeout).await;
-    let realms = hub.realms();
+async fn close_silent(state: Arc<RouterState>, told: Vec<Weak<Connection>>) {
+    tokio::time::sleep(state.handshake_timeout).await;
+    let realms = state.realms();
     let joined: Vec<_> = realms.iter().flat_map(|realm| realm.peers()).collect();
     let joined: Connections = joined.iter().map(|peer| &peer.connection).collect();
     for connection in told.iter().filter_map(Weak::upgrade) {

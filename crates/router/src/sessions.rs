@@ -7,8 +7,8 @@ use crosstie_routing::{Identity, Time};
 use crosstie_wamp::framing::Framing;
 use crosstie_wamp::{Serializer, SessionId};
 
-use crate::hub::Hub;
 use crate::router::Router;
+use crate::router_state::RouterState;
 use crate::wamp::peer::Peer;
 use crate::wamp::realm::SharedRealm;
 
@@ -62,14 +62,14 @@ impl Router {
     /// At most `limit` sessions behind the first `offset`, of one realm or of all, realm by realm. No
     /// lock is held for longer than a few hundred sessions take.
     pub fn sessions(&self, realm: Option<&str>, offset: usize, limit: usize) -> Vec<SessionStatus> {
-        of_hub(&self.hub, realm, offset, limit)
+        of_router(&self.state, realm, offset, limit)
     }
 
     /// Ends a session: its client is told GOODBYE `wamp.close.killed`, and may open another one.
     pub fn close_session(&self, id: u64, reason: &str) -> Result<(), NoSuchSession> {
-        let (hub, reason) = (Arc::clone(&self.hub), reason.to_owned());
+        let (state, reason) = (Arc::clone(&self.state), reason.to_owned());
         let closed = self.end_sessions(move || {
-            let mut realms = hub.realms().into_iter();
+            let mut realms = state.realms().into_iter();
             let ended = realms.find_map(|realm| realm.end_session(SessionId(id), &reason));
             ended.map(|peer| vec![peer])
         });
@@ -81,15 +81,15 @@ impl Router {
 }
 
 /// The same, of a router that the pages tell of.
-pub(crate) fn of_hub(
-    hub: &Hub,
+pub(crate) fn of_router(
+    state: &RouterState,
     realm: Option<&str>,
     offset: usize,
     limit: usize,
 ) -> Vec<SessionStatus> {
     let mut skip = offset;
     let mut found = Vec::new();
-    for shared in hub.realms() {
+    for shared in state.realms() {
         if realm.is_some_and(|name| name != shared.name()) {
             continue;
         }

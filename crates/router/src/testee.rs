@@ -11,8 +11,8 @@ use crosstie_transport::descriptors::Room;
 use crosstie_transport::{PeerAddress, Socket, Workers};
 
 use crate::counters::{Counter, counters};
-use crate::hub::Hub;
 use crate::listen;
+use crate::router_state::RouterState;
 use crate::wamp::upgrade::deflate_config;
 
 /// One such transport.
@@ -77,7 +77,11 @@ impl TesteeTransport {
     }
 
     /// Counts a connection in, unless there are as many as may be.
-    pub(crate) fn admit(self: &Arc<Self>, router: &Hub, socket: &Socket) -> Option<Admitted> {
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        router: &RouterState,
+        socket: &Socket,
+    ) -> Option<Admitted> {
         // Counted apart from the sessions' connections: an echo keeps nobody out of a realm.
         let fits = self.connections() < self.connections_max.min(router.connections_max)
             && Room::left_by(socket) == Room::Enough;

@@ -9,9 +9,9 @@ use crosstie_transport::{Listener, Workers};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::error::{StartError, StartFault, StopError};
-use crate::hub::Hub;
 use crate::listen::{self, Listening};
 use crate::router::Router;
+use crate::router_state::RouterState;
 use crate::serve;
 use crate::testee::TesteeTransport;
 use crate::urls;
@@ -85,7 +85,7 @@ impl Router {
         match stopped.served {
             Served::Conversations(listening) => self.end_conversations(listening),
             // Its connections ended with the task that accepted them.
-            Served::Testee(testee) => self.hub.remove_testee(&testee),
+            Served::Testee(testee) => self.state.remove_testee(&testee),
         }
         Ok(())
     }
@@ -145,7 +145,7 @@ impl Router {
     fn show_addresses(&self, transports: &[RunningTransport]) {
         let public = transports.iter().filter(|transport| !transport.is_private);
         let addresses = public.map(|transport| (transport.id.clone(), transport.urls.clone()));
-        *self.hub.addresses.lock() = addresses.collect();
+        *self.state.addresses.lock() = addresses.collect();
     }
 
     fn listen(
@@ -161,7 +161,7 @@ impl Router {
                     nodelay,
                     mode,
                     directory,
-                    self.hub.limits.stall_max,
+                    self.state.limits.stall_max,
                 )
             };
             self.workers.enter_first(bind)
@@ -174,18 +174,18 @@ impl Router {
         let (urls, pages, served, accepting) =
             if let TransportKind::Testee(testee) = &transport.kind {
                 let testee =
-                    TesteeTransport::new(&self.hub.id, transport, testee, &workers, directory)?;
+                    TesteeTransport::new(&self.state.id, transport, testee, &workers, directory)?;
                 let testee = Arc::new(testee);
                 let listener = bind(testee.nodelay())?;
                 let urls = urls::of_transport(transport, &listener, directory);
-                self.hub.add_testee(Arc::clone(&testee));
+                self.state.add_testee(Arc::clone(&testee));
                 let accepting = Accepting::start(&self.workers, {
-                    let (testee, hub) = (Arc::clone(&testee), Arc::clone(&self.hub));
-                    serve_testee(testee, hub, listener, workers)
+                    let (testee, state) = (Arc::clone(&testee), Arc::clone(&self.state));
+                    serve_testee(testee, state, listener, workers)
                 });
                 (urls, Vec::new(), Served::Testee(testee), accepting)
             } else {
-                let listening = Listening::new(Arc::clone(&self.hub), transport, directory)?;
+                let listening = Listening::new(Arc::clone(&self.state), transport, directory)?;
                 let listener = bind(listening.nodelay())?;
                 let urls = urls::of_transport(transport, &listener, directory);
                 let pages = pages_at(&listener);
@@ -208,27 +208,27 @@ impl Router {
 
     /// Tells the sessions of a listener that has stopped, and closes what is left in time.
     pub(crate) fn end_conversations(&self, listening: Arc<Listening>) {
-        let hub = Arc::clone(&self.hub);
+        let state = Arc::clone(&self.state);
         self.workers.spawn_keeper(async move {
-            let connections = hub.watch.of(listening.number);
-            for realm in hub.realms() {
+            let connections = state.watch.of(listening.number);
+            for realm in state.realms() {
                 let peers = realm.peers();
                 let its_own = peers
                     .iter()
                     .filter(|peer| connections.has(&peer.connection));
-                let messages = &hub.session_messages;
+                let messages = &state.session_messages;
                 let farewell = &Farewell::STOP_TRANSPORT;
                 its_own.for_each(|peer| session::say_goodbye(messages, peer, farewell));
             }
-            hub.watch.finish_unopened(listening.number);
-            if let Some(broker) = hub.amqp() {
-                broker.close_connections(&hub.watch, Some(listening.number), "shutdown");
+            state.watch.finish_unopened(listening.number);
+            if let Some(broker) = state.amqp() {
+                broker.close_connections(&state.watch, Some(listening.number), "shutdown");
             }
             crosstie_transport::uncork();
             drop(connections);
             let emptied = listening.until_empty();
-            let _ = tokio::time::timeout(hub.shutdown_timeout, emptied).await;
-            hub.watch.close_all(listening.number);
+            let _ = tokio::time::timeout(state.shutdown_timeout, emptied).await;
+            state.watch.close_all(listening.number);
         });
     }
 }
@@ -236,7 +236,7 @@ impl Router {
 /// Accepts echoing connections for ever; they end with this.
 async fn serve_testee(
     testee: Arc<TesteeTransport>,
-    hub: Arc<Hub>,
+    state: Arc<RouterState>,
     listener: Listener,
     workers: Arc<Workers>,
 ) {
@@ -244,7 +244,7 @@ async fn serve_testee(
     loop {
         let socket = listen::accept(&listener, &workers).await;
         while connections.try_join_next().is_some() {}
-        if let Some(admitted) = testee.admit(&hub, &socket) {
+        if let Some(admitted) = testee.admit(&state, &socket) {
             workers.spawn_in(&mut connections, admitted.serve(socket));
         }
     }

@@ -26,7 +26,7 @@ use super::shared::Shared;
 use super::status::{ConnectionStatus, OperatorError};
 use super::vhost::{Clock, SharedVhost};
 use crate::watch::Watch;
-use crate::{hub, report};
+use crate::{report, router_state};
 
 /// What all AMQP connections of a router share.
 pub(crate) struct Broker {
@@ -298,7 +298,7 @@ fn restore_vhosts(
     for vhost in &amqp.vhosts {
         let name: Arc<str> = vhost.name.as_str().into();
         let config = vhost_config(&name, &amqp.limits);
-        vhosts.insert(name, Vhost::new(config, hub::seed()));
+        vhosts.insert(name, Vhost::new(config, router_state::seed()));
     }
     for restored in restored {
         // What a vhost that is not configured any more has kept stays in the file.

@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 
 use super::broker::Broker;
 use super::vhost::SharedVhost;
-use crate::hub::Hub;
+use crate::router_state::RouterState;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 type Gauges<const N: usize> = Family<Labels<N>, Gauge>;
@@ -22,7 +22,7 @@ type Counts<const N: usize> = Family<Labels<N>, Count>;
 const QUEUES_MAX: usize = 1000;
 
 /// Adds everything about AMQP, where a router speaks it.
-pub(crate) fn register(registry: &mut Registry, routers: &[Arc<Hub>]) {
+pub(crate) fn register(registry: &mut Registry, routers: &[Arc<RouterState>]) {
     let brokers = routers
         .iter()
         .filter_map(|router| Some((router.id.as_str(), router.amqp()?)));

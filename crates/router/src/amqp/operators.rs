@@ -11,21 +11,21 @@ use super::status::{
     Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, QueueStatus, VhostStatus,
 };
 use super::vhost::SharedVhost;
-use crate::hub::Hub;
+use crate::router_state::RouterState;
 
 /// A router's AMQP, for any thread that is not one of the router's own.
 pub struct Operators {
     broker: Arc<Broker>,
-    hub: Arc<Hub>,
+    state: Arc<RouterState>,
     /// Whose runtime goes on sending where a socket is full.
     context: Handle,
 }
 
 impl Operators {
-    pub(crate) fn new(broker: Arc<Broker>, hub: Arc<Hub>, context: Handle) -> Self {
+    pub(crate) fn new(broker: Arc<Broker>, state: Arc<RouterState>, context: Handle) -> Self {
         Self {
             broker,
-            hub,
+            state,
             context,
         }
     }
@@ -85,7 +85,7 @@ impl Operators {
 
     /// Closes a connection with 320 `CONNECTION_FORCED`; its client is told the reason.
     pub fn close_connection(&self, number: u64, reason: &str) -> Result<(), OperatorError> {
-        let watch = &self.hub.watch;
+        let watch = &self.state.watch;
         self.act(|| self.broker.close_connection(watch, number, reason))
     }
 

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use crosstie_config::Json;
 
-use crate::hub::Hub;
+use crate::router_state::RouterState;
 
 /// A vhost that runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -175,7 +175,7 @@ impl fmt::Display for OperatorError {
 impl std::error::Error for OperatorError {}
 
 /// What is wrong with which router.
-pub(crate) fn alarms(routers: &[Arc<Hub>]) -> Vec<(&str, Alarm)> {
+pub(crate) fn alarms(routers: &[Arc<RouterState>]) -> Vec<(&str, Alarm)> {
     let brokers = routers
         .iter()
         .filter_map(|router| Some((router.id.as_str(), router.amqp()?)));

@@ -21,8 +21,8 @@ use prometheus_client::registry::Registry;
 
 use crate::amqp;
 use crate::counters::{self, Counter};
-use crate::hub::Hub;
 use crate::pages::realms;
+use crate::router_state::RouterState;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::message_counts::{Direction, is_of_sessions};
 
@@ -61,7 +61,7 @@ impl Form {
 }
 
 /// Everything that is told of these routers and the process that they run in.
-pub(crate) fn metrics(routers: &[Arc<Hub>], form: Form) -> String {
+pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
     let mut registry = Registry::with_prefix("crosstie");
     registry.register(
         "build",
@@ -103,7 +103,7 @@ pub(crate) fn metrics(routers: &[Arc<Hub>], form: Form) -> String {
     }
 }
 
-fn register_account(registry: &mut Registry, routers: &[Arc<Hub>]) {
+fn register_account(registry: &mut Registry, routers: &[Arc<RouterState>]) {
     type Labels = [(&'static str, String); 2];
     let held: Family<Labels, Gauge> = Family::default();
     let bound: Family<[(&'static str, String); 1], Gauge> = Family::default();
@@ -125,7 +125,7 @@ fn register_account(registry: &mut Registry, routers: &[Arc<Hub>]) {
 }
 
 /// Each type has its line from the start, so that a rate is known when the first one comes.
-fn register_messages(registry: &mut Registry, routers: &[Arc<Hub>]) {
+fn register_messages(registry: &mut Registry, routers: &[Arc<RouterState>]) {
     // What opens and closes sessions is the router's, and its realm empty.
     type ByType = Family<[(&'static str, String); 3], Count>;
     for (name, help, direction) in [
@@ -188,7 +188,7 @@ fn register_totals(registry: &mut Registry) {
     );
 }
 
-fn register_realms(registry: &mut Registry, routers: &[Arc<Hub>]) {
+fn register_realms(registry: &mut Registry, routers: &[Arc<RouterState>]) {
     // Routers are isolated from one another: two may have a realm of the same name.
     type ByRealm = Family<[(&'static str, String); 2], Gauge>;
     let (sessions, subscriptions) = (ByRealm::default(), ByRealm::default());
@@ -238,7 +238,7 @@ fn register_realms(registry: &mut Registry, routers: &[Arc<Hub>]) {
     );
 }
 
-fn register_testees(registry: &mut Registry, routers: &[Arc<Hub>]) {
+fn register_testees(registry: &mut Registry, routers: &[Arc<RouterState>]) {
     type Labels = [(&'static str, String); 2];
     let connections: Family<Labels, Gauge> = Family::default();
     let counted: [(&str, &str, Family<Labels, Count>); 5] = [

@@ -23,8 +23,8 @@ use crate::wamp::message_counts::Messages;
 use crate::wamp::realm::SharedRealm;
 use crate::watch::Watch;
 
-/// A router, as its connections see it. Its threads and listeners are [`crate::Router`]'s.
-pub(crate) struct Hub {
+/// The state of one router, as its connections see it. Its threads and listeners are [`crate::Router`]'s.
+pub(crate) struct RouterState {
     /// The worker's id.
     pub(crate) id: String,
     /// The node's.
@@ -58,7 +58,7 @@ pub(crate) struct Hub {
     stopping: AtomicBool,
 }
 
-impl Hub {
+impl RouterState {
     pub(crate) fn new(
         worker: &model::RouterWorker,
         limits: &model::Limits,
