@@ -2,17 +2,17 @@
 //!
 //! A [`conversation`] is one connection's first bytes, handshake and frames; a [`session`] in it is what
 //! lies between HELLO and GOODBYE; a [`realm`] is the one lock that its messages are routed under; an
-//! [`outbox`] encodes what the realm says into the queues of the [`peer`]s, each payload in the [`forms`]
-//! that these need.
+//! [`outbox`] encodes what the realm says into the queues of the [`peer`]s, each payload in the serializers
+//! that these use ([`payload_encodings`]).
 
 mod compression;
 pub(crate) mod conversation;
 pub(crate) mod end_reason;
-mod forms;
 mod frames;
 pub(crate) mod message_counts;
 mod open;
 pub(crate) mod outbox;
+mod payload_encodings;
 pub(crate) mod peer;
 pub(crate) mod realm;
 pub(crate) mod session;

@@ -4,14 +4,14 @@ use crosstie_routing::{Action, CloseReason, Identity, Note, Outbox, Refused};
 use crosstie_wamp::{Message, SessionId};
 
 use crate::counters::{Counter, Counters};
-use crate::wamp::forms::Forms;
 use crate::wamp::message_counts::{Direction, Messages};
+use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::peer::{Frame, Peer, Wire};
 
 /// The outbox of one call into a realm. It is used under the realm's lock, so it only encodes
 /// heads and copies bytes; the sockets are written when the input has been handled.
 pub(crate) struct RealmOutbox<'a, 'p> {
-    forms: &'a mut Forms<'p>,
+    encodings: &'a mut PayloadEncodings<'p>,
     counters: &'a Counters,
     pub(crate) messages: &'a Messages,
     /// Peers that were closed because they could not be told the truth any more.
@@ -32,12 +32,12 @@ pub(crate) struct Denied {
 
 impl<'a, 'p> RealmOutbox<'a, 'p> {
     pub(crate) fn new(
-        forms: &'a mut Forms<'p>,
+        encodings: &'a mut PayloadEncodings<'p>,
         counters: &'a Counters,
         messages: &'a Messages,
     ) -> Self {
         Self {
-            forms,
+            encodings,
             counters,
             messages,
             closed: Vec::new(),
@@ -49,7 +49,7 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
 
 impl Outbox<Peer> for RealmOutbox<'_, '_> {
     fn send(&mut self, to: &Peer, message: &Message<'_>) -> Result<(), Refused> {
-        let sent = to.send(message, self.forms);
+        let sent = to.send(message, self.encodings);
         match sent {
             Ok(()) => self.messages.count_alone(Direction::Sent, message.kind()),
             Err(_) => self.counters.count(Counter::MessagesRefused),
@@ -67,7 +67,7 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
                     message_bytes_max: u32::MAX,
                     ..peer.wire
                 };
-                wire.event(event, self.forms, &peer.connection)
+                wire.event(event, self.encodings, &peer.connection)
             });
             let sent = match frame {
                 Err(refused) => Err(*refused),

@@ -9,7 +9,7 @@ use crosstie_wamp::codec;
 use crosstie_wamp::framing::{FrameError, Framing, rawsocket};
 use crosstie_wamp::{Message, Payload, Serializer, Value};
 
-use crate::wamp::forms::{self, Forms, Shared};
+use crate::wamp::payload_encodings::{self, PayloadEncodings, Shared};
 
 /// A connection with the form of its messages. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -31,16 +31,20 @@ pub(crate) struct Wire {
 const HEAD_BYTES: usize = 40;
 
 impl Peer {
-    /// Queues one message, its payload taken from `forms` where that has it.
-    pub(crate) fn send(&self, message: &Message<'_>, forms: &mut Forms<'_>) -> Result<(), Refused> {
-        if let Some(payload) = forms.shared(message, self.wire.serializer) {
+    /// Queues one message, its payload taken from `encodings` where that has it.
+    pub(crate) fn send(
+        &self,
+        message: &Message<'_>,
+        encodings: &mut PayloadEncodings<'_>,
+    ) -> Result<(), Refused> {
+        if let Some(payload) = encodings.shared(message, self.wire.serializer) {
             return self
                 .wire
                 .write_around(message, payload)?
                 .append_to(&self.connection);
         }
         self.connection
-            .append(|out| self.wire.write(message, forms, out))
+            .append(|out| self.wire.write(message, encodings, out))
             .map_err(|refused| match refused {
                 Unqueued::Full => Refused::Full,
                 Unqueued::Gone => Refused::Gone,
@@ -62,7 +66,7 @@ impl Peer {
             // A peer that takes only shorter messages is told by the close frame alone.
             let _ = self
                 .wire
-                .write(&abort, &mut Forms::new(Payload::EMPTY), out);
+                .write(&abort, &mut PayloadEncodings::new(Payload::EMPTY), out);
             self.wire.framing.close(POLICY_VIOLATION, text, out);
         });
     }
@@ -115,21 +119,20 @@ impl Wire {
     pub(crate) fn write(
         &self,
         message: &Message<'_>,
-        forms: &mut Forms<'_>,
+        encodings: &mut PayloadEncodings<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
         let before = out.len();
         let hint = HEAD_BYTES + message.payload().map_or(0, |payload| payload.len());
         self.framing
             .frame(self.serializer, hint, out, |out| {
-                match forms.of(message, self.serializer) {
+                match encodings.of(message, self.serializer) {
                     Ok(Some(payload)) => {
                         codec::encode_with(message, &payload, out);
                         Ok(())
                     }
-                    Ok(None) => {
-                        codec::encode(message, self.serializer, out).map_err(forms::unwritable)
-                    }
+                    Ok(None) => codec::encode(message, self.serializer, out)
+                        .map_err(payload_encodings::unwritable),
                     Err(refused) => Err(refused),
                 }
             })
@@ -145,14 +148,14 @@ impl Wire {
     pub(crate) fn event(
         &self,
         event: &Message<'_>,
-        forms: &mut Forms<'_>,
+        encodings: &mut PayloadEncodings<'_>,
         connection: &Arc<Connection>,
     ) -> Result<Frame, Refused> {
-        if let Some(payload) = forms.shared(event, self.serializer) {
+        if let Some(payload) = encodings.shared(event, self.serializer) {
             return self.write_around(event, payload);
         }
         let mut out = Vec::new();
-        self.write(event, forms, &mut out)?;
+        self.write(event, encodings, &mut out)?;
         Ok(Frame::Whole(connection.share(out)))
     }
 

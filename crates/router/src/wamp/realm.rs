@@ -17,9 +17,9 @@ use crate::report;
 use crate::sessions::Seen;
 use crate::timer::Timer;
 use crate::wamp::end_reason::EndReason;
-use crate::wamp::forms::{Forms, Source};
 use crate::wamp::message_counts::{Direction, Messages, RealmMessages, is_of_sessions};
 use crate::wamp::outbox::RealmOutbox;
+use crate::wamp::payload_encodings::{PayloadEncodings, Source};
 use crate::wamp::peer::Peer;
 use crate::wamp::session::{Farewell, say_goodbye};
 
@@ -140,11 +140,11 @@ impl SharedRealm {
     ) -> (Result<(), Violation>, u32) {
         let now = self.time(now);
         let payload = message.payload().copied().unwrap_or(Payload::EMPTY);
-        let mut forms = Forms::new(payload);
+        let mut encodings = PayloadEncodings::new(payload);
         if payload.len() >= TRANSCODE_OUTSIDE_BYTES_MIN {
-            self.prepare_forms(from, message, source, &mut forms);
+            self.prepare_encodings(from, message, source, &mut encodings);
         }
-        self.enter(&mut forms, EndReason::Closed, |realm, outbox| {
+        self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
             if !is_of_sessions(message.kind()) {
                 let messages = outbox.messages;
                 messages.count_alone(Direction::Received, message.kind());
@@ -163,8 +163,8 @@ impl SharedRealm {
         text: &'static str,
     ) -> Result<(), Violation> {
         let now = self.time(now);
-        let mut forms = Forms::new(Payload::EMPTY);
-        self.enter(&mut forms, EndReason::Closed, |realm, outbox| {
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
             let messages = outbox.messages;
             messages.count_alone(Direction::Received, message.kind());
             realm.decline(now, from, message, text, outbox)
@@ -174,8 +174,8 @@ impl SharedRealm {
     /// Takes a session out, whatever it left open; whether it had not been taken out before.
     pub(crate) fn leave(&self, session: SessionKey, why: EndReason) -> bool {
         let now = self.now();
-        let mut forms = Forms::new(Payload::EMPTY);
-        self.enter(&mut forms, why, |realm, outbox| {
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter(&mut encodings, why, |realm, outbox| {
             let was_in = realm.has(session);
             realm.leave(now, session, outbox);
             was_in
@@ -185,8 +185,8 @@ impl SharedRealm {
     /// Takes the session of that id out with a GOODBYE, if there is one.
     pub(crate) fn end_session(&self, id: SessionId, text: &str) -> Option<Peer> {
         let now = self.now();
-        let mut forms = Forms::new(Payload::EMPTY);
-        self.enter(&mut forms, EndReason::Killed, |realm, outbox| {
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter(&mut encodings, EndReason::Killed, |realm, outbox| {
             let peer = realm.end_session(now, id, outbox)?;
             say_goodbye(&self.session_messages, &peer, &Farewell::killed(text));
             Some(peer)
@@ -237,8 +237,8 @@ impl SharedRealm {
     /// Lets nobody in any more, and takes everybody out with a GOODBYE.
     pub(crate) fn stop(&self) -> Vec<Peer> {
         let now = self.now();
-        let mut forms = Forms::new(Payload::EMPTY);
-        self.enter(&mut forms, EndReason::RealmStopped, |realm, outbox| {
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter(&mut encodings, EndReason::RealmStopped, |realm, outbox| {
             self.stopped.store(true, Ordering::Relaxed);
             let ended = realm.end(now, outbox);
             self.say_goodbye_to(&ended, &Farewell::CLOSE_REALM);
@@ -266,8 +266,8 @@ impl SharedRealm {
         let now = self.now();
         let mut roles = self.roles.lock();
         roles.retain(|started| started.role.name != name);
-        let mut forms = Forms::new(Payload::EMPTY);
-        self.enter(&mut forms, EndReason::RoleStopped, |realm, outbox| {
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter(&mut encodings, EndReason::RoleStopped, |realm, outbox| {
             let ended = realm.stop_role(now, name, outbox)?;
             self.say_goodbye_to(&ended, &Farewell::STOP_ROLE);
             Some(ended)
@@ -312,8 +312,8 @@ impl SharedRealm {
 
     fn handle_timeout(&self) {
         let now = self.now();
-        let mut forms = Forms::new(Payload::EMPTY);
-        self.enter(&mut forms, EndReason::Closed, |realm, outbox| {
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
             realm.handle_timeout(now, outbox);
             // They are nobody's turn.
             realm.take_steps();
@@ -326,11 +326,11 @@ impl SharedRealm {
     /// the reason given, unless their queues were full.
     fn enter<R>(
         &self,
-        forms: &mut Forms<'_>,
+        encodings: &mut PayloadEncodings<'_>,
         why: EndReason,
         act: impl FnOnce(&mut Realm<Peer>, &mut RealmOutbox<'_, '_>) -> R,
     ) -> R {
-        let mut outbox = RealmOutbox::new(forms, counters(), self.messages.own());
+        let mut outbox = RealmOutbox::new(encodings, counters(), self.messages.own());
         let mut realm = self.realm.lock();
         let outcome = act(&mut realm, &mut outbox);
         let next = next_turn(&realm);
@@ -371,14 +371,14 @@ impl SharedRealm {
         }
     }
 
-    /// Makes the forms of the payload that the receivers will need, outside the lock. What has
+    /// Makes the encodings of the payload that the receivers will need, outside the lock. What has
     /// changed when the message is routed is made up for under it.
-    fn prepare_forms(
+    fn prepare_encodings(
         &self,
         from: SessionKey,
         message: &Message<'_>,
         source: Source<'_>,
-        forms: &mut Forms<'_>,
+        encodings: &mut PayloadEncodings<'_>,
     ) {
         let mut needed = [false; Serializer::ALL.len()];
         let mut seen = 0;
@@ -389,7 +389,7 @@ impl SharedRealm {
         });
         for serializer in Serializer::ALL {
             if needed[serializer.index()] {
-                forms.prepare(serializer, source);
+                encodings.prepare(serializer, source);
             }
         }
     }

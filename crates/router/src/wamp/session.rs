@@ -23,8 +23,8 @@ use crate::listen::Listening;
 use crate::origin;
 use crate::report;
 use crate::wamp::end_reason::EndReason;
-use crate::wamp::forms::{Forms, Source};
 use crate::wamp::message_counts::{Direction, Messages, is_of_sessions};
+use crate::wamp::payload_encodings::{PayloadEncodings, Source};
 use crate::wamp::peer::Peer;
 use crate::wamp::realm::{NotJoined, SharedRealm};
 
@@ -486,7 +486,7 @@ impl Session {
 
 /// Queues a message that no realm sends, and counts it.
 fn send(messages: &Messages, peer: &Peer, message: &Message<'_>) -> Result<(), Refused> {
-    let sent = peer.send(message, &mut Forms::new(Payload::EMPTY));
+    let sent = peer.send(message, &mut PayloadEncodings::new(Payload::EMPTY));
     match sent {
         Ok(()) => messages.count(Direction::Sent, message.kind()),
         Err(_) => counters().count(Counter::MessagesRefused),

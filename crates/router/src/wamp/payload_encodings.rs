@@ -13,7 +13,7 @@ use crosstie_wamp::{Message, Payload, Serializer};
 ///
 /// A realm passes an input's payload on as it came; where a receiver's serializer differs it is
 /// transcoded once, however many receivers there are.
-pub(crate) struct Forms<'p> {
+pub(crate) struct PayloadEncodings<'p> {
     original: Payload<'p>,
     transcoded: [Option<Result<Transcoded, Refused>>; Serializer::ALL.len()],
     /// A large payload is not copied into queues under the realm's lock: these keep the same bytes.
@@ -66,7 +66,7 @@ impl Shared {
     }
 }
 
-impl<'p> Forms<'p> {
+impl<'p> PayloadEncodings<'p> {
     /// For a message with this payload.
     pub(crate) fn new(original: Payload<'p>) -> Self {
         Self {
@@ -76,8 +76,8 @@ impl<'p> Forms<'p> {
         }
     }
 
-    /// The payload of `message` in `serializer`, when it is the one held here and needs another
-    /// form; `None` when the message can be encoded as it is.
+    /// The payload of `message` in `serializer`, when it is the one held here and is needed in another
+    /// encoding; `None` when the message can be encoded as it is.
     pub(crate) fn of(
         &mut self,
         message: &Message<'_>,
@@ -111,22 +111,22 @@ impl<'p> Forms<'p> {
         self.is_of(message).then_some(shared)
     }
 
-    /// Makes the form for `serializer` now, so that it is there when the realm is locked.
+    /// Makes the encoding for `serializer` now, so that it is there when the realm is locked.
     pub(crate) fn prepare(&mut self, serializer: Serializer, source: Source<'_>) {
         if serializer == self.original.serializer {
             if self.original.len() >= APART_BYTES_MIN {
-                let form = share_original(self.original, source);
-                self.set_shared(form);
+                let encoding = share_original(self.original, source);
+                self.set_shared(encoding);
             }
             return;
         }
         self.transcode(serializer);
         let transcoded = &mut self.transcoded[serializer.index()];
-        if let Some(Ok(form)) = transcoded
-            && form.bytes.len() >= APART_BYTES_MIN
+        if let Some(Ok(encoding)) = transcoded
+            && encoding.bytes.len() >= APART_BYTES_MIN
         {
-            let args_len = form.args_len;
-            let bytes = source.connection.share(std::mem::take(&mut form.bytes));
+            let args_len = encoding.args_len;
+            let bytes = source.connection.share(std::mem::take(&mut encoding.bytes));
             *transcoded = None;
             self.set_shared(Shared {
                 serializer,
@@ -136,10 +136,10 @@ impl<'p> Forms<'p> {
         }
     }
 
-    fn set_shared(&mut self, form: Shared) {
+    fn set_shared(&mut self, encoding: Shared) {
         let shared = self.shared.get_or_insert_default();
-        let index = form.serializer.index();
-        shared[index] = Some(form);
+        let index = encoding.serializer.index();
+        shared[index] = Some(encoding);
     }
 
     fn is_of(&self, message: &Message<'_>) -> bool {
@@ -201,7 +201,7 @@ fn transcoded(payload: Payload<'_>, into: Serializer) -> Result<Transcoded, Tran
     Ok(Transcoded { bytes, args_len })
 }
 
-/// What a payload is refused for that has no such form.
+/// What a payload is refused for that has no such encoding.
 pub(crate) fn unwritable(e: TranscodeError) -> Refused {
     match e == TranscodeError::TOO_LONG {
         true => Refused::TooLong,
