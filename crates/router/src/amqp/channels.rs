@@ -12,7 +12,7 @@ use crosstie_queues::{ChannelKey, ConnectionKey, Fault, Outbox};
 use crosstie_transport::now_s;
 
 use super::broker::Broker;
-use super::content::{self, Ahead, Assembly};
+use super::content::{self, Assembly, Lookahead};
 use super::flow::Published;
 use super::handled::Handled;
 use super::peer::Peer;
@@ -151,7 +151,7 @@ impl Channels {
         let consumed = bytes(frame);
         let bytes_max = broker.message_bytes_max;
         match content::look_ahead(behind, frame.channel, peer.frame_bytes_max, bytes_max) {
-            Ahead::Whole(whole) => {
+            Lookahead::Whole(whole) => {
                 let held_bytes = self.incomplete_bytes();
                 let published = may_publish(key, held_bytes, broker, turn).and_then(|()| {
                     let (vhost, now, outbox) = turn.enter();
@@ -164,11 +164,11 @@ impl Channels {
                 Ok(Handled::Done { consumed })
             }
             // All of it is looked at again, from the method on.
-            Ahead::Incomplete { wanted } => Ok(Handled::Wait {
+            Lookahead::Incomplete { wanted } => Ok(Handled::Wait {
                 consumed: 0,
                 wanted: consumed + wanted,
             }),
-            Ahead::Other => {
+            Lookahead::Other => {
                 let assembly = Assembly::new(publish, now_s());
                 self.assembling_bytes += assembly.bytes();
                 self.channels[place].1 = Channel::Open {

@@ -18,7 +18,7 @@ pub(super) struct Whole<'a> {
 }
 
 /// What stands behind a method with content.
-pub(super) enum Ahead<'a> {
+pub(super) enum Lookahead<'a> {
     Whole(Whole<'a>),
     /// A whole message, as far as it is there; so many bytes are needed in all.
     Incomplete {
@@ -35,27 +35,27 @@ pub(super) fn look_ahead(
     channel: u16,
     frame_bytes_max: u32,
     message_bytes_max: usize,
-) -> Ahead<'_> {
+) -> Lookahead<'_> {
     let next = |at: usize, expected| match frame::decode(&input[at..], frame_bytes_max) {
         Ok(Decoded::Frame { frame, consumed })
             if frame.kind == expected && frame.channel == channel =>
         {
             Ok((frame.payload, at + consumed))
         }
-        Ok(Decoded::Incomplete { wanted }) => Err(Ahead::Incomplete {
+        Ok(Decoded::Incomplete { wanted }) => Err(Lookahead::Incomplete {
             wanted: at + wanted,
         }),
-        _ => Err(Ahead::Other),
+        _ => Err(Lookahead::Other),
     };
     let (header, header_end) = match next(0, FrameKind::Header) {
         Ok(found) => found,
-        Err(ahead) => return ahead,
+        Err(lookahead) => return lookahead,
     };
     let Ok(header) = ContentHeader::decode(header) else {
-        return Ahead::Other;
+        return Lookahead::Other;
     };
     let whole = |body, consumed| {
-        Ahead::Whole(Whole {
+        Lookahead::Whole(Whole {
             properties: header.properties,
             body,
             consumed,
@@ -64,11 +64,11 @@ pub(super) fn look_ahead(
     let frame_body_max = u64::from(frame_bytes_max) - frame::OVERHEAD_BYTES as u64;
     match header.body_bytes {
         0 => whole(&[], header_end),
-        bytes if bytes > frame_body_max || bytes > message_bytes_max as u64 => Ahead::Other,
+        bytes if bytes > frame_body_max || bytes > message_bytes_max as u64 => Lookahead::Other,
         bytes => match next(header_end, FrameKind::Body) {
             Ok((body, end)) if body.len() as u64 == bytes => whole(body, end),
-            Ok(_) => Ahead::Other,
-            Err(ahead) => ahead,
+            Ok(_) => Lookahead::Other,
+            Err(lookahead) => lookahead,
         },
     }
 }
