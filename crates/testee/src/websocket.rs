@@ -17,11 +17,11 @@ use crate::{Testee, WebSocketOptions};
 pub(crate) struct WebSocketEcho {
     connection: Arc<Connection>,
     serving: Arc<Serving>,
-    stage: Stage,
+    state: State,
     fault: Option<Box<str>>,
 }
 
-enum Stage {
+enum State {
     Opening,
     Open(Box<Open>),
     /// We have said why we close; what still comes has no meaning.
@@ -69,7 +69,7 @@ impl WebSocketEcho {
         Self {
             connection: Arc::clone(connection),
             serving: Arc::clone(serving),
-            stage: Stage::Opening,
+            state: State::Opening,
             fault: None,
         }
     }
@@ -113,7 +113,7 @@ impl WebSocketEcho {
             ..DecoderConfig::default()
         };
         self.say(&response);
-        self.stage = Stage::Open(Box::new(Open {
+        self.state = State::Open(Box::new(Open {
             frames: Decoder::new(Role::Server, config),
             deflater: deflate.map(Deflater::new),
             _connected: Connected::new(&self.serving.statistics),
@@ -143,7 +143,7 @@ impl WebSocketEcho {
     /// Sends what is queued, and gives the peer a moment to close its side: a socket that is
     /// closed while bytes still come would take our last words with it.
     fn close(&mut self) {
-        self.stage = Stage::Closing;
+        self.state = State::Closing;
         self.connection.finish();
         self.serving.close_later(&self.connection);
     }
@@ -221,17 +221,17 @@ impl Protocol for WebSocketEcho {
             return Outcome::Close;
         };
         let mut consumed = 0;
-        if matches!(self.stage, Stage::Opening) {
+        if matches!(self.state, State::Opening) {
             match self.open(input, options) {
                 Ok(request) => consumed = request.unwrap_or(0),
                 Err(e) => self.refuse(e, options),
             }
         }
         let mut answered = Answered::default();
-        match &mut self.stage {
-            Stage::Opening => {}
-            Stage::Open(_) if consumed == input.len() => {}
-            Stage::Open(open) => {
+        match &mut self.state {
+            State::Opening => {}
+            State::Open(_) if consumed == input.len() => {}
+            State::Open(open) => {
                 let appended = self.connection.append(|out| {
                     answered = open.answer(&mut input[consumed..], out, options);
                     if let Next::Close(e) = answered.next
@@ -247,7 +247,7 @@ impl Protocol for WebSocketEcho {
                 let statistics = &serving.statistics;
                 statistics.add_echoed(answered.messages, answered.bytes);
             }
-            Stage::Closing => answered.consumed = input.len(),
+            State::Closing => answered.consumed = input.len(),
         }
         consumed += answered.consumed;
         let rest = input.len() - consumed;

@@ -52,10 +52,10 @@ pub(crate) struct Conversation {
     watch: WatchKey,
     /// There are as many connections as may be: this one is turned away.
     excess: Option<Excess>,
-    stage: Stage,
+    state: State,
 }
 
-enum Stage {
+enum State {
     /// The protocol header is awaited.
     Header,
     Negotiating(Box<Negotiation>),
@@ -83,18 +83,18 @@ impl Conversation {
             connection,
             watch,
             excess,
-            stage: Stage::Header,
+            state: State::Header,
         }
     }
 
-    /// Handles what is at the front of `input`, as the stage has it.
+    /// Handles what is at the front of `input`, as its state has it.
     fn handle(&mut self, input: &[u8]) -> Handled {
-        match &mut self.stage {
-            Stage::Header => self.open(input),
-            Stage::Negotiating(_) => self.negotiate(input),
-            Stage::Open(open) => open.handle(input, &self.endpoint.broker),
-            Stage::Closing => self.await_answer(input),
-            Stage::Over => Handled::Wait {
+        match &mut self.state {
+            State::Header => self.open(input),
+            State::Negotiating(_) => self.negotiate(input),
+            State::Open(open) => open.handle(input, &self.endpoint.broker),
+            State::Closing => self.await_answer(input),
+            State::Over => Handled::Wait {
                 consumed: input.len(),
                 wanted: 0,
             },
@@ -129,7 +129,7 @@ impl Conversation {
         }
         let AmqpEndpoint { options, broker } = &*self.endpoint;
         let negotiation = Negotiation::begin(&self.connection, broker, options);
-        self.stage = Stage::Negotiating(Box::new(negotiation));
+        self.state = State::Negotiating(Box::new(negotiation));
         Handled::Done {
             consumed: PROTOCOL_HEADER.len(),
         }
@@ -155,7 +155,7 @@ impl Conversation {
             Err(fault) => return Handled::End(End::Fault(fault)),
         };
         let AmqpEndpoint { options, broker } = &*self.endpoint;
-        let Stage::Negotiating(negotiation) = &mut self.stage else {
+        let State::Negotiating(negotiation) = &mut self.state else {
             return Handled::Done { consumed };
         };
         match negotiation.is_early(&method, &self.connection, broker) {
@@ -188,7 +188,7 @@ impl Conversation {
             // It may have been told so for another reason.
             let _ = broker.close_connection(watch, peer.number, "shutdown");
         }
-        self.stage = Stage::Open(Box::new(open));
+        self.state = State::Open(Box::new(open));
     }
 
     /// Handles a frame of a client that was told that the broker closes the connection: only its
@@ -209,10 +209,10 @@ impl Conversation {
 
     /// Takes the other course.
     fn end(&mut self, end: End) {
-        let is_open = matches!(self.stage, Stage::Open(_));
+        let is_open = matches!(self.state, State::Open(_));
         match end {
             End::ByClient => {
-                if let Stage::Open(open) = &self.stage {
+                if let State::Open(open) = &self.state {
                     let user = &open.peer().about.user;
                     report::connection_closed(&self.connection, user, "closed by the client");
                 }
@@ -260,7 +260,7 @@ impl Conversation {
     /// From now on only the client's answer counts, and it has not long for it.
     fn set_closing(&mut self) {
         self.leave();
-        self.stage = Stage::Closing;
+        self.state = State::Closing;
         self.await_end();
     }
 
@@ -289,7 +289,7 @@ impl Conversation {
 
     /// Nothing more is read, and the client is in no vhost.
     fn leave(&mut self) {
-        if let Stage::Open(open) = mem::replace(&mut self.stage, Stage::Over) {
+        if let State::Open(open) = mem::replace(&mut self.state, State::Over) {
             open.leave(&self.endpoint.broker);
         }
     }
@@ -305,14 +305,14 @@ impl Conversation {
 
 impl Converse for Conversation {
     fn handle_ended(&mut self, ended: &Ended) {
-        match (ended, &self.stage) {
+        match (ended, &self.state) {
             (Ended::StageFailed(e), _) => {
                 report::peer_fault(&self.connection, "stage", &e.to_string());
             }
-            (Ended::ByPeer { unconsumed }, Stage::Open(_)) if *unconsumed > 0 => {
+            (Ended::ByPeer { unconsumed }, State::Open(_)) if *unconsumed > 0 => {
                 report::peer_fault(&self.connection, "truncated", "closed inside a frame");
             }
-            (Ended::ByPeer { .. } | Ended::Failed(_), Stage::Open(open)) => {
+            (Ended::ByPeer { .. } | Ended::Failed(_), State::Open(open)) => {
                 let text = "client unexpectedly closed TCP connection";
                 report::connection_closed(&self.connection, &open.peer().about.user, text);
             }

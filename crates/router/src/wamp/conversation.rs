@@ -34,10 +34,10 @@ pub(crate) struct Conversation {
     excess: Option<Excess>,
     /// What is large is to be handled in another place.
     is_quick: bool,
-    stage: Stage,
+    state: State,
 }
 
-enum Stage {
+enum State {
     /// Too few bytes yet to tell RawSocket from HTTP, or the handshake is incomplete.
     Opening,
     Open(Box<Open>),
@@ -72,17 +72,17 @@ impl Conversation {
             watch,
             excess,
             is_quick: false,
-            stage: Stage::Opening,
+            state: State::Opening,
         }
     }
 
     /// Nothing more is read, and the session is over: for what was noted, where it was closed from
     /// here.
     fn leave(&mut self, why: EndReason) {
-        let open = match mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Open(open) => Some(open),
-            Stage::Waiting(waiting) => Some(waiting.open),
-            Stage::Opening | Stage::Over => None,
+        let open = match mem::replace(&mut self.state, State::Over) {
+            State::Open(open) => Some(open),
+            State::Waiting(waiting) => Some(waiting.open),
+            State::Opening | State::Over => None,
         };
         if let Some(mut open) = open {
             let why = match EndReason::noted(&self.connection) {
@@ -232,7 +232,7 @@ impl Conversation {
             Arc::clone(supervision),
             message_bytes_max,
         );
-        self.stage = Stage::Open(Box::new(open));
+        self.state = State::Open(Box::new(open));
     }
 
     /// Ends an HTTP connection with a response of this status.
@@ -263,9 +263,9 @@ impl Conversation {
 
     /// Sends what is queued, and gives the peer a moment to close its side.
     fn finish(&mut self) -> Outcome {
-        let closing_max = match &self.stage {
-            Stage::Open(open) => open.supervision.closing_max,
-            Stage::Opening | Stage::Waiting(_) | Stage::Over => CLOSING_MAX,
+        let closing_max = match &self.state {
+            State::Open(open) => open.supervision.closing_max,
+            State::Opening | State::Waiting(_) | State::Over => CLOSING_MAX,
         };
         self.connection.finish();
         self.listening.router.watch.closing(self.watch, closing_max);
@@ -278,18 +278,18 @@ impl Conversation {
 
     /// Takes what the last turn has left, and counts what has come since.
     fn take_left(&mut self, bytes: usize) -> Option<Left> {
-        if !matches!(self.stage, Stage::Waiting(_)) {
+        if !matches!(self.state, State::Waiting(_)) {
             counters().count(Counter::Reads);
             counters().add(Counter::ReceivedBytes, bytes as u64);
             return None;
         }
-        let Stage::Waiting(waiting) = mem::replace(&mut self.stage, Stage::Over) else {
+        let State::Waiting(waiting) = mem::replace(&mut self.state, State::Over) else {
             return None;
         };
         let Waiting { open, left } = *waiting;
         let received = bytes.saturating_sub(left.offered);
         counters().add(Counter::ReceivedBytes, received as u64);
-        self.stage = Stage::Open(open);
+        self.state = State::Open(open);
         Some(left)
     }
 
@@ -312,8 +312,8 @@ impl Conversation {
     }
 
     fn keep_left(&mut self, left: Left, offered: usize) {
-        self.stage = match mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Open(open) => Stage::Waiting(Box::new(Waiting {
+        self.state = match mem::replace(&mut self.state, State::Over) {
+            State::Open(open) => State::Waiting(Box::new(Waiting {
                 open,
                 left: Left { offered, ..left },
             })),
@@ -323,7 +323,7 @@ impl Conversation {
 
     /// Handles what the last turn has left and the messages in `input`, until the turn is over.
     fn handle_frames(&mut self, left: Option<Left>, input: &mut [u8]) -> Outcome {
-        if let Stage::Open(open) = &self.stage
+        if let State::Open(open) = &self.state
             && open.waits_for_line()
         {
             return self.wait(left.unwrap_or_default(), 0, input);
@@ -332,7 +332,7 @@ impl Conversation {
         let mut consumed = 0;
         let mut left = left.filter(|left| !left.batch.is_empty());
         loop {
-            let Stage::Open(open) = &mut self.stage else {
+            let State::Open(open) = &mut self.state else {
                 return Outcome::Continue {
                     consumed: input.len(),
                     wanted: 0,
@@ -373,7 +373,7 @@ impl Conversation {
         consumed: usize,
         input: &[u8],
     ) -> Option<Outcome> {
-        let Stage::Open(open) = &mut self.stage else {
+        let State::Open(open) = &mut self.state else {
             return None;
         };
         if open.joined != open.session.is_joined() {
@@ -408,7 +408,7 @@ impl Conversation {
     /// Handles an input that is one message, whose bytes its receivers can have as they are.
     fn handle_whole(&mut self, place: Range<usize>, input: &mut Vec<u8>) -> Outcome {
         let consumed = input.len();
-        let Stage::Open(open) = &mut self.stage else {
+        let State::Open(open) = &mut self.state else {
             return Outcome::Continue {
                 consumed,
                 wanted: 0,
@@ -419,7 +419,7 @@ impl Conversation {
         if let Some(outcome) = self.handle_done(done, &turn, consumed, &[]) {
             return outcome;
         }
-        if let Stage::Open(open) = &mut self.stage {
+        if let State::Open(open) = &mut self.state {
             open.end_turn(&turn);
         }
         Outcome::Continue {
@@ -431,7 +431,7 @@ impl Conversation {
     /// Handles an input of which what the last turn has left was taken before.
     fn handle_offered(&mut self, left: Option<Left>, input: &mut [u8]) -> Outcome {
         let mut opening = 0;
-        if matches!(self.stage, Stage::Opening) {
+        if matches!(self.state, State::Opening) {
             match self.open(input) {
                 Some(Outcome::Continue { consumed, .. }) => opening = consumed,
                 Some(other) => return other,
@@ -461,11 +461,11 @@ impl Conversation {
 
 impl Converse for Conversation {
     fn handle_ended(&mut self, ended: &Ended) {
-        match (ended, &self.stage) {
+        match (ended, &self.state) {
             (Ended::StageFailed(e), _) => {
                 report::peer_fault(&self.connection, "stage", &e.to_string());
             }
-            (Ended::ByPeer { unconsumed }, Stage::Open(_)) if *unconsumed > 0 => {
+            (Ended::ByPeer { unconsumed }, State::Open(_)) if *unconsumed > 0 => {
                 report::peer_fault(&self.connection, "truncated", "closed inside a message");
             }
             // The system's own patience was over before the watch looked.
@@ -497,7 +497,7 @@ impl Protocol for Conversation {
     fn handle_buffer(&mut self, input: &mut Vec<u8>) -> Outcome {
         let left = self.take_left(input.len());
         let has_batch = left.as_ref().is_some_and(|left| !left.batch.is_empty());
-        if let Stage::Open(open) = &self.stage
+        if let State::Open(open) = &self.state
             && input.len() >= LARGE_BYTES_MIN
             && !has_batch
             && !open.waits_for_line()
