@@ -88,13 +88,13 @@ impl Supervised {
         mut lines: impl FnMut(Line),
     ) -> Ended {
         let [mut stdout, mut stderr] = outputs.map(Stream::new);
-        let mut flow = Flow::default();
+        let mut throttle = Throttle::default();
         let mut buffer = vec![0; READ_BYTES_MAX];
         let mut ended = None;
         // What a process left in its pipes is read; somebody may hold them open.
         let mut patience = None;
         while ended.is_none() || stdout.pipe.is_some() || stderr.pipe.is_some() {
-            let is_flowing = flow.paused_until(Instant::now()).is_none();
+            let is_flowing = throttle.paused_until(Instant::now()).is_none();
             tokio::select! {
                 _ = self.ends.recv(), if ended.is_none() => {
                     self.guard.renew();
@@ -107,20 +107,20 @@ impl Supervised {
                 }
                 () = at(patience) => break,
                 () = stdout.readable(), if is_flowing => {
-                    stdout.relay(&mut buffer, &mut flow, &mut lines);
+                    stdout.relay(&mut buffer, &mut throttle, &mut lines);
                 }
                 () = stderr.readable(), if is_flowing => {
-                    stderr.relay(&mut buffer, &mut flow, &mut lines);
+                    stderr.relay(&mut buffer, &mut throttle, &mut lines);
                 }
                 () = writable(input.as_ref()) => input = input.and_then(Input::write),
-                () = at(flow.paused_until(Instant::now())) => {}
-                () = at(flow.rate.report_due()) => flow.rate.next_report().into_iter().for_each(&mut lines),
+                () = at(throttle.paused_until(Instant::now())) => {}
+                () = at(throttle.rate.report_due()) => throttle.rate.next_report().into_iter().for_each(&mut lines),
             }
         }
         for stream in [&mut stdout, &mut stderr] {
-            stream.finish(&mut flow, &mut lines);
+            stream.finish(&mut throttle, &mut lines);
         }
-        flow.rate.next_report().into_iter().for_each(&mut lines);
+        throttle.rate.next_report().into_iter().for_each(&mut lines);
         // The loop does not end without.
         ended.unwrap_or(Ended::UNKNOWN)
     }
@@ -158,7 +158,7 @@ impl Stream {
     }
 
     /// One read's worth of lines.
-    fn relay(&mut self, buffer: &mut [u8], flow: &mut Flow, lines: &mut impl FnMut(Line)) {
+    fn relay(&mut self, buffer: &mut [u8], throttle: &mut Throttle, lines: &mut impl FnMut(Line)) {
         let read = self
             .pipe
             .as_ref()
@@ -167,9 +167,9 @@ impl Stream {
             Ok(0) => self.pipe = None,
             Ok(bytes) => {
                 let now = Instant::now();
-                flow.count(bytes, now);
+                throttle.count(bytes, now);
                 self.splitter.handle(&buffer[..bytes], |line| {
-                    if flow.rate.admit(now) {
+                    if throttle.rate.admit(now) {
                         lines(line.read());
                     }
                 });
@@ -179,9 +179,9 @@ impl Stream {
         }
     }
 
-    fn finish(&mut self, flow: &mut Flow, lines: &mut impl FnMut(Line)) {
+    fn finish(&mut self, throttle: &mut Throttle, lines: &mut impl FnMut(Line)) {
         self.splitter.finish(|line| {
-            if flow.rate.admit(Instant::now()) {
+            if throttle.rate.admit(Instant::now()) {
                 lines(line.read());
             }
         });
@@ -225,15 +225,15 @@ async fn at(time: Option<Instant>) {
     }
 }
 
-/// How much came lately, of both streams together.
+/// Bounds how much of both output streams together is read in a second.
 #[derive(Default)]
-struct Flow {
+struct Throttle {
     rate: Rate,
     bytes: usize,
     window_ends: Option<Instant>,
 }
 
-impl Flow {
+impl Throttle {
     fn count(&mut self, bytes: usize, now: Instant) {
         if self.window_ends.is_none_or(|end| now >= end) {
             self.window_ends = Some(now + SECOND);
