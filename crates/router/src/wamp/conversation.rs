@@ -20,7 +20,7 @@ use crate::wamp::end_reason::EndReason;
 use crate::wamp::frames::Frames;
 use crate::wamp::open::{Done, Left, Open, Turn};
 use crate::wamp::peer::{Peer, Wire};
-use crate::wamp::session::{Flow, Session};
+use crate::wamp::session::Session;
 use crate::wamp::supervision::{CLOSING_MAX, Supervision};
 use crate::wamp::upgrade::{self, Upgraded};
 use crate::watch::{self, WatchKey};
@@ -389,7 +389,7 @@ impl Conversation {
                 false => watch.opening(self.watch, self.listening.handshake_timeout),
             }
         }
-        if done.flow == Flow::Finish {
+        if done.flow.is_break() {
             self.finish();
             return Some(Outcome::Continue {
                 consumed: input.len().max(consumed),

@@ -1,6 +1,6 @@
 //! A connection whose handshakes are over: messages come in frames, and are handled in turns.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crosstie_transport::Budget;
 use crosstie_wamp::framing::Item;
 
 use crate::wamp::frames::Frames;
-use crate::wamp::session::{Flow, Session};
+use crate::wamp::session::Session;
 use crate::wamp::supervision::Supervision;
 
 /// What an open connection has.
@@ -50,7 +50,8 @@ pub(super) struct Turn {
 
 /// What came of a step.
 pub(super) struct Done {
-    pub(super) flow: Flow,
+    /// After a `Break` what is queued is sent, then the connection ends.
+    pub(super) flow: ControlFlow<()>,
     /// What the step has left to the next turn.
     pub(super) rest: Option<Left>,
     /// The turn is over, if there is more to do.
@@ -75,7 +76,7 @@ impl Turn {
 }
 
 impl Done {
-    fn of(flow: Flow) -> Self {
+    fn of(flow: ControlFlow<()>) -> Self {
         Self {
             flow,
             rest: None,
@@ -168,10 +169,10 @@ impl Open {
             Some(Item::Ping(payload)) => session.pong(payload),
             Some(Item::Pong(_)) => {
                 on_pong();
-                Flow::Continue
+                ControlFlow::Continue(())
             }
             Some(Item::Close(close)) => session.answer_close(close, self.supervision.echo_close),
-            None => Flow::Continue,
+            None => ControlFlow::Continue(()),
         };
         // The messages of a batch have been charged one by one.
         let bytes = if self.batched { 0 } else { step.consumed };

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::mem;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
@@ -59,14 +59,6 @@ enum State {
     },
 }
 
-/// What becomes of the connection after a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flow {
-    Continue,
-    /// What is queued is sent, then the connection ends.
-    Finish,
-}
-
 impl Session {
     pub(crate) fn new(listening: Arc<Listening>, auth: Arc<Auth>, peer: Peer) -> Self {
         Self {
@@ -80,9 +72,10 @@ impl Session {
         }
     }
 
-    /// Handles the bytes of one message, received at `now`.
+    /// Handles the bytes of one message, received at `now`. After a `Break` what is queued is sent, then the
+    /// connection ends.
     #[inline]
-    pub(crate) fn handle_message(&mut self, bytes: &[u8], now: Instant) -> Flow {
+    pub(crate) fn handle_message(&mut self, bytes: &[u8], now: Instant) -> ControlFlow<()> {
         self.handle_bytes(bytes, None, now)
     }
 
@@ -92,11 +85,16 @@ impl Session {
         source: &Bytes,
         place: Range<usize>,
         now: Instant,
-    ) -> Flow {
+    ) -> ControlFlow<()> {
         self.handle_bytes(&source[place], Some(source), now)
     }
 
-    fn handle_bytes(&mut self, bytes: &[u8], source: Option<&Bytes>, now: Instant) -> Flow {
+    fn handle_bytes(
+        &mut self,
+        bytes: &[u8],
+        source: Option<&Bytes>,
+        now: Instant,
+    ) -> ControlFlow<()> {
         let serializer = self.peer.wire.serializer;
         match codec::decode(serializer, bytes, &self.listening.decoding) {
             Ok(message) => self.handle(&message, source, now),
@@ -105,7 +103,12 @@ impl Session {
         }
     }
 
-    fn handle(&mut self, message: &Message<'_>, source: Option<&Bytes>, now: Instant) -> Flow {
+    fn handle(
+        &mut self,
+        message: &Message<'_>,
+        source: Option<&Bytes>,
+        now: Instant,
+    ) -> ControlFlow<()> {
         if !self.is_joined() || is_of_sessions(message.kind()) {
             let messages = &self.listening.router.session_messages;
             messages.count(Direction::Received, message.kind());
@@ -160,7 +163,12 @@ impl Session {
     /// its sender's program (a browser cuts a text inside an emoji), which is not to cost it the
     /// session.
     #[cold]
-    fn handle_lone_surrogates(&mut self, bytes: &[u8], fault: &DecodeError, now: Instant) -> Flow {
+    fn handle_lone_surrogates(
+        &mut self,
+        bytes: &[u8],
+        fault: &DecodeError,
+        now: Instant,
+    ) -> ControlFlow<()> {
         let Some((replaced, count)) = codec::replace_lone_surrogates(bytes) else {
             return self.message_fault(bytes, fault);
         };
@@ -187,9 +195,9 @@ impl Session {
     }
 
     /// What becomes of the connection once the realm has handled a message.
-    fn handled(&mut self, handled: Result<(), Violation>) -> Flow {
+    fn handled(&mut self, handled: Result<(), Violation>) -> ControlFlow<()> {
         match handled {
-            Ok(()) => Flow::Continue,
+            Ok(()) => ControlFlow::Continue(()),
             Err(Violation { uri, message }) => self.abort(uri, &message),
         }
     }
@@ -212,7 +220,7 @@ impl Session {
         now: Instant,
         budget: &mut Budget,
         drop_on_fault: bool,
-    ) -> (Flow, &'b [u8]) {
+    ) -> (ControlFlow<()>, &'b [u8]) {
         let serializer = self.peer.wire.serializer;
         if !self.is_joined() && batched::is_autobahn(serializer, bytes) {
             self.peer.wire.framing = Framing::WebSocketServerAutobahn;
@@ -224,16 +232,16 @@ impl Session {
                 Ok(message) => self.handle_message(message, now),
                 Err(e) => self.frame_fault(&e, drop_on_fault),
             };
-            if flow == Flow::Finish {
-                return (Flow::Finish, &[]);
+            if flow.is_break() {
+                return (ControlFlow::Break(()), &[]);
             }
             let bytes = left - batch.rest().len();
             left -= bytes;
             if self.spend(budget, bytes) {
-                return (Flow::Continue, batch.rest());
+                return (ControlFlow::Continue(()), batch.rest());
             }
         }
-        (Flow::Continue, &[])
+        (ControlFlow::Continue(()), &[])
     }
 
     /// Charges a turn with what was handled, and was read from so many bytes; whether it is over.
@@ -245,20 +253,20 @@ impl Session {
 
     /// Bytes that are no frame: the session is aborted, and a WebSocket closed with the code
     /// for it.
-    pub(crate) fn frame_fault(&mut self, e: &FramingError, drop_on_fault: bool) -> Flow {
+    pub(crate) fn frame_fault(&mut self, e: &FramingError, drop_on_fault: bool) -> ControlFlow<()> {
         let text = e.to_string();
         report::peer_fault(&self.peer.connection, error::PROTOCOL_VIOLATION, &text);
         if drop_on_fault {
             self.leave(EndReason::Violation);
             self.peer.connection.close();
-            return Flow::Finish;
+            return ControlFlow::Break(());
         }
         self.say_abort(error::PROTOCOL_VIOLATION, &text);
         self.say_close(e.close_code(), &text)
     }
 
     /// Bytes that are no message. Text that is not UTF-8 has a close code of its own.
-    fn message_fault(&mut self, bytes: &[u8], e: &DecodeError) -> Flow {
+    fn message_fault(&mut self, bytes: &[u8], e: &DecodeError) -> ControlFlow<()> {
         let text = e.to_string();
         let is_text = !self.peer.wire.serializer.is_binary();
         if is_text && std::str::from_utf8(bytes).is_err() {
@@ -270,19 +278,19 @@ impl Session {
     }
 
     /// Answers a ping.
-    pub(crate) fn pong(&self, payload: &[u8]) -> Flow {
+    pub(crate) fn pong(&self, payload: &[u8]) -> ControlFlow<()> {
         // A ping may be longer than what its sender takes itself; it then stays without answer.
         let pong_bytes = payload.len() + rawsocket::PREFIX_LENGTH;
         if !rawsocket::fits(pong_bytes, self.peer.wire.message_bytes_max as usize) {
-            return Flow::Continue;
+            return ControlFlow::Continue(());
         }
         // A peer that pings without reading its pongs loses some of them, and nothing else.
         self.append(|framing, out| framing.pong(payload, out));
-        Flow::Continue
+        ControlFlow::Continue(())
     }
 
     /// Answers a WebSocket's Close.
-    pub(crate) fn answer_close(&self, close: CloseFrame<'_>, echo: bool) -> Flow {
+    pub(crate) fn answer_close(&self, close: CloseFrame<'_>, echo: bool) -> ControlFlow<()> {
         match close.code {
             Some(code) if echo => self.say_close(code, close.reason),
             _ => self.say_close(1000, ""),
@@ -299,7 +307,7 @@ impl Session {
     }
 
     /// Ends the session for a fault of the peer's: ABORT, a counted line in the log, the end.
-    pub(crate) fn abort(&mut self, reason: &str, text: &str) -> Flow {
+    pub(crate) fn abort(&mut self, reason: &str, text: &str) -> ControlFlow<()> {
         report::peer_fault(&self.peer.connection, reason, text);
         self.say_abort(reason, text);
         self.say_close(1000, "")
@@ -309,7 +317,7 @@ impl Session {
         matches!(self.state, State::Joined { .. })
     }
 
-    fn handle_hello(&mut self, realm_name: &str, details: &Dict) -> Flow {
+    fn handle_hello(&mut self, realm_name: &str, details: &Dict) -> ControlFlow<()> {
         if self.listening.is_stopping() {
             let Farewell { reason, text } = Farewell::SHUTDOWN;
             return self.refuse(reason, text);
@@ -354,9 +362,9 @@ impl Session {
                 // It came in while everybody was told to leave.
                 let messages = &self.listening.router.session_messages;
                 say_goodbye(messages, &self.peer, &Farewell::SHUTDOWN);
-                Flow::Continue
+                ControlFlow::Continue(())
             }
-            Ok(()) => Flow::Continue,
+            Ok(()) => ControlFlow::Continue(()),
             Err(Refused::TooLong) => self.abort(
                 error::PAYLOAD_SIZE_EXCEEDED,
                 "WELCOME is longer than you take",
@@ -364,7 +372,7 @@ impl Session {
             // A session that cannot be told that it is one cannot go on.
             Err(_) => {
                 self.leave(EndReason::Closed);
-                Flow::Finish
+                ControlFlow::Break(())
             }
         }
     }
@@ -415,7 +423,7 @@ impl Session {
         })
     }
 
-    fn handle_goodbye(&mut self) -> Flow {
+    fn handle_goodbye(&mut self) -> ControlFlow<()> {
         let is_stopping = self.listening.is_stopping();
         let was_in = self.leave(match is_stopping {
             true => EndReason::Shutdown,
@@ -427,29 +435,29 @@ impl Session {
         }
         if !was_in {
             // Likewise, when only its realm or its role was stopped: another session may follow.
-            return Flow::Continue;
+            return ControlFlow::Continue(());
         }
         let reason = Cow::Borrowed("wamp.close.goodbye_and_out");
         self.send(&Message::Goodbye {
             details: Dict::new(),
             reason,
         });
-        Flow::Continue
+        ControlFlow::Continue(())
     }
 
-    fn refuse_realm(&mut self, name: &str) -> Flow {
+    fn refuse_realm(&mut self, name: &str) -> ControlFlow<()> {
         let text = format!("no realm {name:?} exists on this router");
         self.refuse("wamp.error.no_such_realm", &text)
     }
 
     /// Refuses a session: ABORT, and a counted line in the log. The peer may ask for another one on the
     /// same connection, a few times, for as long as a new connection has to become a session.
-    fn refuse(&mut self, reason: &str, text: &str) -> Flow {
+    fn refuse(&mut self, reason: &str, text: &str) -> ControlFlow<()> {
         report::session_refused(&self.peer.connection, reason, text);
         self.say_abort(reason, text);
         self.refusals += 1;
         match self.refusals < REFUSALS_MAX && !self.listening.is_stopping() {
-            true => Flow::Continue,
+            true => ControlFlow::Continue(()),
             false => self.say_close(1000, ""),
         }
     }
@@ -464,9 +472,9 @@ impl Session {
     }
 
     /// Says the last frame of a WebSocket; a RawSocket has none.
-    fn say_close(&self, code: u16, reason: &str) -> Flow {
+    fn say_close(&self, code: u16, reason: &str) -> ControlFlow<()> {
         self.append(|framing, out| framing.close(code, reason, out));
-        Flow::Finish
+        ControlFlow::Break(())
     }
 
     /// Queues a frame that is no message; a full queue goes without it.
