@@ -122,6 +122,8 @@ pub(crate) struct Roles(Slab<Rules>);
 #[derive(Debug)]
 struct Rules {
     name: Box<str>,
+    /// Nobody joins with it any more.
+    is_stopped: bool,
     /// How many sessions have the role.
     sessions: usize,
     /// The only permission, when it is for every URI: the answer needs no look at the URI.
@@ -150,6 +152,11 @@ impl Roles {
 
     pub(crate) fn insert(&mut self, role: &Role, random: &mut Random) {
         self.0.insert(Rules::new(role, random));
+    }
+
+    /// Has nobody find a role any more; sessions that have it keep it.
+    pub(crate) fn stop(&mut self, role: RoleIndex) {
+        self.0[role.0 as usize].is_stopped = true;
     }
 
     /// Forgets a role that no session has any more.
@@ -182,7 +189,8 @@ impl Roles {
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<RoleIndex> {
-        let (index, _) = self.0.iter().find(|(_, rules)| &*rules.name == name)?;
+        let is_meant = |rules: &Rules| &*rules.name == name && !rules.is_stopped;
+        let (index, _) = self.0.iter().find(|(_, rules)| is_meant(rules))?;
         Some(RoleIndex(index as u32))
     }
 
@@ -231,6 +239,7 @@ impl Rules {
         };
         Self {
             name: role.name.as_str().into(),
+            is_stopped: false,
             sessions: 0,
             universal,
             by_uri,

@@ -12,8 +12,8 @@
 //! 5. [`Realm::work`] while [`Realm::has_backlog`], in turns between which others have theirs: what
 //!    sessions leave behind may be more than one input should do.
 //! 6. [`Realm::start_role`], [`Realm::stop_role`] and [`Realm::end`] when whoever runs the realm
-//!    wants it; the last two return the handles of sessions that are out of it, for their owner
-//!    to say GOODBYE.
+//!    wants it; after the last two [`Realm::take_out`] until it is done, in turns as well. It returns the
+//!    handles of sessions that are out of the realm, for their owner to say GOODBYE.
 //!
 //! Each of them writes to an [`Outbox`] what other sessions are to be sent, before it returns.
 //! An outbox may refuse; the realm then does what WAMP's guarantees ask for (an event is
@@ -56,7 +56,7 @@ pub use fault::{Violation, error};
 pub use features::{ClientFeatures, RolesMissing, welcome_details};
 pub use limits::Limits;
 pub use outbox::{CloseReason, Note, Outbox, Refused};
-pub use realm::{JoinError, Realm, RealmCounts, SessionView};
+pub use realm::{JoinError, Realm, RealmCounts, SessionView, TakingOut};
 pub use session::{Identity, SessionKey};
 pub use time::Time;
 pub use wildcard::WILDCARD_COMPONENTS_MAX;

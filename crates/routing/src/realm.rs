@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crosstie_wamp::{Message, MessageType, SessionId};
 
-use crate::authz::Roles;
+use crate::authz::{RoleIndex, Roles};
 use crate::broker::Broker;
 use crate::context::Context;
 use crate::dealer::{Dealer, calls_bytes};
@@ -172,24 +172,62 @@ impl<H> Realm<H> {
         is_new
     }
 
-    /// Removes a role and every session that has it, none of which is sent anything more; `None`
-    /// if there is no such role.
-    pub fn stop_role(&mut self, now: Time, name: &str, out: &mut dyn Outbox<H>) -> Option<Vec<H>>
-    where
-        H: Clone,
-    {
+    /// Stops a role: nobody joins with it any more, and those who have it are to be taken out by
+    /// [`Realm::take_out`]. `None` if there is no such role.
+    pub fn stop_role(&mut self, name: &str) -> Option<TakingOut> {
         let role = self.roles.find(name)?;
-        let ended = self.remove_all(now, |session| session.role == role, out);
-        self.roles.remove(role);
-        Some(ended)
+        self.roles.stop(role);
+        Some(TakingOut {
+            role: Some(role),
+            place_next: 0,
+        })
     }
 
-    /// Removes every session, none of which is sent anything more.
-    pub fn end(&mut self, now: Time, out: &mut dyn Outbox<H>) -> Vec<H>
+    /// Every session is to be taken out by [`Realm::take_out`]; whoever joins meanwhile may stay.
+    pub fn end(&mut self) -> TakingOut {
+        TakingOut {
+            role: None,
+            place_next: 0,
+        }
+    }
+
+    /// Takes sessions out, none of which is sent anything more: those at so many places of the table,
+    /// so that others have their turns between such parts. `None` if all are out.
+    ///
+    /// What one of them leaves open is told to those who stay, and to those who go in a later part.
+    pub fn take_out(
+        &mut self,
+        now: Time,
+        taking_out: &mut TakingOut,
+        places_max: usize,
+        out: &mut dyn Outbox<H>,
+    ) -> Option<Vec<H>>
     where
         H: Clone,
     {
-        self.remove_all(now, |_| true, out)
+        let first = taking_out.place_next;
+        if first >= self.sessions.places() {
+            taking_out.place_next = usize::MAX;
+            if let Some(role) = taking_out.role.take() {
+                self.roles.remove(role);
+            }
+            return None;
+        }
+        taking_out.place_next = first.saturating_add(places_max);
+        let is_meant = |s: &Session<H>| taking_out.role.is_none_or(|role| s.role == role);
+        let places = first..taking_out.place_next.min(self.sessions.places());
+        let meant = places.filter_map(|place| {
+            let (index, session) = self.sessions.at(place)?;
+            is_meant(session).then(|| (index, session.handle.clone()))
+        });
+        let meant: Vec<_> = meant.collect();
+        let handles = meant.into_iter().map(|(index, handle)| {
+            self.begin_leave(index, out);
+            handle
+        });
+        let handles = handles.collect();
+        self.work(now, self.steps_at_once_max, out);
+        Some(handles)
     }
 
     /// Removes the session of that id, which is sent nothing more; `None` if there is none.
@@ -208,7 +246,7 @@ impl<H> Realm<H> {
     /// see many of them looks at a part at a time.
     pub fn sessions_at(&self, places: Range<usize>) -> impl Iterator<Item = SessionView<'_, H>> {
         let sessions = places.filter_map(|place| self.sessions.at(place));
-        sessions.map(|session| SessionView {
+        sessions.map(|(_, session)| SessionView {
             handle: &session.handle,
             id: session.id,
             identity: &session.identity,
@@ -385,30 +423,6 @@ impl<H> Realm<H> {
         }
     }
 
-    /// Has the sessions of one kind leave at once: what one of them leaves open is told to those
-    /// who stay, and to none who goes as well.
-    fn remove_all(
-        &mut self,
-        now: Time,
-        is_meant: impl Fn(&Session<H>) -> bool,
-        out: &mut dyn Outbox<H>,
-    ) -> Vec<H>
-    where
-        H: Clone,
-    {
-        let of_kind = self.sessions.joined().filter(|(_, s)| is_meant(s));
-        let meant: Vec<_> = of_kind
-            .map(|(index, s)| (index, s.handle.clone()))
-            .collect();
-        let handles = meant.into_iter().map(|(index, handle)| {
-            self.begin_leave(index, out);
-            handle
-        });
-        let handles = handles.collect();
-        self.work(now, self.steps_at_once_max, out);
-        handles
-    }
-
     /// From now on the session is sent nothing, serves nothing and is found by nobody. What it holds is
     /// for [`Realm::work`].
     fn begin_leave(&mut self, index: SessionIndex, out: &mut dyn Outbox<H>) {
@@ -442,6 +456,14 @@ const STEPS_AT_ONCE_MAX: u32 = 1_024;
 
 /// What is done of what has come due under one taking of the realm.
 const STEPS_PER_TURN_MAX: u32 = 4_096;
+
+/// Sessions that are being taken out, and how far that has come ([`Realm::take_out`]).
+#[derive(Debug)]
+pub struct TakingOut {
+    /// Those who have it; `None` for all.
+    role: Option<RoleIndex>,
+    place_next: usize,
+}
 
 /// A session, to be looked at.
 #[derive(Clone, Copy, Debug)]

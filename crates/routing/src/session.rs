@@ -213,8 +213,9 @@ impl<H> Sessions<H> {
     }
 
     /// The session at a place of the table, if there is one.
-    pub(crate) fn at(&self, place: usize) -> Option<&Session<H>> {
-        self.slab.get(place).filter(|session| session.is_in())
+    pub(crate) fn at(&self, place: usize) -> Option<(SessionIndex, &Session<H>)> {
+        let session = self.slab.get(place).filter(|session| session.is_in())?;
+        Some((SessionIndex(place as u32), session))
     }
 
     /// Places of the table: no session is beyond.

@@ -23,6 +23,8 @@
 //! start guest                                      a role that may do everything
 //! stop guest                                       it, and its sessions: A< ENDED
 //! end                                              all sessions
+//! stop guest 1                                     it, and those at the first place of the table
+//! on 1                                             and at the next place; `on` alone: all others
 //! -< NOTE RetainedEvicted 1                        what nobody is told of
 //! holds sessions=1 subscriptions=0 registrations=0 calls=0
 //! ```

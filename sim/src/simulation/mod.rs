@@ -6,7 +6,7 @@ mod recorder;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
-use crosstie_routing::{Identity, Realm, SessionKey, Time};
+use crosstie_routing::{Identity, Realm, SessionKey, TakingOut, Time};
 use crosstie_wamp::SubscribeOptions;
 
 use self::recorder::Recorder;
@@ -183,15 +183,15 @@ impl Simulation {
                 let roles = &self.realm.config().roles;
                 let role = roles.iter().find(|role| role.name == *authrole);
                 let role = role.ok_or("no such role")?.clone();
-                let ended = self.realm.stop_role(self.now, authrole, &mut self.out);
-                self.ended(ended.ok_or("the role was stopped already")?)?;
+                let stopped = self.realm.stop_role(authrole);
+                self.take_out(stopped.ok_or("the role was stopped already")?)?;
                 if !self.realm.start_role(&role) {
                     return Err("a stopped role is still there".to_owned());
                 }
             }
             Operation::End => {
-                let ended = self.realm.end(self.now, &mut self.out);
-                self.ended(ended)?;
+                let taking_out = self.realm.end();
+                self.take_out(taking_out)?;
             }
         }
         while self.realm.has_backlog() {
@@ -201,6 +201,18 @@ impl Simulation {
             Some(complaint) => Err(complaint),
             None => Ok(violation),
         }
+    }
+
+    /// All in one part: those who go together are told nothing of one another.
+    fn take_out(&mut self, mut taking_out: TakingOut) -> Result<(), String> {
+        let places_max = usize::MAX;
+        while let Some(ended) =
+            self.realm
+                .take_out(self.now, &mut taking_out, places_max, &mut self.out)
+        {
+            self.ended(ended)?;
+        }
+        Ok(())
     }
 
     /// One short turn.

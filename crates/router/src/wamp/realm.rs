@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crosstie_config::{self as model, LoneSurrogates};
 use crosstie_routing::{
-    ClientFeatures, Identity, JoinError, Realm, RealmConfig, RealmCounts, Role, SessionKey, Time,
-    Violation,
+    ClientFeatures, Identity, JoinError, Realm, RealmConfig, RealmCounts, Role, SessionKey,
+    TakingOut, Time, Violation,
 };
 use crosstie_wamp::{Message, Payload, Serializer, SessionId};
 use parking_lot::Mutex;
@@ -68,6 +68,9 @@ pub(crate) enum NotJoined {
 
 /// Places of the table of sessions that are looked at under one lock.
 const PLACES_MAX: usize = 256;
+
+/// Places whose sessions are taken out under one lock: about a millisecond.
+const ENDED_MAX: usize = 1_024;
 
 /// A payload of so many bytes is transcoded before the lock is taken; a shorter one under it,
 /// where that takes less time than unlocking and locking again.
@@ -236,15 +239,14 @@ impl SharedRealm {
 
     /// Lets nobody in any more, and takes everybody out with a GOODBYE.
     pub(crate) fn stop(&self) -> Vec<Peer> {
-        let now = self.now();
-        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
-        self.enter(&mut encodings, EndReason::RealmStopped, |realm, outbox| {
+        let taking_out = {
+            let mut realm = self.realm.lock();
             self.stopped.store(true, Ordering::Relaxed);
-            let ended = realm.end(now, outbox);
-            self.say_goodbye_to(&ended, &Farewell::CLOSE_REALM);
-            self.timer.wake();
-            ended
-        })
+            realm.end()
+        };
+        let ended = self.take_out(taking_out, EndReason::RealmStopped, &Farewell::CLOSE_REALM);
+        self.timer.wake();
+        ended
     }
 
     /// Adds a role; whether there was none of that name.
@@ -263,15 +265,30 @@ impl SharedRealm {
     /// Removes a role, and takes everybody who has it out with a GOODBYE; `None` if there is no
     /// such role.
     pub(crate) fn stop_role(&self, name: &str) -> Option<Vec<Peer>> {
-        let now = self.now();
         let mut roles = self.roles.lock();
         roles.retain(|started| started.role.name != name);
+        let taking_out = self.realm.lock().stop_role(name)?;
+        Some(self.take_out(taking_out, EndReason::RoleStopped, &Farewell::STOP_ROLE))
+    }
+
+    /// Takes sessions out with a GOODBYE, under one lock no more than others may wait for.
+    fn take_out(
+        &self,
+        mut taking_out: TakingOut,
+        why: EndReason,
+        farewell: &Farewell<'_>,
+    ) -> Vec<Peer> {
+        let now = self.now();
+        let mut all = Vec::new();
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
-        self.enter(&mut encodings, EndReason::RoleStopped, |realm, outbox| {
-            let ended = realm.stop_role(now, name, outbox)?;
-            self.say_goodbye_to(&ended, &Farewell::STOP_ROLE);
+        while let Some(ended) = self.enter(&mut encodings, why, |realm, outbox| {
+            let ended = realm.take_out(now, &mut taking_out, ENDED_MAX, outbox)?;
+            self.say_goodbye_to(&ended, farewell);
             Some(ended)
-        })
+        }) {
+            all.extend(ended);
+        }
+        all
     }
 
     /// The roles, each with how many sessions have it.
@@ -296,7 +313,7 @@ impl SharedRealm {
     /// until the realm is stopped. One task runs this.
     pub(crate) async fn keep_time(self: Arc<Self>) {
         loop {
-            if self.stopped.load(Ordering::Relaxed) && !self.realm.lock().has_backlog() {
+            if self.stopped.load(Ordering::Relaxed) && self.is_over() {
                 return;
             }
             let instant = |at| self.start + Duration::from_micros(at);
@@ -308,6 +325,12 @@ impl SharedRealm {
             // There may be more, and others have something to do, too.
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Whether nobody is in the realm, and nothing is left of those who were.
+    fn is_over(&self) -> bool {
+        let realm = self.realm.lock();
+        realm.counts().sessions == 0 && !realm.has_backlog()
     }
 
     fn handle_timeout(&self) {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use crosstie_routing::{
     Allow, CallTimeoutUnit, ClientFeatures, CloseReason, Disclose, DiscloseMe, EmptyEligible,
     Identity, Note, Outbox, Permission, Realm, RealmConfig, Refused, RequestIdCheck, Role,
-    SessionKey, Time,
+    SessionKey, TakingOut, Time,
 };
 use crosstie_wamp::Message;
 use crosstie_wamp::uri::UriCheck;
@@ -63,6 +63,7 @@ struct Player {
     labels: HashMap<String, u64>,
     now: Time,
     steps_at_once_max: Option<u32>,
+    taking_out: Option<TakingOut>,
     violations: Vec<(char, String)>,
 }
 
@@ -137,6 +138,7 @@ impl Player {
             labels: HashMap::new(),
             now: Time(1_000_000),
             steps_at_once_max: None,
+            taking_out: None,
             violations: Vec::new(),
         }
     }
@@ -165,11 +167,10 @@ impl Player {
             ("start", _) => self.start_role(rest),
             ("stop", _) => self.stop_role(rest),
             ("end", _) => {
-                let now = self.now;
-                let ended = self.with_realm(|realm, out| realm.end(now, out));
-                self.ended(ended);
-                Ok(())
+                self.taking_out = Some(self.realm().end());
+                self.take_out(rest)
             }
+            ("on", _) => self.take_out(rest),
             (_, ":") => match rest.split_once(' ').unwrap_or((rest, "")) {
                 ("join", attributes) => self.join(who, attributes),
                 ("leave", _) => self.leave(who),
@@ -388,10 +389,30 @@ impl Player {
         }
     }
 
-    fn stop_role(&mut self, name: &str) -> Result<(), String> {
-        let now = self.now;
-        let ended = self.with_realm(|realm, out| realm.stop_role(now, name, out));
-        self.ended(ended.ok_or_else(|| format!("there is no role {name}"))?);
+    fn stop_role(&mut self, rest: &str) -> Result<(), String> {
+        let (name, places) = rest.split_once(' ').unwrap_or((rest, ""));
+        let stopped = self.realm().stop_role(name);
+        self.taking_out = Some(stopped.ok_or_else(|| format!("there is no role {name}"))?);
+        self.take_out(places)
+    }
+
+    /// Takes out those at so many places of the table, or all.
+    fn take_out(&mut self, places: &str) -> Result<(), String> {
+        let mut taking_out = self.taking_out.take().ok_or("nobody is to be taken out")?;
+        let (now, is_part) = (self.now, !places.is_empty());
+        let places_max = match is_part {
+            true => places.parse().map_err(|_| "places are a number")?,
+            false => usize::MAX,
+        };
+        while let Some(ended) =
+            self.with_realm(|realm, out| realm.take_out(now, &mut taking_out, places_max, out))
+        {
+            self.ended(ended);
+            if is_part {
+                self.taking_out = Some(taking_out);
+                break;
+            }
+        }
         Ok(())
     }
 
