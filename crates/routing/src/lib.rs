@@ -36,7 +36,6 @@ mod dealer;
 mod decline;
 mod fault;
 mod features;
-mod growing_map;
 mod limits;
 mod outbox;
 mod overlap;

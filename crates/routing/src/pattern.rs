@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ahash::RandomState;
+use crosstie_collections::GrowingMap;
 use crosstie_wamp::MatchPolicy;
 
 use crate::fault::{Fault, error};
-use crate::growing_map::GrowingMap;
 use crate::wildcard::WildcardMap;
 
 type UriMap<V> = GrowingMap<Arc<str>, V, RandomState>;

@@ -2,9 +2,8 @@
 
 use std::hash::Hash;
 
+use crosstie_collections::GrowingMap;
 use rustc_hash::FxBuildHasher;
-
-use crate::growing_map::GrowingMap;
 
 /// One word while it is empty, where a hash set takes four. Its longest insertion is bounded
 /// ([`GrowingMap`]).

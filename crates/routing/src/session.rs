@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::ops;
 use std::sync::Arc;
 
+use crosstie_collections::GrowingMap;
 use crosstie_wamp::{Disclosed, ID_MAX, RequestId, SessionId};
 use rustc_hash::FxBuildHasher;
 use slab::Slab;
@@ -12,7 +13,6 @@ use slab::Slab;
 use crate::authz::RoleIndex;
 use crate::broker::SubscriptionKey;
 use crate::dealer::{CallKey, RegistrationKey};
-use crate::growing_map::GrowingMap;
 use crate::random::Random;
 use crate::rare_set::RareSet;
 use crate::{ClientFeatures, RequestIdCheck, Time, Violation};

@@ -19,8 +19,7 @@
 use std::sync::Arc;
 
 use ahash::RandomState;
-
-use crate::growing_map::GrowingMap;
+use crosstie_collections::GrowingMap;
 
 /// Components of a wildcard pattern: a shape is a number of so many bits.
 pub const WILDCARD_COMPONENTS_MAX: usize = 128;

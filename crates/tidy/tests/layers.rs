@@ -9,9 +9,10 @@ use crosstie_tidy::{manifest, members, sources};
 const EDGES: &[(&str, &[&str])] = &[
     ("amqp", &[]),
     ("wamp", &[]),
+    ("collections", &[]),
     ("auth", &["amqp", "wamp"]),
-    ("queues", &["amqp", "auth"]),
-    ("routing", &["wamp"]),
+    ("queues", &["amqp", "auth", "collections"]),
+    ("routing", &["collections", "wamp"]),
     ("config", &["auth", "routing", "wamp"]),
     ("store", &["amqp", "queues"]),
     ("transport", &[]),
@@ -51,6 +52,7 @@ const EDGES: &[(&str, &[&str])] = &[
 const PURE: &[(&str, &[&str])] = &[
     ("amqp", &[]),
     ("auth", &[]),
+    ("collections", &[]),
     ("queues", &[]),
     ("wamp", &[]),
     ("routing", &[]),

@@ -1,10 +1,10 @@
 //! All bindings of a vhost, each once.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use ahash::RandomState;
 use crosstie_amqp::{Table, TableBuf};
+use crosstie_collections::GrowingMap;
 
 use super::ExchangeKey;
 use super::destinations::Target;
@@ -27,14 +27,14 @@ pub(super) struct Binding {
 #[derive(Debug)]
 pub(super) struct Bindings {
     by_key: Slab<OfBinding, Arc<Binding>>,
-    keys: HashMap<Arc<Binding>, BindingKey, RandomState>,
+    keys: GrowingMap<Arc<Binding>, BindingKey, RandomState>,
 }
 
 impl Bindings {
     pub(super) fn new(hasher: &RandomState) -> Self {
         Self {
             by_key: Slab::new(),
-            keys: HashMap::with_hasher(hasher.clone()),
+            keys: GrowingMap::with_hasher(hasher.clone()),
         }
     }
 

@@ -1,10 +1,10 @@
 //! An exchange: what it was declared as, and what its bindings match.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use ahash::RandomState;
 use crosstie_amqp::TableBuf;
+use crosstie_collections::GrowingMap;
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
@@ -53,7 +53,7 @@ pub(super) enum ExchangeKind {
 
 #[derive(Debug)]
 enum Matching {
-    Direct(HashMap<Arc<str>, Destinations, RandomState>),
+    Direct(GrowingMap<Arc<str>, Destinations, RandomState>),
     Fanout(Destinations),
     Headers(Box<HeadersIndex>),
     Topic(Box<Topic>),
@@ -75,7 +75,7 @@ impl Exchange {
             alternate_of: 0,
             visit: 0,
             matching: match kind {
-                ExchangeKind::Direct => Matching::Direct(HashMap::with_hasher(hasher.clone())),
+                ExchangeKind::Direct => Matching::Direct(GrowingMap::with_hasher(hasher.clone())),
                 ExchangeKind::Fanout => Matching::Fanout(Destinations::None),
                 ExchangeKind::Headers => Matching::Headers(Box::new(HeadersIndex::new(hasher))),
                 ExchangeKind::Topic => Matching::Topic(Box::new(Topic::new(hasher))),
@@ -94,7 +94,8 @@ impl Exchange {
         match &mut self.matching {
             Matching::Direct(keys) => {
                 let routing_key = binding.routing_key.clone();
-                keys.entry(routing_key).or_default().insert(target);
+                keys.get_or_insert_with(routing_key, Destinations::default)
+                    .insert(target);
             }
             Matching::Fanout(targets) => targets.insert(target),
             Matching::Headers(index) => {

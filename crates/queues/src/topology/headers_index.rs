@@ -1,11 +1,11 @@
 //! A headers exchange's bindings, found by the fields that a message has.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use ahash::RandomState;
 use crosstie_amqp::{TableBuf, Value};
-use rustc_hash::FxHashMap;
+use crosstie_collections::GrowingMap;
+use rustc_hash::FxBuildHasher;
 
 use super::destinations::{Destinations, Target};
 use super::headers::{Hashed, Headers, HeadersPattern, is_asked};
@@ -23,8 +23,8 @@ use crate::slab::{Key, Slab};
 #[derive(Debug)]
 pub(super) struct HeadersIndex {
     hasher: RandomState,
-    names: HashMap<Box<str>, Name, RandomState>,
-    pattern_keys: HashMap<Arc<HeadersPattern>, PatternKey, RandomState>,
+    names: GrowingMap<Box<str>, Name, RandomState>,
+    pattern_keys: GrowingMap<Arc<HeadersPattern>, PatternKey, RandomState>,
     patterns: Slab<OfPattern, Pattern>,
     /// Of patterns that ask for nothing.
     all: Destinations,
@@ -51,7 +51,7 @@ struct Pattern {
 #[derive(Debug, Default)]
 struct Name {
     /// By hash of the value.
-    values: FxHashMap<u64, Bucket>,
+    values: GrowingMap<u64, Bucket, FxBuildHasher>,
     /// For whatever value there is.
     any_value: Bucket,
     /// Of `values`.
@@ -75,8 +75,8 @@ impl HeadersIndex {
     pub(super) fn new(hasher: &RandomState) -> Self {
         Self {
             hasher: hasher.clone(),
-            names: HashMap::with_hasher(hasher.clone()),
-            pattern_keys: HashMap::with_hasher(hasher.clone()),
+            names: GrowingMap::with_hasher(hasher.clone()),
+            pattern_keys: GrowingMap::with_hasher(hasher.clone()),
             patterns: Slab::new(),
             all: Destinations::None,
             steps: 0,
@@ -231,7 +231,7 @@ impl HeadersIndex {
         self.steps -= known.weight();
         let bucket = match value {
             Value::Void => &mut known.any_value,
-            _ => known.values.entry(hash).or_default(),
+            _ => known.values.get_or_insert_with(hash, Bucket::default),
         };
         let (weight_before, nodes_before) = (bucket.weight, bucket.node_count());
         change(bucket);

@@ -1,9 +1,9 @@
 //! Patterns of topic exchanges: words between dots, `*` for one word, `#` for any number of them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use ahash::RandomState;
+use crosstie_collections::GrowingMap;
 
 use super::destinations::{Destinations, Target};
 use super::trie::Trie;
@@ -12,14 +12,14 @@ use super::trie::Trie;
 /// and then a key costs one look-up. The others are a trie of words.
 #[derive(Debug)]
 pub(super) struct Topic {
-    literals: HashMap<Arc<str>, Destinations, RandomState>,
+    literals: GrowingMap<Arc<str>, Destinations, RandomState>,
     wildcards: Trie,
 }
 
 impl Topic {
     pub(super) fn new(hasher: &RandomState) -> Self {
         Self {
-            literals: HashMap::with_hasher(hasher.clone()),
+            literals: GrowingMap::with_hasher(hasher.clone()),
             wildcards: Trie::new(hasher),
         }
     }
@@ -28,7 +28,10 @@ impl Topic {
         if has_wildcard(pattern) {
             self.wildcards.insert(pattern, target);
         } else {
-            let destinations = self.literals.entry(pattern.clone()).or_default();
+            let literal = pattern.clone();
+            let destinations = self
+                .literals
+                .get_or_insert_with(literal, Destinations::default);
             destinations.insert(target);
         }
     }

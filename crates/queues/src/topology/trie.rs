@@ -1,10 +1,10 @@
 //! Patterns with wildcards as a trie of words, which knows what its worst key costs.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use ahash::RandomState;
-use rustc_hash::FxHashMap;
+use crosstie_collections::GrowingMap;
+use rustc_hash::FxBuildHasher;
 
 use super::destinations::{Destinations, Target};
 use super::heaviest::Heaviest;
@@ -21,9 +21,9 @@ use super::topic::words;
 /// Each node therefore has its [`Weight`], and the root's is a bound that no key exceeds.
 #[derive(Debug)]
 pub(super) struct Trie {
-    words: HashMap<Arc<str>, Word, RandomState>,
+    words: GrowingMap<Arc<str>, Word, RandomState>,
     words_made: WordNumber,
-    edges: FxHashMap<(NodeIndex, WordNumber), NodeIndex>,
+    edges: GrowingMap<(NodeIndex, WordNumber), NodeIndex, FxBuildHasher>,
     nodes: Vec<Node>,
     free: Vec<NodeIndex>,
     patterns: usize,
@@ -90,9 +90,9 @@ enum Edge {
 impl Trie {
     pub(super) fn new(hasher: &RandomState) -> Self {
         Self {
-            words: HashMap::with_hasher(hasher.clone()),
+            words: GrowingMap::with_hasher(hasher.clone()),
             words_made: 0,
-            edges: FxHashMap::default(),
+            edges: GrowingMap::new(),
             nodes: vec![Node::default()],
             free: Vec::new(),
             patterns: 0,
@@ -360,7 +360,7 @@ impl Trie {
             Some((known, _)) => known.clone(),
             None => text.into(),
         };
-        let word = self.words.entry(text.clone()).or_insert_with(|| {
+        let word = self.words.get_or_insert_with(text.clone(), || {
             self.words_made += 1;
             Word {
                 number: self.words_made,

@@ -7,6 +7,7 @@ mod retained;
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
+use crosstie_collections::GrowingMap;
 use crosstie_wamp::{
     EventDetails, MatchPolicy, Message, MessageType, Payload, PublishOptions, Receivers, RequestId,
     SubscribeOptions, SubscriptionId,
@@ -20,7 +21,6 @@ use self::retained::{Publication, Retained};
 use crate::authz::Action;
 use crate::context::{Context, is_reserved, none_left, reserved_uri};
 use crate::fault::{Fault, error};
-use crate::growing_map::GrowingMap;
 use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::session::{SessionIndex, Sessions};

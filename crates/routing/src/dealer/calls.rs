@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use ahash::RandomState;
+use crosstie_collections::GrowingMap;
 use crosstie_wamp::{Dict, RegistrationId, RequestId};
 use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
 use super::callees::Slot;
 use crate::Time;
-use crate::growing_map::GrowingMap;
 use crate::random::Random;
 use crate::session::{SessionIndex, Sessions};
 use crate::weight::dict_bytes;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crosstie_collections::GrowingMap;
 use crosstie_wamp::{
     InvocationPolicy, MatchPolicy, Message, RegisterOptions, RegistrationId, RequestId, Revoked,
 };
@@ -15,7 +16,6 @@ use super::calls::Calls;
 use crate::authz::Action;
 use crate::context::{Context, is_reserved, none_left, reserved_uri};
 use crate::fault::{Fault, error};
-use crate::growing_map::GrowingMap;
 use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::session::{SessionIndex, Sessions};
