@@ -6,12 +6,15 @@ use crate::endpoint::ParseError;
 
 /// `250us`, `50ms`, `1.5s`, `2min`. A bare `0` needs no unit.
 pub fn duration(text: &str) -> Result<Duration, ParseError> {
-    const UNITS: [(&str, f64); 5] = [
+    const UNITS: [(&str, f64); 8] = [
         ("", 0.0),
         ("us", 1e-6),
+        ("µs", 1e-6),
         ("ms", 1e-3),
         ("s", 1.0),
+        ("m", 60.0),
         ("min", 60.0),
+        ("h", 3600.0),
     ];
     let fail = || ParseError::new(text, "a time has a unit, as in 250us, 50ms, 1.5s or 2min");
     let (number, unit) = split(text).ok_or_else(fail)?;
@@ -100,7 +103,7 @@ mod tests {
             "ms",
             "50 ms",
             "-5ms",
-            "5h",
+            "5d",
             "1e3s",
             "1.2.3s",
             "99999999999999999999999s",

@@ -15,7 +15,8 @@ mod options;
 mod run;
 mod subjects;
 
-pub use options::{AcceptOptions, Hold};
+pub use options::AcceptOptions;
+use options::Hold;
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -24,6 +25,7 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Fault, Figures, Round, Series};
+use crate::frame::arguments::Host;
 use crate::frame::goals::{Bound, Goal};
 use crate::frame::instrument::{self, Instrument};
 use crate::frame::section::{FLOOR, OWN, Section};
@@ -47,7 +49,8 @@ mod document {
 
 /// Measures, printing its progress to standard output, and writes the results file if one was asked
 /// for, whatever came of it.
-pub fn accept(options: AcceptOptions) -> Result<frame::Report, BenchError> {
+pub fn accept(options: AcceptOptions, host: Host) -> Result<bool, BenchError> {
+    let options = options.on(host)?;
     frame::run::run(Accept {
         options,
         limits: Limits::here(usize::MAX),
@@ -145,7 +148,7 @@ impl Accept {
     /// Refuses more than processes can hold here; how many they are is known from then on.
     fn count(&mut self) -> Result<(), BenchError> {
         let options = &self.options;
-        let url = options.url.as_ref();
+        let url = options.server.url.as_ref();
         let ports = match url.is_some_and(|address| socket(&address.0) == Socket::Unix) {
             true => usize::MAX,
             false => ports_per_address(),
@@ -186,7 +189,7 @@ impl Instrument for Accept {
     }
 
     fn is_foreign(&self) -> bool {
-        self.options.url.is_some()
+        self.options.server.url.is_some()
     }
 
     fn check(&self) -> Result<(), BenchError> {
@@ -195,7 +198,7 @@ impl Instrument for Accept {
 
     fn start(&mut self, site: &Site) -> Result<(), BenchError> {
         self.count()?;
-        match &self.options.url {
+        match &self.options.server.url {
             Some(address) => self
                 .probe(site, &site.network.reach(&address.0)?)
                 .map(|_| ()),
@@ -213,7 +216,7 @@ impl Instrument for Accept {
             "connections": options.connections,
             "batch": options.batch,
             "delay_ms": options.delay.as_secs_f64() * 1e3,
-            "workers": options.url.is_none().then_some(self.workers),
+            "workers": options.server.url.is_none().then_some(self.workers),
             "client_processes": self.clients,
             "descriptors_per_process": self.limits.descriptors,
         })
@@ -224,7 +227,7 @@ impl Instrument for Accept {
     }
 
     fn subjects(&mut self, _: &Stage<'_>, _: &&'static str) -> Result<Vec<Holder>, BenchError> {
-        let own = match &self.options.url {
+        let own = match &self.options.server.url {
             Some(address) => Holder::Stranger(Address::of(&address.0), address.clone()),
             None => Holder::Testee,
         };

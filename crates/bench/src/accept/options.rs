@@ -4,60 +4,94 @@ use std::time::Duration;
 
 use crate::error::BenchError;
 use crate::frame::Common;
+use crate::frame::arguments::{FileOptions, Host, Server, ServerOptions, duration};
 use crate::frame::options::require;
+use crate::network::NetworkOptions;
 use crate::stream::address::Address;
+use crate::subject::ParseError;
 
-/// Everything that can be asked of the bench.
-#[derive(Clone, Debug)]
+/// Starts a testee of several processes, and as many clients with addresses of their own.
+#[derive(Clone, Debug, clap::Args)]
 pub struct AcceptOptions {
     /// There is one round.
-    pub common: Common,
-    pub connections: usize,
-    pub batch: usize,
-    /// From the last connection of a batch to the first one of the next.
-    pub delay: Duration,
-    /// Whether to send a byte on every connection when all are there.
-    pub echo: bool,
-    pub hold: Option<Hold>,
-    /// Processes of the testee; by default as many as the limit of descriptors asks for.
-    pub workers: Option<usize>,
-    /// Client processes; by default the same.
-    pub clients: Option<usize>,
-    /// Somebody else's server, in place of the testee.
-    pub url: Option<Address>,
-    /// Measure the floor too.
-    pub floor: bool,
+    #[arg(skip)]
+    pub(super) common: Common,
+    /// Connections to open and hold.
+    #[arg(long, default_value_t = 60_000, value_name = "N")]
+    pub(super) connections: usize,
+    /// Connections that are begun at once.
+    #[arg(
+        long = "at-once",
+        alias = "batch",
+        default_value_t = 1_000,
+        value_name = "N"
+    )]
+    pub(super) batch: usize,
+    /// From the end of one batch to the next: 600ms, 0.6s, 0.
+    #[arg(long, default_value = "600ms", value_parser = duration, value_name = "TIME")]
+    pub(super) delay: Duration,
+    /// Hold the connections when all is done, until return is pressed, or for a time: 10s.
+    #[arg(
+        long,
+        num_args = 0..=1,
+        default_missing_value = UNTIL_RETURN,
+        value_parser = hold,
+        value_name = "TIME"
+    )]
+    pub(super) hold: Option<Hold>,
+    /// Do not send a byte on every connection.
+    #[arg(long)]
+    pub(super) no_echo: bool,
+    /// Processes of the testee [default: as many as the limit of descriptors asks for].
+    #[arg(long, value_name = "N")]
+    pub(super) workers: Option<usize>,
+    /// Client processes, each with a loopback address of its own [default: likewise].
+    #[arg(long, value_name = "N")]
+    pub(super) clients: Option<usize>,
+    #[command(flatten)]
+    pub(super) server: ServerOptions<Address>,
+    /// Afterwards the same with a minimal epoll server of as many processes.
+    #[arg(long)]
+    pub(super) floor: bool,
+    #[command(flatten)]
+    network: NetworkOptions,
+    #[command(flatten)]
+    file: FileOptions,
+}
+
+/// `--hold` without a time.
+const UNTIL_RETURN: &str = "return";
+
+fn hold(text: &str) -> Result<Hold, ParseError> {
+    match text {
+        UNTIL_RETURN => Ok(Hold::UntilReturn),
+        time => Ok(Hold::For(duration(time)?)),
+    }
+}
+
+impl Server for Address {
+    const WHAT: &'static str = "server instead of the testee: tcp://HOST:PORT or unix://PATH";
 }
 
 /// How long connections are held after all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub(super) enum Hold {
     /// Until a line on standard input, its end, or a stop.
     UntilReturn,
     For(Duration),
 }
 
-impl Default for AcceptOptions {
-    fn default() -> Self {
-        Self {
-            common: Common {
-                runs: 1,
-                ..Common::default()
-            },
-            connections: 60_000,
-            batch: 1_000,
-            delay: Duration::from_millis(600),
-            echo: true,
-            hold: None,
-            workers: None,
-            clients: None,
-            url: None,
-            floor: false,
-        }
-    }
-}
-
 impl AcceptOptions {
+    pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
+        self.common = Common {
+            pids: self.server.pids.clone(),
+            network: self.network.clone(),
+            runs: 1,
+            ..self.file.common(host)?
+        };
+        Ok(self)
+    }
+
     /// Refuses what makes no sense, or would take the machine down.
     pub(super) fn check(&self) -> Result<(), BenchError> {
         require(
@@ -79,7 +113,7 @@ impl AcceptOptions {
                 .is_none_or(|clients| (1..=200).contains(&clients)),
             "--clients is 1 to 200",
         )?;
-        if self.url.is_some() {
+        if self.server.url.is_some() {
             require(
                 self.workers.is_none(),
                 "--workers are the testee's own, not for a --url",

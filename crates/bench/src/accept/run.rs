@@ -103,7 +103,7 @@ pub(super) fn run(
     thread::sleep(SETTLING);
     let held = Spent::now(subject, &run.clients);
     run.note_costs(&before, &held);
-    if plan.options.echo && !run.stopped() {
+    if !plan.options.no_echo && !run.stopped() {
         run.echo(out)?;
         thread::sleep(SETTLING);
         let echoed = Spent::now(subject, &run.clients);

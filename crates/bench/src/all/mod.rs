@@ -5,8 +5,7 @@
 
 mod schedule;
 
-pub use schedule::Length;
-use schedule::{PEERS, Step, steps};
+use schedule::{Length, PEERS, Step, steps};
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -20,18 +19,28 @@ use crate::machine::placement::allowed_cores;
 use crate::process::place::Place;
 use crate::subject::server::guarded;
 
-/// What is to be run.
-#[derive(Clone, Debug)]
+/// Runs every bench as a process of its own, prints each command so that it can be repeated, and
+/// makes a report of the results files. Goes on when a bench fails, and says so at the end.
+#[derive(Clone, Debug, clap::Args)]
 pub struct AllOptions {
-    pub length: Length,
-    /// Where the results files and the report go.
-    pub directory: PathBuf,
-    /// Names out of [`PEERS`].
-    pub peers: Vec<String>,
-    /// Only the steps with these names; all without any.
-    pub only: Vec<String>,
-    /// The `crosstie` to start; by default the one that runs.
-    pub executable: Option<PathBuf>,
+    /// Some seven minutes: whether everything works, and where figures lie [default].
+    #[arg(long, conflicts_with = "full")]
+    short: bool,
+    /// Some fifty minutes: what is worth publishing.
+    #[arg(long)]
+    full: bool,
+    /// Where the results files and report.html go; files of these names are overwritten.
+    #[arg(long = "out", default_value = "results", value_name = "DIRECTORY")]
+    directory: PathBuf,
+    /// crossbar, autobahn, netserver or rabbitmq: measured by each bench that can start it; may be repeated.
+    #[arg(long = "peer", value_name = "PEER")]
+    peers: Vec<String>,
+    /// Only these steps, by the names of their results files.
+    #[arg(long, value_delimiter = ',', value_name = "STEP,…")]
+    only: Vec<String>,
+    /// Print the commands and run none.
+    #[arg(long = "list")]
+    is_list: bool,
 }
 
 /// What became of one step.
@@ -46,10 +55,13 @@ enum Outcome {
 /// Runs the schedule, then the report. True if everything ran and counts.
 pub fn all(options: &AllOptions) -> Result<bool, BenchError> {
     let steps = chosen(options)?;
-    let executable = match &options.executable {
-        Some(path) => path.clone(),
-        None => std::env::current_exe()?,
-    };
+    if options.is_list {
+        for step in &steps {
+            writeln!(io::stdout(), "{}", step.command(&options.directory))?;
+        }
+        return Ok(true);
+    }
+    let executable = std::env::current_exe()?;
     fs::create_dir_all(&options.directory)?;
     let place = Place::on(&allowed_cores()?);
     let mut out = io::stdout();
@@ -82,15 +94,6 @@ pub fn all(options: &AllOptions) -> Result<bool, BenchError> {
     Ok(counted && reported == Outcome::Counted)
 }
 
-/// The commands of a schedule, a line each, without running any.
-pub fn list(options: &AllOptions) -> Result<Vec<String>, BenchError> {
-    let steps = chosen(options)?;
-    Ok(steps
-        .iter()
-        .map(|step| step.command(&options.directory))
-        .collect())
-}
-
 fn chosen(options: &AllOptions) -> Result<Vec<Step>, BenchError> {
     if let Some(unknown) = options
         .peers
@@ -101,7 +104,11 @@ fn chosen(options: &AllOptions) -> Result<Vec<Step>, BenchError> {
         let why = format!("--peer {unknown}: no bench knows it; expected one of {known}");
         return Err(BenchError::Options(why));
     }
-    let mut steps = steps(options.length, &options.peers);
+    let length = match options.full {
+        true => Length::Full,
+        false => Length::Short,
+    };
+    let mut steps = steps(length, &options.peers);
     let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
     if let Some(unknown) = options
         .only
@@ -210,21 +217,29 @@ fn describe(outcome: &Outcome, file: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::arguments::usual;
 
     fn options(only: &[&str], peers: &[&str]) -> AllOptions {
         let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
         AllOptions {
-            length: Length::Short,
             directory: PathBuf::from("out"),
             peers: owned(peers),
             only: owned(only),
-            executable: None,
+            ..usual()
         }
+    }
+
+    fn list(only: &[&str], peers: &[&str]) -> Result<Vec<String>, BenchError> {
+        let options = options(only, peers);
+        let commands = chosen(&options)?.into_iter();
+        Ok(commands
+            .map(|step| step.command(&options.directory))
+            .collect())
     }
 
     #[test]
     fn commands_can_be_repeated() {
-        let commands = list(&options(&["footprint"], &[])).unwrap();
+        let commands = list(&["footprint"], &[]).unwrap();
         assert_eq!(commands.len(), 1);
         assert!(
             commands[0].starts_with("crosstie bench footprint "),
@@ -238,7 +253,7 @@ mod tests {
 
     #[test]
     fn peers_go_to_the_benches_that_know_them() {
-        let commands = list(&options(&[], &["netserver"])).unwrap();
+        let commands = list(&[], &["netserver"]).unwrap();
         let with_peer = commands.iter().filter(|c| c.contains("--peer netserver"));
         let benches: Vec<&str> = with_peer.filter_map(|c| c.split(' ').nth(2)).collect();
         assert_eq!(benches, ["stream", "stream"]);
@@ -248,7 +263,7 @@ mod tests {
     fn what_is_not_known_is_refused() {
         #[track_caller]
         fn check(only: &[&str], peers: &[&str], expected: &str) {
-            let error = list(&options(only, peers)).unwrap_err().to_string();
+            let error = list(only, peers).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
         check(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// How much time there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
+pub(super) enum Length {
     /// Some minutes: whether everything works, and where figures lie.
     Short,
     /// More than half an hour: what is published.

@@ -10,7 +10,7 @@ use crate::subject::ParseError;
 /// From the least to the most that is asked of brokers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Case {
+pub(crate) enum Case {
     /// A queue in memory, no confirms, automatic acknowledgements.
     Transient,
     /// A queue in memory with priorities, acknowledgements: messages of all priorities in turn.
@@ -26,7 +26,7 @@ pub enum Case {
 }
 
 impl Case {
-    pub const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Transient,
         Self::Priorities,
         Self::Durable,

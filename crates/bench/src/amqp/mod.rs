@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 use crate::broker::subjects::{Brokers, Subject};
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
+use crate::frame::arguments::Host;
 use crate::frame::goals::Goal;
 use crate::frame::instrument::{Instrument, Party};
 use crate::frame::section::{FLOOR, Limit, Section};
@@ -49,9 +50,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Measures, prints to standard output, and writes the results file if one was asked for, whatever
 /// came of it.
-pub fn amqp(options: AmqpOptions) -> Result<frame::Report, BenchError> {
+pub fn amqp(options: AmqpOptions, host: Host) -> Result<bool, BenchError> {
     frame::run::run(Amqp {
-        options,
+        options: options.on(host)?,
         brokers: None,
     })
 }
@@ -72,7 +73,7 @@ impl Instrument for Amqp {
     }
 
     fn is_foreign(&self) -> bool {
-        self.options.url.is_some()
+        self.options.server.url.is_some()
     }
 
     fn check(&self) -> Result<(), BenchError> {
@@ -80,8 +81,8 @@ impl Instrument for Amqp {
     }
 
     fn start(&mut self, site: &Site) -> Result<(), BenchError> {
-        let AmqpOptions { url, peers, .. } = &self.options;
-        self.brokers = Some(Brokers::start(site, url.as_ref(), peers)?);
+        let AmqpOptions { server, peers, .. } = &self.options;
+        self.brokers = Some(Brokers::start(site, server.url.as_ref(), peers)?);
         Ok(())
     }
 

@@ -5,32 +5,62 @@ use super::ledger::HEAD_BYTES;
 use crate::broker::Broker;
 use crate::error::BenchError;
 use crate::frame::Common;
+use crate::frame::arguments::{AsUsual, CommonOptions, Host, Server, ServerOptions};
 use crate::frame::options::require;
+use crate::network::NetworkOptions;
 use crate::peer::rabbitmq::BrokerPeer;
 
-/// Everything that can be asked of the bench.
-#[derive(Clone, Debug)]
+/// Starts a broker and the floor's, and a driver as a process of its own.
+#[derive(Clone, Debug, clap::Args)]
 pub struct AmqpOptions {
-    pub common: Common,
-    /// By default all.
-    pub cases: Vec<Case>,
-    pub payload_bytes: usize,
+    #[arg(skip)]
+    pub(super) common: Common,
+    /// transient, priorities, durable, transactions, paced or durable-kept; may be repeated
+    /// [default: all].
+    #[arg(long = "case", value_name = "CASE")]
+    cases: Vec<Case>,
+    /// Bytes of each body.
+    #[arg(short, long = "payload", default_value_t = 100, value_name = "BYTES")]
+    pub(super) payload_bytes: usize,
     /// Messages that are published and not yet consumed, at most.
-    pub outstanding: u64,
+    #[arg(long, alias = "in-flight", default_value_t = 1000, value_name = "N")]
+    pub(super) outstanding: u64,
     /// Durable messages between two waits for confirms.
-    pub window: u64,
-    /// Of consumers that acknowledge.
-    pub prefetch: u16,
-    /// Messages a second where they are paced.
-    pub rate: u64,
-    pub producers: usize,
-    pub consumers: usize,
-    /// Somebody else's broker, in place of ours.
-    pub url: Option<Broker>,
-    pub peers: Vec<BrokerPeer>,
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    pub(super) window: u64,
+    /// Of durable messages, those that a consumer has not yet acknowledged; 0 sets no bound.
+    #[arg(long, default_value_t = 200, value_name = "N")]
+    pub(super) prefetch: u16,
+    /// Messages a second of the case `paced`.
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    pub(super) rate: u64,
+    /// They publish to one queue, on a connection each.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(super) producers: usize,
+    /// They share one queue.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(super) consumers: usize,
+    #[command(flatten)]
+    pub(super) server: ServerOptions<Broker>,
+    /// rabbitmq: start Debian's server and measure it in the same rounds.
+    #[arg(long = "peer", value_name = "PEER")]
+    pub(super) peers: Vec<BrokerPeer>,
+    #[command(flatten)]
+    usual: CommonOptions<AsUsual>,
+    #[command(flatten)]
+    network: NetworkOptions,
+}
+
+impl Server for Broker {
+    const WHAT: &'static str = "broker instead of ours: rabbit://USER:PASSWORD@HOST:PORT/VHOST";
 }
 
 impl AmqpOptions {
+    pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
+        self.common = self.usual.common(host, &self.server, &self.network)?;
+        Ok(self)
+    }
+
     /// Refuses what makes no sense, or would take the machine down.
     pub(super) fn check(&self) -> Result<(), BenchError> {
         require(

@@ -7,4 +7,4 @@ pub(crate) mod subjects;
 pub(crate) mod url;
 pub(crate) mod wire;
 
-pub use url::Broker;
+pub(crate) use url::Broker;

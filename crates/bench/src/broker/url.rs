@@ -12,7 +12,7 @@ use crate::subject::Endpoint;
 
 /// A broker and an account with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Broker {
+pub(crate) struct Broker {
     pub endpoint: Endpoint,
     pub user: String,
     pub password: String,
@@ -24,7 +24,7 @@ pub(crate) const ACCOUNT: &str = "test";
 
 impl Broker {
     /// One that the bench has started.
-    pub fn own(address: SocketAddr) -> Self {
+    pub(crate) fn own(address: SocketAddr) -> Self {
         Self {
             endpoint: Endpoint::Tcp(address),
             user: ACCOUNT.to_owned(),
@@ -34,7 +34,7 @@ impl Broker {
     }
 
     /// The same broker by another way, such as a link.
-    pub fn by(&self, endpoint: Endpoint) -> Self {
+    pub(crate) fn by(&self, endpoint: Endpoint) -> Self {
         Self {
             endpoint,
             ..self.clone()
@@ -42,7 +42,7 @@ impl Broker {
     }
 
     /// As oslo.messaging takes it.
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         let vhost = match self.vhost.as_str() {
             "/" => String::new(),
             vhost => encoded(vhost),

@@ -10,10 +10,14 @@ use crate::load::drive::Faults;
 use crate::wamp::pipe::CLIENT_MASK;
 
 /// What every message looks like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shape {
-    pub payload_bytes: usize,
-    pub is_text: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
+pub(super) struct Shape {
+    /// Bytes of each message.
+    #[arg(long = "payload", default_value_t = 64, value_name = "BYTES")]
+    pub(super) payload_bytes: usize,
+    /// Text messages instead of binary ones.
+    #[arg(long = "text")]
+    pub(super) is_text: bool,
 }
 
 /// The frames of one connection, in both directions.

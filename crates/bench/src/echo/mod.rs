@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
+use crate::frame::arguments::Host;
 use crate::frame::goals::{Bound, Goal};
 use crate::frame::instrument::{Instrument, Party};
 use crate::frame::options::require;
@@ -24,21 +25,32 @@ use crate::handshake::servers::{Server, Servers};
 use crate::handshake::usage::{self, PATIENCE};
 use crate::load::histogram::Latencies;
 use crate::report::table::{number, thousands};
+use crate::subject::target::Url;
 
 use driver::{Findings, Load};
-pub use message::Shape;
+use message::Shape;
 use worker::ROLE;
 
-/// What can be asked of the bench.
-#[derive(Clone, Debug)]
+/// Our testee, the smallest server that can answer, and peers take turns; every echo is checked.
+#[derive(Clone, Debug, clap::Args)]
 pub struct EchoOptions {
-    pub common: Common,
-    pub servers: ServersOptions,
-    pub connections: usize,
-    /// Messages in flight on each.
-    pub outstanding: usize,
-    pub shape: Shape,
-    pub timeout_s: f64,
+    #[arg(skip)]
+    common: Common,
+    /// Somebody else's server in place of our testee: ws://HOST:PORT.
+    #[arg(value_name = "URL", conflicts_with = "url")]
+    target: Option<Url>,
+    #[arg(long, default_value_t = 32, value_name = "N")]
+    connections: usize,
+    /// Messages in flight on each connection.
+    #[arg(long, default_value_t = 16, value_name = "N")]
+    outstanding: usize,
+    #[command(flatten)]
+    shape: Shape,
+    /// Seconds that a server may take for an answer.
+    #[arg(long = "timeout", default_value_t = 5.0, value_name = "SECONDS")]
+    timeout_s: f64,
+    #[command(flatten)]
+    servers: ServersOptions,
 }
 
 /// All that may be on its way at once, in bytes: what both ends must be able to hold.
@@ -48,7 +60,10 @@ const RATE: &str = "messages_per_s";
 const SERVER_CPU: &str = "server_cpu_us_per_message";
 
 /// Measures, prints, and writes the results file if one was asked for.
-pub fn echo(options: EchoOptions) -> Result<frame::Report, BenchError> {
+pub fn echo(mut options: EchoOptions, host: Host) -> Result<bool, BenchError> {
+    options.common = options.servers.common(host)?;
+    let url = &mut options.servers.server.url;
+    *url = url.take().or_else(|| options.target.take());
     frame::run::run(Echo {
         options,
         servers: Servers::default(),
@@ -96,7 +111,7 @@ impl Instrument for Echo {
     }
 
     fn is_foreign(&self) -> bool {
-        self.options.servers.url.is_some()
+        self.options.servers.server.url.is_some()
     }
 
     fn check(&self) -> Result<(), BenchError> {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Fault, Figures, Round};
+use crate::frame::arguments::{FileOptions, Host};
 use crate::frame::goals::{Bound, Goal};
 use crate::frame::instrument::{self, Instrument};
 use crate::frame::options::require;
@@ -31,41 +32,40 @@ use crate::subject::case::Case;
 use crate::subject::router::{Router, RouterOptions};
 use crate::wamp::holder::{self, HolderOrder, Instruction, Report};
 
-/// Everything that can be asked of the bench.
-#[derive(Clone, Debug)]
+/// What can be asked of it.
+#[derive(Clone, Debug, clap::Args)]
 pub struct FootprintOptions {
     /// There is one round.
-    pub common: Common,
-    /// Numbers of sessions to hold, growing; memory per session is between the first and the last.
-    pub sessions: Vec<usize>,
-    /// All sessions subscribe one topic, instead of each its own: the topic's own memory is then
-    /// in no session's.
-    pub shared_topic: bool,
-    /// By default RawSocket with MessagePack over a Unix socket, WebSocket with JSON over TCP.
-    pub cases: Vec<Case>,
+    #[arg(skip)]
+    common: Common,
+    /// Numbers of sessions to hold, growing; memory per session is between the first and the
+    /// last.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "1000,5000,10000,15000",
+        value_name = "N,…"
+    )]
+    sessions: Vec<usize>,
     /// Starts to take the time of.
-    pub starts: usize,
-    pub router_threads: usize,
-}
-
-impl Default for FootprintOptions {
-    fn default() -> Self {
-        Self {
-            common: Common {
-                runs: 1,
-                ..Common::default()
-            },
-            sessions: vec![1_000, 5_000, 10_000, 15_000],
-            shared_topic: false,
-            cases: Vec::new(),
-            starts: 10,
-            router_threads: 1,
-        }
-    }
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    starts: usize,
+    /// As in bench rpc; may be repeated.
+    #[arg(long = "case", value_name = "CASE")]
+    cases: Vec<Case>,
+    /// Threads of the router that is started.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    router_threads: usize,
+    #[command(flatten)]
+    file: FileOptions,
 }
 
 /// Measures, prints to standard output, and writes the results file if one was asked for.
-pub fn footprint(options: FootprintOptions) -> Result<frame::Report, BenchError> {
+pub fn footprint(mut options: FootprintOptions, host: Host) -> Result<bool, BenchError> {
+    options.common = Common {
+        runs: 1,
+        ..options.file.common(host)?
+    };
     frame::run::run(Footprint {
         options,
         held: Vec::new(),
@@ -262,7 +262,6 @@ impl Footprint {
             let order = HolderOrder {
                 target: router.listening.target(case),
                 source: source(at),
-                shared_topic: self.options.shared_topic,
                 topic_prefix: format!("crosstie.bench.p{}.h{at}", std::process::id()),
             };
             let mut holder = Workers::default();
@@ -328,7 +327,6 @@ impl Instrument for Footprint {
         json!({
             "starts": self.options.starts,
             "sessions": self.options.sessions,
-            "shared_topic": self.options.shared_topic,
             "router_threads": self.options.router_threads,
         })
     }
@@ -353,7 +351,7 @@ impl Instrument for Footprint {
     }
 
     fn title(&self, _: &Section<Part>) -> String {
-        present::title(&self.options)
+        present::TITLE.to_owned()
     }
 
     fn columns(&self, _: &Part) -> Vec<Column> {
@@ -393,6 +391,7 @@ impl Instrument for Footprint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::arguments::usual;
 
     #[test]
     fn a_session_costs_the_difference() {
@@ -421,7 +420,7 @@ mod tests {
         fn check(sessions: &[usize], expected: Option<&str>) {
             let options = FootprintOptions {
                 sessions: sessions.to_vec(),
-                ..FootprintOptions::default()
+                ..usual()
             };
             let error = options.check().err().map(|error| error.to_string());
             match (error, expected) {

@@ -5,13 +5,8 @@ use crate::frame::section::Section;
 use crate::load::histogram::Spread;
 use crate::report::table::{bytes, known, number, spread, table, thousands};
 
-pub(super) fn title(options: &FootprintOptions) -> String {
-    let topics = match options.shared_topic {
-        true => "all of one topic",
-        false => "each of its own topic",
-    };
-    format!("Memory of the router by idle sessions, each joined with one subscription ({topics})")
-}
+pub(super) const TITLE: &str = "Memory of the router by idle sessions, each joined with one \
+                                subscription (each of its own topic)";
 
 /// Memory at each number of sessions.
 pub(super) fn sessions(held: &[Held]) -> String {

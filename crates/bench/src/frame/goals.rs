@@ -103,7 +103,7 @@ pub(crate) enum Outcome {
 
 /// A goal and what came of it: a row of the results file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     case: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     placement: Option<String>,

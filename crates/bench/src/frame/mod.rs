@@ -34,6 +34,7 @@
 //!
 //! Nothing here knows an instrument by its name; what is peculiar to one is a default that it overrides.
 
+pub(crate) mod arguments;
 pub(crate) mod goals;
 pub(crate) mod instrument;
 pub(crate) mod options;
@@ -43,5 +44,4 @@ pub(crate) mod site;
 pub(crate) mod table;
 pub(crate) mod window;
 
-pub use options::Common;
-pub(crate) use run::Report;
+pub(crate) use options::Common;

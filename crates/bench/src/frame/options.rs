@@ -10,32 +10,29 @@ use crate::report::json::Build;
 
 /// The same of all instruments; each takes of it what it has a use for.
 #[derive(Clone, Debug)]
-pub struct Common {
-    pub build: Build,
-    /// The `crosstie` to start as server and workers; by default the one that runs.
-    pub executable: Option<PathBuf>,
+pub(crate) struct Common {
+    pub(crate) build: Build,
     /// By default `same-core`, and `split` where there are two cores.
-    pub placements: Vec<Placement>,
+    pub(crate) placements: Vec<Placement>,
     /// Rounds, in each of which the subjects take turns.
-    pub runs: usize,
+    pub(crate) runs: usize,
     /// Measured time of each round.
-    pub seconds: f64,
+    pub(crate) seconds: f64,
     /// Unmeasured time before it.
-    pub warm_up_seconds: f64,
+    pub(crate) warm_up_seconds: f64,
     /// The processes of somebody else's server: without them its processor time and memory stay
     /// unknown, and it runs where it will.
-    pub pids: Vec<u32>,
-    pub json: Option<PathBuf>,
-    pub network: NetworkOptions,
+    pub(crate) pids: Vec<u32>,
+    pub(crate) json: Option<PathBuf>,
+    pub(crate) network: NetworkOptions,
     /// Ends the run after the round that it is in.
-    pub stop: Stop,
+    pub(crate) stop: Stop,
 }
 
 impl Default for Common {
     fn default() -> Self {
         Self {
             build: Build::default(),
-            executable: None,
             placements: Vec::new(),
             runs: 5,
             seconds: 1.0,

@@ -21,21 +21,21 @@ use crate::report::table::{UNKNOWN, table};
 
 /// What an instrument found, as it stands in the results file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
-    pub rows: Vec<Row>,
-    pub verdicts: Vec<Verdict>,
+struct Report {
+    rows: Vec<Row>,
+    verdicts: Vec<Verdict>,
 }
 
 impl Report {
-    /// Whether there is something, and no round of any subject failed.
-    pub fn is_valid(&self) -> bool {
+    fn is_valid(&self) -> bool {
         !self.rows.is_empty() && !self.rows.iter().any(Row::has_failed)
     }
 }
 
 /// Measures, prints to standard output, and writes the results file if one was asked for. What was
-/// found before an error is printed and written all the same.
-pub(crate) fn run<I: Instrument>(mut instrument: I) -> Result<Report, BenchError> {
+/// found before an error is printed and written all the same. Whether there is something, and no round of
+/// any subject failed.
+pub(crate) fn run<I: Instrument>(mut instrument: I) -> Result<bool, BenchError> {
     instrument.common().check(instrument.is_foreign())?;
     instrument.check()?;
     let site = Site::new(instrument.common(), !(I::IS_SINGLE && I::SPEAKS))?;
@@ -67,7 +67,7 @@ pub(crate) fn run<I: Instrument>(mut instrument: I) -> Result<Report, BenchError
     let report = run.report();
     run.write(&report)?;
     outcome?;
-    Ok(report)
+    Ok(report.is_valid())
 }
 
 struct Run<I: Instrument> {

@@ -47,10 +47,7 @@ pub(crate) struct Threads {
 
 impl Site {
     pub(super) fn new(common: &Common, is_watched: bool) -> Result<Self, BenchError> {
-        let executable = match &common.executable {
-            Some(path) => path.clone(),
-            None => std::env::current_exe()?,
-        };
+        let executable = std::env::current_exe()?;
         let directory = directory::create()?;
         let network = Network::set_up(&common.network, &executable, directory.path())?;
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}");

@@ -3,33 +3,27 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::analysis::Analysis;
 use super::opening::Target;
+use super::options::HandshakeOptions;
 use super::probe::probe;
 use super::run::{Run, RunOptions, run};
 use crate::error::BenchError;
 use crate::report::table::{number, thousands};
 use crate::subject::target::Url;
 
-/// What can be asked of it.
-#[derive(Clone, Debug)]
-pub struct AgainstOptions {
-    pub url: Url,
-    pub run: RunOptions,
-    /// The file of the log; standard output otherwise.
-    pub output: Option<PathBuf>,
-}
-
 /// Makes the run and writes its log. Whether every connection succeeded.
-pub fn against(options: &AgainstOptions) -> Result<bool, BenchError> {
-    let target =
-        Target::new(&options.url).map_err(|error| BenchError::Options(error.to_string()))?;
-    options.run.check()?;
+pub fn handshake_log(
+    options: &HandshakeOptions,
+    url: &Url,
+    load: RunOptions,
+) -> Result<bool, BenchError> {
+    let target = Target::new(url).map_err(|error| BenchError::Options(error.to_string()))?;
+    load.check()?;
     // A file that cannot be written is better known before the run; what it holds is kept until
     // there is something to take its place.
     let file = match &options.output {
@@ -47,11 +41,11 @@ pub fn against(options: &AgainstOptions) -> Result<bool, BenchError> {
             Some(file?)
         }
     };
-    let patience = std::time::Duration::from_secs_f64(options.run.timeout_s);
+    let patience = std::time::Duration::from_secs_f64(load.timeout_s);
     probe(&target, patience).map_err(|error| BenchError::Options(error.to_string()))?;
-    let progress = progress(options.run.connections);
+    let progress = progress(load.connections);
     let before = Cpu::now();
-    let run = run(&target, &options.run, &mut |done| {
+    let run = run(&target, &load, &mut |done| {
         progress.set_position(done);
     })?;
     let cpu = Cpu::now().since(before);
@@ -63,7 +57,7 @@ pub fn against(options: &AgainstOptions) -> Result<bool, BenchError> {
         }
         None => run.log.write(&mut BufWriter::new(io::stdout().lock()))?,
     }
-    say(&mut io::stderr(), &target, options, &run, cpu)?;
+    say(&mut io::stderr(), &target, &load, &run, cpu)?;
     Ok(run.fault().is_none())
 }
 
@@ -78,7 +72,7 @@ fn progress(connections: u64) -> ProgressBar {
 fn say(
     out: &mut impl Write,
     target: &Target,
-    options: &AgainstOptions,
+    load: &RunOptions,
     run: &Run,
     cpu: Cpu,
 ) -> io::Result<()> {
@@ -89,7 +83,7 @@ fn say(
          at the median",
         target.url(),
         thousands(analysis.success as f64),
-        thousands(options.run.connections as f64),
+        thousands(load.connections as f64),
         analysis.duration_us as f64 / 1e6,
         thousands(analysis.handshakes_per_s()),
         analysis
@@ -112,11 +106,11 @@ fn say(
             "{} connections were closed by us, {} s after both close frames: RFC 6455 section 7.1.1 \
              leaves that to the server",
             thousands(run.left_open as f64),
-            options.run.timeout_s,
+            load.timeout_s,
         )?;
     }
     if let Some(why) = &run.gave_up {
-        let missing = options.run.connections - analysis.total as u64;
+        let missing = load.connections - analysis.total as u64;
         writeln!(
             out,
             "gave up with {} connections not begun: {why}",

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::options::HandshakeOptions;
 use super::run::RunOptions;
-use super::servers::{Server, Servers, ServersOptions};
+use super::servers::{Server, Servers};
 use super::usage::{self, PATIENCE};
 use super::worker::{Order, ROLE, Ran};
 use crate::error::BenchError;
@@ -22,17 +23,6 @@ use crate::process::worker::Driver;
 use crate::process::workers::Workers;
 use crate::report::table::{number, thousands};
 
-/// What can be asked of the comparison.
-#[derive(Clone, Debug)]
-pub struct CompareOptions {
-    pub common: Common,
-    pub servers: ServersOptions,
-    /// Handshakes in flight.
-    pub low: usize,
-    pub high: usize,
-    pub timeout_s: f64,
-}
-
 /// A round never opens more.
 const CONNECTIONS_MAX: u64 = 1_000_000;
 
@@ -40,25 +30,31 @@ const RATE: &str = "handshakes_per_s";
 const SERVER_CPU: &str = "server_cpu_us_per_handshake";
 
 /// Measures, prints, and writes the results file if one was asked for.
-pub fn compare(options: CompareOptions) -> Result<frame::Report, BenchError> {
+pub(super) fn compare(options: HandshakeOptions, common: Common) -> Result<bool, BenchError> {
     frame::run::run(Comparison {
         options,
+        common,
         servers: Servers::default(),
     })
 }
 
 struct Comparison {
-    options: CompareOptions,
+    options: HandshakeOptions,
+    common: Common,
     servers: Servers,
 }
 
-impl CompareOptions {
+impl HandshakeOptions {
+    fn low(&self) -> usize {
+        self.outstanding.div_ceil(2)
+    }
+
     fn run(&self, seconds: f64, threads: usize) -> RunOptions {
         RunOptions {
             threads,
             connections: CONNECTIONS_MAX,
-            low: self.low,
-            high: self.high,
+            low: self.low(),
+            high: self.outstanding,
             seconds_max: Some(seconds),
             timeout_s: self.timeout_s,
         }
@@ -72,15 +68,15 @@ impl Instrument for Comparison {
     type Subject = Server;
 
     fn common(&self) -> &Common {
-        &self.options.common
+        &self.common
     }
 
     fn is_foreign(&self) -> bool {
-        self.options.servers.url.is_some()
+        self.options.servers.server.url.is_some()
     }
 
     fn check(&self) -> Result<(), BenchError> {
-        self.options.run(self.options.common.seconds, 1).check()
+        self.options.run(self.common.seconds, 1).check()
     }
 
     fn start(&mut self, site: &Site) -> Result<(), BenchError> {
@@ -93,18 +89,18 @@ impl Instrument for Comparison {
     }
 
     fn header(&self, _site: &Site) -> Vec<String> {
-        let CompareOptions { low, high, .. } = self.options;
+        let (low, high) = (self.options.low(), self.options.outstanding);
         let load = format!(
             "TCP connect, opening handshake, closing handshake, TCP close; {low} to {high} \
              handshakes in flight"
         );
-        vec![self.options.common.load(&load)]
+        vec![self.common.load(&load)]
     }
 
     fn settings(&self, _site: &Site) -> Value {
         json!({
-            "low": self.options.low,
-            "high": self.options.high,
+            "low": self.options.low(),
+            "high": self.options.outstanding,
             "timeout_s": self.options.timeout_s,
         })
     }
@@ -125,7 +121,7 @@ impl Instrument for Comparison {
     }
 
     fn round(&mut self, stage: &Stage<'_>, _: &&'static str, server: &mut Server) -> Round {
-        Ok(self.options.round(stage, server)?)
+        Ok(self.round_of(stage, server)?)
     }
 
     fn limit(&self, section: &Section<&'static str>, _: &Series) -> Option<Limit> {
@@ -171,8 +167,8 @@ impl Instrument for Comparison {
     }
 }
 
-impl CompareOptions {
-    fn round(&self, stage: &Stage<'_>, server: &Server) -> Result<Figures, String> {
+impl Comparison {
+    fn round_of(&self, stage: &Stage<'_>, server: &Server) -> Result<Figures, String> {
         let seconds = self.common.seconds;
         let mut driver = Workers::<Driver<Ran>>::default();
         let order = Order {
@@ -183,8 +179,9 @@ impl CompareOptions {
             .map_err(|error| format!("the driver: {error}"))?;
         driver.expect(PATIENCE, "the driver should be ready", Driver::ready)?;
         let mut run = |seconds: f64| {
-            driver.tell(0, &self.run(seconds, stage.cores.clients.len()));
-            let longest = Duration::from_secs_f64(seconds + 2.0 * self.timeout_s) + PATIENCE;
+            driver.tell(0, &self.options.run(seconds, stage.cores.clients.len()));
+            let longest =
+                Duration::from_secs_f64(seconds + 2.0 * self.options.timeout_s) + PATIENCE;
             driver.expect(longest, "the driver was at work", Driver::found)
         };
         if self.common.warm_up_seconds > 0.0 {

@@ -10,6 +10,7 @@ mod driver;
 mod log;
 mod opened;
 mod opening;
+mod options;
 mod probe;
 mod run;
 mod scaling;
@@ -17,12 +18,23 @@ pub(crate) mod servers;
 pub(crate) mod usage;
 pub(crate) mod worker;
 
-pub use against::{AgainstOptions, against};
+pub use against::handshake_log;
 pub use analysis::Analysis;
-pub use compare::{CompareOptions, compare};
 pub use log::Log;
 pub(crate) use opening::Target;
+pub use options::HandshakeOptions;
 pub(crate) use probe::open;
-pub use run::RunOptions;
-pub use scaling::{ScalingOptions, scaling};
-pub use servers::ServersOptions;
+pub(crate) use servers::ServersOptions;
+
+use crate::error::BenchError;
+use crate::frame::arguments::Host;
+
+/// Measures servers beside each other, or ours with several numbers of workers; prints, and writes the
+/// results file if one was asked for.
+pub fn handshake(options: HandshakeOptions, host: Host) -> Result<bool, BenchError> {
+    let common = options.servers.common(host)?;
+    match options.scaling.is_empty() {
+        true => compare::compare(options, common),
+        false => scaling::scaling(&options, &common),
+    }
+}

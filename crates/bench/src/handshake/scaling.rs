@@ -3,41 +3,34 @@
 //! started again.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::analysis::Analysis;
+use super::options::HandshakeOptions;
 use super::run::{RunOptions, run};
 use super::servers::{Ground, Servers};
 use crate::error::BenchError;
 use crate::figures::{Figures, Series};
+use crate::frame::Common;
 use crate::machine::Machine;
 use crate::machine::placement::{allowed_cores, bind_this_thread};
-use crate::network::{Network, NetworkOptions};
+use crate::network::Network;
 use crate::process::directory;
-use crate::process::stop::Stop;
-use crate::report::json::{Build, Frame, write};
+use crate::report::json::{Frame, write};
 use crate::report::table::{UNKNOWN, known, spread, table, thousands};
 
-/// What can be asked of it.
-#[derive(Clone, Debug)]
-pub struct ScalingOptions {
-    pub build: Build,
-    pub executable: Option<PathBuf>,
+/// The load: in each run, with wsperf's threads and marks in the document.
+struct Scaling<'a> {
+    common: &'a Common,
     /// Numbers of workers, one row each.
-    pub workers: Vec<usize>,
-    /// In each run, with wsperf's threads and marks.
-    pub run: RunOptions,
+    workers: &'a [usize],
+    run: RunOptions,
     /// Connections before the first run.
-    pub warm_up: u64,
-    pub runs: usize,
-    pub json: Option<PathBuf>,
-    /// Ends the bench after the run that it is in.
-    pub stop: Stop,
-    pub network: NetworkOptions,
+    warm_up: u64,
+    runs: usize,
 }
 
 /// The document's three runs on as many cores: handshakes/s, and the median in ms.
@@ -62,7 +55,22 @@ struct Line {
 }
 
 /// Measures and prints. Whether everything that was measured counts.
-pub fn scaling(options: &ScalingOptions) -> Result<bool, BenchError> {
+pub(super) fn scaling(options: &HandshakeOptions, common: &Common) -> Result<bool, BenchError> {
+    let (threads, low, high) = (8, 1_000, 2_000);
+    let options = &Scaling {
+        common,
+        workers: &options.scaling,
+        run: RunOptions {
+            threads,
+            connections: options.scaling_connections,
+            low,
+            high,
+            seconds_max: None,
+            timeout_s: options.timeout_s,
+        },
+        warm_up: options.scaling_connections.div_ceil(4),
+        runs: options.servers.usual.rounds.runs.unwrap_or(3),
+    };
     options.run.check()?;
     let sensible = options.workers.iter().all(|w| (1..=256).contains(w));
     if !sensible || options.workers.is_empty() || options.runs == 0 {
@@ -74,7 +82,7 @@ pub fn scaling(options: &ScalingOptions) -> Result<bool, BenchError> {
     let mut lines = Vec::new();
     // What was measured before something broke is printed and written all the same.
     let mut measured = Ok(());
-    for workers in &options.workers {
+    for workers in options.workers {
         let mut line = Line {
             workers: *workers,
             without: driver_bound(*workers, allowed.len()),
@@ -84,17 +92,17 @@ pub fn scaling(options: &ScalingOptions) -> Result<bool, BenchError> {
             measured = measure(options, &allowed, &mut line);
         }
         lines.push(line);
-        if measured.is_err() || options.stop.is_wished() {
+        if measured.is_err() || options.common.stop.is_wished() {
             break;
         }
     }
     bind_this_thread(&allowed)?;
     print(&mut io::stdout(), &machine, options, &lines)?;
-    if let Some(path) = &options.json {
+    if let Some(path) = &options.common.json {
         let frame = Frame {
             bench: "handshake",
-            version: &options.build.version,
-            commit: &options.build.commit,
+            version: &options.common.build.version,
+            commit: &options.common.build.commit,
             machine: &machine,
             settings: json!({
                 "scaling": options.workers,
@@ -124,14 +132,11 @@ fn driver_bound(workers: usize, cores: usize) -> Option<String> {
     })
 }
 
-fn measure(options: &ScalingOptions, allowed: &[usize], line: &mut Line) -> Result<(), BenchError> {
+fn measure(options: &Scaling<'_>, allowed: &[usize], line: &mut Line) -> Result<(), BenchError> {
     let (server_cores, driver_cores) = allowed.split_at(line.workers);
-    let executable = match &options.executable {
-        Some(path) => path.clone(),
-        None => std::env::current_exe()?,
-    };
+    let executable = std::env::current_exe()?;
     let directory = directory::create()?;
-    let network = Network::set_up(&options.network, &executable, directory.path())?;
+    let network = Network::set_up(&options.common.network, &executable, directory.path())?;
     let ground = Ground {
         executable: &executable,
         directory: directory.path(),
@@ -154,7 +159,7 @@ fn measure(options: &ScalingOptions, allowed: &[usize], line: &mut Line) -> Resu
     };
     progress.enable_steady_tick(Duration::from_millis(200));
     for at in 0..=options.runs {
-        if options.stop.is_wished() {
+        if options.common.stop.is_wished() {
             break;
         }
         let (load, what) = match at {
@@ -197,7 +202,7 @@ impl Line {
 fn print(
     out: &mut impl Write,
     machine: &Machine,
-    options: &ScalingOptions,
+    options: &Scaling<'_>,
     lines: &[Line],
 ) -> io::Result<()> {
     writeln!(out, "Machine: {}", machine.line())?;

@@ -12,12 +12,14 @@ use super::opening::Target;
 use super::probe::probe;
 use crate::error::BenchError;
 use crate::floor::websocket::{self, FloorOrder};
+use crate::frame::Common;
+use crate::frame::arguments::{CommonOptions, Host, ServerOptions, Usual};
 use crate::frame::instrument::{Party, Subject};
 use crate::frame::section::{FLOOR, OWN};
 use crate::frame::site::Site;
 use crate::machine::accounting::process_tree;
 use crate::machine::placement::{Moved, bind_processes};
-use crate::network::Network;
+use crate::network::{Network, NetworkOptions};
 use crate::peer::autobahn::{self, EchoPeer};
 use crate::process::worker::Listening;
 use crate::process::workers::Workers;
@@ -25,14 +27,36 @@ use crate::subject::Endpoint;
 use crate::subject::server::{ServerProcess, guarded};
 use crate::subject::target::Url;
 
-/// Which servers are to be compared.
-#[derive(Clone, Debug, Default)]
-pub struct ServersOptions {
-    /// Somebody else's server, in place of our testee.
-    pub url: Option<Url>,
-    pub peers: Vec<EchoPeer>,
-    /// The Python that has what a peer needs.
-    pub peer_python: Option<PathBuf>,
+/// What every comparison of WebSocket servers takes.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ServersOptions {
+    #[command(flatten)]
+    pub(crate) server: ServerOptions<Url>,
+    /// autobahn: start, measure and stop an echo server on Autobahn for Python.
+    #[arg(long = "peer", value_name = "PEER")]
+    peers: Vec<EchoPeer>,
+    /// The Python that has what a peer needs [default: python3 on PATH].
+    #[arg(long, value_name = "FILE", requires = "peers")]
+    peer_python: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) usual: CommonOptions<OfServers>,
+    #[command(flatten)]
+    network: NetworkOptions,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct OfServers;
+
+impl Usual for OfServers {
+    const RUNS: Option<&'static str> = None;
+    const RUNS_WHERE: &'static str = " [default: 5; of a scaling table: 3]";
+    const WARM_UP: Option<&'static str> = Some("0.2");
+}
+
+impl ServersOptions {
+    pub(crate) fn common(&self, host: Host) -> Result<Common, BenchError> {
+        self.usual.common(host, &self.server, &self.network)
+    }
 }
 
 /// A server that accepts.
@@ -98,7 +122,7 @@ impl Servers {
             cores: &site.allowed,
         };
         let mut started = Self::default();
-        match &options.url {
+        match &options.server.url {
             Some(url) => started.add_foreign(&ground, url, &site.pids)?,
             None => started.add_testee(&ground, 1)?,
         }

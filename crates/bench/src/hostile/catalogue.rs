@@ -112,7 +112,7 @@ impl Attack {
 
 /// The name of an attack.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct AttackName(pub(super) &'static str);
+pub(crate) struct AttackName(pub(super) &'static str);
 
 impl FromStr for AttackName {
     type Err = ParseError;

@@ -26,9 +26,7 @@ mod watch;
 mod ways;
 pub(crate) mod witness;
 
-pub use catalogue::AttackName;
-pub use options::{HostileOptions, HostilePeer};
-pub use present::list;
+pub use options::HostileOptions;
 
 use std::fmt;
 use std::fs;
@@ -37,6 +35,7 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Round, Series};
+use crate::frame::arguments::Host;
 use crate::frame::goals::Goal;
 use crate::frame::instrument::{self, Instrument};
 use crate::frame::section::Section;
@@ -52,9 +51,13 @@ use subject::{Started, Starting, Subject};
 const IDLE: &str = "idle";
 
 /// Measures, prints to standard output, and writes the results file if one was asked for.
-pub fn hostile(options: HostileOptions) -> Result<frame::Report, BenchError> {
+pub fn hostile(options: HostileOptions, host: Host) -> Result<bool, BenchError> {
+    if options.is_list {
+        present::list()?;
+        return Ok(true);
+    }
     frame::run::run(Hostile {
-        options,
+        options: options.on(host)?,
         left_out: Vec::new(),
         without: Vec::new(),
         absent: Vec::new(),

@@ -6,39 +6,63 @@ use super::catalogue::{ATTACKS, Attack, AttackName};
 use crate::broker::Broker;
 use crate::error::BenchError;
 use crate::frame::Common;
+use crate::frame::arguments::{FileOptions, Host};
 use crate::frame::options::require;
 use crate::peer::Peer;
 use crate::peer::rabbitmq::BrokerPeer;
+use crate::subject::router::REALM;
 use crate::subject::target::Url;
 
-/// Everything that can be asked of the bench.
-#[derive(Clone, Debug)]
+/// Starts a node for each attack, and beside the attacker a witness: well-behaved sessions whose waits
+/// are what counts.
+#[derive(Clone, Debug, clap::Args)]
 pub struct HostileOptions {
     /// There is one round of each attack; the processes are those of router and broker.
-    pub common: Common,
-    /// By default all.
-    pub attacks: Vec<AttackName>,
+    #[arg(skip)]
+    pub(super) common: Common,
+    /// One attack; may be repeated [default: all].
+    #[arg(long = "attack", value_name = "NAME")]
+    attacks: Vec<AttackName>,
+    /// Only print the attacks that there are.
+    #[arg(long = "list")]
+    pub(super) is_list: bool,
     /// All sizes times this.
-    pub scale: f64,
-    /// Consumers of the attack of that name, before they are scaled.
-    pub consumers: usize,
-    /// How long an attack may take, in seconds.
-    pub limit_seconds: f64,
-    /// How long the witness goes on after an attack; without one, how long it runs in all.
-    pub after_seconds: f64,
-    /// How long one of the witness's operations may wait before it counts as lost.
-    pub patience_seconds: f64,
-    /// Somebody else's WAMP router, in place of ours.
-    pub url: Option<Url>,
-    pub realm: String,
-    /// Somebody else's broker, in place of ours.
-    pub amqp_url: Option<Broker>,
-    pub peers: Vec<HostilePeer>,
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    pub(super) scale: f64,
+    /// Consumers of the attack `consumers`.
+    #[arg(long, default_value_t = 200_000, value_name = "N")]
+    pub(super) consumers: usize,
+    /// Seconds that an attack may take.
+    #[arg(long = "limit", default_value_t = 20.0, value_name = "SECONDS")]
+    pub(super) limit_seconds: f64,
+    /// Seconds that the witness goes on after an attack, and those that it runs alone.
+    #[arg(long = "after", default_value_t = 3.0, value_name = "SECONDS")]
+    pub(super) after_seconds: f64,
+    /// Seconds after which one of the witness's operations counts as lost.
+    #[arg(long = "patience", default_value_t = 180.0, value_name = "SECONDS")]
+    pub(super) patience_seconds: f64,
+    /// Somebody else's WAMP router instead of our node: ws://HOST:PORT/PATH or rs://HOST:PORT.
+    #[arg(long, visible_alias = "router", value_name = "URL")]
+    pub(super) url: Option<Url>,
+    /// The realm that is joined there.
+    #[arg(long, default_value = REALM)]
+    pub(super) realm: String,
+    /// Somebody else's broker instead of our node: rabbit://USER:PASSWORD@HOST:PORT/VHOST.
+    #[arg(long, value_name = "URL")]
+    pub(super) amqp_url: Option<Broker>,
+    /// A process of either, for its processor time and memory; may be repeated.
+    #[arg(long = "pid", value_name = "PID")]
+    pids: Vec<u32>,
+    /// crossbar or rabbitmq: start it and do the same to it; may be repeated.
+    #[arg(long = "peer", value_name = "PEER")]
+    pub(super) peers: Vec<HostilePeer>,
+    #[command(flatten)]
+    file: FileOptions,
 }
 
 /// Who can be started beside our own node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostilePeer {
+pub(super) enum HostilePeer {
     Wamp(Peer),
     Amqp(BrokerPeer),
 }
@@ -57,6 +81,15 @@ impl std::str::FromStr for HostilePeer {
 }
 
 impl HostileOptions {
+    pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
+        self.common = Common {
+            pids: self.pids.clone(),
+            runs: 1,
+            ..self.file.common(host)?
+        };
+        Ok(self)
+    }
+
     /// Refuses what makes no sense, or would take the machine down.
     pub(super) fn check(&self) -> Result<(), BenchError> {
         require(

@@ -9,7 +9,7 @@ use crate::frame::section::Section;
 use crate::report::table::{UNKNOWN, known, number, thousands};
 
 /// Prints the attacks that there are.
-pub fn list() -> io::Result<()> {
+pub(super) fn list() -> io::Result<()> {
     let mut out = io::stdout();
     for attack in ATTACKS {
         writeln!(out, "{:<14} {}", attack.name, attack.what)?;

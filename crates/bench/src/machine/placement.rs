@@ -14,7 +14,7 @@ use crate::subject::ParseError;
 
 /// The three placements of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Placement {
+pub(crate) enum Placement {
     /// Router, callee and caller all on one core.
     SameCore,
     /// The router on the first core (one per thread, where there are enough), its clients beside it.
@@ -51,14 +51,19 @@ impl FromStr for Placement {
 
 /// The cores a placement gives to each side.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cores {
+pub(crate) struct Cores {
     pub router: Vec<usize>,
     pub clients: Vec<usize>,
 }
 
 impl Placement {
     /// Deals out `allowed`. `None` where it has too few cores for this placement.
-    pub fn cores(self, allowed: &[usize], router_threads: usize, pairs: usize) -> Option<Cores> {
+    pub(crate) fn cores(
+        self,
+        allowed: &[usize],
+        router_threads: usize,
+        pairs: usize,
+    ) -> Option<Cores> {
         let first = *allowed.first()?;
         match self {
             Self::SameCore => Some(Cores {

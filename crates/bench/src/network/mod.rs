@@ -33,17 +33,21 @@ use crate::subject::Endpoint;
 use link::{LinkOrder, ROLE, Report};
 
 /// What can be asked of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NetworkOptions {
-    /// Puts a link in front of every server.
-    pub link: Option<LinkOptions>,
-    /// Runs servers and clients in a network namespace each, as if on two machines.
-    pub netns: bool,
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+pub(crate) struct NetworkOptions {
+    /// Put a link in front of each server: a delay as in 50ms, then jitter=TIME, rate=RATE or
+    /// direction=up|down|both, as in 50ms,rate=10mbit; the round trip grows by the delay.
+    #[arg(long, value_name = "LINK")]
+    pub(crate) link: Option<LinkOptions>,
+    /// Run servers and clients in two network namespaces over a veth pair, as if on two machines;
+    /// takes root.
+    #[arg(long)]
+    pub(crate) netns: bool,
 }
 
 impl NetworkOptions {
     /// For a run that measures a server which somebody else has started.
-    pub fn check_foreign_server(&self) -> Result<(), BenchError> {
+    pub(crate) fn check_foreign_server(&self) -> Result<(), BenchError> {
         match self.netns {
             true => Err(BenchError::Options(
                 "--netns is for servers that the bench starts: one that runs already, at a URL, \
@@ -56,7 +60,7 @@ impl NetworkOptions {
 }
 
 /// The network, set up; gone when this is dropped.
-pub struct Network {
+pub(crate) struct Network {
     options: NetworkOptions,
     executable: PathBuf,
     directory: PathBuf,
@@ -79,7 +83,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 impl Network {
     /// Sets it up. With namespaces, this also moves the calling thread to the clients' side, so
     /// that whatever it connects to, it reaches as they do.
-    pub fn set_up(
+    pub(crate) fn set_up(
         options: &NetworkOptions,
         executable: &Path,
         directory: &Path,
@@ -99,7 +103,7 @@ impl Network {
     }
 
     /// What servers bind.
-    pub fn server_ip(&self) -> Ipv4Addr {
+    pub(crate) fn server_ip(&self) -> Ipv4Addr {
         match self.namespaces {
             Some(_) => SERVER_IP,
             None => Ipv4Addr::LOCALHOST,
@@ -107,14 +111,14 @@ impl Network {
     }
 
     /// That, with a port that is free.
-    pub fn free_server_address(&self) -> io::Result<SocketAddr> {
+    pub(crate) fn free_server_address(&self) -> io::Result<SocketAddr> {
         // The servers' own namespace is empty, so what is free here is free there.
         let port = free_address()?.port();
         Ok(SocketAddr::from((self.server_ip(), port)))
     }
 
     /// Addresses that a client may connect from, where one has not enough ports.
-    pub fn client_ips(&self) -> Vec<Ipv4Addr> {
+    pub(crate) fn client_ips(&self) -> Vec<Ipv4Addr> {
         match (&self.namespaces, &self.options.link) {
             (Some(_), None) => CLIENT_IPS.to_vec(),
             // To the loopback, or to a link on it.
@@ -125,7 +129,7 @@ impl Network {
     }
 
     /// Where servers run.
-    pub fn server_place(&self, cores: &[usize]) -> Place {
+    pub(crate) fn server_place(&self, cores: &[usize]) -> Place {
         Place {
             cores: cores.to_vec(),
             namespace: self.namespaces.as_ref().map(Namespaces::server),
@@ -133,7 +137,7 @@ impl Network {
     }
 
     /// Where clients run.
-    pub fn client_place(&self, cores: &[usize]) -> Place {
+    pub(crate) fn client_place(&self, cores: &[usize]) -> Place {
         Place {
             cores: cores.to_vec(),
             namespace: self.namespaces.as_ref().map(Namespaces::client),
@@ -141,7 +145,7 @@ impl Network {
     }
 
     /// What clients connect to in order to reach `server`: itself, or the link in front of it.
-    pub fn reach(&self, server: &Endpoint) -> Result<Endpoint, BenchError> {
+    pub(crate) fn reach(&self, server: &Endpoint) -> Result<Endpoint, BenchError> {
         let Some(options) = &self.options.link else {
             return Ok(server.clone());
         };
@@ -179,13 +183,13 @@ impl Network {
     }
 
     /// The processes of the links, for who accounts for the machine.
-    pub fn link_processes(&self) -> Vec<u32> {
+    pub(crate) fn link_processes(&self) -> Vec<u32> {
         let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         links.workers.processes()
     }
 
     /// For tables and the settings in the JSON frame; nothing where it is the plain loopback.
-    pub fn description(&self) -> Option<String> {
+    pub(crate) fn description(&self) -> Option<String> {
         let link = self.options.link.as_ref();
         let parts = [
             link.map(|link| format!("a link of {link} in front of each server")),

@@ -32,6 +32,7 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Fault, Figures, Round, Series};
+use crate::frame::arguments::Host;
 use crate::frame::goals::Goal;
 use crate::frame::instrument::{Instrument, Party};
 use crate::frame::section::Section;
@@ -54,7 +55,8 @@ const DOCUMENTED: &str = "rpc_roundtrip";
 
 /// Measures, prints to standard output, and writes the results file if one was asked for, whatever
 /// came of it.
-pub fn node(options: NodeOptions) -> Result<frame::Report, BenchError> {
+pub fn node(options: NodeOptions, host: Host) -> Result<bool, BenchError> {
+    let options = options.on(host)?;
     let is_wanted = options.peers.contains(&Peer::Crossbar);
     let program = crossbar::find_on_path("crossbar").filter(|_| is_wanted);
     frame::run::run(Nodes {
@@ -351,16 +353,13 @@ impl Instrument for Nodes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::arguments::usual;
 
     fn nodes() -> Nodes {
         Nodes {
             options: NodeOptions {
-                common: Common::default(),
-                directories: Vec::new(),
                 native: true,
-                python: None,
-                batch: 1000,
-                peers: Vec::new(),
+                ..usual()
             },
             originals: Vec::new(),
             crossbar: Crossbar {

@@ -4,26 +4,57 @@ use std::path::PathBuf;
 
 use crate::error::BenchError;
 use crate::frame::Common;
+use crate::frame::arguments::{Host, RoundOptions, Usual};
 use crate::frame::options::require;
 use crate::peer::Peer;
 
-/// Everything that can be asked of the bench.
-#[derive(Clone, Debug)]
+/// Runs a whole node as a user starts it, in a copy of its directory with ports of its own, and
+/// takes the callers' averages and what each process uses.
+#[derive(Clone, Debug, clap::Args)]
 pub struct NodeOptions {
     /// The warm-up is from the first line of the last caller.
-    pub common: Common,
-    /// Node directories; without any, the two examples.
-    pub directories: Vec<PathBuf>,
-    /// The example with native components, alone or beside `directories`.
-    pub native: bool,
-    /// For containers, in place of the interpreter that the node would take.
-    pub python: Option<PathBuf>,
+    #[arg(skip)]
+    pub(super) common: Common,
+    /// A directory with .crossbar/config.json or config.json in it, with components that print
+    /// averages as the examples' callers do; may be repeated [default: both examples].
+    #[arg(long = "directory", value_name = "DIRECTORY")]
+    pub(super) directories: Vec<PathBuf>,
+    /// The example with native components, which needs no Python.
+    #[arg(long)]
+    pub(super) native: bool,
+    /// The interpreter of our containers [default: the one that the node takes].
+    #[arg(long, value_name = "PROGRAM")]
+    pub(super) python: Option<PathBuf>,
     /// Calls between two of a caller's lines, where its configuration does not say.
-    pub batch: u64,
-    pub peers: Vec<Peer>,
+    #[arg(
+        long = "calls-per-line",
+        alias = "batch",
+        default_value_t = 1000,
+        value_name = "N"
+    )]
+    pub(super) batch: u64,
+    /// crossbar: the same directory on a Crossbar.io found on PATH.
+    #[arg(long = "peer", value_name = "PEER")]
+    pub(super) peers: Vec<Peer>,
+    #[command(flatten)]
+    pub(super) rounds: RoundOptions<OfNodes>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct OfNodes;
+
+impl Usual for OfNodes {
+    const RUNS: Option<&'static str> = Some("3");
+    const SECONDS: Option<&'static str> = Some("10");
+    const WARM_UP: Option<&'static str> = Some("5");
 }
 
 impl NodeOptions {
+    pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
+        self.common = self.rounds.common(host)?;
+        Ok(self)
+    }
+
     pub(super) fn check(&self) -> Result<(), BenchError> {
         require(self.batch > 0, "--calls-per-line is at least 1")
     }

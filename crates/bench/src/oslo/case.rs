@@ -15,7 +15,7 @@ use crate::subject::ParseError;
 /// What a client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Operation {
+pub(crate) enum Operation {
     /// A request, and its reply waited for.
     Call,
     /// A request, and the broker's confirm waited for.
@@ -23,9 +23,9 @@ pub enum Operation {
 }
 
 impl Operation {
-    pub const ALL: [Self; 2] = [Self::Call, Self::Cast];
+    pub(crate) const ALL: [Self; 2] = [Self::Call, Self::Cast];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Call => "call",
             Self::Cast => "cast",

@@ -21,7 +21,8 @@ mod server;
 pub(crate) mod topology;
 pub(crate) mod worker;
 
-pub use options::{OsloOptions, Part};
+pub use options::OsloOptions;
+use options::Part;
 
 use std::time::Duration;
 
@@ -32,6 +33,7 @@ use crate::broker::Broker;
 use crate::broker::subjects::{Brokers, Subject};
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
+use crate::frame::arguments::Host;
 use crate::frame::goals::Goal;
 use crate::frame::instrument::{Instrument, Party, Wanted};
 use crate::frame::section::{FLOOR, Section};
@@ -62,9 +64,9 @@ const PEER: &str = "rabbitmq";
 
 /// Measures, prints to standard output, and writes the results file if one was asked for, whatever
 /// came of it.
-pub fn oslo(options: OsloOptions) -> Result<frame::Report, BenchError> {
+pub fn oslo(options: OsloOptions, host: Host) -> Result<bool, BenchError> {
     frame::run::run(Oslo {
-        options,
+        options: options.on(host)?,
         brokers: None,
         links: Vec::new(),
         python: None,
@@ -166,7 +168,7 @@ impl Instrument for Oslo {
     }
 
     fn is_foreign(&self) -> bool {
-        self.options.url.is_some()
+        self.options.server.url.is_some()
     }
 
     fn check(&self) -> Result<(), BenchError> {
@@ -190,8 +192,8 @@ impl Instrument for Oslo {
             let network = Network::set_up(&options, &site.executable, directory)?;
             self.links.push((*delay, network));
         }
-        let OsloOptions { url, peers, .. } = &self.options;
-        self.brokers = Some(Brokers::start(site, url.as_ref(), peers)?);
+        let OsloOptions { server, peers, .. } = &self.options;
+        self.brokers = Some(Brokers::start(site, server.url.as_ref(), peers)?);
         Ok(())
     }
 

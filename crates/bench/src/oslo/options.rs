@@ -3,45 +3,75 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crosstie_link::units;
+
 use super::case::{Case, Driver, Operation};
 use super::topology::Topology;
 use crate::broker::Broker;
 use crate::error::BenchError;
 use crate::frame::Common;
+use crate::frame::arguments::{AsUsual, CommonOptions, Host, ServerOptions};
 use crate::frame::options::require;
+use crate::network::NetworkOptions;
 use crate::peer::rabbitmq::BrokerPeer;
 
 /// Which half of the bench is wished for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Part {
     Rates,
     Delays,
 }
 
-/// Everything that can be asked of the bench.
-#[derive(Clone, Debug)]
+/// Starts a broker and the floor's, and clients and servers as processes of their own. Without a
+/// selection it measures rates, then delays: about a minute, and with --python a quarter of an hour.
+#[derive(Clone, Debug, clap::Args)]
 pub struct OsloOptions {
     /// The network is the plain one: links are what is measured.
-    pub common: Common,
-    /// By default both.
-    pub operations: Vec<Operation>,
-    /// By default all three.
-    pub topologies: Vec<Topology>,
-    pub delays: Vec<Duration>,
-    /// By default both.
-    pub part: Option<Part>,
-    /// Operations of each run of a topology.
-    pub repeat: u64,
-    /// An interpreter that has oslo.messaging, which is then measured too.
-    pub python: Option<PathBuf>,
-    /// Leaves the native client and server out.
-    pub only_python: bool,
-    /// Somebody else's broker, in place of ours.
-    pub url: Option<Broker>,
-    pub peers: Vec<BrokerPeer>,
+    #[arg(skip)]
+    pub(super) common: Common,
+    /// call or cast; may be repeated [default: both].
+    #[arg(long = "operation", value_name = "OPERATION")]
+    operations: Vec<Operation>,
+    /// together, remote-client or remote-server; may be repeated [default: all].
+    #[arg(long = "topology", value_name = "TOPOLOGY")]
+    topologies: Vec<Topology>,
+    /// What a link adds to the round trip, on the way to the broker.
+    #[arg(
+        long,
+        value_name = "TIME,…",
+        value_delimiter = ',',
+        default_value = "0ms,10ms,50ms,100ms",
+        value_parser = units::duration
+    )]
+    pub(super) delays: Vec<Duration>,
+    /// Measure only the rates, or only the delays.
+    #[arg(long = "only", value_name = "ONLY")]
+    pub(super) part: Option<Part>,
+    /// Operations of each run with a delay.
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    pub(super) repeat: u64,
+    /// An interpreter with oslo.messaging, whose client and server are then measured too.
+    #[arg(long, value_name = "PROGRAM")]
+    pub(super) python: Option<PathBuf>,
+    /// Leave the native client and server out.
+    #[arg(long, requires = "python")]
+    only_python: bool,
+    #[command(flatten)]
+    pub(super) server: ServerOptions<Broker>,
+    /// rabbitmq: start Debian's server and measure it in the same rounds.
+    #[arg(long = "peer", value_name = "PEER")]
+    pub(super) peers: Vec<BrokerPeer>,
+    #[command(flatten)]
+    usual: CommonOptions<AsUsual>,
 }
 
 impl OsloOptions {
+    pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
+        let network = NetworkOptions::default();
+        self.common = self.usual.common(host, &self.server, &network)?;
+        Ok(self)
+    }
+
     /// Refuses what makes no sense, or would take for ever.
     pub(super) fn check(&self) -> Result<(), BenchError> {
         require(

@@ -12,7 +12,7 @@ use crate::subject::ParseError;
 
 /// Who is on a machine with whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Topology {
+pub(crate) enum Topology {
     /// Client, server and broker.
     Together,
     /// Server and broker.
@@ -22,9 +22,9 @@ pub enum Topology {
 }
 
 impl Topology {
-    pub const ALL: [Self; 3] = [Self::Together, Self::RemoteClient, Self::RemoteServer];
+    pub(crate) const ALL: [Self; 3] = [Self::Together, Self::RemoteClient, Self::RemoteServer];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Together => "together",
             Self::RemoteClient => "remote client",

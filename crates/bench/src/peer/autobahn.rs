@@ -15,17 +15,17 @@ use crate::subject::server::guarded;
 
 /// A WebSocket echo server that the bench knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EchoPeer {
+pub(crate) enum EchoPeer {
     Autobahn,
 }
 
 impl EchoPeer {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         "autobahn"
     }
 
     /// How to get it.
-    pub fn installation(self) -> &'static str {
+    pub(crate) fn installation(self) -> &'static str {
         "pip install autobahn, into the python3 on PATH or the one of --peer-python"
     }
 

@@ -17,20 +17,20 @@ use crate::subject::target::Target;
 
 /// A router that the bench knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
+pub(crate) enum Peer {
     /// Crossbar.io, found on `PATH`.
     Crossbar,
 }
 
 impl Peer {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Crossbar => "crossbar",
         }
     }
 
     /// How to get it.
-    pub fn installation(self) -> &'static str {
+    pub(crate) fn installation(self) -> &'static str {
         match self {
             Self::Crossbar => "pip install crossbar",
         }
@@ -38,7 +38,7 @@ impl Peer {
 
     /// Starts it for these cases on the servers' side of a network, in a directory of its own;
     /// `None` where it is not installed.
-    pub fn start(
+    pub(crate) fn start(
         self,
         cases: &[Case],
         directory: &Path,
@@ -72,7 +72,7 @@ impl FromStr for Peer {
 }
 
 /// A running peer.
-pub struct StartedPeer {
+pub(crate) struct StartedPeer {
     pub version: String,
     /// The process that was started; the others are its descendants.
     pub process: ServerProcess,

@@ -26,17 +26,17 @@ use crate::subject::server::{ServerProcess, guarded};
 
 /// A broker that the bench knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BrokerPeer {
+pub(crate) enum BrokerPeer {
     RabbitMq,
 }
 
 impl BrokerPeer {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         "rabbitmq"
     }
 
     /// How to get it.
-    pub fn installation(self) -> &'static str {
+    pub(crate) fn installation(self) -> &'static str {
         "apt-get install rabbitmq-server"
     }
 }

@@ -12,7 +12,7 @@ use crate::machine::placement::bind_this_thread;
 
 /// Cores, and a network namespace if it is not the bench's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub(crate) struct Place {
     pub cores: Vec<usize>,
     /// The file that stands for the namespace.
     pub namespace: Option<PathBuf>,
@@ -20,7 +20,7 @@ pub struct Place {
 
 impl Place {
     /// On these cores, in the bench's own network.
-    pub fn on(cores: &[usize]) -> Self {
+    pub(crate) fn on(cores: &[usize]) -> Self {
         Self {
             cores: cores.to_vec(),
             namespace: None,
@@ -28,7 +28,7 @@ impl Place {
     }
 
     /// Moves the calling thread there; threads and processes that it starts inherit this.
-    pub fn enter(&self) -> io::Result<()> {
+    pub(crate) fn enter(&self) -> io::Result<()> {
         if let Some(path) = &self.namespace {
             let at = |error: io::Error| {
                 io::Error::new(error.kind(), format!("{}: {error}", path.display()))

@@ -32,12 +32,14 @@ mod subjects;
 mod subscribers;
 pub(crate) mod worker;
 
-pub use options::{PubSubOptions, Work};
+pub use options::PubSubOptions;
+use options::Work;
 
 use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
+use crate::frame::arguments::Host;
 use crate::frame::goals::Goal;
 use crate::frame::instrument::{Instrument, Party};
 use crate::frame::section::{FLOOR, Limit, Section};
@@ -57,13 +59,11 @@ use subjects::Subjects;
 
 /// Measures, prints to standard output, and writes the results file if one was asked for. What was
 /// found before an error is printed and written all the same.
-pub fn pubsub(mut options: PubSubOptions) -> Result<frame::Report, BenchError> {
+pub fn pubsub(options: PubSubOptions, host: Host) -> Result<bool, BenchError> {
     // Whatever is started here inherits it: a router of thousands needs it as much.
     descriptors::raise();
-    let common = &mut options.common;
-    common.warm_up_seconds = common.warm_up_seconds.min(common.seconds);
     frame::run::run(PubSub {
-        options,
+        options: options.on(host)?,
         subjects: Subjects::default(),
         searches: Vec::new(),
     })
@@ -94,7 +94,7 @@ impl Instrument for PubSub {
     }
 
     fn is_foreign(&self) -> bool {
-        self.options.url.is_some()
+        self.options.server.url.is_some()
     }
 
     fn check(&self) -> Result<(), BenchError> {

@@ -2,55 +2,137 @@
 
 use std::time::Duration;
 
+use crosstie_link::units;
 use crosstie_wamp::Serializer;
 
 use super::profiles::PROFILES;
 use crate::error::BenchError;
 use crate::frame::Common;
+use crate::frame::arguments::{CommonOptions, Host, ServerOptions, Usual};
 use crate::frame::options::require;
+use crate::network::NetworkOptions;
 use crate::peer::Peer;
 use crate::subject::case::{Case, Socket, Transport};
-use crate::subject::cases;
+use crate::subject::cases::{self, serializer};
+use crate::subject::router::REALM;
 use crate::subject::target::Url;
 use crate::wamp::holder::sessions_max;
 
-/// Everything that can be asked of the bench.
-#[derive(Clone, Debug)]
+/// Starts a router, subscribers and a publisher, and the floor of a fan-out beside them.
+///
+/// One line a second: sent_last, recv_last, sent_total, recv_total, average latency in ms.
+/// Ctrl-C ends the run; the summary is printed all the same.
+#[derive(Clone, Debug, clap::Args)]
 pub struct PubSubOptions {
     /// Of rounds and seconds the usual ones are [`Work::usual`]'s.
-    pub common: Common,
-    pub work: Work,
-    /// By default the document's.
-    pub cases: Vec<Case>,
-    pub clients: usize,
-    /// Publications in a batch.
-    pub batch: u64,
+    #[arg(skip)]
+    pub(super) common: Common,
+    #[arg(skip)]
+    pub(super) work: Work,
+    #[command(flatten)]
+    pub(super) server: ServerOptions<Url>,
+    /// Subscribers.
+    #[arg(short, long, default_value_t = 10, value_name = "N")]
+    pub(super) clients: usize,
     /// Batches per second.
-    pub rate_hz: f64,
-    pub payload_bytes: usize,
+    #[arg(short, long = "rate", default_value_t = 25.0, value_name = "HZ")]
+    pub(super) rate_hz: f64,
+    /// Publications in a batch.
+    #[arg(short, long, default_value_t = 1, value_name = "N")]
+    pub(super) batch: u64,
+    /// Bytes of text in each publication, beside its number.
+    #[arg(short, long = "payload", default_value_t = 32, value_name = "BYTES")]
+    pub(super) payload_bytes: usize,
     /// New connections per second.
-    pub uprate: f64,
-    /// By default one that nobody else uses.
-    pub topic: Option<String>,
-    pub acknowledge: bool,
-    /// Processes that share the subscribers; by default one per core that clients may use, and as
-    /// many as their descriptors need.
-    pub processes: Option<usize>,
-    /// Whether the floor is measured too.
-    pub floor: bool,
-    /// Somebody else's router, in place of one that is started.
-    pub url: Option<Url>,
-    pub realm: String,
-    /// In place of the one that a case or URL would use.
-    pub serializer: Option<Serializer>,
-    pub peers: Vec<Peer>,
-    pub router_threads: usize,
+    #[arg(short, long, default_value_t = 1000.0, value_name = "HZ")]
+    pub(super) uprate: f64,
+    /// Where to publish [default: a topic of this run's own].
+    #[arg(short, long)]
+    pub(super) topic: Option<String>,
+    /// Ask for an acknowledgement of each publication, and check that it comes.
+    #[arg(long)]
+    pub(super) acknowledge: bool,
+    /// The source document's results, 1 to 27, separated by commas, or all: its figures, the
+    /// floor and the router side by side.
+    #[arg(
+        long,
+        value_name = "RESULTS",
+        value_parser = results,
+        conflicts_with_all = ["clients", "rate_hz", "batch", "payload_bytes"]
+    )]
+    profile: Option<Results>,
+    /// Search the highest rate at which nothing is lost and the latency stays within --p99.
+    #[arg(long, conflicts_with_all = ["profile", "saturate", "rate_hz"])]
+    max: bool,
+    /// The bound of --max, as in 50ms.
+    #[arg(long, default_value = "50ms", value_parser = units::duration, requires = "max")]
+    p99: Duration,
+    /// Publish without a clock: so many publications under way as --outstanding says.
+    #[arg(long, conflicts_with_all = ["profile", "rate_hz", "batch"])]
+    saturate: bool,
+    /// Publications under way with --saturate.
+    #[arg(long, default_value_t = 8, value_name = "N", requires = "saturate")]
+    outstanding: u64,
+    /// SOCKET-TRANSPORT-SERIALIZER, as in uds-rawsocket-msgpack or tcp-websocket-json-batched; may
+    /// be repeated [default: tcp-websocket-json, as in the source document].
+    #[arg(long = "case", value_name = "CASE")]
+    pub(super) cases: Vec<Case>,
+    /// Processes that share the subscribers [default: one per core of the clients].
+    #[arg(long, value_name = "N")]
+    pub(super) processes: Option<usize>,
+    /// Leave out the floor.
+    #[arg(long)]
+    pub(super) no_floor: bool,
+    #[arg(long, default_value = REALM)]
+    pub(super) realm: String,
+    /// json, msgpack or cbor, in place of the one that a case or URL would use.
+    #[arg(long, value_parser = serializer)]
+    pub(super) serializer: Option<Serializer>,
+    /// crossbar: start, measure and stop a Crossbar.io found on PATH; may be repeated.
+    #[arg(long = "peer", value_name = "PEER")]
+    pub(super) peers: Vec<Peer>,
+    /// Threads of the router that is started.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(super) router_threads: usize,
+    #[command(flatten)]
+    usual: CommonOptions<OfLoads>,
+    #[command(flatten)]
+    network: NetworkOptions,
+}
+
+#[derive(Clone, Debug)]
+struct OfLoads;
+
+impl Usual for OfLoads {
+    const PLACEMENTS: &'static str = "split where there are two cores";
+    const RUNS: Option<&'static str> = None;
+    const RUNS_WHERE: &'static str = " [default: 1 of one load, 5 of what is compared]";
+    const SECONDS: Option<&'static str> = None;
+    const SECONDS_WHERE: &'static str = " [default: 10 of one load, 2 of what is compared]";
+}
+
+/// Numbers of the document's results.
+#[derive(Clone, Debug)]
+struct Results(Vec<usize>);
+
+fn results(text: &str) -> Result<Results, String> {
+    if text == "all" {
+        return Ok(Results((1..=27).collect()));
+    }
+    let numbers: Result<Vec<usize>, _> = text.split(',').map(str::parse).collect();
+    match numbers {
+        Ok(numbers) if numbers.iter().all(|number| (1..=27).contains(number)) => {
+            Ok(Results(numbers))
+        }
+        _ => Err("expected numbers from 1 to 27, separated by commas, or all".to_owned()),
+    }
 }
 
 /// What to do.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Work {
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum Work {
     /// The load client: one load.
+    #[default]
     Load,
     /// The same without a clock: so many publications under way.
     Saturate { outstanding: u64 },
@@ -62,7 +144,7 @@ pub enum Work {
 
 impl Work {
     /// Rounds, and measured seconds of each.
-    pub fn usual(&self) -> (usize, f64) {
+    pub(super) fn usual(&self) -> (usize, f64) {
         match self {
             Self::Load => (1, 10.0),
             Self::Saturate { .. } | Self::Profiles(_) | Self::Max { .. } => (5, 2.0),
@@ -75,30 +157,6 @@ impl Work {
     }
 }
 
-impl Default for PubSubOptions {
-    fn default() -> Self {
-        Self {
-            common: Common::default(),
-            work: Work::Load,
-            cases: Vec::new(),
-            clients: 10,
-            batch: 1,
-            rate_hz: 25.0,
-            payload_bytes: 32,
-            uprate: 1_000.0,
-            topic: None,
-            acknowledge: false,
-            processes: None,
-            floor: true,
-            url: None,
-            realm: crate::subject::router::REALM.to_owned(),
-            serializer: None,
-            peers: Vec::new(),
-            router_threads: 1,
-        }
-    }
-}
-
 /// The document measures WebSocket on TCP with JSON.
 const CASE_OF_THE_DOCUMENT: Case = Case {
     socket: Socket::Tcp,
@@ -107,6 +165,30 @@ const CASE_OF_THE_DOCUMENT: Case = Case {
 };
 
 impl PubSubOptions {
+    pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
+        self.work = match (&self.profile, self.max, self.saturate) {
+            (Some(Results(results)), _, _) => Work::Profiles(results.clone()),
+            (None, true, _) => Work::Max { p99: self.p99 },
+            (None, false, true) => Work::Saturate {
+                outstanding: self.outstanding,
+            },
+            (None, false, false) => Work::Load,
+        };
+        let (runs, seconds) = self.work.usual();
+        let rounds = &mut self.usual.rounds;
+        let seconds = *rounds.seconds.get_or_insert(seconds);
+        rounds.runs.get_or_insert(runs);
+        self.common = self.usual.common(host, &self.server, &self.network)?;
+        self.common.warm_up_seconds = self.common.warm_up_seconds.min(seconds);
+        Ok(self)
+    }
+
+    /// Whether it is one load: that one, like the document's client, may run until the user has seen
+    /// enough.
+    pub fn is_one_load(&self) -> bool {
+        self.profile.is_none() && !self.max && !self.saturate
+    }
+
     /// Refuses what makes no sense, or would take the machine down.
     pub(super) fn check(&self) -> Result<(), BenchError> {
         require(
@@ -146,7 +228,8 @@ impl PubSubOptions {
                 "--p99 is 10us to 10s",
             )?,
         }
-        let named = self.url.is_none() && !self.cases.is_empty() && self.serializer.is_some();
+        let named =
+            self.server.url.is_none() && !self.cases.is_empty() && self.serializer.is_some();
         require(!named, "a --case names its own serializer")?;
         self.check_descriptors()
     }
@@ -161,7 +244,7 @@ impl PubSubOptions {
             _ => self.clients,
         };
         let most = sessions_max();
-        let starts_one = self.url.is_none() || self.floor;
+        let starts_one = self.server.url.is_none() || !self.no_floor;
         if starts_one && clients >= most {
             return Err(BenchError::Options(format!(
                 "{clients} clients are more than one process may hold open here ({most}); raise the \
@@ -176,7 +259,7 @@ impl PubSubOptions {
         cases::definite(
             &self.cases,
             self.serializer,
-            self.url.as_ref(),
+            self.server.url.as_ref(),
             &[CASE_OF_THE_DOCUMENT],
         )
     }
@@ -185,12 +268,13 @@ impl PubSubOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::arguments::usual;
 
     #[test]
     fn options_that_contradict_each_other_are_refused() {
         #[track_caller]
         fn check(change: fn(&mut PubSubOptions), expected: Result<&str, &str>) {
-            let mut options = PubSubOptions::default();
+            let mut options = usual::<PubSubOptions>();
             change(&mut options);
             let found = options.check().and_then(|()| options.definite_cases());
             match (found, expected) {
@@ -211,19 +295,19 @@ mod tests {
             Ok("tcp-websocket-cbor"),
         );
         check(
-            |options| options.url = "rs+unix:///x.sock".parse().ok(),
+            |options| options.server.url = "rs+unix:///x.sock".parse().ok(),
             Ok("uds-rawsocket-msgpack"),
         );
         check(
             |options| {
-                options.url = "ws://127.0.0.1:9000".parse().ok();
+                options.server.url = "ws://127.0.0.1:9000".parse().ok();
                 options.cases = vec!["tcp-websocket-msgpack-batched".parse().unwrap()];
             },
             Ok("tcp-websocket-msgpack-batched"),
         );
         check(
             |options| {
-                options.url = "ws://127.0.0.1:9000".parse().ok();
+                options.server.url = "ws://127.0.0.1:9000".parse().ok();
                 options.cases = vec!["uds-rawsocket-msgpack".parse().unwrap()];
             },
             Err("not what that URL speaks"),

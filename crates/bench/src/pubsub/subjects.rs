@@ -40,7 +40,7 @@ impl Subjects {
                 threads: options.router_threads,
                 spin: false,
             },
-            url: options.url.as_ref(),
+            url: options.server.url.as_ref(),
             pids: &site.pids,
             realm: &options.realm,
             peers: &options.peers,
@@ -82,7 +82,7 @@ impl Subjects {
                 _relay: None,
             })
             .collect();
-        if options.floor {
+        if !options.no_floor {
             let lengths = Lengths::of(&case, &topic, payload_bytes)?;
             let floor = floor(stage, case, lengths, self.stages)?;
             subjects.insert(1, floor);

@@ -34,7 +34,7 @@ pub(crate) struct Frame<'a> {
 
 /// One subject in one round of one case; without a round it sums all of them up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub(crate) struct Row {
     pub case: String,
     /// `crosstie`, `floor`, a peer's name, or the URL that was measured.
     pub subject: String,
@@ -54,7 +54,7 @@ pub(crate) const FLOOR_SUSPECT: &str = "floor suspect";
 impl Row {
     /// Whether something was lost, wrong or not measured. A figure that only does not count is no
     /// failure of what was measured: the table and the results file say so.
-    pub fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         !self.valid && !self.why.starts_with(FLOOR_SUSPECT)
     }
 }

@@ -50,6 +50,7 @@ pub(super) fn goals(options: &RpcOptions, section: &Section<Case>) -> Vec<Goal> 
 mod tests {
     use super::*;
     use crate::figures::{Figures, Series};
+    use crate::frame::arguments::usual;
     use crate::frame::goals::judge;
     use crate::frame::section::{FLOOR, OWN};
 
@@ -79,7 +80,7 @@ mod tests {
             let options = RpcOptions {
                 outstanding,
                 spin,
-                ..RpcOptions::default()
+                ..usual()
             };
             let goals = goals(&options, &section);
             let verdicts = goals

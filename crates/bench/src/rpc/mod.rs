@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
+use crate::frame::arguments::Host;
 use crate::frame::goals::Goal;
 use crate::frame::instrument::Instrument;
 use crate::frame::section::{FLOOR, Limit, Section};
@@ -35,9 +36,9 @@ const P50: &str = "rtt_us.p50";
 const CPU_PER_CALL: &str = "router_cpu_us_per_call";
 
 /// Measures, prints to standard output, and writes the results file if one was asked for.
-pub fn rpc(options: RpcOptions) -> Result<frame::Report, BenchError> {
+pub fn rpc(options: RpcOptions, host: Host) -> Result<bool, BenchError> {
     frame::run::run(Rpc {
-        options,
+        options: options.on(host)?,
         routers: Routers::default(),
     })
 }
@@ -59,7 +60,7 @@ impl Instrument for Rpc {
     }
 
     fn is_foreign(&self) -> bool {
-        self.options.url.is_some()
+        self.options.server.url.is_some()
     }
 
     fn check(&self) -> Result<(), BenchError> {
@@ -74,7 +75,7 @@ impl Instrument for Rpc {
                 threads: options.router_threads,
                 spin: options.spin,
             },
-            url: options.url.as_ref(),
+            url: options.server.url.as_ref(),
             pids: &site.pids,
             realm: &options.realm,
             peers: &options.peers,

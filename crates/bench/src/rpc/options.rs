@@ -4,57 +4,74 @@ use crosstie_wamp::Serializer;
 
 use crate::error::BenchError;
 use crate::frame::Common;
+use crate::frame::arguments::{AsUsual, CommonOptions, Host, Server, ServerOptions};
 use crate::frame::options::require;
+use crate::network::NetworkOptions;
 use crate::peer::Peer;
 use crate::subject::case::Case;
-use crate::subject::cases;
+use crate::subject::cases::{self, serializer};
+use crate::subject::router::REALM;
 use crate::subject::target::Url;
 
-/// Everything that can be asked of the bench.
-#[derive(Clone, Debug)]
-pub struct RpcOptions {
-    pub common: Common,
-    /// By default the two pairs of the document.
-    pub cases: Vec<Case>,
-    /// Calls between two lines of the document.
-    pub batch: u64,
-    /// Calls that each caller keeps in flight.
-    pub outstanding: usize,
-    /// Pairs of caller and callee, each pair with a procedure of its own.
-    pub pairs: usize,
-    /// Bytes of text in each call, beside its number.
-    pub payload_bytes: usize,
-    /// Somebody else's router, in place of one that is started.
-    pub url: Option<Url>,
-    pub realm: String,
-    /// In place of the one that a case or URL would use.
-    pub serializer: Option<Serializer>,
-    pub peers: Vec<Peer>,
-    /// Starts the router with its busy-poll option.
-    pub spin: bool,
-    pub router_threads: usize,
+impl Server for Url {
+    const WHAT: &'static str = "router instead of one that is started: ws://…, rs://…, \
+                                ws+unix://…, rs+unix://…";
 }
 
-impl Default for RpcOptions {
-    fn default() -> Self {
-        Self {
-            common: Common::default(),
-            cases: Vec::new(),
-            batch: 1000,
-            outstanding: 1,
-            pairs: 1,
-            payload_bytes: 0,
-            url: None,
-            realm: crate::subject::router::REALM.to_owned(),
-            serializer: None,
-            peers: Vec::new(),
-            spin: false,
-            router_threads: 1,
-        }
-    }
+/// Starts a router, and callers and callees as processes of their own.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RpcOptions {
+    #[arg(skip)]
+    pub(super) common: Common,
+    /// SOCKET-TRANSPORT-SERIALIZER, as in uds-rawsocket-msgpack or tcp-websocket-json (the
+    /// default: these two); may be repeated.
+    #[arg(long = "case", value_name = "CASE")]
+    pub(super) cases: Vec<Case>,
+    /// Calls between two lines of the document's form.
+    #[arg(
+        long = "calls-per-line",
+        alias = "batch",
+        default_value_t = 1000,
+        value_name = "N"
+    )]
+    pub(super) batch: u64,
+    /// Calls that each caller keeps in flight.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(super) outstanding: usize,
+    /// Pairs of caller and callee.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(super) pairs: usize,
+    /// Bytes of text in each call, beside its number.
+    #[arg(long = "payload", default_value_t = 0, value_name = "BYTES")]
+    pub(super) payload_bytes: usize,
+    #[command(flatten)]
+    pub(super) server: ServerOptions<Url>,
+    #[arg(long, default_value = REALM)]
+    pub(super) realm: String,
+    /// json, msgpack or cbor, in place of the one that a case or URL would use.
+    #[arg(long, value_parser = serializer)]
+    pub(super) serializer: Option<Serializer>,
+    /// crossbar: start, measure and stop a Crossbar.io found on PATH; may be repeated.
+    #[arg(long = "peer", value_name = "PEER")]
+    pub(super) peers: Vec<Peer>,
+    /// Start the router with its busy-poll option.
+    #[arg(long)]
+    pub(super) spin: bool,
+    /// Threads of the router that is started.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(super) router_threads: usize,
+    #[command(flatten)]
+    pub(super) usual: CommonOptions<AsUsual>,
+    #[command(flatten)]
+    pub(super) network: NetworkOptions,
 }
 
 impl RpcOptions {
+    pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
+        self.common = self.usual.common(host, &self.server, &self.network)?;
+        Ok(self)
+    }
+
     /// Refuses what makes no sense, or would take the machine down.
     pub(super) fn check(&self) -> Result<(), BenchError> {
         require(self.batch > 0, "--calls-per-line is at least 1")?;
@@ -66,7 +83,8 @@ impl RpcOptions {
         require((1..=1_000).contains(&self.pairs), "--pairs is 1 to 1,000")?;
         require(self.payload_bytes <= 8 << 20, "--payload is at most 8 MiB")?;
         require(self.router_threads > 0, "--router-threads is at least 1")?;
-        let named = self.url.is_none() && !self.cases.is_empty() && self.serializer.is_some();
+        let named =
+            self.server.url.is_none() && !self.cases.is_empty() && self.serializer.is_some();
         require(!named, "a --case names its own serializer")
     }
 
@@ -79,7 +97,7 @@ impl RpcOptions {
         cases::definite(
             &self.cases,
             self.serializer,
-            self.url.as_ref(),
+            self.server.url.as_ref(),
             &Case::OF_THE_DOCUMENT,
         )
     }
@@ -88,12 +106,13 @@ impl RpcOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::arguments::usual;
 
     #[test]
     fn options_that_contradict_each_other_are_refused() {
         #[track_caller]
         fn check(change: fn(&mut RpcOptions), expected: Result<&str, &str>) {
-            let mut options = RpcOptions::default();
+            let mut options = usual::<RpcOptions>();
             change(&mut options);
             let found = options
                 .check()
@@ -124,16 +143,16 @@ mod tests {
             Ok("tcp-rawsocket-json"),
         );
         check(
-            |o| o.url = "ws://127.0.0.1:1/ws".parse().ok(),
+            |o| o.server.url = "ws://127.0.0.1:1/ws".parse().ok(),
             Ok("tcp-websocket-json"),
         );
         check(
-            |o| o.url = "rs+unix:///x".parse().ok(),
+            |o| o.server.url = "rs+unix:///x".parse().ok(),
             Ok("uds-rawsocket-msgpack"),
         );
         check(
             |o| {
-                o.url = "rs+unix:///x".parse().ok();
+                o.server.url = "rs+unix:///x".parse().ok();
                 o.cases = Case::OF_THE_DOCUMENT.to_vec();
             },
             Err("tcp-websocket-json is not what that URL speaks"),

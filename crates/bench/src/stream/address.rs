@@ -11,11 +11,11 @@ use crate::subject::case::Socket;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address(pub Endpoint);
+pub(crate) struct Address(pub Endpoint);
 
 impl Address {
     /// What an option for a server to start or to connect to would be given.
-    pub fn of(endpoint: &Endpoint) -> String {
+    pub(crate) fn of(endpoint: &Endpoint) -> String {
         match endpoint {
             Endpoint::Unix(path) => format!("unix://{}", path.display()),
             Endpoint::Tcp(address) => format!("tcp://{address}"),

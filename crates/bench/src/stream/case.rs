@@ -11,7 +11,7 @@ use crate::subject::case::Socket;
 
 /// netperf's tests, as far as a server without its control connection can serve them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Test {
+pub(crate) enum Test {
     /// `RR`: one connection, one request in flight.
     RequestResponse,
     /// `STREAM`: as much as goes, towards the server.
@@ -24,13 +24,13 @@ pub enum Test {
 
 impl Test {
     /// Those that the source document has.
-    pub const OF_THE_DOCUMENT: [Self; 3] = [
+    pub(crate) const OF_THE_DOCUMENT: [Self; 3] = [
         Self::RequestResponse,
         Self::Stream,
         Self::ConnectRequestResponse,
     ];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::RequestResponse => "RR",
             Self::Stream => "STREAM",
@@ -40,14 +40,14 @@ impl Test {
     }
 
     /// Whether its figure is transactions per second, not bytes.
-    pub fn is_transactional(self) -> bool {
+    pub(crate) fn is_transactional(self) -> bool {
         matches!(self, Self::RequestResponse | Self::ConnectRequestResponse)
     }
 }
 
 /// A test as it is asked for: `TCP_RR`, `UDS_STREAM`, or `CRR` with the socket left open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NamedTest {
+pub(crate) struct NamedTest {
     pub test: Test,
     pub socket: Option<Socket>,
 }
@@ -79,7 +79,7 @@ impl FromStr for NamedTest {
 
 /// What a stream server does with what it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// Sends it back.
     Echo,
     /// Reads it, and closes after its end.
@@ -89,10 +89,10 @@ pub enum Mode {
 }
 
 impl Mode {
-    pub const ALL: [Self; 3] = [Self::Echo, Self::Discard, Self::Chargen];
+    pub(crate) const ALL: [Self; 3] = [Self::Echo, Self::Discard, Self::Chargen];
 
     /// As the testee's `--mode` takes it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Echo => "echo",
             Self::Discard => "discard",
@@ -101,7 +101,7 @@ impl Mode {
     }
 
     /// Whether a server of this mode is a peer for this test.
-    pub fn serves(self, test: Test) -> bool {
+    pub(crate) fn serves(self, test: Test) -> bool {
         match self {
             Self::Echo => test != Test::Maerts,
             Self::Discard => test == Test::Stream,

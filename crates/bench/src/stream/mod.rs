@@ -30,6 +30,7 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
+use crate::frame::arguments::Host;
 use crate::frame::goals::Goal;
 use crate::frame::instrument::{Instrument, Party};
 use crate::frame::section::{FLOOR, Limit, Section};
@@ -48,11 +49,12 @@ use subjects::Subject;
 
 /// Measures, prints to standard output, and writes the results file if one was asked for. What was
 /// measured before an error is printed and written all the same.
-pub fn stream(options: StreamOptions) -> Result<frame::Report, BenchError> {
+pub fn stream(options: StreamOptions, host: Host) -> Result<bool, BenchError> {
+    let options = options.on(host)?;
     let netserver = Netserver {
-        is_wanted: options.netserver,
+        is_wanted: options.has_netserver(),
         is_behind_link: options.common.network.link.is_some(),
-        found: options.netserver.then(Netperf::find).flatten(),
+        found: options.has_netserver().then(Netperf::find).flatten(),
     };
     frame::run::run(Streams {
         options,
@@ -143,7 +145,7 @@ impl Instrument for Streams {
     }
 
     fn is_foreign(&self) -> bool {
-        self.options.url.is_some()
+        self.options.server.url.is_some()
     }
 
     fn check(&self) -> Result<(), BenchError> {

@@ -1,46 +1,97 @@
 //! What can be asked of `bench stream`, and what cannot be had together.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
 use super::address::{Address, socket};
 use super::case::{Case, Mode, NamedTest, Test};
 use crate::error::BenchError;
 use crate::frame::Common;
+use crate::frame::arguments::{AsUsual, CommonOptions, Host, ServerOptions};
 use crate::frame::options::require;
+use crate::network::NetworkOptions;
 use crate::subject::case::Socket;
 
-/// Everything that can be asked of the bench.
-#[derive(Clone, Debug)]
+/// Starts a testee and the floor's servers, and drivers as processes of their own.
+#[derive(Clone, Debug, clap::Args)]
 pub struct StreamOptions {
-    pub common: Common,
-    /// By default the three of the document.
-    pub tests: Vec<NamedTest>,
-    /// For tests that do not name theirs; by default TCP.
-    pub sockets: Vec<Socket>,
-    /// What the server does; by default our own echoes and discards, and somebody else's echoes.
-    pub modes: Vec<Mode>,
-    pub request_bytes: usize,
-    pub send_bytes: usize,
-    /// Somebody else's server, in place of the testee.
-    pub url: Option<Address>,
-    /// Measure a netserver beside it.
-    pub netserver: bool,
+    #[arg(skip)]
+    pub(super) common: Common,
+    /// TCP_RR, TCP_STREAM, TCP_CRR (the default: these three), TCP_MAERTS, or the same with UDS_
+    /// for a Unix socket; may be repeated.
+    #[arg(short, long = "test", value_name = "TEST")]
+    tests: Vec<NamedTest>,
+    /// For tests that do not name theirs; may be repeated [default: tcp].
+    #[arg(long = "socket", value_name = "KIND", value_parser = socket_kind())]
+    sockets: Vec<Socket>,
+    /// What the server does: echo, discard or chargen; may be repeated for the testee [default:
+    /// echo and discard; with --url echo].
+    #[arg(long = "mode", value_name = "MODE")]
+    modes: Vec<Mode>,
+    /// Bytes of each request and of its response.
+    #[arg(
+        short,
+        long = "request-size",
+        default_value = "1",
+        value_parser = request_size,
+        value_name = "BYTES"
+    )]
+    pub(super) request_bytes: usize,
+    /// Bytes of each send of a throughput.
+    #[arg(
+        short = 'm',
+        long = "send-size",
+        default_value_t = 32_768,
+        value_name = "BYTES"
+    )]
+    pub(super) send_bytes: usize,
+    #[command(flatten)]
+    pub(super) server: ServerOptions<Address>,
+    /// netserver: measure it too, by its own netperf, both found on PATH.
+    #[arg(long = "peer", value_name = "PEER")]
+    peers: Vec<StreamPeer>,
+    #[command(flatten)]
+    network: NetworkOptions,
+    #[command(flatten)]
+    usual: CommonOptions<AsUsual>,
 }
 
-impl Default for StreamOptions {
-    fn default() -> Self {
-        Self {
-            common: Common::default(),
-            tests: Vec::new(),
-            sockets: Vec::new(),
-            modes: Vec::new(),
-            request_bytes: 1,
-            send_bytes: 32 * 1024,
-            url: None,
-            netserver: false,
-        }
+#[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
+enum StreamPeer {
+    Netserver,
+}
+
+fn socket_kind() -> impl TypedValueParser<Value = Socket> {
+    let names = PossibleValuesParser::new(["tcp", "unix"]);
+    names.map(|name| match name.as_str() {
+        "unix" => Socket::Unix,
+        _ => Socket::Tcp,
+    })
+}
+
+/// netperf's `REQUEST,RESPONSE`, of which an echo can only serve equal ones.
+fn request_size(text: &str) -> Result<usize, String> {
+    let number = |text: &str| text.trim().parse::<usize>().map_err(|e| e.to_string());
+    let Some((request, response)) = text.split_once(',') else {
+        return number(text);
+    };
+    let (request, response) = (number(request)?, number(response)?);
+    match request == response {
+        true => Ok(request),
+        false => Err("an echo answers as many bytes as it is sent: give one size".to_owned()),
     }
 }
 
 impl StreamOptions {
+    pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
+        self.common = self.usual.common(host, &self.server, &self.network)?;
+        Ok(self)
+    }
+
+    /// Whether a netserver is measured beside the others.
+    pub(super) fn has_netserver(&self) -> bool {
+        self.peers.contains(&StreamPeer::Netserver)
+    }
+
     /// Refuses what makes no sense, or would take the machine down.
     pub(super) fn check(&self) -> Result<(), BenchError> {
         // Both ends hold a whole request before they answer, so it must fit what the kernel buffers.
@@ -53,14 +104,14 @@ impl StreamOptions {
             "--send-size is 1 to 8,388,608",
         )?;
         require(
-            self.url.is_none() || self.modes.len() <= 1,
+            self.server.url.is_none() || self.modes.len() <= 1,
             "a server at a --url does one thing: one --mode",
         )
     }
 
     /// The cases to measure.
     pub(super) fn definite_cases(&self) -> Result<Vec<Case>, BenchError> {
-        let own = self.url.as_ref().map(|address| socket(&address.0));
+        let own = self.server.url.as_ref().map(|address| socket(&address.0));
         let sockets = match (own, self.sockets.is_empty()) {
             (Some(own), _) => vec![own],
             (None, true) => vec![Socket::Tcp],
@@ -102,7 +153,7 @@ impl StreamOptions {
 
     /// What servers a test is to have.
     fn modes_for(&self, test: Test) -> Result<Vec<Mode>, BenchError> {
-        let offered: &[Mode] = match (self.modes.is_empty(), &self.url) {
+        let offered: &[Mode] = match (self.modes.is_empty(), &self.server.url) {
             (false, _) => &self.modes,
             (true, None) => &Mode::ALL,
             (true, Some(_)) => &[Mode::Echo],
@@ -127,12 +178,13 @@ impl StreamOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::arguments::usual;
 
     #[test]
     fn options_that_contradict_each_other_are_refused() {
         #[track_caller]
         fn check(change: fn(&mut StreamOptions), expected: Result<&str, &str>) {
-            let mut options = StreamOptions::default();
+            let mut options = usual::<StreamOptions>();
             change(&mut options);
             let cases = options.check().and_then(|()| options.definite_cases());
             let cases = cases.map(|cases| {
@@ -167,19 +219,19 @@ mod tests {
         check(|o| o.tests = tests(&["UDS_RR", "RR"]), Ok("UDS_RR, TCP_RR"));
         check(|o| o.tests = tests(&["TCP_MAERTS"]), Ok("TCP_MAERTS"));
         check(
-            |o| o.url = address("unix:///x"),
+            |o| o.server.url = address("unix:///x"),
             Ok("UDS_RR, UDS_STREAM echo, UDS_CRR"),
         );
         check(
             |o| {
-                o.url = address("tcp://127.0.0.1:9");
+                o.server.url = address("tcp://127.0.0.1:9");
                 o.modes = vec![Mode::Discard];
             },
             Ok("TCP_STREAM discard"),
         );
         check(
             |o| {
-                o.url = address("tcp://127.0.0.1:9");
+                o.server.url = address("tcp://127.0.0.1:9");
                 o.tests = tests(&["UDS_RR"]);
             },
             Err("UDS_RR is not for the kind of socket"),
@@ -193,7 +245,7 @@ mod tests {
         );
         check(
             |o| {
-                o.url = address("tcp://127.0.0.1:9");
+                o.server.url = address("tcp://127.0.0.1:9");
                 o.modes = vec![Mode::Discard, Mode::Echo];
             },
             Err("one --mode"),

@@ -61,7 +61,7 @@ pub(super) fn start(
     case: Case,
     netperf: Option<&Netperf>,
 ) -> Result<Vec<Subject>, BenchError> {
-    let own = match &options.url {
+    let own = match &options.server.url {
         Some(address) => {
             let stranger = stranger(stage, address)?;
             stranger.probe(options, stage, case)?;

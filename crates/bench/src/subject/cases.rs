@@ -44,3 +44,8 @@ pub(crate) fn definite(
         None => Ok(named.to_vec()),
     }
 }
+
+/// As the option of that name has it.
+pub(crate) fn serializer(name: &str) -> Result<Serializer, String> {
+    Serializer::from_name(name).ok_or_else(|| "expected json, msgpack or cbor".to_owned())
+}

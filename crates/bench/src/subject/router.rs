@@ -15,7 +15,7 @@ use crate::subject::server::{ServerProcess, guarded};
 use crate::subject::target::Target;
 
 /// The realm of every router that the bench starts.
-pub const REALM: &str = "realm1";
+pub(crate) const REALM: &str = "realm1";
 
 /// How our own router is started.
 #[derive(Clone, Debug)]

@@ -24,14 +24,14 @@ pub(crate) fn guarded(executable: &Path, place: &Place, program: &Path) -> Comma
 }
 
 /// A server's first process; ended when this is dropped.
-pub struct ServerProcess {
+pub(crate) struct ServerProcess {
     child: Child,
     name: String,
 }
 
 impl ServerProcess {
     /// Where its standard error goes is the command's own affair.
-    pub fn spawn(mut command: Command, name: impl Into<String>) -> Result<Self, BenchError> {
+    pub(crate) fn spawn(mut command: Command, name: impl Into<String>) -> Result<Self, BenchError> {
         let name = name.into();
         match command.stdin(Stdio::null()).stdout(Stdio::null()).spawn() {
             Ok(child) => Ok(Self { child, name }),
@@ -43,7 +43,7 @@ impl ServerProcess {
     }
 
     /// Waits for a connection to succeed.
-    pub fn wait_until_it_accepts(
+    pub(crate) fn wait_until_it_accepts(
         &mut self,
         endpoint: &Endpoint,
         patience: Duration,
@@ -72,12 +72,12 @@ impl ServerProcess {
         }
     }
 
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Whether it still runs.
-    pub fn is_alive(&mut self) -> bool {
+    pub(crate) fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 }

@@ -39,10 +39,8 @@ pub(crate) struct HolderOrder {
     pub target: Target,
     /// Where its TCP connections come from.
     pub source: Ipv4Addr,
-    /// Each session subscribes a topic of its own, beginning with this ...
+    /// Each session subscribes a topic of its own, beginning with this.
     pub topic_prefix: String,
-    /// ... or all of them this one.
-    pub shared_topic: bool,
 }
 
 /// Descriptors that are no sessions: standard streams, epoll and the like.
@@ -114,10 +112,7 @@ fn grow(
     while sessions.len() < wanted {
         let mut pipe = Pipe::connect_idle(&order.target, order.source)?;
         pipe.join(&order.target.realm)?;
-        let topic = match order.shared_topic {
-            true => order.topic_prefix.clone(),
-            false => format!("{}.{}", order.topic_prefix, sessions.len()),
-        };
+        let topic = format!("{}.{}", order.topic_prefix, sessions.len());
         pipe.push(&Message::Subscribe {
             request: RequestId(1),
             options: SubscribeOptions::default(),

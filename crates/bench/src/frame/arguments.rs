@@ -1,0 +1,190 @@
+//! What several benches take on the command line, under one name each. Names that an option had in one
+//! bench alone before still work, in all of them.
+//!
+//! An instrument's options are its arguments: what an option is called, what it is by default and what it
+//! does is said in one place, beside the check of what cannot be had together.
+
+use std::fs::OpenOptions;
+use std::marker::PhantomData;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crosstie_link::units;
+
+use super::options::Common;
+use crate::error::BenchError;
+use crate::machine::placement::Placement;
+use crate::network::NetworkOptions;
+use crate::process::stop::Stop;
+use crate::report::json::Build;
+use crate::subject::ParseError;
+
+/// What the program gives a bench that is run from it.
+#[derive(Clone, Debug, Default)]
+pub struct Host {
+    pub build: Build,
+    /// Ends the run after the round that it is in.
+    pub stop: Stop,
+}
+
+/// The results file.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct FileOptions {
+    /// Write every round to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl FileOptions {
+    /// All that a bench without rounds takes of what is common. That the file cannot be written is better
+    /// known before anything is measured.
+    pub(crate) fn common(&self, host: Host) -> Result<Common, BenchError> {
+        if let Some(path) = &self.json {
+            let opened = OpenOptions::new().create(true).append(true).open(path);
+            opened.map_err(|error| {
+                BenchError::Options(format!("--json {}: {error}", path.display()))
+            })?;
+        }
+        Ok(Common {
+            build: host.build,
+            stop: host.stop,
+            json: self.json.clone(),
+            ..Common::default()
+        })
+    }
+}
+
+/// What a bench does where it is not told; nothing where that depends on what is measured, which
+/// its own help says.
+pub(crate) trait Usual {
+    const PLACEMENTS: &'static str = "same-core and split";
+    const RUNS: Option<&'static str> = Some("5");
+    const SECONDS: Option<&'static str> = Some("1");
+    const WARM_UP: Option<&'static str> = Some("0.3");
+    /// What the help of `--runs` and `--seconds` says at its end.
+    const RUNS_WHERE: &'static str = "";
+    const SECONDS_WHERE: &'static str = "";
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct AsUsual;
+
+impl Usual for AsUsual {}
+
+/// Rounds of a bench whose usual ones are `U`'s.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct RoundOptions<U: Usual> {
+    #[arg(
+        long,
+        default_value = U::RUNS,
+        value_name = "N",
+        help = format!("Rounds, in each of which all subjects take turns{}", U::RUNS_WHERE)
+    )]
+    pub(crate) runs: Option<usize>,
+    #[arg(
+        short = 'l',
+        long,
+        default_value = U::SECONDS,
+        help = format!("Measured seconds of each round{}", U::SECONDS_WHERE)
+    )]
+    pub(crate) seconds: Option<f64>,
+    /// Unmeasured seconds before it.
+    #[arg(long, default_value = U::WARM_UP, value_name = "SECONDS")]
+    warm_up: Option<f64>,
+    #[command(flatten)]
+    file: FileOptions,
+    #[arg(skip)]
+    usual: PhantomData<U>,
+}
+
+impl<U: Usual> RoundOptions<U> {
+    pub(crate) fn common(&self, host: Host) -> Result<Common, BenchError> {
+        let usual = self.file.common(host)?;
+        Ok(Common {
+            runs: self.runs.unwrap_or(usual.runs),
+            seconds: self.seconds.unwrap_or(usual.seconds),
+            warm_up_seconds: self.warm_up.unwrap_or(usual.warm_up_seconds),
+            ..usual
+        })
+    }
+}
+
+/// The same, and where.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct CommonOptions<U: Usual> {
+    #[arg(
+        long = "placement",
+        value_name = "PLACEMENT",
+        help = format!("same-core, split or free; may be repeated [default: {}]", U::PLACEMENTS)
+    )]
+    placements: Vec<Placement>,
+    #[command(flatten)]
+    pub(crate) rounds: RoundOptions<U>,
+}
+
+impl<U: Usual> CommonOptions<U> {
+    /// With the processes of somebody else's server.
+    pub(crate) fn common<S: Server>(
+        &self,
+        host: Host,
+        server: &ServerOptions<S>,
+        network: &NetworkOptions,
+    ) -> Result<Common, BenchError> {
+        Ok(Common {
+            placements: self.placements.clone(),
+            pids: server.pids.clone(),
+            network: network.clone(),
+            ..self.rounds.common(host)?
+        })
+    }
+}
+
+/// Somebody else's server in place of ours.
+pub(crate) trait Server:
+    FromStr<Err: std::fmt::Display> + Clone + Send + Sync + 'static
+{
+    /// What it is, and what its URL looks like.
+    const WHAT: &'static str;
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ServerOptions<S: Server> {
+    #[arg(
+        long,
+        short_alias = 'w',
+        aliases = ["connect", "wsuri", "router"],
+        value_parser = parsed::<S>,
+        value_name = "URL",
+        help = format!("Somebody else's {}", S::WHAT)
+    )]
+    pub(crate) url: Option<S>,
+    /// A process of that server, for its processor time, memory and placement; may be repeated.
+    #[arg(
+        long = "pid",
+        aliases = ["router-pid", "server-pid", "broker-pid"],
+        value_name = "PID"
+    )]
+    pub(crate) pids: Vec<u32>,
+}
+
+fn parsed<S: Server>(text: &str) -> Result<S, String> {
+    text.parse().map_err(|error: S::Err| error.to_string())
+}
+
+/// A time with its unit, as in 50ms, 800us or 1s; a bare number is seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, ParseError> {
+    let seconds = text.parse().ok().map(Duration::try_from_secs_f64);
+    match seconds {
+        Some(Ok(duration)) => Ok(duration),
+        _ => units::duration(text),
+    }
+}
+
+/// The options of a command line without a word.
+#[cfg(test)]
+pub(crate) fn usual<O: clap::Args>() -> O {
+    let command = O::augment_args(clap::Command::new("bench").no_binary_name(true));
+    let matches = command.try_get_matches_from([""; 0]).unwrap();
+    O::from_arg_matches(&matches).unwrap()
+}
