@@ -217,6 +217,32 @@ pub(crate) const INSTRUMENTS: &[Instrument] = &[
         ],
     },
     Instrument {
+        bench: "hostile",
+        title: "One hostile peer",
+        about: "What one peer can do to everybody else: an attack on a fresh node, and beside it a \
+                witness of well-behaved sessions that do one thing at a time. What counts is how long \
+                each of its operations waited at the worst, what it lost, and what the attack cost in \
+                processor time and memory. Idle is the witness alone.",
+        headlines: &["worst_ms"],
+        headlines_loaded: &[],
+        columns: &[
+            "call_worst_ms",
+            "event_worst_ms",
+            "timeout_worst_ms",
+            "join_worst_ms",
+            "health_worst_ms",
+            "message_worst_ms",
+            "confirm_worst_ms",
+            "connect_worst_ms",
+            "cpu_s",
+            "rss_before_bytes",
+            "rss_most_bytes",
+            "rss_after_bytes",
+            "lost",
+            "events_dropped",
+        ],
+    },
+    Instrument {
         bench: "footprint",
         title: "Footprint",
         about: "What the router costs before it routes anything.",

@@ -26,7 +26,7 @@ pub struct AllOptions {
     /// Some seven minutes: whether everything works, and where figures lie [default].
     #[arg(long, conflicts_with = "full")]
     short: bool,
-    /// Some fifty minutes: what is worth publishing.
+    /// Some fifty-five minutes: what is worth publishing.
     #[arg(long)]
     full: bool,
     /// Where the results files and report.html go; files of these names are overwritten.

@@ -147,6 +147,12 @@ const STEPS: &[(&str, Timed, Timed)] = &[
         ("amqp --seconds 2", 120),
     ),
     (
+        "hostile",
+        (concat!("hostile --attack unacked --attack batch --attack deaf ",
+                 "--scale 0.1 --limit 5 --after 1"), 15),
+        ("hostile", 300),
+    ),
+    (
         "footprint",
         ("footprint --sessions 200,1000 --starts 5", 6),
         ("footprint", 30),
@@ -155,10 +161,10 @@ const STEPS: &[(&str, Timed, Timed)] = &[
 
 /// The benches that can start each peer.
 const BENCHES: [(&str, &[&str]); 4] = [
-    ("crossbar", &["rpc", "pubsub", "node"]),
+    ("crossbar", &["rpc", "pubsub", "node", "hostile"]),
     ("autobahn", &["handshake", "echo"]),
     ("netserver", &["stream"]),
-    ("rabbitmq", &["oslo", "amqp"]),
+    ("rabbitmq", &["oslo", "amqp", "hostile"]),
 ];
 
 /// All steps of a schedule, with the peers asked for in each that can start them.
@@ -202,12 +208,12 @@ mod tests {
                 .sum::<u64>()
         };
         assert!(
-            (150..=405).contains(&total(Length::Short)),
+            (150..=430).contains(&total(Length::Short)),
             "{}",
             total(Length::Short)
         );
         assert!(
-            (1_700..=3_100).contains(&total(Length::Full)),
+            (1_700..=3_500).contains(&total(Length::Full)),
             "{}",
             total(Length::Full)
         );
