@@ -178,7 +178,7 @@ impl Footprint {
     fn router(&self, site: &Site) -> RouterOptions {
         RouterOptions {
             executable: site.executable.clone(),
-            threads: self.options.router_threads,
+            threads: Some(self.options.router_threads),
             spin: false,
         }
     }

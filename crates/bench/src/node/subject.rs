@@ -153,7 +153,7 @@ impl Running {
         fs::create_dir_all(with.directory)?;
         let options = RouterOptions {
             executable: with.executable.to_owned(),
-            threads: with.cores.len(),
+            threads: Some(with.cores.len()),
             spin: false,
         };
         let router = Router::start(&options, with.directory, with.network)?;

@@ -37,7 +37,7 @@ impl Subjects {
         let wanted = Wanted {
             router: RouterOptions {
                 executable: site.executable.clone(),
-                threads: options.router_threads,
+                threads: Some(options.router_threads),
                 spin: false,
             },
             url: options.server.url.as_ref(),

@@ -1,10 +1,10 @@
 //! The figures that this project set itself for the round trip.
 
 use super::options::RpcOptions;
-use super::{CPU_PER_CALL, P50};
+use super::{BY_DEFAULT, CPU_PER_CALL, P50};
 use crate::figures::unfit;
 use crate::frame::goals::{Bound, Goal};
-use crate::frame::section::Section;
+use crate::frame::section::{FLOOR, Section};
 use crate::machine::placement::Placement;
 use crate::report::document;
 use crate::subject::case::Case;
@@ -14,6 +14,15 @@ pub(super) fn document_over(options: &RpcOptions, section: &Section<Case>) -> Op
     let p50_us = section.own()?.median(P50)?;
     let document_us = document::rtt_us(&section.case)?;
     (options.in_flight() == 1).then(|| document_us / p50_us)
+}
+
+/// What threads that nobody needs may cost on one core.
+fn by_default(section: &Section<Case>) -> Option<Goal> {
+    let (ours, floor) = (section.subject(BY_DEFAULT)?, section.subject(FLOOR)?);
+    let reached = section.over(ours, FLOOR, P50)?.median;
+    let what = "p50 with default threads ÷ floor";
+    let goal = Goal::told(what, Some(reached), Bound::AtMost(1.15));
+    Some(goal.unless(unfit([ours, floor])))
 }
 
 /// The goals of one case in one placement.
@@ -38,6 +47,7 @@ pub(super) fn goals(options: &RpcOptions, section: &Section<Case>) -> Vec<Goal> 
             let goal = Goal::told("document ÷ p50", reached, bound);
             goals.push(goal.unless(unfit(section.own())));
         }
+        goals.extend(by_default(section));
     }
     if options.outstanding == 64 && options.pairs == 1 {
         let bound = Bound::AtMost([1.2, 2.5][pair]);
@@ -52,7 +62,7 @@ mod tests {
     use crate::figures::{Figures, Series};
     use crate::frame::arguments::usual;
     use crate::frame::goals::judge;
-    use crate::frame::section::{FLOOR, OWN};
+    use crate::frame::section::OWN;
 
     #[test]
     fn goals_belong_to_their_setting() {

@@ -11,6 +11,8 @@ pub(crate) mod worker;
 
 pub use options::RpcOptions;
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::error::BenchError;
@@ -24,8 +26,8 @@ use crate::frame::table::Column;
 use crate::frame::{self, Common, instrument};
 use crate::report::document;
 use crate::report::table::{bytes, number, thousands};
-use crate::subject::case::Case;
-use crate::subject::router::RouterOptions;
+use crate::subject::case::{Case, Socket};
+use crate::subject::router::{Router, RouterOptions};
 use crate::subject::routers::{Routers, Wanted};
 
 use baseline::Baseline;
@@ -33,6 +35,8 @@ use round::run;
 use subjects::{Party, ends, plan};
 
 const P50: &str = "rtt_us.p50";
+/// Ours with a thread for each core, which it takes where it is not told, on the one core of all.
+const BY_DEFAULT: &str = "default-threads";
 const CPU_PER_CALL: &str = "router_cpu_us_per_call";
 
 /// Measures, prints to standard output, and writes the results file if one was asked for.
@@ -40,12 +44,15 @@ pub fn rpc(options: RpcOptions, host: Host) -> Result<bool, BenchError> {
     frame::run::run(Rpc {
         options: options.on(host)?,
         routers: Routers::default(),
+        by_default: None,
     })
 }
 
 struct Rpc {
     options: RpcOptions,
     routers: Routers,
+    /// Ours with as many threads as it takes by default: what most users have.
+    by_default: Option<Router>,
 }
 
 impl Instrument for Rpc {
@@ -72,7 +79,7 @@ impl Instrument for Rpc {
         let wanted = Wanted {
             router: RouterOptions {
                 executable: site.executable.clone(),
-                threads: options.router_threads,
+                threads: Some(options.router_threads),
                 spin: options.spin,
             },
             url: options.server.url.as_ref(),
@@ -83,6 +90,15 @@ impl Instrument for Rpc {
             directory: site.directory.path(),
         };
         self.routers = Routers::start(&wanted, &site.network)?;
+        if options.is_one_call() && options.server.url.is_none() {
+            let by_default = RouterOptions {
+                threads: None,
+                ..wanted.router
+            };
+            let directory = site.directory.path().join(BY_DEFAULT);
+            fs::create_dir(&directory)?;
+            self.by_default = Some(Router::start(&by_default, &directory, &site.network)?);
+        }
         Ok(())
     }
 
@@ -125,6 +141,11 @@ impl Instrument for Rpc {
         let floor = Baseline::start(&self.options, stage, *case)?;
         let mut subjects: Vec<Party> = routers.into_iter().map(Party::Router).collect();
         subjects.insert(1.min(subjects.len()), Party::Floor(floor));
+        let is_wanted = case.socket == Socket::Unix && stage.cores.clients == stage.cores.router;
+        if let Some(router) = self.by_default.as_mut().filter(|_| is_wanted) {
+            let one = router.reachable(BY_DEFAULT, *case, &stage.cores.router, network)?;
+            subjects.push(Party::Router(one));
+        }
         Ok(subjects)
     }
 

@@ -88,6 +88,11 @@ impl RpcOptions {
         require(!named, "a --case names its own serializer")
     }
 
+    /// Whether a call goes after the other, of a router that nothing special is asked of.
+    pub(super) fn is_one_call(&self) -> bool {
+        self.in_flight() == 1 && self.router_threads == 1 && !self.spin
+    }
+
     pub(super) fn in_flight(&self) -> usize {
         self.outstanding * self.pairs
     }

@@ -21,7 +21,8 @@ pub(crate) const REALM: &str = "realm1";
 #[derive(Clone, Debug)]
 pub(crate) struct RouterOptions {
     pub executable: PathBuf,
-    pub threads: usize,
+    /// As many as it takes by default, where it is not told.
+    pub threads: Option<usize>,
     pub spin: bool,
 }
 
@@ -85,6 +86,8 @@ impl Router {
         let place = network.server_place(&allowed_cores()?);
         let mut command = guarded(&options.executable, &place, &options.executable);
         command.args(start_arguments(options, &listening));
+        // Its store is in the directory in which it runs.
+        command.current_dir(directory);
         Self::spawn(command, listening)
     }
 
@@ -96,6 +99,7 @@ impl Router {
         let listening = Listening::in_directory(directory, free_address()?);
         let mut command = Command::new(&options.executable);
         command.args(start_arguments(options, &listening));
+        command.current_dir(directory);
         let begun = Instant::now();
         let router = Self::spawn(command, listening)?;
         Ok((router, begun.elapsed()))
@@ -118,11 +122,15 @@ fn start_arguments(options: &RouterOptions, listening: &Listening) -> Vec<String
         listening.socket.display().to_string(),
         "--listen".to_owned(),
         listening.address.to_string(),
-        "--threads".to_owned(),
-        options.threads.to_string(),
+        // Any port: several routers may run, and nobody is to come there.
+        "--amqp".to_owned(),
+        "127.0.0.1:0".to_owned(),
         "--loglevel".to_owned(),
         "warn".to_owned(),
     ];
+    if let Some(threads) = options.threads {
+        arguments.extend(["--threads".to_owned(), threads.to_string()]);
+    }
     if options.spin {
         arguments.push("--busy-poll".to_owned());
     }
@@ -136,7 +144,7 @@ mod tests {
     #[test]
     fn a_router_is_started_as_a_user_would() {
         #[track_caller]
-        fn check(threads: usize, spin: bool, expected: &str) {
+        fn check(threads: Option<usize>, spin: bool, expected: &str) {
             let options = RouterOptions {
                 executable: "crosstie".into(),
                 threads,
@@ -150,15 +158,15 @@ mod tests {
             assert_eq!(start_arguments(&options, &listening).join(" "), expected);
         }
         check(
-            1,
+            None,
             false,
-            "start --socket /tmp/x/router.sock --listen 127.0.0.1:9000 --threads 1 --loglevel warn",
+            "start --socket /tmp/x/router.sock --listen 127.0.0.1:9000 --amqp 127.0.0.1:0 --loglevel warn",
         );
         check(
-            2,
+            Some(2),
             true,
-            "start --socket /tmp/x/router.sock --listen 127.0.0.1:9000 --threads 2 --loglevel warn \
-             --busy-poll",
+            "start --socket /tmp/x/router.sock --listen 127.0.0.1:9000 --amqp 127.0.0.1:0 --loglevel \
+             warn --threads 2 --busy-poll",
         );
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::frame::instrument::Party;
+use crate::frame::section::OWN;
 use crate::load::socket::Stream;
 use crate::machine::accounting::process_tree;
 use crate::machine::placement::{Moved, bind_processes};
@@ -40,6 +41,43 @@ pub(crate) struct Reachable {
     pub processes: Vec<u32>,
     /// Whether it is beside the one that the run is about.
     pub is_peer: bool,
+}
+
+impl Reachable {
+    fn of(router: &mut Router, name: &str, case: Case) -> Result<Self, BenchError> {
+        match router.process.is_alive() {
+            true => Ok(Self {
+                name: name.to_owned(),
+                target: router.listening.target(case),
+                processes: vec![router.process.id()],
+                is_peer: name != OWN,
+            }),
+            false => Err(BenchError::Server {
+                name: name.to_owned(),
+                why: "it ended while it was measured".to_owned(),
+            }),
+        }
+    }
+
+    /// Moves it to `cores`; clients reach it through the network.
+    fn moved(mut self, cores: &[usize], network: &Network) -> Result<Self, BenchError> {
+        self.target.endpoint = network.reach(&self.target.endpoint)?;
+        bind_processes(&self.processes, cores)?;
+        Ok(self)
+    }
+}
+
+impl Router {
+    /// One of ours that takes turns beside the one that the run is about.
+    pub(crate) fn reachable(
+        &mut self,
+        name: &str,
+        case: Case,
+        cores: &[usize],
+        network: &Network,
+    ) -> Result<Reachable, BenchError> {
+        Reachable::of(self, name, case)?.moved(cores, network)
+    }
 }
 
 /// All of them, running.
@@ -79,18 +117,7 @@ impl Routers {
     ) -> Result<Vec<Reachable>, BenchError> {
         let mut routers = Vec::new();
         if let Some(router) = &mut self.router {
-            if !router.process.is_alive() {
-                return Err(BenchError::Server {
-                    name: "crosstie".to_owned(),
-                    why: "it ended while it was measured".to_owned(),
-                });
-            }
-            routers.push(Reachable {
-                name: "crosstie".to_owned(),
-                target: router.listening.target(case),
-                processes: vec![router.process.id()],
-                is_peer: false,
-            });
+            routers.push(Reachable::of(router, OWN, case)?);
         }
         if let Some(foreign) = &self.foreign {
             routers.push(Reachable {
@@ -111,11 +138,8 @@ impl Routers {
                 is_peer: true,
             });
         }
-        for router in &mut routers {
-            router.target.endpoint = network.reach(&router.target.endpoint)?;
-            bind_processes(&router.processes, cores)?;
-        }
-        Ok(routers)
+        let moved = routers.into_iter().map(|one| one.moved(cores, network));
+        moved.collect()
     }
 
     /// What the reader must know before the figures.
