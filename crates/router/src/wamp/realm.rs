@@ -10,7 +10,7 @@ use crosstie_routing::{
     TakingOut, Time, Violation,
 };
 use crosstie_wamp::{Message, Payload, Serializer, SessionId};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::counters::{Counter, counters};
 use crate::report;
@@ -281,7 +281,7 @@ impl SharedRealm {
         let now = self.now();
         let mut all = Vec::new();
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
-        while let Some(ended) = self.enter(&mut encodings, why, |realm, outbox| {
+        while let Some(ended) = self.enter_in_turn(&mut encodings, why, |realm, outbox| {
             let ended = realm.take_out(now, &mut taking_out, ENDED_MAX, outbox)?;
             self.say_goodbye_to(&ended, farewell);
             Some(ended)
@@ -336,7 +336,7 @@ impl SharedRealm {
     fn handle_timeout(&self) {
         let now = self.now();
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
-        self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
+        self.enter_in_turn(&mut encodings, EndReason::Closed, |realm, outbox| {
             realm.handle_timeout(now, outbox);
             // They are nobody's turn.
             realm.take_steps();
@@ -353,11 +353,33 @@ impl SharedRealm {
         why: EndReason,
         act: impl FnOnce(&mut Realm<Peer>, &mut RealmOutbox<'_, '_>) -> R,
     ) -> R {
+        self.enter_until(encodings, why, drop, act)
+    }
+
+    /// The same for whoever comes again at once: a thread that waits has the lock next. It would find it
+    /// taken again otherwise, because to wake takes longer than to lock.
+    fn enter_in_turn<R>(
+        &self,
+        encodings: &mut PayloadEncodings<'_>,
+        why: EndReason,
+        act: impl FnOnce(&mut Realm<Peer>, &mut RealmOutbox<'_, '_>) -> R,
+    ) -> R {
+        self.enter_until(encodings, why, MutexGuard::unlock_fair, act)
+    }
+
+    #[inline]
+    fn enter_until<'s, R>(
+        &'s self,
+        encodings: &mut PayloadEncodings<'_>,
+        why: EndReason,
+        unlock: impl FnOnce(MutexGuard<'s, Realm<Peer>>),
+        act: impl FnOnce(&mut Realm<Peer>, &mut RealmOutbox<'_, '_>) -> R,
+    ) -> R {
         let mut outbox = RealmOutbox::new(encodings, counters(), self.messages.own());
         let mut realm = self.realm.lock();
         let outcome = act(&mut realm, &mut outbox);
         let next = next_turn(&realm);
-        drop(realm);
+        unlock(realm);
         self.arm(next);
         if !outbox.left.is_empty() || outbox.denied.is_some() {
             self.tell(outbox, why);
