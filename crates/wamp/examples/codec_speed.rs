@@ -73,75 +73,41 @@ fn encoded(message: &Message<'_>, serializer: Serializer) -> Vec<u8> {
     bytes
 }
 
+const REQUEST: RequestId = RequestId(1_234);
+
 fn samples() -> Vec<(&'static str, Message<'static>)> {
     let greeting = json(br#"["Hello, world!"]"#, b"");
     let order = json(
         br#"[{"order":48151623,"customer":"com.example.customer.42","lines":[{"article":"A-1","count":3,"price":12.5},{"article":"B-2","count":1,"price":100}],"paid":true,"note":null}]"#,
         br#"{"trace":"4bf92f3577b34da6a3ce929d0e0e4736"}"#,
     );
-    let text = Cow::Borrowed;
-    let request = RequestId(1_234);
+    let (add, submit) = ("com.example.add2", "com.example.order.submit");
+    let patient = CallOptions {
+        timeout_ms: 5_000,
+        receive_progress: true,
+        ..CallOptions::default()
+    };
+    let disclosed = Disclosed {
+        session: SessionId(6_131_533_123_456_789),
+        authid: Cow::Borrowed("joe"),
+        authrole: Cow::Borrowed("frontend"),
+    };
     vec![
-        (
-            "CALL, no arguments",
-            Message::Call {
-                request,
-                options: CallOptions::default(),
-                procedure: text("com.example.add2"),
-                payload: Payload::EMPTY,
-            },
-        ),
-        (
-            "CALL, one text",
-            Message::Call {
-                request,
-                options: CallOptions::default(),
-                procedure: text("com.example.add2"),
-                payload: greeting,
-            },
-        ),
+        ("CALL, no arguments", call(None, add, Payload::EMPTY)),
+        ("CALL, one text", call(None, add, greeting)),
         (
             "CALL, options, an order",
-            Message::Call {
-                request,
-                options: CallOptions {
-                    timeout_ms: 5_000,
-                    receive_progress: true,
-                    ..CallOptions::default()
-                },
-                procedure: text("com.example.order.submit"),
-                payload: order,
-            },
+            call(Some(patient), submit, order),
         ),
-        (
-            "INVOCATION, one text",
-            Message::Invocation {
-                request,
-                registration: RegistrationId(7_814_135),
-                details: InvocationDetails::default(),
-                payload: greeting,
-            },
-        ),
+        ("INVOCATION, one text", invocation(None, greeting)),
         (
             "INVOCATION, caller disclosed",
-            Message::Invocation {
-                request,
-                registration: RegistrationId(7_814_135),
-                details: InvocationDetails {
-                    caller: Some(Disclosed {
-                        session: SessionId(6_131_533_123_456_789),
-                        authid: text("joe"),
-                        authrole: text("frontend"),
-                    }),
-                    ..InvocationDetails::default()
-                },
-                payload: greeting,
-            },
+            invocation(Some(disclosed), greeting),
         ),
         (
             "YIELD, one text",
             Message::Yield {
-                request,
+                request: REQUEST,
                 options: YieldOptions::default(),
                 payload: greeting,
             },
@@ -149,13 +115,38 @@ fn samples() -> Vec<(&'static str, Message<'static>)> {
         (
             "PUBLISH, an order",
             Message::Publish {
-                request,
+                request: REQUEST,
                 options: PublishOptions::default(),
-                topic: text("com.example.order.placed"),
+                topic: Cow::Borrowed("com.example.order.placed"),
                 payload: order,
             },
         ),
     ]
+}
+
+fn call(
+    options: Option<CallOptions>,
+    procedure: &'static str,
+    payload: Payload<'static>,
+) -> Message<'static> {
+    Message::Call {
+        request: REQUEST,
+        options: options.unwrap_or_default(),
+        procedure: Cow::Borrowed(procedure),
+        payload,
+    }
+}
+
+fn invocation(caller: Option<Disclosed<'static>>, payload: Payload<'static>) -> Message<'static> {
+    Message::Invocation {
+        request: REQUEST,
+        registration: RegistrationId(7_814_135),
+        details: InvocationDetails {
+            caller,
+            ..InvocationDetails::default()
+        },
+        payload,
+    }
 }
 
 fn json(args: &'static [u8], kwargs: &'static [u8]) -> Payload<'static> {

@@ -456,64 +456,72 @@ fn faults_are_located() {
     );
 }
 
-/// The fields one by one, for a mistake that reading and writing would share.
-#[test]
-fn fields_are_told_apart() {
-    let check = |json: &'static str, expected: Message<'static>| {
-        let message = decode(Serializer::Json, json.as_bytes(), &LIMITS).unwrap();
-        assert_eq!(message, expected);
-    };
-    let text = Cow::Borrowed;
-    let empty = Payload {
-        serializer: Serializer::Json,
-        args: b"",
-        kwargs: b"",
-    };
-    let number = |key: &str, number: u64| (key.to_owned(), Value::from(number));
+// The fields one by one, for a mistake that reading and writing would share.
 
-    check(
+const NO_ARGUMENTS: Payload<'static> = Payload {
+    serializer: Serializer::Json,
+    args: b"",
+    kwargs: b"",
+};
+
+fn check_fields(json: &'static str, expected: Message<'static>) {
+    let message = decode(Serializer::Json, json.as_bytes(), &LIMITS).unwrap();
+    assert_eq!(message, expected);
+}
+
+fn text(text: &'static str) -> Cow<'static, str> {
+    Cow::Borrowed(text)
+}
+
+fn number(key: &str, number: u64) -> (String, Value) {
+    (key.to_owned(), Value::from(number))
+}
+
+#[test]
+fn fields_of_session_messages_are_told_apart() {
+    check_fields(
         r#"[1,"r",{"a":1}]"#,
         Message::Hello {
             realm: text("r"),
             details: vec![number("a", 1)],
         },
     );
-    check(
+    check_fields(
         "[2,5,{}]",
         Message::Welcome {
             session: SessionId(5),
             details: vec![],
         },
     );
-    check(
+    check_fields(
         r#"[3,{},"a"]"#,
         Message::Abort {
             details: vec![],
             reason: text("a"),
         },
     );
-    check(
+    check_fields(
         r#"[4,"m",{}]"#,
         Message::Challenge {
             method: text("m"),
             extra: vec![],
         },
     );
-    check(
+    check_fields(
         r#"[5,"s",{}]"#,
         Message::Authenticate {
             signature: text("s"),
             extra: vec![],
         },
     );
-    check(
+    check_fields(
         r#"[6,{},"a"]"#,
         Message::Goodbye {
             details: vec![],
             reason: text("a"),
         },
     );
-    check(
+    check_fields(
         r#"[8,64,7,{"x":1},"e", [ 1 ,2 ] , {"k" : []} ]"#,
         Message::Error {
             request_type: MessageType::Register,
@@ -527,7 +535,11 @@ fn fields_are_told_apart() {
             },
         },
     );
-    check(
+}
+
+#[test]
+fn fields_of_publications_are_told_apart() {
+    check_fields(
         r#"[16,1,{"exclude_me":false,"retain":true,"exclude":[1],"exclude_authid":["b"],"exclude_authrole":["c"],"eligible":[4],"eligible_authid":["e"],"eligible_authrole":["f"]},"t"]"#,
         Message::Publish {
             request: RequestId(1),
@@ -548,49 +560,17 @@ fn fields_are_told_apart() {
                 unsupported: None,
             },
             topic: text("t"),
-            payload: empty,
+            payload: NO_ARGUMENTS,
         },
     );
-    check(
+    check_fields(
         "[17,1,2]",
         Message::Published {
             request: RequestId(1),
             publication: PublicationId(2),
         },
     );
-    check(
-        r#"[32,1,{"match":"wildcard","get_retained":true,"nkey":1},"t"]"#,
-        Message::Subscribe {
-            request: RequestId(1),
-            options: SubscribeOptions {
-                match_policy: MatchPolicy::Wildcard,
-                get_retained: true,
-                unsupported: Some(Unsupported::Nkey),
-            },
-            topic: text("t"),
-        },
-    );
-    check(
-        "[33,1,2]",
-        Message::Subscribed {
-            request: RequestId(1),
-            subscription: SubscriptionId(2),
-        },
-    );
-    check(
-        "[34,1,2]",
-        Message::Unsubscribe {
-            request: RequestId(1),
-            subscription: SubscriptionId(2),
-        },
-    );
-    check(
-        "[35,1]",
-        Message::Unsubscribed {
-            request: RequestId(1),
-        },
-    );
-    check(
+    check_fields(
         r#"[36,1,2,{"topic":"t","publisher":3,"publisher_authid":"i","publisher_authrole":"r","retained":true}]"#,
         Message::Event {
             subscription: SubscriptionId(1),
@@ -605,10 +585,50 @@ fn fields_are_told_apart() {
                 retained: true,
                 passthru: None,
             },
-            payload: empty,
+            payload: NO_ARGUMENTS,
         },
     );
-    check(
+}
+
+#[test]
+fn fields_of_subscriptions_are_told_apart() {
+    check_fields(
+        r#"[32,1,{"match":"wildcard","get_retained":true,"nkey":1},"t"]"#,
+        Message::Subscribe {
+            request: RequestId(1),
+            options: SubscribeOptions {
+                match_policy: MatchPolicy::Wildcard,
+                get_retained: true,
+                unsupported: Some(Unsupported::Nkey),
+            },
+            topic: text("t"),
+        },
+    );
+    check_fields(
+        "[33,1,2]",
+        Message::Subscribed {
+            request: RequestId(1),
+            subscription: SubscriptionId(2),
+        },
+    );
+    check_fields(
+        "[34,1,2]",
+        Message::Unsubscribe {
+            request: RequestId(1),
+            subscription: SubscriptionId(2),
+        },
+    );
+    check_fields(
+        "[35,1]",
+        Message::Unsubscribed {
+            request: RequestId(1),
+        },
+    );
+}
+
+#[test]
+fn fields_of_calls_are_told_apart() {
+    check_fields(
         r#"[48,1,{"timeout":5,"receive_progress":true,"disclose_me":false,"_x":6,"rkey":7},"p"]"#,
         Message::Call {
             request: RequestId(1),
@@ -621,10 +641,10 @@ fn fields_are_told_apart() {
                 unsupported: Some(Unsupported::Rkey),
             },
             procedure: text("p"),
-            payload: empty,
+            payload: NO_ARGUMENTS,
         },
     );
-    check(
+    check_fields(
         r#"[49,1,{"mode":"kill"}]"#,
         Message::Cancel {
             request: RequestId(1),
@@ -633,7 +653,7 @@ fn fields_are_told_apart() {
             },
         },
     );
-    check(
+    check_fields(
         r#"[50,1,{"progress":true,"callee":3,"callee_authid":"i","callee_authrole":"r"}]"#,
         Message::Result {
             request: RequestId(1),
@@ -646,10 +666,14 @@ fn fields_are_told_apart() {
                 })),
                 passthru: None,
             },
-            payload: empty,
+            payload: NO_ARGUMENTS,
         },
     );
-    check(
+}
+
+#[test]
+fn fields_of_registrations_are_told_apart() {
+    check_fields(
         r#"[64,1,{"invoke":"last","match":"prefix","forward_timeout":true,"concurrency":5,"force_reregister":true,"forward_for":null},"p"]"#,
         Message::Register {
             request: RequestId(1),
@@ -664,28 +688,28 @@ fn fields_are_told_apart() {
             procedure: text("p"),
         },
     );
-    check(
+    check_fields(
         "[65,1,2]",
         Message::Registered {
             request: RequestId(1),
             registration: RegistrationId(2),
         },
     );
-    check(
+    check_fields(
         "[66,1,2]",
         Message::Unregister {
             request: RequestId(1),
             registration: RegistrationId(2),
         },
     );
-    check(
+    check_fields(
         "[67,1]",
         Message::Unregistered {
             request: RequestId(1),
             revoked: None,
         },
     );
-    check(
+    check_fields(
         r#"[67,0,{"registration":2,"reason":"r","more":[]}]"#,
         Message::Unregistered {
             request: RequestId(0),
@@ -695,7 +719,11 @@ fn fields_are_told_apart() {
             }),
         },
     );
-    check(
+}
+
+#[test]
+fn fields_of_invocations_are_told_apart() {
+    check_fields(
         r#"[68,1,2,{"procedure":"p","caller":3,"caller_authid":"i","caller_authrole":"r","timeout":4,"progress":true}]"#,
         Message::Invocation {
             request: RequestId(1),
@@ -712,10 +740,10 @@ fn fields_are_told_apart() {
                 progress: true,
                 passthru: None,
             },
-            payload: empty,
+            payload: NO_ARGUMENTS,
         },
     );
-    check(
+    check_fields(
         r#"[69,1,{"reason":"a"}]"#,
         Message::Interrupt {
             request: RequestId(1),
@@ -725,7 +753,7 @@ fn fields_are_told_apart() {
             },
         },
     );
-    check(
+    check_fields(
         r#"[70,1,{"progress":true}]"#,
         Message::Yield {
             request: RequestId(1),
@@ -733,7 +761,7 @@ fn fields_are_told_apart() {
                 progress: true,
                 passthru: None,
             },
-            payload: empty,
+            payload: NO_ARGUMENTS,
         },
     );
 }

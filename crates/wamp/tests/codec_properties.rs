@@ -503,6 +503,29 @@ fn answer() -> impl Strategy<Value = Message<'static>> {
 }
 
 fn small_message() -> impl Strategy<Value = Message<'static>> {
+    prop_oneof![
+        6 => reply_of_ids(),
+        1 => subscribe(),
+        1 => (request(), cancel_mode()).prop_map(|(request, mode)| {
+            Message::Cancel {
+                request,
+                options: CancelOptions { mode },
+            }
+        }),
+        1 => unregistered(),
+        1 => (request(), option::of(cancel_mode()), option::of(cow())).prop_map(
+            |(request, mode, reason)| {
+                Message::Interrupt {
+                    request,
+                    options: InterruptOptions { mode, reason },
+                }
+            }
+        ),
+    ]
+}
+
+/// Messages of nothing but ids.
+fn reply_of_ids() -> impl Strategy<Value = Message<'static>> {
     let two_ids = || (request(), id());
     prop_oneof![
         two_ids().prop_map(|(request, id)| {
@@ -511,20 +534,6 @@ fn small_message() -> impl Strategy<Value = Message<'static>> {
                 publication: PublicationId(id),
             }
         }),
-        (request(), match_policy(), any::<bool>(), cow()).prop_map(
-            |(request, match_policy, get_retained, topic)| {
-                let options = SubscribeOptions {
-                    match_policy,
-                    get_retained,
-                    unsupported: None,
-                };
-                Message::Subscribe {
-                    request,
-                    options,
-                    topic,
-                }
-            }
-        ),
         two_ids().prop_map(|(request, id)| {
             Message::Subscribed {
                 request,
@@ -535,13 +544,6 @@ fn small_message() -> impl Strategy<Value = Message<'static>> {
             Message::Unsubscribe {
                 request,
                 subscription: SubscriptionId(id),
-            }
-        }),
-        request().prop_map(|request| Message::Unsubscribed { request }),
-        (request(), cancel_mode()).prop_map(|(request, mode)| {
-            Message::Cancel {
-                request,
-                options: CancelOptions { mode },
             }
         }),
         two_ids().prop_map(|(request, id)| {
@@ -556,22 +558,35 @@ fn small_message() -> impl Strategy<Value = Message<'static>> {
                 registration: RegistrationId(id),
             }
         }),
-        (request(), option::of((id(), option::of(cow())))).prop_map(|(request, revoked)| {
-            let revoked = revoked.map(|(registration, reason)| Revoked {
-                registration: RegistrationId(registration),
-                reason,
-            });
-            Message::Unregistered { request, revoked }
-        }),
-        (request(), option::of(cancel_mode()), option::of(cow())).prop_map(
-            |(request, mode, reason)| {
-                Message::Interrupt {
-                    request,
-                    options: InterruptOptions { mode, reason },
-                }
-            }
-        ),
+        request().prop_map(|request| Message::Unsubscribed { request }),
     ]
+}
+
+fn subscribe() -> impl Strategy<Value = Message<'static>> {
+    (request(), match_policy(), any::<bool>(), cow()).prop_map(
+        |(request, match_policy, get_retained, topic)| {
+            let options = SubscribeOptions {
+                match_policy,
+                get_retained,
+                unsupported: None,
+            };
+            Message::Subscribe {
+                request,
+                options,
+                topic,
+            }
+        },
+    )
+}
+
+fn unregistered() -> impl Strategy<Value = Message<'static>> {
+    (request(), option::of((id(), option::of(cow())))).prop_map(|(request, revoked)| {
+        let revoked = revoked.map(|(registration, reason)| Revoked {
+            registration: RegistrationId(registration),
+            reason,
+        });
+        Message::Unregistered { request, revoked }
+    })
 }
 
 fn message() -> impl Strategy<Value = Message<'static>> {

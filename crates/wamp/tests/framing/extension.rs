@@ -8,123 +8,135 @@ fn response(config: &DeflateConfig, offers: &[&str]) -> Result<Option<String>, H
     Ok(accepted.map(|(_, response)| response))
 }
 
-#[test]
-fn a_server_takes_the_first_offer_it_can_hold() {
-    let plain = DeflateConfig::default();
-    let frugal = DeflateConfig {
+/// Offers, and the parameters that a server accepts by default.
+const OFFERS: &[(&[&str], Option<&str>)] = &[
+    (&[], None),
+    (&[""], None),
+    (&["x-webkit-deflate-frame"], None),
+    (&["permessage-deflate"], Some("")),
+    (&["foo; bar=1, Permessage-Deflate"], Some("")),
+    (&["foo", "permessage-deflate"], Some("")),
+    (&["permessage-deflate; client_max_window_bits"], Some("")),
+    (
+        &["permessage-deflate; client_max_window_bits=9"],
+        Some("; client_max_window_bits=9"),
+    ),
+    (
+        &["permessage-deflate; client_max_window_bits=\"9\""],
+        Some("; client_max_window_bits=9"),
+    ),
+    (
+        &["permessage-deflate; server_max_window_bits = 12"],
+        Some("; server_max_window_bits=12"),
+    ),
+    (
+        &["permessage-deflate; server_max_window_bits=15"],
+        Some("; server_max_window_bits=15"),
+    ),
+    (
+        &["permessage-deflate;server_no_context_takeover;client_no_context_takeover"],
+        Some("; server_no_context_takeover; client_no_context_takeover"),
+    ),
+    // A window of 256 bytes is beyond the compressor: on to the next offer.
+    (&["permessage-deflate; server_max_window_bits=8"], None),
+    (
+        &["permessage-deflate; server_max_window_bits=8, permessage-deflate"],
+        Some(""),
+    ),
+];
+
+/// Parameters that no offer may have (RFC 7692, section 7.1).
+const WRONG_PARAMETERS: &[&str] = &[
+    "server_max_window_bits",
+    "server_max_window_bits=16",
+    "server_max_window_bits=7",
+    "server_max_window_bits=09",
+    "server_max_window_bits=+9",
+    "server_max_window_bits=abc",
+    "client_max_window_bits=0",
+    "client_max_window_bits=10; client_max_window_bits=10",
+    "server_no_context_takeover; server_no_context_takeover",
+    "server_no_context_takeover=1",
+    "unknown",
+    "unknown=1",
+];
+
+/// Headers that are not lists of extensions (RFC 6455, section 9.1).
+const MALFORMED: &[&str] = &[
+    "permessage-deflate;",
+    "=",
+    "a b",
+    "permessage-deflate; a=",
+    "a; b=\"c",
+];
+
+fn frugal() -> DeflateConfig {
+    DeflateConfig {
         no_context_takeover: true,
         window_bits_max: 10,
         peer_no_context_takeover: true,
         peer_window_bits_max: 11,
-        ..plain
-    };
-    const P: &str = "permessage-deflate";
-    let check = |config, offers: &[&str], parameters: Option<&str>| {
-        let expected = parameters.map(|parameters| format!("{P}{parameters}"));
-        assert_eq!(response(config, offers), Ok(expected), "{offers:?}");
-    };
-    check(&plain, &[], None);
-    check(&plain, &[""], None);
-    check(&plain, &["x-webkit-deflate-frame"], None);
-    check(&plain, &["permessage-deflate"], Some(""));
-    check(&plain, &["foo; bar=1, Permessage-Deflate"], Some(""));
-    check(&plain, &["foo", "permessage-deflate"], Some(""));
+        ..DeflateConfig::default()
+    }
+}
+
+fn check(config: &DeflateConfig, offers: &[&str], parameters: Option<&str>) {
+    let expected = parameters.map(|parameters| format!("permessage-deflate{parameters}"));
+    assert_eq!(response(config, offers), Ok(expected), "{offers:?}");
+}
+
+#[test]
+fn a_server_takes_the_first_offer_it_can_hold() {
+    for (offers, parameters) in OFFERS {
+        check(&DeflateConfig::default(), offers, *parameters);
+    }
+}
+
+#[test]
+fn a_frugal_server_asks_for_less() {
     check(
-        &plain,
-        &["permessage-deflate; client_max_window_bits"],
-        Some(""),
-    );
-    check(
-        &plain,
-        &["permessage-deflate; client_max_window_bits=9"],
-        Some("; client_max_window_bits=9"),
-    );
-    check(
-        &plain,
-        &["permessage-deflate; client_max_window_bits=\"9\""],
-        Some("; client_max_window_bits=9"),
-    );
-    check(
-        &plain,
-        &["permessage-deflate; server_max_window_bits = 12"],
-        Some("; server_max_window_bits=12"),
-    );
-    check(
-        &plain,
-        &["permessage-deflate; server_max_window_bits=15"],
-        Some("; server_max_window_bits=15"),
-    );
-    check(
-        &plain,
-        &["permessage-deflate;server_no_context_takeover;client_no_context_takeover"],
-        Some("; server_no_context_takeover; client_no_context_takeover"),
-    );
-    // A window of 256 bytes is beyond the compressor: on to the next offer.
-    check(
-        &plain,
-        &["permessage-deflate; server_max_window_bits=8"],
-        None,
-    );
-    check(
-        &plain,
-        &["permessage-deflate; server_max_window_bits=8, permessage-deflate"],
-        Some(""),
-    );
-    check(
-        &frugal,
+        &frugal(),
         &["permessage-deflate"],
         Some("; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=10"),
     );
     check(
-        &frugal,
+        &frugal(),
         &["permessage-deflate; client_max_window_bits; server_max_window_bits=9"],
         Some(
             "; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=9; \
              client_max_window_bits=11",
         ),
     );
-    for wrong in [
-        "server_max_window_bits",
-        "server_max_window_bits=16",
-        "server_max_window_bits=7",
-        "server_max_window_bits=09",
-        "server_max_window_bits=+9",
-        "server_max_window_bits=abc",
-        "client_max_window_bits=0",
-        "client_max_window_bits=10; client_max_window_bits=10",
-        "server_no_context_takeover; server_no_context_takeover",
-        "server_no_context_takeover=1",
-        "unknown",
-        "unknown=1",
-    ] {
+}
+
+#[test]
+fn an_offer_with_a_wrong_parameter_is_passed_over() {
+    let plain = DeflateConfig::default();
+    for wrong in WRONG_PARAMETERS {
         let offer = format!("permessage-deflate; {wrong}");
         check(&plain, &[&offer], None);
         let offer = format!("{offer}, permessage-deflate");
         check(&plain, &[&offer], Some(""));
     }
-    for malformed in [
-        "permessage-deflate;",
-        "=",
-        "a b",
-        "permessage-deflate; a=",
-        "a; b=\"c",
-    ] {
+}
+
+#[test]
+fn a_malformed_offer_fails_the_handshake() {
+    for malformed in MALFORMED {
         let name = "Sec-WebSocket-Extensions";
         let expected = Err(HandshakeError::Header { name });
-        assert_eq!(response(&plain, &[malformed]), expected, "{malformed}");
+        assert_eq!(
+            response(&DeflateConfig::default(), &[malformed]),
+            expected,
+            "{malformed}"
+        );
     }
 }
 
 #[test]
 fn a_client_holds_the_server_to_its_offer() {
     let plain = DeflateConfig::default();
-    let frugal = DeflateConfig {
-        no_context_takeover: true,
-        window_bits_max: 10,
-        peer_no_context_takeover: true,
-        peer_window_bits_max: 11,
-        ..plain
-    };
+    let frugal = frugal();
     assert_eq!(plain.offer(), "permessage-deflate; client_max_window_bits");
     assert_eq!(
         frugal.offer(),

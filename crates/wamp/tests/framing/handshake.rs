@@ -61,85 +61,93 @@ fn a_plain_request_is_told_apart() {
     assert_eq!(request.upgrade(), Err(HandshakeError::NotUpgrade));
 }
 
-#[test]
-fn bad_requests_are_refused() {
-    let check = |from: &str, to: &str, status, text: &str| {
-        assert!(GOOD.contains(from), "{from}");
-        let bytes = GOOD.replacen(from, to, 1);
-        let error = parse_request(bytes.as_bytes()).and_then(|parsed| {
-            let (_, request) = parsed.expect("whole");
-            request.upgrade().map(drop)
-        });
-        let error = error.expect_err(text);
-        assert_eq!((error.status(), &*error.to_string()), (status, text));
-    };
-    check("GET", "POST", 405, "expected an upgrade by GET");
-    check("GET ", "GET", 400, "not an HTTP request");
-    check("GET", "G\u{7F}T", 400, "not an HTTP request");
-    check("HTTP/1.1", "HTTP/1.0", 505, "expected HTTP/1.1");
-    check("HTTP/1.1", "HTTP/2.0", 505, "expected HTTP/1.1");
-    check(
+/// What of the good request is replaced, by what, and how that is refused.
+const BAD_REQUESTS: &[(&str, &str, u16, &str)] = &[
+    ("GET", "POST", 405, "expected an upgrade by GET"),
+    ("GET ", "GET", 400, "not an HTTP request"),
+    ("GET", "G\u{7F}T", 400, "not an HTTP request"),
+    ("HTTP/1.1", "HTTP/1.0", 505, "expected HTTP/1.1"),
+    ("HTTP/1.1", "HTTP/2.0", 505, "expected HTTP/1.1"),
+    (
         "Upgrade: WebSocket",
         "Upgrade: h2c",
         426,
         "expected an upgrade to WebSocket",
-    );
-    check(
+    ),
+    (
         "Connection: keep-alive, upgrade",
         "X: y",
         400,
         "missing or wrong header Connection",
-    );
-    check(
+    ),
+    (
         "Connection: keep",
         "No colon\r\nX: keep",
         400,
         "not an HTTP request",
-    );
-    check("Host", "X-Host", 400, "missing or wrong header Host");
-    check(
+    ),
+    ("Host", "X-Host", 400, "missing or wrong header Host"),
+    (
         "Host:",
         "Host: other\r\nHost:",
         400,
         "missing or wrong header Host",
-    );
-    check(
+    ),
+    (
         "Version: 13",
         "Version: 8",
         426,
         "expected Sec-WebSocket-Version 13",
-    );
-    check(
+    ),
+    (
         "-Version: 13",
         "-V: 13",
         400,
         "missing or wrong header Sec-WebSocket-Version",
-    );
+    ),
+];
+
+fn check_refused(from: &str, to: &str, status: u16, text: &str) {
+    assert!(GOOD.contains(from), "{from}");
+    let bytes = GOOD.replacen(from, to, 1);
+    let error = parse_request(bytes.as_bytes()).and_then(|parsed| {
+        let (_, request) = parsed.expect("whole");
+        request.upgrade().map(drop)
+    });
+    let error = error.expect_err(text);
+    assert_eq!((error.status(), &*error.to_string()), (status, text));
+}
+
+#[test]
+fn bad_requests_are_refused() {
+    for &(from, to, status, text) in BAD_REQUESTS {
+        check_refused(from, to, status, text);
+    }
+}
+
+#[test]
+fn a_key_that_is_not_16_bytes_is_refused() {
+    let text = "missing or wrong header Sec-WebSocket-Key";
     for key in [
         "",
         "short",
         "dGhlIHNhbXBsZSBub25jZQ",
         "dGhlIHNhbXBsZSBub25jZTE=",
     ] {
-        check(KEY, key, 400, "missing or wrong header Sec-WebSocket-Key");
+        check_refused(KEY, key, 400, text);
     }
     let header = format!("Sec-WebSocket-Key: {KEY}\r\n");
-    let text = "missing or wrong header Sec-WebSocket-Key";
-    check(&header, "", 400, text);
-    check(&header, &header.repeat(2), 400, text);
+    check_refused(&header, "", 400, text);
+    check_refused(&header, &header.repeat(2), 400, text);
+}
+
+#[test]
+fn a_head_beyond_its_bounds_is_refused() {
     let text = "expected at most 8192 bytes and 64 headers";
-    check(
-        "Origin: ",
-        &format!("Origin: {}", "o".repeat(HEAD_BYTES_MAX)),
-        431,
-        text,
-    );
-    check(
-        "Origin:",
-        &format!("{}Origin:", "A: b\r\n".repeat(64)),
-        431,
-        text,
-    );
+    let long = format!("Origin: {}", "o".repeat(HEAD_BYTES_MAX));
+    check_refused("Origin: ", &long, 431, text);
+    let many = format!("{}Origin:", "A: b\r\n".repeat(64));
+    check_refused("Origin:", &many, 431, text);
 }
 
 #[test]

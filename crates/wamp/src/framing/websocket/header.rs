@@ -106,27 +106,10 @@ impl Header {
             _ => {}
         }
         let mask_length = if masked { 4 } else { 0 };
-        let (length_length, payload_length) = match short {
-            LENGTH_IS_U16 => match rest.first_chunk() {
-                None => return Ok(Parsed::Wanted(2 + 2 + mask_length)),
-                Some(bytes) => (2, u64::from(u16::from_be_bytes(*bytes))),
-            },
-            LENGTH_IS_U64 => match rest.first_chunk() {
-                None => return Ok(Parsed::Wanted(2 + 8 + mask_length)),
-                Some(bytes) => (8, u64::from_be_bytes(*bytes)),
-            },
-            _ => (0, u64::from(short)),
+        let Some((length_length, payload_length)) = payload_length(short, rest)? else {
+            let length_length = if short == LENGTH_IS_U16 { 2 } else { 8 };
+            return Ok(Parsed::Wanted(2 + length_length + mask_length));
         };
-        let minimal = match length_length {
-            0 => true,
-            2 => payload_length >= u64::from(LENGTH_IS_U16),
-            _ => payload_length > u64::from(u16::MAX) && payload_length <= i64::MAX as u64,
-        };
-        if !minimal {
-            return Err(FramingError::LengthForm {
-                length: payload_length,
-            });
-        }
         let length = 2 + length_length + mask_length;
         let mask = match masked {
             false => None,
@@ -178,5 +161,31 @@ impl Header {
             let at = out.len() - mask.len();
             out[at..].copy_from_slice(&mask);
         }
+    }
+}
+
+/// The bytes of the payload's length behind the first two, and that length; `None` while they are incomplete.
+/// A length has the shortest form that holds it (RFC 6455, section 5.2).
+#[inline]
+fn payload_length(short: u8, rest: &[u8]) -> Result<Option<(usize, u64)>, FramingError> {
+    let (length_length, length) = match short {
+        LENGTH_IS_U16 => match rest.first_chunk() {
+            None => return Ok(None),
+            Some(bytes) => (2, u64::from(u16::from_be_bytes(*bytes))),
+        },
+        LENGTH_IS_U64 => match rest.first_chunk() {
+            None => return Ok(None),
+            Some(bytes) => (8, u64::from_be_bytes(*bytes)),
+        },
+        _ => (0, u64::from(short)),
+    };
+    let minimal = match length_length {
+        0 => true,
+        2 => length >= u64::from(LENGTH_IS_U16),
+        _ => length > u64::from(u16::MAX) && length <= i64::MAX as u64,
+    };
+    match minimal {
+        true => Ok(Some((length_length, length))),
+        false => Err(FramingError::LengthForm { length }),
     }
 }
