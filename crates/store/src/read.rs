@@ -48,70 +48,24 @@ impl Reader {
         self.read_each(
             connection,
             "SELECT vhost, name, kind, auto_delete, internal, arguments FROM exchange",
-            |row| {
-                Ok(Record::ExchangeDeclared {
-                    name: row.get(1)?,
-                    kind: row.get(2)?,
-                    auto_delete: row.get(3)?,
-                    internal: row.get(4)?,
-                    arguments: table(row, 5)?,
-                })
-            },
+            exchange,
         )?;
         self.read_each(
             connection,
             "SELECT vhost, id, name, auto_delete, arguments FROM queue",
-            |row| {
-                Ok(Record::QueueDeclared {
-                    id: QueueId(row.get::<_, i64>(1)? as u64),
-                    name: row.get(2)?,
-                    auto_delete: row.get(3)?,
-                    arguments: table(row, 4)?,
-                })
-            },
+            queue,
         )?;
         self.read_each(
             connection,
             "SELECT vhost, source, to_queue, destination, routing_key, arguments FROM binding",
-            |row| {
-                let name = row.get(3)?;
-                Ok(Record::Bound {
-                    source: row.get(1)?,
-                    destination: if row.get(2)? {
-                        Destination::Queue(name)
-                    } else {
-                        Destination::Exchange(name)
-                    },
-                    routing_key: row.get(4)?,
-                    arguments: table(row, 5)?,
-                })
-            },
+            binding,
         )?;
         let shared = read_shared(connection)?;
         self.read_each(
             connection,
             "SELECT vhost, queue, place, expires_at, deliveries, content FROM message
              ORDER BY vhost, queue, place",
-            |row| {
-                let content = match row.get_ref(5)? {
-                    ValueRef::Integer(number) => {
-                        let content = shared.get(&number).ok_or_else(|| {
-                            not_as_written(5, "a message's shared content is not there")
-                        })?;
-                        Arc::clone(content)
-                    }
-                    _ => message_content(row, 5)?,
-                };
-                Ok(Record::Enqueued {
-                    queue: QueueId(row.get::<_, i64>(1)? as u64),
-                    place: row.get(2)?,
-                    message: StoredMessage {
-                        content,
-                        expires_at: row.get::<_, Option<i64>>(3)?.map(|time| Time(time as u64)),
-                        deliveries: row.get(4)?,
-                    },
-                })
-            },
+            |row| message(row, &shared),
         )
     }
 
@@ -133,6 +87,61 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+fn exchange(row: &Row<'_>) -> rusqlite::Result<Record> {
+    Ok(Record::ExchangeDeclared {
+        name: row.get(1)?,
+        kind: row.get(2)?,
+        auto_delete: row.get(3)?,
+        internal: row.get(4)?,
+        arguments: table(row, 5)?,
+    })
+}
+
+fn queue(row: &Row<'_>) -> rusqlite::Result<Record> {
+    Ok(Record::QueueDeclared {
+        id: QueueId(row.get::<_, i64>(1)? as u64),
+        name: row.get(2)?,
+        auto_delete: row.get(3)?,
+        arguments: table(row, 4)?,
+    })
+}
+
+fn binding(row: &Row<'_>) -> rusqlite::Result<Record> {
+    let name = row.get(3)?;
+    Ok(Record::Bound {
+        source: row.get(1)?,
+        destination: if row.get(2)? {
+            Destination::Queue(name)
+        } else {
+            Destination::Exchange(name)
+        },
+        routing_key: row.get(4)?,
+        arguments: table(row, 5)?,
+    })
+}
+
+/// A message whose content is in its row, or among what several messages share, by its number there.
+fn message(row: &Row<'_>, shared: &HashMap<i64, Arc<MessageContent>>) -> rusqlite::Result<Record> {
+    let content = match row.get_ref(5)? {
+        ValueRef::Integer(number) => {
+            let content = shared
+                .get(&number)
+                .ok_or_else(|| not_as_written(5, "a message's shared content is not there"))?;
+            Arc::clone(content)
+        }
+        _ => message_content(row, 5)?,
+    };
+    Ok(Record::Enqueued {
+        queue: QueueId(row.get::<_, i64>(1)? as u64),
+        place: row.get(2)?,
+        message: StoredMessage {
+            content,
+            expires_at: row.get::<_, Option<i64>>(3)?.map(|time| Time(time as u64)),
+            deliveries: row.get(4)?,
+        },
+    })
 }
 
 fn read_shared(connection: &Connection) -> rusqlite::Result<HashMap<i64, Arc<MessageContent>>> {

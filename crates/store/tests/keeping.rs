@@ -27,20 +27,17 @@ fn check(what: &str, batches: &[&[Record]], expected: &[Record]) {
     assert_eq!(kept(&directory), of_slash(expected), "{what}, in one batch");
 }
 
-#[test]
-fn every_record_is_kept() {
-    let to_queue = || Destination::Queue("q".into());
-    let to_exchange = || Destination::Exchange("q".into());
-    let again = Record::Enqueued {
-        queue: QueueId(1),
-        place: 4,
-        message: crosstie_queues::StoredMessage {
-            content: content(b"message 4"),
-            expires_at: Some(crosstie_queues::Time(1_700_000_000_000)),
-            deliveries: 3,
-        },
-    };
-    let all = [
+fn to_queue() -> Destination {
+    Destination::Queue("q".into())
+}
+
+fn to_exchange() -> Destination {
+    Destination::Exchange("q".into())
+}
+
+/// Records of every kind that is kept.
+fn all() -> [Record; 10] {
+    [
         exchange("x"),
         exchange("y"),
         queue(1, "q"),
@@ -51,63 +48,66 @@ fn every_record_is_kept() {
         enqueued(1, 2),
         enqueued(1, 4),
         enqueued(2, 2),
-    ];
-    let without = |gone: &[usize]| -> Vec<Record> {
-        let all = all.iter().enumerate();
-        all.filter(|(place, _)| !gone.contains(place))
-            .map(|(_, record)| record.clone())
-            .collect()
-    };
+    ]
+}
+
+/// The same but for some, by their places.
+fn without(gone: &[usize]) -> Vec<Record> {
+    let all = all().into_iter().enumerate();
+    all.filter(|(place, _)| !gone.contains(place))
+        .map(|(_, record)| record)
+        .collect()
+}
+
+/// Checks what is left of all records after these.
+fn check_after(what: &str, records: &[Record], expected: &[Record]) {
+    check(what, &[&all(), records], expected);
+}
+
+#[test]
+fn every_record_is_kept() {
+    let all = all();
     check("all", &[&all], &all);
     check(
         "one by one",
         &all.each_ref().map(std::slice::from_ref),
         &all,
     );
-    check(
-        "an exchange deleted",
-        &[&all, &[Record::ExchangeDeleted { name: "x".into() }]],
-        &without(&[0, 4, 5]),
-    );
+    let again = [exchange("x"), queue(1, "q")];
+    check_after("declared again", &again, &all);
+}
+
+#[test]
+fn what_is_deleted_takes_its_own_along() {
+    let deleted = Record::ExchangeDeleted { name: "x".into() };
+    check_after("an exchange deleted", &[deleted], &without(&[0, 4, 5]));
     let deleted = Record::QueueDeleted { id: QueueId(1) };
-    check(
-        "a queue deleted",
-        &[&all, &[deleted]],
-        &without(&[2, 5, 6, 7, 8]),
-    );
-    check(
-        "unbound",
-        &[&all, &[unbound("x", to_queue())]],
-        &without(&[5]),
-    );
-    check(
-        "unbound",
-        &[&all, &[unbound("x", to_exchange())]],
-        &without(&[4]),
-    );
-    check(
-        "another one unbound",
-        &[&all, &[unbound("y", to_queue())]],
-        &all,
-    );
-    check("dequeued", &[&all, &[dequeued(1, 2)]], &without(&[7]));
+    check_after("a queue deleted", &[deleted], &without(&[2, 5, 6, 7, 8]));
+    check_after("unbound", &[unbound("x", to_queue())], &without(&[5]));
+    check_after("unbound", &[unbound("x", to_exchange())], &without(&[4]));
+    check_after("another one unbound", &[unbound("y", to_queue())], &all());
     let purged = Record::Purged { queue: QueueId(1) };
-    check("purged", &[&all, &[purged]], &without(&[6, 7, 8]));
-    let mut expected = all.to_vec();
-    expected[8] = again;
-    check("returned", &[&all, &[returned(1, 4, 3)]], &expected);
-    check(
-        "returned twice",
-        &[&all, &[returned(1, 4, 2), returned(1, 4, 3)]],
-        &expected,
-    );
+    check_after("purged", &[purged], &without(&[6, 7, 8]));
+}
+
+#[test]
+fn messages_leave_and_return() {
+    check_after("dequeued", &[dequeued(1, 2)], &without(&[7]));
+    let mut expected = all();
+    expected[8] = Record::Enqueued {
+        queue: QueueId(1),
+        place: 4,
+        message: crosstie_queues::StoredMessage {
+            content: content(b"message 4"),
+            expires_at: Some(crosstie_queues::Time(1_700_000_000_000)),
+            deliveries: 3,
+        },
+    };
+    check_after("returned", &[returned(1, 4, 3)], &expected);
+    let twice = [returned(1, 4, 2), returned(1, 4, 3)];
+    check_after("returned twice", &twice, &expected);
     let gone = [returned(1, 4, 1), dequeued(1, 4)];
-    check("returned and dequeued", &[&all, &gone], &without(&[8]));
-    check(
-        "declared again",
-        &[&all, &[exchange("x"), queue(1, "q")]],
-        &all,
-    );
+    check_after("returned and dequeued", &gone, &without(&[8]));
 }
 
 #[test]
