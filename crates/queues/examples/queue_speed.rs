@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p crosstie-queues --example queue_speed [MESSAGES]`
 //!
-//! Instructions hardly vary: `valgrind --tool=callgrind --dump-before='*Stage*::time*'` of a build
+//! Instructions hardly vary: `valgrind --tool=callgrind --dump-before='*Bench*::time*'` of a build
 //! with the profile `profiling`, with 20000 messages, writes a file for each section.
 
 #![allow(
@@ -82,14 +82,14 @@ fn messages() -> u64 {
     })
 }
 
-struct Stage {
+struct Bench {
     vhost: Vhost<u32>,
     channel: ChannelKey,
     sink: Sink,
     messages: u64,
 }
 
-impl Stage {
+impl Bench {
     fn new() -> Self {
         let mut vhost = Vhost::new(VhostConfig::named("/"), 42);
         let client = Client {
@@ -163,11 +163,43 @@ impl Stage {
     }
 }
 
+const BODY: [u8; 100] = [b'x'; 100];
+
 fn main() {
-    let body = [b'x'; 100];
-    let none = Properties::EMPTY.bytes();
+    directly();
+    by_topic();
+    durably();
+    through_a_growing_queue();
+}
+
+fn queue(durable: bool) -> Method<'static> {
+    Method::QueueDeclare(QueueDeclare {
+        queue: "q",
+        durable,
+        ..QueueDeclare::default()
+    })
+}
+
+fn consume(no_ack: bool) -> Method<'static> {
+    Method::BasicConsume(BasicConsume {
+        queue: "q",
+        consumer_tag: "1",
+        no_ack,
+        ..BasicConsume::default()
+    })
+}
+
+fn ack(delivery_tag: u64) -> Method<'static> {
+    Method::BasicAck(BasicAck {
+        delivery_tag,
+        multiple: false,
+    })
+}
+
+/// The properties that oslo.messaging gives its messages.
+fn oslo_properties() -> Vec<u8> {
     let headers = TableBuf::new();
-    let mut oslo = Vec::new();
+    let mut bytes = Vec::new();
     BasicProperties {
         content_type: Some("application/json"),
         content_encoding: Some("utf-8"),
@@ -177,78 +209,71 @@ fn main() {
         expiration: Some("60000"),
         ..BasicProperties::default()
     }
-    .write(&mut oslo);
-    let queue = |durable| {
-        Method::QueueDeclare(QueueDeclare {
-            queue: "q",
-            durable,
-            ..QueueDeclare::default()
-        })
-    };
-    let consume = |no_ack| {
-        Method::BasicConsume(BasicConsume {
-            queue: "q",
-            consumer_tag: "1",
-            no_ack,
-            ..BasicConsume::default()
-        })
-    };
-    let ack = |delivery_tag| {
-        Method::BasicAck(BasicAck {
-            delivery_tag,
-            multiple: false,
-        })
-    };
+    .write(&mut bytes);
+    bytes
+}
 
-    let mut stage = Stage::new();
-    stage.handle(queue(false));
-    stage.handle(consume(true));
-    stage.time("default exchange, no acknowledgement", |stage, _| {
-        stage.publish("", "q", none, &body);
+/// From the default exchange to one consumer.
+fn directly() {
+    let none = Properties::EMPTY.bytes();
+    let mut bench = Bench::new();
+    bench.handle(queue(false));
+    bench.handle(consume(true));
+    bench.time("default exchange, no acknowledgement", |bench, _| {
+        bench.publish("", "q", none, &BODY);
     });
 
-    let mut stage = Stage::new();
-    stage.handle(queue(false));
-    stage.handle(consume(false));
-    stage.time("default exchange, acknowledged", |stage, number| {
-        stage.publish("", "q", none, &body);
-        stage.handle(ack(number));
+    let mut bench = Bench::new();
+    bench.handle(queue(false));
+    bench.handle(consume(false));
+    bench.time("default exchange, acknowledged", |bench, number| {
+        bench.publish("", "q", none, &BODY);
+        bench.handle(ack(number));
     });
+}
 
-    let mut stage = Stage::new();
-    stage.handle(queue(false));
-    stage.handle(consume(false));
-    stage.handle(Method::QueueBind(QueueBind {
+fn by_topic() {
+    let oslo = oslo_properties();
+    let mut bench = Bench::new();
+    bench.handle(queue(false));
+    bench.handle(consume(false));
+    bench.handle(Method::QueueBind(QueueBind {
         queue: "q",
         exchange: "amq.topic",
         routing_key: "q",
         ..QueueBind::default()
     }));
-    stage.handle(Method::ConfirmSelect(ConfirmSelect { no_wait: true }));
+    bench.handle(Method::ConfirmSelect(ConfirmSelect { no_wait: true }));
     let what = "topic exchange, oslo's properties, confirmed, acknowledged";
-    stage.time(what, |stage, number| {
-        stage.publish("amq.topic", "q", &oslo, &body);
-        stage.handle(ack(number));
+    bench.time(what, |bench, number| {
+        bench.publish("amq.topic", "q", &oslo, &BODY);
+        bench.handle(ack(number));
     });
+}
 
-    let mut stage = Stage::new();
-    stage.handle(queue(true));
-    stage.handle(consume(false));
-    stage.handle(Method::ConfirmSelect(ConfirmSelect { no_wait: true }));
+fn durably() {
+    let oslo = oslo_properties();
+    let mut bench = Bench::new();
+    bench.handle(queue(true));
+    bench.handle(consume(false));
+    bench.handle(Method::ConfirmSelect(ConfirmSelect { no_wait: true }));
     let what = "the same, durable, its records thrown away";
-    stage.time(what, |stage, number| {
-        stage.publish("", "q", &oslo, &body);
-        stage.handle(ack(number));
+    bench.time(what, |bench, number| {
+        bench.publish("", "q", &oslo, &BODY);
+        bench.handle(ack(number));
     });
+}
 
-    let mut stage = Stage::new();
-    stage.handle(queue(false));
-    stage.time("into a queue that grows", |stage, _| {
-        stage.publish("", "q", none, &body);
+fn through_a_growing_queue() {
+    let none = Properties::EMPTY.bytes();
+    let mut bench = Bench::new();
+    bench.handle(queue(false));
+    bench.time("into a queue that grows", |bench, _| {
+        bench.publish("", "q", none, &BODY);
     });
-    stage.time("out of it", |stage, number| {
+    bench.time("out of it", |bench, number| {
         if number == 1 {
-            stage.handle(consume(true));
+            bench.handle(consume(true));
         }
     });
 }

@@ -320,27 +320,12 @@ impl Driver {
             }
             .into(),
             12..=14 => BasicGet { queue, no_ack }.into(),
-            15..=18 => BasicAck {
-                delivery_tag,
-                multiple,
-            }
-            .into(),
-            19..=20 => BasicNack {
-                delivery_tag,
-                multiple,
-                requeue,
-            }
-            .into(),
-            21 => BasicRecover { requeue: true }.into(),
             22 => QueuePurge {
                 queue,
                 no_wait: false,
             }
             .into(),
-            23 => ConfirmSelect { no_wait: false }.into(),
-            24..=25 => TxSelect {}.into(),
-            26..=28 => TxCommit {}.into(),
-            _ => TxRollback {}.into(),
+            drawn => end_of_delivery(drawn, delivery_tag, multiple, requeue),
         };
         let done = self
             .vhost
@@ -402,5 +387,32 @@ impl Driver {
             self.vhost.close_channel(self.now, channel, &mut self.sink);
             self.channels.retain(|(_, key)| *key != channel);
         }
+    }
+}
+
+/// What is said about deliveries, confirms and transactions.
+fn end_of_delivery(
+    drawn: u64,
+    delivery_tag: u64,
+    multiple: bool,
+    requeue: bool,
+) -> Method<'static> {
+    match drawn {
+        15..=18 => BasicAck {
+            delivery_tag,
+            multiple,
+        }
+        .into(),
+        19..=20 => BasicNack {
+            delivery_tag,
+            multiple,
+            requeue,
+        }
+        .into(),
+        21 => BasicRecover { requeue: true }.into(),
+        23 => ConfirmSelect { no_wait: false }.into(),
+        24..=25 => TxSelect {}.into(),
+        26..=28 => TxCommit {}.into(),
+        _ => TxRollback {}.into(),
     }
 }

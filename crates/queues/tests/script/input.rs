@@ -101,14 +101,17 @@ impl<'t> Request<'t> {
     }
 
     fn try_method(&self) -> Option<Method<'_>> {
+        self.exchange_method()
+            .or_else(|| self.queue_method())
+            .or_else(|| self.basic_method())
+            .or_else(|| self.acknowledgement())
+            .or_else(|| self.channel_method())
+    }
+
+    /// Of the class `exchange`.
+    fn exchange_method(&self) -> Option<Method<'_>> {
         let no_wait = self.has("no-wait");
         Some(match self.name {
-            "publish" => Method::BasicPublish(BasicPublish {
-                exchange: self.word(0),
-                routing_key: self.word(1),
-                mandatory: self.has("mandatory"),
-                immediate: self.has("immediate"),
-            }),
             "exchange.declare" => Method::ExchangeDeclare(ExchangeDeclare {
                 exchange: self.word(0),
                 kind: self.word(1),
@@ -138,6 +141,14 @@ impl<'t> Request<'t> {
                 no_wait,
                 arguments: self.table(),
             }),
+            _ => return None,
+        })
+    }
+
+    /// Of the class `queue`.
+    fn queue_method(&self) -> Option<Method<'_>> {
+        let no_wait = self.has("no-wait");
+        Some(match self.name {
             "queue.declare" => Method::QueueDeclare(QueueDeclare {
                 queue: self.word(0),
                 passive: self.has("passive"),
@@ -170,6 +181,20 @@ impl<'t> Request<'t> {
                 if_empty: self.has("if-empty"),
                 no_wait,
             }),
+            _ => return None,
+        })
+    }
+
+    /// Messages and consumers.
+    fn basic_method(&self) -> Option<Method<'_>> {
+        let no_wait = self.has("no-wait");
+        Some(match self.name {
+            "publish" => Method::BasicPublish(BasicPublish {
+                exchange: self.word(0),
+                routing_key: self.word(1),
+                mandatory: self.has("mandatory"),
+                immediate: self.has("immediate"),
+            }),
             "basic.qos" => Method::BasicQos(BasicQos {
                 prefetch_size: self.value("size").map_or(0, |s| s.parse().unwrap_or(0)),
                 prefetch_count: self.tag() as u16,
@@ -192,6 +217,14 @@ impl<'t> Request<'t> {
                 queue: self.word(0),
                 no_ack: self.has("no-ack"),
             }),
+            "basic.qos-ok" => Method::BasicQosOk(BasicQosOk {}),
+            _ => return None,
+        })
+    }
+
+    /// What is said about deliveries.
+    fn acknowledgement(&self) -> Option<Method<'_>> {
+        Some(match self.name {
             "basic.ack" => Method::BasicAck(BasicAck {
                 delivery_tag: self.tag(),
                 multiple: self.has("multiple"),
@@ -211,6 +244,14 @@ impl<'t> Request<'t> {
             "basic.recover-async" => Method::BasicRecoverAsync(BasicRecoverAsync {
                 requeue: self.has("requeue"),
             }),
+            _ => return None,
+        })
+    }
+
+    /// What is said about a whole channel.
+    fn channel_method(&self) -> Option<Method<'_>> {
+        let no_wait = self.has("no-wait");
+        Some(match self.name {
             "confirm.select" => Method::ConfirmSelect(ConfirmSelect { no_wait }),
             "tx.select" => Method::TxSelect(TxSelect {}),
             "tx.commit" => Method::TxCommit(TxCommit {}),
@@ -218,7 +259,6 @@ impl<'t> Request<'t> {
             "channel.flow" => Method::ChannelFlow(ChannelFlow {
                 active: self.has("on"),
             }),
-            "basic.qos-ok" => Method::BasicQosOk(BasicQosOk {}),
             _ => return None,
         })
     }

@@ -139,28 +139,27 @@ impl Player {
                 Ok(())
             }
             ("purge" | "delete", _) => self.operate(head, rest),
-            (who, "full") => {
-                self.out.full.extend(who.chars().next());
-                Ok(())
-            }
-            (who, "overrun") => {
-                self.out.overrun.extend(who.chars().next());
-                Ok(())
-            }
-            (who, "gone") => {
-                self.out.gone.extend(who.chars().next());
-                Ok(())
-            }
-            (who, "takes") => {
-                let who = who.chars().next().unwrap_or(' ');
+            (who, state) => self.set_socket(who, state, line),
+        }
+    }
+
+    /// What becomes of a connection's socket: whether it takes anything, and whether it is there.
+    fn set_socket(&mut self, who: &str, state: &str, line: &str) -> Result<(), String> {
+        let connection = who.chars().next();
+        match state {
+            "full" => self.out.full.extend(connection),
+            "overrun" => self.out.overrun.extend(connection),
+            "gone" => self.out.gone.extend(connection),
+            "takes" => {
+                let who = connection.unwrap_or(' ');
                 self.out.full.retain(|full| *full != who);
                 self.out.overrun.retain(|overrun| *overrun != who);
                 let key = *self.connections.get(&who).ok_or("is not connected")?;
                 self.with_vhost(|vhost, now, out| vhost.resume(now, key, out));
-                Ok(())
             }
-            _ => Err(format!("no such line: {line}")),
+            _ => return Err(format!("no such line: {line}")),
         }
+        Ok(())
     }
 
     fn finish(mut self) -> Result<(), String> {

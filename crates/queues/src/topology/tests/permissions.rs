@@ -2,10 +2,8 @@
 
 use super::check;
 
-#[test]
-fn names_that_a_user_may_not_touch() {
-    check(
-        "
+/// What there is, by names that nobody may touch (`z`) and others, and who the following steps are of.
+const OTHERS: &str = "
 exchange cx direct
 exchange rx direct
 exchange wx direct
@@ -14,6 +12,16 @@ queue rq
 queue wq
 queue zq
 user u ^c ^w ^r
+";
+
+fn check_user(script: &str) {
+    check(&[OTHERS, script].concat());
+}
+
+#[test]
+fn exchanges_that_a_user_may_not_configure() {
+    check_user(
+        "
 exchange zx2 direct
   403 ACCESS_REFUSED - access to exchange 'zx2' in vhost '/' refused for user 'u'
 exchange zx direct
@@ -36,6 +44,14 @@ delete amq.topic
   403 ACCESS_REFUSED - deletion of system exchange 'amq.topic' in vhost '/' not allowed
 delete ''
   403 ACCESS_REFUSED - operation not permitted on the default exchange
+",
+    );
+}
+
+#[test]
+fn names_that_a_user_may_not_bind() {
+    check_user(
+        "
 bind zq zx k
   403 ACCESS_REFUSED - access to queue 'zq' in vhost '/' refused for user 'u'
 bind wq zx k
@@ -61,6 +77,14 @@ bind_exchange '' zx k
   403 ACCESS_REFUSED - access to exchange 'amq.default' in vhost '/' refused for user 'u'
 bind_exchange wx '' k
   403 ACCESS_REFUSED - operation not permitted on the default exchange
+",
+    );
+}
+
+#[test]
+fn exchanges_that_a_user_may_not_feed() {
+    check_user(
+        "
 publish zx
   403 ACCESS_REFUSED - access to exchange 'zx' in vhost '/' refused for user 'u'
 publish nx

@@ -11,8 +11,140 @@ fn refused(rows: &[(&str, &str)]) {
     }
 }
 
+/// Values that no queue may have.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "x-expires=0",
+        "invalid arg 'x-expires' for queue 'q' in vhost '/': {value_zero,0}",
+    ),
+    (
+        "x-expires=315360000001",
+        "invalid arg 'x-expires' for queue 'q' in vhost '/': {value_too_large,315360000001}",
+    ),
+    (
+        "x-message-ttl=315360000001",
+        "invalid arg 'x-message-ttl' for queue 'q' in vhost '/': {value_too_large,315360000001}",
+    ),
+    (
+        "x-max-priority=256",
+        "invalid arg 'x-max-priority' for queue 'q' in vhost '/': {max_value_exceeded,256}",
+    ),
+    (
+        "x-dead-letter-exchange=5",
+        "invalid type 'signedint' for arg 'x-dead-letter-exchange' in queue 'q' in vhost '/'",
+    ),
+    (
+        "x-dead-letter-routing-key=k",
+        "invalid arg 'x-dead-letter-routing-key' for queue 'q' in vhost '/': routing_key_but_no_dlx_defined",
+    ),
+    (
+        "x-dead-letter-routing-key=5",
+        "invalid arg 'x-dead-letter-routing-key' for queue 'q' in vhost '/': {unacceptable_type,signedint}",
+    ),
+    (
+        "x-overflow=foo",
+        "invalid arg 'x-overflow' for queue 'q' in vhost '/': invalid_overflow",
+    ),
+    (
+        "x-overflow=void",
+        "invalid arg 'x-overflow' for queue 'q' in vhost '/': {unacceptable_type,void}",
+    ),
+    (
+        "x-queue-mode=foo",
+        "invalid arg 'x-queue-mode' for queue 'q' in vhost '/': \"unsupported queue mode 'foo'\"",
+    ),
+    (
+        "x-queue-version=3",
+        "invalid arg 'x-queue-version' for queue 'q' in vhost '/': \"unsupported queue version '3'\"",
+    ),
+    (
+        "x-queue-version=a",
+        "invalid arg 'x-queue-version' for queue 'q' in vhost '/': \"expected integer, got longstr\"",
+    ),
+    (
+        "x-queue-type=foo",
+        "invalid arg 'x-queue-type' for queue 'q' in vhost '/': \"unsupported queue type 'foo'\"",
+    ),
+    (
+        "x-queue-type=foo x-message-ttl=-5",
+        "invalid arg 'x-queue-type' for queue 'q' in vhost '/': \"unsupported queue type 'foo'\"",
+    ),
+    (
+        "x-queue-type=5",
+        "invalid arg 'x-queue-type' for queue 'q' in vhost '/': {unacceptable_type,signedint}",
+    ),
+    (
+        "x-single-active-consumer=5",
+        "invalid arg 'x-single-active-consumer' for queue 'q' in vhost '/': {unacceptable_type,signedint}",
+    ),
+    (
+        "x-message-ttl=-5 x-expires=-1",
+        "invalid arg 'x-expires' for queue 'q' in vhost '/': {value_negative,-1}",
+    ),
+];
+
+/// Values that a queue of its kind, or with its flags, may not have.
+const REFUSED_OF_KIND: &[(&str, &str)] = &[
+    (
+        "x-delivery-limit=5",
+        "invalid arg 'x-delivery-limit' for queue 'q' in vhost '/' of queue type rabbit_classic_queue",
+    ),
+    (
+        "x-max-age=1D durable",
+        "invalid arg 'x-max-age' for queue 'q' in vhost '/' of queue type rabbit_classic_queue",
+    ),
+    (
+        "x-dead-letter-strategy=at-least-once",
+        "invalid arg 'x-dead-letter-strategy' for queue 'q' in vhost '/' of queue type rabbit_classic_queue",
+    ),
+    (
+        "x-queue-type=quorum",
+        "invalid property 'non-durable' for queue 'q' in vhost '/'",
+    ),
+    (
+        "x-queue-type=quorum durable exclusive",
+        "invalid property 'exclusive-owner' for queue 'q' in vhost '/'",
+    ),
+    (
+        "x-queue-type=quorum exclusive auto_delete",
+        "invalid property 'auto-delete' for queue 'q' in vhost '/'",
+    ),
+    (
+        "x-queue-type=quorum exclusive x-message-ttl=-5",
+        "invalid arg 'x-message-ttl' for queue 'q' in vhost '/': {value_negative,-5}",
+    ),
+    (
+        "x-queue-type=quorum durable x-queue-mode=lazy x-message-ttl=-5",
+        "invalid arg 'x-message-ttl' for queue 'q' in vhost '/': {value_negative,-5}",
+    ),
+    (
+        "x-queue-type=quorum durable x-max-priority=5",
+        "invalid arg 'x-max-priority' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue",
+    ),
+    (
+        "x-queue-type=quorum durable x-queue-mode=lazy",
+        "invalid arg 'x-queue-mode' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue",
+    ),
+    (
+        "x-queue-type=quorum durable x-dead-letter-strategy=foo",
+        "invalid arg 'x-dead-letter-strategy' for queue 'q' in vhost '/': invalid_dlx_strategy",
+    ),
+    (
+        "x-queue-type=quorum durable x-max-in-memory-length=-5",
+        "invalid arg 'x-max-in-memory-length' for queue 'q' in vhost '/': {value_negative,-5}",
+    ),
+    (
+        "x-queue-type=quorum durable x-quorum-initial-group-size=0",
+        "invalid arg 'x-quorum-initial-group-size' for queue 'q' in vhost '/': {value_zero,0}",
+    ),
+    (
+        "x-queue-type=quorum durable x-queue-leader-locator=foo",
+        "invalid arg 'x-queue-leader-locator' for queue 'q' in vhost '/': invalid_queue_locator_arg",
+    ),
+];
+
 #[test]
-fn values_that_cannot_be() {
+fn integers_that_cannot_be() {
     let integers = [
         "x-expires",
         "x-message-ttl",
@@ -33,132 +165,12 @@ fn values_that_cannot_be() {
             &format!("invalid arg '{name}' for queue 'q' in vhost '/': {{value_negative,-1}}"),
         )]);
     }
-    refused(&[
-        (
-            "x-expires=0",
-            "invalid arg 'x-expires' for queue 'q' in vhost '/': {value_zero,0}",
-        ),
-        (
-            "x-expires=315360000001",
-            "invalid arg 'x-expires' for queue 'q' in vhost '/': {value_too_large,315360000001}",
-        ),
-        (
-            "x-message-ttl=315360000001",
-            "invalid arg 'x-message-ttl' for queue 'q' in vhost '/': {value_too_large,315360000001}",
-        ),
-        (
-            "x-max-priority=256",
-            "invalid arg 'x-max-priority' for queue 'q' in vhost '/': {max_value_exceeded,256}",
-        ),
-        (
-            "x-dead-letter-exchange=5",
-            "invalid type 'signedint' for arg 'x-dead-letter-exchange' in queue 'q' in vhost '/'",
-        ),
-        (
-            "x-dead-letter-routing-key=k",
-            "invalid arg 'x-dead-letter-routing-key' for queue 'q' in vhost '/': routing_key_but_no_dlx_defined",
-        ),
-        (
-            "x-dead-letter-routing-key=5",
-            "invalid arg 'x-dead-letter-routing-key' for queue 'q' in vhost '/': {unacceptable_type,signedint}",
-        ),
-        (
-            "x-overflow=foo",
-            "invalid arg 'x-overflow' for queue 'q' in vhost '/': invalid_overflow",
-        ),
-        (
-            "x-overflow=void",
-            "invalid arg 'x-overflow' for queue 'q' in vhost '/': {unacceptable_type,void}",
-        ),
-        (
-            "x-queue-mode=foo",
-            "invalid arg 'x-queue-mode' for queue 'q' in vhost '/': \"unsupported queue mode 'foo'\"",
-        ),
-        (
-            "x-queue-version=3",
-            "invalid arg 'x-queue-version' for queue 'q' in vhost '/': \"unsupported queue version '3'\"",
-        ),
-        (
-            "x-queue-version=a",
-            "invalid arg 'x-queue-version' for queue 'q' in vhost '/': \"expected integer, got longstr\"",
-        ),
-        (
-            "x-queue-type=foo",
-            "invalid arg 'x-queue-type' for queue 'q' in vhost '/': \"unsupported queue type 'foo'\"",
-        ),
-        (
-            "x-queue-type=foo x-message-ttl=-5",
-            "invalid arg 'x-queue-type' for queue 'q' in vhost '/': \"unsupported queue type 'foo'\"",
-        ),
-        (
-            "x-queue-type=5",
-            "invalid arg 'x-queue-type' for queue 'q' in vhost '/': {unacceptable_type,signedint}",
-        ),
-        (
-            "x-single-active-consumer=5",
-            "invalid arg 'x-single-active-consumer' for queue 'q' in vhost '/': {unacceptable_type,signedint}",
-        ),
-        (
-            "x-message-ttl=-5 x-expires=-1",
-            "invalid arg 'x-expires' for queue 'q' in vhost '/': {value_negative,-1}",
-        ),
-        (
-            "x-delivery-limit=5",
-            "invalid arg 'x-delivery-limit' for queue 'q' in vhost '/' of queue type rabbit_classic_queue",
-        ),
-        (
-            "x-max-age=1D durable",
-            "invalid arg 'x-max-age' for queue 'q' in vhost '/' of queue type rabbit_classic_queue",
-        ),
-        (
-            "x-dead-letter-strategy=at-least-once",
-            "invalid arg 'x-dead-letter-strategy' for queue 'q' in vhost '/' of queue type rabbit_classic_queue",
-        ),
-        (
-            "x-queue-type=quorum",
-            "invalid property 'non-durable' for queue 'q' in vhost '/'",
-        ),
-        (
-            "x-queue-type=quorum durable exclusive",
-            "invalid property 'exclusive-owner' for queue 'q' in vhost '/'",
-        ),
-        (
-            "x-queue-type=quorum exclusive auto_delete",
-            "invalid property 'auto-delete' for queue 'q' in vhost '/'",
-        ),
-        (
-            "x-queue-type=quorum exclusive x-message-ttl=-5",
-            "invalid arg 'x-message-ttl' for queue 'q' in vhost '/': {value_negative,-5}",
-        ),
-        (
-            "x-queue-type=quorum durable x-queue-mode=lazy x-message-ttl=-5",
-            "invalid arg 'x-message-ttl' for queue 'q' in vhost '/': {value_negative,-5}",
-        ),
-        (
-            "x-queue-type=quorum durable x-max-priority=5",
-            "invalid arg 'x-max-priority' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue",
-        ),
-        (
-            "x-queue-type=quorum durable x-queue-mode=lazy",
-            "invalid arg 'x-queue-mode' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue",
-        ),
-        (
-            "x-queue-type=quorum durable x-dead-letter-strategy=foo",
-            "invalid arg 'x-dead-letter-strategy' for queue 'q' in vhost '/': invalid_dlx_strategy",
-        ),
-        (
-            "x-queue-type=quorum durable x-max-in-memory-length=-5",
-            "invalid arg 'x-max-in-memory-length' for queue 'q' in vhost '/': {value_negative,-5}",
-        ),
-        (
-            "x-queue-type=quorum durable x-quorum-initial-group-size=0",
-            "invalid arg 'x-quorum-initial-group-size' for queue 'q' in vhost '/': {value_zero,0}",
-        ),
-        (
-            "x-queue-type=quorum durable x-queue-leader-locator=foo",
-            "invalid arg 'x-queue-leader-locator' for queue 'q' in vhost '/': invalid_queue_locator_arg",
-        ),
-    ]);
+}
+
+#[test]
+fn values_that_cannot_be() {
+    refused(REFUSED);
+    refused(REFUSED_OF_KIND);
     check(
         "
 declare amq.z x-expires=-1
@@ -210,83 +222,87 @@ declare q durable x-queue-type=stream
     );
 }
 
+/// Every argument that a queue declared again must have as it is.
+const ALL_ARGUMENTS: &str = "x-message-ttl=1000 x-expires=100000 x-max-length=5 x-max-length-bytes=50 \
+    x-overflow=reject-publish x-dead-letter-exchange=a x-dead-letter-routing-key=k \
+    x-single-active-consumer=true x-queue-mode=lazy x-queue-version=2";
+
+/// Each of them, another value, and its name, value and kind in the broker's words.
+const ARGUMENTS: [(&str, &str, &str, &str, &str); 10] = [
+    (
+        "x-message-ttl=1000",
+        "1001",
+        "x-message-ttl",
+        "1000",
+        "signedint",
+    ),
+    (
+        "x-expires=100000",
+        "long:100001",
+        "x-expires",
+        "100000",
+        "signedint",
+    ),
+    ("x-max-length=5 ", "6", "x-max-length", "5", "signedint"),
+    (
+        "x-max-length-bytes=50",
+        "51",
+        "x-max-length-bytes",
+        "50",
+        "signedint",
+    ),
+    (
+        "x-overflow=reject-publish",
+        "drop-head",
+        "x-overflow",
+        "reject-publish",
+        "longstr",
+    ),
+    (
+        "x-dead-letter-exchange=a",
+        "b",
+        "x-dead-letter-exchange",
+        "a",
+        "longstr",
+    ),
+    (
+        "x-dead-letter-routing-key=k",
+        "l",
+        "x-dead-letter-routing-key",
+        "k",
+        "longstr",
+    ),
+    (
+        "x-single-active-consumer=true",
+        "false",
+        "x-single-active-consumer",
+        "true",
+        "bool",
+    ),
+    (
+        "x-queue-mode=lazy",
+        "default",
+        "x-queue-mode",
+        "lazy",
+        "longstr",
+    ),
+    (
+        "x-queue-version=2",
+        "1",
+        "x-queue-version",
+        "2",
+        "signedint",
+    ),
+];
+
 #[test]
 fn a_queue_declared_again_is_the_same() {
-    let all = "x-message-ttl=1000 x-expires=100000 x-max-length=5 x-max-length-bytes=50 \
-               x-overflow=reject-publish x-dead-letter-exchange=a x-dead-letter-routing-key=k \
-               x-single-active-consumer=true x-queue-mode=lazy x-queue-version=2";
-    let one = format!("declare one {all}\n");
+    let one = format!("declare one {ALL_ARGUMENTS}\n");
     check(&format!(
-        "{one}declare one x-foo=1 x-queue-type=classic {all}"
+        "{one}declare one x-foo=1 x-queue-type=classic {ALL_ARGUMENTS}"
     ));
-    let rows = [
-        (
-            "x-message-ttl=1000",
-            "1001",
-            "x-message-ttl",
-            "1000",
-            "signedint",
-        ),
-        (
-            "x-expires=100000",
-            "long:100001",
-            "x-expires",
-            "100000",
-            "signedint",
-        ),
-        ("x-max-length=5 ", "6", "x-max-length", "5", "signedint"),
-        (
-            "x-max-length-bytes=50",
-            "51",
-            "x-max-length-bytes",
-            "50",
-            "signedint",
-        ),
-        (
-            "x-overflow=reject-publish",
-            "drop-head",
-            "x-overflow",
-            "reject-publish",
-            "longstr",
-        ),
-        (
-            "x-dead-letter-exchange=a",
-            "b",
-            "x-dead-letter-exchange",
-            "a",
-            "longstr",
-        ),
-        (
-            "x-dead-letter-routing-key=k",
-            "l",
-            "x-dead-letter-routing-key",
-            "k",
-            "longstr",
-        ),
-        (
-            "x-single-active-consumer=true",
-            "false",
-            "x-single-active-consumer",
-            "true",
-            "bool",
-        ),
-        (
-            "x-queue-mode=lazy",
-            "default",
-            "x-queue-mode",
-            "lazy",
-            "longstr",
-        ),
-        (
-            "x-queue-version=2",
-            "1",
-            "x-queue-version",
-            "2",
-            "signedint",
-        ),
-    ];
-    for (argument, other, name, current, kind) in rows {
-        let less = all.replace(argument, "");
+    for (argument, other, name, current, kind) in ARGUMENTS {
+        let less = ALL_ARGUMENTS.replace(argument, "");
         let shown = other.trim_start_matches("long:");
         check(&format!(
             "{one}declare one {less} {name}={other}
@@ -303,6 +319,10 @@ declare one {less}
             ));
         }
     }
+}
+
+#[test]
+fn arguments_that_a_queue_was_declared_without() {
     check(
         "
 declare q
@@ -324,6 +344,14 @@ declare q x-message-ttl=[a,b]
   406 PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received the value '[{longstr,<<\"a\">>},{longstr,<<\"b\">>}]' of type 'array' but current is none
 declare q x-message-ttl={a:1}
   406 PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received the value '[{<<\"a\">>,signedint,1}]' of type 'table' but current is none
+",
+    );
+}
+
+#[test]
+fn arguments_that_a_queue_was_declared_with() {
+    check(
+        "
 declare t x-message-ttl=1000
 declare t x-message-ttl=long:1000
 declare t x-message-ttl=void

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crosstie_amqp::method::{
-    ExchangeBind, ExchangeDeclare, ExchangeDelete, ExchangeUnbind, QueueBind, QueueUnbind,
+    BasicPublish, ExchangeBind, ExchangeDeclare, ExchangeDelete, ExchangeUnbind, QueueBind,
+    QueueDeclare, QueueUnbind,
 };
 use crosstie_amqp::{Method, ReplyCode, TableBuf, Value};
 use crosstie_auth::Permissions;
@@ -74,17 +75,18 @@ impl World {
         if let Some(repeated) = step.strip_prefix("times ") {
             return self.repeat(repeated);
         }
-        let words: Vec<&str> = step.split_whitespace().collect();
-        let (verb, words) = words.split_first().expect("a verb");
-        let words: Vec<&str> = words
-            .iter()
-            .map(|word| if *word == "''" { "" } else { *word })
+        let words: Vec<&str> = step
+            .split_whitespace()
+            .map(|word| if word == "''" { "" } else { word })
             .collect();
-        let word = |index: usize| words.get(index).copied().unwrap_or_default();
-        let has = |flag: &str| words.contains(&flag);
-        let arguments = arguments(&words);
-        let arguments = arguments.as_table();
-        let (topology, journal) = (&mut self.topology, &mut self.journal);
+        let step = Step {
+            verb: words.first().expect("a verb"),
+            words: &words[1..],
+            arguments: arguments(&words[1..]),
+        };
+        if let Some(text) = self.show(&step) {
+            return text;
+        }
         let user = self.user.clone();
         let permissions = self.permissions.clone();
         let caller = |method: Method<'static>| Caller {
@@ -92,159 +94,169 @@ impl World {
             permissions: &permissions,
             method: method.ids(),
         };
-        let locked = &self.locked;
-        let lock = |caller: Caller<'_>, name: &str, key| match locked.contains(&key) {
-            true => Err(caller.fault(ReplyCode::ResourceLocked, format!("{name} is locked"))),
-            false => Ok(()),
-        };
-        let result: Result<(), Fault> = match *verb {
+        let handled = self
+            .handle_exchange(&step, caller)
+            .or_else(|| self.handle_queue(&step, caller));
+        match handled {
+            Some(Ok(())) => String::new(),
+            Some(Err(fault)) => format!("{} {}", fault.code.code(), fault.text),
+            None => {
+                self.arrange(&step);
+                String::new()
+            }
+        }
+    }
+
+    /// Methods about an exchange.
+    fn handle_exchange<'c>(
+        &mut self,
+        step: &Step<'_>,
+        caller: impl Fn(Method<'static>) -> Caller<'c>,
+    ) -> Option<Result<(), Fault>> {
+        let (topology, journal) = (&mut self.topology, &mut self.journal);
+        Some(match step.verb {
             "exchange" => {
                 let method = ExchangeDeclare {
-                    exchange: word(0),
-                    kind: word(1),
-                    passive: has("passive"),
-                    durable: has("durable"),
-                    auto_delete: has("auto_delete"),
-                    internal: has("internal"),
+                    exchange: step.word(0),
+                    kind: step.word(1),
+                    passive: step.has("passive"),
+                    durable: step.has("durable"),
+                    auto_delete: step.has("auto_delete"),
+                    internal: step.has("internal"),
                     no_wait: false,
-                    arguments,
+                    arguments: step.arguments.as_table(),
                 };
                 let caller = caller(ExchangeDeclare::default().into());
                 topology.declare_exchange(&caller, &method, journal)
             }
             "delete" => {
                 let method = ExchangeDelete {
-                    exchange: word(0),
-                    if_unused: has("if_unused"),
+                    exchange: step.word(0),
+                    if_unused: step.has("if_unused"),
                     no_wait: false,
                 };
                 let caller = caller(ExchangeDelete::default().into());
                 topology.delete_exchange(&caller, &method, journal)
             }
-            "bind" => {
-                let method = QueueBind {
-                    queue: word(0),
-                    exchange: word(1),
-                    routing_key: word(2),
-                    no_wait: false,
-                    arguments,
-                };
-                let caller = caller(QueueBind::default().into());
-                let check = |key| lock(caller, word(0), key);
-                topology.bind_queue(&caller, &method, check, journal)
-            }
-            "unbind" => {
-                let method = QueueUnbind {
-                    queue: word(0),
-                    exchange: word(1),
-                    routing_key: word(2),
-                    arguments,
-                };
-                let caller = caller(QueueUnbind::default().into());
-                let check = |key| lock(caller, word(0), key);
-                topology.unbind_queue(&caller, &method, check, journal)
-            }
             "bind_exchange" => {
                 let method = ExchangeBind {
-                    destination: word(0),
-                    source: word(1),
-                    routing_key: word(2),
+                    destination: step.word(0),
+                    source: step.word(1),
+                    routing_key: step.word(2),
                     no_wait: false,
-                    arguments,
+                    arguments: step.arguments.as_table(),
                 };
                 let caller = caller(ExchangeBind::default().into());
                 topology.bind_exchange(&caller, &method, journal)
             }
             "unbind_exchange" => {
                 let method = ExchangeUnbind {
-                    destination: word(0),
-                    source: word(1),
-                    routing_key: word(2),
+                    destination: step.word(0),
+                    source: step.word(1),
+                    routing_key: step.word(2),
                     no_wait: false,
-                    arguments,
+                    arguments: step.arguments.as_table(),
                 };
                 let caller = caller(ExchangeUnbind::default().into());
                 topology.unbind_exchange(&caller, &method, journal)
             }
             "publish" => {
-                let caller = caller(crosstie_amqp::method::BasicPublish::default().into());
-                topology.exchange_to_publish(&caller, word(0)).map(drop)
+                let caller = caller(BasicPublish::default().into());
+                topology
+                    .exchange_to_publish(&caller, step.word(0))
+                    .map(drop)
             }
-            "declare" => {
-                let flags = QueueFlags {
-                    durable: has("durable"),
-                    exclusive: has("exclusive"),
-                    auto_delete: has("auto_delete"),
+            _ => return None,
+        })
+    }
+
+    /// Methods about a queue.
+    fn handle_queue<'c>(
+        &mut self,
+        step: &Step<'_>,
+        caller: impl Fn(Method<'static>) -> Caller<'c>,
+    ) -> Option<Result<(), Fault>> {
+        let (topology, journal) = (&mut self.topology, &mut self.journal);
+        let locked = &self.locked;
+        let lock = |caller: Caller<'_>, name: &str, key| match locked.contains(&key) {
+            true => Err(caller.fault(ReplyCode::ResourceLocked, format!("{name} is locked"))),
+            false => Ok(()),
+        };
+        Some(match step.verb {
+            "bind" => {
+                let method = QueueBind {
+                    queue: step.word(0),
+                    exchange: step.word(1),
+                    routing_key: step.word(2),
+                    no_wait: false,
+                    arguments: step.arguments.as_table(),
                 };
-                let queue = Resource::queue(word(0), "/");
-                let caller = caller(crosstie_amqp::method::QueueDeclare::default().into());
-                if let Some((known, known_arguments)) = self.declared.get(word(0)) {
-                    let current = (*known, known_arguments.as_table());
-                    check_queue_equivalent(&caller, queue, current, (flags, arguments))
-                } else {
-                    let check = caller.check_not_reserved(queue);
-                    let parse = |()| QueueArguments::parse(&caller, queue, flags, arguments);
-                    check.and_then(parse).map(|_| {
-                        let declared = (flags, arguments.into());
-                        self.declared.insert(word(0).to_owned(), declared);
-                    })
-                }
+                let caller = caller(QueueBind::default().into());
+                let check = |key| lock(caller, step.word(0), key);
+                topology.bind_queue(&caller, &method, check, journal)
             }
+            "unbind" => {
+                let method = QueueUnbind {
+                    queue: step.word(0),
+                    exchange: step.word(1),
+                    routing_key: step.word(2),
+                    arguments: step.arguments.as_table(),
+                };
+                let caller = caller(QueueUnbind::default().into());
+                let check = |key| lock(caller, step.word(0), key);
+                topology.unbind_queue(&caller, &method, check, journal)
+            }
+            "declare" => self.declare(step, &caller(QueueDeclare::default().into())),
+            _ => return None,
+        })
+    }
+
+    fn declare(&mut self, step: &Step<'_>, caller: &Caller<'_>) -> Result<(), Fault> {
+        let flags = QueueFlags {
+            durable: step.has("durable"),
+            exclusive: step.has("exclusive"),
+            auto_delete: step.has("auto_delete"),
+        };
+        let (name, arguments) = (step.word(0), step.arguments.as_table());
+        let queue = Resource::queue(name, "/");
+        if let Some((known, known_arguments)) = self.declared.get(name) {
+            let current = (*known, known_arguments.as_table());
+            return check_queue_equivalent(caller, queue, current, (flags, arguments));
+        }
+        caller.check_not_reserved(queue)?;
+        QueueArguments::parse(caller, queue, flags, arguments)?;
+        let declared = (flags, arguments.into());
+        self.declared.insert(name.to_owned(), declared);
+        Ok(())
+    }
+
+    /// Steps that only look.
+    fn show(&mut self, step: &Step<'_>) -> Option<String> {
+        let topology = &mut self.topology;
+        Some(match step.verb {
             "route" => {
                 let mut found = Vec::new();
-                if let Some(exchange) = topology.exchange(word(0)) {
-                    topology.route(exchange, word(1), arguments, &mut found);
+                if let Some(exchange) = topology.exchange(step.word(0)) {
+                    let headers = step.arguments.as_table();
+                    topology.route(exchange, step.word(1), headers, &mut found);
                 }
                 let names = found.iter().filter_map(|key| self.keys.find(*key));
                 let mut names: Vec<_> = names.cloned().collect();
                 names.sort();
-                return names.join(" ");
-            }
-            "queue" => {
-                self.add_queue(word(0), has("durable"));
-                Ok(())
-            }
-            "lock" => {
-                self.locked.extend(topology.queue(word(0)));
-                Ok(())
-            }
-            "drop" => {
-                if let Some(key) = topology.queue(word(0)) {
-                    topology.remove_queue(key, journal);
-                    self.keys.remove(key);
-                }
-                Ok(())
-            }
-            "user" => {
-                self.user = word(0).to_owned();
-                let parsed = Permissions::parse(word(1), word(2), word(3));
-                self.permissions = parsed.expect("patterns");
-                Ok(())
+                names.join(" ")
             }
             "journal" => {
-                let records = std::mem::take(&mut journal.records);
+                let records = std::mem::take(&mut self.journal.records);
                 let text = records.iter().map(record_text).collect::<Vec<_>>();
                 self.kept.extend(records);
-                return text.join("\n");
-            }
-            "restart" => {
-                self.kept.append(&mut journal.records);
-                self.topology = Topology::new("/".into(), &limits(), 2);
-                self.keys = Slab::new();
-                for name in &words {
-                    self.add_queue(name, true);
-                }
-                for record in &self.kept {
-                    self.topology.restore(record);
-                }
-                Ok(())
+                text.join("\n")
             }
             "exchanges" => {
                 let known = topology.exchanges();
                 let known = known.filter(|e| !e.name.is_empty() && !e.name.starts_with("amq."));
                 let mut names: Vec<_> = known.map(|e| format!("{} {}", e.name, e.kind)).collect();
                 names.sort();
-                return names.join("\n");
+                names.join("\n")
             }
             "bindings" => {
                 let mut texts: Vec<_> = topology
@@ -252,26 +264,68 @@ impl World {
                     .map(|b| format!("'{}' {:?} '{}'", b.source, b.destination, b.routing_key))
                     .collect();
                 texts.sort();
-                return texts.join("\n");
+                texts.join("\n")
             }
-            "clear" => {
-                while topology.clear_one(journal) {}
-                Ok(())
+            "counts" => format!(
+                "{} exchanges {} bindings {} queues",
+                topology.exchange_count(),
+                topology.binding_count(),
+                topology.queue_count()
+            ),
+            _ => return None,
+        })
+    }
+
+    /// Steps that no client takes.
+    fn arrange(&mut self, step: &Step<'_>) {
+        let (topology, journal) = (&mut self.topology, &mut self.journal);
+        match step.verb {
+            "queue" => {
+                self.add_queue(step.word(0), step.has("durable"));
             }
-            "counts" => {
-                return format!(
-                    "{} exchanges {} bindings {} queues",
-                    topology.exchange_count(),
-                    topology.binding_count(),
-                    topology.queue_count()
-                );
+            "lock" => self.locked.extend(topology.queue(step.word(0))),
+            "drop" => {
+                if let Some(key) = topology.queue(step.word(0)) {
+                    topology.remove_queue(key, journal);
+                    self.keys.remove(key);
+                }
             }
+            "user" => {
+                self.user = step.word(0).to_owned();
+                let parsed = Permissions::parse(step.word(1), step.word(2), step.word(3));
+                self.permissions = parsed.expect("patterns");
+            }
+            "restart" => {
+                self.kept.append(&mut journal.records);
+                self.topology = Topology::new("/".into(), &limits(), 2);
+                self.keys = Slab::new();
+                for name in step.words {
+                    self.add_queue(name, true);
+                }
+                for record in &self.kept {
+                    self.topology.restore(record);
+                }
+            }
+            "clear" => while topology.clear_one(journal) {},
             other => panic!("no step {other}"),
-        };
-        match result {
-            Ok(()) => String::new(),
-            Err(fault) => format!("{} {}", fault.code.code(), fault.text),
         }
+    }
+}
+
+/// One line of a script.
+struct Step<'s> {
+    verb: &'s str,
+    words: &'s [&'s str],
+    arguments: TableBuf,
+}
+
+impl<'s> Step<'s> {
+    fn word(&self, index: usize) -> &'s str {
+        self.words.get(index).copied().unwrap_or_default()
+    }
+
+    fn has(&self, flag: &str) -> bool {
+        self.words.contains(&flag)
     }
 }
 
