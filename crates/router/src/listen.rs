@@ -66,51 +66,81 @@ pub(crate) struct WebSocketEndpoint {
     pub(crate) supervision: Arc<Supervision>,
 }
 
-impl Listening {
-    pub(crate) fn new(
-        router: Arc<RouterState>,
-        transport: &model::Transport,
-        directory: &Path,
-    ) -> io::Result<Self> {
-        let raw = |options: &RawSocket| RawSocketEndpoint {
-            auth: Arc::new(options.auth.clone()),
-            supervision: Arc::new(options.into()),
-            options: options.clone(),
-        };
-        let web = |path: Option<&String>, options: &WebSocket| WebSocketEndpoint {
-            path: path.cloned(),
-            auth: Arc::new(options.auth.clone()),
-            supervision: Arc::new((&options.options).into()),
-            options: options.clone(),
-        };
-        let mut amqp = None;
-        let (rawsocket, websockets) = match &transport.kind {
-            TransportKind::RawSocket(options) => (Some(raw(options)), Vec::new()),
-            TransportKind::WebSocket(options) => (None, vec![web(None, options)]),
+/// What a transport serves.
+#[derive(Default)]
+struct Endpoints {
+    rawsocket: Option<RawSocketEndpoint>,
+    websockets: Vec<WebSocketEndpoint>,
+    amqp: Option<Arc<AmqpEndpoint>>,
+}
+
+impl Endpoints {
+    fn of(transport: &model::Transport, router: &RouterState) -> io::Result<Self> {
+        let mut endpoints = Self::default();
+        match &transport.kind {
+            TransportKind::RawSocket(options) => endpoints.rawsocket = Some(options.into()),
+            TransportKind::WebSocket(options) => {
+                endpoints.websockets = vec![WebSocketEndpoint::new(None, options)];
+            }
             TransportKind::Universal {
                 rawsocket,
                 websocket,
             } => {
-                let websockets = websocket
-                    .iter()
-                    .map(|(path, options)| web(Some(path), options));
-                (rawsocket.as_ref().map(raw), websockets.collect())
+                endpoints.rawsocket = rawsocket.as_ref().map(RawSocketEndpoint::from);
+                let websockets = websocket.iter();
+                let websockets = websockets.map(|(path, o)| WebSocketEndpoint::new(Some(path), o));
+                endpoints.websockets = websockets.collect();
             }
             TransportKind::Amqp(options) => {
                 let no_broker = || io::Error::other("the worker's AMQP has not been started");
                 let broker = router.amqp().ok_or_else(no_broker)?;
-                amqp = Some(Arc::new(AmqpEndpoint {
+                endpoints.amqp = Some(Arc::new(AmqpEndpoint {
                     options: options.clone(),
                     broker: Arc::clone(broker),
                 }));
-                (None, Vec::new())
             }
             other => {
                 return Err(io::Error::other(format!(
                     "transport {other:?} is not known here"
                 )));
             }
-        };
+        }
+        Ok(endpoints)
+    }
+}
+
+impl From<&RawSocket> for RawSocketEndpoint {
+    fn from(options: &RawSocket) -> Self {
+        Self {
+            auth: Arc::new(options.auth.clone()),
+            supervision: Arc::new(options.into()),
+            options: options.clone(),
+        }
+    }
+}
+
+impl WebSocketEndpoint {
+    fn new(path: Option<&String>, options: &WebSocket) -> Self {
+        Self {
+            path: path.cloned(),
+            auth: Arc::new(options.auth.clone()),
+            supervision: Arc::new((&options.options).into()),
+            options: options.clone(),
+        }
+    }
+}
+
+impl Listening {
+    pub(crate) fn new(
+        router: Arc<RouterState>,
+        transport: &model::Transport,
+        directory: &Path,
+    ) -> io::Result<Self> {
+        let Endpoints {
+            rawsocket,
+            websockets,
+            amqp,
+        } = Endpoints::of(transport, &router)?;
         // Which path a connection asks for shows only in its handshake.
         let timeouts = websockets
             .iter()

@@ -63,46 +63,162 @@ impl Listed {
     }
 }
 
+/// A metric's name, its meaning, and the function that reads it.
+type Metric<Read> = (&'static str, &'static str, Read);
+
+type OfBroker = fn(&Broker) -> u64;
+type TotalOfBroker = fn(&Broker) -> &AtomicU64;
+
+const BROKER_GAUGES: [Metric<OfBroker>; 7] = [
+    (
+        "connections_blocked",
+        "AMQP connections that are not read for want of memory or disk",
+        |broker| broker.shared.flow.blocked() as u64,
+    ),
+    (
+        "memory_bytes",
+        "Bytes of AMQP messages in memory",
+        |broker| broker.shared.flow.memory_bytes() as u64,
+    ),
+    (
+        "incomplete_bytes",
+        "Bytes of AMQP messages that have not come completely, and of open transactions",
+        |broker| broker.shared.incomplete.bytes() as u64,
+    ),
+    (
+        "memory_full",
+        "1 while AMQP publishers are held back for want of memory",
+        |broker| broker.shared.flow.is_memory_full().into(),
+    ),
+    (
+        "store_waiting_bytes",
+        "Bytes that wait to be written by the store",
+        |broker| broker.shared.store_waiting_bytes() as u64,
+    ),
+    (
+        "disk_low",
+        "1 while less than disk_free_bytes_min is free for the store",
+        |broker| broker.shared.flow.is_disk_low().into(),
+    ),
+    (
+        "store_failing",
+        "1 while the store cannot write",
+        |broker| broker.shared.flow.is_store_failing().into(),
+    ),
+];
+
+const BROKER_TOTALS: [Metric<TotalOfBroker>; 6] = [
+    (
+        "connections_opened",
+        "AMQP connections that entered a vhost",
+        |broker| &broker.totals.connections_opened,
+    ),
+    (
+        "connections_closed",
+        "AMQP connections that left their vhost",
+        |broker| &broker.totals.connections_closed,
+    ),
+    (
+        "connections_refused",
+        "AMQP connections that were not let into a vhost",
+        |broker| &broker.totals.connections_refused,
+    ),
+    (
+        "connections_closed_incomplete",
+        "AMQP connections closed for messages that did not come to their end",
+        |broker| &broker.shared.incomplete.closed,
+    ),
+    (
+        "logins_failed",
+        "Attempts to log in that failed",
+        |broker| &broker.logins.failed,
+    ),
+    (
+        "logins_delayed",
+        "Attempts to log in that had to wait, or were refused, for failed ones before",
+        |broker| &broker.logins.delayed,
+    ),
+];
+
+type OfVhost<T> = fn(&crosstie_queues::Counts) -> T;
+
+const VHOST_GAUGES: [Metric<OfVhost<usize>>; 11] = [
+    ("connections", "AMQP connections", |c| c.connections),
+    ("channels", "AMQP channels", |c| c.channels),
+    ("consumers", "AMQP consumers", |c| c.consumers),
+    ("queues", "Queues", |c| c.queues),
+    ("exchanges", "Exchanges", |c| c.exchanges),
+    ("bindings", "Bindings", |c| c.bindings),
+    ("pattern_nodes", "Words and fields of patterns", |c| {
+        c.pattern_nodes
+    }),
+    ("messages_ready", "Messages that wait for a consumer", |c| {
+        c.messages_ready
+    }),
+    (
+        "messages_unacked",
+        "Messages that wait for an acknowledgement",
+        |c| c.messages_unacknowledged,
+    ),
+    (
+        "uncommitted_bytes",
+        "Bytes of messages in transactions that are open",
+        |c| c.uncommitted_bytes,
+    ),
+    (
+        "dead_letters_waiting",
+        "Dead letters on their way to where they go",
+        |c| c.dead_letters_waiting,
+    ),
+];
+
+const VHOST_COUNTS: [Metric<OfVhost<u64>>; 12] = [
+    ("messages_published", "Messages published", |c| c.published),
+    ("messages_delivered", "Messages delivered", |c| c.delivered),
+    ("messages_redelivered", "Messages delivered again", |c| {
+        c.redelivered
+    }),
+    ("messages_acked", "Messages acknowledged", |c| {
+        c.acknowledged
+    }),
+    (
+        "messages_confirmed",
+        "Messages confirmed to publishers",
+        |c| c.confirmed,
+    ),
+    (
+        "messages_returned",
+        "Messages returned to publishers",
+        |c| c.returned,
+    ),
+    ("messages_unroutable", "Messages that no queue took", |c| {
+        c.unroutable
+    }),
+    ("messages_expired", "Messages whose time was up", |c| {
+        c.expired
+    }),
+    (
+        "messages_dropped",
+        "Messages dropped at a queue's bound, or rejected",
+        |c| c.dropped,
+    ),
+    (
+        "dead_letters_cut",
+        "Dead letters dropped, since too many followed from one message",
+        |c| c.dead_letters_cut,
+    ),
+    ("transactions_committed", "Transactions committed", |c| {
+        c.committed
+    }),
+    (
+        "transactions_rolled_back",
+        "Transactions rolled back",
+        |c| c.rolled_back,
+    ),
+];
+
 fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
-    type Read = fn(&Broker) -> u64;
-    let gauges: [(&str, &str, Read); 7] = [
-        (
-            "connections_blocked",
-            "AMQP connections that are not read for want of memory or disk",
-            |broker| broker.shared.flow.blocked() as u64,
-        ),
-        (
-            "memory_bytes",
-            "Bytes of AMQP messages in memory",
-            |broker| broker.shared.flow.memory_bytes() as u64,
-        ),
-        (
-            "incomplete_bytes",
-            "Bytes of AMQP messages that have not come completely, and of open transactions",
-            |broker| broker.shared.incomplete.bytes() as u64,
-        ),
-        (
-            "memory_full",
-            "1 while AMQP publishers are held back for want of memory",
-            |broker| broker.shared.flow.is_memory_full().into(),
-        ),
-        (
-            "store_waiting_bytes",
-            "Bytes that wait to be written by the store",
-            |broker| broker.shared.store_waiting_bytes() as u64,
-        ),
-        (
-            "disk_low",
-            "1 while less than disk_free_bytes_min is free for the store",
-            |broker| broker.shared.flow.is_disk_low().into(),
-        ),
-        (
-            "store_failing",
-            "1 while the store cannot write",
-            |broker| broker.shared.flow.is_store_failing().into(),
-        ),
-    ];
-    for (name, help, read) in gauges {
+    for (name, help, read) in BROKER_GAUGES {
         let family = Gauges::<1>::default();
         for (worker, broker) in brokers {
             let labels = [("worker", (*worker).to_owned())];
@@ -110,40 +226,7 @@ fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
         }
         registry.register(format!("amqp_{name}"), help, family);
     }
-    type Total = fn(&Broker) -> &AtomicU64;
-    let totals: [(&str, &str, Total); 6] = [
-        (
-            "connections_opened",
-            "AMQP connections that entered a vhost",
-            |broker| &broker.totals.connections_opened,
-        ),
-        (
-            "connections_closed",
-            "AMQP connections that left their vhost",
-            |broker| &broker.totals.connections_closed,
-        ),
-        (
-            "connections_refused",
-            "AMQP connections that were not let into a vhost",
-            |broker| &broker.totals.connections_refused,
-        ),
-        (
-            "connections_closed_incomplete",
-            "AMQP connections closed for messages that did not come to their end",
-            |broker| &broker.shared.incomplete.closed,
-        ),
-        (
-            "logins_failed",
-            "Attempts to log in that failed",
-            |broker| &broker.logins.failed,
-        ),
-        (
-            "logins_delayed",
-            "Attempts to log in that had to wait, or were refused, for failed ones before",
-            |broker| &broker.logins.delayed,
-        ),
-    ];
-    for (name, help, total) in totals {
+    for (name, help, total) in BROKER_TOTALS {
         let family = Counts::<1>::default();
         for (worker, broker) in brokers {
             let labels = [("worker", (*worker).to_owned())];
@@ -155,82 +238,8 @@ fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
 }
 
 fn register_vhosts(registry: &mut Registry, vhosts: &[Listed]) {
-    type Read<T> = fn(&crosstie_queues::Counts) -> T;
-    let gauges: [(&str, &str, Read<usize>); 11] = [
-        ("connections", "AMQP connections", |c| c.connections),
-        ("channels", "AMQP channels", |c| c.channels),
-        ("consumers", "AMQP consumers", |c| c.consumers),
-        ("queues", "Queues", |c| c.queues),
-        ("exchanges", "Exchanges", |c| c.exchanges),
-        ("bindings", "Bindings", |c| c.bindings),
-        ("pattern_nodes", "Words and fields of patterns", |c| {
-            c.pattern_nodes
-        }),
-        ("messages_ready", "Messages that wait for a consumer", |c| {
-            c.messages_ready
-        }),
-        (
-            "messages_unacked",
-            "Messages that wait for an acknowledgement",
-            |c| c.messages_unacknowledged,
-        ),
-        (
-            "uncommitted_bytes",
-            "Bytes of messages in transactions that are open",
-            |c| c.uncommitted_bytes,
-        ),
-        (
-            "dead_letters_waiting",
-            "Dead letters on their way to where they go",
-            |c| c.dead_letters_waiting,
-        ),
-    ];
-    let counts: [(&str, &str, Read<u64>); 12] = [
-        ("messages_published", "Messages published", |c| c.published),
-        ("messages_delivered", "Messages delivered", |c| c.delivered),
-        ("messages_redelivered", "Messages delivered again", |c| {
-            c.redelivered
-        }),
-        ("messages_acked", "Messages acknowledged", |c| {
-            c.acknowledged
-        }),
-        (
-            "messages_confirmed",
-            "Messages confirmed to publishers",
-            |c| c.confirmed,
-        ),
-        (
-            "messages_returned",
-            "Messages returned to publishers",
-            |c| c.returned,
-        ),
-        ("messages_unroutable", "Messages that no queue took", |c| {
-            c.unroutable
-        }),
-        ("messages_expired", "Messages whose time was up", |c| {
-            c.expired
-        }),
-        (
-            "messages_dropped",
-            "Messages dropped at a queue's bound, or rejected",
-            |c| c.dropped,
-        ),
-        (
-            "dead_letters_cut",
-            "Dead letters dropped, since too many followed from one message",
-            |c| c.dead_letters_cut,
-        ),
-        ("transactions_committed", "Transactions committed", |c| {
-            c.committed
-        }),
-        (
-            "transactions_rolled_back",
-            "Transactions rolled back",
-            |c| c.rolled_back,
-        ),
-    ];
-    let gauges = gauges.map(|(name, help, read)| (name, help, read, Gauges::<2>::default()));
-    let counts = counts.map(|(name, help, read)| (name, help, read, Counts::<2>::default()));
+    let gauges = VHOST_GAUGES.map(|(name, help, read)| (name, help, read, Gauges::<2>::default()));
+    let counts = VHOST_COUNTS.map(|(name, help, read)| (name, help, read, Counts::<2>::default()));
     for Listed {
         labels,
         counts: counted,

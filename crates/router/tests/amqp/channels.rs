@@ -5,7 +5,7 @@ use crosstie_amqp::method::{
     AccessRequest, BasicAck, BasicPublish, ChannelClose, ChannelCloseOk, ChannelOpen,
     ExchangeDeclare, QueueDeclare, QueueDeclareOk,
 };
-use crosstie_amqp::{BasicProperties, Method};
+use crosstie_amqp::{Arguments, BasicProperties, Method};
 
 use crate::rig::{Client, Rig, Setting, no_arguments, published};
 
@@ -170,48 +170,46 @@ fn a_message_has_a_bound() {
     assert_eq!(message_count, 1);
 }
 
+fn of(kind: FrameKind, channel: u16, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    frame::write(kind, channel, &mut bytes, |out| {
+        out.extend_from_slice(payload);
+    });
+    bytes
+}
+
+fn written(channel: u16, method: &impl Arguments) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    frame::write_method(channel, method, &mut bytes);
+    bytes
+}
+
+fn method(channel: u16, payload: &[u8]) -> Vec<u8> {
+    of(FrameKind::Method, channel, payload)
+}
+
+/// Checks what a client that has opened channel 1 is told of each input, and that nobody else notices.
+fn check_ended(rows: &[(&str, Vec<u8>, &str)]) {
+    let (rig, mut other, _directory) = with_channel();
+    for (what, bytes, said) in rows {
+        let mut client = rig.client();
+        client.open_channel(1);
+        client.write(bytes);
+        let close = client.receive().expect("is told").said();
+        let expected = format!("0 connection.close {said}");
+        assert!(close.starts_with(&expected), "{what}: {close}");
+    }
+    // Nobody else has noticed.
+    other.declare("q", false);
+}
+
 #[test]
-fn what_breaks_the_protocol_ends_the_connection() {
-    let method = |channel: u16, payload: &[u8]| {
-        let mut bytes = Vec::new();
-        frame::write(FrameKind::Method, channel, &mut bytes, |out| {
-            out.extend_from_slice(payload);
-        });
-        bytes
-    };
-    let of = |kind: FrameKind, channel: u16, payload: &[u8]| {
-        let mut bytes = Vec::new();
-        frame::write(kind, channel, &mut bytes, |out| {
-            out.extend_from_slice(payload);
-        });
-        bytes
-    };
-    let opening = {
-        let mut bytes = Vec::new();
-        frame::write_method(1, &ChannelOpen::default(), &mut bytes);
-        bytes
-    };
-    let publish = {
-        let mut bytes = Vec::new();
-        frame::write_method(1, &BasicPublish::default(), &mut bytes);
-        bytes
-    };
-    let declare = {
-        let mut bytes = Vec::new();
-        let declare = ExchangeDeclare {
-            exchange: "e",
-            kind: "direct",
-            arguments: no_arguments(),
-            ..ExchangeDeclare::default()
-        };
-        frame::write_method(9, &declare, &mut bytes);
-        bytes
-    };
+fn a_malformed_frame_ends_the_connection() {
     let mut unended = method(1, &[0, 20, 0, 10, 0]);
     if let Some(end) = unended.last_mut() {
         *end = 0;
     }
-    let rows: [(&str, Vec<u8>, &str); 13] = [
+    check_ended(&[
         (
             "an unknown method",
             method(1, &[0, 99, 0, 1]),
@@ -234,14 +232,27 @@ fn what_breaks_the_protocol_ends_the_connection() {
             vec![1, 0, 1, 0, 2, 0, 1, 0],
             "501 FRAME_ERROR - ",
         ),
+    ]);
+}
+
+#[test]
+fn a_frame_out_of_place_ends_the_connection() {
+    let publish = written(1, &BasicPublish::default());
+    let declare = ExchangeDeclare {
+        exchange: "e",
+        kind: "direct",
+        arguments: no_arguments(),
+        ..ExchangeDeclare::default()
+    };
+    check_ended(&[
         (
             "a channel opened twice",
-            opening,
+            written(1, &ChannelOpen::default()),
             "504 CHANNEL_ERROR - second 'channel.open' seen",
         ),
         (
             "a channel that is not open",
-            declare,
+            written(9, &declare),
             "504 CHANNEL_ERROR - expected 'channel.open'",
         ),
         (
@@ -271,18 +282,7 @@ fn what_breaks_the_protocol_ends_the_connection() {
             method(0, &[0, 20, 0, 10, 0]),
             "504 CHANNEL_ERROR - unexpected method in connection state running",
         ),
-    ];
-    let (rig, mut other, _directory) = with_channel();
-    for (what, bytes, said) in rows {
-        let mut client = rig.client();
-        client.open_channel(1);
-        client.write(&bytes);
-        let close = client.receive().expect("is told").said();
-        let expected = format!("0 connection.close {said}");
-        assert!(close.starts_with(&expected), "{what}: {close}");
-    }
-    // Nobody else has noticed.
-    other.declare("q", false);
+    ]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crosstie_amqp::method::{
 };
 use crosstie_amqp::{Arguments, Method, Properties};
 
-use crate::rig::{Rig, Setting, published};
+use crate::rig::{Client, Rig, Setting, published};
 
 #[test]
 fn a_publisher_waits_while_memory_is_full() {
@@ -320,45 +320,25 @@ fn a_large_message_for_many_goes_to_a_few_at_a_time() {
     }
 }
 
-#[test]
-fn whoever_journals_waits_for_a_store_that_fails() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let mut setting = Setting::default();
-    setting.amqp.store = "missing/store".to_owned();
-    let missing = directory.path().join("missing");
-    std::fs::create_dir(&missing).expect("a directory");
-    let rig = Rig::start_with(directory.path(), &setting);
-    std::fs::remove_dir_all(&missing).expect("nothing needs it");
-    let mut consumer = rig.client();
-    consumer.open_channel(1);
-    let mut publisher = rig.client();
-    publisher.open_channel(1);
-    let mut first = Vec::new();
+/// A durable queue with two messages, and another one.
+fn two_queues_and_two_messages() -> Vec<u8> {
+    let mut bytes = Vec::new();
     for method in [true, false].map(|durable| QueueDeclare {
         queue: if durable { "durable" } else { "transient" },
         durable,
         no_wait: true,
         ..QueueDeclare::default()
     }) {
-        frame::write(FrameKind::Method, 1, &mut first, |out| method.write(out));
+        frame::write(FrameKind::Method, 1, &mut bytes, |out| method.write(out));
     }
     for _ in 0..2 {
-        first.extend(published(1, "durable", b"kept", 2));
+        bytes.extend(published(1, "durable", b"kept", 2));
     }
-    // One input, so that all of it is handled whatever the store does meanwhile.
-    publisher.write(&first);
-    let operators = rig.router.amqp().expect("is on");
-    while operators.vhosts()[0].messages_ready < 2 {
-        std::thread::yield_now();
-    }
-    consumer.consume("durable", false);
-    for _ in 0..2 {
-        consumer.expect_message("1 basic.deliver");
-    }
+    bytes
+}
 
-    // Who only declares is held back, and told so.
-    let mut other = rig.client();
-    other.open_channel(1);
+/// Declares an exchange that the store is to keep, and deletes it, until that is too much.
+fn declare_until_blocked(other: &mut Client) {
     let declare = ExchangeDeclare {
         exchange: "kept",
         kind: "fanout",
@@ -381,6 +361,36 @@ fn whoever_journals_waits_for_a_store_that_fails() {
             said => panic!("{said}"),
         };
     }
+}
+
+#[test]
+fn whoever_journals_waits_for_a_store_that_fails() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut setting = Setting::default();
+    setting.amqp.store = "missing/store".to_owned();
+    let missing = directory.path().join("missing");
+    std::fs::create_dir(&missing).expect("a directory");
+    let rig = Rig::start_with(directory.path(), &setting);
+    std::fs::remove_dir_all(&missing).expect("nothing needs it");
+    let mut consumer = rig.client();
+    consumer.open_channel(1);
+    let mut publisher = rig.client();
+    publisher.open_channel(1);
+    // One input, so that all of it is handled whatever the store does meanwhile.
+    publisher.write(&two_queues_and_two_messages());
+    let operators = rig.router.amqp().expect("is on");
+    while operators.vhosts()[0].messages_ready < 2 {
+        std::thread::yield_now();
+    }
+    consumer.consume("durable", false);
+    for _ in 0..2 {
+        consumer.expect_message("1 basic.deliver");
+    }
+
+    // A client that only declares is held back, and told so.
+    let mut other = rig.client();
+    other.open_channel(1);
+    declare_until_blocked(&mut other);
     // To take away what is kept is not too much.
     for delivery_tag in 1..=2 {
         let ack = BasicAck {

@@ -147,9 +147,8 @@ fn another_protocol_is_told_which_is_spoken() {
     }
 }
 
-#[test]
-fn who_may_not_enter_is_told_why() {
-    let directory = directory();
+/// A user without a password, and a vhost that is only theirs.
+fn setting_with_another_vhost() -> Setting {
     let mut setting = Setting::default();
     setting.amqp.users.push(AmqpUser {
         name: "certified".to_owned(),
@@ -166,8 +165,13 @@ fn who_may_not_enter_is_told_why() {
             read: ".*".to_owned(),
         }],
     });
-    let rig = Rig::start_with(directory.path(), &setting);
+    setting
+}
 
+#[test]
+fn a_login_that_fails_is_refused() {
+    let directory = directory();
+    let rig = Rig::start_with(directory.path(), &setting_with_another_vhost());
     let refused = "0 connection.close 403 ACCESS_REFUSED - Login was refused using authentication \
                    mechanism PLAIN. For details see the broker logfile.";
     for response in [
@@ -188,7 +192,13 @@ fn who_may_not_enter_is_told_why() {
     client.start_ok("NTLM", b"");
     client
         .expect("0 connection.close 503 COMMAND_INVALID - unknown authentication mechanism 'NTLM'");
+    assert_eq!(rig.router.amqp().expect("is on").connections(), []);
+}
 
+#[test]
+fn limits_that_cannot_be_are_refused() {
+    let directory = directory();
+    let rig = Rig::start(directory.path());
     for (channels, frame, said) in [
         (
             2048,
@@ -212,7 +222,13 @@ fn who_may_not_enter_is_told_why() {
         client.tune_ok(channels, frame, 0);
         client.expect(&format!("0 connection.close 530 NOT_ALLOWED - {said}"));
     }
+    assert_eq!(rig.router.amqp().expect("is on").connections(), []);
+}
 
+#[test]
+fn a_vhost_that_a_user_may_not_enter_is_refused() {
+    let directory = directory();
+    let rig = Rig::start_with(directory.path(), &setting_with_another_vhost());
     for (vhost, said) in [
         ("nope", "vhost nope not found"),
         ("other", "access to vhost 'other' refused for user 'guest'"),
@@ -224,7 +240,13 @@ fn who_may_not_enter_is_told_why() {
         client.open(vhost);
         client.expect(&format!("0 connection.close 530 NOT_ALLOWED - {said}"));
     }
+    assert_eq!(rig.router.amqp().expect("is on").connections(), []);
+}
 
+#[test]
+fn a_method_out_of_its_turn_is_refused() {
+    let directory = directory();
+    let rig = Rig::start(directory.path());
     let mut client = started(&rig);
     client.open("/");
     client.expect(

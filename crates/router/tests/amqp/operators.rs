@@ -8,7 +8,7 @@ use crosstie_config::{Admin, Allowed, Page};
 use crosstie_router::amqp::{BindingStatus, OperatorError};
 use crosstie_router::{RouterOptions, start_admin};
 
-use crate::rig::{Rig, Setting, transport};
+use crate::rig::{Client, Rig, Setting, transport};
 
 #[test]
 fn the_metrics_tell_of_it() {
@@ -51,11 +51,8 @@ fn the_metrics_tell_of_it() {
     }
 }
 
-#[test]
-fn operators_see_what_there_is_and_clear_it() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let rig = Rig::start(directory.path());
-    let operators = rig.router.amqp().expect("is on");
+/// A client with two channels, two queues, two messages in the first of them, an exchange and a binding.
+fn busy_client(rig: &Rig) -> Client {
     let mut client = rig.client();
     client.open_channel(1);
     client.declare("q", false);
@@ -82,7 +79,15 @@ fn operators_see_what_there_is_and_clear_it() {
     client.publish("q", b"one", 1);
     client.publish("q", b"two", 1);
     client.open_channel(2);
+    client
+}
 
+#[test]
+fn operators_see_what_there_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = Rig::start(directory.path());
+    let operators = rig.router.amqp().expect("is on");
+    let _client = busy_client(&rig);
     let queues = operators.queues("/").expect("is there");
     let seen: Vec<_> = queues
         .iter()
@@ -112,7 +117,14 @@ fn operators_see_what_there_is_and_clear_it() {
     assert_eq!(connection.name, "a test");
     assert_eq!(connection.client, "frames");
     assert_eq!((connection.channels, connection.state), (2, "running"));
+}
 
+#[test]
+fn operators_purge_and_delete_queues() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = Rig::start(directory.path());
+    let operators = rig.router.amqp().expect("is on");
+    let mut client = busy_client(&rig);
     assert_eq!(operators.purge_queue("/", "q"), Ok(2));
     let no_queue = OperatorError::NoSuchQueue {
         vhost: "/".to_owned(),
@@ -134,8 +146,15 @@ fn operators_see_what_there_is_and_clear_it() {
     client.expect("1 basic.consume-ok");
     assert_eq!(operators.delete_queue("/", "q"), Ok(0));
     client.expect("1 basic.cancel");
+}
 
-    let number = connection.number;
+#[test]
+fn operators_close_connections() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = Rig::start(directory.path());
+    let operators = rig.router.amqp().expect("is on");
+    let mut client = busy_client(&rig);
+    let number = operators.connections()[0].number;
     operators
         .close_connection(number, "maintenance")
         .expect("is there");
