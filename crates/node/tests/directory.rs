@@ -73,19 +73,16 @@ fn found(tree: &TempDir, asked: &Asked<'_>) -> Result<Option<(String, String)>, 
         .map_err(|e| e.to_string().replace(&root, ""))
 }
 
+fn check_found(rows: &[Row<'_>]) {
+    for (paths, asked, expected) in rows {
+        let expected = expected.map(|(path, config)| (path.to_owned(), config.to_owned()));
+        assert_eq!(found(&tree(paths), asked), Ok(expected), "{paths:?}");
+    }
+}
+
 #[test]
-fn a_directory_is_chosen() {
-    let asked = |directory, config| Asked {
-        directory,
-        config,
-        ..NOTHING
-    };
-    let with = |variables| Asked {
-        variables,
-        ..NOTHING
-    };
-    let rows: &[Row<'_>] = &[
-        // Nothing is asked for.
+fn a_directory_is_found() {
+    check_found(&[
         (&[], NOTHING, None),
         (
             &[".crossbar/config.json"],
@@ -103,7 +100,21 @@ fn a_directory_is_chosen() {
             NOTHING,
             Some(("", "config.json")),
         ),
-        // A directory.
+    ]);
+    // Somebody else's.
+    let others = tree(&["config.json"]);
+    fs::write(others.path().join("config.json"), "{}").expect("a file");
+    assert_eq!(found(&others, &NOTHING), Ok(None));
+}
+
+#[test]
+fn a_directory_or_a_configuration_is_asked_for() {
+    let asked = |directory, config| Asked {
+        directory,
+        config,
+        ..NOTHING
+    };
+    check_found(&[
         (
             &["n/config.json"],
             asked(Some("n"), None),
@@ -135,7 +146,16 @@ fn a_directory_is_chosen() {
             asked(None, Some("c.json")),
             Some(("", "c.json")),
         ),
-        // A variable.
+    ]);
+}
+
+#[test]
+fn a_variable_names_the_directory() {
+    let with = |variables| Asked {
+        variables,
+        ..NOTHING
+    };
+    check_found(&[
         (
             &["n/config.json", ".crossbar/config.json"],
             with(&[("CROSSBAR_DIR", "n")]),
@@ -151,15 +171,7 @@ fn a_directory_is_chosen() {
             with(&[("CROSSBAR_DIR", "n"), ("CROSSTIE_DIR", "")]),
             Some(("n", "n/config.json")),
         ),
-    ];
-    for (paths, asked, expected) in rows {
-        let expected = expected.map(|(path, config)| (path.to_owned(), config.to_owned()));
-        assert_eq!(found(&tree(paths), asked), Ok(expected), "{paths:?}");
-    }
-    // Somebody else's.
-    let others = tree(&["config.json"]);
-    fs::write(others.path().join("config.json"), "{}").expect("a file");
-    assert_eq!(found(&others, &NOTHING), Ok(None));
+    ]);
 }
 
 #[test]
@@ -321,79 +333,71 @@ fn a_crossbar_directorys_key_is_kept() {
     assert!(!made.contains(PRIVATE));
 }
 
+/// Checks what is said of a key file, and of a public one beside it.
+fn check_no_good(private: &str, public: Option<&str>, expected: &str) {
+    let folder = folder();
+    write(&folder.path().join("key.priv"), private, 0o600);
+    if let Some(public) = public {
+        write(&folder.path().join("key.pub"), public, 0o644);
+    }
+    let error = NodeKey::load_or_make(folder.path())
+        .expect_err("no good")
+        .to_string();
+    let root = folder.path().display().to_string();
+    assert_eq!(error.replace(&root, ""), expected);
+    // What there is may be all that is left of somebody's key.
+    let kept = fs::read_to_string(folder.path().join("key.priv")).expect("a file");
+    assert_eq!(kept, private);
+}
+
 #[test]
-fn a_key_that_is_no_good() {
+fn a_key_file_that_is_corrupt() {
     let good = crossbar_file(true, PUBLIC);
-    let other = "00".repeat(32);
     let without = |tag: &str| {
         let lines = good.lines().filter(|line| !line.starts_with(tag));
         lines.map(|line| format!("{line}\n")).collect::<String>()
     };
-    let corrupt = |what: &str| format!("key file '/key.priv' is corrupt: {what}");
+    let rows = [
+        (String::new(), "expected a line 'private-key-ed25519: …'"),
+        (
+            without("private-key-ed25519"),
+            "expected a line 'private-key-ed25519: …'",
+        ),
+        (
+            without("public-key-ed25519"),
+            "expected a line 'public-key-ed25519: …'",
+        ),
+        (
+            good.replace(PRIVATE, &PRIVATE[1..]),
+            "expected 64 hexadecimal digits as 'private-key-ed25519'",
+        ),
+        (good.clone() + "half a li", "line 10: expected 'tag: value'"),
+        (good.clone() + "creator: x", "line 10: a second 'creator'"),
+        ("x".repeat(70_000), "expected at most 65536 bytes"),
+    ];
+    for (private, what) in rows {
+        let expected = format!("key file '/key.priv' is corrupt: {what}");
+        check_no_good(&private, None, &expected);
+    }
+}
+
+#[test]
+fn keys_that_are_no_pair() {
+    let good = crossbar_file(true, PUBLIC);
+    let other = "00".repeat(32);
     let not_a_pair = |file: &str| {
         format!(
             "key file '/{file}' does not belong with '/key.priv': its public-key-ed25519 is another \
              key's; expected {PUBLIC}"
         )
     };
-    let rows = [
-        (
-            String::new(),
-            None,
-            corrupt("expected a line 'private-key-ed25519: …'"),
-        ),
-        (
-            without("private-key-ed25519"),
-            None,
-            corrupt("expected a line 'private-key-ed25519: …'"),
-        ),
-        (
-            without("public-key-ed25519"),
-            None,
-            corrupt("expected a line 'public-key-ed25519: …'"),
-        ),
-        (
-            good.replace(PRIVATE, &PRIVATE[1..]),
-            None,
-            corrupt("expected 64 hexadecimal digits as 'private-key-ed25519'"),
-        ),
-        (
-            good.clone() + "half a li",
-            None,
-            corrupt("line 10: expected 'tag: value'"),
-        ),
-        (
-            good.clone() + "creator: x",
-            None,
-            corrupt("line 10: a second 'creator'"),
-        ),
-        (
-            "x".repeat(70_000),
-            None,
-            corrupt("expected at most 65536 bytes"),
-        ),
-        (good.replace(PUBLIC, &other), None, not_a_pair("key.priv")),
-        (
-            good.clone(),
-            Some(crossbar_file(false, &other)),
-            not_a_pair("key.pub"),
-        ),
-    ];
-    for (private, public, expected) in rows {
-        let folder = folder();
-        write(&folder.path().join("key.priv"), &private, 0o600);
-        if let Some(public) = public {
-            write(&folder.path().join("key.pub"), &public, 0o644);
-        }
-        let error = NodeKey::load_or_make(folder.path())
-            .expect_err("no good")
-            .to_string();
-        let root = folder.path().display().to_string();
-        assert_eq!(error.replace(&root, ""), expected);
-        // What there is may be all that is left of somebody's key.
-        let kept = fs::read_to_string(folder.path().join("key.priv")).expect("a file");
-        assert_eq!(kept, private);
-    }
+    check_no_good(&good.replace(PUBLIC, &other), None, &not_a_pair("key.priv"));
+    let public = crossbar_file(false, &other);
+    check_no_good(&good, Some(&public), &not_a_pair("key.pub"));
+}
+
+#[test]
+fn half_a_pair_of_keys() {
     let folder = folder();
     write(
         &folder.path().join("key.pub"),
