@@ -37,12 +37,8 @@ pub(crate) fn deliver(
     match effect {
         Effect::None | Effect::Joined { .. } | Effect::Challenged { .. } => {}
         Effect::Aborted(error) => return Ok(Some(Disconnected::Aborted(error))),
-        Effect::Left { asked, error } => {
-            return Ok(Some(match asked {
-                true => Disconnected::Left,
-                false => Disconnected::Goodbye(error),
-            }));
-        }
+        Effect::Left { asked: true, .. } => return Ok(Some(Disconnected::Left)),
+        Effect::Left { error, .. } => return Ok(Some(Disconnected::Goodbye(error))),
         Effect::Answered { waiter, answer } => {
             settle(waiter, answer, listeners, shared, restoring);
         }
@@ -65,15 +61,15 @@ pub(crate) fn deliver(
             payload,
         } => {
             let event = event(topic, publication, &details, &payload);
-            for key in keys {
-                deliver_event(listeners, *key, &event);
-            }
+            keys.iter()
+                .for_each(|key| deliver_event(listeners, *key, &event));
         }
         // Its handler's queue ends with it, and it is not restored.
         Effect::Revoked(key) => drop(listeners.remove(&key)),
         Effect::Interrupted { running, options } => {
-            let interrupt = Interrupt::new(&options);
-            running.interrupt.send_replace(Some(interrupt));
+            running
+                .interrupt
+                .send_replace(Some(Interrupt::new(&options)));
         }
         Effect::Continued {
             request,
@@ -81,13 +77,7 @@ pub(crate) fn deliver(
             last,
             payload,
         } => {
-            let arguments = Arguments::from_payload(&payload);
-            let chunks = match last {
-                true => running.chunks.take(),
-                false => running.chunks.clone(),
-            };
-            let taken = chunks.is_none_or(|chunks| chunks.try_send(arguments).is_ok());
-            if !taken {
+            if !pass_chunk(running, last, &payload) {
                 refuse(active, request);
             }
         }
@@ -110,6 +100,16 @@ pub(crate) fn deliver(
         }
     }
     Ok(None)
+}
+
+/// Gives a chunk of a progressive invocation to its handler; whether that takes it, or wants no more.
+fn pass_chunk(running: &mut Running, last: bool, payload: &Payload<'_>) -> bool {
+    let chunks = match last {
+        true => running.chunks.take(),
+        false => running.chunks.clone(),
+    };
+    let arguments = Arguments::from_payload(payload);
+    chunks.is_none_or(|chunks| chunks.try_send(arguments).is_ok())
 }
 
 fn settle(

@@ -1,8 +1,8 @@
 //! What the router says to the session.
 
 use crosstie_wamp::{
-    Dict, InvocationDetails, Message, MessageType, Payload, RegistrationId, RequestId,
-    ResultDetails, Revoked, SubscriptionId,
+    Dict, EventDetails, InterruptOptions, InvocationDetails, Message, MessageType, Payload,
+    PublicationId, RegistrationId, RequestId, ResultDetails, Revoked, SubscriptionId,
 };
 
 use super::{Answer, Effect, Invocation, Phase, Request, Session, Topic, Violation};
@@ -61,32 +61,14 @@ impl<W, I> Session<W, I> {
                 publication,
                 details,
                 payload,
-            } => Ok(match self.subscriptions.get(&subscription) {
-                Some(topic) if !topic.listeners.is_empty() => Effect::Event {
-                    listeners: &topic.listeners,
-                    topic: &topic.topic,
-                    publication,
-                    details,
-                    payload,
-                },
-                // It crossed an UNSUBSCRIBE.
-                _ => Effect::None,
-            }),
+            } => Ok(self.handle_event(subscription, publication, details, payload)),
             Message::Invocation {
                 request,
                 registration,
                 details,
                 payload,
             } => self.handle_invocation(request, registration, details, payload, out),
-            Message::Interrupt { request, options } => {
-                let invocation = self.invocations.get_mut(&request);
-                let running = invocation.and_then(|invocation| invocation.running.as_mut());
-                Ok(match running {
-                    Some(running) => Effect::Interrupted { running, options },
-                    // It crossed the answer.
-                    None => Effect::None,
-                })
-            }
+            Message::Interrupt { request, options } => Ok(self.handle_interrupt(request, options)),
             Message::Published {
                 request,
                 publication,
@@ -107,26 +89,12 @@ impl<W, I> Session<W, I> {
                 request: RequestId(0),
                 revoked,
             } => Ok(self.handle_revoked(revoked)),
-            Message::Unregistered { request, .. } => {
-                if let Some(Request::Unregister(id)) = self.pending_kind(request) {
-                    let id = *id;
-                    self.registrations.remove(&id);
-                }
-                let expected = |kind: &Request| matches!(kind, Request::Unregister(_));
-                self.answer(request, "UNREGISTERED", expected, Answer::Done)
-            }
+            Message::Unregistered { request, .. } => self.handle_unregistered(request),
             Message::Subscribed {
                 request,
                 subscription,
             } => self.handle_subscribed(request, subscription, out),
-            Message::Unsubscribed { request } => {
-                if let Some(Request::Unsubscribe(id)) = self.pending_kind(request) {
-                    let id = *id;
-                    self.forget_subscription(id);
-                }
-                let expected = |kind: &Request| matches!(kind, Request::Unsubscribe(_));
-                self.answer(request, "UNSUBSCRIBED", expected, Answer::Done)
-            }
+            Message::Unsubscribed { request } => self.handle_unsubscribed(request),
             Message::Error {
                 request_type,
                 request,
@@ -134,25 +102,84 @@ impl<W, I> Session<W, I> {
                 payload,
                 ..
             } => self.handle_error(request_type, request, error.into_owned(), payload, out),
-            Message::Goodbye { details, reason } => {
-                let asked = self.phase == Phase::Leaving;
-                if !asked {
-                    let reply = out.push(&Message::Goodbye {
-                        details: Dict::new(),
-                        reason: "wamp.close.goodbye_and_out".into(),
-                    });
-                    never_refused(reply);
-                }
-                self.phase = Phase::Over;
-                let error = reason_given(&reason, details);
-                Ok(Effect::Left { asked, error })
-            }
+            Message::Goodbye { details, reason } => Ok(self.handle_goodbye(details, &reason, out)),
             Message::Abort { details, reason } => {
                 self.phase = Phase::Over;
                 Ok(Effect::Aborted(reason_given(&reason, details)))
             }
             message => Err(unexpected("a message that routers send", &message)),
         }
+    }
+
+    fn handle_event<'a>(
+        &'a self,
+        subscription: SubscriptionId,
+        publication: PublicationId,
+        details: EventDetails<'a>,
+        payload: Payload<'a>,
+    ) -> Effect<'a, W, I> {
+        match self.subscriptions.get(&subscription) {
+            Some(topic) if !topic.listeners.is_empty() => Effect::Event {
+                listeners: &topic.listeners,
+                topic: &topic.topic,
+                publication,
+                details,
+                payload,
+            },
+            // It crossed an UNSUBSCRIBE.
+            _ => Effect::None,
+        }
+    }
+
+    fn handle_interrupt<'a>(
+        &'a mut self,
+        request: RequestId,
+        options: InterruptOptions<'a>,
+    ) -> Effect<'a, W, I> {
+        let invocation = self.invocations.get_mut(&request);
+        let running = invocation.and_then(|invocation| invocation.running.as_mut());
+        match running {
+            Some(running) => Effect::Interrupted { running, options },
+            // It crossed the answer.
+            None => Effect::None,
+        }
+    }
+
+    fn handle_unregistered<'a>(&'a mut self, request: RequestId) -> Handled<'a, W, I> {
+        if let Some(Request::Unregister(id)) = self.pending_kind(request) {
+            let id = *id;
+            self.registrations.remove(&id);
+        }
+        let expected = |kind: &Request| matches!(kind, Request::Unregister(_));
+        self.answer(request, "UNREGISTERED", expected, Answer::Done)
+    }
+
+    fn handle_unsubscribed<'a>(&'a mut self, request: RequestId) -> Handled<'a, W, I> {
+        if let Some(Request::Unsubscribe(id)) = self.pending_kind(request) {
+            let id = *id;
+            self.forget_subscription(id);
+        }
+        let expected = |kind: &Request| matches!(kind, Request::Unsubscribe(_));
+        self.answer(request, "UNSUBSCRIBED", expected, Answer::Done)
+    }
+
+    fn handle_goodbye(
+        &mut self,
+        details: Dict,
+        reason: &str,
+        out: &mut Outgoing,
+    ) -> Effect<'_, W, I> {
+        let asked = self.phase == Phase::Leaving;
+        if !asked {
+            let reply = out.push(&Message::Goodbye {
+                details: Dict::new(),
+                reason: "wamp.close.goodbye_and_out".into(),
+            });
+            never_refused(reply);
+        }
+        self.phase = Phase::Over;
+        let error = reason_given(reason, details);
+        Effect::Left { asked, error }
     }
 
     /// The router has taken a registration from this client.

@@ -52,6 +52,13 @@ pub(super) struct Actor {
     pub(super) seen: Vec<String>,
 }
 
+/// What every message carries.
+const PAYLOAD: Payload<'static> = Payload {
+    serializer: Serializer::Json,
+    args: b"[1]",
+    kwargs: b"",
+};
+
 impl Actor {
     pub(super) fn new() -> Self {
         Self {
@@ -72,11 +79,7 @@ impl Actor {
         let key = |at| ListenerKey(number(at));
         let request = |at| RequestId(number(at));
         let flag = |flag| words.contains(&flag);
-        let payload = Payload {
-            serializer: Serializer::Json,
-            args: b"[1]",
-            kwargs: b"",
-        };
+        let payload = PAYLOAD;
         let waiter = line.to_owned();
         let out = &mut self.outgoing;
         let session = &mut self.session;
@@ -102,15 +105,13 @@ impl Actor {
             "publish" => {
                 let options = PublishOptions::default();
                 let waiter = flag("acknowledge").then_some(waiter);
-                session
-                    .publish(words[1], options, payload, waiter, out)
-                    .unwrap();
+                let sent = session.publish(words[1], options, payload, waiter, out);
+                sent.unwrap();
             }
             "register" => {
                 let options = RegisterOptions::default();
-                session
-                    .register(key(1), words[2], options, waiter, out)
-                    .unwrap();
+                let sent = session.register(key(1), words[2], options, waiter, out);
+                sent.unwrap();
             }
             "unregister" => {
                 note = session.unregister(key(1), Some(waiter), out).unwrap();
