@@ -19,7 +19,25 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
 
 /// Everything that two clients can do with one another.
 async fn converse(callee: Client, caller: Client) {
-    // Any kind of value, both ways.
+    exchange_values(&callee, &caller).await;
+    exchange_errors(&callee, &caller).await;
+    progress_both_ways(&callee, &caller).await;
+    cancel_and_time_out(&callee, &caller).await;
+    call_by_pattern(&callee, &caller).await;
+    exchange_events(&callee, &caller).await;
+
+    callee.leave().await;
+    let error = caller.call("com.echo", ()).await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("wamp.error.no_such_procedure"),
+        "{error}"
+    );
+    caller.leave().await;
+}
+
+async fn exchange_values(callee: &Client, caller: &Client) {
     callee
         .register(
             "com.echo",
@@ -37,8 +55,9 @@ async fn converse(callee: Client, caller: Client) {
     let long = "x".repeat(200_000);
     let echo = caller.call("com.echo", args![long.as_str()]).await.unwrap();
     assert_eq!(echo.argument(0), Ok(long));
+}
 
-    // Errors.
+async fn exchange_errors(callee: &Client, caller: &Client) {
     callee
         .register("com.fail", |_| async {
             Err(ApplicationError::new("com.error", args!["why"; n = 1]))
@@ -51,8 +70,9 @@ async fn converse(callee: Client, caller: Client) {
         }
         other => panic!("{other:?}"),
     }
+}
 
-    // Progress both ways.
+async fn progress_both_ways(callee: &Client, caller: &Client) {
     let mut options = CallOptions::default();
     options.receive_progress = true;
     options.progress = true;
@@ -80,8 +100,10 @@ async fn converse(callee: Client, caller: Client) {
         sums.push(sum.argument::<i64>(0).unwrap());
     }
     assert_eq!(sums, [1, 3, 6]);
+}
 
-    // Cancelling, and timeouts: the handler is dropped with what it holds.
+/// The handler is dropped with what it holds.
+async fn cancel_and_time_out(callee: &Client, caller: &Client) {
     let (dropped, mut drops) = mpsc::unbounded_channel::<()>();
     let (started, mut starts) = mpsc::unbounded_channel();
     callee
@@ -118,8 +140,9 @@ async fn converse(callee: Client, caller: Client) {
         .unwrap_err();
     assert!(matches!(error, CallError::TimedOut), "{error}");
     drops.recv().await.unwrap();
+}
 
-    // Patterns and shared registrations.
+async fn call_by_pattern(callee: &Client, caller: &Client) {
     let mut pattern = RegisterOptions::default();
     pattern.match_policy = MatchPolicy::Wildcard;
     callee
@@ -130,8 +153,9 @@ async fn converse(callee: Client, caller: Client) {
         .unwrap();
     let called = caller.call("com.user.get", ()).await.unwrap();
     assert_eq!(called.argument(0), Ok("com.user.get".to_owned()));
+}
 
-    // Events.
+async fn exchange_events(callee: &Client, caller: &Client) {
     let mut exact = callee.subscribe("com.news").await.unwrap();
     let mut prefix = SubscribeOptions::default();
     prefix.match_policy = MatchPolicy::Prefix;
@@ -154,16 +178,6 @@ async fn converse(callee: Client, caller: Client) {
     caller.publish("com.news", args![2]).await.unwrap();
     let event = prefix.next().await.unwrap();
     assert_eq!(event.arguments.argument(0), Ok(2));
-
-    callee.leave().await;
-    let error = caller.call("com.echo", ()).await.unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("wamp.error.no_such_procedure"),
-        "{error}"
-    );
-    caller.leave().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
