@@ -215,6 +215,19 @@ impl Request {
         show(&message)
     }
 
+    /// The number of a request that is the next in its session's sequence. A call looks at its own: it may be
+    /// one that goes on.
+    pub(crate) fn number(&self) -> Option<u64> {
+        match self {
+            Self::Publish { request, .. }
+            | Self::Subscribe { request, .. }
+            | Self::Unsubscribe { request, .. }
+            | Self::Register { request, .. }
+            | Self::Unregister { request, .. } => Some(*request),
+            _ => None,
+        }
+    }
+
     fn payload(&self) -> Option<u64> {
         match self {
             Self::Publish { payload, .. }

@@ -270,19 +270,7 @@ impl Worker {
         let message = match self.chance.below(12) {
             0 => {
                 client.subscribing.insert(request);
-                let policy = self
-                    .chance
-                    .pick(&[MatchPolicy::Exact, MatchPolicy::Wildcard]);
-                let wildcard = policy == MatchPolicy::Wildcard;
-                let topic = if wildcard { ".x".to_owned() } else { uri };
-                Request::Subscribe {
-                    request,
-                    options: SubscribeOptions {
-                        match_policy: policy,
-                        ..SubscribeOptions::default()
-                    },
-                    topic,
-                }
+                subscribe(&mut self.chance, request, uri)
             }
             1 => {
                 let ids: Vec<u64> = client.subscriptions.iter().copied().collect();
@@ -295,20 +283,7 @@ impl Worker {
                     subscription,
                 }
             }
-            2 => {
-                let invoke = self
-                    .chance
-                    .pick(&[InvocationPolicy::RoundRobin, InvocationPolicy::Random]);
-                let options = RegisterOptions {
-                    invoke,
-                    ..RegisterOptions::default()
-                };
-                Request::Register {
-                    request,
-                    options,
-                    procedure: uri,
-                }
-            }
+            2 => register(&mut self.chance, request, uri),
             3 => {
                 let ids: Vec<u64> = client.calls.keys().copied().collect();
                 let Some(request) = self.chance.pick_any(&ids) else {
@@ -401,6 +376,32 @@ impl Worker {
     }
 }
 
+fn subscribe(chance: &mut Chance, request: u64, uri: String) -> Request {
+    let match_policy = chance.pick(&[MatchPolicy::Exact, MatchPolicy::Wildcard]);
+    let wildcard = match_policy == MatchPolicy::Wildcard;
+    let topic = if wildcard { ".x".to_owned() } else { uri };
+    Request::Subscribe {
+        request,
+        options: SubscribeOptions {
+            match_policy,
+            ..SubscribeOptions::default()
+        },
+        topic,
+    }
+}
+
+fn register(chance: &mut Chance, request: u64, procedure: String) -> Request {
+    let invoke = chance.pick(&[InvocationPolicy::RoundRobin, InvocationPolicy::Random]);
+    Request::Register {
+        request,
+        options: RegisterOptions {
+            invoke,
+            ..RegisterOptions::default()
+        },
+        procedure,
+    }
+}
+
 impl Client {
     fn new(name: Name, key: SessionKey) -> Self {
         Self {
@@ -444,16 +445,7 @@ impl Client {
             }
             Sent::Invocation {
                 request, payload, ..
-            } => {
-                assert_eq!(
-                    *request,
-                    self.invocation_last + 1,
-                    "{sent:?} is out of sequence"
-                );
-                self.invocation_last = *request;
-                self.invocations.push(*request);
-                self.check_order(0, *payload);
-            }
+            } => self.take_invocation(*request, *payload),
             Sent::Result {
                 request,
                 progress: true,
@@ -488,6 +480,14 @@ impl Client {
             _ => {}
         }
         false
+    }
+
+    fn take_invocation(&mut self, request: u64, payload: u64) {
+        let expected = self.invocation_last + 1;
+        assert_eq!(request, expected, "an invocation is out of sequence");
+        self.invocation_last = request;
+        self.invocations.push(request);
+        self.check_order(0, payload);
     }
 
     fn check_order(&mut self, subscription: u64, payload: u64) {

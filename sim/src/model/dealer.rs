@@ -320,18 +320,7 @@ impl Model {
         let callee = self.member(chosen.member);
         let features = callee.features;
         let forwarded = chosen.forward_timeout && features.callee_call_timeout;
-        let bound_ms = self.config.limits.call_timeout_ms_max;
-        let unit_ms = match self.config.call_timeout_unit {
-            CallTimeoutUnit::Milliseconds => 1,
-            CallTimeoutUnit::Seconds => 1_000,
-        };
-        let asked_ms = if forwarded {
-            0
-        } else {
-            options.timeout_ms * unit_ms
-        };
-        let given = [asked_ms, bound_ms];
-        let timeout_ms = given.into_iter().filter(|ms| *ms > 0).min().unwrap_or(0);
+        let timeout_ms = self.timeout_ms(if forwarded { 0 } else { options.timeout_ms });
         let invocation = callee.invocation_last + 1;
         let first_part = Sent::Invocation {
             request: invocation,
@@ -359,6 +348,16 @@ impl Model {
         self.member_mut(chosen.member).invocation_last = invocation;
         let _ = self.deliver(chosen.member, first_part);
         Ok(())
+    }
+
+    /// The router's own timeout of a call that asks for this one; 0 is none.
+    fn timeout_ms(&self, asked: u64) -> u64 {
+        let unit_ms = match self.config.call_timeout_unit {
+            CallTimeoutUnit::Milliseconds => 1,
+            CallTimeoutUnit::Seconds => 1_000,
+        };
+        let given = [asked * unit_ms, self.config.limits.call_timeout_ms_max];
+        given.into_iter().filter(|ms| *ms > 0).min().unwrap_or(0)
     }
 
     /// Whether it is a violation.

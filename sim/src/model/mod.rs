@@ -205,79 +205,53 @@ impl Model {
 
     /// Whether the message is a violation.
     fn send(&mut self, from: Name, request: &Request) -> bool {
+        if let Some(number) = request.number()
+            && !self.take_request(from, number)
+        {
+            return true;
+        }
         match request {
             Request::Call {
                 request,
                 options,
                 procedure,
                 payload,
-            } => {
-                return self.call(from, *request, options, procedure, *payload);
-            }
+            } => return self.call(from, *request, options, procedure, *payload),
             Request::Yield {
                 invocation,
                 progress,
                 payload,
-            } => {
-                return self.answer(from, *invocation, *progress, Ok(*payload));
-            }
+            } => return self.answer(from, *invocation, *progress, Ok(*payload)),
             Request::Error {
                 invocation,
                 payload,
-            } => {
-                return self.answer(from, *invocation, false, Err(*payload));
-            }
-            Request::Cancel { request, mode } => {
-                self.cancel(from, *request, *mode);
-                return false;
-            }
+            } => return self.answer(from, *invocation, false, Err(*payload)),
             Request::Nonsense => return true,
-            Request::Publish { request, .. }
-            | Request::Subscribe { request, .. }
-            | Request::Unsubscribe { request, .. }
-            | Request::Register { request, .. }
-            | Request::Unregister { request, .. } => {
-                if !self.take_request(from, *request) {
-                    return true;
-                }
-            }
-        }
-        match request {
+            Request::Cancel { request, mode } => self.cancel(from, *request, *mode),
             Request::Publish {
                 request,
                 options,
                 topic,
                 payload,
-            } => {
-                self.publish(from, *request, options, topic, *payload);
-            }
+            } => self.publish(from, *request, options, topic, *payload),
             Request::Subscribe {
                 request,
                 options,
                 topic,
-            } => {
-                self.subscribe(from, *request, options, topic);
-            }
+            } => self.subscribe(from, *request, options, topic),
             Request::Unsubscribe {
                 request,
                 subscription,
-            } => {
-                self.unsubscribe(from, *request, *subscription);
-            }
+            } => self.unsubscribe(from, *request, *subscription),
             Request::Register {
                 request,
                 options,
                 procedure,
-            } => {
-                self.register(from, *request, options, procedure);
-            }
+            } => self.register(from, *request, options, procedure),
             Request::Unregister {
                 request,
                 registration,
-            } => {
-                self.unregister(from, *request, *registration);
-            }
-            _ => unreachable!("the others are done above"),
+            } => self.unregister(from, *request, *registration),
         }
         false
     }

@@ -32,40 +32,24 @@ impl Disk {
                 self.exchanges.insert(Arc::clone(name), record);
                 true
             }
-            Record::ExchangeDeleted { name } => {
-                let to_it = Destination::Exchange(Arc::clone(&name));
-                self.bindings
-                    .retain(|binding| binding.source != name && binding.destination != to_it);
-                self.exchanges.remove(&name).is_some()
-            }
+            Record::ExchangeDeleted { name } => self.delete_exchange(&name),
             Record::QueueDeclared { id, ref name, .. } => {
                 let name = Arc::clone(name);
                 self.queues.insert(id, (name, record)).is_none()
             }
-            Record::QueueDeleted { id } => {
-                self.messages.retain(|(queue, _), _| *queue != id);
-                let Some((name, _)) = self.queues.remove(&id) else {
-                    return Err(complaint);
-                };
-                let to_it = Destination::Queue(name);
-                self.bindings.retain(|binding| binding.destination != to_it);
-                true
-            }
+            Record::QueueDeleted { id } => self.delete_queue(id),
             Record::Bound {
                 source,
                 destination,
                 routing_key,
                 arguments,
             } => {
-                let binding = Binding {
+                self.bind(Binding {
                     source,
                     destination,
                     routing_key,
                     arguments,
-                };
-                if !self.bindings.contains(&binding) {
-                    self.bindings.push(binding);
-                }
+                });
                 true
             }
             Record::Unbound {
@@ -74,14 +58,12 @@ impl Disk {
                 routing_key,
                 arguments,
             } => {
-                let gone = Binding {
+                self.unbind(&Binding {
                     source,
                     destination,
                     routing_key,
                     arguments,
-                };
-                // It may have gone with its exchange or its queue.
-                self.bindings.retain(|binding| *binding != gone);
+                });
                 true
             }
             Record::Enqueued {
@@ -100,19 +82,48 @@ impl Disk {
                 queue,
                 place,
                 deliveries,
-            } => match self.messages.get_mut(&(queue, place)) {
-                Some(message) => {
-                    message.deliveries = deliveries;
-                    true
-                }
-                None => false,
-            },
+            } => {
+                let message = self.messages.get_mut(&(queue, place));
+                message
+                    .map(|message| message.deliveries = deliveries)
+                    .is_some()
+            }
             Record::Purged { queue } => {
                 self.messages.retain(|(found, _), _| *found != queue);
                 self.queues.contains_key(&queue)
             }
         };
         is_done.then_some(()).ok_or(complaint)
+    }
+
+    fn bind(&mut self, binding: Binding) {
+        if !self.bindings.contains(&binding) {
+            self.bindings.push(binding);
+        }
+    }
+
+    /// The binding may have gone with its exchange or its queue.
+    fn unbind(&mut self, gone: &Binding) {
+        self.bindings.retain(|binding| binding != gone);
+    }
+
+    /// Whether the exchange was there.
+    fn delete_exchange(&mut self, name: &Arc<str>) -> bool {
+        let to_it = Destination::Exchange(Arc::clone(name));
+        self.bindings
+            .retain(|binding| binding.source != *name && binding.destination != to_it);
+        self.exchanges.remove(name).is_some()
+    }
+
+    /// Whether the queue was there.
+    fn delete_queue(&mut self, id: QueueId) -> bool {
+        self.messages.retain(|(queue, _), _| *queue != id);
+        let Some((name, _)) = self.queues.remove(&id) else {
+            return false;
+        };
+        let to_it = Destination::Queue(name);
+        self.bindings.retain(|binding| binding.destination != to_it);
+        true
     }
 
     /// What is there, in the order in which a vhost is given it.

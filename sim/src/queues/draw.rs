@@ -64,120 +64,139 @@ pub(super) fn draw(
             .filter(|queue| !queue.kind.exclusive || queue.owner == from.connection)
             .collect();
         let queue = chance.pick_any(&accessible).map(|queue| queue.name.clone());
-        let is_deaf = model.refusing.contains(&from.connection);
-        return match (chance.below(100), queue) {
-            (0..3, _) => draw_connection(chance, last, model),
-            (3, _) => draw_end(chance, from),
-            (4..6, _) => {
-                let (name, kind) = chance.pick(EXCHANGES);
-                if model.exchanges.iter().any(|known| known.name == name) {
-                    if !chance.one_in(4) {
-                        continue;
-                    }
-                    Operation::DeleteExchange {
-                        from,
-                        name: name.to_owned(),
-                    }
-                } else {
-                    Operation::DeclareExchange {
-                        from,
-                        name: name.to_owned(),
-                        kind,
-                        durable: !chance.one_in(3),
-                    }
-                }
-            }
-            (6..12, _) => match draw_queue(chance, habits, from, model) {
-                Some(operation) => operation,
-                None => continue,
-            },
-            (12..17, Some(queue)) => {
-                let Some(exchange) = chance.pick_any(&model.exchanges) else {
-                    continue;
-                };
-                let bound = model.bindings.iter().find(|known| known.queue == queue);
-                match bound.filter(|_| chance.one_in(5)) {
-                    Some(binding) => Operation::Unbind {
-                        from,
-                        exchange: binding.exchange.clone(),
-                        queue,
-                        key: binding.key.clone(),
-                    },
-                    None => Operation::Bind {
-                        from,
-                        exchange: exchange.name,
-                        queue,
-                        key: chance.pick(PATTERNS).to_owned(),
-                    },
-                }
-            }
-            (17, Some(name)) if chance.one_in(2) => Operation::DeleteQueue { from, name },
-            (18, Some(name)) => Operation::Purge { from, name },
-            (19..21, _) if habits.with_transactions => Operation::TxSelect(from),
-            (19..22, _) => Operation::ConfirmSelect(from),
-            (22..50, queue) => {
-                let exchanges = model.exchanges.iter();
-                let exchanges: Vec<&str> = exchanges.map(|known| known.name.as_str()).collect();
-                let exchange = match chance.pick_any(&exchanges) {
-                    Some(exchange) if !chance.one_in(50) => exchange,
-                    // It may not be there.
-                    _ => chance.pick(EXCHANGES).0,
-                };
-                draw_publish(chance, habits, last, from, (exchange, queue), is_deaf)
-            }
-            (50..53, _) => Operation::Qos {
-                from,
-                count: chance.below(4) as u16,
-                global: !habits.with_quorum && chance.one_in(2),
-            },
-            (53..59, Some(queue)) => {
-                last.consumer += 1;
-                Operation::Consume {
-                    from,
-                    queue,
-                    tag: format!("c{}", last.consumer),
-                    no_ack: chance.one_in(4),
-                    priority: chance.one_in(3).then(|| chance.pick(&[-5, 0, 1, 10])),
-                }
-            }
-            (59..62, _) => {
-                let consumers = model.queues.iter().flat_map(|queue| &queue.consumers);
-                let consumers: Vec<_> = consumers.cloned().collect();
-                let Some(consumer) = chance.pick_any(&consumers) else {
-                    continue;
-                };
-                Operation::Cancel {
-                    from: consumer.channel,
-                    tag: consumer.tag,
-                }
-            }
-            (62..66, Some(queue)) if !is_deaf => Operation::Get {
-                from,
-                queue,
-                no_ack: chance.one_in(3),
-            },
-            (66..80, _) => match draw_settlement(chance, model, from) {
-                Some(operation) => operation,
-                None => continue,
-            },
-            (80, _) => Operation::Recover(from),
-            (81..86, _) => Operation::Pass {
-                milliseconds: 1 + chance.below(20) as u64,
-            },
-            (86..88, _) => Operation::Refuse {
-                connection: from.connection,
-                refusing: !is_deaf,
-            },
-            (88..97, _) if pending > 0 => Operation::Commit {
-                inputs: 1 + chance.below(pending),
-            },
-            (97..99, _) if pending > 0 => Operation::FailCommit {
-                inputs: 1 + chance.below(pending),
-            },
-            (99, _) if chance.one_in(3) => Operation::Crash,
-            _ => continue,
-        };
+        let drawn = draw_of_channel(chance, habits, last, model, pending, (from, queue));
+        if let Some(operation) = drawn {
+            return operation;
+        }
     }
+}
+
+/// What the client of a channel does next, to this queue if it is about one; `None` where there is nothing to do
+/// it to.
+fn draw_of_channel(
+    chance: &mut Chance,
+    habits: Habits,
+    last: &mut Last,
+    model: &Model,
+    pending: usize,
+    (from, queue): (Channel, Option<String>),
+) -> Option<Operation> {
+    let is_deaf = model.refusing.contains(&from.connection);
+    Some(match (chance.below(100), queue) {
+        (0..3, _) => draw_connection(chance, last, model),
+        (3, _) => draw_end(chance, from),
+        (4..6, _) => return draw_exchange(chance, from, model),
+        (6..12, _) => return draw_queue(chance, habits, from, model),
+        (12..17, Some(queue)) => return draw_binding(chance, from, model, queue),
+        (17, Some(name)) if chance.one_in(2) => Operation::DeleteQueue { from, name },
+        (18, Some(name)) => Operation::Purge { from, name },
+        (19..21, _) if habits.with_transactions => Operation::TxSelect(from),
+        (19..22, _) => Operation::ConfirmSelect(from),
+        (22..50, queue) => {
+            let exchange = draw_exchange_to_publish(chance, model);
+            draw_publish(chance, habits, last, from, (exchange, queue), is_deaf)
+        }
+        (50..53, _) => Operation::Qos {
+            from,
+            count: chance.below(4) as u16,
+            global: !habits.with_quorum && chance.one_in(2),
+        },
+        (53..59, Some(queue)) => draw_consume(chance, last, from, queue),
+        (59..62, _) => return draw_cancel(chance, model),
+        (62..66, Some(queue)) if !is_deaf => Operation::Get {
+            from,
+            queue,
+            no_ack: chance.one_in(3),
+        },
+        (66..80, _) => return draw_settlement(chance, model, from),
+        (80, _) => Operation::Recover(from),
+        (81..86, _) => Operation::Pass {
+            milliseconds: 1 + chance.below(20) as u64,
+        },
+        (86..88, _) => Operation::Refuse {
+            connection: from.connection,
+            refusing: !is_deaf,
+        },
+        (88..97, _) if pending > 0 => Operation::Commit {
+            inputs: 1 + chance.below(pending),
+        },
+        (97..99, _) if pending > 0 => Operation::FailCommit {
+            inputs: 1 + chance.below(pending),
+        },
+        (99, _) if chance.one_in(3) => Operation::Crash,
+        _ => return None,
+    })
+}
+
+fn draw_exchange(chance: &mut Chance, from: Channel, model: &Model) -> Option<Operation> {
+    let (name, kind) = chance.pick(EXCHANGES);
+    if model.exchanges.iter().any(|known| known.name == name) {
+        return chance.one_in(4).then(|| Operation::DeleteExchange {
+            from,
+            name: name.to_owned(),
+        });
+    }
+    Some(Operation::DeclareExchange {
+        from,
+        name: name.to_owned(),
+        kind,
+        durable: !chance.one_in(3),
+    })
+}
+
+fn draw_binding(
+    chance: &mut Chance,
+    from: Channel,
+    model: &Model,
+    queue: String,
+) -> Option<Operation> {
+    let exchange = chance.pick_any(&model.exchanges)?;
+    let bound = model.bindings.iter().find(|known| known.queue == queue);
+    Some(match bound.filter(|_| chance.one_in(5)) {
+        Some(binding) => Operation::Unbind {
+            from,
+            exchange: binding.exchange.clone(),
+            queue,
+            key: binding.key.clone(),
+        },
+        None => Operation::Bind {
+            from,
+            exchange: exchange.name,
+            queue,
+            key: chance.pick(PATTERNS).to_owned(),
+        },
+    })
+}
+
+/// One that is there, mostly.
+fn draw_exchange_to_publish<'m>(chance: &mut Chance, model: &'m Model) -> &'m str {
+    let exchanges = model.exchanges.iter();
+    let exchanges: Vec<&str> = exchanges.map(|known| known.name.as_str()).collect();
+    match chance.pick_any(&exchanges) {
+        Some(exchange) if !chance.one_in(50) => exchange,
+        _ => chance.pick(EXCHANGES).0,
+    }
+}
+
+fn draw_consume(chance: &mut Chance, last: &mut Last, from: Channel, queue: String) -> Operation {
+    last.consumer += 1;
+    Operation::Consume {
+        from,
+        queue,
+        tag: format!("c{}", last.consumer),
+        no_ack: chance.one_in(4),
+        priority: chance.one_in(3).then(|| chance.pick(&[-5, 0, 1, 10])),
+    }
+}
+
+fn draw_cancel(chance: &mut Chance, model: &Model) -> Option<Operation> {
+    let consumers = model.queues.iter().flat_map(|queue| &queue.consumers);
+    let consumers: Vec<_> = consumers.cloned().collect();
+    let consumer = chance.pick_any(&consumers)?;
+    Some(Operation::Cancel {
+        from: consumer.channel,
+        tag: consumer.tag,
+    })
 }
 
 /// Transactions are some operations long.

@@ -170,25 +170,8 @@ impl Simulation {
             } => {
                 self.out.refusing.remove(name);
             }
-            Operation::Pass { milliseconds } => {
-                self.now = self.now.after_ms(*milliseconds);
-                while self.realm.next_timeout().is_some_and(|due| due <= self.now) {
-                    match self.cuts {
-                        true => self.work(),
-                        false => self.realm.handle_timeout(self.now, &mut self.out),
-                    }
-                }
-            }
-            Operation::StopRole { authrole } => {
-                let roles = &self.realm.config().roles;
-                let role = roles.iter().find(|role| role.name == *authrole);
-                let role = role.ok_or("no such role")?.clone();
-                let stopped = self.realm.stop_role(authrole);
-                self.take_out(stopped.ok_or("the role was stopped already")?)?;
-                if !self.realm.start_role(&role) {
-                    return Err("a stopped role is still there".to_owned());
-                }
-            }
+            Operation::Pass { milliseconds } => self.pass(*milliseconds),
+            Operation::StopRole { authrole } => self.stop_role(authrole)?,
             Operation::End => {
                 let taking_out = self.realm.end();
                 self.take_out(taking_out)?;
@@ -213,6 +196,29 @@ impl Simulation {
             self.ended(ended)?;
         }
         Ok(())
+    }
+
+    fn pass(&mut self, milliseconds: u64) {
+        self.now = self.now.after_ms(milliseconds);
+        while self.realm.next_timeout().is_some_and(|due| due <= self.now) {
+            match self.cuts {
+                true => self.work(),
+                false => self.realm.handle_timeout(self.now, &mut self.out),
+            }
+        }
+    }
+
+    /// Stops a role, and starts it again.
+    fn stop_role(&mut self, authrole: &str) -> Result<(), String> {
+        let roles = &self.realm.config().roles;
+        let role = roles.iter().find(|role| role.name == *authrole);
+        let role = role.ok_or("no such role")?.clone();
+        let stopped = self.realm.stop_role(authrole);
+        self.take_out(stopped.ok_or("the role was stopped already")?)?;
+        match self.realm.start_role(&role) {
+            true => Ok(()),
+            false => Err("a stopped role is still there".to_owned()),
+        }
     }
 
     /// One short turn.

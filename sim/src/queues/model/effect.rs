@@ -6,97 +6,58 @@ use super::{
     Binding, Consumer, Entry, Exchange, Held, Model, Open, Queue, ROOM_AFTER_MS, Unconfirmed,
 };
 
+impl Open {
+    fn new(channel: Channel) -> Self {
+        Self {
+            channel,
+            confirms: false,
+            published: 0,
+            delivery_tag: 0,
+            prefetch: 0,
+            prefetch_global: 0,
+            limited_at: 0,
+            room_at_ms: 0,
+            unconfirmed: Vec::new(),
+            transaction: None,
+        }
+    }
+}
+
 impl Model {
     /// Does it; the reply code, if it has to fail.
     pub fn apply(&mut self, operation: &Operation) -> Result<(), u16> {
         self.expected.clear();
         self.returning.clear();
         self.full = self.full_channels();
-        let channel = operation.channel();
-        if channel.is_some_and(|channel| self.is_committing(channel)) {
-            if let Operation::Publish { exchange, key, .. } = operation {
-                self.route(exchange, key).ok_or(404u16)?;
-            }
-            return Err(504);
-        }
+        self.check_not_committing(operation)?;
         match operation {
             Operation::Connect { connection } => self.connections.push(*connection),
             Operation::Disconnect { connection } => self.disconnect(*connection),
-            Operation::OpenChannel(channel) => self.channels.push(Open {
-                channel: *channel,
-                confirms: false,
-                published: 0,
-                delivery_tag: 0,
-                prefetch: 0,
-                prefetch_global: 0,
-                limited_at: 0,
-                room_at_ms: 0,
-                unconfirmed: Vec::new(),
-                transaction: None,
-            }),
+            Operation::OpenChannel(channel) => self.channels.push(Open::new(*channel)),
             Operation::CloseChannel(channel) => self.close_channel(*channel),
             Operation::DeclareExchange {
                 from,
                 name,
                 kind,
                 durable,
-            } => {
-                self.answer(*from, "exchange.declare-ok");
-                if !self.exchanges.iter().any(|known| known.name == *name) {
-                    self.exchanges.push(Exchange {
-                        name: name.clone(),
-                        kind,
-                        durable: *durable,
-                    });
-                }
-            }
-            Operation::DeleteExchange { from, name } => {
-                self.answer(*from, "exchange.delete-ok");
-                self.exchanges.retain(|known| known.name != *name);
-                self.bindings.retain(|binding| binding.exchange != *name);
-            }
+            } => self.declare_exchange(*from, name, kind, *durable),
+            Operation::DeleteExchange { from, name } => self.delete_exchange(*from, name),
             Operation::DeclareQueue { from, name, kind } => self.declare(*from, name, kind),
-            Operation::DeleteQueue { from, name } => {
-                let messages = self.queue(name).map_or(0, Queue::ready);
-                self.count(*from, "queue.delete-ok", messages, 0);
-                self.delete_queue(name);
-            }
-            Operation::Purge { from, name } => {
-                let queue = self.queue_mut(name).ok_or(404u16)?;
-                let messages = queue.ready();
-                queue.entries.retain(|entry| entry.held.is_some());
-                self.count(*from, "queue.purge-ok", messages, 0);
-            }
+            Operation::DeleteQueue { from, name } => self.delete_and_count(*from, name),
+            Operation::Purge { from, name } => self.purge(*from, name)?,
             Operation::Bind {
                 from,
                 exchange,
                 queue,
                 key,
-            } => {
-                let binding = self.binding(exchange, queue, key)?;
-                if !self.bindings.contains(&binding) {
-                    self.bindings.push(binding);
-                }
-                self.answer(*from, "queue.bind-ok");
-            }
+            } => self.bind(*from, exchange, queue, key)?,
             Operation::Unbind {
                 from,
                 exchange,
                 queue,
                 key,
-            } => {
-                let gone = self.binding(exchange, queue, key)?;
-                self.bindings.retain(|binding| *binding != gone);
-                self.answer(*from, "queue.unbind-ok");
-            }
-            Operation::ConfirmSelect(channel) => {
-                let open = self.open_mut(*channel).ok_or(504u16)?;
-                if open.transaction.is_some() {
-                    return Err(406);
-                }
-                open.confirms = true;
-                self.answer(*channel, "confirm.select-ok");
-            }
+            } => self.unbind(*from, exchange, queue, key)?,
+            Operation::ConfirmSelect(channel) => self.select_confirms(*channel)?,
             Operation::TxSelect(channel) => self.select(*channel)?,
             // What it does is seen together with what was sent.
             Operation::TxCommit(channel) => self.check_commit(*channel)?,
@@ -106,45 +67,9 @@ impl Model {
                 from,
                 count,
                 global,
-            } => {
-                self.answer(*from, "basic.qos-ok");
-                let room_at_ms = self.now_ms + ROOM_AFTER_MS;
-                if let Some(open) = self.open_mut(*from) {
-                    open.room_at_ms = room_at_ms;
-                    let global_before = open.prefetch_global;
-                    if *global {
-                        open.prefetch_global = *count;
-                    } else {
-                        open.prefetch = *count;
-                        open.prefetch_global = 0;
-                    }
-                    if global_before == 0 && open.prefetch_global != 0 {
-                        open.limited_at = open.delivery_tag;
-                    }
-                }
-            }
-            Operation::Consume {
-                from,
-                queue,
-                tag,
-                no_ack,
-                priority,
-            } => {
-                let prefetch = self.open(*from).map_or(0, |open| open.prefetch);
-                let queue = self.queue_mut(queue).ok_or(404u16)?;
-                queue.consumers.push(Consumer {
-                    channel: *from,
-                    tag: tag.clone(),
-                    no_ack: *no_ack,
-                    priority: priority.unwrap_or(0),
-                    prefetch,
-                });
-                self.answer(*from, "basic.consume-ok");
-            }
-            Operation::Cancel { from, tag } => {
-                self.answer(*from, "basic.cancel-ok");
-                self.remove_consumers(|consumer| consumer.channel == *from && consumer.tag == *tag);
-            }
+            } => self.limit(*from, *count, *global),
+            Operation::Consume { .. } => self.consume(operation)?,
+            Operation::Cancel { from, tag } => self.cancel(*from, tag),
             Operation::Get {
                 from,
                 queue,
@@ -156,25 +81,146 @@ impl Model {
                 multiple,
                 settlement,
             } => self.settle(*from, *tag, *multiple, *settlement)?,
-            Operation::Recover(channel) => {
-                self.answer(*channel, "basic.recover-ok");
-                for held in self.unsaid_by(*channel) {
-                    self.give_back(&held, Settlement::Requeue);
-                }
-            }
+            Operation::Recover(channel) => self.recover(*channel),
             Operation::Pass { milliseconds } => self.now_ms += milliseconds,
             Operation::Refuse {
                 connection,
-                refusing: true,
-            } => {
-                self.refusing.insert(*connection);
-            }
-            Operation::Refuse { connection, .. } => {
-                self.refusing.remove(connection);
-            }
+                refusing,
+            } => self.refuse(*connection, *refusing),
             Operation::Commit { .. } | Operation::FailCommit { .. } | Operation::Crash => {}
         }
         Ok(())
+    }
+
+    /// A channel that waits for a commit may say nothing.
+    fn check_not_committing(&self, operation: &Operation) -> Result<(), u16> {
+        let channel = operation.channel();
+        if !channel.is_some_and(|channel| self.is_committing(channel)) {
+            return Ok(());
+        }
+        if let Operation::Publish { exchange, key, .. } = operation {
+            self.route(exchange, key).ok_or(404u16)?;
+        }
+        Err(504)
+    }
+
+    fn declare_exchange(&mut self, from: Channel, name: &str, kind: &'static str, durable: bool) {
+        self.answer(from, "exchange.declare-ok");
+        if !self.exchanges.iter().any(|known| known.name == name) {
+            self.exchanges.push(Exchange {
+                name: name.to_owned(),
+                kind,
+                durable,
+            });
+        }
+    }
+
+    fn delete_exchange(&mut self, from: Channel, name: &str) {
+        self.answer(from, "exchange.delete-ok");
+        self.exchanges.retain(|known| known.name != name);
+        self.bindings.retain(|binding| binding.exchange != name);
+    }
+
+    fn delete_and_count(&mut self, from: Channel, name: &str) {
+        let messages = self.queue(name).map_or(0, Queue::ready);
+        self.count(from, "queue.delete-ok", messages, 0);
+        self.delete_queue(name);
+    }
+
+    fn purge(&mut self, from: Channel, name: &str) -> Result<(), u16> {
+        let queue = self.queue_mut(name).ok_or(404u16)?;
+        let messages = queue.ready();
+        queue.entries.retain(|entry| entry.held.is_some());
+        self.count(from, "queue.purge-ok", messages, 0);
+        Ok(())
+    }
+
+    fn bind(&mut self, from: Channel, exchange: &str, queue: &str, key: &str) -> Result<(), u16> {
+        let binding = self.binding(exchange, queue, key)?;
+        if !self.bindings.contains(&binding) {
+            self.bindings.push(binding);
+        }
+        self.answer(from, "queue.bind-ok");
+        Ok(())
+    }
+
+    fn unbind(&mut self, from: Channel, exchange: &str, queue: &str, key: &str) -> Result<(), u16> {
+        let gone = self.binding(exchange, queue, key)?;
+        self.bindings.retain(|binding| *binding != gone);
+        self.answer(from, "queue.unbind-ok");
+        Ok(())
+    }
+
+    fn select_confirms(&mut self, channel: Channel) -> Result<(), u16> {
+        let open = self.open_mut(channel).ok_or(504u16)?;
+        if open.transaction.is_some() {
+            return Err(406);
+        }
+        open.confirms = true;
+        self.answer(channel, "confirm.select-ok");
+        Ok(())
+    }
+
+    fn limit(&mut self, from: Channel, count: u16, global: bool) {
+        self.answer(from, "basic.qos-ok");
+        let room_at_ms = self.now_ms + ROOM_AFTER_MS;
+        let Some(open) = self.open_mut(from) else {
+            return;
+        };
+        open.room_at_ms = room_at_ms;
+        let global_before = open.prefetch_global;
+        if global {
+            open.prefetch_global = count;
+        } else {
+            open.prefetch = count;
+            open.prefetch_global = 0;
+        }
+        if global_before == 0 && open.prefetch_global != 0 {
+            open.limited_at = open.delivery_tag;
+        }
+    }
+
+    fn consume(&mut self, operation: &Operation) -> Result<(), u16> {
+        let Operation::Consume {
+            from,
+            queue,
+            tag,
+            no_ack,
+            priority,
+        } = operation
+        else {
+            return Ok(());
+        };
+        let prefetch = self.open(*from).map_or(0, |open| open.prefetch);
+        let queue = self.queue_mut(queue).ok_or(404u16)?;
+        queue.consumers.push(Consumer {
+            channel: *from,
+            tag: tag.clone(),
+            no_ack: *no_ack,
+            priority: priority.unwrap_or(0),
+            prefetch,
+        });
+        self.answer(*from, "basic.consume-ok");
+        Ok(())
+    }
+
+    fn cancel(&mut self, from: Channel, tag: &str) {
+        self.answer(from, "basic.cancel-ok");
+        self.remove_consumers(|consumer| consumer.channel == from && consumer.tag == tag);
+    }
+
+    fn refuse(&mut self, connection: u32, refusing: bool) {
+        match refusing {
+            true => self.refusing.insert(connection),
+            false => self.refusing.remove(&connection),
+        };
+    }
+
+    fn recover(&mut self, channel: Channel) {
+        self.answer(channel, "basic.recover-ok");
+        for held in self.unsaid_by(channel) {
+            self.give_back(&held, Settlement::Requeue);
+        }
     }
 
     pub fn close_channel(&mut self, channel: Channel) {

@@ -111,150 +111,185 @@ impl VhostSimulation {
 
     /// Everything that is one method.
     fn handle(&mut self, operation: &Operation) -> Result<(), Fault> {
-        let arguments;
-        let (from, method): (&Channel, Method<'_>) = match operation {
-            Operation::DeclareExchange {
-                from,
-                name,
-                kind,
-                durable,
-            } => {
-                let declare = ExchangeDeclare {
-                    exchange: name,
-                    kind,
-                    durable: *durable,
-                    ..ExchangeDeclare::default()
-                };
-                (from, declare.into())
-            }
-            Operation::DeleteExchange { from, name } => {
-                let delete = ExchangeDelete {
-                    exchange: name,
-                    ..ExchangeDelete::default()
-                };
-                (from, delete.into())
-            }
-            Operation::DeclareQueue { from, name, kind } => {
-                arguments = arguments_of(kind);
-                let declare = QueueDeclare {
-                    queue: name,
-                    durable: kind.durable,
-                    exclusive: kind.exclusive,
-                    auto_delete: kind.auto_delete,
-                    arguments: arguments.as_table(),
-                    ..QueueDeclare::default()
-                };
-                (from, declare.into())
-            }
-            Operation::DeleteQueue { from, name } => {
-                let delete = QueueDelete {
-                    queue: name,
-                    ..QueueDelete::default()
-                };
-                (from, delete.into())
-            }
-            Operation::Purge { from, name } => {
-                let purge = QueuePurge {
-                    queue: name,
-                    no_wait: false,
-                };
-                (from, purge.into())
-            }
-            Operation::Bind {
-                from,
-                exchange,
-                queue,
-                key,
-            } => {
-                let bind = QueueBind {
-                    queue,
-                    exchange,
-                    routing_key: key,
-                    ..QueueBind::default()
-                };
-                (from, bind.into())
-            }
-            Operation::Unbind {
-                from,
-                exchange,
-                queue,
-                key,
-            } => {
-                let unbind = QueueUnbind {
-                    queue,
-                    exchange,
-                    routing_key: key,
-                    ..QueueUnbind::default()
-                };
-                (from, unbind.into())
-            }
-            Operation::ConfirmSelect(from) => (from, ConfirmSelect::default().into()),
-            Operation::TxSelect(from) => (from, TxSelect {}.into()),
-            Operation::TxCommit(from) => (from, TxCommit {}.into()),
-            Operation::TxRollback(from) => (from, TxRollback {}.into()),
-            Operation::Qos {
-                from,
-                count,
-                global,
-            } => {
-                let qos = BasicQos {
-                    prefetch_size: 0,
-                    prefetch_count: *count,
-                    global: *global,
-                };
-                (from, qos.into())
-            }
-            Operation::Consume {
-                from,
-                queue,
-                tag,
-                no_ack,
-                priority,
-            } => {
-                let priority = priority.map(Value::I32);
-                arguments = priority.map_or_else(TableBuf::new, |priority| {
-                    TableBuf::new().with("x-priority", priority)
-                });
-                let consume = BasicConsume {
-                    queue,
-                    consumer_tag: tag,
-                    no_ack: *no_ack,
-                    arguments: arguments.as_table(),
-                    ..BasicConsume::default()
-                };
-                (from, consume.into())
-            }
-            Operation::Cancel { from, tag } => {
-                let cancel = BasicCancel {
-                    consumer_tag: tag,
-                    no_wait: false,
-                };
-                (from, cancel.into())
-            }
-            Operation::Get {
-                from,
-                queue,
-                no_ack,
-            } => {
-                let get = BasicGet {
-                    queue,
-                    no_ack: *no_ack,
-                };
-                (from, get.into())
-            }
-            Operation::Settle {
-                from,
-                tag,
-                multiple,
-                settlement,
-            } => (from, settling(*tag, *multiple, *settlement)),
-            Operation::Recover(from) => (from, BasicRecover { requeue: true }.into()),
-            // They are no methods.
-            _ => return Ok(()),
+        let arguments = arguments_of(operation);
+        let method = method_of_names(operation, &arguments)
+            .or_else(|| method_of_bindings(operation))
+            .or_else(|| method_of_channel(operation, &arguments));
+        // Other operations are no methods.
+        let Some((from, method)) = method else {
+            return Ok(());
         };
         let (now, key) = (Time(self.model.now_ms), self.channels[from]);
         self.vhost.handle(now, key, &method, &mut self.out)
     }
+}
+
+fn arguments_of(operation: &Operation) -> TableBuf {
+    match operation {
+        Operation::DeclareQueue { kind, .. } => arguments_of_queue(kind),
+        Operation::Consume {
+            priority: Some(priority),
+            ..
+        } => TableBuf::new().with("x-priority", Value::I32(*priority)),
+        _ => TableBuf::new(),
+    }
+}
+
+/// Methods about exchanges and queues.
+fn method_of_names<'o>(
+    operation: &'o Operation,
+    arguments: &'o TableBuf,
+) -> Option<(&'o Channel, Method<'o>)> {
+    Some(match operation {
+        Operation::DeclareExchange {
+            from,
+            name,
+            kind,
+            durable,
+        } => {
+            let declare = ExchangeDeclare {
+                exchange: name,
+                kind,
+                durable: *durable,
+                ..ExchangeDeclare::default()
+            };
+            (from, declare.into())
+        }
+        Operation::DeleteExchange { from, name } => {
+            let delete = ExchangeDelete {
+                exchange: name,
+                ..ExchangeDelete::default()
+            };
+            (from, delete.into())
+        }
+        Operation::DeclareQueue { from, name, kind } => {
+            let declare = QueueDeclare {
+                queue: name,
+                durable: kind.durable,
+                exclusive: kind.exclusive,
+                auto_delete: kind.auto_delete,
+                arguments: arguments.as_table(),
+                ..QueueDeclare::default()
+            };
+            (from, declare.into())
+        }
+        Operation::DeleteQueue { from, name } => {
+            let delete = QueueDelete {
+                queue: name,
+                ..QueueDelete::default()
+            };
+            (from, delete.into())
+        }
+        Operation::Purge { from, name } => {
+            let purge = QueuePurge {
+                queue: name,
+                no_wait: false,
+            };
+            (from, purge.into())
+        }
+        _ => return None,
+    })
+}
+
+fn method_of_bindings(operation: &Operation) -> Option<(&Channel, Method<'_>)> {
+    Some(match operation {
+        Operation::Bind {
+            from,
+            exchange,
+            queue,
+            key,
+        } => {
+            let bind = QueueBind {
+                queue,
+                exchange,
+                routing_key: key,
+                ..QueueBind::default()
+            };
+            (from, bind.into())
+        }
+        Operation::Unbind {
+            from,
+            exchange,
+            queue,
+            key,
+        } => {
+            let unbind = QueueUnbind {
+                queue,
+                exchange,
+                routing_key: key,
+                ..QueueUnbind::default()
+            };
+            (from, unbind.into())
+        }
+        _ => return None,
+    })
+}
+
+/// Methods about what a channel publishes, consumes and settles.
+fn method_of_channel<'o>(
+    operation: &'o Operation,
+    arguments: &'o TableBuf,
+) -> Option<(&'o Channel, Method<'o>)> {
+    Some(match operation {
+        Operation::ConfirmSelect(from) => (from, ConfirmSelect::default().into()),
+        Operation::TxSelect(from) => (from, TxSelect {}.into()),
+        Operation::TxCommit(from) => (from, TxCommit {}.into()),
+        Operation::TxRollback(from) => (from, TxRollback {}.into()),
+        Operation::Qos {
+            from,
+            count,
+            global,
+        } => {
+            let qos = BasicQos {
+                prefetch_size: 0,
+                prefetch_count: *count,
+                global: *global,
+            };
+            (from, qos.into())
+        }
+        Operation::Consume {
+            from,
+            queue,
+            tag,
+            no_ack,
+            ..
+        } => {
+            let consume = BasicConsume {
+                queue,
+                consumer_tag: tag,
+                no_ack: *no_ack,
+                arguments: arguments.as_table(),
+                ..BasicConsume::default()
+            };
+            (from, consume.into())
+        }
+        Operation::Cancel { from, tag } => {
+            let cancel = BasicCancel {
+                consumer_tag: tag,
+                no_wait: false,
+            };
+            (from, cancel.into())
+        }
+        Operation::Get {
+            from,
+            queue,
+            no_ack,
+        } => {
+            let get = BasicGet {
+                queue,
+                no_ack: *no_ack,
+            };
+            (from, get.into())
+        }
+        Operation::Settle {
+            from,
+            tag,
+            multiple,
+            settlement,
+        } => (from, settling(*tag, *multiple, *settlement)),
+        Operation::Recover(from) => (from, BasicRecover { requeue: true }.into()),
+        _ => return None,
+    })
 }
 
 fn settling(delivery_tag: u64, multiple: bool, settlement: Settlement) -> Method<'static> {
@@ -279,7 +314,7 @@ fn settling(delivery_tag: u64, multiple: bool, settlement: Settlement) -> Method
     }
 }
 
-fn arguments_of(kind: &QueueKind) -> TableBuf {
+fn arguments_of_queue(kind: &QueueKind) -> TableBuf {
     let mut table = TableBuf::new();
     let number = |value: usize| Value::I64(value as i64);
     if kind.is_quorum {
