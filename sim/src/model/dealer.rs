@@ -1,6 +1,6 @@
 //! Registrations and calls, naively.
 
-use crosstie_routing::{Action, CallTimeoutUnit, Refused, error};
+use crosstie_routing::{Action, Refused, error};
 use crosstie_wamp::{CallOptions, CancelMode, InvocationPolicy, MatchPolicy, RegisterOptions};
 
 use super::matching::{matches, wildcard_rank};
@@ -348,16 +348,6 @@ impl Model {
         self.member_mut(chosen.member).invocation_last = invocation;
         let _ = self.deliver(chosen.member, first_part);
         Ok(())
-    }
-
-    /// The router's own timeout of a call that asks for this one; 0 is none.
-    fn timeout_ms(&self, asked: u64) -> u64 {
-        let unit_ms = match self.config.call_timeout_unit {
-            CallTimeoutUnit::Milliseconds => 1,
-            CallTimeoutUnit::Seconds => 1_000,
-        };
-        let given = [asked * unit_ms, self.config.limits.call_timeout_ms_max];
-        given.into_iter().filter(|ms| *ms > 0).min().unwrap_or(0)
     }
 
     /// Whether it is a violation.

@@ -8,7 +8,7 @@ mod dealer;
 mod matching;
 mod retained;
 
-use crosstie_routing::{ClientFeatures, RealmConfig, Refused, RequestIdCheck};
+use crosstie_routing::{CallTimeoutUnit, ClientFeatures, RealmConfig, Refused, RequestIdCheck};
 use crosstie_wamp::{ID_MAX, InvocationPolicy, MatchPolicy};
 
 use self::dealer::Call;
@@ -254,6 +254,16 @@ impl Model {
             } => self.unregister(from, *request, *registration),
         }
         false
+    }
+
+    /// The router's own timeout of a call that asks for this one; 0 is none.
+    fn timeout_ms(&self, asked: u64) -> u64 {
+        let unit_ms = match self.config.call_timeout_unit {
+            CallTimeoutUnit::Milliseconds => 1,
+            CallTimeoutUnit::Seconds => 1_000,
+        };
+        let given = [asked * unit_ms, self.config.limits.call_timeout_ms_max];
+        given.into_iter().filter(|ms| *ms > 0).min().unwrap_or(0)
     }
 
     fn leave(&mut self, name: Name) {

@@ -1,16 +1,16 @@
 //! What the router says to the session.
 
 use crosstie_wamp::{
-    Dict, EventDetails, InterruptOptions, InvocationDetails, Message, MessageType, Payload,
-    PublicationId, RegistrationId, RequestId, ResultDetails, Revoked, SubscriptionId,
+    Dict, EventDetails, Message, MessageType, Payload, PublicationId, RegistrationId, RequestId,
+    ResultDetails, Revoked, SubscriptionId,
 };
 
-use super::{Answer, Effect, Invocation, Phase, Request, Session, Topic, Violation};
+use super::{Answer, Effect, Phase, Request, Session, Topic, Violation};
 use crate::arguments::Arguments;
 use crate::error::{ApplicationError, Unsendable};
 use crate::outgoing::Outgoing;
 
-type Handled<'a, W, I> = Result<Effect<'a, W, I>, Violation>;
+pub(super) type Handled<'a, W, I> = Result<Effect<'a, W, I>, Violation>;
 
 impl<W, I> Session<W, I> {
     /// Takes one message of the router.
@@ -131,20 +131,6 @@ impl<W, I> Session<W, I> {
         }
     }
 
-    fn handle_interrupt<'a>(
-        &'a mut self,
-        request: RequestId,
-        options: InterruptOptions<'a>,
-    ) -> Effect<'a, W, I> {
-        let invocation = self.invocations.get_mut(&request);
-        let running = invocation.and_then(|invocation| invocation.running.as_mut());
-        match running {
-            Some(running) => Effect::Interrupted { running, options },
-            // It crossed the answer.
-            None => Effect::None,
-        }
-    }
-
     fn handle_unregistered<'a>(&'a mut self, request: RequestId) -> Handled<'a, W, I> {
         if let Some(Request::Unregister(id)) = self.pending_kind(request) {
             let id = *id;
@@ -209,70 +195,6 @@ impl<W, I> Session<W, I> {
             Some(waiter) => Effect::Progress {
                 request,
                 waiter,
-                payload,
-            },
-            None => Effect::None,
-        })
-    }
-
-    fn handle_invocation<'a>(
-        &'a mut self,
-        request: RequestId,
-        registration: RegistrationId,
-        details: InvocationDetails<'a>,
-        payload: Payload<'a>,
-        out: &mut Outgoing,
-    ) -> Handled<'a, W, I> {
-        if self.invocations.contains_key(&request) {
-            return self.handle_chunk(request, details.progress, payload);
-        }
-        if let Some(at) = self.answered_early.iter().position(|id| *id == request) {
-            if !details.progress {
-                self.answered_early.remove(at);
-            }
-            return Ok(Effect::None);
-        }
-        let invocation = Invocation {
-            running: None,
-            open: details.progress,
-        };
-        self.invocations.insert(request, invocation);
-        let Some(&key) = self.registrations.get(&registration) else {
-            // It crossed an UNREGISTER.
-            let payload = Payload::EMPTY;
-            let reply = self.yield_error(request, "wamp.error.unavailable", payload, out);
-            never_refused(reply.map(drop));
-            return Ok(Effect::None);
-        };
-        Ok(Effect::Invoked {
-            request,
-            key,
-            details,
-            payload,
-        })
-    }
-
-    fn handle_chunk<'a>(
-        &'a mut self,
-        request: RequestId,
-        more: bool,
-        payload: Payload<'a>,
-    ) -> Handled<'a, W, I> {
-        let Some(invocation) = self.invocations.get_mut(&request) else {
-            return Ok(Effect::None);
-        };
-        if !invocation.open {
-            return Err(Violation {
-                expected: "an INVOCATION with a new request id".to_owned(),
-                found: format!("INVOCATION {request}, which is open and not progressive"),
-            });
-        }
-        invocation.open = more;
-        Ok(match &mut invocation.running {
-            Some(running) => Effect::Continued {
-                request,
-                running,
-                last: !more,
                 payload,
             },
             None => Effect::None,
@@ -470,7 +392,7 @@ fn reason_given(uri: &str, details: Dict) -> ApplicationError {
 }
 
 /// The session's own messages are short and hold nothing that a serializer cannot write.
-fn never_refused(sent: Result<(), Unsendable>) {
+pub(super) fn never_refused(sent: Result<(), Unsendable>) {
     debug_assert_eq!(sent, Ok(()), "a message without arguments fits everywhere");
 }
 

@@ -17,6 +17,7 @@
 
 mod effect;
 mod handle;
+mod invocations;
 mod requests;
 #[cfg(test)]
 mod tests;

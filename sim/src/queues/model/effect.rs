@@ -6,23 +6,6 @@ use super::{
     Binding, Consumer, Entry, Exchange, Held, Model, Open, Queue, ROOM_AFTER_MS, Unconfirmed,
 };
 
-impl Open {
-    fn new(channel: Channel) -> Self {
-        Self {
-            channel,
-            confirms: false,
-            published: 0,
-            delivery_tag: 0,
-            prefetch: 0,
-            prefetch_global: 0,
-            limited_at: 0,
-            room_at_ms: 0,
-            unconfirmed: Vec::new(),
-            transaction: None,
-        }
-    }
-}
-
 impl Model {
     /// Does it; the reply code, if it has to fail.
     pub fn apply(&mut self, operation: &Operation) -> Result<(), u16> {

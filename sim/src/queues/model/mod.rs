@@ -124,6 +124,23 @@ pub struct Open {
     pub transaction: Option<Transaction>,
 }
 
+impl Open {
+    fn new(channel: Channel) -> Self {
+        Self {
+            channel,
+            confirms: false,
+            published: 0,
+            delivery_tag: 0,
+            prefetch: 0,
+            prefetch_global: 0,
+            limited_at: 0,
+            room_at_ms: 0,
+            unconfirmed: Vec::new(),
+            transaction: None,
+        }
+    }
+}
+
 /// A message that is neither confirmed nor refused.
 #[derive(Clone, Debug)]
 pub struct Unconfirmed {
