@@ -18,6 +18,7 @@ mod admin;
 mod admission;
 pub mod amqp;
 mod counters;
+mod door;
 mod error;
 mod leaving;
 mod listen;

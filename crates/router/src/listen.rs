@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crosstie_config::{self as model, Allowed, Auth, Page, RawSocket, TransportKind, WebSocket};
+use crosstie_auth::wamp::Methods;
+use crosstie_config::{self as model, Allowed, Page, RawSocket, TransportKind, WebSocket};
 use crosstie_transport::descriptors::is_shortage;
 use crosstie_transport::tls::{self, TlsFiles};
 use crosstie_transport::{ConnectionLimits, Endpoint, Listener, Socket, TcpOptions, Workers};
@@ -54,7 +55,7 @@ pub(crate) struct Listening {
 /// RawSocket on a listener.
 pub(crate) struct RawSocketEndpoint {
     pub(crate) options: RawSocket,
-    pub(crate) auth: Arc<Auth>,
+    pub(crate) auth: Arc<Methods>,
     pub(crate) supervision: Arc<Supervision>,
 }
 
@@ -62,7 +63,7 @@ pub(crate) struct RawSocketEndpoint {
 pub(crate) struct WebSocketEndpoint {
     pub(crate) path: Option<String>,
     pub(crate) options: WebSocket,
-    pub(crate) auth: Arc<Auth>,
+    pub(crate) auth: Arc<Methods>,
     pub(crate) supervision: Arc<Supervision>,
 }
 

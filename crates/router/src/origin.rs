@@ -4,30 +4,18 @@
 use std::net::SocketAddr;
 
 use crosstie_transport::PeerAddress;
+use crosstie_wamp::framing::Framing;
 use crosstie_wamp::{Dict, Value};
 
-use crate::router_state::RouterState;
 use crate::wamp::peer::Peer;
-use crate::wamp::realm::SharedRealm;
 
-/// Adds node, worker, process and the client's own address at the top and in `authextra`, where the
-/// realm tells them; and what an anonymous client has said in its `authextra`.
-pub(crate) fn add(
-    welcome: &mut Dict,
-    hello: &Dict,
-    realm: &SharedRealm,
-    peer: &Peer,
-    state: &RouterState,
-) {
-    let said = hello.iter().find(|(key, _)| key == "authextra");
-    let mut extra = match said {
-        Some((_, Value::Dict(extra))) => extra.clone(),
-        _ => Dict::new(),
-    };
-    if realm.discloses_router {
+/// Adds to WELCOME an `authextra`, and there and at the top node, worker, process and the client's own
+/// address, where the names of the node and the worker are to be told.
+pub(crate) fn add(welcome: &mut Dict, mut extra: Dict, peer: &Peer, own: Option<(&str, &str)>) {
+    if let Some((node, worker)) = own {
         let origin = [
-            ("x_cb_node", Value::from(state.node.as_str())),
-            ("x_cb_worker", Value::from(state.id.as_str())),
+            ("x_cb_node", Value::from(node)),
+            ("x_cb_worker", Value::from(worker)),
             (
                 "x_cb_peer",
                 Value::from(address(peer.connection.peer()).as_str()),
@@ -44,6 +32,49 @@ pub(crate) fn add(
     if !extra.is_empty() {
         welcome.push(("authextra".to_owned(), Value::Dict(extra)));
     }
+}
+
+/// What an authenticator is told of the connection: the keys are Crossbar.io's, and what is not kept here
+/// until somebody asks is null.
+pub(crate) fn transport(peer: &Peer, is_secure: bool) -> Value {
+    let framing = match peer.wire.framing {
+        Framing::RawSocket => "rawsocket",
+        _ => "websocket",
+    };
+    let known = [
+        (
+            "channel_type",
+            Value::from(if is_secure { "tls" } else { "tcp" }),
+        ),
+        ("channel_framing", Value::from(framing)),
+        (
+            "channel_serializer",
+            Value::from(peer.wire.serializer.name()),
+        ),
+        (
+            "peer",
+            Value::from(address(peer.connection.peer()).as_str()),
+        ),
+        ("is_server", Value::from(true)),
+        ("is_secure", Value::from(is_secure)),
+        ("own_pid", Value::from(u64::from(std::process::id()))),
+    ];
+    let unknown = [
+        "own",
+        "own_tid",
+        "own_fd",
+        "channel_id",
+        "peer_cert",
+        "client_cert",
+        "websocket_protocol",
+        "websocket_extensions_in_use",
+        "http_headers_received",
+        "http_headers_sent",
+        "http_cbtid",
+    ];
+    let known = known.map(|(key, value)| (key.to_owned(), value));
+    let unknown = unknown.map(|key| (key.to_owned(), Value::Null));
+    Value::Dict(known.into_iter().chain(unknown).collect())
 }
 
 /// In Crossbar.io's words.

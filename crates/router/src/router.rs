@@ -83,7 +83,12 @@ impl Router {
             what: format!("the threads of worker {}", worker.id),
             fault: StartFault::Io(error),
         })?;
-        let state = Arc::new(RouterState::new(worker, limits, options));
+        let state = Arc::new(RouterState::new(
+            worker,
+            limits,
+            options,
+            workers.keeper_handle(),
+        ));
         let watched = Arc::clone(&state);
         workers.spawn_keeper(async move { watched.watch.run().await });
         Ok(Self {

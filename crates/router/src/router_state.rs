@@ -10,14 +10,17 @@ use crosstie_routing::{CallTimeoutUnit, Limits, RealmConfig};
 use crosstie_transport::{Account, Connection, ConnectionLimits, Debt, descriptors};
 use crosstie_wamp::codec;
 use parking_lot::{Mutex, MutexGuard, RwLock};
+use tokio::runtime::Handle;
 
 use crate::addresses::Addresses;
 use crate::amqp::Broker;
 use crate::counters::{Counter, counters};
+use crate::door::Door;
 use crate::overview::Overview;
 use crate::report;
 use crate::router::RouterOptions;
 use crate::testee::TesteeTransport;
+use crate::wamp::authenticators::Authenticators;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::message_counts::Messages;
 use crate::wamp::realm::SharedRealm;
@@ -52,6 +55,8 @@ pub(crate) struct RouterState {
     pub(crate) page_connections_max: usize,
     conversations: AtomicUsize,
     testees: Mutex<Vec<Arc<TesteeTransport>>>,
+    pub(crate) door: Door,
+    pub(crate) authenticators: Authenticators,
     /// Set once, if at all.
     amqp: OnceLock<Arc<Broker>>,
     number_last: AtomicU32,
@@ -63,6 +68,7 @@ impl RouterState {
         worker: &model::RouterWorker,
         limits: &model::Limits,
         options: &RouterOptions,
+        keeper: Handle,
     ) -> Self {
         let account = Account::new(limits.queue_bytes_total_max);
         account.set_on_debtor(close_debtor);
@@ -96,6 +102,12 @@ impl RouterState {
             page_connections_max: limits.page_connections_max,
             conversations: AtomicUsize::new(0),
             testees: Mutex::default(),
+            door: Door::new(
+                limits.handshakes_pending_max,
+                limits.login_delay_max,
+                keeper,
+            ),
+            authenticators: Authenticators::default(),
             amqp: OnceLock::new(),
             number_last: AtomicU32::new(0),
             stopping: AtomicBool::new(false),

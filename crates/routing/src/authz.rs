@@ -20,6 +20,19 @@ pub struct Role {
 }
 
 impl Role {
+    /// The role that every realm has, configured or not, as in Crossbar.io.
+    pub const TRUSTED: &str = "trusted";
+
+    /// A role that may do everything, and is always disclosed.
+    pub(crate) fn trusted() -> Self {
+        let mut role = Self::everything(Self::TRUSTED);
+        for permission in &mut role.permissions {
+            permission.disclose.caller = true;
+            permission.disclose.publisher = true;
+        }
+        role
+    }
+
     /// A role that may do everything, and whose disclosure is left to itself.
     pub fn everything(name: &str) -> Self {
         let allow = Allow {

@@ -58,7 +58,19 @@ impl<H> Realm<H> {
         identity: Identity,
         features: ClientFeatures,
     ) -> Result<(SessionKey, SessionId), JoinError> {
-        let Some(role) = self.roles.find(&identity.authrole) else {
+        self.join_as(None, now, handle, identity, features)
+    }
+
+    /// The same for a session that was told its id before; where somebody else has it, it gets another.
+    pub fn join_as(
+        &mut self,
+        id: Option<SessionId>,
+        now: Time,
+        handle: H,
+        identity: Identity,
+        features: ClientFeatures,
+    ) -> Result<(SessionKey, SessionId), JoinError> {
+        let Some(role) = self.find_role(&identity.authrole) else {
             return Err(JoinError::NoSuchRole {
                 authrole: identity.authrole.as_ref().to_owned(),
             });
@@ -68,9 +80,10 @@ impl<H> Realm<H> {
             return Err(JoinError::SessionsMax { sessions_max });
         }
         self.roles.joined(role);
+        let random = &mut self.random;
         Ok(self
             .sessions
-            .insert(handle, identity, role, features, now, &mut self.random))
+            .insert(id, handle, identity, role, features, now, random))
     }
 
     /// Takes a message from a session. After a [`Violation`] the owner sends ABORT and leaves.
@@ -319,6 +332,16 @@ impl<H> Realm<H> {
         self.roles.check_invariants(&self.sessions);
         self.broker.check_invariants(&self.sessions);
         self.dealer.check_invariants(&self.sessions);
+    }
+
+    /// The role of that name; the one that every realm has is there from its first session on.
+    fn find_role(&mut self, name: &str) -> Option<RoleIndex> {
+        let found = self.roles.find(name);
+        if found.is_none() && name == Role::TRUSTED {
+            self.roles.insert(&Role::trusted(), &mut self.random);
+            return self.roles.find(name);
+        }
+        found
     }
 
     fn dispatch(

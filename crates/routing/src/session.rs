@@ -130,8 +130,10 @@ impl<H> Sessions<H> {
         }
     }
 
+    /// Lets a session in, under the id that it was told before, if that is nobody's.
     pub(crate) fn insert(
         &mut self,
+        told: Option<SessionId>,
         handle: H,
         identity: Identity,
         role: RoleIndex,
@@ -139,12 +141,15 @@ impl<H> Sessions<H> {
         joined: Time,
         random: &mut Random,
     ) -> (SessionKey, SessionId) {
-        let id = loop {
-            let id = random.session_id();
-            if self.by_id.get(&id).is_none() {
-                break id;
+        let told = told.filter(|id| self.by_id.get(id).is_none());
+        let id = told.unwrap_or_else(|| {
+            loop {
+                let id = random.session_id();
+                if self.by_id.get(&id).is_none() {
+                    break id;
+                }
             }
-        };
+        });
         // A wrap would let a key that has been kept through 2^32 joins name another session.
         self.generation_last = self.generation_last.wrapping_add(1).max(1);
         let generation = self.generation_last;

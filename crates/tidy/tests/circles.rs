@@ -11,7 +11,7 @@ const FILES_MAX: &[(&str, usize)] = &[
     ("queues", 3),
     ("store", 2),
     ("routing", 12),
-    ("config", 16),
+    ("config", 5),
     ("transport", 6),
     ("testee", 5),
     ("client", 22),

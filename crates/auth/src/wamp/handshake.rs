@@ -136,6 +136,17 @@ impl Handshake {
         self.authid.as_deref()
     }
 
+    /// Bytes of what is kept of HELLO, about.
+    pub fn bytes(&self) -> usize {
+        let texts = [
+            Some(&self.realm),
+            self.authid.as_ref(),
+            self.authrole.as_ref(),
+        ];
+        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        texts + self.authextra.as_ref().map_or(0, dict_bytes)
+    }
+
     /// The realm that it asks for.
     pub fn realm(&self) -> &str {
         &self.realm
@@ -395,4 +406,24 @@ fn unknown(methods: &Methods, authid: &str) -> Step {
 fn no_authid(method: Method) -> Step {
     let text = format!("HELLO.Details.authid: expected text, which authmethod {method} needs");
     Step::Refuse(Refusal::new(NOT_AUTHORIZED, text, Cause::NoAuthid))
+}
+
+fn dict_bytes(dict: &Dict) -> usize {
+    let entries = dict.iter();
+    entries
+        .map(|(key, value)| size_of::<(String, Value)>() + key.len() + value_bytes(value))
+        .sum()
+}
+
+fn value_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Binary(bytes) => bytes.len(),
+        Value::List(values) => {
+            let values = values.iter().map(|v| size_of::<Value>() + value_bytes(v));
+            values.sum()
+        }
+        Value::Dict(dict) => dict_bytes(dict),
+        Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Float(_) => 0,
+    }
 }

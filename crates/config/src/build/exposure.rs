@@ -1,7 +1,9 @@
 //! Listeners that others than this machine reach, and that ask nobody who he is.
 
+use crosstie_auth::wamp::{Anonymous, Methods};
+
 use super::Builder;
-use crate::model::{Amqp, AmqpUser, Auth, Endpoint, Realm, Transport, TransportKind, WebSocket};
+use crate::model::{Amqp, AmqpUser, Endpoint, Realm, Role, Transport, TransportKind, WebSocket};
 use crate::problem::Problem;
 use crate::tree::quoted;
 use crate::view::View;
@@ -72,17 +74,21 @@ fn is_reached_from_elsewhere(endpoint: &Endpoint) -> bool {
     !endpoint.is_loopback() && !asks
 }
 
-fn of_auth(auth: &Auth, realms: &[Realm]) -> Option<(String, String)> {
-    let anonymous = auth.anonymous.as_ref()?;
-    let named = anonymous.realm.as_deref();
+fn of_auth(auth: &Methods, realms: &[Realm]) -> Option<(String, String)> {
+    let Some(Anonymous::Static { role, realm, .. }) = &auth.anonymous else {
+        return None;
+    };
+    let (named, name) = (realm.as_deref(), role);
     let mut realms = realms
         .iter()
         .filter(|realm| named.is_none_or(|name| realm.name == name));
+    if **name == *Role::TRUSTED {
+        return realms
+            .next()
+            .map(|realm| (realm.name.clone(), name.to_string()));
+    }
     realms.find_map(|realm| {
-        let role = realm
-            .roles
-            .iter()
-            .find(|role| role.name == anonymous.role)?;
+        let role = realm.roles.iter().find(|role| *role.name == **name)?;
         let mut rights = role.permissions.iter().map(|permission| permission.allow);
         rights
             .any(|allow| allow.call || allow.register || allow.publish || allow.subscribe)

@@ -2,6 +2,7 @@
 //! roles that nobody defined, listeners that would collide.
 
 mod amqp;
+mod auth;
 mod component;
 mod endpoint;
 mod exposure;
@@ -128,6 +129,8 @@ fn limits(limits: View<'_>) -> Limits {
         bytes_per_second_min: bound(limits, "bytes_per_second_min"),
         depth_max: bound(limits, "depth_max"),
         handshake_timeout: milliseconds(limits, "handshake_timeout_ms"),
+        handshakes_pending_max: bound(limits, "handshakes_pending_max"),
+        login_delay_max: milliseconds(limits, "login_delay_ms_max"),
         sessions_max: bound(limits, "sessions_max"),
         page_connections_max: bound(limits, "page_connections_max"),
         address_connections_max: limits.integer("address_connections_max").map(size),

@@ -3,11 +3,10 @@
 use super::{Builder, Names, bound, milliseconds, size, time};
 use crate::catalogue::{PAGES, SERIALIZERS};
 use crate::model::{
-    Allowed, Anonymous, Auth, Deflate, Page, Ping, RawSocket, Realm, Serializer, Testee,
-    TesteeKind, Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
+    Allowed, Deflate, Page, Ping, RawSocket, Realm, Serializer, Testee, TesteeKind, Transport,
+    TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
 };
 use crate::problem::Problem;
-use crate::tree::{Span, quoted};
 use crate::view::View;
 
 /// Where something is spoken.
@@ -188,52 +187,6 @@ impl Builder<'_> {
             self.problems.push(Problem::warning(at, message));
         }
         max
-    }
-
-    fn auth(&mut self, object: View<'_>, realms: Option<&[Realm]>) -> Auth {
-        let auth = object.section("auth");
-        let anonymous = auth.object("anonymous").map_or_else(
-            || Anonymous {
-                role: "anonymous".into(),
-                realm: None,
-                authid: None,
-            },
-            |anonymous| Anonymous {
-                role: anonymous.text("role").unwrap_or_default().into(),
-                realm: anonymous.text("realm").map(str::to_owned),
-                authid: anonymous.text("authid").map(str::to_owned),
-            },
-        );
-        let at = auth.object("anonymous").map_or(object.span, |a| a.span);
-        if let Some(realms) = realms {
-            self.check_role(&anonymous, at, realms);
-        }
-        Auth {
-            anonymous: Some(anonymous),
-        }
-    }
-
-    /// A role that no realm has keeps everybody out. Crossbar.io takes such a file, and a realm
-    /// may be meant for another transport, so only a realm that is named must be there.
-    fn check_role(&mut self, anonymous: &Anonymous, at: Span, realms: &[Realm]) {
-        let named = anonymous.realm.as_deref();
-        if let Some(name) = named
-            && realms.iter().all(|realm| realm.name != name)
-        {
-            let message = format!("this router worker has no realm {}", quoted(name));
-            return self.problems.push(Problem::error(at, message));
-        }
-        let mut open = realms
-            .iter()
-            .filter(|realm| named.is_none_or(|name| realm.name == name));
-        let has = |realm: &Realm| realm.roles.iter().any(|role| role.name == anonymous.role);
-        if !open.any(has) {
-            let message = format!(
-                "no realm that can be joined here has the role {}: everybody will be refused",
-                quoted(&anonymous.role)
-            );
-            self.problems.push(Problem::warning(at, message));
-        }
     }
 }
 

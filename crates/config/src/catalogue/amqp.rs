@@ -1,11 +1,11 @@
 //! AMQP: users, vhosts, bounds, and how listeners speak. Every key that is taken. Long and flat.
 
 use super::endpoint::AMQP_ENDPOINT;
-use super::transport::{MAX_CONNECTIONS, TRANSPORT_ID};
-use super::{
+use super::form::{
     Fallback, Key, Kind, Rule, TYPE, Table, Words, integer, integer_or_zero, key, list,
     list_not_empty,
 };
+use super::transport::{MAX_CONNECTIONS, TRANSPORT_ID};
 
 /// A router worker's `amqp`.
 pub(crate) static AMQP: Table = Table {

@@ -1,8 +1,10 @@
 //! How components connect to routers: every key that is taken. Long and flat.
 
+use super::form::{
+    Fallback, Key, Kind, Rule, TYPE, Table, Tagged, integer, key, list, list_not_empty,
+};
 use super::other_options::WEBSOCKET_CLIENT_OPTIONS;
 use super::transport::{SERIALIZER, SERIALIZERS};
-use super::{Fallback, Key, Kind, Rule, TYPE, Table, Tagged, integer, key, list, list_not_empty};
 
 pub(super) static CONNECTING_TRANSPORT: Tagged = Tagged {
     path: "components[].transport.type",

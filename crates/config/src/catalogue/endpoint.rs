@@ -1,6 +1,6 @@
 //! Where listeners listen: every key that is taken. Long and flat.
 
-use super::{
+use super::form::{
     Fallback, Key, Kind, NO, Rule, TYPE, Table, Tagged, integer, key, list, list_not_empty,
 };
 

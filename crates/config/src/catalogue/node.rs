@@ -1,9 +1,9 @@
 //! The node itself, its bounds and its admin listener: every key that is taken. Long and flat.
 
 use super::endpoint::ENDPOINT;
+use super::form::{Fallback, Kind, Rule, Table, Words, integer, key, list, list_not_empty};
 use super::transport::{ALLOWED_HOSTS, PAGES};
 use super::worker::WORKER;
-use super::{Fallback, Kind, Rule, Table, Words, integer, key, list, list_not_empty};
 
 /// The whole file.
 pub static CONFIG: Table = Table {
@@ -172,6 +172,23 @@ pub(super) static LIMITS: Table = Table {
              milliseconds, before it is closed.",
         )
         .fallback(Fallback::Integer(10_000)),
+        key(
+            "handshakes_pending_max",
+            integer(1, 100_000_000),
+            "Handshakes of a router worker that are not done: sessions that have been sent a \
+             challenge, or that an authenticator is asked about. One more is refused.",
+        )
+        .fallback(Fallback::Integer(10_000)),
+        key(
+            "login_delay_ms_max",
+            integer(0, 60_000),
+            "How long a client waits at most for the answer that its credentials are wrong, in \
+             milliseconds. From the fourth failure on within a minute or two, of an address or for an \
+             authid, each doubles the delay; clients on this machine wait 250 at most. Whoever is right \
+             does not wait. While 8 of an address wait for one authid, or 64 for any, no more are looked at. \
+             0: nobody waits.",
+        )
+        .fallback(Fallback::Integer(5_000)),
         key(
             "sessions_max",
             integer(1, 100_000_000),

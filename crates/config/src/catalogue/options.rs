@@ -1,6 +1,6 @@
 //! How RawSocket and WebSocket are spoken: every key that is taken. Long and flat.
 
-use super::{
+use super::form::{
     Fallback, Key, Kind, NO, Rule, Table, YES, integer, integer_or_zero, key, list_not_empty,
 };
 

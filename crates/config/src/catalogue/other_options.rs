@@ -1,12 +1,12 @@
 //! How WebSocket is spoken by those that are no router: echoes and components. Long and flat.
 
+use super::form::{Fallback, Kind, Rule, Table, YES, integer, key, list};
 use super::options::{
     APPLY_MASK, AUTO_FRAGMENT_SIZE, COMPRESSION_KEY, ECHO_CLOSE_CODEREASON, ENABLE_FLASH_POLICY,
     ENABLE_HYBI10, ENABLE_RFC6455, EXTERNAL_PORT, FAIL_BY_DROP, MASK_SERVER_FRAMES, MAX_FRAME_SIZE,
     MILLISECONDS, REQUIRE_MASKED_CLIENT_FRAMES, SHOW_SERVER_VERSION, TCP_NODELAY, VALIDATE_UTF8,
     ping_interval,
 };
-use super::{Fallback, Kind, Rule, Table, YES, integer, key, list};
 
 /// As a router's, for an echo: no timers, no subprotocols.
 pub(super) static WEBSOCKET_TESTEE_OPTIONS: Table = Table {

@@ -1,6 +1,6 @@
 //! Realms, roles and permissions: every key that is taken. Long and flat.
 
-use super::{Fallback, Kind, NO, Rule, Table, Words, YES, integer, key, list};
+use super::form::{Fallback, Kind, NO, Rule, Table, Words, YES, integer, key, list};
 
 pub(crate) static REALM: Table = Table {
     path: "realms[]",

@@ -27,7 +27,8 @@ pub struct Refused {
     pub why: &'static str,
 }
 
-const ONLY_ANONYMOUS: &str = "sessions can only be anonymous";
+const NO_SUCH_METHOD: &str = "sessions can be anonymous, or come by ticket or WAMP-CRA";
+const NO_PYTHON: &str = "there is no Python in a router worker";
 const NO_TWISTED: &str = "an endpoint is described by its keys, not by Twisted's strings";
 const NO_PROXY: &str = "a router worker serves a realm on all cores by itself";
 
@@ -225,12 +226,10 @@ pub static KEYS: &[Place] = &[
     within(
         "auth",
         &[
-            later("ticket", ONLY_ANONYMOUS),
-            later("wampcra", ONLY_ANONYMOUS),
-            later("scram", ONLY_ANONYMOUS),
-            later("cryptosign", ONLY_ANONYMOUS),
-            later("tls", ONLY_ANONYMOUS),
-            later("cookie", ONLY_ANONYMOUS),
+            later("scram", NO_SUCH_METHOD),
+            later("cryptosign", NO_SUCH_METHOD),
+            later("tls", NO_SUCH_METHOD),
+            later("cookie", NO_SUCH_METHOD),
             never("anonymous-proxy", NO_PROXY),
             never("cryptosign-proxy", NO_PROXY),
         ],
@@ -284,9 +283,9 @@ pub static VALUES: &[Place] = &[
                 "cgi",
                 "programs are not run for requests; a guest may be a web server",
             ),
-            never("wsgi", "there is no Python in a router worker"),
-            never("resource", "there is no Python in a router worker"),
-            never("wap", "there is no Python in a router worker"),
+            never("wsgi", NO_PYTHON),
+            never("resource", NO_PYTHON),
+            never("wap", NO_PYTHON),
             later("none", NO_WEB),
         ],
     ),
@@ -303,13 +302,9 @@ pub static VALUES: &[Place] = &[
             ),
         ],
     ),
-    within(
-        "auth.anonymous.type",
-        &[
-            later("dynamic", "there are no dynamic authenticators"),
-            never("function", "there is no Python in a router worker"),
-        ],
-    ),
+    within("auth.anonymous.type", &[never("function", NO_PYTHON)]),
+    within("auth.ticket.type", &[later("function", NO_PYTHON)]),
+    within("auth.wampcra.type", &[later("function", NO_PYTHON)]),
     within(
         "components[].type",
         &[

@@ -26,6 +26,8 @@ pub enum Rule {
     RealmName,
     /// A URI or a pattern of URIs, whose components may be empty.
     Uri,
+    /// A URI that is no pattern.
+    ExactUri,
     /// A segment of a web path, or `/`.
     WebPath,
     WebSocketUrl,
@@ -48,6 +50,7 @@ impl Rule {
             Self::Id => Some("^[a-z][a-z0-9_]{2,63}$"),
             Self::RealmName => Some("^[^\\s#]+$"),
             Self::Uri => Some("^[^\\s#]*$"),
+            Self::ExactUri => Some("^[^\\s#.]+(\\.[^\\s#.]+)*$"),
             Self::WebPath => Some("^([A-Za-z0-9_-]+|/)$"),
             Self::WebSocketUrl => Some("^wss?://[^/\\s]+"),
             Self::Interface => None,
@@ -68,6 +71,7 @@ impl Rule {
             Self::Id => "an id: 3 to 64 lower-case letters, digits and underscores, a letter first",
             Self::RealmName => "the name of a realm, without whitespace and #",
             Self::Uri => "a URI or a pattern of URIs, without whitespace and #",
+            Self::ExactUri => "a URI, without whitespace, # and empty components",
             Self::WebPath => "one segment of a web path (letters, digits, - and _), or /",
             Self::WebSocketUrl => "a URL that begins with ws:// or wss:// and names a host",
             Self::Interface => "an IP address, localhost, or nothing for all interfaces",
@@ -102,6 +106,7 @@ impl Rule {
             }
             Self::RealmName => !text.is_empty() && Self::Uri.holds(text),
             Self::Uri => !text.contains(|c: char| c.is_whitespace() || c == '#'),
+            Self::ExactUri => Self::Uri.holds(text) && text.split('.').all(|part| !part.is_empty()),
             Self::WebPath => text == "/" || word(text, b"-_"),
             Self::WebSocketUrl => text
                 .strip_prefix("ws://")

@@ -1,12 +1,13 @@
-//! Transports and authentication: every key that is taken. Long and flat.
+//! Transports: every key that is taken. Long and flat.
 
 use super::amqp::AMQP_TRANSPORT;
+use super::auth::AUTH;
 use super::endpoint::ENDPOINT;
-use super::options::{RAWSOCKET_OPTIONS, WEBSOCKET_OPTIONS};
-use super::other_options::WEBSOCKET_TESTEE_OPTIONS;
-use super::{
+use super::form::{
     Fallback, Key, Kind, NO, Rule, TYPE, Table, Tagged, Words, integer, key, list, list_not_empty,
 };
+use super::options::{RAWSOCKET_OPTIONS, WEBSOCKET_OPTIONS};
+use super::other_options::WEBSOCKET_TESTEE_OPTIONS;
 
 pub(crate) static TRANSPORT: Tagged = Tagged {
     path: "transports[].type",
@@ -250,47 +251,4 @@ pub(crate) static SERIALIZERS: Words = Words {
 pub(crate) static PAGES: Words = Words {
     path: "pages[]",
     words: &["health", "metrics", "status"],
-};
-
-pub(super) static AUTH: Table = Table {
-    path: "auth",
-    name: "a transport's auth",
-    keys: &[key(
-        "anonymous",
-        Kind::Tagged(&ANONYMOUS),
-        "Sessions that prove nothing.",
-    )
-    .otherwise("taken, with its defaults")],
-};
-
-pub(super) static ANONYMOUS: Tagged = Tagged {
-    path: "auth.anonymous.type",
-    name: "anonymous authentication",
-    variants: &[("static", &ANONYMOUS_STATIC)],
-};
-
-pub(super) static ANONYMOUS_STATIC: Table = Table {
-    path: "auth.anonymous[static]",
-    name: "anonymous authentication",
-    keys: &[
-        TYPE,
-        key(
-            "role",
-            Kind::Text(Rule::NotEmpty),
-            "The role that such sessions get.",
-        )
-        .fallback(Fallback::Text("anonymous")),
-        key(
-            "realm",
-            Kind::Text(Rule::RealmName),
-            "The only realm that they may join.",
-        )
-        .otherwise("the one they ask for"),
-        key(
-            "authid",
-            Kind::Text(Rule::NotEmpty),
-            "The authid that they all get.",
-        )
-        .otherwise("a fresh one for each"),
-    ],
 };

@@ -4,8 +4,8 @@
 //! These tables are reached by the checks alone: nothing here is taken.
 
 use super::endpoint::ENDPOINT;
+use super::form::{Kind, Rule, TYPE, Table, Tagged, key};
 use super::transport::{TRANSPORT_ID, UNIVERSAL_WEBSOCKET};
-use super::{Kind, Rule, TYPE, Table, Tagged, key};
 
 /// What a refused value or key holds, by its place and name; nothing where it is not looked into.
 pub(crate) fn inside(path: &str, name: &str) -> Option<Kind> {

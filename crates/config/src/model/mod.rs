@@ -23,8 +23,8 @@ pub use crosstie_routing::{
 pub use crosstie_wamp::uri::UriCheck;
 pub use crosstie_wamp::{MatchPolicy, Serializer};
 pub use transport::{
-    Allowed, Anonymous, Auth, Deflate, Endpoint, Page, Ping, RawSocket, TcpEndpoint, Testee,
-    TesteeKind, Tls, Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
+    Allowed, Deflate, Endpoint, Page, Ping, RawSocket, TcpEndpoint, Testee, TesteeKind, Tls,
+    Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
 };
 pub use worker::{
     ChildEnvironment, Component, ComponentKind, ContainerShutdown, ContainerWorker, GuestInput,
@@ -116,6 +116,9 @@ pub struct Limits {
     pub bytes_per_second_min: usize,
     pub depth_max: usize,
     pub handshake_timeout: Duration,
+    pub handshakes_pending_max: usize,
+    /// Of the answer to wrong credentials; zero where none waits.
+    pub login_delay_max: Duration,
     pub sessions_max: usize,
     /// Of one address; made from `sessions_max` and the process's descriptors where not said.
     pub address_connections_max: Option<usize>,

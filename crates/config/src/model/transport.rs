@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use crosstie_auth::wamp::Methods;
+
 use super::{AmqpTransport, Serializer};
 
 /// One listener and what it speaks.
@@ -138,28 +140,12 @@ pub struct Tls {
     pub client_authorities: Vec<String>,
 }
 
-/// How sessions on a transport prove who they are.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Auth {
-    pub anonymous: Option<Anonymous>,
-}
-
-/// What a session that proves nothing becomes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Anonymous {
-    pub role: String,
-    /// The only realm such sessions may join; any where not said.
-    pub realm: Option<String>,
-    /// A fresh one per session where not said.
-    pub authid: Option<String>,
-}
-
 /// WAMP over RawSocket.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawSocket {
     pub serializers: Vec<Serializer>,
-    pub auth: Auth,
+    /// How sessions prove who they are.
+    pub auth: Methods,
     pub message_bytes_max: usize,
     pub ping: Ping,
 }
@@ -170,7 +156,8 @@ pub struct WebSocket {
     /// The address that clients are told; the listener's own where not said.
     pub url: Option<String>,
     pub serializers: Vec<Serializer>,
-    pub auth: Auth,
+    /// How sessions prove who they are.
+    pub auth: Methods,
     pub options: WebSocketOptions,
 }
 

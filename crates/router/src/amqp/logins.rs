@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crosstie_auth::{Admission, Attempts, Origin};
-use crosstie_transport::{Connection, PeerAddress};
+use crosstie_transport::Connection;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+
+use crate::door::origin;
 
 /// The attempts of all of a router's AMQP clients.
 pub(crate) struct Logins {
@@ -97,12 +99,5 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         self.logins.attempts.lock().end_waiting(self.origin);
-    }
-}
-
-fn origin(peer: PeerAddress) -> Origin {
-    match peer {
-        PeerAddress::Tcp(address) => Origin::of(address.ip()),
-        PeerAddress::Unix(_) => Origin::Local,
     }
 }

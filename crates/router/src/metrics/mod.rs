@@ -10,6 +10,7 @@ mod text;
 
 use std::sync::Arc;
 
+use crosstie_auth::wamp::Cause;
 use crosstie_transport::{Kind, sent_bytes_unmetered};
 use crosstie_wamp::MessageType;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
@@ -70,6 +71,7 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
     );
     register_messages(&mut registry, routers);
     register_totals(&mut registry);
+    register_handshakes(&mut registry, routers);
     register_realms(&mut registry, routers);
     register_testees(&mut registry, routers);
     amqp::register_metrics(&mut registry, routers);
@@ -185,6 +187,32 @@ fn register_totals(registry: &mut Registry) {
         "sent_bytes",
         "Bytes sent, as they were on the wire",
         ConstCounter::new(sent_bytes_unmetered()),
+    );
+}
+
+/// What is done about who is to be let in.
+fn register_handshakes(registry: &mut Registry, routers: &[Arc<RouterState>]) {
+    let pending: Family<[(&'static str, String); 1], Gauge> = Family::default();
+    let refused: Family<[(&'static str, String); 2], Count> = Family::default();
+    for router in routers {
+        let door = &router.door;
+        let worker = ("worker", router.id.clone());
+        let of_worker = pending.get_or_create(&[("worker", router.id.clone())]);
+        of_worker.set(door.pending() as i64);
+        for cause in Cause::ALL {
+            let labels = [worker.clone(), ("cause", cause.name().to_owned())];
+            refused.get_or_create(&labels).inc_by(door.refused(cause));
+        }
+    }
+    registry.register(
+        "handshakes_pending",
+        "Sessions that have been sent a challenge, or that an authenticator is asked about",
+        pending,
+    );
+    registry.register(
+        "authentications_refused",
+        "Sessions that were not let in for what they said they were, by cause",
+        refused,
     );
 }
 

@@ -4,7 +4,7 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crosstie_config::Auth;
+use crosstie_auth::wamp::Methods;
 use crosstie_transport::{Connection, Ended, Outcome, Place, Protocol};
 use crosstie_wamp::framing::websocket::{self, DecoderConfig, MessageKind, Role};
 use crosstie_wamp::framing::{Framing, rawsocket};
@@ -217,7 +217,7 @@ impl Conversation {
         wire: Wire,
         batched: bool,
         message_bytes_max: usize,
-        auth: &Arc<Auth>,
+        auth: &Arc<Methods>,
         supervision: &Arc<Supervision>,
     ) {
         let peer = Peer {
@@ -321,6 +321,22 @@ impl Conversation {
         };
     }
 
+    /// Goes on with a handshake that has waited for something elsewhere; what is left comes behind that,
+    /// unless an outcome says that it has to wait again.
+    #[cold]
+    fn handle_elsewhere(&mut self, left: &mut Option<Left>, input: &[u8]) -> Option<Outcome> {
+        let State::Open(open) = &mut self.state else {
+            return None;
+        };
+        let flow = open.session.handle_elsewhere();
+        let rest = left.take_if(|_| open.session.waits());
+        let done = Done {
+            rest,
+            ..Done::of(flow)
+        };
+        self.handle_done(done, &Turn::begin(), 0, input)
+    }
+
     /// Handles what the last turn has left and the messages in `input`, until the turn is over.
     fn handle_frames(&mut self, left: Option<Left>, input: &mut [u8]) -> Outcome {
         if let State::Open(open) = &self.state
@@ -331,6 +347,12 @@ impl Conversation {
         let mut turn = Turn::begin();
         let mut consumed = 0;
         let mut left = left.filter(|left| !left.batch.is_empty());
+        if let State::Open(open) = &self.state
+            && open.session.waits()
+            && let Some(outcome) = self.handle_elsewhere(&mut left, input)
+        {
+            return outcome;
+        }
         loop {
             let State::Open(open) = &mut self.state else {
                 return Outcome::Continue {
@@ -395,6 +417,10 @@ impl Conversation {
                 consumed: input.len().max(consumed),
                 wanted: 0,
             });
+        }
+        if open.session.waits() {
+            open.end_turn(turn);
+            return Some(self.wait(done.rest.unwrap_or_default(), consumed, input));
         }
         let is_over = done.rest.is_some() || (done.is_over && consumed < input.len());
         if !is_over {
@@ -500,6 +526,7 @@ impl Protocol for Conversation {
         if let State::Open(open) = &self.state
             && input.len() >= LARGE_BYTES_MIN
             && !has_batch
+            && !open.session.waits()
             && !open.waits_for_line()
             && let Some(place) = open.frames.whole(input)
         {

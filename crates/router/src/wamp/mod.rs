@@ -1,19 +1,23 @@
 //! WAMP, as this router speaks it: [`amqp`](crate::amqp) is its mirror.
 //!
 //! A [`conversation`] is one connection's first bytes, handshake and frames; a [`session`] in it is what
-//! lies between HELLO and GOODBYE; a [`realm`] is the one lock that its messages are routed under; an
-//! [`outbox`] encodes what the realm says into the queues of the [`peer`]s, each payload in the serializers
+//! lies between HELLO and GOODBYE, and [`joining`] is how it comes to be; a [`realm`] is the one lock that
+//! its messages are routed under; an [`outbox`] encodes what the realm says into the queues of the [`peer`]s, each payload in the serializers
 //! that these use ([`payload_encodings`]).
 
+pub(crate) mod authenticators;
 mod compression;
 pub(crate) mod conversation;
+pub(crate) mod elsewhere;
 pub(crate) mod end_reason;
 mod frames;
+mod joining;
 pub(crate) mod message_counts;
 mod open;
 pub(crate) mod outbox;
 mod payload_encodings;
 pub(crate) mod peer;
+mod pending;
 pub(crate) mod realm;
 pub(crate) mod session;
 pub(crate) mod supervision;

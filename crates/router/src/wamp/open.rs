@@ -76,7 +76,7 @@ impl Turn {
 }
 
 impl Done {
-    fn of(flow: ControlFlow<()>) -> Self {
+    pub(super) fn of(flow: ControlFlow<()>) -> Self {
         Self {
             flow,
             rest: None,

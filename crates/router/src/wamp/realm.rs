@@ -112,13 +112,14 @@ impl SharedRealm {
         &self.name
     }
 
-    /// Lets a session in, and has `welcome` queue its WELCOME before anything else can be
-    /// queued for it.
+    /// Lets a session in, under the id that it was told before or any other, and has `welcome` queue its
+    /// WELCOME before anything else can be queued for it.
     pub(crate) fn join(
         &self,
         peer: Peer,
         identity: Identity,
         features: ClientFeatures,
+        id: Option<SessionId>,
         welcome: impl FnOnce(SessionId),
     ) -> Result<SessionKey, NotJoined> {
         let now = self.now();
@@ -126,7 +127,7 @@ impl SharedRealm {
         if self.stopped.load(Ordering::Relaxed) {
             return Err(NotJoined::Stopped);
         }
-        let joined = realm.join(now, peer, identity, features);
+        let joined = realm.join_as(id, now, peer, identity, features);
         let (key, id) = joined.map_err(NotJoined::Refused)?;
         welcome(id);
         counters().count(Counter::SessionsJoined);
@@ -266,6 +267,10 @@ impl SharedRealm {
     /// such role.
     pub(crate) fn stop_role(&self, name: &str) -> Option<Vec<Peer>> {
         let mut roles = self.roles.lock();
+        // The role that every realm has was not started, and is not stopped.
+        if roles.iter().all(|started| started.role.name != name) {
+            return None;
+        }
         roles.retain(|started| started.role.name != name);
         let taking_out = self.realm.lock().stop_role(name)?;
         Some(self.take_out(taking_out, EndReason::RoleStopped, &Farewell::STOP_ROLE))

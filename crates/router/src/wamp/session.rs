@@ -4,38 +4,37 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::mem;
 use std::ops::{ControlFlow, Range};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use crosstie_config::{Auth, LoneSurrogates};
-use crosstie_routing::{
-    ClientFeatures, Identity, Refused, SessionKey, Violation, error, welcome_details,
-};
+use crosstie_auth::wamp::Methods;
+use crosstie_config::LoneSurrogates;
+use crosstie_routing::{Refused, SessionKey, Violation, error};
 use crosstie_transport::Budget;
 use crosstie_wamp::codec::{self, DecodeError};
 use crosstie_wamp::framing::websocket::CloseFrame;
 use crosstie_wamp::framing::{Framing, FramingError, batched, rawsocket};
-use crosstie_wamp::{Dict, Message, Payload, SessionId, Value};
+use crosstie_wamp::{Dict, Message, Payload, Value};
 
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
-use crate::origin;
 use crate::report;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::message_counts::{Direction, Messages, is_of_sessions};
 use crate::wamp::payload_encodings::{PayloadEncodings, Source};
 use crate::wamp::peer::Peer;
-use crate::wamp::realm::{NotJoined, SharedRealm};
+use crate::wamp::pending::Pending;
+use crate::wamp::realm::SharedRealm;
 
 /// The state of a session. WAMP basic profile, "Session Establishment" and "Session Closing".
 pub(crate) struct Session {
-    listening: Arc<Listening>,
-    auth: Arc<Auth>,
+    pub(super) listening: Arc<Listening>,
+    pub(super) auth: Arc<Methods>,
     pub(crate) peer: Peer,
-    state: State,
+    pub(super) state: State,
     /// HELLOs that were refused since the last session.
-    refusals: u8,
+    pub(super) refusals: u8,
     /// Lines of the log about topics that nobody publishes to.
     silent_topics: Cell<u8>,
     /// What its messages took of the present turn.
@@ -50,22 +49,32 @@ const STEP_BYTES: usize = 128;
 /// More of one session are not said.
 const SILENT_TOPICS_SAID_MAX: u8 = 16;
 
-enum State {
-    /// No session yet, or the one before has said GOODBYE: the next message must be HELLO.
-    Closed,
+pub(super) enum State {
+    /// No session yet, or the one before has said GOODBYE: the next message must be HELLO, or what a
+    /// handshake waits for that has begun.
+    Closed(Option<Box<Pending>>),
     Joined {
         realm: Arc<SharedRealm>,
         key: SessionKey,
     },
 }
 
+impl State {
+    pub(super) fn take_pending(&mut self) -> Option<Box<Pending>> {
+        match self {
+            Self::Closed(pending) => pending.take(),
+            Self::Joined { .. } => None,
+        }
+    }
+}
+
 impl Session {
-    pub(crate) fn new(listening: Arc<Listening>, auth: Arc<Auth>, peer: Peer) -> Self {
+    pub(crate) fn new(listening: Arc<Listening>, auth: Arc<Methods>, peer: Peer) -> Self {
         Self {
             listening,
             auth,
             peer,
-            state: State::Closed,
+            state: State::Closed(None),
             refusals: 0,
             silent_topics: Cell::new(0),
             steps: 0,
@@ -128,7 +137,7 @@ impl Session {
                     realm: name,
                     details,
                 } if !realm.has(*key) => {
-                    self.state = State::Closed;
+                    self.state = State::Closed(None);
                     self.handle_hello(name, details)
                 }
                 _ => {
@@ -146,15 +155,17 @@ impl Session {
                     self.handled(handled)
                 }
             },
-            State::Closed => match message {
-                Message::Hello { realm, details } => self.handle_hello(realm, details),
+            State::Closed(_) => match message {
+                Message::Authenticate { signature, .. } => self
+                    .handle_authenticate(signature)
+                    .unwrap_or_else(|| self.unexpected(message)),
+                Message::Hello { realm, details } if !self.is_pending() => {
+                    self.handle_hello(realm, details)
+                }
                 // The answer to our own GOODBYE may cross a session that left before.
                 Message::Goodbye { .. } if self.listening.is_stopping() => self.say_close(1001, ""),
                 Message::Abort { .. } => self.say_close(1000, ""),
-                other => {
-                    let text = format!("expected HELLO, got {}", other.kind().name());
-                    self.abort(error::PROTOCOL_VIOLATION, &text)
-                }
+                other => self.unexpected(other),
             },
         }
     }
@@ -192,6 +203,16 @@ impl Session {
         }
         counters().add(Counter::LoneSurrogatesReplaced, count as u64);
         self.handle(&message, None, now)
+    }
+
+    /// A message that may not come before a session is open.
+    fn unexpected(&mut self, message: &Message<'_>) -> ControlFlow<()> {
+        let expected = match self.is_pending() {
+            true => "AUTHENTICATE",
+            false => "HELLO",
+        };
+        let text = format!("expected {expected}, got {}", message.kind().name());
+        self.abort(error::PROTOCOL_VIOLATION, &text)
     }
 
     /// What becomes of the connection once the realm has handled a message.
@@ -234,6 +255,9 @@ impl Session {
             };
             if flow.is_break() {
                 return (ControlFlow::Break(()), &[]);
+            }
+            if self.waits() {
+                return (flow, batch.rest());
             }
             let bytes = left - batch.rest().len();
             left -= bytes;
@@ -300,9 +324,14 @@ impl Session {
     /// Takes the session out of its realm; to be called once the connection is gone. Whether it
     /// was in one until now.
     pub(crate) fn leave(&mut self, why: EndReason) -> bool {
-        match mem::replace(&mut self.state, State::Closed) {
+        match mem::replace(&mut self.state, State::Closed(None)) {
             State::Joined { realm, key } => realm.leave(key, why),
-            State::Closed => false,
+            State::Closed(pending) => {
+                if let Some(pending) = pending {
+                    self.end_pending(&pending);
+                }
+                false
+            }
         }
     }
 
@@ -313,114 +342,19 @@ impl Session {
         self.say_close(1000, "")
     }
 
+    /// Whether a handshake is not done.
+    fn is_pending(&self) -> bool {
+        matches!(&self.state, State::Closed(Some(_)))
+    }
+
+    /// Whether nothing is to be handled before something has happened elsewhere.
+    #[inline]
+    pub(crate) fn waits(&self) -> bool {
+        matches!(&self.state, State::Closed(Some(pending)) if pending.waits_elsewhere())
+    }
+
     pub(crate) fn is_joined(&self) -> bool {
         matches!(self.state, State::Joined { .. })
-    }
-
-    fn handle_hello(&mut self, realm_name: &str, details: &Dict) -> ControlFlow<()> {
-        if self.listening.is_stopping() {
-            let Farewell { reason, text } = Farewell::SHUTDOWN;
-            return self.refuse(reason, text);
-        }
-        let Some(realm) = self.listening.router.realm(realm_name) else {
-            return self.refuse_realm(realm_name);
-        };
-        let features = match ClientFeatures::from_hello(details) {
-            Ok(features) => features,
-            Err(e) => return self.abort(error::PROTOCOL_VIOLATION, &e.to_string()),
-        };
-        let identity = match self.authenticate(&realm, details) {
-            Ok(identity) => identity,
-            Err((error::PROTOCOL_VIOLATION, text)) => {
-                return self.abort(error::PROTOCOL_VIOLATION, &text);
-            }
-            Err((reason, text)) => return self.refuse(reason, &text),
-        };
-        let (peer, hello) = (self.peer.clone(), details);
-        let mut welcomed = Ok(());
-        let mut id = SessionId(0);
-        let welcome = |session| {
-            id = session;
-            let mut details = welcome_details(realm.name(), &identity);
-            details.push(("agent".to_owned(), Value::from(AGENT)));
-            origin::add(&mut details, hello, &realm, &peer, &self.listening.router);
-            let messages = &self.listening.router.session_messages;
-            welcomed = send(messages, &peer, &Message::Welcome { session, details });
-        };
-        match realm.join(peer.clone(), identity.clone(), features, welcome) {
-            Ok(key) => {
-                report::session_joined(&realm, &self.peer, id, &identity);
-                let realm = Arc::clone(&realm);
-                self.state = State::Joined { realm, key };
-                self.refusals = 0;
-            }
-            Err(NotJoined::Stopped) => return self.refuse_realm(realm_name),
-            Err(NotJoined::Refused(e)) => return self.refuse(e.uri(), &e.to_string()),
-        }
-        match welcomed {
-            Ok(()) if self.listening.is_stopping() => {
-                // It came in while everybody was told to leave.
-                let messages = &self.listening.router.session_messages;
-                say_goodbye(messages, &self.peer, &Farewell::SHUTDOWN);
-                ControlFlow::Continue(())
-            }
-            Ok(()) => ControlFlow::Continue(()),
-            Err(Refused::TooLong) => self.abort(
-                error::PAYLOAD_SIZE_EXCEEDED,
-                "WELCOME is longer than you take",
-            ),
-            // A session that cannot be told that it is one cannot go on.
-            Err(_) => {
-                self.leave(EndReason::Closed);
-                ControlFlow::Break(())
-            }
-        }
-    }
-
-    /// Who the peer is; so far every peer is anonymous, if the transport lets such peers in.
-    fn authenticate(
-        &self,
-        realm: &SharedRealm,
-        details: &Dict,
-    ) -> Result<Identity, (&'static str, String)> {
-        let methods = details
-            .iter()
-            .find(|(key, _)| key == "authmethods")
-            .map(|(_, value)| value);
-        let offers_anonymous = match methods {
-            None => true,
-            Some(Value::List(methods)) => {
-                methods.is_empty() || methods.iter().any(|m| m.as_str() == Some("anonymous"))
-            }
-            Some(_) => {
-                return Err((
-                    error::PROTOCOL_VIOLATION,
-                    "authmethods: expected a list".into(),
-                ));
-            }
-        };
-        let anonymous = match &self.auth.anonymous {
-            Some(anonymous) if offers_anonymous => anonymous,
-            _ => {
-                let text = "none of the offered authmethods is possible here; possible: anonymous";
-                return Err(("wamp.error.no_matching_auth_method", text.to_owned()));
-            }
-        };
-        if anonymous
-            .realm
-            .as_deref()
-            .is_some_and(|only| only != realm.name())
-        {
-            let text = format!("anonymous sessions may not join realm {:?}", realm.name());
-            return Err(("wamp.error.authorization_denied", text));
-        }
-        let authid = anonymous.authid.clone().unwrap_or_else(random_authid);
-        Ok(Identity {
-            authid: authid.into(),
-            authrole: shared_text(&anonymous.role),
-            authmethod: Arc::clone(&ANONYMOUS),
-            authprovider: Arc::clone(&STATIC),
-        })
     }
 
     fn handle_goodbye(&mut self) -> ControlFlow<()> {
@@ -445,14 +379,9 @@ impl Session {
         ControlFlow::Continue(())
     }
 
-    fn refuse_realm(&mut self, name: &str) -> ControlFlow<()> {
-        let text = format!("no realm {name:?} exists on this router");
-        self.refuse("wamp.error.no_such_realm", &text)
-    }
-
     /// Refuses a session: ABORT, and a counted line in the log. The peer may ask for another one on the
     /// same connection, a few times, for as long as a new connection has to become a session.
-    fn refuse(&mut self, reason: &str, text: &str) -> ControlFlow<()> {
+    pub(super) fn refuse(&mut self, reason: &str, text: &str) -> ControlFlow<()> {
         report::session_refused(&self.peer.connection, reason, text);
         self.say_abort(reason, text);
         self.refusals += 1;
@@ -486,14 +415,14 @@ impl Session {
         });
     }
 
-    fn send(&self, message: &Message<'_>) {
+    pub(super) fn send(&self, message: &Message<'_>) {
         // Whoever cannot be told finds its connection closed.
         let _ = send(&self.listening.router.session_messages, &self.peer, message);
     }
 }
 
 /// Queues a message that no realm sends, and counts it.
-fn send(messages: &Messages, peer: &Peer, message: &Message<'_>) -> Result<(), Refused> {
+pub(super) fn send(messages: &Messages, peer: &Peer, message: &Message<'_>) -> Result<(), Refused> {
     let sent = peer.send(message, &mut PayloadEncodings::new(Payload::EMPTY));
     match sent {
         Ok(()) => messages.count(Direction::Sent, message.kind()),
@@ -504,8 +433,8 @@ fn send(messages: &Messages, peer: &Peer, message: &Message<'_>) -> Result<(), R
 
 /// Why the router ends sessions that did nothing wrong.
 pub(crate) struct Farewell<'t> {
-    reason: &'static str,
-    text: &'t str,
+    pub(super) reason: &'static str,
+    pub(super) text: &'t str,
 }
 
 impl<'t> Farewell<'t> {
@@ -545,30 +474,3 @@ pub(crate) fn say_goodbye(messages: &Messages, peer: &Peer, farewell: &Farewell<
 
 /// HELLOs that are refused on one connection, one after the other, before it ends.
 const REFUSALS_MAX: u8 = 5;
-
-const AGENT: &str = concat!("Crosstie-", env!("CARGO_PKG_VERSION"));
-
-static ANONYMOUS: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("anonymous"));
-static STATIC: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("static"));
-
-/// The default role's name is shared by all sessions; any other is made per session.
-fn shared_text(text: &str) -> Arc<str> {
-    if text == &**ANONYMOUS {
-        Arc::clone(&ANONYMOUS)
-    } else {
-        Arc::from(text)
-    }
-}
-
-/// An authid that nobody else has: 20 characters of an alphabet that is easy to read aloud.
-fn random_authid() -> String {
-    const ALPHABET: &[u8; 32] = b"346789ABCDEFGHJKLMNPQRSTUVWXYabc";
-    let mut random = [0; 20];
-    if getrandom::fill(&mut random).is_err() {
-        return "anonymous".to_owned();
-    }
-    random
-        .iter()
-        .map(|byte| char::from(ALPHABET[usize::from(byte % 32)]))
-        .collect()
-}

@@ -2,7 +2,7 @@
 //! and flat.
 
 use super::super::connecting::CONNECTING_TRANSPORT;
-use super::super::{Fallback, Key, Kind, Rule, TYPE, Table, Tagged, key};
+use super::super::form::{Fallback, Key, Kind, Rule, TYPE, Table, Tagged, key};
 
 pub(crate) static CONTAINER_COMPONENT: Tagged = Tagged {
     path: "components[].type",

@@ -1,6 +1,6 @@
 //! Container workers: every key that is taken.
 
-use super::super::{Fallback, Kind, TYPE, Table, Words, key, list};
+use super::super::form::{Fallback, Kind, TYPE, Table, Words, key, list};
 use super::component::CONTAINER_COMPONENT;
 use super::{
     CPU_AFFINITY, DISABLED, ENV, EXPOSE_CONTROLLER, EXPOSE_SHARED, EXTRA, PYTHON, PYTHONPATH,

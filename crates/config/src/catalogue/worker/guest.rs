@@ -1,6 +1,6 @@
 //! Guest workers: every key that is taken. Long and flat.
 
-use super::super::{
+use super::super::form::{
     Fallback, Kind, Rule, TYPE, Table, Tagged, Words, YES, integer, key, list, list_not_empty,
 };
 use super::{CPU_AFFINITY, DISABLED, ENV, PATH, RESTART, WORKER_ID};

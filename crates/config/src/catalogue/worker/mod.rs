@@ -13,7 +13,7 @@ use guest::GUEST;
 use router::ROUTER;
 use small::{HOST_MONITOR, WEBSOCKET_TESTEE};
 
-use super::{Fallback, Key, Kind, NO, Rule, Table, Tagged, Words, integer, key, list};
+use super::form::{Fallback, Key, Kind, NO, Rule, Table, Tagged, Words, integer, key, list};
 
 pub(crate) static WORKER: Tagged = Tagged {
     path: "workers[].type",

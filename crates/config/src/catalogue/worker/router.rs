@@ -1,9 +1,9 @@
 //! Router workers: every key that is taken.
 
 use super::super::amqp::AMQP;
+use super::super::form::{Kind, NO, TYPE, Table, YES, integer, key, list};
 use super::super::realm::REALM;
 use super::super::transport::TRANSPORT;
-use super::super::{Kind, NO, TYPE, Table, YES, integer, key, list};
 use super::component::ROUTER_COMPONENT;
 use super::{
     CPU_AFFINITY, DISABLED, ENV, EXPOSE_CONTROLLER, EXPOSE_SHARED, EXTRA, PYTHON, PYTHONPATH,

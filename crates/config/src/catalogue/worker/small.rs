@@ -1,7 +1,7 @@
 //! The workers that do one small thing: the WebSocket testee and the host monitor.
 
+use super::super::form::{Fallback, Key, Kind, Rule, TYPE, Table, Tagged, integer, key};
 use super::super::transport::{TESTEE_TRANSPORT_KEYS, WEBSOCKET_TESTEE_TRANSPORT};
-use super::super::{Fallback, Key, Kind, Rule, TYPE, Table, Tagged, integer, key};
 use super::{
     CPU_AFFINITY, DISABLED, ENV, EXPOSE_CONTROLLER, EXPOSE_SHARED, EXTRA, PYTHON, PYTHONPATH,
     TITLE, WORKER_ID,

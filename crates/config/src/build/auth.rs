@@ -1,0 +1,235 @@
+//! How sessions say who they are.
+
+use std::sync::Arc;
+
+use crosstie_auth::wamp::{
+    Anonymous, Authenticator, ErrorTexts, Methods, Salted, Secret, Ticket, Tickets, Users, WampCra,
+};
+
+use super::{Builder, milliseconds};
+use crate::model::{Realm, Role};
+use crate::problem::Problem;
+use crate::tree::{Span, quoted};
+use crate::view::View;
+
+impl Builder<'_> {
+    /// The methods of something that is spoken, in a worker with these realms, if that is known.
+    pub(super) fn auth(&mut self, object: View<'_>, realms: Option<&[Realm]>) -> Methods {
+        let auth = object.section("auth");
+        let mut methods = Methods {
+            anonymous: None,
+            ticket: auth.object("ticket").map(|ticket| self.ticket(ticket)),
+            wampcra: auth.object("wampcra").map(|wampcra| self.wampcra(wampcra)),
+            error_texts: match auth.text("error_texts") {
+                Some("crossbar") => ErrorTexts::Crossbar,
+                _ => ErrorTexts::Neutral,
+            },
+        };
+        methods.anonymous = match auth.object("anonymous") {
+            Some(object) if is_dynamic(object) => Some(Anonymous::Dynamic(authenticator(object))),
+            Some(object) => Some(anonymous(object)),
+            None if methods.ticket.is_none() && methods.wampcra.is_none() => Some(standard()),
+            None => None,
+        };
+        if let Some(realms) = realms {
+            self.check_roles(&methods, auth, object.span, realms);
+        }
+        methods
+    }
+
+    fn ticket(&mut self, ticket: View<'_>) -> Ticket {
+        if is_dynamic(ticket) {
+            return Ticket::Dynamic(authenticator(ticket));
+        }
+        let default_role = shared(ticket, "default-role");
+        let mut principals = Tickets::default();
+        for (authid, principal) in ticket.map("principals") {
+            let secret = principal.text("ticket").unwrap_or_default();
+            principals.insert(authid, secret, principal.text("role"));
+            self.check_has_role(authid, principal, default_role.as_ref());
+        }
+        Ticket::Static {
+            principals,
+            default_role,
+        }
+    }
+
+    fn wampcra(&mut self, wampcra: View<'_>) -> WampCra {
+        if is_dynamic(wampcra) {
+            return WampCra::Dynamic(authenticator(wampcra));
+        }
+        let default_role = shared(wampcra, "default-role");
+        let mut users = Users::default();
+        for (authid, user) in wampcra.map("users") {
+            let number = |key| user.integer(key).and_then(|n| u32::try_from(n).ok());
+            let salted = user.text("salt").map(|salt| Salted {
+                salt: salt.to_owned(),
+                iterations: number("iterations").unwrap_or(Salted::ITERATIONS),
+                key_bytes: number("keylen").unwrap_or(Salted::KEY_BYTES),
+            });
+            for key in ["iterations", "keylen"] {
+                if salted.is_none() && user.given(key).is_some() {
+                    let message = format!("{} has no effect without \"salt\"", quoted(key));
+                    self.problems
+                        .push(Problem::warning(user.span_of(key), message));
+                }
+            }
+            let secret = Secret::new(user.text("secret").unwrap_or_default(), salted);
+            match secret {
+                Ok(secret) => users.insert(authid, secret, user.text("role")),
+                // The tables have the same bounds.
+                Err(e) => self.problems.push(Problem::error(user.span, e.to_string())),
+            }
+            self.check_has_role(authid, user, default_role.as_ref());
+        }
+        WampCra::Static {
+            users,
+            default_role,
+        }
+    }
+
+    /// Where nobody can be asked nobody comes in.
+    fn check_authenticators(&mut self, methods: &Methods, auth: View<'_>, realms: &[Realm]) {
+        for method in ["anonymous", "ticket", "wampcra"] {
+            let Some(view) = auth.object(method).filter(|view| is_dynamic(*view)) else {
+                continue;
+            };
+            let named = view.text("authenticator-realm");
+            if let Some(name) = named
+                && realms.iter().all(|realm| realm.name != name)
+            {
+                let message = format!("this router worker has no realm {}", quoted(name));
+                let at = view.span_of("authenticator-realm");
+                self.problems.push(Problem::error(at, message));
+                continue;
+            }
+            let role = view.text("authenticator-role").unwrap_or_default();
+            if !is_somewhere(role, named, realms) {
+                let message = format!(
+                    "no realm in which it could be asked has the role {}: everybody will be refused",
+                    quoted(role)
+                );
+                let at = view.span_of("authenticator-role");
+                self.problems.push(Problem::warning(at, message));
+            }
+        }
+        for authenticator in methods.authenticators() {
+            if let Some(role) = &authenticator.default_role
+                && !is_somewhere(role, None, realms)
+            {
+                let message = format!(
+                    "no realm that can be joined here has the role {}: whoever gets it will be refused",
+                    quoted(role)
+                );
+                self.problems.push(Problem::warning(auth.span, message));
+            }
+        }
+    }
+
+    fn check_has_role(&mut self, authid: &str, of: View<'_>, default_role: Option<&Arc<str>>) {
+        if of.text("role").is_none() && default_role.is_none() {
+            let message = format!(
+                "{} has no \"role\", and there is no \"default-role\": its sessions will be refused",
+                quoted(authid)
+            );
+            self.problems.push(Problem::warning(of.span, message));
+        }
+    }
+
+    /// A role that no realm has keeps out whoever has it. Crossbar.io takes such a file, and a realm
+    /// may be meant for another transport, so only a realm that is named must be there.
+    fn check_roles(&mut self, methods: &Methods, auth: View<'_>, at: Span, realms: &[Realm]) {
+        if let Some(Anonymous::Static { role, realm, .. }) = &methods.anonymous {
+            let at = auth.object("anonymous").map_or(at, |a| a.span);
+            let named = realm.as_deref();
+            if let Some(name) = named
+                && realms.iter().all(|realm| realm.name != name)
+            {
+                let message = format!("this router worker has no realm {}", quoted(name));
+                self.problems.push(Problem::error(at, message));
+            } else if !is_somewhere(role, named, realms) {
+                let message = format!(
+                    "no realm that can be joined here has the role {}: everybody will be refused",
+                    quoted(role)
+                );
+                self.problems.push(Problem::warning(at, message));
+            }
+        }
+        self.check_authenticators(methods, auth, realms);
+        let mut named: Vec<(&str, &str)> = Vec::new();
+        if let Some(Ticket::Static {
+            principals,
+            default_role,
+        }) = &methods.ticket
+        {
+            let roles = principals.roles().chain(default_role.as_deref());
+            named.extend(roles.map(|role| ("ticket", role)));
+        }
+        if let Some(WampCra::Static {
+            users,
+            default_role,
+        }) = &methods.wampcra
+        {
+            let roles = users.roles().chain(default_role.as_deref());
+            named.extend(roles.map(|role| ("wampcra", role)));
+        }
+        named.sort_unstable();
+        named.dedup();
+        for (method, role) in named {
+            if !is_somewhere(role, None, realms) {
+                let message = format!(
+                    "no realm that can be joined here has the role {}: whoever gets it will be refused",
+                    quoted(role)
+                );
+                let at = auth.span_of(method);
+                self.problems.push(Problem::warning(at, message));
+            }
+        }
+    }
+}
+
+fn is_dynamic(method: View<'_>) -> bool {
+    method.text("type") == Some("dynamic")
+}
+
+fn authenticator(method: View<'_>) -> Authenticator {
+    Authenticator {
+        procedure: method.text("authenticator").unwrap_or_default().to_owned(),
+        realm: method.text("authenticator-realm").map(str::to_owned),
+        role: method.text("authenticator-role").unwrap_or_default().into(),
+        default_role: shared(method, "default-role"),
+        timeout: milliseconds(method, "authenticator_timeout_ms"),
+    }
+}
+
+fn anonymous(anonymous: View<'_>) -> Anonymous {
+    Anonymous::Static {
+        role: anonymous.text("role").unwrap_or_default().into(),
+        realm: anonymous.text("realm").map(str::to_owned),
+        authid: anonymous.text("authid").map(str::to_owned),
+    }
+}
+
+/// What holds where nothing is said.
+fn standard() -> Anonymous {
+    Anonymous::Static {
+        role: "anonymous".into(),
+        realm: None,
+        authid: None,
+    }
+}
+
+fn shared(object: View<'_>, key: &str) -> Option<Arc<str>> {
+    object.text(key).map(Into::into)
+}
+
+/// Whether a realm has the role, of those of one name or of all.
+fn is_somewhere(role: &str, realm: Option<&str>, realms: &[Realm]) -> bool {
+    if role == Role::TRUSTED {
+        return true;
+    }
+    let mut open = realms
+        .iter()
+        .filter(|open| realm.is_none_or(|name| open.name == name));
+    open.any(|open| open.roles.iter().any(|r| r.name == role))
+}

@@ -1,0 +1,238 @@
+//! Authentication: every key that is taken. Long and flat.
+
+use super::form::{Fallback, Key, Kind, Rule, TYPE, Table, Tagged, Words, integer, key};
+
+pub(super) static AUTH: Table = Table {
+    path: "auth",
+    name: "a transport's auth",
+    keys: &[
+        key(
+            "anonymous",
+            Kind::Tagged(&ANONYMOUS),
+            "Sessions that prove nothing.",
+        )
+        .otherwise("taken with its defaults where no other method is given, else not taken"),
+        key(
+            "ticket",
+            Kind::Tagged(&TICKET),
+            "Sessions that know a ticket, which they send as it is.",
+        )
+        .otherwise("not taken"),
+        key(
+            "wampcra",
+            Kind::Tagged(&WAMPCRA),
+            "Sessions that know a secret, with which they sign a challenge (WAMP-CRA).",
+        )
+        .otherwise("not taken"),
+        key(
+            "error_texts",
+            Kind::OneOf(&ERROR_TEXTS),
+            "What a client is told that is not let in: `neutral` says the same whether there is such a \
+             principal or not; `crossbar` has Crossbar.io's words, by which anybody can find out who there \
+             is, and refuses who is unknown before a challenge.",
+        )
+        .fallback(Fallback::Text("neutral"))
+        .own(),
+    ],
+};
+
+static ERROR_TEXTS: Words = Words {
+    path: "auth.error_texts",
+    words: &["neutral", "crossbar"],
+};
+
+const DEFAULT_ROLE: Key = key(
+    "default-role",
+    Kind::Text(Rule::NotEmpty),
+    "The role of those for whom no other is named.",
+)
+.otherwise("they are refused");
+
+/// What is said of a procedure that says who somebody is.
+const DYNAMIC: &[Key] = &[
+    TYPE,
+    key(
+        "authenticator",
+        Kind::Text(Rule::ExactUri),
+        "The procedure that is asked, with the realm, the authid and a dictionary of what else is known. It \
+         answers with a role, or with a dictionary: `role`, `realm`, `authid`, `extra`; for WAMP-CRA also \
+         `secret`, which is required, `salt`, `iterations`, `keylen`.",
+    )
+    .required(),
+    key(
+        "authenticator-realm",
+        Kind::Text(Rule::RealmName),
+        "The realm in which it is registered.",
+    )
+    .otherwise("the one that the client asks for"),
+    key(
+        "authenticator-role",
+        Kind::Text(Rule::NotEmpty),
+        "The role of the router's own session that calls it.",
+    )
+    .fallback(Fallback::Text("trusted")),
+    DEFAULT_ROLE,
+    key(
+        "authenticator_timeout_ms",
+        integer(1, 3_600_000),
+        "How long it may take to answer, in milliseconds, before the client is refused; the whole \
+         handshake has `handshake_timeout_ms`.",
+    )
+    .fallback(Fallback::Integer(5_000))
+    .own(),
+];
+
+pub(super) static ANONYMOUS: Tagged = Tagged {
+    path: "auth.anonymous.type",
+    name: "anonymous authentication",
+    variants: &[
+        ("static", &ANONYMOUS_STATIC),
+        ("dynamic", &ANONYMOUS_DYNAMIC),
+    ],
+};
+
+pub(super) static ANONYMOUS_STATIC: Table = Table {
+    path: "auth.anonymous[static]",
+    name: "anonymous authentication",
+    keys: &[
+        TYPE,
+        key(
+            "role",
+            Kind::Text(Rule::NotEmpty),
+            "The role that such sessions get.",
+        )
+        .fallback(Fallback::Text("anonymous")),
+        key(
+            "realm",
+            Kind::Text(Rule::RealmName),
+            "The only realm that they may join.",
+        )
+        .otherwise("the one they ask for"),
+        key(
+            "authid",
+            Kind::Text(Rule::NotEmpty),
+            "The authid that they all get.",
+        )
+        .otherwise("a fresh one for each"),
+    ],
+};
+
+static TICKET: Tagged = Tagged {
+    path: "auth.ticket.type",
+    name: "authentication by ticket",
+    variants: &[("static", &TICKET_STATIC), ("dynamic", &TICKET_DYNAMIC)],
+};
+
+static TICKET_STATIC: Table = Table {
+    path: "auth.ticket[static]",
+    name: "authentication by ticket",
+    keys: &[
+        TYPE,
+        key(
+            "principals",
+            Kind::Map {
+                keys: Rule::NotEmpty,
+                of: &Kind::Object(&TICKET_PRINCIPAL),
+                environment: false,
+            },
+            "Who may come in, by authid.",
+        )
+        .required(),
+        DEFAULT_ROLE.own(),
+    ],
+};
+
+static TICKET_PRINCIPAL: Table = Table {
+    path: "auth.ticket[static].principals{}",
+    name: "a principal with a ticket",
+    keys: &[
+        key(
+            "ticket",
+            Kind::Text(Rule::NotEmpty),
+            "What the principal shows.",
+        )
+        .required()
+        .environment(),
+        ROLE_OF_PRINCIPAL,
+    ],
+};
+
+const ROLE_OF_PRINCIPAL: Key = key(
+    "role",
+    Kind::Text(Rule::NotEmpty),
+    "The role that its sessions get.",
+)
+.otherwise("`default-role`");
+
+static WAMPCRA: Tagged = Tagged {
+    path: "auth.wampcra.type",
+    name: "WAMP-CRA",
+    variants: &[("static", &WAMPCRA_STATIC), ("dynamic", &WAMPCRA_DYNAMIC)],
+};
+
+static WAMPCRA_STATIC: Table = Table {
+    path: "auth.wampcra[static]",
+    name: "WAMP-CRA",
+    keys: &[
+        TYPE,
+        key(
+            "users",
+            Kind::Map {
+                keys: Rule::NotEmpty,
+                of: &Kind::Object(&WAMPCRA_USER),
+                environment: false,
+            },
+            "Who may come in, by authid.",
+        )
+        .required(),
+        DEFAULT_ROLE.own(),
+    ],
+};
+
+static WAMPCRA_USER: Table = Table {
+    path: "auth.wampcra[static].users{}",
+    name: "a user with a secret",
+    keys: &[
+        key(
+            "secret",
+            Kind::Text(Rule::NotEmpty),
+            "What the user signs with. Beside a `salt` it is either the password or, so that the password \
+             need not be here, the key that was derived from it (PBKDF2 with SHA-256, in Base64): both are \
+             taken.",
+        )
+        .required()
+        .environment(),
+        ROLE_OF_PRINCIPAL,
+        key(
+            "salt",
+            Kind::Text(Rule::NotEmpty),
+            "What clients derive their key with from the password.",
+        )
+        .otherwise("the secret itself is the key"),
+        key(
+            "iterations",
+            integer(1, 1_000_000),
+            "How often that is done. Whoever has the configuration needs as often for each guess.",
+        )
+        .fallback(Fallback::Integer(1_000)),
+        key("keylen", integer(1, 64), "Bytes of the key.").fallback(Fallback::Integer(32)),
+    ],
+};
+
+static ANONYMOUS_DYNAMIC: Table = Table {
+    path: "auth.anonymous[dynamic]",
+    name: "anonymous authentication by a procedure",
+    keys: DYNAMIC,
+};
+
+static TICKET_DYNAMIC: Table = Table {
+    path: "auth.ticket[dynamic]",
+    name: "authentication by ticket and a procedure",
+    keys: DYNAMIC,
+};
+
+static WAMPCRA_DYNAMIC: Table = Table {
+    path: "auth.wampcra[dynamic]",
+    name: "WAMP-CRA by a procedure",
+    keys: DYNAMIC,
+};

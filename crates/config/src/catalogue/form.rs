@@ -1,0 +1,181 @@
+//! What tables, keys and values are made of.
+
+pub(super) use super::rule::Rule;
+
+/// The keys of one kind of object.
+#[derive(Debug)]
+pub struct Table {
+    /// Where it stands, as the documentation and [`refused`](super::refused) name it: `endpoint[tcp].tls`.
+    pub path: &'static str,
+    /// What it is, as messages name it: `a TLS endpoint`.
+    pub name: &'static str,
+    pub keys: &'static [Key],
+}
+
+/// One key of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub fallback: Fallback,
+    /// One sentence: what it means, with its unit.
+    pub about: &'static str,
+    /// Crosstie's addition, which Crossbar.io does not know.
+    pub own: bool,
+    /// Why the key has no effect, if it has none: it is taken, and warned about.
+    pub inert: Option<&'static str>,
+    /// Whether `$VARIABLE` and `${VARIABLE}` are replaced from the environment.
+    pub environment: bool,
+}
+
+/// What a value must be.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Boolean,
+    /// A boolean of which only one value works, and why.
+    Always(bool, &'static str),
+    Integer {
+        min: i64,
+        max: i64,
+        /// 0 is taken too, and switches the thing off.
+        or_zero: bool,
+    },
+    /// One of these numbers; [`refused`](super::refused) names the place by `path`.
+    Numbers {
+        path: &'static str,
+        numbers: &'static [i64],
+    },
+    Text(Rule),
+    OneOf(&'static Words),
+    List {
+        of: &'static Self,
+        least: usize,
+    },
+    /// One value of the kind, or a list of them.
+    OneOrMore(&'static Self),
+    /// A value of the first kind, or else a list or object of the second.
+    Either(&'static Self, &'static Self),
+    /// An object with keys of the writer's choice.
+    Map {
+        keys: Rule,
+        of: &'static Self,
+        /// As in a [`Key`], for every value.
+        environment: bool,
+    },
+    /// Anything.
+    Json,
+    Object(&'static Table),
+    /// An object whose keys depend on its `type`.
+    Tagged(&'static Tagged),
+}
+
+/// The words that a text must be one of.
+#[derive(Debug)]
+pub struct Words {
+    /// As [`refused`](super::refused) names the place: `serializers[]`.
+    pub path: &'static str,
+    pub words: &'static [&'static str],
+}
+
+/// The kinds of an object that says its kind in `type`.
+#[derive(Debug)]
+pub struct Tagged {
+    /// As [`refused`](super::refused) names the place: `workers[].type`.
+    pub path: &'static str,
+    /// What it is, whatever its type: `a worker`.
+    pub name: &'static str,
+    pub variants: &'static [(&'static str, &'static Table)],
+}
+
+/// What holds where a key is not given.
+#[derive(Clone, Copy, Debug)]
+pub enum Fallback {
+    /// The key must be given.
+    Required,
+    Boolean(bool),
+    Integer(i64),
+    Text(&'static str),
+    /// In words, for the reader of the documentation; the code reads it as nothing.
+    Words(&'static str),
+}
+
+impl Table {
+    pub fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+pub(super) const YES: Fallback = Fallback::Boolean(true);
+pub(super) const TYPE: Key = key("type", Kind::Text(Rule::Any), "What it is.").required();
+pub(super) const NO: Fallback = Fallback::Boolean(false);
+
+pub(super) const fn integer(min: i64, max: i64) -> Kind {
+    Kind::Integer {
+        min,
+        max,
+        or_zero: false,
+    }
+}
+
+pub(super) const fn integer_or_zero(min: i64, max: i64) -> Kind {
+    Kind::Integer {
+        min,
+        max,
+        or_zero: true,
+    }
+}
+
+pub(super) const fn list(of: &'static Kind) -> Kind {
+    Kind::List { of, least: 0 }
+}
+
+pub(super) const fn list_not_empty(of: &'static Kind) -> Kind {
+    Kind::List { of, least: 1 }
+}
+
+pub(super) const fn key(name: &'static str, kind: Kind, about: &'static str) -> Key {
+    Key {
+        name,
+        kind,
+        fallback: Fallback::Words("nothing"),
+        about,
+        own: false,
+        inert: None,
+        environment: false,
+    }
+}
+
+impl Key {
+    pub(super) const fn required(self) -> Self {
+        self.fallback(Fallback::Required)
+    }
+
+    pub(super) const fn fallback(mut self, fallback: Fallback) -> Self {
+        self.fallback = fallback;
+        self
+    }
+
+    pub(super) const fn otherwise(self, words: &'static str) -> Self {
+        self.fallback(Fallback::Words(words))
+    }
+
+    pub(super) const fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
+    }
+
+    pub(super) const fn own(mut self) -> Self {
+        self.own = true;
+        self
+    }
+
+    pub(super) const fn inert(mut self, reason: &'static str) -> Self {
+        self.inert = Some(reason);
+        self
+    }
+
+    pub(super) const fn environment(mut self) -> Self {
+        self.environment = true;
+        self
+    }
+}

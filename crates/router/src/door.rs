@@ -1,0 +1,135 @@
+//! Who knocks: handshakes that are not done, credentials that were wrong, and how that is bounded.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crosstie_auth::wamp::Cause;
+use crosstie_auth::{Guess, Guesses, Origin};
+use crosstie_transport::{Connection, PeerAddress};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+
+use crate::wamp::elsewhere::{Outcome, Slot};
+
+/// What all handshakes of a router have in common.
+pub(crate) struct Door {
+    guesses: Mutex<Guesses>,
+    start: Instant,
+    pending: Arc<AtomicUsize>,
+    pending_max: usize,
+    refused: [AtomicU64; Cause::ALL.len()],
+    /// Where there are timers, and threads for what takes its time.
+    keeper: Handle,
+}
+
+/// A handshake's place among those that are not done.
+pub(crate) struct Place(Arc<AtomicUsize>);
+
+impl Door {
+    pub(crate) fn new(pending_max: usize, delay_max: Duration, keeper: Handle) -> Self {
+        let delay_max_ms = u64::try_from(delay_max.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            guesses: Mutex::new(Guesses::new(delay_max_ms)),
+            start: Instant::now(),
+            pending: Arc::default(),
+            pending_max,
+            refused: [const { AtomicU64::new(0) }; Cause::ALL.len()],
+            keeper,
+        }
+    }
+
+    /// A place for one more handshake, if there is one.
+    pub(crate) fn enter(&self) -> Option<Place> {
+        let place = Place(Arc::clone(&self.pending));
+        let before = place.0.fetch_add(1, Ordering::Relaxed);
+        (before < self.pending_max).then_some(place)
+    }
+
+    /// Handshakes that are not done.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn pending_max(&self) -> usize {
+        self.pending_max
+    }
+
+    /// Whether somebody's credentials may be looked at.
+    pub(crate) fn may_guess(&self, connection: &Connection, authid: &str) -> bool {
+        let now_ms = self.now_ms();
+        let guess = guess(connection, authid);
+        self.guesses.lock().may_guess(now_ms, guess)
+    }
+
+    /// Counts somebody who is not let in. For who may be guessing, the time that the answer is to wait.
+    pub(crate) fn note_refused(
+        &self,
+        cause: Cause,
+        connection: &Connection,
+        authid: &str,
+    ) -> Duration {
+        self.refused[cause as usize].fetch_add(1, Ordering::Relaxed);
+        if !cause.is_guess() {
+            return Duration::ZERO;
+        }
+        let now_ms = self.now_ms();
+        let guess = guess(connection, authid);
+        Duration::from_millis(self.guesses.lock().note_wrong(now_ms, guess))
+    }
+
+    /// How many were not let in for that.
+    pub(crate) fn refused(&self, cause: Cause) -> u64 {
+        self.refused[cause as usize].load(Ordering::Relaxed)
+    }
+
+    /// Has `slot` filled when so much time has passed.
+    pub(crate) fn fill_after(&self, delay: Duration, slot: &Arc<Slot>, outcome: Outcome) {
+        let slot = Arc::downgrade(slot);
+        self.keeper.spawn(async move {
+            tokio::time::sleep(delay).await;
+            if let Some(slot) = slot.upgrade() {
+                slot.fill(outcome);
+            }
+        });
+    }
+
+    /// Has `slot` filled with what `work` makes, on a thread that may take its time.
+    pub(crate) fn fill_with(
+        &self,
+        slot: &Arc<Slot>,
+        work: impl FnOnce() -> Outcome + Send + 'static,
+    ) {
+        let slot = Arc::clone(slot);
+        self.keeper.spawn_blocking(move || slot.fill(work()));
+    }
+
+    pub(crate) fn keeper(&self) -> &Handle {
+        &self.keeper
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.start.elapsed().as_millis() as u64
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn guess<'g>(connection: &Connection, authid: &'g str) -> Guess<'g> {
+    Guess {
+        origin: origin(connection.peer()),
+        authid,
+    }
+}
+
+/// Where a peer comes from, as far as that tells people apart.
+pub(crate) fn origin(peer: PeerAddress) -> Origin {
+    match peer {
+        PeerAddress::Tcp(address) => Origin::of(address.ip()),
+        PeerAddress::Unix(_) => Origin::Local,
+    }
+}

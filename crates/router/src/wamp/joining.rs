@@ -1,0 +1,344 @@
+//! How a session comes to be: HELLO, what has to be proven, WELCOME or ABORT.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, LazyLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crosstie_auth::wamp::{
+    Call, Cause, Given, Handshake, Hello, Method, Principal, Provider, Refusal, Step,
+};
+use crosstie_routing::{ClientFeatures, Identity, JoinError, Refused, error, welcome_details};
+use crosstie_wamp::{Dict, Message, SessionId, Value};
+
+use crate::origin;
+use crate::report;
+use crate::wamp::elsewhere::{Outcome, Slot};
+use crate::wamp::end_reason::EndReason;
+use crate::wamp::pending::{Pending, Waits};
+use crate::wamp::realm::NotJoined;
+use crate::wamp::session::{Farewell, Session, State, say_goodbye, send};
+
+/// What is kept of a HELLO may be twice as much as it was long, and some for itself.
+const HELD_BYTES: usize = 1_024;
+
+impl Session {
+    pub(super) fn handle_hello(&mut self, realm: &str, details: &Dict) -> ControlFlow<()> {
+        if self.listening.is_stopping() {
+            let Farewell { reason, text } = Farewell::SHUTDOWN;
+            return self.refuse(reason, text);
+        }
+        let features = match ClientFeatures::from_hello(details) {
+            Ok(features) => features,
+            Err(e) => return self.abort(error::PROTOCOL_VIOLATION, &e.to_string()),
+        };
+        let hello = match Hello::read(realm, details) {
+            Ok(hello) => hello,
+            Err(e) => return self.abort(error::PROTOCOL_VIOLATION, &e.to_string()),
+        };
+        let Some(given) = given() else {
+            return self.refuse(AUTHENTICATION_FAILED, "the system has no randomness");
+        };
+        let authid = hello.authid.unwrap_or_default();
+        let (handshake, step) = Handshake::begin(&self.auth, hello, &given);
+        let Some(handshake) = handshake else {
+            return match step {
+                Step::Accept(principal) => self.join(*principal, features, None),
+                Step::Refuse(refusal) => self.turn_away(None, refusal, authid),
+                _ => self.refuse(AUTHENTICATION_FAILED, "a handshake ended early"),
+            };
+        };
+        self.begin_pending(handshake, features, step, authid)
+    }
+
+    /// There is more to come: if there may be one more of which that is so.
+    fn begin_pending(
+        &mut self,
+        handshake: Box<Handshake>,
+        features: ClientFeatures,
+        step: Step,
+        authid: &str,
+    ) -> ControlFlow<()> {
+        let door = &self.listening.router.door;
+        let Some(place) = door.enter() else {
+            let text = format!(
+                "the router has its {} handshakes that are not done",
+                door.pending_max()
+            );
+            return self.refuse("crosstie.error.handshakes_pending_max", &text);
+        };
+        if !door.may_guess(&self.peer.connection, authid) {
+            return self.turn_away(None, too_many(), authid);
+        }
+        let bytes = HELD_BYTES + 2 * handshake.bytes();
+        let held_bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
+        self.peer.connection.hold(held_bytes);
+        let pending = Box::new(Pending {
+            handshake,
+            features,
+            waits: Waits::Authenticate,
+            _place: place,
+            held_bytes,
+        });
+        self.take_step(pending, step)
+    }
+
+    /// Handles AUTHENTICATE; `None` if none is due.
+    pub(super) fn handle_authenticate(&mut self, signature: &str) -> Option<ControlFlow<()>> {
+        let mut pending = self.state.take_pending()?;
+        let authid = pending.handshake.authid().unwrap_or_default();
+        if !self
+            .listening
+            .router
+            .door
+            .may_guess(&self.peer.connection, authid)
+        {
+            let authid = authid.to_owned();
+            return Some(self.turn_away(Some(pending), too_many(), &authid));
+        }
+        let step = pending.handshake.handle_authenticate(&self.auth, signature);
+        let Some(step) = step else {
+            self.end_pending(&pending);
+            return None;
+        };
+        Some(self.take_step(pending, step))
+    }
+
+    /// Goes on with what has happened elsewhere. If nothing has, it is the peer that has gone.
+    pub(crate) fn handle_elsewhere(&mut self) -> ControlFlow<()> {
+        let Some(mut pending) = self.state.take_pending() else {
+            return ControlFlow::Continue(());
+        };
+        let handshake = &mut pending.handshake;
+        let step = match &pending.waits {
+            Waits::Authenticate => None,
+            Waits::Answer { slot, .. } => match slot.take() {
+                Some(Outcome::Answer(answer)) => Some(handshake.handle_answer(&self.auth, answer)),
+                _ => None,
+            },
+            Waits::Key { slot } => match slot.take() {
+                Some(Outcome::Key(key)) => Some(handshake.handle_key(&self.auth, &key)),
+                _ => None,
+            },
+            Waits::Refusal { slot, refusal } => match slot.take() {
+                Some(Outcome::Elapsed) => {
+                    let refusal = refusal.clone();
+                    self.end_pending(&pending);
+                    return self.refuse(&refusal.reason, &refusal.text);
+                }
+                _ => None,
+            },
+        };
+        pending.waits = Waits::Authenticate;
+        let Some(step) = step else {
+            self.end_pending(&pending);
+            return ControlFlow::Break(());
+        };
+        if self.listening.is_stopping() {
+            self.end_pending(&pending);
+            let Farewell { reason, text } = Farewell::SHUTDOWN;
+            return self.refuse(reason, text);
+        }
+        self.take_step(pending, step)
+    }
+
+    /// Does what the handshake asks for.
+    fn take_step(&mut self, mut pending: Box<Pending>, step: Step) -> ControlFlow<()> {
+        match step {
+            Step::Accept(principal) => {
+                self.end_pending(&pending);
+                let id = SessionId(pending.handshake.session());
+                self.join(*principal, pending.features, Some(id))
+            }
+            Step::Challenge { method, extra } => {
+                self.send(&Message::Challenge {
+                    method: method.name().into(),
+                    extra,
+                });
+                pending.waits = Waits::Authenticate;
+                self.state = State::Closed(Some(pending));
+                ControlFlow::Continue(())
+            }
+            Step::Call(call) => self.call(pending, *call),
+            Step::Derive(derivation) => {
+                let slot = Slot::new(&self.peer.connection);
+                let door = &self.listening.router.door;
+                door.fill_with(&slot, move || Outcome::Key(derivation.derive()));
+                pending.waits = Waits::Key { slot };
+                self.wait(pending)
+            }
+            Step::Refuse(refusal) => {
+                let authid = pending.handshake.authid().unwrap_or_default().to_owned();
+                self.turn_away(Some(pending), refusal, &authid)
+            }
+        }
+    }
+
+    fn call(&mut self, mut pending: Box<Pending>, mut call: Call) -> ControlFlow<()> {
+        let transport = origin::transport(&self.peer, self.listening.tls.is_some());
+        call.details.insert(0, ("transport".to_owned(), transport));
+        let slot = Slot::new(&self.peer.connection);
+        let router = &self.listening.router;
+        match router.authenticators.call(router, &call, &slot) {
+            Ok(asked) => {
+                pending.waits = Waits::Answer {
+                    slot,
+                    _asked: Box::new(asked),
+                };
+                self.wait(pending)
+            }
+            Err(unanswered) => {
+                self.peer.connection.resume_reading();
+                let answer = crosstie_auth::wamp::Answer::Unanswered(unanswered);
+                let step = pending.handshake.handle_answer(&self.auth, answer);
+                self.take_step(pending, step)
+            }
+        }
+    }
+
+    fn wait(&mut self, pending: Box<Pending>) -> ControlFlow<()> {
+        self.state = State::Closed(Some(pending));
+        ControlFlow::Continue(())
+    }
+
+    /// Does not let somebody in: at once, or, if that was a guess as there were some lately, after a while.
+    fn turn_away(
+        &mut self,
+        pending: Option<Box<Pending>>,
+        refusal: Refusal,
+        authid: &str,
+    ) -> ControlFlow<()> {
+        let connection = &self.peer.connection;
+        let door = &self.listening.router.door;
+        let delay = door.note_refused(refusal.cause, connection, authid);
+        match pending {
+            Some(mut pending) if !delay.is_zero() => {
+                let slot = Slot::new(connection);
+                door.fill_after(delay, &slot, Outcome::Elapsed);
+                pending.waits = Waits::Refusal { slot, refusal };
+                self.wait(pending)
+            }
+            pending => {
+                if let Some(pending) = pending {
+                    self.end_pending(&pending);
+                }
+                self.refuse(&refusal.reason, &refusal.text)
+            }
+        }
+    }
+
+    pub(super) fn end_pending(&self, pending: &Pending) {
+        self.peer.connection.hold(-pending.held_bytes);
+    }
+
+    /// Lets a session into the realm that it was found to belong to.
+    fn join(
+        &mut self,
+        principal: Principal,
+        features: ClientFeatures,
+        id: Option<SessionId>,
+    ) -> ControlFlow<()> {
+        let router = &self.listening.router;
+        let Some(realm) = router.realm(&principal.realm) else {
+            router
+                .door
+                .note_refused(Cause::NoSuchRealm, &self.peer.connection, &principal.authid);
+            return self.refuse_realm(&principal.realm);
+        };
+        let identity = identity(&principal);
+        let (peer, extra) = (self.peer.clone(), principal.authextra);
+        let own = realm
+            .discloses_router
+            .then_some((&*router.node, &*router.id));
+        let mut welcomed = Ok(());
+        let mut joined_as = SessionId(0);
+        let welcome = |session| {
+            joined_as = session;
+            let mut details = welcome_details(realm.name(), &identity);
+            details.push(("agent".to_owned(), Value::from(AGENT)));
+            origin::add(&mut details, extra, &peer, own);
+            let messages = &router.session_messages;
+            welcomed = send(messages, &peer, &Message::Welcome { session, details });
+        };
+        match realm.join(peer.clone(), identity.clone(), features, id, welcome) {
+            Ok(key) => {
+                report::session_joined(&realm, &self.peer, joined_as, &identity);
+                let realm = Arc::clone(&realm);
+                self.state = State::Joined { realm, key };
+                self.refusals = 0;
+            }
+            Err(NotJoined::Stopped) => return self.refuse_realm(&principal.realm),
+            Err(NotJoined::Refused(e)) => {
+                if matches!(e, JoinError::NoSuchRole { .. }) {
+                    let connection = &self.peer.connection;
+                    let door = &self.listening.router.door;
+                    door.note_refused(Cause::NoSuchRole, connection, &principal.authid);
+                }
+                return self.refuse(e.uri(), &e.to_string());
+            }
+        }
+        match welcomed {
+            Ok(()) if self.listening.is_stopping() => {
+                // It came in while everybody was told to leave.
+                let messages = &self.listening.router.session_messages;
+                say_goodbye(messages, &self.peer, &Farewell::SHUTDOWN);
+                ControlFlow::Continue(())
+            }
+            Ok(()) => ControlFlow::Continue(()),
+            Err(Refused::TooLong) => self.abort(
+                error::PAYLOAD_SIZE_EXCEEDED,
+                "WELCOME is longer than you take",
+            ),
+            // A session that cannot be told that it is one cannot go on.
+            Err(_) => {
+                self.leave(EndReason::Closed);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    fn refuse_realm(&mut self, name: &str) -> ControlFlow<()> {
+        let text = format!("no realm {name:?} exists on this router");
+        self.refuse("wamp.error.no_such_realm", &text)
+    }
+}
+
+fn too_many() -> Refusal {
+    let text = "too many attempts with wrong credentials wait for their answers: try again later";
+    let reason = "crosstie.error.too_many_failures";
+    Refusal::new(reason, text.to_owned(), Cause::TooManyFailures)
+}
+
+/// Time and chance of one handshake.
+fn given() -> Option<Given> {
+    let mut chance = [0; Given::CHANCE_BYTES];
+    getrandom::fill(&mut chance).ok()?;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let unix_ms = since.map_or(0, |since| since.as_millis() as u64);
+    Some(Given { unix_ms, chance })
+}
+
+/// What there are few of is shared by all sessions.
+fn identity(principal: &Principal) -> Identity {
+    static METHODS: LazyLock<[Arc<str>; 3]> =
+        LazyLock::new(|| Method::ALL.map(|method| method.name().into()));
+    static PROVIDERS: LazyLock<[Arc<str>; 2]> =
+        LazyLock::new(|| [Provider::Static, Provider::Dynamic].map(|p| p.name().into()));
+    let [anonymous, ticket, wampcra] = &*METHODS;
+    let [by_file, by_procedure] = &*PROVIDERS;
+    Identity {
+        authid: principal.authid.as_str().into(),
+        authrole: Arc::clone(&principal.authrole),
+        authmethod: Arc::clone(match principal.authmethod {
+            Method::Anonymous => anonymous,
+            Method::Ticket => ticket,
+            Method::WampCra => wampcra,
+        }),
+        authprovider: Arc::clone(match principal.authprovider {
+            Provider::Static => by_file,
+            Provider::Dynamic => by_procedure,
+        }),
+    }
+}
+
+const AGENT: &str = concat!("Crosstie-", env!("CARGO_PKG_VERSION"));
+const AUTHENTICATION_FAILED: &str = "wamp.error.authentication_failed";

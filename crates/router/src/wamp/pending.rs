@@ -1,0 +1,44 @@
+//! A handshake that is not done: what is kept of it meanwhile.
+
+use std::sync::Arc;
+
+use crosstie_auth::wamp::{Handshake, Refusal};
+use crosstie_routing::ClientFeatures;
+
+use crate::door::Place;
+use crate::wamp::elsewhere::Slot;
+
+/// A handshake that is not done. It is gone with WELCOME.
+pub(super) struct Pending {
+    pub(super) handshake: Box<Handshake>,
+    pub(super) features: ClientFeatures,
+    pub(super) waits: Waits,
+    pub(super) _place: Place,
+    /// Bytes of it on the connection's account.
+    pub(super) held_bytes: isize,
+}
+
+/// What the handshake waits for.
+pub(super) enum Waits {
+    Authenticate,
+    Answer {
+        slot: Arc<Slot>,
+        /// Nobody is asked any more when it is dropped.
+        _asked: Box<dyn Send>,
+    },
+    Key {
+        slot: Arc<Slot>,
+    },
+    /// The end of a delay, before this is said.
+    Refusal {
+        slot: Arc<Slot>,
+        refusal: Refusal,
+    },
+}
+
+impl Pending {
+    /// Whether nothing is to be read until something has happened elsewhere.
+    pub(super) fn waits_elsewhere(&self) -> bool {
+        !matches!(self.waits, Waits::Authenticate)
+    }
+}
