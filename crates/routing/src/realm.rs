@@ -26,7 +26,8 @@ pub struct Realm<H> {
     pub(crate) dealer: Dealer,
     random: Random,
     steps: u32,
-    /// Sessions that have left and still hold something, in that order.
+    /// Sessions that have left and still hold something. The last one is the first: what it holds is
+    /// mostly little, and who calls it is not to wait for what others have left before.
     leaving: VecDeque<SessionIndex>,
     /// What an input does at once of that: all, for most of them.
     steps_at_once_max: u32,
@@ -450,7 +451,7 @@ impl<H> Realm<H> {
     /// for [`Realm::work`].
     fn begin_leave(&mut self, index: SessionIndex, out: &mut dyn Outbox<H>) {
         self.sessions.leave(index);
-        self.leaving.push_back(index);
+        self.leaving.push_front(index);
         let session = &self.sessions[index];
         self.roles.left(session.role);
         out.left(&session.handle, session.id, &session.identity);
