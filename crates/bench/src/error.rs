@@ -4,7 +4,6 @@
 use std::io;
 use std::path::PathBuf;
 
-/// What the command line shows and exits with.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     #[error("{0}")]

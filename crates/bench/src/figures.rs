@@ -162,7 +162,6 @@ impl From<&str> for Fault {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Series {
     pub subject: String,
-    /// What each round found, or why it does not count.
     pub rounds: Vec<Result<Figures, String>>,
     /// Why none of it counts, beyond what a round itself can tell.
     pub suspect: Option<String>,

@@ -26,7 +26,6 @@ macro_rules! role {
     };
 }
 
-/// Every role.
 const ROLES: &[Role] = &[
     role!(accept::client),
     role!(amqp::worker),

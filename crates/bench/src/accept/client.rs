@@ -24,7 +24,6 @@ use crate::subject::Endpoint;
 
 pub(crate) const ROLE: &str = "accept-client";
 
-/// What a client is started with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ClientOrder {
     pub endpoint: Endpoint,
@@ -32,22 +31,20 @@ pub(crate) struct ClientOrder {
     pub sources: Vec<Ipv4Addr>,
 }
 
-/// What a client is told, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Instruction {
-    /// Begin so many more connections, and say [`Report::Created`].
+    /// Begin so many more connections, and say [`ClientReport::Created`].
     Open { count: usize },
-    /// Wait until none is in progress any more, and say [`Report::Settled`].
+    /// Wait until none is in progress any more, and say [`ClientReport::Settled`].
     Settle,
-    /// Send one byte on every connection, wait for all of them, and say [`Report::Echoed`].
+    /// Send one byte on every connection, wait for all of them, and say [`ClientReport::Echoed`].
     Echo,
-    /// Say [`Report::Held`].
+    /// Say [`ClientReport::Held`].
     Count,
 }
 
-/// What a client says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub(crate) enum ClientReport {
     Ready,
     Created,
     Settled(Settled),
@@ -58,7 +55,6 @@ pub(crate) enum Report {
     },
 }
 
-/// How connecting went.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settled {
     pub established: usize,
@@ -70,7 +66,6 @@ pub(crate) struct Settled {
     pub failure: Option<String>,
 }
 
-/// How the bytes fared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Echoed {
     pub right: usize,
@@ -98,7 +93,7 @@ pub(super) fn probe(endpoint: &Endpoint, sources: &[Ipv4Addr]) -> Result<(), Str
 pub(crate) fn work(order: ClientOrder) -> Result<(), WorkerError> {
     descriptors::raise();
     let mut client = Client::new(order)?;
-    say(&Report::Ready);
+    say(&ClientReport::Ready);
     loop {
         // One instruction at a time is under way, so none is ever left in the reader's buffer.
         client.wait(WaitingFor::Instruction)?;
@@ -111,19 +106,19 @@ pub(crate) fn work(order: ClientOrder) -> Result<(), WorkerError> {
         match instruction {
             Instruction::Open { count } => {
                 client.open(count)?;
-                say(&Report::Created);
+                say(&ClientReport::Created);
             }
             Instruction::Settle => {
                 let settled = client.settle()?;
-                say(&Report::Settled(settled));
+                say(&ClientReport::Settled(settled));
             }
             Instruction::Echo => {
                 let echoed = client.echo()?;
-                say(&Report::Echoed(echoed));
+                say(&ClientReport::Echoed(echoed));
             }
             Instruction::Count => {
                 client.wait(WaitingFor::Nothing)?;
-                say(&Report::Held {
+                say(&ClientReport::Held {
                     open: client.open_connections(),
                 });
             }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use super::Plan;
-use super::client::{ClientOrder, Instruction, PATIENCE, ROLE, Report};
+use super::client::{ClientOrder, ClientReport, Instruction, PATIENCE, ROLE};
 use super::subjects::Subject;
 use crate::error::BenchError;
 use crate::process::workers::Workers;
@@ -15,7 +15,7 @@ const CLIENT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The client processes. One that has failed is asked nothing more.
 pub(super) struct Clients {
-    workers: Workers<Report>,
+    workers: Workers<ClientReport>,
     failed: Vec<bool>,
     /// Who gets the first of what does not divide.
     turn: usize,
@@ -48,7 +48,7 @@ impl Clients {
                 .workers
                 .start(&plan.site.executable, ROLE, &place, &order)?;
         }
-        for (at, ready) in clients.collect(|report| (report == Report::Ready).then_some(())) {
+        for (at, ready) in clients.collect(|report| (report == ClientReport::Ready).then_some(())) {
             let fail = |why| BenchError::Holder(format!("client {}: {why}", at + 1));
             ready.map_err(fail)?;
         }
@@ -63,7 +63,7 @@ impl Clients {
             self.workers.tell(at, &Instruction::Open { count });
         }
         self.turn = (self.turn + count) % clients;
-        let created = self.collect(|report| (report == Report::Created).then_some(()));
+        let created = self.collect(|report| (report == ClientReport::Created).then_some(()));
         created.into_iter().try_for_each(|(_, outcome)| outcome)
     }
 
@@ -71,7 +71,7 @@ impl Clients {
     pub(super) fn ask<T>(
         &mut self,
         instruction: Instruction,
-        expected: fn(Report) -> Option<T>,
+        expected: fn(ClientReport) -> Option<T>,
     ) -> Vec<(usize, Result<T, String>)> {
         for at in 0..self.failed.len() {
             self.workers.tell(at, &instruction);
@@ -85,7 +85,7 @@ impl Clients {
 
     fn collect<T>(
         &mut self,
-        expected: impl Fn(Report) -> Option<T>,
+        expected: impl Fn(ClientReport) -> Option<T>,
     ) -> Vec<(usize, Result<T, String>)> {
         let deadline = Instant::now() + PATIENCE + CLIENT_PATIENCE;
         let mut waited_for = self.failed.iter().filter(|failed| !**failed).count();

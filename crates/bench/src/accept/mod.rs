@@ -84,7 +84,6 @@ impl instrument::Subject for Holder {
     }
 }
 
-/// What a round is to do.
 struct Plan<'a> {
     site: &'a Site,
     options: &'a AcceptOptions,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::client::{Echoed, Instruction, Report, Settled};
+use super::client::{ClientReport, Echoed, Instruction, Settled};
 use super::clients::Clients;
 use super::subjects::Subject;
 use super::{Hold, Plan};
@@ -17,7 +17,6 @@ use crate::load::drive::monotonic_ns;
 use crate::load::histogram::{Latencies, Rtt};
 use crate::machine::accounting::{CpuTime, Memory, kernel_memory};
 
-/// What came of one server.
 #[derive(Clone, Debug, Default)]
 struct Found {
     created: usize,
@@ -292,7 +291,6 @@ impl Run<'_> {
         Some((after.pss as f64 - before.pss as f64) / established)
     }
 
-    /// Waits, unless a stop comes.
     fn pause(&self, length: Duration) {
         let end = Instant::now() + length;
         while !self.stopped() {
@@ -333,23 +331,23 @@ impl Spent {
     }
 }
 
-fn settled(report: Report) -> Option<Settled> {
+fn settled(report: ClientReport) -> Option<Settled> {
     match report {
-        Report::Settled(settled) => Some(settled),
+        ClientReport::Settled(settled) => Some(settled),
         _ => None,
     }
 }
 
-fn echoed(report: Report) -> Option<Echoed> {
+fn echoed(report: ClientReport) -> Option<Echoed> {
     match report {
-        Report::Echoed(echoed) => Some(echoed),
+        ClientReport::Echoed(echoed) => Some(echoed),
         _ => None,
     }
 }
 
-fn held(report: Report) -> Option<usize> {
+fn held(report: ClientReport) -> Option<usize> {
     match report {
-        Report::Held { open } => Some(open),
+        ClientReport::Held { open } => Some(open),
         _ => None,
     }
 }

@@ -15,7 +15,6 @@ use crate::stream::testee::Testee;
 use crate::subject::Endpoint;
 use crate::subject::server::ServerProcess;
 
-/// A server that is there.
 pub(super) struct Subject {
     pub(super) name: String,
     pub(super) endpoint: Endpoint,
@@ -23,7 +22,6 @@ pub(super) struct Subject {
     server: Server,
 }
 
-/// Keeps a server alive.
 enum Server {
     Stranger,
     Process { _process: ServerProcess },

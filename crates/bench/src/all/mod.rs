@@ -43,7 +43,6 @@ pub struct AllOptions {
     is_list: bool,
 }
 
-/// What became of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Outcome {
     Counted,

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-/// How much time there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
     /// Some minutes: whether everything works, and where figures lie.

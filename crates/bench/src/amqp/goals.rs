@@ -5,7 +5,6 @@ use super::case::Case;
 use super::{CPU, PEER, RATE};
 use crate::frame::goals::{Bound, Goal};
 
-/// The goals of a case.
 pub(super) fn goals(case: Case) -> Vec<Goal> {
     let over =
         |what: &str, figure, bound| Goal::over(format!("{what} ÷ {PEER}"), PEER, figure, bound);

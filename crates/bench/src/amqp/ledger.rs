@@ -23,7 +23,6 @@ pub(super) struct Order {
     levels: u64,
 }
 
-/// A message's body, ready to be numbered.
 #[derive(Clone, Debug)]
 pub(super) struct Body(Vec<u8>);
 

@@ -21,7 +21,6 @@ use crate::process::worker::{Driver, WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "amqp";
 
-/// What the driver is started with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(super) broker: Broker,
@@ -37,7 +36,6 @@ pub(crate) struct Order {
     pub(super) consumers: usize,
 }
 
-/// What it found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Finding {
     /// Deliveries within the window, and the reads that brought them.
@@ -146,7 +144,6 @@ fn producer(order: &Order) -> Result<Wire, WorkerError> {
     Ok(wire)
 }
 
-/// What the threads share.
 pub(super) struct Shared<'a> {
     pub(super) order: &'a Order,
     window: Window,

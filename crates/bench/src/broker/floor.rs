@@ -27,13 +27,11 @@ use crate::subject::Endpoint;
 
 pub(crate) const ROLE: &str = "broker-floor";
 
-/// What the floor's process is started with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FloorOrder {
     pub address: SocketAddr,
 }
 
-/// Serves until the bench ends.
 pub(crate) fn work(order: FloorOrder) -> Result<(), WorkerError> {
     let (listener, endpoint) = Listener::bind(&Endpoint::Tcp(order.address))?;
     say(&Listening { endpoint });
@@ -41,7 +39,6 @@ pub(crate) fn work(order: FloorOrder) -> Result<(), WorkerError> {
 }
 
 const FRAME_BYTES_MAX: u32 = 131_072;
-/// What one read may bring.
 const INPUT_BYTES: usize = 64 * 1024;
 
 struct Floor {

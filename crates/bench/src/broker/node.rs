@@ -17,7 +17,6 @@ use crate::peer::crossbar::last_words;
 use crate::subject::Endpoint;
 use crate::subject::server::{ServerProcess, guarded};
 
-/// A running one.
 pub(super) struct Node {
     pub(super) broker: Broker,
     process: ServerProcess,

@@ -33,7 +33,6 @@ impl instrument::Subject for Subject {
     }
 }
 
-/// All of them, running.
 pub(crate) struct Brokers {
     own: Option<Node>,
     foreign: Option<Foreign>,

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use crate::error::BenchError;
 use crate::subject::Endpoint;
 
-/// A broker and an account with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Broker {
     pub endpoint: Endpoint,

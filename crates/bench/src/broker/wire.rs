@@ -42,7 +42,6 @@ pub(crate) enum Event<'a> {
     Return,
 }
 
-/// One connection and its channel, open.
 pub(crate) struct Wire {
     stream: Stream,
     input: Vec<u8>,
@@ -223,7 +222,6 @@ impl Wire {
         })
     }
 
-    /// Sends a method and waits for its answer.
     pub(crate) fn ask(
         &mut self,
         method: &impl Arguments,
@@ -239,7 +237,6 @@ impl Wire {
         frame::write_method(CHANNEL, method, &mut self.output);
     }
 
-    /// Appends a message.
     pub(crate) fn push_message(
         &mut self,
         publish: &BasicPublish<'_>,
@@ -311,7 +308,6 @@ impl Wire {
         self.traffic
     }
 
-    /// Says goodbye in good order.
     pub(crate) fn close(mut self) -> Result<(), WorkerError> {
         let close = ConnectionClose {
             reply_code: 0,

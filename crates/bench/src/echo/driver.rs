@@ -30,7 +30,6 @@ pub(crate) struct Load {
     pub(super) patience_ms: u64,
 }
 
-/// What it found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Findings {
     /// Right echoes within the window, and their round trips.
@@ -40,7 +39,6 @@ pub(super) struct Findings {
     pub(super) traffic: Traffic,
 }
 
-/// Every connection, open.
 pub(super) struct Driver {
     load: Load,
     epoll: std::os::fd::OwnedFd,
@@ -60,7 +58,6 @@ struct Connection {
     is_closed: bool,
 }
 
-/// The most that one read brings.
 const READ_BYTES: usize = 256 * 1024;
 
 /// Where the driver is, on the clock.
@@ -73,7 +70,6 @@ struct Progress {
 }
 
 impl Driver {
-    /// Connects and shakes hands, one connection after the other.
     pub(super) fn connect(load: Load) -> Result<Self, WorkerError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io)?;
         let patience = Duration::from_millis(load.patience_ms);

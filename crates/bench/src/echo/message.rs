@@ -36,7 +36,6 @@ pub(super) struct Messages {
     next_received: u64,
 }
 
-/// What a look at received bytes found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// A whole message, in so many bytes.
@@ -90,7 +89,6 @@ impl Messages {
         }
     }
 
-    /// Appends the next message.
     pub(super) fn push(&mut self, out: &mut Vec<u8>) {
         let mut number = self.number(self.next_sent);
         self.next_sent += 1;

@@ -6,7 +6,6 @@ use crate::process::worker::{Driver as Said, WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "echo";
 
-/// Connects, waits for its window, and drives through it.
 pub(crate) fn work(load: Load) -> Result<(), WorkerError> {
     let driver = Driver::connect(load)?;
     say(&Said::<Findings>::Ready);

@@ -117,7 +117,6 @@ fn framings(transport: Transport) -> (Framing, Framing) {
     }
 }
 
-/// What one end of the floor is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct FloorOrder {
     pub endpoint: Endpoint,
@@ -142,7 +141,6 @@ impl FloorOrder {
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// The floor's caller.
 pub(crate) struct FloorCaller {
     stream: Stream,
     lengths: Lengths,

@@ -33,7 +33,6 @@ impl Waiting {
     }
 }
 
-/// What a relay is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RelayOrder {
     pub endpoint: Endpoint,
@@ -70,7 +69,6 @@ impl Introduction {
     }
 }
 
-/// The two connections of one pair.
 struct Pair {
     caller: Stream,
     callee: Stream,

@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 use crate::process::worker::{Listening, WorkerError, say};
 use crate::subject::Endpoint;
 
-/// The role of this worker.
 pub(crate) const ROLE: &str = "websocket-floor";
 
 /// Where to listen, on a port that is free.
@@ -29,7 +28,6 @@ pub(crate) struct FloorOrder {
     pub ip: Ipv4Addr,
 }
 
-/// Serves until the bench ends it.
 pub(crate) fn work(order: FloorOrder) -> Result<(), WorkerError> {
     let listener = listen_on(order.ip)?;
     let endpoint = Endpoint::Tcp(listener.local_addr()?);
@@ -52,7 +50,6 @@ fn listen_on(ip: Ipv4Addr) -> std::io::Result<TcpListener> {
     Ok(TcpListener::from(fd))
 }
 
-/// The most that one read brings.
 const READ_BYTES: usize = 64 * 1024;
 
 /// A frame that is longer ends its connection.

@@ -30,7 +30,7 @@ use crate::process::workers::Workers;
 use crate::report::json::metrics;
 use crate::subject::case::Case;
 use crate::subject::router::{Router, RouterOptions};
-use crate::wamp::holder::{self, HolderOrder, Instruction, Report};
+use crate::wamp::holder::{self, HolderOrder, HolderReport, Instruction};
 
 /// What can be asked of it.
 #[derive(Clone, Debug, clap::Args)]
@@ -78,7 +78,6 @@ struct Footprint {
     held: Vec<Held>,
 }
 
-/// What is looked at.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Part {
     Start,
@@ -254,7 +253,7 @@ impl Footprint {
         site: &Site,
         case: Case,
         router: &Router,
-    ) -> Result<Vec<Workers<Report>>, BenchError> {
+    ) -> Result<Vec<Workers<HolderReport>>, BenchError> {
         let most = self.options.sessions.last().copied().unwrap_or(0);
         let count = most.div_ceil(SESSIONS_PER_HOLDER.min(holder::sessions_max()));
         let mut holders = Vec::new();
@@ -267,7 +266,7 @@ impl Footprint {
             let mut holder = Workers::default();
             let place = site.network.client_place(&site.allowed);
             holder.start(&site.executable, holder::ROLE, &place, &order)?;
-            expect(&holder, &Report::Ready)?;
+            expect(&holder, &HolderReport::Ready)?;
             holders.push(holder);
         }
         Ok(holders)
@@ -280,17 +279,17 @@ fn source(at: usize) -> Ipv4Addr {
 }
 
 /// Shares `sessions` out among the holders and waits until they are held.
-fn grow(holders: &mut [Workers<Report>], sessions: usize) -> Result<(), BenchError> {
+fn grow(holders: &mut [Workers<HolderReport>], sessions: usize) -> Result<(), BenchError> {
     let count = holders.len();
     for (at, holder) in holders.iter_mut().enumerate() {
         let share = sessions / count + usize::from(at < sessions % count);
         holder.tell(0, &Instruction::Hold { sessions: share });
-        expect(holder, &Report::Holding { sessions: share })?;
+        expect(holder, &HolderReport::Holding { sessions: share })?;
     }
     Ok(())
 }
 
-fn expect(holder: &Workers<Report>, expected: &Report) -> Result<(), BenchError> {
+fn expect(holder: &Workers<HolderReport>, expected: &HolderReport) -> Result<(), BenchError> {
     let what = format!("{expected:?} is expected");
     let said = holder.expect(PATIENCE, &what, |report| match report == *expected {
         true => Ok(()),

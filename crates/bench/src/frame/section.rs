@@ -28,7 +28,6 @@ pub(crate) struct Limit {
 /// Below this share of its cores a subject was not what held the rate back.
 const BUSY: f64 = 0.9;
 
-/// One case in one placement, measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Section<C> {
     pub(crate) case: C,

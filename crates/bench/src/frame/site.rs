@@ -107,12 +107,10 @@ impl Site {
 }
 
 impl Stage<'_> {
-    /// Where clients run.
     pub(crate) fn clients(&self) -> Place {
         self.site.network.client_place(&self.cores.clients)
     }
 
-    /// Where servers run.
     pub(crate) fn servers(&self) -> Place {
         self.site.network.server_place(&self.cores.router)
     }

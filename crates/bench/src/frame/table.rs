@@ -6,10 +6,8 @@ use super::section::{FLOOR, Section};
 use crate::figures::Series;
 use crate::report::table::{known, number, spread};
 
-/// How a number is written.
 pub(crate) type Form = fn(f64) -> String;
 
-/// One column.
 pub(crate) struct Column {
     pub(super) head: String,
     cell: Cell,
@@ -17,7 +15,6 @@ pub(crate) struct Column {
 }
 
 enum Cell {
-    /// Median over the rounds.
     Median(&'static str),
     /// The median, and below it the smallest and the largest.
     Spread(&'static str),

@@ -29,7 +29,6 @@ pub(super) struct Dial {
 /// 127.0.0.2 to this one.
 const SOURCE_MAX: u8 = 16;
 
-/// Why there is no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoConnection {
     /// The process or the system has no descriptor left.
@@ -52,7 +51,6 @@ impl Dial {
         }
     }
 
-    /// Begins to connect.
     pub(super) fn begin(&mut self) -> Result<OwnedFd, NoConnection> {
         for _ in 0..SOURCE_MAX {
             match self.try_begin() {

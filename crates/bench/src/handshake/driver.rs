@@ -26,7 +26,6 @@ use super::log::Connection;
 use super::opened::{Opened, Phase, Taken};
 use super::opening::{Openings, Target};
 
-/// What one driver is to do.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     pub(super) connections: u64,
@@ -42,13 +41,11 @@ pub(super) struct Load {
     pub(super) patience: Duration,
 }
 
-/// What one driver found.
 #[derive(Debug)]
 pub(super) struct Findings {
     pub(super) connections: Vec<Connection>,
     pub(super) throttled: u64,
     pub(super) resumed: u64,
-    /// How often each kind of failure came.
     pub(super) failures: BTreeMap<String, u64>,
     /// Handshakes that were complete, but whose TCP connection the server left to us to close.
     pub(super) left_open: u64,

@@ -27,7 +27,6 @@ pub struct Log {
 /// One connection's times, each from the end of the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connection {
-    /// Connecting TCP.
     pub tcp_pre_init: i64,
     /// What the socket needs after that: nothing, without TLS.
     pub tcp_post_init: i64,
@@ -39,7 +38,6 @@ pub struct Connection {
     pub failed: bool,
 }
 
-/// Why a file is not a log.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     #[error("{path}: {source}", path = path.display())]

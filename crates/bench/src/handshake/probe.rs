@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use super::closing::{Closing, close_frame, closing};
 use super::opening::{Openings, Target, first_line};
 
-/// Why a server cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProbeError {
     #[error(

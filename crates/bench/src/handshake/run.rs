@@ -32,7 +32,6 @@ pub struct RunOptions {
     pub timeout_s: f64,
 }
 
-/// What a run found.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Run {
     pub log: Log,

@@ -46,7 +46,6 @@ const HARDWARE: &str = "Autobahn for Python on PyPy, a Core i7, driven by wsperf
 const RATE: &str = "handshakes_per_s";
 const MEDIAN_MS: &str = "open_median_ms";
 
-/// One number of workers.
 struct Line {
     workers: usize,
     /// Why there are no figures.

@@ -59,7 +59,6 @@ impl ServersOptions {
     }
 }
 
-/// A server that accepts.
 #[derive(Clone)]
 pub(crate) struct Server {
     pub(crate) name: String,
@@ -89,7 +88,6 @@ impl Subject for Server {
     }
 }
 
-/// What is needed to start them.
 pub(crate) struct Ground<'a> {
     pub(crate) executable: &'a Path,
     pub(crate) directory: &'a Path,
@@ -97,7 +95,6 @@ pub(crate) struct Ground<'a> {
     pub(crate) cores: &'a [usize],
 }
 
-/// All of them, running.
 #[derive(Default)]
 pub(crate) struct Servers {
     /// The subject, the floor, then peers.

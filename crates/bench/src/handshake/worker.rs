@@ -13,13 +13,11 @@ use crate::process::worker::{Driver, WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "handshake";
 
-/// Whom to shake hands with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) target: Target,
 }
 
-/// What one run found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ran {
     pub(crate) succeeded: u64,

@@ -21,7 +21,6 @@ use crate::subject::Endpoint;
 const INPUT_BYTES: usize = 256 * 1024;
 const FRAME_BYTES_MAX: u32 = 131_072;
 
-/// A connection, open.
 pub(super) struct AmqpPeer {
     stream: Stream,
     input: Vec<u8>,

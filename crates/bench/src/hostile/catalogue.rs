@@ -12,7 +12,6 @@ use super::ways::Ways;
 use crate::process::worker::WorkerError;
 use crate::subject::ParseError;
 
-/// One attack.
 pub(super) struct Attack {
     pub(super) name: &'static str,
     /// At full size, in a line.
@@ -110,7 +109,6 @@ impl Attack {
     }
 }
 
-/// The name of an attack.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AttackName(pub(super) &'static str);
 

@@ -41,7 +41,6 @@ impl Outcome {
         self.witness.values().map(|account| account.lost).sum()
     }
 
-    /// The longest wait of all.
     pub(super) fn worst_ms(&self) -> f64 {
         let waits = KINDS.iter().filter_map(|kind| self.waits(kind));
         waits.map(|waits| waits.worst_ms).fold(0.0, f64::max)

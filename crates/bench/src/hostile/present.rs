@@ -8,7 +8,6 @@ use super::figures::KINDS;
 use crate::frame::section::Section;
 use crate::report::table::{UNKNOWN, known, number, thousands};
 
-/// Prints the attacks that there are.
 pub(super) fn list() -> io::Result<()> {
     let mut out = io::stdout();
     for attack in ATTACKS {
@@ -17,7 +16,6 @@ pub(super) fn list() -> io::Result<()> {
     Ok(())
 }
 
-/// Heads, then rows.
 pub(super) fn attacks(sections: &[&Section<Case>]) -> Vec<Vec<String>> {
     let mut heads = vec!["attack"];
     heads.extend(KINDS);

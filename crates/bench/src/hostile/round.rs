@@ -16,7 +16,6 @@ use crate::machine::placement::allowed_cores;
 use crate::process::place::Place;
 use crate::process::workers::Workers;
 
-/// What came of it.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) witness: BTreeMap<String, Account>,
@@ -49,7 +48,7 @@ pub(super) fn run(
     options: &HostileOptions,
 ) -> Result<Outcome, String> {
     let place = Place::on(&allowed_cores().map_err(|error| error.to_string())?);
-    let mut witness = Workers::<witness::Report>::default();
+    let mut witness = Workers::<witness::WitnessReport>::default();
     let of_the_witness = |why| format!("the witness: {why}");
     let order = witness::Order {
         ways: started.ways.clone(),
@@ -60,7 +59,7 @@ pub(super) fn run(
         .map_err(|error| error.to_string())?;
     let patience = PATIENCE + options.patience();
     let without = witness.expect(patience, "it should begin", |report| match report {
-        witness::Report::Ready { without } => Ok(without),
+        witness::WitnessReport::Ready { without } => Ok(without),
         other => Err(other),
     });
     let without = without.map_err(of_the_witness)?;
@@ -82,7 +81,7 @@ pub(super) fn run(
     std::thread::sleep(options.after());
     witness.tell(0, &Instruction::Finish);
     let accounts = witness.expect(patience, "it should end", |report| match report {
-        witness::Report::Found(accounts) => Ok(accounts),
+        witness::WitnessReport::Found(accounts) => Ok(accounts),
         other => Err(other),
     });
     let memory = watch.finish();
@@ -103,7 +102,6 @@ pub(super) fn run(
     })
 }
 
-/// Starts the attacker and waits for its end.
 fn strike(
     started: &Started,
     attack: &str,

@@ -14,7 +14,6 @@ use crate::subject::case::Transport;
 use crate::subject::target::Target;
 use crate::wamp::pipe::Pipe;
 
-/// What an attacker is started with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(super) attack: String,
@@ -26,7 +25,6 @@ pub(crate) struct Order {
     pub(super) limit: Duration,
 }
 
-/// What became of an attack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Found {
     /// What it made, and how many.
@@ -38,7 +36,6 @@ pub(crate) struct Found {
     pub(super) seconds: f64,
 }
 
-/// An attack that goes on.
 pub(super) struct Strike {
     pub(super) order: Order,
     pub(super) deadline: Instant,

@@ -50,7 +50,6 @@ enum Server {
     Foreign(Vec<u32>),
 }
 
-/// What is needed to start one.
 pub(super) struct Starting<'a> {
     pub(super) options: &'a HostileOptions,
     pub(super) executable: &'a Path,

@@ -11,7 +11,6 @@ use crate::machine::accounting::kib_field;
 /// Between two looks. What comes and goes in less is not seen.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// A thread that looks.
 pub(super) struct Watch {
     processes: Vec<u32>,
     before: Option<u64>,

@@ -45,18 +45,14 @@ pub(crate) trait Exchange {
 pub(crate) enum Answer {
     /// With the expected content.
     Right,
-    /// With other content.
     Wrong,
-    /// With an error.
     Failed,
 }
 
 /// What went wrong in a round, counted apart and never in a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Faults {
-    /// Answered with an error.
     pub failed: u64,
-    /// Answered with other content.
     pub wrong: u64,
     /// Answered before an earlier one.
     pub reordered: u64,
@@ -152,7 +148,6 @@ fn instant_at(nanoseconds: u64) -> Instant {
     }
 }
 
-/// What a loop is to do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub outstanding: usize,
@@ -163,7 +158,6 @@ pub(crate) struct Load {
     pub operations_max: u64,
 }
 
-/// What a loop found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Driven {
     /// Right answers within the window, and their times.

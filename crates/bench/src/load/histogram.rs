@@ -41,7 +41,6 @@ impl Latencies {
         }
     }
 
-    /// Adds what another process recorded.
     pub(crate) fn add(&mut self, recorded: &Recorded) {
         for (value, count) in &recorded.counts {
             self.histogram.saturating_record_n(*value, *count);

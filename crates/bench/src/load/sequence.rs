@@ -5,7 +5,6 @@ use crate::load::drive::Faults;
 /// What one subscriber has seen. Publications are numbered without gaps.
 #[derive(Debug)]
 pub(crate) struct Sequence {
-    /// The number that should come next.
     next: u64,
     /// Numbers that were passed over and may still come, as ranges `from..to`.
     missing: Vec<(u64, u64)>,
@@ -26,7 +25,6 @@ impl Sequence {
         }
     }
 
-    /// The number that should come next.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }

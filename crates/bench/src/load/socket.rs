@@ -22,7 +22,6 @@ use crate::subject::Endpoint;
 /// for minutes.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
-/// A connected stream socket.
 #[derive(Debug)]
 pub struct Stream(OwnedFd);
 
@@ -113,7 +112,6 @@ impl Stream {
         }
     }
 
-    /// Reads exactly as much as fits.
     pub fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
         while !buffer.is_empty() {
             match self.read(buffer)? {
@@ -124,7 +122,6 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes all of it.
     pub fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match send(&self.0, bytes, SendFlags::NOSIGNAL) {
@@ -167,7 +164,6 @@ impl std::os::fd::AsFd for Stream {
     }
 }
 
-/// A listening socket.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Unix(UnixListener),

@@ -40,7 +40,6 @@ impl CpuTime {
     }
 }
 
-/// The threads of a process.
 pub(crate) fn tasks(process: u32) -> io::Result<Vec<u32>> {
     let mut tasks = Vec::new();
     for entry in fs::read_dir(format!("/proc/{process}/task"))? {
@@ -49,7 +48,6 @@ pub(crate) fn tasks(process: u32) -> io::Result<Vec<u32>> {
     Ok(tasks)
 }
 
-/// A process and all its descendants.
 pub(crate) fn process_tree(root: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {

@@ -46,7 +46,6 @@ impl Machine {
         }
     }
 
-    /// In one line, for people.
     pub(crate) fn line(&self) -> String {
         format!(
             "{} cores of {}, {} GiB, {}, Linux {}, load {:.2}",

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crosstie_link::{Direction, Endpoint, Late, LinkOptions};
 use serde_json::json;
 
-use super::link::{LinkOrder, ROLE, Report};
+use super::link::{LinkOrder, LinkReport, ROLE};
 use crate::error::BenchError;
 use crate::figures::{Figures, Series};
 use crate::load::drive::monotonic_ns;
@@ -111,7 +111,7 @@ fn try_round(options: &MeasureOptions, executable: Option<&Path>) -> io::Result<
         };
         link.start(executable, ROLE, &Place::on(&allowed_cores()?), &order)?;
         let ready = |report| match report {
-            Report::Ready { endpoint, realtime } => Ok((endpoint, realtime)),
+            LinkReport::Ready { endpoint, realtime } => Ok((endpoint, realtime)),
             other => Err(other),
         };
         let ready = link.expect(PATIENCE, "the link should listen", ready);
@@ -134,7 +134,7 @@ fn try_round(options: &MeasureOptions, executable: Option<&Path>) -> io::Result<
             .with("link_is_realtime", f64::from(u8::from(is_realtime)));
         link.finish(0);
         let carried = link.next(Instant::now() + PATIENCE);
-        if let Ok(Some((_, Report::Carried(summary)))) = carried {
+        if let Ok(Some((_, LinkReport::Carried(summary)))) = carried {
             figures = with_late(figures, "due_to_delivered", summary.late_us);
         }
     }

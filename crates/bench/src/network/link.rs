@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use crate::process::descriptors;
 use crate::process::worker::{WorkerError, say};
 
-/// What a bench starts it as.
 pub(crate) const ROLE: &str = "link";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -20,7 +19,7 @@ pub(crate) struct LinkOrder {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub(crate) enum LinkReport {
     /// It listens there.
     Ready {
         endpoint: Endpoint,
@@ -48,12 +47,12 @@ fn take_priority() -> bool {
 pub(crate) fn work(order: LinkOrder) -> Result<(), WorkerError> {
     descriptors::raise();
     let link = Link::bind(&order.listen, &order.server, &order.options)?;
-    say(&Report::Ready {
+    say(&LinkReport::Ready {
         endpoint: link.endpoint().clone(),
         realtime: take_priority(),
     });
     // What a notice would say shows in the bench's own faults.
     let statistics = link.run(io::stdin(), &mut |_| {})?;
-    say(&Report::Carried(statistics.summary()));
+    say(&LinkReport::Carried(statistics.summary()));
     Ok(())
 }

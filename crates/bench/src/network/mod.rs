@@ -30,7 +30,7 @@ use crate::process::place::Place;
 use crate::process::workers::Workers;
 use crate::subject::Endpoint;
 
-use link::{LinkOrder, ROLE, Report};
+use link::{LinkOrder, LinkReport, ROLE};
 
 /// What can be asked of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
@@ -59,7 +59,6 @@ impl NetworkOptions {
     }
 }
 
-/// The network, set up; gone when this is dropped.
 pub(crate) struct Network {
     options: NetworkOptions,
     executable: PathBuf,
@@ -72,7 +71,7 @@ pub(crate) struct Network {
 
 #[derive(Default)]
 struct Links {
-    workers: Workers<Report>,
+    workers: Workers<LinkReport>,
     /// What is reached, and where.
     reached: Vec<(Endpoint, Endpoint)>,
 }
@@ -128,7 +127,6 @@ impl Network {
         }
     }
 
-    /// Where servers run.
     pub(crate) fn server_place(&self, cores: &[usize]) -> Place {
         Place {
             cores: cores.to_vec(),
@@ -136,7 +134,6 @@ impl Network {
         }
     }
 
-    /// Where clients run.
     pub(crate) fn client_place(&self, cores: &[usize]) -> Place {
         Place {
             cores: cores.to_vec(),
@@ -170,7 +167,7 @@ impl Network {
             .workers
             .start(&self.executable, ROLE, &place, &order)?;
         let ready = |report| match report {
-            Report::Ready { endpoint, .. } => Ok(endpoint),
+            LinkReport::Ready { endpoint, .. } => Ok(endpoint),
             other => Err(other),
         };
         let endpoint = links.workers.expect(PATIENCE, "it should listen", ready);

@@ -14,7 +14,6 @@ const LINE_BYTES_MAX: u64 = 64 * 1024;
 const LAST_WORDS_MAX: usize = 3;
 const ERRORS_MAX: usize = 3;
 
-/// One of a caller's lines.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Average {
     pub(super) at: Instant,
@@ -22,7 +21,6 @@ pub(super) struct Average {
     pub(super) average_ms: f64,
 }
 
-/// All that was said until now.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lines(Arc<Mutex<Said>>);
 
@@ -55,7 +53,6 @@ impl Lines {
         });
     }
 
-    /// The averages so far.
     pub(super) fn averages(&self) -> Vec<Average> {
         self.said().averages.clone()
     }

@@ -54,7 +54,6 @@ impl Role {
     }
 }
 
-/// One process at one moment.
 #[derive(Debug)]
 struct Seen {
     process: u32,

@@ -19,7 +19,6 @@ use crate::machine::accounting::machine_busy;
 const ACCEPT_MAX: Duration = Duration::from_secs(60);
 const FIRST_LINES_MAX: Duration = Duration::from_secs(90);
 
-/// What one round found.
 #[derive(Debug)]
 pub(super) struct Found {
     /// Of the node and all its processes.

@@ -22,7 +22,6 @@ use crate::subject::case::Case;
 use crate::subject::router::{Router, RouterOptions};
 use crate::subject::server::guarded;
 
-/// A subject, not yet started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Crosstie,
@@ -49,7 +48,6 @@ impl instrument::Subject for Subject {
     }
 }
 
-/// What a subject is started with.
 pub(super) struct Start<'a> {
     /// Ours, which is also what stands between the bench and every child.
     pub(super) executable: &'a Path,
@@ -62,7 +60,6 @@ pub(super) struct Start<'a> {
     pub(super) network: &'a Network,
 }
 
-/// A subject, running.
 pub(super) struct Running {
     name: &'static str,
     /// The one to end first comes first.
@@ -74,7 +71,6 @@ pub(super) struct Running {
     pub(super) listening: Vec<(String, Endpoint)>,
 }
 
-/// How it ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) took: Duration,

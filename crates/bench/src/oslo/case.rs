@@ -12,7 +12,6 @@ use super::topology::Topology;
 use crate::figures::Series;
 use crate::subject::ParseError;
 
-/// What a client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Operation {
@@ -53,7 +52,6 @@ impl FromStr for Operation {
 pub(crate) enum Driver {
     /// Ours: blocking sockets, the same frames.
     Native,
-    /// oslo.messaging itself.
     Python,
 }
 

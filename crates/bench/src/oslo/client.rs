@@ -21,7 +21,6 @@ use crate::broker::wire::{Event, Queue, Wire, properties};
 use crate::load::drive::{Answer, Exchange, Faults, Traffic};
 use crate::process::worker::WorkerError;
 
-/// What a client's process is started with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClientOrder {
     pub(super) broker: Broker,
@@ -31,7 +30,6 @@ pub(crate) struct ClientOrder {
     pub(super) round: u64,
 }
 
-/// A client that is set up.
 pub(super) struct Client {
     sender: Wire,
     /// Of a caller, the connection that its replies come on.
@@ -86,7 +84,6 @@ impl Client {
         })
     }
 
-    /// Tells the server how many there were, and leaves nothing behind.
     pub(super) fn finish(mut self) -> Result<(), WorkerError> {
         let mut last = Body::request(None);
         let body = last.numbered(LAST, self.pushed);
@@ -106,7 +103,6 @@ impl Client {
         Ok(())
     }
 
-    /// Waits for the broker's confirm.
     fn confirmed(&mut self) -> Result<Answer, WorkerError> {
         let mut answer = None;
         while answer.is_none() {

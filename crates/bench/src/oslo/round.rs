@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::server::Served;
-use super::worker::{Finding, Go, ROLE, Report, Role};
+use super::worker::{EndReport, Finding, Go, ROLE, Role};
 use crate::figures::Figures;
 use crate::frame::window::Ahead;
 use crate::load::drive::Window;
@@ -15,7 +15,6 @@ use crate::process::place::Place;
 use crate::process::stop::Stop;
 use crate::process::workers::{Failed, INTERRUPTED, Workers};
 
-/// What a round is to do.
 pub(super) struct Plan<'a> {
     pub(super) executable: &'a Path,
     pub(super) place: &'a Place,
@@ -50,7 +49,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Among the two processes; the server is started first.
 const CLIENT: usize = 1;
 
-/// Runs one round.
 pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
     let mut workers = Workers::default();
     for role in [&plan.server, &plan.client] {
@@ -58,7 +56,7 @@ pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
             .start(plan.executable, ROLE, plan.place, role)
             .map_err(|error| error.to_string())?;
         match next(&workers, plan, Instant::now() + PATIENCE)? {
-            Some(Report::Ready) => {}
+            Some(EndReport::Ready) => {}
             other => return Err(format!("{other:?} where it should be ready")),
         }
     }
@@ -139,7 +137,7 @@ impl Ends {
     /// Until a moment, whatever is said.
     fn listen(
         &mut self,
-        workers: &Workers<Report>,
+        workers: &Workers<EndReport>,
         plan: &Plan<'_>,
         until: Instant,
     ) -> Result<(), String> {
@@ -150,7 +148,7 @@ impl Ends {
     /// Until both have spoken: the client tells the server how many there were.
     fn listen_for_both(
         &mut self,
-        workers: &Workers<Report>,
+        workers: &Workers<EndReport>,
         plan: &Plan<'_>,
         longest: Duration,
     ) -> Result<(), String> {
@@ -164,13 +162,13 @@ impl Ends {
     /// Takes one report; false where there is none in time.
     fn listen_once(
         &mut self,
-        workers: &Workers<Report>,
+        workers: &Workers<EndReport>,
         plan: &Plan<'_>,
         deadline: Instant,
     ) -> Result<bool, String> {
         match next(workers, plan, deadline)? {
-            Some(Report::Driven(finding)) => self.driven = Some(finding),
-            Some(Report::Served(found)) => self.served = Some(found),
+            Some(EndReport::Driven(finding)) => self.driven = Some(finding),
+            Some(EndReport::Served(found)) => self.served = Some(found),
             Some(other) => return Err(format!("{other:?} where it should end")),
             None => return Ok(false),
         }
@@ -180,10 +178,10 @@ impl Ends {
 
 /// The next report, or which of the two cannot go on; nothing where there is none until `deadline`.
 fn next(
-    ends: &Workers<Report>,
+    ends: &Workers<EndReport>,
     plan: &Plan<'_>,
     deadline: Instant,
-) -> Result<Option<Report>, String> {
+) -> Result<Option<EndReport>, String> {
     match ends.next_unless(plan.stop, deadline) {
         Ok(report) => Ok(report.map(|(_, report)| report)),
         Err(_) if plan.stop.is_wished() => Err(INTERRUPTED.to_owned()),

@@ -16,7 +16,6 @@ use crate::load::drive::{Faults, Traffic};
 use crate::load::sequence::Sequence;
 use crate::process::worker::WorkerError;
 
-/// What a server's process is started with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServerOrder {
     pub(super) broker: Broker,
@@ -24,14 +23,12 @@ pub(crate) struct ServerOrder {
     pub(super) round: u64,
 }
 
-/// What a server found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Served {
     pub(super) faults: Faults,
     pub(super) traffic: Traffic,
 }
 
-/// A server that is set up.
 pub(super) struct Server {
     listener: Wire,
     sender: Wire,
@@ -167,7 +164,6 @@ impl Server {
         Ok(served)
     }
 
-    /// Leaves nothing behind.
     fn leave(mut self) -> Result<(), WorkerError> {
         let names = &self.names;
         let own = format!("{}_{}", names.fanout(), names.server);

@@ -17,7 +17,6 @@ use crate::process::worker::{WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "oslo";
 
-/// One process's part.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Role {
     Client(ClientOrder),
@@ -42,18 +41,14 @@ pub(crate) struct PythonArgument {
     pub(super) operation: Operation,
 }
 
-/// What such a process says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub(crate) enum EndReport {
     /// Connected, declared, consuming: whatever comes before the load.
     Ready,
-    /// A client's findings.
     Driven(Finding),
-    /// A server's findings.
     Served(Served),
 }
 
-/// What a client found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Finding {
     pub(super) driven: Driven,
@@ -75,7 +70,6 @@ pub(crate) struct Steady {
     pub(super) elapsed_ns: u64,
 }
 
-/// What a client is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Go {
     pub(super) window: Window,
@@ -90,7 +84,7 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
             let begun = Instant::now();
             let mut client = Client::open(&order)?;
             let setup_ns = begun.elapsed().as_nanos() as u64;
-            say(&Report::Ready);
+            say(&EndReport::Ready);
             let Some(go) = instruction::<Go>()? else {
                 return Ok(());
             };
@@ -117,7 +111,7 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
                 }
             };
             client.finish()?;
-            say(&Report::Driven(Finding {
+            say(&EndReport::Driven(Finding {
                 driven,
                 elapsed_ns,
                 steady,
@@ -128,8 +122,8 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
         }
         Role::Server(order) => {
             let server = Server::open(&order)?;
-            say(&Report::Ready);
-            say(&Report::Served(server.serve()?));
+            say(&EndReport::Ready);
+            say(&EndReport::Served(server.serve()?));
             Ok(())
         }
         Role::Python(order) => {

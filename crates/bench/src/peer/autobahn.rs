@@ -24,7 +24,6 @@ impl EchoPeer {
         "autobahn"
     }
 
-    /// How to get it.
     pub(crate) fn installation(self) -> &'static str {
         "pip install autobahn, into the python3 on PATH or the one of --peer-python"
     }

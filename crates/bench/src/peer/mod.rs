@@ -29,7 +29,6 @@ impl Peer {
         }
     }
 
-    /// How to get it.
     pub(crate) fn installation(self) -> &'static str {
         match self {
             Self::Crossbar => "pip install crossbar",

@@ -35,7 +35,6 @@ impl BrokerPeer {
         "rabbitmq"
     }
 
-    /// How to get it.
     pub(crate) fn installation(self) -> &'static str {
         "apt-get install rabbitmq-server"
     }
@@ -61,7 +60,6 @@ impl FromStr for BrokerPeer {
     }
 }
 
-/// A running one.
 pub(crate) struct RabbitMq {
     pub(crate) broker: Broker,
     pub(crate) version: String,

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Wishes it.
     pub fn wish(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

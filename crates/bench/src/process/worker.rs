@@ -29,10 +29,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum LastWord {
     Finished,
-    /// It cannot go on.
-    Failed {
-        why: String,
-    },
+    Failed { why: String },
 }
 
 /// What a server of the bench's own says.

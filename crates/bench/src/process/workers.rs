@@ -27,7 +27,6 @@ pub(crate) struct Workers<R> {
 /// Which of them said something, and what; or why it cannot go on.
 type Heard<R> = Result<(usize, R), Failed>;
 
-/// A worker that cannot go on.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) at: usize,
@@ -138,7 +137,6 @@ impl<R: DeserializeOwned + fmt::Debug + Send + 'static> Workers<R> {
         }
     }
 
-    /// Lets one worker finish.
     pub(crate) fn finish(&mut self, at: usize) {
         self.started[at].input = None;
     }

@@ -1,8 +1,8 @@
 //! The figures that this project set itself for Publish & Subscribe.
 
-use super::contest::{MAX_EVENTS_PER_S, Terms};
+use super::competitor::{MAX_EVENTS_PER_S, Workload};
+use super::drivers::Rate;
 use super::round::{CPU_PER_EVENT, P50, P99};
-use super::stage::Rate;
 use crate::figures::Series;
 use crate::frame::goals::{Bound, Goal, crowded};
 use crate::frame::section::{FLOOR, Section};
@@ -41,10 +41,9 @@ fn cpu_us_max(pair: Pair, saturated: bool) -> f64 {
     }
 }
 
-/// The goals of one load.
-pub(super) fn goals(section: &Section<Terms>, is_search: bool) -> Vec<Goal> {
-    let terms = &section.case;
-    let Some(pair) = Pair::of(&terms.case).filter(|_| terms.clients == CLIENTS) else {
+pub(super) fn goals(section: &Section<Workload>, is_search: bool) -> Vec<Goal> {
+    let workload = &section.case;
+    let Some(pair) = Pair::of(&workload.case).filter(|_| workload.clients == CLIENTS) else {
         return Vec::new();
     };
     if is_search {
@@ -55,7 +54,7 @@ pub(super) fn goals(section: &Section<Terms>, is_search: bool) -> Vec<Goal> {
             bound,
         )];
     }
-    let is_saturated = matches!(terms.load.rate, Rate::Saturated { .. });
+    let is_saturated = matches!(workload.load.rate, Rate::Saturated { .. });
     let bound = Bound::AtMost(cpu_us_max(pair, is_saturated));
     let what = match is_saturated {
         true => "router CPU µs/event, saturated",
@@ -65,7 +64,7 @@ pub(super) fn goals(section: &Section<Terms>, is_search: bool) -> Vec<Goal> {
 }
 
 /// The goals of all results of the document together, in one case and placement; `all` are those.
-pub(super) fn profile_goals(all: &[&Section<Terms>]) -> Vec<Goal> {
+pub(super) fn profile_goals(all: &[&Section<Workload>]) -> Vec<Goal> {
     let unfit = crowded(all.iter().flat_map(|one| &one.series));
     let whole = all
         .iter()

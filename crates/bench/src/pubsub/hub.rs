@@ -15,7 +15,6 @@ use crate::subject::target::Target;
 use crate::wamp::argument::Arguments;
 use crate::wamp::pipe::CLIENT_MASK;
 
-/// Where publications go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Hub {
     Router {
@@ -107,7 +106,6 @@ fn push(
         .map_err(|error: FrameError<_>| WorkerError::Encode(error.to_string()))
 }
 
-/// Writes publications.
 pub(super) enum Writer {
     Router {
         topic: String,
@@ -179,9 +177,7 @@ impl Writer {
 pub(super) enum Arrival {
     /// The event of the publication with this number, with its content.
     Event(u64),
-    /// An event with other content.
     Wrong,
-    /// An acknowledgement.
     Published,
     /// A refusal of something, or a farewell: what it says.
     Farewell(String),

@@ -11,7 +11,6 @@ use crate::load::histogram::{Latencies, Recorded};
 use crate::load::sequence::Sequence;
 use crate::process::worker::WorkerError;
 
-/// One subscriber.
 pub(super) struct Subscriber {
     pub(super) session: Session,
     sequence: Sequence,
@@ -75,7 +74,6 @@ impl Since {
     }
 }
 
-/// What a process found in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Found {
     pub recorded: Recorded,
@@ -105,7 +103,6 @@ impl Ledger {
         })
     }
 
-    /// Begins a run.
     pub(super) fn begin(&mut self, schedule: Schedule) {
         self.schedule = Some(schedule);
         self.latencies = Latencies::default();
@@ -165,7 +162,6 @@ impl Ledger {
         Ok(received)
     }
 
-    /// Takes one latency.
     pub(super) fn time(&mut self, nanoseconds: u64) {
         self.latencies.record(nanoseconds);
         self.since_tick.timed += 1;

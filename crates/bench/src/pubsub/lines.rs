@@ -1,6 +1,6 @@
 //! The load client's output: one line a second, in the form of the document's client.
 
-use super::stage::{Second, Watcher};
+use super::drivers::{Second, Watcher};
 use crate::frame::site::Site;
 
 /// The load as the load client names it.

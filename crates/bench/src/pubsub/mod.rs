@@ -9,13 +9,14 @@
 //!
 //! From the sockets up: [`session`], [`hub`] (what is published and what arrives), `sequence`
 //! and [`ledger`] (is it all there), [`subscribers`], [`publisher`], [`relay`]; [`worker`] (those
-//! as processes), [`stage`] (the processes of one subject), [`round`] (what a run found);
-//! [`contest`] and [`search`] (several subjects), [`lines`] and [`present`].
+//! as processes), [`drivers`] (the processes of one subject), [`round`] (what a run found);
+//! [`competitor`] and [`search`] (several subjects), [`lines`] and [`present`].
 
-mod contest;
-mod ear;
+mod competitor;
+mod drivers;
 mod goals;
 mod hub;
+mod instruction_reader;
 mod ledger;
 mod lines;
 mod options;
@@ -27,7 +28,6 @@ mod round;
 mod schedule;
 mod search;
 mod session;
-mod stage;
 mod subjects;
 mod subscribers;
 pub(crate) mod worker;
@@ -51,10 +51,10 @@ use crate::process::descriptors;
 use crate::report::json::FLOOR_SUSPECT;
 use crate::report::table::{number, thousands};
 
-use contest::{Contestant, MAX_EVENTS_PER_S, Terms, Turn};
+use competitor::{Competitor, MAX_EVENTS_PER_S, Turn, Workload};
+use drivers::Rate;
 use profiles::Profile;
 use round::{BUSY, CPU_PER_EVENT, EVENTS_PER_S, P50, P99};
-use stage::Rate;
 use subjects::Subjects;
 
 /// Measures, prints to standard output, and writes the results file if one was asked for. What was
@@ -86,8 +86,8 @@ impl Instrument for PubSub {
     const PLACEMENTS: &'static [Placement] = &[Placement::Split];
     const SPEAKS: bool = true;
 
-    type Case = Terms;
-    type Subject = Contestant;
+    type Case = Workload;
+    type Subject = Competitor;
 
     fn common(&self) -> &Common {
         &self.options.common
@@ -137,16 +137,16 @@ impl Instrument for PubSub {
         })
     }
 
-    fn cases(&self) -> Result<Vec<Terms>, BenchError> {
+    fn cases(&self) -> Result<Vec<Workload>, BenchError> {
         let mut all = Vec::new();
         for case in self.options.definite_cases()? {
             match &self.options.work {
                 Work::Profiles(results) => {
                     let profiles = results.iter().filter_map(|result| Profile::of(*result));
-                    let terms = |profile| Terms::of_profile(&self.options, case, profile);
-                    all.extend(profiles.map(terms));
+                    let workload = |profile| Workload::of_profile(&self.options, case, profile);
+                    all.extend(profiles.map(workload));
                 }
-                _ => all.push(Terms::of_options(&self.options, case)),
+                _ => all.push(Workload::of_options(&self.options, case)),
             }
         }
         Ok(all)
@@ -162,36 +162,41 @@ impl Instrument for PubSub {
     fn subjects(
         &mut self,
         stage: &Stage<'_>,
-        terms: &Terms,
-    ) -> Result<Vec<Contestant>, BenchError> {
+        workload: &Workload,
+    ) -> Result<Vec<Competitor>, BenchError> {
         let options = &self.options;
         let present = self
             .subjects
-            .of(options, stage, terms.case, terms.payload_bytes)?;
+            .of(options, stage, workload.case, workload.payload_bytes)?;
         let connected = present
             .into_iter()
             .enumerate()
-            .map(|(at, subject)| Contestant::connect(options, stage, terms, subject, at == 0));
+            .map(|(at, subject)| Competitor::connect(options, stage, workload, subject, at == 0));
         connected.collect()
     }
 
-    fn round(&mut self, stage: &Stage<'_>, terms: &Terms, contestant: &mut Contestant) -> Round {
+    fn round(
+        &mut self,
+        stage: &Stage<'_>,
+        workload: &Workload,
+        competitor: &mut Competitor,
+    ) -> Round {
         let turn = Turn {
             site: stage.site,
             options: &self.options,
-            terms,
+            workload,
         };
-        Ok(contestant.round(&turn, &mut self.searches)?)
+        Ok(competitor.round(&turn, &mut self.searches)?)
     }
 
     /// A floor whose own cost swings has something beside it, and nothing can be divided by it.
     fn end(
         &mut self,
         stage: &Stage<'_>,
-        section: &mut Section<Terms>,
-        contestants: Vec<Contestant>,
+        section: &mut Section<Workload>,
+        competitors: Vec<Competitor>,
     ) {
-        contestants.into_iter().for_each(Contestant::close);
+        competitors.into_iter().for_each(Competitor::close);
         if stage.site.stop.is_wished() {
             section.said.push("  interrupted".to_owned());
         }
@@ -212,7 +217,7 @@ impl Instrument for PubSub {
     }
 
     /// The floor has one thread, whatever the router has.
-    fn limit(&self, section: &Section<Terms>, series: &Series) -> Option<Limit> {
+    fn limit(&self, section: &Section<Workload>, series: &Series) -> Option<Limit> {
         let threads = match series.subject == FLOOR {
             true => 1,
             false => self.options.router_threads,
@@ -223,18 +228,18 @@ impl Instrument for PubSub {
         })
     }
 
-    fn comparisons(&self, _site: &Site, section: &Section<Terms>, series: &Series) -> Figures {
-        let terms = &section.case;
-        let rate_hz = match terms.load.rate {
+    fn comparisons(&self, _site: &Site, section: &Section<Workload>, series: &Series) -> Figures {
+        let workload = &section.case;
+        let rate_hz = match workload.load.rate {
             Rate::Hz(hz) if !self.options.work.is_free() => Some(hz),
             _ => None,
         };
-        let profile = terms.profile.as_ref();
+        let profile = workload.profile.as_ref();
         section
             .over_floor(series, &[P50, P99, MAX_EVENTS_PER_S])
-            .with("clients", terms.clients as f64)
-            .with("batch", terms.load.batch as f64)
-            .with("payload_bytes", terms.payload_bytes as f64)
+            .with("clients", workload.clients as f64)
+            .with("batch", workload.load.batch as f64)
+            .with("payload_bytes", workload.payload_bytes as f64)
             .with_known("rate_hz", rate_hz)
             .with_known("document_result", profile.map(|one| one.result as f64))
             .with_known(
@@ -247,11 +252,11 @@ impl Instrument for PubSub {
             )
     }
 
-    fn title(&self, section: &Section<Terms>) -> String {
+    fn title(&self, section: &Section<Workload>) -> String {
         present::title(&self.options, section)
     }
 
-    fn columns(&self, _terms: &Terms) -> Vec<Column> {
+    fn columns(&self, _terms: &Workload) -> Vec<Column> {
         vec![
             Column::rate("events/s", EVENTS_PER_S, thousands),
             Column::median("avg µs", "latency_avg_us", number),
@@ -267,29 +272,29 @@ impl Instrument for PubSub {
         ]
     }
 
-    fn table(&self, sections: &[&Section<Terms>]) -> Option<Vec<Vec<String>>> {
+    fn table(&self, sections: &[&Section<Workload>]) -> Option<Vec<Vec<String>>> {
         let is_of_profiles = matches!(self.options.work, Work::Profiles(_));
         is_of_profiles.then(|| present::profiles(sections, &self.options.peers))
     }
 
-    fn above(&self, _site: &Site, sections: &[&Section<Terms>]) -> Vec<String> {
+    fn above(&self, _site: &Site, sections: &[&Section<Workload>]) -> Vec<String> {
         let said = sections.iter().flat_map(|section| &section.said);
         said.cloned().collect()
     }
 
-    fn below(&self, _site: &Site, sections: &[&Section<Terms>]) -> Vec<String> {
+    fn below(&self, _site: &Site, sections: &[&Section<Workload>]) -> Vec<String> {
         present::below(sections)
     }
 
     /// All results of one case and placement are judged together, with the first of them.
-    fn goals(&self, section: &Section<Terms>, before: &[Section<Terms>]) -> Vec<Goal> {
+    fn goals(&self, section: &Section<Workload>, before: &[Section<Workload>]) -> Vec<Goal> {
         let is_search = matches!(self.options.work, Work::Max { .. });
         if section.case.profile.is_none() {
             return goals::goals(section, is_search);
         }
         let title = self.title(section);
         let same = before.iter().filter(|other| self.title(other) == title);
-        let same: Vec<&Section<Terms>> = same.collect();
+        let same: Vec<&Section<Workload>> = same.collect();
         match same.first() {
             Some(first) if first.case == section.case => goals::profile_goals(&same),
             _ => Vec::new(),

@@ -1,10 +1,10 @@
 //! What `bench pubsub` says around its tables, and the table of the document's results.
 
-use super::contest::{MAX_EVENTS_PER_S, Terms};
+use super::competitor::{MAX_EVENTS_PER_S, Workload};
+use super::drivers::Rate;
 use super::options::{PubSubOptions, Work};
 use super::profiles::HARDWARE;
 use super::round::{EVENTS_PER_S, FOREIGN_BUSY, P50, P99};
-use super::stage::Rate;
 use crate::figures::Series;
 use crate::frame::section::{FLOOR, Section};
 use crate::peer::Peer;
@@ -25,27 +25,27 @@ pub(super) fn header(options: &PubSubOptions) -> Vec<String> {
 }
 
 /// Results of the document in one case and placement share a table.
-pub(super) fn title(options: &PubSubOptions, section: &Section<Terms>) -> String {
-    let terms = &section.case;
+pub(super) fn title(options: &PubSubOptions, section: &Section<Workload>) -> String {
+    let workload = &section.case;
     let placement = section.placement.map(|placement| placement.to_string());
-    let place = format!("{} {}", terms.case, placement.unwrap_or_default());
-    if terms.profile.is_some() {
+    let place = format!("{} {}", workload.case, placement.unwrap_or_default());
+    if workload.profile.is_some() {
         return format!("{place}; document: {HARDWARE}");
     }
-    let load = match terms.load.rate {
+    let load = match workload.load.rate {
         Rate::Hz(_) if matches!(options.work, Work::Max { .. }) => {
-            format!("batches of {} as often as holds", terms.load.batch)
+            format!("batches of {} as often as holds", workload.load.batch)
         }
-        Rate::Hz(hz) => format!("a batch of {} at {hz} Hz", terms.load.batch),
+        Rate::Hz(hz) => format!("a batch of {} at {hz} Hz", workload.load.batch),
         Rate::Saturated { outstanding } => format!("{outstanding} publications under way"),
     };
     format!(
         "{place}: {} clients, {load}, {}+ bytes payload, {} s",
-        terms.clients, terms.payload_bytes, terms.load.seconds
+        workload.clients, workload.payload_bytes, workload.load.seconds
     )
 }
 
-pub(super) fn below(sections: &[&Section<Terms>]) -> Vec<String> {
+pub(super) fn below(sections: &[&Section<Workload>]) -> Vec<String> {
     let mut lines = Vec::new();
     for section in sections {
         match section.case.profile {
@@ -106,7 +106,7 @@ const PROFILE_COLUMNS: [&str; 13] = [
 ];
 
 /// All results: heads, then rows.
-pub(super) fn profiles(sections: &[&Section<Terms>], peers: &[Peer]) -> Vec<Vec<String>> {
+pub(super) fn profiles(sections: &[&Section<Workload>], peers: &[Peer]) -> Vec<Vec<String>> {
     let heads = PROFILE_COLUMNS.iter().map(ToString::to_string);
     let of_peers = peers.iter().map(|peer| format!("{peer}\np50 / p99 ms"));
     let heads: Vec<String> = heads.chain(of_peers).collect();
@@ -114,7 +114,7 @@ pub(super) fn profiles(sections: &[&Section<Terms>], peers: &[Peer]) -> Vec<Vec<
     [heads].into_iter().chain(rows).collect()
 }
 
-fn profile_row(section: &Section<Terms>, peers: &[Peer]) -> Vec<String> {
+fn profile_row(section: &Section<Workload>, peers: &[Peer]) -> Vec<String> {
     let Some(profile) = section.case.profile else {
         return Vec::new();
     };

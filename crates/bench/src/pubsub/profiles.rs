@@ -6,7 +6,6 @@
 /// The machine of the document's figures.
 pub(super) const HARDWARE: &str = "Raspberry Pi 1, one 700 MHz ARM11 core, PyPy";
 
-/// One result of the document.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Profile {
     /// The document's number of the result, from 1.
@@ -14,9 +13,7 @@ pub(super) struct Profile {
     /// Dispatched events per second as the heading has them.
     pub heading_events_per_s: f64,
     pub clients: usize,
-    /// Publications in a batch.
     pub batch: u64,
-    /// Batches per second.
     pub rate_hz: f64,
     pub payload_bytes: usize,
     /// The mean latency, where the document gives one.
@@ -24,7 +21,6 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// The result with that number.
     pub(super) fn of(result: usize) -> Option<Self> {
         PROFILES.iter().copied().find(|one| one.result == result)
     }

@@ -13,18 +13,17 @@ use rustix::io::Errno;
 use rustix::thread::set_current_timer_slack;
 use serde::{Deserialize, Serialize};
 
-use super::ear::{Ear, Heard};
 use super::hub::{Arrival, Hub, Reader, Writer};
+use super::instruction_reader::{Heard, InstructionReader};
 use super::ledger::{Found, Ledger, Since, Subscriber};
 use super::relay::Part;
 use super::schedule::{Pace, Schedule};
 use super::session::{Buffer, Received, Session};
-use super::worker::{Instruction, Report, Ticks};
+use super::worker::{DriverReport, Instruction, Ticks};
 use crate::load::drive::monotonic_ns;
 use crate::load::histogram::{Latencies, Recorded};
 use crate::process::worker::{WorkerError, say};
 
-/// What such a process is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PublisherOrder {
     pub(super) hub: Hub,
@@ -35,7 +34,6 @@ pub(crate) struct PublisherOrder {
     pub(super) gate: bool,
 }
 
-/// A publisher's findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Made {
     /// The number after the last publication.
@@ -66,19 +64,19 @@ pub(super) fn work(order: &PublisherOrder) -> Result<(), WorkerError> {
     // A timer may otherwise be 50 µs late to save power; that would be in every latency.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let mut publisher = Publisher::join(order)?;
-    say(&Report::Ready);
+    say(&DriverReport::Ready);
     while let Some(schedule) = publisher.await_go()? {
         let made = publisher.run(schedule);
         let broken = made.broken.is_some();
-        say(&Report::Made(made));
+        say(&DriverReport::Made(made));
         if broken {
             // What was found is told; there is nobody to take leave of.
-            say(&Report::Left);
+            say(&DriverReport::Left);
             return Ok(());
         }
     }
     publisher.leave();
-    say(&Report::Left);
+    say(&DriverReport::Left);
     Ok(())
 }
 
@@ -89,7 +87,7 @@ struct Publisher {
     gate: Option<(Subscriber, Ledger)>,
     acknowledge: bool,
     acknowledged: u64,
-    ear: Ear,
+    instructions: InstructionReader,
     buffer: Buffer,
     output: Vec<u8>,
     /// The bench wants this run to end, or everything.
@@ -98,7 +96,6 @@ struct Publisher {
     run: Run,
 }
 
-/// The run under way.
 #[derive(Default)]
 struct Run {
     next: u64,
@@ -130,7 +127,7 @@ impl Publisher {
             gate,
             acknowledge: order.acknowledge,
             acknowledged: 0,
-            ear: Ear::default(),
+            instructions: InstructionReader::default(),
             buffer: Buffer::default(),
             output: Vec::new(),
             stopped: false,
@@ -297,13 +294,13 @@ impl Publisher {
         let mut ready = [PollFlags::empty(); 3];
         {
             let mut sources = vec![
-                PollFd::new(&self.ear, PollFlags::IN),
+                PollFd::new(&self.instructions, PollFlags::IN),
                 PollFd::new(&self.session, PollFlags::IN),
             ];
             if let Some((gate, _)) = &self.gate {
                 sources.push(PollFd::new(&gate.session, PollFlags::IN));
             }
-            let patience = match self.ear.has_more() {
+            let patience = match self.instructions.has_more() {
                 true => Some(Duration::ZERO),
                 false => patience,
             };
@@ -316,21 +313,21 @@ impl Publisher {
                 *ready = source.revents();
             }
         }
-        let [ear, session, gate] = ready.map(|flags| !flags.is_empty());
+        let [instructions, session, gate] = ready.map(|flags| !flags.is_empty());
         if session {
             self.read_own()?;
         }
         if gate {
             self.read_gate()?;
         }
-        if ear || self.ear.has_more() {
+        if instructions || self.instructions.has_more() {
             return self.listen();
         }
         Ok(None)
     }
 
     fn listen(&mut self) -> Result<Option<Instruction>, WorkerError> {
-        match self.ear.hear()? {
+        match self.instructions.hear()? {
             Heard::Nothing | Heard::Instruction(Instruction::Expect { .. }) => Ok(None),
             Heard::Instruction(Instruction::Stop) => {
                 self.stopped = true;
@@ -395,7 +392,7 @@ impl Publisher {
                 None => Since::default(),
             };
             let sent = std::mem::take(&mut self.run.sent_since_tick);
-            say(&Report::Tick {
+            say(&DriverReport::Tick {
                 second,
                 sent,
                 since,

@@ -13,7 +13,6 @@ use crate::load::socket::{Listener, Stream};
 use crate::process::worker::{Listening, PATIENCE, WorkerError, say};
 use crate::subject::Endpoint;
 
-/// What a relay is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RelayOrder {
     pub(super) endpoint: Endpoint,
@@ -68,7 +67,6 @@ struct Relay {
     event: Vec<u8>,
     publisher: Option<Publisher>,
     subscribers: Vec<Option<Subscriber>>,
-    /// The number of the last publication.
     last: u64,
 }
 

@@ -8,7 +8,6 @@ use crate::load::histogram::Latencies;
 use crate::machine::accounting::{Memory, Used};
 use crate::report::table::{known, number, thousands};
 
-/// One run of one subject.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Round {
     pub(super) figures: Figures,

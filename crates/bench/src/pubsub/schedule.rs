@@ -4,7 +4,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One run of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Schedule {
     /// The machine's monotonic clock when the first batch is due.

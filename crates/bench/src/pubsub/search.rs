@@ -1,6 +1,5 @@
 //! The highest rate that still holds: doubled until it fails, then halved in between.
 
-/// What a search found.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Bounds<T> {
     /// The highest rate that held.

@@ -23,7 +23,6 @@ use crate::wamp::pipe::Pipe;
 
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-/// Bytes that one read may bring.
 const READ_BYTES: usize = 256 * 1024;
 
 /// What all sessions of a process read into.
@@ -35,7 +34,6 @@ impl Default for Buffer {
     }
 }
 
-/// An open connection to a hub.
 pub(super) struct Session {
     link: Link,
     cutter: Cutter,
@@ -60,7 +58,6 @@ enum Cutter {
     Fixed(usize),
 }
 
-/// What a read brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Received {
     Nothing,
@@ -234,7 +231,6 @@ fn subscribe(pipe: &mut Pipe, topic: &str) -> Result<(), WorkerError> {
     }
 }
 
-/// What a cutter found.
 enum Cut<'a> {
     Message(&'a [u8]),
     Ping(&'a [u8]),

@@ -14,7 +14,6 @@ use crate::subject::case::{Case, Socket};
 use crate::subject::router::RouterOptions;
 use crate::subject::routers::{Routers, Wanted};
 
-/// One of them in one case.
 pub(super) struct Subject {
     pub(super) name: String,
     pub(super) hub: Hub,

@@ -9,16 +9,15 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::ear::{Ear, Heard};
 use super::hub::Hub;
+use super::instruction_reader::{Heard, InstructionReader};
 use super::ledger::{Ledger, Subscriber};
 use super::relay::Part;
 use super::session::{Buffer, Received, Session};
-use super::worker::{Instruction, Report, Ticks};
+use super::worker::{DriverReport, Instruction, Ticks};
 use crate::load::drive::monotonic_ns;
 use crate::process::worker::{WorkerError, say};
 
-/// What such a process is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SubscribersOrder {
     pub(super) hub: Hub,
@@ -39,17 +38,17 @@ const PROGRESS: Duration = Duration::from_millis(100);
 const STANDARD_INPUT: u64 = u64::MAX;
 
 pub(super) fn work(order: &SubscribersOrder) -> Result<(), WorkerError> {
-    let mut crowd = Crowd::gather(order)?;
-    say(&Report::Ready);
-    while crowd.turn()? {}
-    crowd.leave();
-    say(&Report::Left);
+    let mut subscribers = Subscribers::gather(order)?;
+    say(&DriverReport::Ready);
+    while subscribers.turn()? {}
+    subscribers.leave();
+    say(&DriverReport::Left);
     Ok(())
 }
 
-struct Crowd {
+struct Subscribers {
     epoll: rustix::fd::OwnedFd,
-    ear: Ear,
+    instructions: InstructionReader,
     buffer: Buffer,
     ledger: Ledger,
     /// A closed one leaves its place empty: epoll knows the others by theirs.
@@ -59,7 +58,6 @@ struct Crowd {
     ready: Vec<epoll::Event>,
 }
 
-/// A run under way.
 struct Run {
     first: u64,
     ticks: Ticks,
@@ -73,14 +71,14 @@ struct Run {
     gone_at: Vec<u64>,
 }
 
-impl Crowd {
+impl Subscribers {
     fn gather(order: &SubscribersOrder) -> Result<Self, WorkerError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
-        let ear = Ear::default();
-        add(&epoll, &ear, STANDARD_INPUT)?;
-        let mut crowd = Self {
+        let instructions = InstructionReader::default();
+        add(&epoll, &instructions, STANDARD_INPUT)?;
+        let mut subscribers = Self {
             epoll,
-            ear,
+            instructions,
             buffer: Buffer::default(),
             ledger: Ledger::new(&order.hub, order.payload_bytes)?,
             subscribers: Vec::with_capacity(order.clients),
@@ -93,23 +91,25 @@ impl Crowd {
             // The connections that are there must answer pings while others come slowly.
             let due = begun + Duration::from_nanos(order.ramp_ns * at as u64);
             while Instant::now() < due {
-                crowd.wait(due.saturating_duration_since(Instant::now()))?;
-                if !crowd.handle_ready()? {
-                    return Ok(crowd);
+                subscribers.wait(due.saturating_duration_since(Instant::now()))?;
+                if !subscribers.handle_ready()? {
+                    return Ok(subscribers);
                 }
             }
             let source = order.sources[at % order.sources.len()];
             let session = Session::open(&order.hub, Part::Subscriber, source)
                 .map_err(|error| with_count(error, at, order.clients))?;
-            add(&crowd.epoll, &session, at as u64)?;
-            crowd.subscribers.push(Some(Subscriber::new(session, 0)));
-            crowd.open += 1;
+            add(&subscribers.epoll, &session, at as u64)?;
+            subscribers
+                .subscribers
+                .push(Some(Subscriber::new(session, 0)));
+            subscribers.open += 1;
             if told.elapsed() > PROGRESS {
                 told = Instant::now();
-                say(&Report::Subscribed { sessions: at + 1 });
+                say(&DriverReport::Subscribed { sessions: at + 1 });
             }
         }
-        Ok(crowd)
+        Ok(subscribers)
     }
 
     /// One wait and what came; false when the bench wants nothing more.
@@ -136,7 +136,7 @@ impl Crowd {
     fn wait(&mut self, patience: Duration) -> Result<(), WorkerError> {
         self.ready.clear();
         // Waiting is in whole milliseconds here; for a line each second that is enough.
-        let patience = match self.ear.has_more() {
+        let patience = match self.instructions.has_more() {
             true => Duration::ZERO,
             false => patience,
         };
@@ -149,7 +149,7 @@ impl Crowd {
     }
 
     fn handle_ready(&mut self) -> Result<bool, WorkerError> {
-        let mut heard = self.ear.has_more();
+        let mut heard = self.instructions.has_more();
         let mut came = false;
         for at in 0..self.ready.len() {
             let data = self.ready[at].data.u64();
@@ -163,7 +163,7 @@ impl Crowd {
             run.heard_last = Instant::now();
         }
         if heard {
-            match self.ear.hear()? {
+            match self.instructions.hear()? {
                 Heard::End => return Ok(false),
                 Heard::Nothing => {}
                 Heard::Instruction(instruction) => self.follow(instruction),
@@ -231,7 +231,7 @@ impl Crowd {
         if let Some(run) = &mut self.run
             && let Some(second) = run.ticks.over(monotonic_ns())
         {
-            say(&Report::Tick {
+            say(&DriverReport::Tick {
                 second,
                 sent: 0,
                 since: std::mem::take(&mut self.ledger.since_tick),
@@ -266,7 +266,7 @@ impl Crowd {
             end,
         );
         self.run = None;
-        say(&Report::Found(found));
+        say(&DriverReport::Found(found));
     }
 
     /// A router that does not answer one farewell is not asked for thousands.

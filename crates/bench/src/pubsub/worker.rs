@@ -12,7 +12,6 @@ use crate::process::worker::WorkerError;
 
 pub(crate) const ROLE: &str = "pubsub";
 
-/// One process's part.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     Subscribers(SubscribersOrder),
@@ -23,17 +22,17 @@ pub(crate) enum Order {
 /// What a driver is told; the end of its input means: leave.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Instruction {
-    /// Begin a run.
     Go(Schedule),
     /// To a publisher: the run ends here.
     Stop,
     /// To subscribers: publications before this number were made, and no more will be.
-    Expect { end: u64 },
+    Expect {
+        end: u64,
+    },
 }
 
-/// What a process says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) enum Report {
+pub(super) enum DriverReport {
     /// So many of a process's subscribers have subscribed.
     Subscribed { sessions: usize },
     /// Connected, and subscribed where that is its part.

@@ -10,7 +10,6 @@ use crate::error::BenchError;
 use crate::frame::goals::Verdict;
 use crate::machine::Machine;
 
-/// The program that measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Build {
     pub version: String,
@@ -18,7 +17,6 @@ pub struct Build {
     pub commit: String,
 }
 
-/// Everything that belongs to one run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Frame<'a> {
     pub bench: &'static str,
@@ -59,12 +57,10 @@ impl Row {
     }
 }
 
-/// Metrics as a row holds them.
 pub(crate) fn metrics(metrics: &impl Serialize) -> Value {
     serde_json::to_value(metrics).unwrap_or(Value::Null)
 }
 
-/// Writes the frame to a file.
 pub(crate) fn write(path: &Path, frame: &Frame<'_>) -> Result<(), BenchError> {
     let fail = |source| BenchError::Report {
         path: path.to_owned(),

@@ -12,11 +12,9 @@ use crate::load::drive::{
 use crate::process::worker::WorkerError;
 use crate::wamp::caller::Caller;
 
-/// What the caller is told besides.
 #[derive(Clone, Debug)]
 pub struct CallerOptions {
     pub end: EndOptions,
-    /// Calls between two lines.
     pub batch: u64,
     /// Leaves after so many; never by itself without it.
     pub batches: Option<u64>,

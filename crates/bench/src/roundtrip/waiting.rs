@@ -13,7 +13,6 @@ const LONGEST: Duration = Duration::from_millis(500);
 /// After this long it is said once what is waited for.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Pauses that grow.
 pub(super) struct Pauses<'a> {
     leave: &'a Leave,
     next: Duration,

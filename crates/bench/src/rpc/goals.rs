@@ -25,7 +25,6 @@ fn by_default(section: &Section<Case>) -> Option<Goal> {
     Some(goal.unless(unfit([ours, floor])))
 }
 
-/// The goals of one case in one placement.
 pub(super) fn goals(options: &RpcOptions, section: &Section<Case>) -> Vec<Goal> {
     let mut pairs = Case::OF_THE_DOCUMENT.iter();
     let Some(pair) = pairs.position(|case| *case == section.case) else {

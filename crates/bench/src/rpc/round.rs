@@ -12,7 +12,7 @@ use crate::machine::accounting::{Memory, Usage, Used};
 use crate::process::place::Place;
 use crate::process::stop::Stop;
 use crate::process::workers::Workers;
-use crate::rpc::worker::{Instruction, ROLE, Report, Role};
+use crate::rpc::worker::{EndReport, Instruction, ROLE, Role};
 
 /// The two ends of one pair.
 #[derive(Clone, Debug)]
@@ -21,7 +21,6 @@ pub(super) struct Ends {
     pub(super) caller: Role,
 }
 
-/// What a round is to do.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     pub(super) executable: &'a Path,
@@ -46,7 +45,7 @@ pub(super) fn run(plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Round {
 
 /// Callees come first among them, callers after them.
 struct Attempt {
-    workers: Workers<Report>,
+    workers: Workers<EndReport>,
     pairs: usize,
 }
 
@@ -77,7 +76,7 @@ impl Attempt {
         for _ in plan.ends {
             let next = self.workers.next(deadline);
             match next.map_err(|failed| format!("{what}: {}", failed.why))? {
-                Some((_, Report::Ready)) => {}
+                Some((_, EndReport::Ready)) => {}
                 other => return Err(format!("{what}: {other:?} where it should be ready")),
             }
         }
@@ -129,15 +128,15 @@ impl Findings<'_> {
     /// Takes one report; false when none came in time.
     fn take_one(
         &mut self,
-        workers: &Workers<Report>,
+        workers: &Workers<EndReport>,
         deadline: Instant,
         stop: &Stop,
     ) -> Result<bool, String> {
         match workers.next_unless(stop, deadline)? {
             None => return Ok(false),
-            Some((_, Report::Batch { average_ms })) => (self.on_batch)(average_ms),
-            Some((_, Report::Driven(driven))) => self.driven.push(driven),
-            Some((_, Report::Served(served))) => self.served.push(served),
+            Some((_, EndReport::Batch { average_ms })) => (self.on_batch)(average_ms),
+            Some((_, EndReport::Driven(driven))) => self.driven.push(driven),
+            Some((_, EndReport::Served(served))) => self.served.push(served),
             Some((_, other)) => return Err(format!("{other:?} from a worker that was at work")),
         }
         Ok(true)

@@ -15,7 +15,6 @@ use crate::wamp::caller::{Caller, PairOrder};
 
 pub(crate) const ROLE: &str = "rpc";
 
-/// One process's part.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Role {
     Relay(RelayOrder),
@@ -32,23 +31,20 @@ pub(crate) struct LoadOrder {
     pub(crate) batch: u64,
 }
 
-/// What such a process says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub(crate) enum EndReport {
     /// Connected, joined, registered: whatever comes before the load.
     Ready,
     /// One batch of the document's.
-    Batch { average_ms: f64 },
-    /// A caller's findings.
+    Batch {
+        average_ms: f64,
+    },
     Driven(Driven),
-    /// A callee's findings.
     Served(Traffic),
 }
 
-/// What a caller is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Instruction {
-    /// Begin.
     Go(Window),
 }
 
@@ -66,36 +62,36 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
             let driven = drive_when_told(&mut caller, load)?;
             // What was measured stands, however the router takes the farewell.
             let _ = caller.leave();
-            say(&Report::Driven(driven));
+            say(&EndReport::Driven(driven));
             Ok(())
         }
         Role::Callee(order) => {
             let mut callee = Callee::register(&order)?;
             at_the_end_of_input(callee.leaver()?);
-            say(&Report::Ready);
-            say(&Report::Served(callee.serve()?.traffic));
+            say(&EndReport::Ready);
+            say(&EndReport::Served(callee.serve()?.traffic));
             Ok(())
         }
         Role::FloorCaller(order, load) => {
             let stream = order.connect(true)?;
             stream.limit_waiting(Some(PATIENCE))?;
             let driven = drive_when_told(&mut FloorCaller::new(stream, order.lengths), load)?;
-            say(&Report::Driven(driven));
+            say(&EndReport::Driven(driven));
             Ok(())
         }
         Role::FloorCallee(order) => {
             let stream = order.connect(false)?;
             let leaving = stream.try_clone()?;
             at_the_end_of_input(move || leaving.shut_down());
-            say(&Report::Ready);
-            say(&Report::Served(ends::callee(&stream, order.lengths)?));
+            say(&EndReport::Ready);
+            say(&EndReport::Served(ends::callee(&stream, order.lengths)?));
             Ok(())
         }
     }
 }
 
 fn drive_when_told(exchange: &mut impl Exchange, load: LoadOrder) -> Result<Driven, WorkerError> {
-    say(&Report::Ready);
+    say(&EndReport::Ready);
     let Some(Instruction::Go(window)) = instruction()? else {
         return Ok(Driven::default());
     };
@@ -106,7 +102,7 @@ fn drive_when_told(exchange: &mut impl Exchange, load: LoadOrder) -> Result<Driv
         operations_max: u64::MAX,
     };
     drive(exchange, &load, &mut |average_ms| {
-        say(&Report::Batch { average_ms });
+        say(&EndReport::Batch { average_ms });
     })
 }
 

@@ -9,7 +9,6 @@ use crate::subject::Endpoint;
 use crate::subject::ParseError;
 use crate::subject::case::Socket;
 
-/// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address(pub Endpoint);
 

@@ -80,9 +80,7 @@ impl FromStr for NamedTest {
 /// What a stream server does with what it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Mode {
-    /// Sends it back.
     Echo,
-    /// Reads it, and closes after its end.
     Discard,
     /// Takes no notice, and sends without end.
     Chargen,

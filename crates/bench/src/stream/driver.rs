@@ -27,7 +27,6 @@ use crate::subject::Endpoint;
 
 pub(crate) const ROLE: &str = "stream-driver";
 
-/// What a driver is started with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DriverOrder {
     pub case: Case,
@@ -40,16 +39,14 @@ pub(crate) struct DriverOrder {
     pub send_bytes: usize,
 }
 
-/// The word to go.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Go {
     pub warm_up: Duration,
     pub measured: Duration,
 }
 
-/// What a driver says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub(crate) enum DriverReport {
     /// The server is there and does what its case says.
     Ready,
     /// The warm-up is over.
@@ -72,7 +69,6 @@ pub(crate) struct Driven {
     pub receive_buffer_bytes: usize,
 }
 
-/// A driver's whole life.
 pub(crate) fn work(order: DriverOrder) -> Result<(), WorkerError> {
     let unit = match order.case.test.is_transactional() {
         true => "transactions",
@@ -82,28 +78,26 @@ pub(crate) fn work(order: DriverOrder) -> Result<(), WorkerError> {
     load.watch.arm(true);
     load.run(Duration::ZERO)?;
     load.watch.arm(false);
-    say(&Report::Ready);
+    say(&DriverReport::Ready);
     let Some(Go { warm_up, measured }) = instruction()? else {
         return Ok(());
     };
     load.watch.arm(true);
     load.run(warm_up)?;
-    say(&Report::Begun);
+    say(&DriverReport::Begun);
     let before = cpu_ns();
     let mut driven = load.run(measured)?;
     driven.cpu_ns = cpu_ns() - before;
     load.note_buffers(&mut driven);
-    say(&Report::Driven(driven));
+    say(&DriverReport::Driven(driven));
     Ok(())
 }
 
-/// Processor time of this process.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// What all loops share.
 pub(super) struct Load {
     pub(super) order: DriverOrder,
     pub(super) pattern: Pattern,

@@ -23,7 +23,6 @@ use crate::subject::Endpoint;
 
 pub(crate) const ROLE: &str = "stream-floor";
 
-/// What a floor's process is started with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FloorOrder {
     /// A TCP port of zero becomes a free one.
@@ -34,7 +33,6 @@ pub(crate) struct FloorOrder {
     pub shared_port: bool,
 }
 
-/// Serves until the bench ends.
 pub(crate) fn work(order: FloorOrder) -> Result<(), WorkerError> {
     let (listener, endpoint) = listening(&order)?;
     say(&Listening { endpoint });

@@ -6,7 +6,6 @@ use crate::frame::goals::{Bound, Goal};
 use crate::machine::placement::Placement;
 use crate::subject::case::Socket;
 
-/// The goals of a case.
 pub(super) fn goals(case: &Case) -> Vec<Goal> {
     let figure = figure(case.test);
     let floor = |least| Goal::over_floor("÷ floor", figure, Bound::AtLeast(least));

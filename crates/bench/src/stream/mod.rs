@@ -76,7 +76,6 @@ struct Listening {
     endpoint: Endpoint,
 }
 
-/// The peer.
 struct Netserver {
     is_wanted: bool,
     is_behind_link: bool,

@@ -28,7 +28,6 @@ pub(super) const INSTALLATION: &str = "netperf and netserver are not on PATH. Th
 /// What a test may take beyond its time, for its control connection.
 const SPARE: Duration = Duration::from_secs(20);
 
-/// Both programs, found.
 #[derive(Clone, Debug)]
 pub(super) struct Netperf {
     netperf: PathBuf,

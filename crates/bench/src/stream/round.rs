@@ -3,14 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::driver::{Driven, DriverOrder, Go, ROLE, Report};
+use super::driver::{Driven, DriverOrder, DriverReport, Go, ROLE};
 use crate::figures::Figures;
 use crate::load::histogram::Latencies;
 use crate::machine::accounting::{Usage, Used};
 use crate::process::place::Place;
 use crate::process::workers::Workers;
 
-/// What a round is to do.
 pub(super) struct Plan<'a> {
     pub(super) executable: &'a Path,
     pub(super) place: &'a Place,
@@ -29,26 +28,25 @@ pub(super) fn probe(plan: &Plan<'_>) -> Result<(), String> {
     ready(plan).map(|_| ())
 }
 
-/// Runs one round.
 pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
     let mut driver = ready(plan)?;
     driver.tell(0, &plan.go);
     let begin = plan.go.warm_up + PATIENCE;
     driver.expect(begin, "the driver should begin", |report| match report {
-        Report::Begun => Ok(()),
+        DriverReport::Begun => Ok(()),
         other => Err(other),
     })?;
     let before = Usage::now(plan.processes, &[]);
     let end = plan.go.measured + PATIENCE;
     let driven = driver.expect(end, "the driver should end", |report| match report {
-        Report::Driven(driven) => Ok(driven),
+        DriverReport::Driven(driven) => Ok(driven),
         other => Err(other),
     });
     let used = Usage::now(plan.processes, &[]).since(&before);
     Ok(figures(plan, &driven?, &used))
 }
 
-fn ready(plan: &Plan<'_>) -> Result<Workers<Report>, String> {
+fn ready(plan: &Plan<'_>) -> Result<Workers<DriverReport>, String> {
     let mut driver = Workers::default();
     driver
         .start(plan.executable, ROLE, plan.place, plan.order)
@@ -57,7 +55,7 @@ fn ready(plan: &Plan<'_>) -> Result<Workers<Report>, String> {
         PATIENCE,
         "the driver should be ready",
         |report| match report {
-            Report::Ready => Ok(()),
+            DriverReport::Ready => Ok(()),
             other => Err(other),
         },
     )?;

@@ -27,10 +27,8 @@ use crate::subject::Endpoint;
 use crate::subject::case::Socket;
 use crate::subject::server::ServerProcess;
 
-/// One server that is there.
 pub(super) struct Subject {
     pub(super) name: String,
-    /// What its clients connect to.
     endpoint: Endpoint,
     processes: Vec<u32>,
     _server: Server,
@@ -175,7 +173,6 @@ impl Subject {
             .map_err(|why| BenchError::Options(format!("{}: {why}", self.name)))
     }
 
-    /// One round.
     pub(super) fn round(
         &self,
         options: &StreamOptions,

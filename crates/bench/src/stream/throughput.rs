@@ -14,7 +14,6 @@ use super::driver::{Connection, Driven, Fault, Load};
 use super::pattern::shown;
 use crate::report::table::thousands;
 
-/// What one read may bring.
 pub(super) const READ_BYTES: usize = 64 * 1024;
 
 /// `STREAM`: towards a server that echoes or discards.

@@ -9,19 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use super::ParseError;
 
-/// The kind of socket between a router and its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Socket {
-    /// A Unix domain stream socket.
     Unix,
-    /// Loopback TCP.
     Tcp,
 }
 
 /// How messages are told apart on the stream (WAMP basic profile, "Transports").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Transport {
-    /// WAMP over RawSocket.
     RawSocket,
     /// WAMP over WebSocket, one message per WebSocket message.
     WebSocket,

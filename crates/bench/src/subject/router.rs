@@ -17,7 +17,6 @@ use crate::subject::target::Target;
 /// The realm of every router that the bench starts.
 pub(crate) const REALM: &str = "realm1";
 
-/// How our own router is started.
 #[derive(Clone, Debug)]
 pub(crate) struct RouterOptions {
     pub executable: PathBuf,
@@ -26,7 +25,6 @@ pub(crate) struct RouterOptions {
     pub spin: bool,
 }
 
-/// Where a started router listens.
 #[derive(Clone, Debug)]
 pub(crate) struct Listening {
     pub socket: PathBuf,
@@ -68,7 +66,6 @@ impl Listening {
     }
 }
 
-/// Our own router, running.
 pub(crate) struct Router {
     pub process: ServerProcess,
     pub listening: Listening,

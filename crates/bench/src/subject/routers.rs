@@ -17,7 +17,6 @@ use crate::subject::case::Case;
 use crate::subject::router::{Router, RouterOptions};
 use crate::subject::target::{Target, Url};
 
-/// Which routers a run is about.
 #[derive(Debug)]
 pub(crate) struct Wanted<'a> {
     /// How ours is started, where there is no URL.
@@ -32,7 +31,6 @@ pub(crate) struct Wanted<'a> {
     pub directory: &'a Path,
 }
 
-/// One router in one case.
 #[derive(Debug)]
 pub(crate) struct Reachable {
     pub name: String,
@@ -80,7 +78,6 @@ impl Router {
     }
 }
 
-/// All of them, running.
 #[derive(Default)]
 pub(crate) struct Routers {
     router: Option<Router>,

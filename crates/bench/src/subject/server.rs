@@ -76,7 +76,6 @@ impl ServerProcess {
         self.child.id()
     }
 
-    /// Whether it still runs.
     pub(crate) fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

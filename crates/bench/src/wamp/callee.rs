@@ -8,13 +8,11 @@ use crate::process::worker::WorkerError;
 use crate::wamp::caller::PairOrder;
 use crate::wamp::pipe::{GOODBYE_AND_OUT, Output, Pipe};
 
-/// A joined callee, its procedure registered.
 pub(crate) struct Callee {
     pipe: Pipe,
 }
 
 impl Callee {
-    /// Connects, joins and registers.
     pub(crate) fn register(order: &PairOrder) -> Result<Self, WorkerError> {
         let mut pipe = Pipe::connect(&order.target)?;
         pipe.join(&order.target.realm)?;

@@ -12,7 +12,6 @@ use crate::subject::target::Target;
 use crate::wamp::argument::Arguments;
 use crate::wamp::pipe::Pipe;
 
-/// What a caller or callee is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PairOrder {
     pub target: Target,
@@ -21,7 +20,6 @@ pub(crate) struct PairOrder {
     pub payload_bytes: usize,
 }
 
-/// A joined caller.
 pub(crate) struct Caller {
     pipe: Pipe,
     procedure: String,
@@ -31,7 +29,6 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Connects and joins.
     pub(crate) fn join(order: &PairOrder) -> Result<Self, WorkerError> {
         let mut pipe = Pipe::connect(&order.target)?;
         pipe.join(&order.target.realm)?;

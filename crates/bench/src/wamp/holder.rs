@@ -16,9 +16,8 @@ use crate::wamp::pipe::Pipe;
 
 pub(crate) const ROLE: &str = "holder";
 
-/// What a holder says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub(crate) enum HolderReport {
     Ready,
     /// This many sessions are held now.
     Holding {
@@ -26,14 +25,12 @@ pub(crate) enum Report {
     },
 }
 
-/// What a holder is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Instruction {
     /// Open more, up to this many.
     Hold { sessions: usize },
 }
 
-/// What a holder is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct HolderOrder {
     pub target: Target,
@@ -70,7 +67,7 @@ pub(crate) fn work(order: HolderOrder) -> Result<(), WorkerError> {
     .map_err(io::Error::from)?;
     let mut sessions: Vec<Option<Pipe>> = Vec::new();
     let mut events = Vec::with_capacity(1024);
-    say(&Report::Ready);
+    say(&HolderReport::Ready);
     loop {
         events.clear();
         match epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), None) {
@@ -86,7 +83,7 @@ pub(crate) fn work(order: HolderOrder) -> Result<(), WorkerError> {
                 }
                 let Instruction::Hold { sessions: wanted } = serde_json::from_str(&line)?;
                 grow(&epoll, &mut sessions, &order, wanted)?;
-                say(&Report::Holding {
+                say(&HolderReport::Holding {
                     sessions: sessions.iter().flatten().count(),
                 });
                 continue;

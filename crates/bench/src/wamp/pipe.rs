@@ -40,7 +40,6 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// Connects and shakes hands.
     pub(crate) fn connect(target: &Target) -> Result<Self, WorkerError> {
         Self::connect_patiently(target, PATIENCE)
     }
@@ -197,7 +196,6 @@ impl Pipe {
         Ok(move || stream.shut_down())
     }
 
-    /// Appends a message to what the next flush writes.
     pub(crate) fn push(&mut self, message: &Message<'_>) -> Result<(), WorkerError> {
         self.output.push(message)
     }
@@ -316,7 +314,6 @@ impl Pipe {
         self.output.serializer
     }
 
-    /// What it stands on.
     pub(crate) fn stream(&self) -> &Stream {
         &self.stream
     }
@@ -345,7 +342,6 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Appends one message.
     pub(crate) fn push(&mut self, message: &Message<'_>) -> Result<(), WorkerError> {
         let length_hint = 48 + message.payload().map_or(0, |payload| payload.len());
         let serializer = self.serializer;

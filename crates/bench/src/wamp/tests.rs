@@ -20,7 +20,7 @@ const CALLS: u64 = 300;
 
 /// What the router does with the answer to a call.
 #[derive(Clone, Copy)]
-enum Manner {
+enum Behaviour {
     Honest,
     /// Answers the hundredth call with an error.
     Error,
@@ -35,7 +35,7 @@ enum Manner {
 }
 
 #[track_caller]
-fn check(case: &str, outstanding: usize, payload_bytes: usize, manner: Manner) -> Driven {
+fn check(case: &str, outstanding: usize, payload_bytes: usize, behaviour: Behaviour) -> Driven {
     let case: Case = case.parse().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let endpoint = Endpoint::Unix(directory.path().join("router.sock"));
@@ -54,7 +54,7 @@ fn check(case: &str, outstanding: usize, payload_bytes: usize, manner: Manner) -
         payload_bytes,
     };
     thread::scope(|scope| {
-        scope.spawn(move || route(&listener, case, manner));
+        scope.spawn(move || route(&listener, case, behaviour));
         let mut callee = Callee::register(&order).unwrap();
         let leave = callee.leaver().unwrap();
         let serving = scope.spawn(|| callee.serve());
@@ -85,7 +85,7 @@ fn every_transport_and_serializer() {
         for serializer in Serializer::ALL {
             for (outstanding, payload_bytes) in [(1, 0), (16, 0), (4, 70_000)] {
                 let case = format!("uds-{transport}-{serializer}");
-                let driven = check(&case, outstanding, payload_bytes, Manner::Honest);
+                let driven = check(&case, outstanding, payload_bytes, Behaviour::Honest);
                 assert_eq!(
                     (driven.right, driven.faults.describe()),
                     (CALLS, None),
@@ -99,7 +99,7 @@ fn every_transport_and_serializer() {
             &format!("uds-websocket-{serializer}-batched"),
             16,
             0,
-            Manner::Honest,
+            Behaviour::Honest,
         );
         assert_eq!((driven.right, driven.faults.describe()), (CALLS, None));
     }
@@ -108,18 +108,18 @@ fn every_transport_and_serializer() {
 #[test]
 fn misbehaviour_is_counted() {
     #[track_caller]
-    fn misbehave(outstanding: usize, manner: Manner, right: u64, faults: &str) {
-        let driven = check("uds-rawsocket-msgpack", outstanding, 0, manner);
+    fn misbehave(outstanding: usize, behaviour: Behaviour, right: u64, faults: &str) {
+        let driven = check("uds-rawsocket-msgpack", outstanding, 0, behaviour);
         assert_eq!(
             (driven.right, driven.faults.describe().as_deref()),
             (right, Some(faults))
         );
     }
-    misbehave(1, Manner::Error, CALLS - 1, "1 failed");
-    misbehave(1, Manner::Change, CALLS - 1, "1 wrong");
-    misbehave(8, Manner::Double, CALLS, "1 doubled");
-    misbehave(8, Manner::Swap, CALLS, "1 out of order");
-    misbehave(8, Manner::Close, 96, "8 lost");
+    misbehave(1, Behaviour::Error, CALLS - 1, "1 failed");
+    misbehave(1, Behaviour::Change, CALLS - 1, "1 wrong");
+    misbehave(8, Behaviour::Double, CALLS, "1 doubled");
+    misbehave(8, Behaviour::Swap, CALLS, "1 out of order");
+    misbehave(8, Behaviour::Close, 96, "8 lost");
 }
 
 /// A caller that waits for the procedure calls it before the callee has read that it is there; and
@@ -190,7 +190,7 @@ fn a_callee_is_called_at_once_and_silent_at_last() {
 }
 
 /// Routes between the first two connections: the callee comes first.
-fn route(listener: &Listener, case: Case, manner: Manner) {
+fn route(listener: &Listener, case: Case, behaviour: Behaviour) {
     let mut callee = End::accept(listener, case);
     callee.receive(|message| {
         let Message::Register { request, .. } = message else {
@@ -247,14 +247,14 @@ fn route(listener: &Listener, case: Case, manner: Manner) {
                     &mut caller,
                     *request,
                     *payload,
-                    manner,
+                    behaviour,
                     answered == 100,
                     &mut kept,
                 );
                 None
             });
         }
-        if matches!(manner, Manner::Close) && answered >= 100 {
+        if matches!(behaviour, Behaviour::Close) && answered >= 100 {
             drop(caller);
             break;
         }
@@ -278,7 +278,7 @@ fn answer(
     caller: &mut End,
     request: RequestId,
     payload: Payload<'_>,
-    manner: Manner,
+    behaviour: Behaviour,
     hundredth: bool,
     kept: &mut Vec<u8>,
 ) {
@@ -287,15 +287,15 @@ fn answer(
         details: Default::default(),
         payload,
     };
-    match (manner, hundredth) {
-        (Manner::Error, true) => caller.send(&Message::Error {
+    match (behaviour, hundredth) {
+        (Behaviour::Error, true) => caller.send(&Message::Error {
             request_type: crosstie_wamp::MessageType::Call,
             request,
             details: Dict::new(),
             error: "test.error".into(),
             payload: Payload::EMPTY,
         }),
-        (Manner::Change, true) => {
+        (Behaviour::Change, true) => {
             let payload = Payload {
                 args: &[0x91, 0x07],
                 ..payload
@@ -306,11 +306,11 @@ fn answer(
                 payload,
             });
         }
-        (Manner::Double, true) => {
+        (Behaviour::Double, true) => {
             caller.send(&result);
             caller.send(&result);
         }
-        (Manner::Swap, true) => {
+        (Behaviour::Swap, true) => {
             let before = caller.output.len();
             caller.send(&result);
             *kept = caller.output.split_off(before);

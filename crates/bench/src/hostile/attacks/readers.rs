@@ -22,7 +22,6 @@ const LOOK: Timespec = Timespec {
 /// After so long nothing more is expected to come.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// A thread that reads.
 pub(super) struct Readers {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -35,7 +34,6 @@ struct Shared {
     closed: AtomicU64,
 }
 
-/// What came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Read {
     pub(super) bytes: u64,

@@ -23,7 +23,6 @@ use crate::process::worker::{WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "hostile-witness";
 
-/// What it is started with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) ways: Ways,
@@ -31,7 +30,6 @@ pub(crate) struct Order {
     pub(crate) patience: Duration,
 }
 
-/// What it is told, once it is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Instruction {
     /// What was until now counts nothing.
@@ -40,9 +38,8 @@ pub(crate) enum Instruction {
     Finish,
 }
 
-/// What it says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub(crate) enum WitnessReport {
     /// Everybody has done one thing, but for those who could not.
     Ready {
         without: Vec<String>,
@@ -50,7 +47,6 @@ pub(crate) enum Report {
     Found(BTreeMap<String, Account>),
 }
 
-/// What one of them found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Account {
     pub(crate) waits: Recorded,
@@ -96,7 +92,7 @@ struct Tally {
 /// Between two attempts to come back, so that a router that turns everybody away is not flooded.
 const RETRY: Duration = Duration::from_millis(100);
 
-struct Stage {
+struct Witness {
     finishing: AtomicBool,
     ledgers: Vec<Mutex<Ledger>>,
 }
@@ -113,35 +109,35 @@ pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
             false
         }
     });
-    let stage = Stage {
+    let witness = Witness {
         finishing: AtomicBool::new(false),
         ledgers: acts.iter().map(|_| Mutex::default()).collect(),
     };
     thread::scope(|scope| {
-        for (act, ledger) in acts.into_iter().zip(&stage.ledgers) {
-            scope.spawn(|| go_on(act, ledger, &stage.finishing));
+        for (act, ledger) in acts.into_iter().zip(&witness.ledgers) {
+            scope.spawn(|| go_on(act, ledger, &witness.finishing));
         }
-        say(&Report::Ready { without });
+        say(&WitnessReport::Ready { without });
         let told = loop {
             match instruction::<Instruction>() {
-                Ok(Some(Instruction::Begin)) => stage.ledgers.iter().for_each(forget),
+                Ok(Some(Instruction::Begin)) => witness.ledgers.iter().for_each(forget),
                 Ok(Some(Instruction::Finish)) => break Ok(()),
                 Ok(None) => break Err(WorkerError::Closed("telling the witness to finish")),
                 Err(error) => break Err(error),
             }
         };
-        stage.finishing.store(true, Ordering::Relaxed);
+        witness.finishing.store(true, Ordering::Relaxed);
         told
     })?;
     let mut found = BTreeMap::new();
-    for ledger in stage.ledgers {
+    for ledger in witness.ledgers {
         let ledger = ledger.into_inner().unwrap_or_else(PoisonError::into_inner);
         for (name, Tally { waits, account }) in ledger.0 {
             let waits = waits.recorded();
             found.insert(name.to_owned(), Account { waits, ..account });
         }
     }
-    say(&Report::Found(found));
+    say(&WitnessReport::Found(found));
     Ok(())
 }
 

@@ -12,14 +12,13 @@ use super::publisher::{Made, PublisherOrder};
 use super::round::{Round, judge};
 use super::schedule::{Pace, Schedule};
 use super::subscribers::SubscribersOrder;
-use super::worker::{Instruction, Order, ROLE, Report};
+use super::worker::{DriverReport, Instruction, Order, ROLE};
 use crate::load::drive::monotonic_ns;
 use crate::machine::accounting::{Memory, Usage};
 use crate::process::place::Place;
 use crate::process::stop::Stop;
 use crate::process::workers::{INTERRUPTED, STOP_AFTER, Workers};
 
-/// What drives a subject.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) executable: PathBuf,
@@ -29,7 +28,6 @@ pub(super) struct Setup {
     pub(super) acknowledge: bool,
     /// Whether there will be saturated runs; one subscriber is then the publisher's own.
     pub(super) gate: bool,
-    /// New connections per second.
     pub(super) uprate: f64,
     /// Processes that share the subscribers.
     pub(super) processes: usize,
@@ -37,10 +35,8 @@ pub(super) struct Setup {
     pub(super) place: Place,
 }
 
-/// What to do to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Load {
-    /// Publications in a batch.
     pub(super) batch: u64,
     /// Batches per second; none: saturated, with so many publications under way.
     pub(super) rate: Rate,
@@ -94,14 +90,12 @@ impl Load {
     }
 }
 
-/// One line of the load client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Second {
     pub(super) sent: u64,
     pub(super) since: Since,
 }
 
-/// Somebody who watches a stage.
 pub(super) trait Watcher {
     /// So many subscribers are there.
     fn subscribed(&mut self, sessions: usize);
@@ -116,8 +110,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const COUNTDOWN_NS: u64 = 20_000_000;
 
 /// Subscribers' processes are started first, the publisher after them.
-pub(super) struct Stage {
-    workers: Workers<Report>,
+pub(super) struct Drivers {
+    workers: Workers<DriverReport>,
     groups: usize,
     clients: usize,
     /// The number of the next publication.
@@ -133,16 +127,16 @@ pub(super) struct Stage {
 /// A window that Ctrl-C ended counts from this length on, but not a whole one that is shorter.
 const SECONDS_MIN: f64 = 1.0;
 
-impl Stage {
+impl Drivers {
     /// Starts and connects everybody; the publisher comes last. `next` is its first number: above
-    /// those of a stage before, whose late publications must not be taken for its own.
+    /// those of drivers before, whose late publications must not be taken for its own.
     pub(super) fn open(
         setup: &Setup,
         next: u64,
         watcher: &mut dyn Watcher,
         stop: &Stop,
     ) -> Result<Self, String> {
-        let mut stage = Self {
+        let mut drivers = Self {
             workers: Workers::default(),
             groups: 0,
             clients: setup.clients,
@@ -159,10 +153,10 @@ impl Stage {
                 sources: setup.sources.clone(),
                 ramp_ns: (setup.processes as f64 * 1e9 / setup.uprate) as u64,
             });
-            stage.start(setup, &order)?;
-            stage.groups += 1;
+            drivers.start(setup, &order)?;
+            drivers.groups += 1;
         }
-        stage.await_ready(stage.groups, watcher, stop)?;
+        drivers.await_ready(drivers.groups, watcher, stop)?;
         let order = Order::Publisher(PublisherOrder {
             hub: setup.hub.clone(),
             payload_bytes: setup.payload_bytes,
@@ -170,9 +164,9 @@ impl Stage {
             source: setup.sources[0],
             gate: setup.gate,
         });
-        stage.start(setup, &order)?;
-        stage.await_ready(1, watcher, stop)?;
-        Ok(stage)
+        drivers.start(setup, &order)?;
+        drivers.await_ready(1, watcher, stop)?;
+        Ok(drivers)
     }
 
     /// Whether further runs would suffer from what happened in an earlier one.
@@ -207,8 +201,8 @@ impl Stage {
                 .workers
                 .next(deadline.min(Instant::now() + STOP_AFTER))?
             {
-                Some((_, Report::Ready)) => count -= 1,
-                Some((at, Report::Subscribed { sessions: held })) => {
+                Some((_, DriverReport::Ready)) => count -= 1,
+                Some((at, DriverReport::Subscribed { sessions: held })) => {
                     if let Some(of) = sessions.get_mut(at) {
                         *of = held;
                     }
@@ -323,7 +317,7 @@ impl Stage {
         let deadline = Instant::now() + PATIENCE;
         while left <= self.groups {
             match self.workers.next(deadline) {
-                Ok(Some((_, report))) => left += usize::from(report == Report::Left),
+                Ok(Some((_, report))) => left += usize::from(report == DriverReport::Left),
                 Err(_) => left += 1,
                 Ok(None) => break,
             }
@@ -344,7 +338,7 @@ impl Run<'_> {
     /// Takes reports until a moment, or until the run is to end, or does.
     fn listen(
         &mut self,
-        workers: &Workers<Report>,
+        workers: &Workers<DriverReport>,
         until: Instant,
         stop: &Stop,
     ) -> Result<(), String> {
@@ -359,21 +353,25 @@ impl Run<'_> {
     }
 
     /// Takes one report; false when none came in time.
-    fn take_one(&mut self, workers: &Workers<Report>, deadline: Instant) -> Result<bool, String> {
+    fn take_one(
+        &mut self,
+        workers: &Workers<DriverReport>,
+        deadline: Instant,
+    ) -> Result<bool, String> {
         match workers.next(deadline)? {
             None => return Ok(false),
             Some((
                 _,
-                Report::Tick {
+                DriverReport::Tick {
                     second,
                     sent,
                     since,
                 },
             )) => self.count_tick(second, sent, since),
-            Some((_, Report::Made(made))) => self.made = Some(made),
-            Some((_, Report::Found(found))) => self.found.push(found),
+            Some((_, DriverReport::Made(made))) => self.made = Some(made),
+            Some((_, DriverReport::Found(found))) => self.found.push(found),
             // A publisher whose hub has closed: it has told why.
-            Some((_, Report::Left)) => {}
+            Some((_, DriverReport::Left)) => {}
             Some((_, other)) => return Err(format!("{other:?} from a worker that was at work")),
         }
         Ok(true)

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 
+use super::drivers::{Drivers, Load, Rate, Setup};
 use super::hub::Hub;
 use super::lines::{Lines, Parameters};
 use super::options::{PubSubOptions, Work};
 use super::profiles::Profile;
 use super::round::{BUSY, EVENTS_PER_S, P99, Round};
 use super::search::{Bounds, search};
-use super::stage::{Load, Rate, Setup, Stage};
 use super::subjects::Subject;
 use crate::error::BenchError;
 use crate::figures::Figures;
@@ -24,9 +24,8 @@ use crate::subject::Endpoint;
 use crate::subject::case::Case;
 use crate::wamp::holder::sessions_max;
 
-/// What is asked of all subjects alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Terms {
+pub(super) struct Workload {
     pub(super) case: Case,
     pub(super) clients: usize,
     pub(super) payload_bytes: usize,
@@ -38,7 +37,7 @@ pub(super) struct Terms {
 /// However slow the rate, a row has so many publications.
 const BATCHES_MIN: u64 = 10;
 
-impl Terms {
+impl Workload {
     pub(super) fn of_options(options: &PubSubOptions, case: Case) -> Self {
         let rate = match options.work {
             Work::Saturate { outstanding } => Rate::Saturated { outstanding },
@@ -80,7 +79,7 @@ impl Terms {
 }
 
 /// As rows of the results file have it.
-impl fmt::Display for Terms {
+impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.profile {
             None => self.case.fmt(f),
@@ -93,17 +92,17 @@ impl fmt::Display for Terms {
 pub(super) const MAX_EVENTS_PER_S: &str = "max_events_per_s";
 
 /// Somebody who takes part, with what drives it.
-pub(super) struct Contestant {
+pub(super) struct Competitor {
     subject: Subject,
     /// The one that the run is about: its lines are shown.
     is_first: bool,
     setup: Setup,
-    stage: Result<Stage, String>,
+    drivers: Result<Drivers, String>,
     /// Where the last search ended.
     last_hz: Option<f64>,
 }
 
-impl instrument::Subject for Contestant {
+impl instrument::Subject for Competitor {
     fn name(&self) -> &str {
         &self.subject.name
     }
@@ -113,15 +112,15 @@ impl instrument::Subject for Contestant {
 pub(super) struct Turn<'a> {
     pub(super) site: &'a Site,
     pub(super) options: &'a PubSubOptions,
-    pub(super) terms: &'a Terms,
+    pub(super) workload: &'a Workload,
 }
 
-impl Contestant {
+impl Competitor {
     /// Connects its clients. Without those of the router itself there is nothing to compare.
     pub(super) fn connect(
         options: &PubSubOptions,
         stage: &site::Stage<'_>,
-        terms: &Terms,
+        workload: &Workload,
         subject: Subject,
         is_first: bool,
     ) -> Result<Self, BenchError> {
@@ -129,18 +128,18 @@ impl Contestant {
         let setup = Setup {
             executable: stage.site.executable.clone(),
             hub: subject.hub.clone(),
-            clients: terms.clients,
-            payload_bytes: terms.payload_bytes,
+            clients: workload.clients,
+            payload_bytes: workload.payload_bytes,
             acknowledge: options.acknowledge && name != FLOOR,
             gate: matches!(options.work, Work::Saturate { .. }),
             uprate: options.uprate,
-            processes: processes(options, terms.clients, &stage.cores),
-            sources: sources(&subject.hub, terms.clients),
+            processes: processes(options, workload.clients, &stage.cores),
+            sources: sources(&subject.hub, workload.clients),
             place: stage.clients(),
         };
-        let shown = is_first.then(|| shown(options, terms)).flatten();
+        let shown = is_first.then(|| shown(options, workload)).flatten();
         let mut lines = Lines::new(shown, stage.site);
-        let connected = Stage::open(&setup, 1, &mut lines, &stage.site.stop);
+        let connected = Drivers::open(&setup, 1, &mut lines, &stage.site.stop);
         match &connected {
             Ok(_) => lines.connected(),
             Err(why) if is_first => {
@@ -153,29 +152,29 @@ impl Contestant {
             subject,
             is_first,
             setup,
-            stage: connected,
+            drivers: connected,
             last_hz: None,
         })
     }
 
-    /// A stage that lost somebody would fail every later run, at rates that the subject holds too.
+    /// Drivers that lost somebody would fail every later run, at rates that the subject holds too.
     fn repair(&mut self, site: &Site) {
-        if !self.stage.as_ref().is_ok_and(Stage::is_damaged) {
+        if !self.drivers.as_ref().is_ok_and(Drivers::is_damaged) {
             return;
         }
-        let old = std::mem::replace(&mut self.stage, Err("not connected".to_owned()));
+        let old = std::mem::replace(&mut self.drivers, Err("not connected".to_owned()));
         let Ok(old) = old else { return };
         let next = old.next();
         // Its processes are gone before others come in their place.
         old.close();
         let mut lines = Lines::new(None, site);
-        self.stage = Stage::open(&self.setup, next, &mut lines, &site.stop)
+        self.drivers = Drivers::open(&self.setup, next, &mut lines, &site.stop)
             .map_err(|why| format!("could not connect again: {why}"));
     }
 
     pub(super) fn close(self) {
-        if let Ok(stage) = self.stage {
-            stage.close();
+        if let Ok(drivers) = self.drivers {
+            drivers.close();
         }
     }
 
@@ -188,16 +187,16 @@ impl Contestant {
         if let Work::Max { p99 } = turn.options.work {
             return self.highest(turn, p99.as_secs_f64() * 1e6, searches);
         }
-        let shown = self.is_first.then(|| shown(turn.options, turn.terms));
+        let shown = self.is_first.then(|| shown(turn.options, turn.workload));
         let mut lines = Lines::new(shown.flatten(), turn.site);
-        let round = self.one(turn.site, &turn.terms.load, &mut lines)?;
+        let round = self.one(turn.site, &turn.workload.load, &mut lines)?;
         round.into_result()
     }
 
     fn one(&mut self, site: &Site, load: &Load, lines: &mut Lines<'_>) -> Result<Round, String> {
         self.repair(site);
-        let stage = self.stage.as_mut().map_err(|why| why.clone())?;
-        stage.run(load, &self.subject.processes, lines, &site.stop)
+        let drivers = self.drivers.as_mut().map_err(|why| why.clone())?;
+        drivers.run(load, &self.subject.processes, lines, &site.stop)
     }
 
     /// Searches the highest rate in one round, from a little below where the round before ended.
@@ -207,8 +206,8 @@ impl Contestant {
         bound_us: f64,
         searches: &mut Vec<String>,
     ) -> Result<Figures, String> {
-        let Turn { site, terms, .. } = turn;
-        let per_batch = terms.clients as f64 * terms.load.batch as f64;
+        let Turn { site, workload, .. } = turn;
+        let per_batch = workload.clients as f64 * workload.load.batch as f64;
         let start = self.last_hz.unwrap_or(START_EVENTS_PER_S / per_batch);
         let mut unreachable = false;
         let mut busy_when_failed = None;
@@ -218,12 +217,12 @@ impl Contestant {
             }
             let load = Load {
                 rate: Rate::Hz(hz),
-                ..terms.load
+                ..workload.load
             };
             Some(match self.one(site, &load, &mut Lines::new(None, site)) {
                 Err(why) => {
-                    // A stage that broke is opened again before the next probe.
-                    unreachable = self.stage.is_err();
+                    // Drivers that broke are connected again before the next probe.
+                    unreachable = self.drivers.is_err();
                     Err(why)
                 }
                 Ok(round) => {
@@ -258,17 +257,17 @@ impl Contestant {
 }
 
 /// The load client's parameters, where its lines are shown.
-fn shown(options: &PubSubOptions, terms: &Terms) -> Option<Parameters> {
-    let rate_hz = match (&options.work, terms.load.rate) {
+fn shown(options: &PubSubOptions, workload: &Workload) -> Option<Parameters> {
+    let rate_hz = match (&options.work, workload.load.rate) {
         (Work::Load, Rate::Hz(hz)) => hz,
         (Work::Saturate { .. }, _) => 0.0,
         _ => return None,
     };
     Some(Parameters {
-        clients: terms.clients,
+        clients: workload.clients,
         uprate: options.uprate,
-        payload_bytes: terms.payload_bytes,
-        batch: terms.load.batch,
+        payload_bytes: workload.payload_bytes,
+        batch: workload.load.batch,
         rate_hz,
     })
 }

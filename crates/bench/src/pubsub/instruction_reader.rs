@@ -8,13 +8,11 @@ use rustix::io::Errno;
 use super::worker::Instruction;
 use crate::process::worker::WorkerError;
 
-/// Where instructions come from.
-pub(super) struct Ear {
+pub(super) struct InstructionReader {
     input: Stdin,
     bytes: Vec<u8>,
 }
 
-/// What was heard.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Heard {
     Nothing,
@@ -23,7 +21,7 @@ pub(super) enum Heard {
     End,
 }
 
-impl Default for Ear {
+impl Default for InstructionReader {
     fn default() -> Self {
         Self {
             input: io::stdin(),
@@ -32,7 +30,7 @@ impl Default for Ear {
     }
 }
 
-impl Ear {
+impl InstructionReader {
     /// The next instruction, of which some bytes are there. Reads at most once.
     pub(super) fn hear(&mut self) -> Result<Heard, WorkerError> {
         if let Some(instruction) = self.take_line()? {
@@ -63,7 +61,7 @@ impl Ear {
     }
 }
 
-impl AsFd for Ear {
+impl AsFd for InstructionReader {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.input.as_fd()
     }
