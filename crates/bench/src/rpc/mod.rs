@@ -90,7 +90,8 @@ impl Instrument for Rpc {
             directory: site.directory.path(),
         };
         self.routers = Routers::start(&wanted, &site.network)?;
-        if options.is_one_call() && options.server.url.is_none() {
+        let is_plain = options.server.url.is_none() && site.network.description().is_none();
+        if options.is_one_call() && is_plain {
             let by_default = RouterOptions {
                 threads: None,
                 ..wanted.router
