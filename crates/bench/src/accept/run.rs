@@ -150,6 +150,12 @@ impl Run<'_> {
             true => writeln!(out, "Interrupted: no more connections")?,
             false => writeln!(out, "All connections in progress")?,
         }
+        self.settle(begun_ns, out)
+    }
+
+    /// Waits until every connection is established or has failed.
+    fn settle(&mut self, begun_ns: u64, out: &mut impl Write) -> Result<(), BenchError> {
+        let options = &self.plan.options;
         let mut latencies = Latencies::default();
         let mut last_ns = begun_ns;
         let mut failures = Vec::new();

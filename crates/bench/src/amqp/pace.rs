@@ -63,20 +63,8 @@ pub(super) fn produce(
         wire.limit_waiting(Duration::from_nanos(due_ns - now_ns))?;
         let received = wire.receive(|event| {
             confirms.take(&event);
-            let later = match event {
-                Event::Ack {
-                    tag,
-                    multiple: true,
-                } => waiting.split_off(&(tag + 1)),
-                Event::Ack { tag, .. } => {
-                    let mut rest = std::mem::take(&mut waiting);
-                    waiting.extend(rest.remove_entry(&tag));
-                    rest
-                }
-                _ => return Ok(()),
-            };
             let confirmed_ns = monotonic_ns();
-            for published_ns in std::mem::replace(&mut waiting, later).into_values() {
+            for published_ns in confirmed(&mut waiting, &event).into_values() {
                 if shared.is_within(published_ns) {
                     let took_ns = confirmed_ns.saturating_sub(published_ns);
                     produced.confirms_us.push(took_ns / 1000);
@@ -93,6 +81,18 @@ pub(super) fn produce(
     wire.close()?;
     produced.faults.failed = confirms.refused() + waiting.len() as u64;
     Ok(produced)
+}
+
+/// Takes out those that an event confirms.
+fn confirmed(waiting: &mut BTreeMap<u64, u64>, event: &Event<'_>) -> BTreeMap<u64, u64> {
+    match *event {
+        Event::Ack { tag, multiple } if multiple => {
+            let later = waiting.split_off(&(tag + 1));
+            std::mem::replace(waiting, later)
+        }
+        Event::Ack { tag, .. } => waiting.remove_entry(&tag).into_iter().collect(),
+        _ => BTreeMap::new(),
+    }
 }
 
 /// The median of what confirms took, and what one of a hundred exceeds.

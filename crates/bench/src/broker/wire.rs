@@ -94,17 +94,7 @@ impl Wire {
         wire.output.extend_from_slice(&PROTOCOL_HEADER);
         wire.flush()?;
         wire.server = wire.await_method("connection.start", |method| match method {
-            Method::ConnectionStart(start) => {
-                let text = |name| start.server_properties.find(name).and_then(Value::as_str);
-                match text("platform") {
-                    // Its product says whose ways it understands.
-                    Some(platform) if platform.starts_with("Crosstie ") => platform.to_owned(),
-                    _ => {
-                        let words = [text("product"), text("version")].into_iter().flatten();
-                        words.collect::<Vec<_>>().join(" ")
-                    }
-                }
-            }
+            Method::ConnectionStart(start) => server_of(&start.server_properties),
             _ => String::new(),
         })?;
         let capabilities = TableBuf::new()
@@ -362,6 +352,19 @@ impl Wire {
                 self.traffic.reads += 1;
                 Ok(())
             }
+        }
+    }
+}
+
+/// What a broker calls itself, and its version.
+fn server_of(properties: &Table<'_>) -> String {
+    let text = |name| properties.find(name).and_then(Value::as_str);
+    match text("platform") {
+        // Its product says whose ways it understands.
+        Some(platform) if platform.starts_with("Crosstie ") => platform.to_owned(),
+        _ => {
+            let words = [text("product"), text("version")].into_iter().flatten();
+            words.collect::<Vec<_>>().join(" ")
         }
     }
 }

@@ -109,21 +109,7 @@ pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
             since(before)
         }
     };
-    let Some(finding) = ends.driven else {
-        return Err("the client did not finish".to_owned());
-    };
-    let Some(served) = ends.served else {
-        return Err("the server did not finish".to_owned());
-    };
-    let mut faults = finding.driven.faults;
-    faults.add(served.faults);
-    if let Some(steady) = &finding.steady {
-        faults.add(steady.driven.faults);
-    }
-    match faults.describe() {
-        Some(why) => Err(why),
-        None => figures(plan, &finding, &used.0, used.1),
-    }
+    figures(plan, &ends.judged()?, &used.0, used.1)
 }
 
 /// Both ends' last words. They come when they come: the bench itself may get a processor late.
@@ -134,6 +120,18 @@ struct Ends {
 }
 
 impl Ends {
+    /// What the client found, if both did all that they should.
+    fn judged(self) -> Result<Finding, String> {
+        let finding = self.driven.ok_or("the client did not finish")?;
+        let served = self.served.ok_or("the server did not finish")?;
+        let mut faults = finding.driven.faults;
+        faults.add(served.faults);
+        if let Some(steady) = &finding.steady {
+            faults.add(steady.driven.faults);
+        }
+        faults.describe().map_or(Ok(finding), Err)
+    }
+
     /// Until a moment, whatever is said.
     fn listen(
         &mut self,

@@ -180,6 +180,14 @@ mod tests {
     use super::*;
     use crate::frame::arguments::usual;
 
+    fn tests(names: &[&str]) -> Vec<NamedTest> {
+        names.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    fn address(text: &str) -> Option<Address> {
+        Some(text.parse().unwrap())
+    }
+
     #[test]
     fn options_that_contradict_each_other_are_refused() {
         #[track_caller]
@@ -199,12 +207,6 @@ mod tests {
                 }
                 (found, expected) => panic!("{found:?} instead of {expected:?}"),
             }
-        }
-        fn tests(names: &[&str]) -> Vec<NamedTest> {
-            names.iter().map(|name| name.parse().unwrap()).collect()
-        }
-        fn address(text: &str) -> Option<Address> {
-            Some(text.parse().unwrap())
         }
         check(
             |_| (),

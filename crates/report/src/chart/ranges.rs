@@ -1,6 +1,8 @@
 //! One figure of many cases: a row for each, a mark for each subject at its median, a thin line
 //! from its smallest to its largest round.
 
+use plotters::style::RGBColor;
+
 use super::axis::{Axis, Scale};
 use super::canvas::{Beside, Canvas, Form};
 use super::role::{AXIS, GREY, GRID, INK, Role};
@@ -65,11 +67,7 @@ fn drawn(
     scale: Scale,
     reference: Option<f64>,
 ) -> String {
-    // Where there is no room beside the marks, labels stand above them.
-    let above = match form {
-        Form::Wide => 0.0,
-        Form::Narrow => LABEL_HEIGHT,
-    };
+    let above = above(form);
     let height = |rank: &Rank| match rank.marks.len() {
         0 => 23.0,
         marks => above + (marks as f64 * MARK_DISTANCE + 14.0).max(23.0),
@@ -97,57 +95,65 @@ fn drawn(
     let spans = spans(form, ranks, &heights);
     for tick in &along.ticks {
         let x = along.at(*tick);
-        for (from, to) in &spans {
-            canvas.rule((x, *from), (x, *to), GRID, 1.0);
-        }
+        across(&mut canvas, x, &spans, GRID, 1.0);
         let label = metric::tick(*tick, unit);
         canvas.text(&label, (x, bottom + 7.0), Beside::Below, 11.5, INK);
     }
     let middle = ((left + right) / 2.0, bottom + 24.0);
     canvas.text(caption, middle, Beside::Below, 11.0, GREY);
     if let Some(reference) = reference {
-        let x = along.at(reference);
-        for (from, to) in &spans {
-            canvas.rule((x, *from), (x, *to), INK, 1.2);
-        }
+        across(&mut canvas, along.at(reference), &spans, INK, 1.2);
     }
     let mut top = TOP;
     for (rank, height) in ranks.iter().zip(heights) {
-        let label = top + height / 2.0;
-        if rank.marks.is_empty() {
-            canvas.text(&rank.label, (0.0, label + 3.0), Beside::Right, 12.0, GREY);
-        } else if form == Form::Narrow {
-            let at = (0.0, top + LABEL_HEIGHT / 2.0 + 2.0);
-            // A long one in smaller letters, by what a letter takes on average.
-            let fitting = f64::from(width) / (rank.label.chars().count() as f64 * 0.56);
-            canvas.text(
-                &rank.label,
-                at,
-                Beside::Right,
-                fitting.clamp(9.0, 11.5),
-                INK,
-            );
-        } else {
-            canvas.text(&rank.label, (left - 12.0, label), Beside::Left, 12.0, INK);
+        let middle = top + height / 2.0;
+        match form {
+            Form::Narrow if !rank.marks.is_empty() => {
+                let at = (0.0, top + LABEL_HEIGHT / 2.0 + 2.0);
+                // A long one in smaller letters, by what a letter takes on average.
+                let fitting = f64::from(width) / (rank.label.chars().count() as f64 * 0.56);
+                let size = fitting.clamp(9.0, 11.5);
+                canvas.text(&rank.label, at, Beside::Right, size, INK);
+            }
+            _ if rank.marks.is_empty() => {
+                canvas.text(&rank.label, (0.0, middle + 3.0), Beside::Right, 12.0, GREY);
+            }
+            _ => canvas.text(&rank.label, (left - 12.0, middle), Beside::Left, 12.0, INK),
         }
-        let first = label + above / 2.0 - (rank.marks.len() as f64 - 1.0) / 2.0 * MARK_DISTANCE;
-        for (at, mark) in rank.marks.iter().enumerate() {
-            let y = first + at as f64 * MARK_DISTANCE;
-            let Spread { median, min, max } = mark.spread;
-            canvas.rule(
-                (along.at(min), y),
-                (along.at(max), y),
-                mark.role.colour,
-                1.4,
-            );
-            canvas.mark((along.at(median), y), mark.role, 4.2);
-        }
+        marks(&mut canvas, &along, rank, middle + above / 2.0);
         top += height;
         canvas.rule((left, top), (right, top), GRID, 0.5);
     }
     canvas.rule((left, bottom), (right, bottom), AXIS, 1.0);
     let described: Vec<String> = ranks.iter().map(|rank| describe(rank, unit)).collect();
     canvas.figure(form, title, &described.join("; "))
+}
+
+/// What a label takes above its marks: where there is no room beside them.
+fn above(form: Form) -> f64 {
+    match form {
+        Form::Wide => 0.0,
+        Form::Narrow => LABEL_HEIGHT,
+    }
+}
+
+/// A row's marks, around this height.
+fn marks(canvas: &mut Canvas, along: &Axis, rank: &Rank, middle: f64) {
+    let first = middle - (rank.marks.len() as f64 - 1.0) / 2.0 * MARK_DISTANCE;
+    for (at, mark) in rank.marks.iter().enumerate() {
+        let y = first + at as f64 * MARK_DISTANCE;
+        let Spread { median, min, max } = mark.spread;
+        let (min, max) = (along.at(min), along.at(max));
+        canvas.rule((min, y), (max, y), mark.role.colour, 1.4);
+        canvas.mark((along.at(median), y), mark.role, 4.2);
+    }
+}
+
+/// A rule across the grid at one value.
+fn across(canvas: &mut Canvas, x: f64, spans: &[(f64, f64)], colour: RGBColor, width: f64) {
+    for (from, to) in spans {
+        canvas.rule((x, *from), (x, *to), colour, width);
+    }
 }
 
 /// Where the grid runs: from top to bottom, or beside the marks only, so that it crosses no label.
