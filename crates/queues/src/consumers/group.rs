@@ -1,10 +1,10 @@
 //! The consumers that a channel has of one queue.
 //!
-//! What stops all consumers of a channel, its limit (`basic.qos` with `global`) or a connection that
+//! A stop for all consumers of a channel, its limit (`basic.qos` with `global`) or a connection that
 //! takes nothing, stops such a group in one step and not each of them: a channel may have ten
 //! thousand consumers of one queue, and an acknowledgement makes room for one message.
 
-use super::consumer::OfOneQueue;
+use super::consumer::{Consumer, OfOneQueue};
 use super::line::{Line, Rank};
 use crate::keys::{ConsumerKey, GroupKey};
 use crate::{ChannelKey, QueueKey};
@@ -35,6 +35,19 @@ impl Group {
             rank: None,
             waiting: None,
         }
+    }
+
+    /// Puts a consumer of this group, which is not in its line, behind its equals.
+    #[inline]
+    pub(super) fn line_up(
+        &mut self,
+        key: ConsumerKey,
+        consumer: &mut Consumer,
+        queue: &mut OfOneQueue,
+    ) {
+        consumer.rank = queue.rank_behind(consumer.seat.priority);
+        self.line.insert(consumer.rank, key);
+        self.place(consumer.group, queue);
     }
 
     /// After its line or its waiting has changed: moves it to where it stands now.

@@ -217,9 +217,7 @@ impl Consumers {
             && let Some(group) = self.groups.find_mut(consumer.group)
         {
             group.line.remove(consumer.rank);
-            consumer.rank = queue.rank_behind(consumer.seat.priority);
-            group.line.insert(consumer.rank, key);
-            group.place(consumer.group, queue);
+            group.line_up(key, consumer, queue);
         }
     }
 
@@ -230,9 +228,7 @@ impl Consumers {
             && let Some(group) = self.groups.find_mut(consumer.group)
         {
             consumer.turn = Turn::InLine;
-            consumer.rank = queue.rank_behind(consumer.seat.priority);
-            group.line.insert(consumer.rank, key);
-            group.place(consumer.group, queue);
+            group.line_up(key, consumer, queue);
         }
     }
 }
