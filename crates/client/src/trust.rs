@@ -8,7 +8,9 @@ use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
 };
 use tokio_rustls::rustls::client::verify_server_name;
-use tokio_rustls::rustls::crypto::CryptoProvider;
+use tokio_rustls::rustls::crypto::{
+    CryptoProvider, verify_tls12_signature, verify_tls13_signature,
+};
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::{
@@ -17,14 +19,28 @@ use tokio_rustls::rustls::{
 };
 use webpki::EndEntityCert;
 
+/// Which certificates a client takes. In any case the router must have the key of the one that it shows.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    rule: Rule,
+    provider: Arc<CryptoProvider>,
+}
+
+#[derive(Debug)]
+enum Rule {
+    /// Any certificate of anybody.
+    Anybody,
+    Authorities(Authorities),
+}
+
 /// Takes what the authorities have signed; and a certificate that is itself one of those that the user
 /// has named, byte for byte.
 ///
 /// `openssl req -x509` makes a certificate that is an authority's and a server's at once, which the
-/// rules of the web forbid. Who names this very certificate means it, and takes no more risk than by
-/// trusting whatever it may sign.
+/// rules of the web forbid. A user who names this very certificate means it, and takes no
+/// more risk than by trusting whatever it may sign.
 #[derive(Debug)]
-pub(crate) struct Trust {
+struct Authorities {
     web: Arc<WebPkiServerVerifier>,
     named: Vec<CertificateDer<'static>>,
 }
@@ -35,18 +51,30 @@ impl Trust {
         named: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
     ) -> io::Result<Self> {
-        let web = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let web =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+        let web = web.build();
         let web = web.map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e.to_string()))?;
-        Ok(Self { web, named })
+        Ok(Self {
+            rule: Rule::Authorities(Authorities { web, named }),
+            provider,
+        })
     }
 
-    fn is_named(&self, certificate: &CertificateDer<'_>) -> bool {
-        self.named.iter().any(|named| named == certificate)
+    pub(crate) fn anybody(provider: Arc<CryptoProvider>) -> Self {
+        Self {
+            rule: Rule::Anybody,
+            provider,
+        }
     }
 }
 
-impl ServerCertVerifier for Trust {
-    fn verify_server_cert(
+impl Authorities {
+    fn is_named(&self, certificate: &CertificateDer<'_>) -> bool {
+        self.named.iter().any(|named| named == certificate)
+    }
+
+    fn verify(
         &self,
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
@@ -72,6 +100,24 @@ impl ServerCertVerifier for Trust {
         }
         Ok(ServerCertVerified::assertion())
     }
+}
+
+impl ServerCertVerifier for Trust {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, TlsError> {
+        match &self.rule {
+            Rule::Anybody => Ok(ServerCertVerified::assertion()),
+            Rule::Authorities(authorities) => {
+                authorities.verify(end_entity, intermediates, server_name, ocsp_response, now)
+            }
+        }
+    }
 
     fn verify_tls12_signature(
         &self,
@@ -79,7 +125,8 @@ impl ServerCertVerifier for Trust {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, TlsError> {
-        self.web.verify_tls12_signature(message, cert, dss)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, cert, dss, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -88,11 +135,13 @@ impl ServerCertVerifier for Trust {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, TlsError> {
-        self.web.verify_tls13_signature(message, cert, dss)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, cert, dss, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.web.supported_verify_schemes()
+        let algorithms = &self.provider.signature_verification_algorithms;
+        algorithms.supported_schemes()
     }
 }
 
@@ -137,7 +186,7 @@ fn is_common_name(certificate: &CertificateDer<'_>, server_name: &ServerName<'_>
     name.is_some_and(|name| name.eq_ignore_ascii_case(server_name.to_str().as_bytes()))
 }
 
-/// The error of a handshake, in words for whoever has to mend it.
+/// The error of a handshake, in words that say what to mend.
 pub(crate) fn explained(error: io::Error) -> io::Error {
     let why = error.get_ref().and_then(|inner| inner.downcast_ref());
     let Some(TlsError::InvalidCertificate(why)) = why else {
