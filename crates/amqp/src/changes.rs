@@ -8,7 +8,7 @@ use crate::reader::{ReadError, Reader};
 use crate::table::Table;
 use crate::writer::Writer;
 
-/// What a broker changes of a message's properties.
+/// The changes that a broker makes to a message's properties.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Changes<'a> {
     /// In place of the headers, or beside what had none.

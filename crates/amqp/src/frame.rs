@@ -13,7 +13,7 @@ pub const FRAME_MIN_BYTES: u32 = 4096;
 const HEADER_BYTES: usize = 7;
 const END: u8 = 0xCE;
 
-/// What a frame carries.
+/// The type of a frame's payload (section 4.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     Method,
@@ -30,7 +30,7 @@ pub struct Frame<'a> {
     pub payload: &'a [u8],
 }
 
-/// What was found at the front of an input.
+/// The frame at the front of an input, if it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded<'a> {
     Frame {
@@ -43,7 +43,7 @@ pub enum Decoded<'a> {
     },
 }
 
-/// What is wrong with a frame. All of it ends the connection with 501 `FRAME_ERROR`.
+/// A fault in a frame. Each of them ends the connection with 501 `FRAME_ERROR`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
     UnknownKind {

@@ -25,5 +25,5 @@ pub use reader::{ReadError, Reader};
 pub use reply_code::ReplyCode;
 pub use table::{Array, Table, TableBuf, Value};
 
-/// What a client sends first (section 4.2.2).
+/// The protocol header, which a client sends first (section 4.2.2).
 pub const PROTOCOL_HEADER: [u8; 8] = *b"AMQP\x00\x00\x09\x01";

@@ -12,7 +12,7 @@ use crate::writer::Writer;
 /// The class whose methods carry content.
 pub const BASIC_CLASS: u16 = 60;
 
-/// What every method's struct can do.
+/// The encoding of a method's arguments, which every method's struct has.
 pub trait Arguments {
     const CLASS_ID: u16;
     const METHOD_ID: u16;

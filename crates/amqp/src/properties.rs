@@ -7,7 +7,7 @@ use crate::reader::{ReadError, Reader};
 use crate::table::Table;
 use crate::writer::Writer;
 
-/// What announces a body.
+/// A content header, which announces a body.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContentHeader<'a> {
     pub body_bytes: u64,
@@ -184,7 +184,7 @@ impl<'a> BasicProperties<'a> {
         Ok(properties)
     }
 
-    /// What a broker looks at, of bytes that were checked; ends behind the last of it.
+    /// The properties that a broker looks at, of bytes that were checked; reading ends behind the last of them.
     fn skim(bytes: &'a [u8]) -> Result<Self, PropertiesError> {
         let mut reader = Reader::new(bytes);
         let flags = reader.short()?;

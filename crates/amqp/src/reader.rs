@@ -11,7 +11,7 @@ pub struct Reader<'a> {
     bits: Option<(u8, u8)>,
 }
 
-/// What is wrong with arguments or properties. Whoever tells what was read names the reply code.
+/// A fault in arguments or properties. The caller knows what was read, and so the reply code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadError {
     /// They end too early.
@@ -35,7 +35,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What has not been read.
+    /// The bytes that have not been read.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

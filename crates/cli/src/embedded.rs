@@ -1,5 +1,5 @@
-//! The files of a node on its embedded default: whoever starts one and whoever asks one agree on them
-//! here.
+//! The files of a node on its embedded default: the commands that start one and those that ask one agree on
+//! them here.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -13,7 +13,7 @@ pub(crate) struct Arguments {
     /// one.
     #[arg(long, value_name = "DIRECTORY")]
     cbdir: Option<PathBuf>,
-    /// Print the private key too. Whoever sees it can be this node.
+    /// Print the private key too. A program that has it can be this node.
     #[arg(long)]
     private: bool,
 }

@@ -1,6 +1,6 @@
 //! One place that the log goes to, with a thread of its own that writes there.
 //!
-//! Who logs never waits: a terminal that is held, a pipe that nobody reads or a disk that hangs would
+//! A thread that logs never waits: a terminal that is held, a pipe that nobody reads or a disk that hangs would
 //! stop the node otherwise. What does not fit into the room in between is left out, and counted in
 //! the log.
 

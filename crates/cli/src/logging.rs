@@ -101,7 +101,7 @@ pub(crate) fn set_up(
 }
 
 /// Waits a moment for what was logged to be written. Whether standard error has taken all of it: if
-/// not, whoever writes there would wait.
+/// not, a thread that writes there would wait.
 pub(crate) fn finish() -> bool {
     SINKS.get().is_none_or(|sinks| {
         let until = Instant::now() + END_WITHIN;

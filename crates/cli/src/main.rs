@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Prints a line, or has the error that it could not be. Who reads no more misses it, and that is all.
+/// Prints a line, or has the error that it could not be. A reader that has gone misses it, and that is all.
 macro_rules! say {
     ($($text:tt)*) => {
         crate::output::print_line(&format!($($text)*))

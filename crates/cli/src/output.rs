@@ -15,12 +15,12 @@ impl fmt::Display for NotPrinted {
 
 impl std::error::Error for NotPrinted {}
 
-/// Prints one line at once. `false`: whoever read it has gone.
+/// Prints one line at once. `false`: the reader has gone.
 pub(crate) fn print_line(line: &str) -> Result<bool, NotPrinted> {
     print(&format!("{line}\n"))
 }
 
-/// Prints a text at once. `false`: whoever read it has gone.
+/// Prints a text at once. `false`: the reader has gone.
 pub(crate) fn print(text: &str) -> Result<bool, NotPrinted> {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -36,7 +36,7 @@ pub(crate) struct RegisterArguments {
     /// Which callee is invoked, when several register.
     #[arg(long, value_enum, default_value_t)]
     invoke: Invoke,
-    /// Take the procedure from whoever has registered it.
+    /// Take the procedure from callees that have registered it.
     #[arg(long)]
     force: bool,
     /// Calls that are answered at once; further ones wait.
@@ -136,7 +136,7 @@ pub(crate) async fn run(arguments: RegisterArguments) -> anyhow::Result<ExitCode
     tokio::select! {
         // Without a session there is nothing to unregister.
         _ = registration.unregister() => {}
-        // The second time, whoever is still being answered is let down.
+        // The second time, calls that are still being answered fail.
         _ = signals.next() => {}
     }
     client.leave().await;

@@ -49,7 +49,7 @@ impl Signals {
     pub(crate) fn catch() -> anyhow::Result<Self> {
         let interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
         let terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
-        // What nohup, or whoever else started the process, has it ignore stays ignored.
+        // A signal that nohup, or another starter, has the process ignore stays ignored.
         let ignored = ignored();
         let unless_ignored = |kind: SignalKind, number: Number| {
             let is_ignored = ignored >> (number.as_raw() - 1) & 1 == 1;

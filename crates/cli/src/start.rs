@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
         log_directory.as_deref(),
     )?;
     let outcome = run_node(arguments, found.as_ref(), directory, shutdown_after);
-    // Whoever collects the log is to find there why the node did not start.
+    // A collector of logs is to find there why the node did not start.
     let is_collected = log_directory.is_some() || arguments.logformat == LogFormat::Json;
     match outcome {
         Err(error) if is_collected && arguments.loglevel != LogLevel::None => {

@@ -1,4 +1,4 @@
-//! `crosstie version`: what runs here, for whoever reports that it does not.
+//! `crosstie version`: the program's version and its surroundings, for reports of faults.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Who this client claims to be, and how it proves it.
+//! The identity that this client claims, and how it proves it.
 
 use std::fmt;
 

@@ -248,7 +248,7 @@ impl Call {
                     _ => Ok(None),
                 }
             }
-            // The session answers whoever waits before it is dropped.
+            // The session answers all waiters before it is dropped.
             None => {
                 self.over = true;
                 Err(CallError::Disconnected(Disconnected::Left))

@@ -155,7 +155,7 @@ impl Client {
         let waiter = Waiter::Answer(sender);
         let sent = shared.send(|active, listeners| act(active, listeners, waiter));
         sent.await?;
-        // The session answers whoever waits before it is dropped.
+        // The session answers all waiters before it is dropped.
         receiver
             .await
             .unwrap_or(Err(Failure::Disconnected(Disconnected::Left)))

@@ -135,7 +135,7 @@ async fn rejoin(
                 restore(&mut inner);
                 drop(inner);
                 shared.state.send_replace(State::Joined(Arc::new(welcome)));
-                // Whoever left in between was heard by nobody.
+                // A `leave` in between was heard by nobody.
                 shared.wake.notify_one();
                 return Ok(Connection::new(link.stream, link.incoming));
             }

@@ -69,7 +69,7 @@ pub enum ConnectError {
     /// The router's certificate is not trusted, or the files of those to trust are wrong.
     #[error("no TLS with {endpoint}: {source}")]
     Tls { endpoint: String, source: io::Error },
-    /// Whoever listens there does not speak that transport, or not with this serializer.
+    /// The server there does not speak that transport, or not with this serializer.
     #[error("no handshake with {endpoint}: {reason}")]
     Handshake { endpoint: String, reason: String },
     /// The router refused the session.

@@ -60,7 +60,7 @@ impl Invocation {
         &self.procedure
     }
 
-    /// Who called, if the router tells.
+    /// The caller, if the router discloses it.
     pub fn caller(&self) -> Option<&Peer> {
         self.caller.as_ref()
     }

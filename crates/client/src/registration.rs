@@ -25,7 +25,7 @@ pub struct RegisterOptions {
     /// Invocations that the router sends at a time, on routers that have this option; callers beyond
     /// go to another callee, or get an error. Default: 0, as many as come.
     pub concurrency: u32,
-    /// Whether whoever has registered the procedure before loses it, on routers that have this
+    /// Whether callees that have registered the procedure before lose it, on routers that have this
     /// option. After a reconnection too. Default: no.
     pub force_reregister: bool,
     /// Handlers that run at once. Default: 64.

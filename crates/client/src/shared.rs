@@ -24,7 +24,7 @@ use crate::welcome::Welcome;
 
 pub(crate) type ClientSession = Session<Waiter, Running>;
 
-/// Who waits for the answer to a request.
+/// The caller that waits for the answer to a request.
 #[derive(Debug)]
 pub(crate) enum Waiter {
     /// For an answer and nothing else.
@@ -203,7 +203,7 @@ impl Waiter {
     /// Hands over the last word.
     pub(crate) fn settle(self, outcome: Result<Reply, Failure>) {
         match self {
-            // Whoever waited may have gone; then nobody misses it.
+            // The waiter may have gone; then nobody misses it.
             Self::Answer(sender) => drop(sender.send(outcome)),
             Self::Results { results, .. } => drop(results.try_send(outcome)),
             Self::Restoration(_) => {}

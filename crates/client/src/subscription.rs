@@ -23,7 +23,7 @@ pub struct Event {
     pub publication: PublicationId,
     /// It differs from the subscribed one where that is a pattern.
     pub topic: String,
-    /// Who published, if the router tells.
+    /// The publisher, if the router discloses it.
     pub publisher: Option<Peer>,
     /// It was published before the subscription, and kept for it.
     pub retained: bool,

@@ -1,4 +1,4 @@
-//! Who this client is to the router, and what the router can do.
+//! The router's answer to HELLO: this client's identity, and the router's features.
 
 use crosstie_wamp::{Dict, SessionId, Value};
 

@@ -1,4 +1,4 @@
-//! What holds for AMQP where nothing is said, and how imported definitions join what is.
+//! Defaults of AMQP, and how imported definitions join a configuration.
 
 use crosstie_auth::PasswordHash;
 
@@ -11,15 +11,15 @@ pub(crate) const GUEST: &str = "guest";
 const DEFAULT_VHOST: &str = "/";
 
 impl Default for Amqp {
-    /// What holds for a worker without the key.
+    /// The default for a worker without the key.
     fn default() -> Self {
         crate::build::standard_amqp()
     }
 }
 
 impl Amqp {
-    /// Adds the users, vhosts and permissions of definitions. Who and what has a name here already
-    /// stays as it is.
+    /// Adds the users, vhosts and permissions of definitions. A name that is known here already
+    /// keeps its meaning.
     pub fn import(&mut self, definitions: &Definitions) {
         let own: Vec<String> = self.users.iter().map(|user| user.name.clone()).collect();
         for user in &definitions.users {

@@ -29,7 +29,7 @@ pub(crate) fn check(
 }
 
 struct Checker<'a> {
-    /// What is checked is a secret, and messages do not show it.
+    /// The value is a secret, and messages do not show it.
     is_secret: bool,
     environment: Option<Environment<'a>>,
     problems: &'a mut Vec<Problem>,
@@ -308,7 +308,7 @@ fn variable(node: &Node) -> Option<&str> {
     (fits && !name.is_empty()).then_some(name)
 }
 
-/// What a value of this kind must be, after "must be".
+/// The words for a value of this kind, after "must be".
 fn expected(kind: &Kind) -> String {
     match kind {
         Kind::Boolean => "true or false".into(),

@@ -1,6 +1,6 @@
 //! A file in the other of the two languages, with its keys in their order.
 //!
-//! What a file means is decided by our own readers, so the result is read again, and given out
+//! The meaning of a file is decided by our own readers, so the result is read again, and given out
 //! only if it says the same. Whether it is a good configuration does not matter here.
 
 use crate::problem::{Problem, Source, failed};
@@ -73,7 +73,7 @@ fn block(out: &mut String, node: &Node, indent: usize) {
     }
 }
 
-/// What stands between a key's colon and its value.
+/// The white space between a key's colon and its value.
 fn begin(out: &mut String, node: &Node) {
     out.push(match &node.value {
         Value::Object(entries) if !entries.is_empty() => '\n',

@@ -1,5 +1,5 @@
 //! Files that a configuration names and a node reads when it starts, and cores that it names. What the
-//! files hold, and which cores there are, is not the configuration's to judge; whoever judges it can say
+//! files hold, and which cores there are, is not the configuration's to judge; its user can say
 //! where they are named.
 
 use crate::model::{Amqp, Tls};
@@ -12,7 +12,7 @@ pub struct NamedFiles {
     pub files: Files,
 }
 
-/// What the files are for.
+/// The purpose of a file.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Files {

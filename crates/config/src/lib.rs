@@ -74,9 +74,9 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 pub struct Loaded {
     pub config: Config,
     pub warnings: Vec<Problem>,
-    /// What a node would read with it, which has not been looked at.
+    /// Files that a node would read with it, which have not been looked at.
     pub files: Vec<NamedFiles>,
-    /// What the warnings and the files' places point into.
+    /// The text that the places of warnings and files point into.
     pub source: Source,
 }
 

@@ -1,4 +1,4 @@
-//! What somebody most likely meant who wrote a name that is not known.
+//! The known name that an unknown one was most likely meant to be.
 
 use crate::catalogue::{Kind, Table};
 

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, where, and how that is shown.
+//! Problems of a configuration: their places, and how they are shown.
 
 use std::fmt::Write as _;
 
@@ -24,9 +24,9 @@ pub enum Severity {
 pub struct Problem {
     pub severity: Severity,
     pub span: Span,
-    /// What was found and what was expected, in one sentence.
+    /// The thing found and the thing expected, in one sentence.
     pub message: String,
-    /// What helps to mend it, with the other place that it speaks of, if any.
+    /// Advice on mending it, with the other place that it speaks of, if any.
     pub notes: Vec<(String, Option<Span>)>,
 }
 

@@ -1,4 +1,4 @@
-//! What of a file is not shown to whoever reads an excerpt or a log.
+//! Secrets in a file, which an excerpt or a log must not show.
 //!
 //! An excerpt may be of a file that no parser takes, so this looks at the text alone, and rather blanks
 //! too much: after a key that has a secret, whatever can be its value, over as many lines as it has.
@@ -116,7 +116,7 @@ fn password_of_url(text: &str, at: usize) -> Option<Range<usize>> {
     Some(password..at)
 }
 
-/// What stands after a key and its colon.
+/// The value after a key and its colon.
 struct Value<'t> {
     text: &'t str,
     key: Range<usize>,

@@ -68,7 +68,7 @@ pub(crate) struct Carrier {
     next_id: u64,
     timers: BinaryHeap<Reverse<(u64, u64, Timer)>>,
     lines: [Line; 2],
-    /// Who is to be read on each way, in turn.
+    /// The connections to be read on each way, in turn.
     turns: [VecDeque<u64>; 2],
     pool: Pool,
     calendar: Calendar,
@@ -366,7 +366,7 @@ impl Carrier {
             };
             let allowance = self.calendar.allowance();
             let (lateness, resumed_ns) = (&mut self.statistics.lateness, self.resumed_ns);
-            // Whoever makes us wait is not measured.
+            // A connection whose receiver makes the link wait is not measured.
             let on_time = !connection.waited[way] && self.measured[way];
             let outcome = connection.deliver(way, now_ns, allowance, |due_ns| {
                 if on_time {

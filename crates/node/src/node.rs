@@ -339,7 +339,7 @@ impl Node {
     }
 
     /// What the number in a call's timeout counts is where Crossbar.io and the specification
-    /// differ: whoever brings a directory of Crossbar.io's and has not decided it is told, once.
+    /// differ: an operator who brings a directory of Crossbar.io's and has not decided is told, once.
     fn report_call_timeouts(&self, config: &Config) {
         if self.place.directory.file_name() != Some(".crossbar".as_ref()) {
             return;

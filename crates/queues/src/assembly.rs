@@ -68,7 +68,7 @@ impl ContentAssembly {
         self.bytes - self.parts.len()
     }
 
-    /// What it takes in memory. It never becomes less.
+    /// Its bytes in memory. They never become fewer.
     pub fn memory_bytes(&self) -> usize {
         self.parts.capacity() + size_of::<Self>()
     }

@@ -9,7 +9,7 @@ pub struct VhostConfig {
     pub limits: VhostLimits,
     /// A delivery that is not acknowledged for so long closes its channel with 406. `None`: never.
     pub consumer_timeout_ms: Option<u64>,
-    /// What one input does at once; the rest is left for [`crate::Vhost::work`].
+    /// The steps that one input takes at once; the rest is left for [`crate::Vhost::work`].
     pub input_steps_max: u32,
 }
 
@@ -57,7 +57,7 @@ impl VhostConfig {
     }
 }
 
-/// What an ordinary input is about is done when its answer leaves; a tenth of a millisecond is nothing
+/// The work of an ordinary input is done when its answer leaves; a tenth of a millisecond is nothing
 /// that others would notice.
 const INPUT_STEPS_MAX: u32 = 1_024;
 

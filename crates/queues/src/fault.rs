@@ -1,4 +1,4 @@
-//! What closes a channel or a connection.
+//! Faults, which close a channel or a connection.
 
 use crosstie_amqp::{Arguments, ReplyCode};
 

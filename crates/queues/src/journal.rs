@@ -1,4 +1,4 @@
-//! What must survive, in the order in which it happened.
+//! Changes that must survive, in the order in which they happened.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ pub enum Record {
     },
 }
 
-/// What a binding leads to.
+/// The destination of a binding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Destination {
     Exchange(Arc<str>),

@@ -1,4 +1,4 @@
-//! What a vhost and its owner call things by.
+//! The keys by which a vhost and its owner name things.
 
 use crate::slab::Key;
 

@@ -1,4 +1,4 @@
-//! What every room of a vhost writes into: the journal, the counters, the steps of the input that is
+//! The ledger, which every room of a vhost writes into: the journal, the counters, the steps of the input that is
 //! handled, and the bytes that messages take.
 //!
 //! It is lent whole, because nearly every change is an entry in several of these; nobody decides by

@@ -103,7 +103,7 @@ impl MessageContent {
         (exchange, routing_key, properties, body)
     }
 
-    /// What it takes in memory.
+    /// Its bytes in memory.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.len() + size_of::<Self>() + ALLOCATION_BYTES
     }

@@ -1,4 +1,4 @@
-//! What a vhost sends.
+//! The output of a vhost.
 
 use crosstie_amqp::{Method, Properties};
 

@@ -1,4 +1,4 @@
-//! What channels have said about many deliveries at once, or left unsaid when they ended.
+//! Answers to many deliveries at once, and deliveries that channels left unanswered when they ended.
 //!
 //! It is taken out of the channel at once, and gone through in parts, the oldest first. Of messages
 //! that go back to their queues, all are in their places before anybody is sent one: a queue is kept
@@ -19,7 +19,7 @@ pub(crate) struct Settlements {
     last: Option<ChannelKey>,
 }
 
-/// What is left of all that one channel has said, in that order.
+/// The answers of one channel that are left to do, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Settling {
     runs: VecDeque<Run>,

@@ -1,4 +1,4 @@
-//! What was long once gives back its memory.
+//! Collections that were long once give back their memory.
 
 use std::collections::VecDeque;
 

@@ -88,7 +88,7 @@ impl<K, T> Slab<K, T> {
         self.slots.len()
     }
 
-    /// What is at so many places, from `place` on.
+    /// The values at so many places, from `place` on.
     pub(crate) fn part(
         &self,
         place: usize,
@@ -105,7 +105,7 @@ impl<K, T> Slab<K, T> {
     }
 }
 
-/// What one room keeps beside the things of another's [`Slab`], by the same keys. A place takes memory
+/// Values that one room keeps beside those of another's [`Slab`], by the same keys. A place takes memory
 /// from the first time on that something is kept for it.
 #[derive(Debug)]
 pub(crate) struct Beside<K, T> {
@@ -139,7 +139,7 @@ impl<K, T> Beside<K, T> {
         slot.value.as_mut()
     }
 
-    /// What is kept for that key, which is there: made where there is nothing.
+    /// The value for that key, made where there is none.
     pub(crate) fn entry(&mut self, key: Key<K>, make: impl FnOnce() -> T) -> &mut T {
         let place = key.index as usize;
         if self.slots.len() <= place {

@@ -1,4 +1,4 @@
-//! What operators are told.
+//! The listings that operators see.
 
 use std::sync::Arc;
 

@@ -26,7 +26,7 @@ impl Steps {
         self.limit = end.min(self.spent + steps_max);
     }
 
-    /// What is done now belongs together, whatever it takes; `until` goes on with the bound that was.
+    /// The steps from now on belong together, whatever they cost; `until` goes on with the bound that was.
     pub(crate) fn lift(&mut self) -> u64 {
         std::mem::replace(&mut self.limit, u64::MAX)
     }
@@ -50,7 +50,7 @@ impl Steps {
         self.spent += steps as u64;
     }
 
-    /// What moving a message takes that has a body so long.
+    /// The steps of moving a message with a body so long.
     #[inline]
     pub(crate) fn spend_on_body(&mut self, body_bytes: usize) {
         self.spend(1 + body_bytes / BODY_BYTES_PER_STEP);

@@ -23,7 +23,7 @@ struct Counted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Address {
     V4([u8; 4]),
-    /// The network of 64 bits: whoever has one such address has them all.
+    /// The network of 64 bits: a host that has one such address has them all.
     V6([u8; 8]),
     /// Everybody at this machine's Unix sockets.
     Unix,

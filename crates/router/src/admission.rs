@@ -1,4 +1,4 @@
-//! Who is let in: a listener's connections are counted, and what there is too little of is divided.
+//! Admission: a listener's connections are counted, and turned away where one of the bounds is reached.
 
 use std::sync::Arc;
 

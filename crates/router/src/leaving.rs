@@ -12,7 +12,7 @@ use crate::router_state::RouterState;
 /// After so long the log says who is waited for: most have answered by then.
 const SAID_AFTER: Duration = Duration::from_secs(1);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(200);
-/// Who has taken nothing for so long of what waits for it will not answer what it has not got.
+/// A client that has taken nothing for so long, while bytes wait for it, will not answer what it has not got.
 const DEAF_AFTER_S: u32 = 2;
 /// An AMQP client was told that its connection is closed, and what it had not acknowledged is back in its
 /// queues: its answer changes nothing any more. RabbitMQ does not wait for it at all.

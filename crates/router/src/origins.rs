@@ -2,7 +2,7 @@
 //!
 //! A browser lets any page connect to any address, this machine's own among them, and says in `Origin`
 //! where the page is from. A page whose own name is led to this machine (DNS rebinding) has the right
-//! origin, for the browser believes to have reached its site: it shows in `Host`. Who is no browser says
+//! origin, for the browser believes to have reached its site: it shows in `Host`. A client that is no browser says
 //! no origin, and may say any host that is allowed.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -105,7 +105,7 @@ fn is_port(text: &str) -> bool {
         .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Names that lead here whoever is asked: none of them can be anybody's page.
+/// Names that lead here by whatever resolver: none of them can be anybody's page.
 fn is_loopback(name: &str) -> bool {
     name.eq_ignore_ascii_case("localhost")
         || name

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Shared by the routers of a node; whoever runs the node keeps it true.
+/// Shared by the routers of a node; the controller of the node keeps it true.
 #[derive(Debug)]
 pub struct Overview {
     started: Instant,

@@ -134,7 +134,7 @@ fn rendered(
         return page;
     }
     let _turn = ONE_AT_A_TIME.lock();
-    // Not under the lock: whoever starts a worker would wait.
+    // Not under the lock: the start of a worker would wait.
     let routers = listening.routers.lock().clone();
     let began = processor_time();
     let text = Bytes::from(render(&routers));

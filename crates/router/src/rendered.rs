@@ -1,7 +1,7 @@
-//! Pages as they were rendered last, for whoever asks again too soon.
+//! Pages as they were rendered last, for clients that ask again too soon.
 //!
-//! Rendering reads every realm and vhost under its lock. Whoever asks now and then gets what is true now.
-//! Whoever asks without end, or where there is very much to tell, gets what was true within the last second,
+//! Rendering reads every realm and vhost under its lock. A client that asks now and then gets what is true now.
+//! One that asks without end, or where there is very much to tell, gets what was true within the last second,
 //! and is told so by the header `Age` (RFC 9111, section 5.1).
 
 use std::time::{Duration, Instant};

@@ -146,7 +146,7 @@ impl RouterState {
         Some(added)
     }
 
-    /// Nobody finds the realm any more; whoever is in it still is.
+    /// Nobody finds the realm any more; sessions that are in it stay.
     pub(crate) fn remove_realm(&self, name: &str) -> Option<Arc<SharedRealm>> {
         self.realms.write().remove(name)
     }

@@ -31,8 +31,8 @@ impl Timer {
         }
     }
 
-    /// Says when the next look is, after one. Under the lock of what was looked at, so that whoever makes
-    /// something due earlier from now on arms the timer after this.
+    /// Says when the next look is, after one. Under the lock of what was looked at, so that a caller
+    /// that makes something due earlier from now on arms the timer after this.
     pub(crate) fn set(&self, at: u64) {
         self.at.store(at, Ordering::Relaxed);
     }

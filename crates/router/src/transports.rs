@@ -78,7 +78,7 @@ impl Router {
         if let Served::Conversations(listening) = &stopped.served {
             listening.stop();
         }
-        // Under the lock: whoever starts it again finds the address free.
+        // Under the lock: a caller that starts it again finds the address free.
         stopped.accepting.stop();
         self.show_addresses(&transports);
         drop(transports);

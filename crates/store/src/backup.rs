@@ -108,7 +108,7 @@ fn copy_pages(
         .map_err(|error| StoreError::io(draft, "syncing it", error))
 }
 
-/// A link takes no other file's place, whoever made one meanwhile.
+/// A link takes no other file's place, so that one made meanwhile is found.
 fn name(draft: &Path, path: &Path) -> Result<(), StoreError> {
     fs::hard_link(draft, path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => StoreError::new(path, StoreErrorKind::Exists),

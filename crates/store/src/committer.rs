@@ -175,7 +175,7 @@ impl Committer {
 
 impl Drop for Committer {
     fn drop(&mut self) {
-        // Who wants to know calls `stop`.
+        // An owner that wants to know the outcome calls `stop`.
         let _ = self.end();
     }
 }

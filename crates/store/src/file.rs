@@ -107,7 +107,7 @@ impl StoreFile {
     pub(crate) fn create(path: &Path) -> Result<Self, StoreError> {
         let draft = beside(path, ".new");
         let made = write_draft(&draft, path).and_then(|()| {
-            // A link takes no other file's place, whoever made one meanwhile.
+            // A link takes no other file's place, so that one made meanwhile is found.
             fs::hard_link(&draft, path).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => StoreError::new(path, StoreErrorKind::InUse),
                 _ => StoreError::io(path, "making it", error),
@@ -155,7 +155,7 @@ fn check_absence(path: &Path) -> Result<(), StoreError> {
         .map_err(|error| StoreError::io(path, "looking for its directory", error))
 }
 
-/// Looks at the first bytes before SQLite does, which would tidy up after whoever wrote it.
+/// Looks at the first bytes before SQLite does, which would roll back what another program left there.
 fn check_header(path: &Path) -> Result<(), StoreError> {
     let mut header = Vec::with_capacity(100);
     File::open(path)

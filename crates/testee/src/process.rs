@@ -33,7 +33,7 @@ pub struct Sockets {
     /// Where they listen; the port is the one that the kernel chose, if it was to choose.
     pub place: Place,
     pub sockets: Vec<OwnedFd>,
-    /// Whoever binds a path removes it in the end.
+    /// The process that binds a path removes it in the end.
     _path: Option<Listener>,
 }
 

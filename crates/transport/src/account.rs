@@ -64,13 +64,13 @@ pub struct Account {
 /// Is told of a debtor that is about to be closed. No lock is held.
 type OnDebtor = Box<dyn Fn(&Arc<Connection>, &Debt) + Send + Sync>;
 
-/// A bound is spread over so many connections: whoever owes less than its share is never chosen, and
+/// A bound is spread over so many connections: one that owes less than its share is never chosen, and
 /// so costs the account nothing but an addition.
 const SHARES: usize = 128 * 1024;
 /// A smaller share than this is not worth knowing about.
 const SHARE_BYTES_MIN: usize = 1024;
 
-/// Whoever owes more than a part of this size gets no more where the bound is passed by a tenth.
+/// A connection that owes more than such a part of the bound gets no more where the bound is passed by a tenth.
 const LARGE_PARTS: usize = 1024;
 
 thread_local! {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// What is left of a turn.
 ///
-/// Whoever works for a peer says after each item how many *steps* it took, a step being some 50 to
+/// The code that works for a peer says after each item how many *steps* it took, a step being some 50 to
 /// 100 ns: a receiver, a node of a pattern, a message that is moved. A turn is over by steps or by
 /// time, whichever is first. The clock is looked at once in many steps only, so that a turn in
 /// which little happens costs a look at none.

@@ -2,7 +2,7 @@
 //!
 //! Appending happens under a realm's lock, so it only copies bytes. Sending happens outside it,
 //! by whichever thread comes first: that thread takes what is queued and sends until nothing is
-//! left (a *combining* flush, in `flush.rs`), and whoever comes meanwhile leaves its bytes to it.
+//! left (a *combining* flush, in `flush.rs`), and a thread that comes meanwhile leaves its bytes to it.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -65,8 +65,8 @@ impl Connection {
         self
     }
 
-    /// Queues what `write` appends, to be sent when the current input has been handled. Whoever
-    /// appends without an input, or outside a pump, calls [`crate::uncork`] then.
+    /// Queues what `write` appends, to be sent when the current input has been handled. A caller
+    /// that appends without an input, or outside a pump, calls [`crate::uncork`] then.
     pub fn append<E>(
         self: &Arc<Self>,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
@@ -170,7 +170,7 @@ impl Connection {
 
     /// Queues the last bytes, however much waits before them, and shuts the sending side down when
     /// they are sent: a goodbye to a peer whose queue is full. How long it has to take all that is for
-    /// whoever watches the connection to say ([`Connection::is_finishing`]).
+    /// the sweep that watches the connection to say ([`Connection::is_finishing`]).
     pub fn append_last(self: &Arc<Self>, write: impl FnOnce(&mut Vec<u8>)) {
         let mut out = self.out.lock();
         if out.phase != Phase::Open {
@@ -382,7 +382,7 @@ impl Connection {
         self.out.lock().queued_bytes()
     }
 
-    /// Who is at the other end.
+    /// The other end's address.
     pub fn peer(&self) -> PeerAddress {
         self.socket.peer()
     }

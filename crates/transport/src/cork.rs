@@ -27,7 +27,7 @@ const FEW_MAX: usize = 8;
 /// on no account, so that this is the bound on it. What several are sent counts once.
 const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// What may wait to be sent in a thread's line of fan-outs before whoever fans out waits, too, for the line to be
+/// Bytes that may wait in a thread's line of fan-outs. Beyond it a publisher waits, too, for the line to be
 /// done: the line goes on 64 receivers at a time, and others have their turns between.
 const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
@@ -135,7 +135,7 @@ pub fn uncork_all() {
     account::choose_if_crossed();
 }
 
-/// Whether [`relieve`] would flush: whoever holds a lock asks first.
+/// Whether [`relieve`] would flush: a caller that holds a lock asks first.
 pub fn is_much_appended() -> bool {
     HELD_BYTES.get() > HELD_BYTES_MAX
 }
@@ -145,7 +145,7 @@ pub fn appended_bytes() -> usize {
     APPENDED_BYTES.get()
 }
 
-/// Whether so much waits in this thread's line of fan-outs that whoever adds to it ends its turn, and
+/// Whether so much waits in this thread's line of fan-outs that a publisher ends its turn, and
 /// has no other one ([`crate::Outcome::Yield`]) before the line is done.
 pub fn is_line_long() -> bool {
     APPENDED_BYTES.get() > LINE_BYTES_MAX

@@ -1,7 +1,7 @@
 //! File descriptors, of which a process has only so many, and who may take one of the last.
 //!
 //! The kernel gives the lowest number that is free. So the number of a new descriptor says how many are
-//! open at least, whatever they are for and whoever opened them: nobody has to count.
+//! open at least, whatever they are for and by whatever part they were opened: nobody has to count.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};

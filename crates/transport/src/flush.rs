@@ -1,6 +1,6 @@
 //! The combining flush: one thread at a time sends for a connection, until nothing is left.
 //!
-//! `Out::sending` is that duty. Whoever sets it sends what is queued, and what is queued meanwhile.
+//! `Out::sending` is that duty. The thread that sets it sends what is queued, and what is queued meanwhile.
 //! It is passed to a task when the socket is full, and when the others append as fast as this
 //! thread sends: it has connections of its own to serve.
 

@@ -28,7 +28,7 @@ pub enum Endpoint {
     Unix {
         path: PathBuf,
         backlog: i32,
-        /// Who may connect, as a file's permissions; the process's umask decides where not said.
+        /// The permissions of the socket's file; the process's umask decides where not said.
         mode: Option<u32>,
     },
 }
@@ -113,7 +113,7 @@ impl Listener {
 
     /// Takes over a socket that listens already, such as one of [`bind_group`] that another
     /// process bound. Needs a tokio context, whose thread then waits for connections. A Unix
-    /// socket's path stays the affair of whoever bound it.
+    /// socket's path stays the affair of the process that bound it.
     pub fn adopt(fd: OwnedFd) -> io::Result<Self> {
         let bound = match sockopt::socket_domain(&fd)? {
             AddressFamily::UNIX => Bound::Unix { file: None },

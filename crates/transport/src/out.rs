@@ -14,8 +14,8 @@ use crate::queue::Queue;
 pub struct ConnectionLimits {
     /// Bytes queued for one connection; beyond it, appending is refused.
     pub queue_bytes_max: usize,
-    /// A connection that takes nothing for so long while bytes wait for it is closed, by whoever
-    /// asks for [`crate::Connection::is_stalled`].
+    /// A connection that takes nothing for so long while bytes wait for it is closed, by the
+    /// sweep that asks for [`crate::Connection::is_stalled`].
     pub stall_max: Duration,
     /// A message that has been coming for so long has to come at the least rate.
     pub message_max: Duration,
@@ -58,7 +58,7 @@ pub(crate) struct Out {
     pub(crate) sending: bool,
     /// The stage may have something to say by itself.
     pub(crate) stage_stirred: bool,
-    /// Whoever has the duty to send waits for room in the socket, which last took something at
+    /// The task that has the duty to send waits for room in the socket, which last took something at
     /// `taken_at_s`, by [`crate::now_s`].
     pub(crate) blocked: bool,
     pub(crate) taken_at_s: u32,
@@ -67,7 +67,7 @@ pub(crate) struct Out {
     /// The stage has been told that nothing more is sent.
     pub(crate) farewell_said: bool,
     pub(crate) phase: Phase,
-    /// Who waits until nothing is left to send. Boxed, like `reader`, because few connections ever
+    /// The task that waits until nothing is left to send. Boxed, like `reader`, because few connections ever
     /// have one.
     pub(crate) waiter: Option<Box<Waker>>,
     /// The reader, while it is paused and waits.

@@ -14,7 +14,7 @@ pub struct Socket {
     peer: PeerAddress,
 }
 
-/// Who is at the other end, for logs.
+/// The other end's address, for logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerAddress {
     Tcp(SocketAddr),
@@ -28,7 +28,7 @@ impl Socket {
         Self { fd, peer }
     }
 
-    /// Who is at the other end.
+    /// The other end's address.
     pub fn peer(&self) -> PeerAddress {
         self.peer
     }

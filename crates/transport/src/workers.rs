@@ -86,7 +86,7 @@ impl Workers {
         let Some(cores) = options.cores else {
             return Self::start_here(options);
         };
-        // A thread begins on the cores of the one that started it: whoever binds itself first
+        // A thread begins on the cores of the one that started it: a starter that binds itself first
         // learns whether it may, and has every thread bound from its first instruction.
         let bound = || {
             cores.bind()?;

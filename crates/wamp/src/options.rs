@@ -49,7 +49,7 @@ impl InvocationPolicy {
     }
 }
 
-/// What happens to a call that is cancelled (WAMP advanced profile, "Call Canceling").
+/// The treatment of a call that is cancelled (WAMP advanced profile, "Call Canceling").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CancelMode {
     /// The caller gets its error at once; the callee is not told.
@@ -61,7 +61,7 @@ pub enum CancelMode {
     KillNoWait,
 }
 
-/// Who sent something, when it may be told.
+/// The sender of a message, where it may be disclosed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disclosed<'a> {
     /// `caller`, `callee` or `publisher`.
@@ -157,7 +157,7 @@ pub struct CancelOptions {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResultDetails<'a> {
     pub progress: bool,
-    /// Who answered, when it may be told (Crossbar.io's; not in the specification). Boxed, because
+    /// The callee that answered, where it may be disclosed (Crossbar.io's; not in the specification). Boxed, because
     /// it is rare and a RESULT is not.
     pub callee: Option<Box<Disclosed<'a>>>,
     pub passthru: Option<Box<Dict>>,
@@ -173,12 +173,12 @@ pub struct RegisterOptions {
     /// Invocations that the callee serves at a time; 0 means as many as come (Crossbar.io's; not
     /// in the specification).
     pub concurrency: u32,
-    /// Whoever has registered the procedure before loses it (Crossbar.io's likewise).
+    /// Callees that have registered the procedure before lose it (Crossbar.io's likewise).
     pub force_reregister: bool,
     pub unsupported: Option<Unsupported>,
 }
 
-/// What a router says of a registration that it ended itself, in an UNREGISTERED that nobody asked
+/// The details of a registration that a router ended itself, in an UNREGISTERED that nobody asked
 /// for (WAMP advanced profile, "Registration Revocation").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revoked<'a> {
@@ -186,7 +186,7 @@ pub struct Revoked<'a> {
     pub reason: Option<Cow<'a, str>>,
 }
 
-/// An option that other routers know and this one does not honour: whoever gives it is told so,
+/// An option that other routers know and this one does not honour: a client that gives it is told so,
 /// instead of being served otherwise than it asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsupported {

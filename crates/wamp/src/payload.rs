@@ -12,7 +12,7 @@ use crate::Serializer;
 /// arguments, and then has no keyword arguments: what Crossbar.io calls payload transparency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Payload<'a> {
-    /// What the bytes are written in.
+    /// The serializer of the bytes.
     pub serializer: Serializer,
     /// One list value, or empty; or the one value in its place.
     pub args: &'a [u8],

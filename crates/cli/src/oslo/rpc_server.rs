@@ -1,4 +1,4 @@
-//! `crosstie oslo rpc-server`: sink, echo, sleep and fail, for whoever calls.
+//! `crosstie oslo rpc-server`: sink, echo, sleep and fail, for any caller.
 
 use std::process::ExitCode;
 
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         say: |method: &str, context: &serde_json::Value, args: &serde_json::Value| {
             if !quiet {
                 let (context, args) = (python_repr(context), python_repr(args));
-                // Who reads no more still wants to be served.
+                // Callers are served also when nobody reads the output any more.
                 let _ = say!("{name}::TestEndpoint{method}( ctxt={context} arg={args} ) called!!!");
             }
         },

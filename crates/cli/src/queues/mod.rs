@@ -34,7 +34,7 @@ enum QueuesAction {
         /// Its name.
         queue: String,
     },
-    /// Delete a queue with its messages, whoever uses it. One that definitions have is there again
+    /// Delete a queue with its messages, used or not. One that definitions have is there again
     /// when the node is started anew.
     Delete {
         /// Its name.
@@ -55,7 +55,7 @@ pub(crate) struct ExchangesArguments {
 enum ExchangesAction {
     /// List the exchanges; this is what happens without a word, too.
     List,
-    /// Delete an exchange with its bindings, whoever publishes there. One that definitions have is
+    /// Delete an exchange with its bindings, used or not. One that definitions have is
     /// there again when the node is started anew.
     Delete {
         /// Its name.

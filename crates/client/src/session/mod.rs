@@ -6,13 +6,13 @@
 //!
 //! ```text
 //! hello ─▶ ┐                            ┌─▶ Joined
-//! call ──▶ │                            ├─▶ Answered, Progress   (whoever waits: W)
+//! call ──▶ │                            ├─▶ Answered, Progress   (the waiter: W)
 //! yield ─▶ ├─ Session ─▶ Outgoing       ├─▶ Invoked, Continued, Interrupted   (what runs: I)
 //!  …       │     ▲                      ├─▶ Event
 //!          ┘     └──── message ─▶ handle┴─▶ Aborted, Left
 //! ```
 //!
-//! The session keeps whoever waits for an answer (`W`) and whatever runs for an invocation (`I`)
+//! The session keeps the waiter for an answer (`W`) and whatever runs for an invocation (`I`)
 //! and gives them back; it never looks into them.
 
 mod effect;
@@ -169,7 +169,7 @@ impl<W, I> Session<W, I> {
         Ok(())
     }
 
-    /// Whoever waits for an answer that will not come any more.
+    /// The waiters for answers that will not come any more.
     pub(crate) fn into_waiters(self) -> impl Iterator<Item = W> {
         let pending = self.pending.into_values();
         pending.filter_map(|pending| pending.waiter)

@@ -22,7 +22,7 @@ pub(super) struct StoreFile {
 }
 
 impl Builder<'_> {
-    /// What the worker's AMQP transports lead to; nothing where it has neither those nor the key.
+    /// The broker behind the worker's AMQP transports; nothing where it has neither those nor the key.
     pub(super) fn amqp(&mut self, worker: View<'_>, transports: &[Transport]) -> Option<Amqp> {
         let speaks = |transport: &Transport| matches!(transport.kind, TransportKind::Amqp(_));
         let is_spoken = transports.iter().any(speaks);
@@ -240,7 +240,7 @@ impl Builder<'_> {
     }
 }
 
-/// What holds for a worker whose first AMQP transport comes while it runs.
+/// The default for a worker whose first AMQP transport comes while it runs.
 pub(crate) fn standard() -> Amqp {
     let object = View::empty(&AMQP);
     let mut amqp = Amqp {

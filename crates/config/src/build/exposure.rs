@@ -64,7 +64,7 @@ fn open_to_all(transport: &Transport, realms: &[Realm]) -> Option<(String, Strin
     }
 }
 
-/// Whoever has no certificate that is asked for gets nowhere.
+/// A listener that asks for certificates is not reached without one.
 fn is_reached_from_elsewhere(endpoint: &Endpoint) -> bool {
     let Endpoint::Tcp(tcp) = endpoint else {
         return false;

@@ -29,7 +29,7 @@ pub(crate) fn build(file: View<'_>, problems: &mut Vec<Problem>) -> (Config, Vec
     (config, builder.files)
 }
 
-/// What has been seen of the node so far.
+/// The names in the node that were seen so far.
 pub(crate) struct Builder<'a> {
     problems: &'a mut Vec<Problem>,
     workers: Names,

@@ -9,7 +9,7 @@ use crate::view::View;
 /// Ids and names, of which each can be given once.
 pub(super) struct Names {
     what: &'static str,
-    /// What ids begin with that nobody gave.
+    /// The beginning of ids that nobody gave.
     prefix: &'static str,
     taken: HashMap<String, Span>,
     /// Those that the file gives, wherever: no made id may be one of them.

@@ -49,7 +49,7 @@ impl Builder<'_> {
             id,
             connections_max: transport.integer("max_connections").map(size),
             allowed_hosts: match transport.text("type") {
-                // Whoever says which origins may come has thought of who else reaches the listener.
+                // A configuration that names origins has thought of everybody who reaches the listener.
                 Some("universal" | "websocket") => {
                     let is_closed = endpoint.is_loopback() && !says_origins(&kind);
                     allowed(transport, "allowed_hosts", is_closed)

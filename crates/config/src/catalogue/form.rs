@@ -7,7 +7,7 @@ pub(super) use super::rule::Rule;
 pub struct Table {
     /// Where it stands, as the documentation and [`refused`](super::refused) name it: `endpoint[tcp].tls`.
     pub path: &'static str,
-    /// What it is, as messages name it: `a TLS endpoint`.
+    /// Its name in messages: `a TLS endpoint`.
     pub name: &'static str,
     pub keys: &'static [Key],
 }
@@ -28,7 +28,7 @@ pub struct Key {
     pub environment: bool,
 }
 
-/// What a value must be.
+/// The type of a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Boolean,
@@ -82,12 +82,12 @@ pub struct Words {
 pub struct Tagged {
     /// As [`refused`](super::refused) names the place: `workers[].type`.
     pub path: &'static str,
-    /// What it is, whatever its type: `a worker`.
+    /// Its name in messages, whatever its type: `a worker`.
     pub name: &'static str,
     pub variants: &'static [(&'static str, &'static Table)],
 }
 
-/// What holds where a key is not given.
+/// The meaning of a key that is not given.
 #[derive(Clone, Copy, Debug)]
 pub enum Fallback {
     /// The key must be given.

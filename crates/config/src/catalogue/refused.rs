@@ -1,4 +1,4 @@
-//! What Crossbar.io knows and Crosstie does not take, place by place, and why. Long and flat.
+//! Keys and values that Crossbar.io knows and Crosstie does not take, place by place, and why. Long and flat.
 //!
 //! A key or value that starts to work moves from here to the tables beside this file.
 
@@ -11,7 +11,7 @@ pub enum When {
     Never,
 }
 
-/// What is refused at one place.
+/// A key or value that is refused at one place.
 #[derive(Debug)]
 pub struct Place {
     /// The [`super::Table`], [`super::Words`] or [`super::Tagged`] that has this path.
@@ -328,7 +328,7 @@ pub static VALUES: &[Place] = &[
     ),
 ];
 
-/// What is known of `name` at `path`, in [`KEYS`] or [`VALUES`].
+/// The refusal of `name` at `path`, if it is in [`KEYS`] or [`VALUES`].
 pub(crate) fn find(places: &'static [Place], path: &str, name: &str) -> Option<&'static Refused> {
     at(places, path).find(|refused| refused.name == name)
 }

@@ -1,15 +1,15 @@
-//! What texts must look like: as a check, as a regular expression, and in words.
+//! Rules for texts: as a check, as a regular expression, and in words.
 
 use std::net::IpAddr;
 
-/// What a text must look like.
+/// A rule for a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     Any,
     NotEmpty,
-    /// What fits AMQP's short strings, which names are.
+    /// A text that fits AMQP's short strings, which names are.
     ShortText,
-    /// What can be handed to a program.
+    /// A text that can be handed to a program.
     NoNul,
     /// The path of a file or directory.
     Path,

@@ -1,4 +1,4 @@
-//! What is refused as a whole and looked into all the same: web transports. Somebody who brings one is
+//! Web transports, which are refused as a whole and looked into all the same. Somebody who brings one is
 //! told at once what else of it would have to change, such as how its clients authenticate.
 //!
 //! These tables are reached by the checks alone: nothing here is taken.
@@ -7,7 +7,7 @@ use super::endpoint::ENDPOINT;
 use super::form::{Kind, Rule, TYPE, Table, Tagged, key};
 use super::transport::{TRANSPORT_ID, UNIVERSAL_WEBSOCKET};
 
-/// What a refused value or key holds, by its place and name; nothing where it is not looked into.
+/// The catalogue of a refused value or key, by its place and name; nothing where it is not looked into.
 pub(crate) fn inside(path: &str, name: &str) -> Option<Kind> {
     match (path, name) {
         ("transports[].type", "web") => Some(Kind::Object(&WEB_TRANSPORT)),

@@ -311,7 +311,7 @@ fn version(file: &Value<'_>) -> Result<Option<String>, String> {
     Ok(version.map(str::to_owned))
 }
 
-/// What hashes are that say nothing of it: before 3.6 there was only one kind.
+/// The kind of hashes that do not name theirs: before 3.6 there was only one kind.
 fn algorithm_of(version: Option<&str>) -> &'static str {
     let mut numbers = version.unwrap_or("4").split('.').map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {

@@ -1,4 +1,4 @@
-//! What a definitions file may hold and Crosstie does not take, each with the reason. A reader of
+//! Parts of a definitions file that Crosstie does not take, each with the reason. A reader of
 //! the list is to see what will be different, not that a key was unknown.
 
 use super::value::Value;
@@ -64,7 +64,7 @@ pub(super) fn in_file(file: &Value<'_>) -> Result<Vec<Skipped>, String> {
     Ok(skipped)
 }
 
-/// What of a user is not taken with the user.
+/// Keys of a user that are not taken with the user.
 pub(super) fn of_user(user: &Value<'_>, name: &str) -> Option<Skipped> {
     let limits = has_any(user.get("limits"));
     limits.then(|| {
@@ -75,7 +75,7 @@ pub(super) fn of_user(user: &Value<'_>, name: &str) -> Option<Skipped> {
     })
 }
 
-/// What of a vhost is not taken with the vhost.
+/// Keys of a vhost that are not taken with the vhost.
 pub(super) fn of_vhost(vhost: &Value<'_>, name: &str) -> Vec<Skipped> {
     let mut skipped = Vec::new();
     if has_any(vhost.get("limits")) {

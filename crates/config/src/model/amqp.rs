@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Json;
 
-/// What a router worker's AMQP transports lead to.
+/// The broker behind a router worker's AMQP transports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Amqp {
     /// `guest` from loopback only, where no user is configured; with definitions, only after they
@@ -21,7 +21,7 @@ pub struct Amqp {
     pub identity: AmqpIdentity,
 }
 
-/// What a broker's `server_properties` say that it is. Clients decide by it what they may ask for.
+/// The identity in a broker's `server_properties`. Clients decide by it what they may ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AmqpIdentity {
     pub product: String,
@@ -122,7 +122,7 @@ pub enum AmqpMechanism {
     External,
 }
 
-/// What a RabbitMQ definitions file holds, as far as it can be imported.
+/// A RabbitMQ definitions file, as far as it can be imported.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Definitions {
     /// The version of RabbitMQ that wrote them, if they say.

@@ -1,4 +1,4 @@
-//! What a checked configuration says, as plain values with every default filled in.
+//! A checked configuration as plain values, with every default filled in.
 //!
 //! Nothing here can be wrong in itself: [`crate::parse`] is the only way from a file to these
 //! types, and refuses what they cannot hold. Paths are as written; relative ones are relative
@@ -51,7 +51,7 @@ pub struct Controller {
     pub shutdown: Vec<ShutdownTrigger>,
 }
 
-/// What ends the node, beside a signal.
+/// The events that end the node, beside a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ShutdownTrigger {
@@ -78,7 +78,7 @@ pub struct Realm {
     pub roles: Vec<Role>,
 }
 
-/// What the number in a call's `timeout` counts.
+/// The unit of a call's `timeout`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallTimeoutUnit {
     /// As the specification has it.
@@ -88,7 +88,7 @@ pub enum CallTimeoutUnit {
     Seconds,
 }
 
-/// What becomes of a JSON message with half of a character in it.
+/// The treatment of a JSON message with half of a surrogate pair in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoneSurrogates {
     /// Each half is replaced by U+FFFD.

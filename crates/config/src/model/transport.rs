@@ -15,7 +15,7 @@ pub struct Transport {
     pub kind: TransportKind,
     /// Only `limits.sessions_max` bounds it where not said.
     pub connections_max: Option<usize>,
-    /// What plain HTTP requests can see.
+    /// The pages for plain HTTP requests.
     pub pages: Vec<Page>,
     /// The names by which browsers may reach it, ports apart.
     pub allowed_hosts: Allowed,
@@ -32,14 +32,14 @@ pub enum Allowed {
     Matching(Vec<String>),
 }
 
-/// What a listener speaks.
+/// The protocol of a listener.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TransportKind {
     RawSocket(RawSocket),
     /// WebSocket at any path.
     WebSocket(WebSocket),
-    /// What a connection speaks is told from its first bytes.
+    /// A connection's protocol is told from its first bytes.
     Universal {
         rawsocket: Option<RawSocket>,
         /// By path, with its leading slash.

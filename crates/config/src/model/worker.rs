@@ -112,7 +112,7 @@ pub struct Component {
     pub definition: Json,
 }
 
-/// What a component is made of.
+/// The code of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ComponentKind {
@@ -138,7 +138,7 @@ pub struct GuestWorker {
     pub restart: Restart,
 }
 
-/// What a guest finds at its standard input.
+/// The standard input of a guest.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum GuestInput {

@@ -26,7 +26,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// What the file's name says that it is written in.
+    /// The format that the file's name says.
     pub fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "json" => Some(Self::Json),

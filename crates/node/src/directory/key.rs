@@ -177,7 +177,7 @@ impl NodeKey {
         hexadecimal(&self.public)
     }
 
-    /// 64 digits, which are the key: whoever has them is this node.
+    /// 64 digits, which are the key: a program that has them can be this node.
     pub fn private_hexadecimal(&self) -> String {
         hexadecimal(&self.seed)
     }
@@ -263,7 +263,7 @@ fn hide(path: &Path) -> Result<Option<String>, KeyError> {
         Ok(()) => Ok(Some(format!(
             "'{place}' could be read by others (mode {mode:04o}); it has mode 0600 now"
         ))),
-        // As secrets are mounted into containers; whoever did that decided it.
+        // As secrets are mounted into containers; the operator decided that.
         Err(e) if e.kind() == io::ErrorKind::ReadOnlyFilesystem => Ok(Some(format!(
             "'{place}' can be read by others (mode {mode:04o}), and its file system is read-only"
         ))),

@@ -200,7 +200,8 @@ fn holding(file: &File) -> Occupant {
     }
 }
 
-/// Who holds a file's lock, as the kernel lists it: where the disk was full, nobody else knows.
+/// The process that holds a file's lock, by the kernel's list. The file itself does not name it where the disk
+/// was full.
 fn holder(file: &File) -> Option<u32> {
     let metadata = file.metadata().ok()?;
     let (major, minor) = (major(metadata.dev()), minor(metadata.dev()));

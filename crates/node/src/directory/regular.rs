@@ -1,4 +1,4 @@
-//! Files that are files: a pipe in the place of one would keep whoever opens it waiting for ever.
+//! Files that are files: a pipe in the place of one would keep the node waiting for ever.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -23,7 +23,7 @@ pub(super) async fn publish(client: Client, mut publications: mpsc::Receiver<Pub
 }
 
 impl Node {
-    /// Tells whoever listens; without a management realm that is nobody.
+    /// Publishes an event; without a management realm nobody is there to receive it.
     pub(crate) fn tell(&self, topic: &str, details: Json) {
         let Some(management) = &self.management else {
             return;

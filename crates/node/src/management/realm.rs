@@ -13,7 +13,7 @@ use crate::workers::router::private_transport;
 /// As in Crossbar.io.
 pub(super) const NAME: &str = "crossbar";
 
-/// What every session there is: whoever can open the socket is the node's own user.
+/// The role of every session there: a program that can open the socket is run by the node's own user.
 const ROLE: &str = "trusted";
 
 /// Starts it, listening at `socket`.

@@ -1,4 +1,4 @@
-//! One call of a management procedure: from whoever calls, through the node's loop, and back.
+//! One call of a management procedure: from its caller, through the node's loop, and back.
 
 use crosstie_client::{ApplicationError, ArgumentError, Arguments, FromValue, Invocation, args};
 use crosstie_config::Json;
@@ -58,7 +58,7 @@ impl Request {
         match self.procedure.handler {
             Handler::Now(handle) => {
                 let answer = handle(node, &self.call);
-                // Whoever called may have gone.
+                // The caller may have gone.
                 let _ = self.reply.send(answer);
             }
             Handler::Later(handle) => {

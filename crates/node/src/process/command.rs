@@ -42,7 +42,7 @@ pub enum Stdin {
 pub enum Output {
     /// Nowhere.
     Null,
-    /// Line by line to whoever spawned it.
+    /// Line by line to the caller that spawned it.
     Lines,
     /// Nowhere: writing costs the child nothing, and so does not differ from `Null` here.
     Drop,

@@ -31,7 +31,7 @@ const BETWEEN_ROUNDS: Duration = Duration::from_millis(10);
 /// A look goes through all processes of the machine.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
-/// A process has its children for itself, whoever of its parts started them.
+/// A process has its children for itself, whichever of its parts started them.
 static OWN: Mutex<Option<Own>> = Mutex::new(None);
 
 struct Own {

@@ -23,7 +23,7 @@ const STARTED_WITHIN: Duration = Duration::from_secs(60);
 pub(crate) struct Hosted {
     pub(crate) component: Component,
     pub(crate) state: HostedState,
-    /// Who waits for its start.
+    /// Callers that wait for its start.
     pub(crate) starting: Vec<Reply>,
 }
 
@@ -89,7 +89,7 @@ impl Hosted {
             Err(why) => Err(errors::cannot_start(&why.text)),
         };
         for reply in self.starting.drain(..) {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = reply.send(answer.clone());
         }
         self.state = match outcome {
@@ -217,7 +217,7 @@ impl Node {
                 error!("{title} '{id}': component '{component}' failed to start: {text}");
             }
         }
-        // Who asked for it is told, and that is all.
+        // A caller that asked for it is told, and that is all.
         let is_configured = hosted.starting.is_empty();
         let has_failed = matches!(&outcome, Err(why) if !why.is_lost);
         hosted.handle_started(id, outcome);

@@ -30,7 +30,7 @@ impl Node {
         worker.report_end(&verdict);
         let components_were_under_way = worker.components.iter().any(|c| c.is_under_way());
         worker.lose_host(&verdict.text);
-        // Who asked for a worker that could not even begin is told so, and that is all.
+        // A caller that asked for a worker that could not even begin is told so, and that is all.
         let was_in_vain = matches!(end, End::NotStarted(_)) && !worker.starting.is_empty();
         let wanted = worker.wanted;
         worker.answer_start(&verdict);
@@ -169,7 +169,7 @@ impl Node {
         }
         let about = json!({"id": worker.id(), "type": worker.kind()});
         for reply in worker.stopping.drain(..) {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = reply.send(Ok(about.clone()));
         }
         self.pull_triggers(exit);
@@ -185,7 +185,7 @@ impl Worker {
         }
         let text = format!("its process ended: {}", verdict.text);
         for reply in self.starting.drain(..) {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = reply.send(Err(errors::cannot_start(&text)));
         }
     }

@@ -1,4 +1,4 @@
-//! A worker's last lines, for whoever asks later.
+//! A worker's last lines, for callers that ask later.
 
 use std::collections::VecDeque;
 

@@ -48,11 +48,11 @@ pub(crate) struct Worker {
     pub(crate) components: Vec<Hosted>,
     pub(crate) wanted: Wanted,
     pub(crate) reload: Reload,
-    /// Who waits for the start to come to an end.
+    /// Callers that wait for the start to come to an end.
     pub(crate) starting: Vec<Reply>,
-    /// Who waits for the end of one run and the start of the next.
+    /// Callers that wait for the end of one run and the start of the next.
     pub(crate) restarting: Vec<Reply>,
-    /// Who waits for the end.
+    /// Callers that wait for the end.
     pub(crate) stopping: Vec<Reply>,
     watch: Option<Task>,
 }
@@ -345,7 +345,7 @@ impl Node {
             "status": worker.status(),
         });
         for reply in worker.starting.drain(..) {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = reply.send(Ok(about.clone()));
         }
         self.settled(id);

@@ -21,7 +21,7 @@ use crate::report;
 
 /// A worker's process, whether it runs or not.
 pub(crate) struct Process {
-    /// Who speaks, in the log.
+    /// The worker's name in the log.
     title: &'static str,
     /// What the last run was started with.
     command: Option<Command>,

@@ -333,7 +333,7 @@ impl Connection {
             Ok(bytes) => {
                 self.input.has_come(bytes);
                 self.read_at = Instant::now();
-                // Who only receives is to be heard of as well.
+                // A client that only receives must send heartbeats as well.
                 if self.is_heartbeat_due() {
                     self.beat()?;
                 }

@@ -26,7 +26,7 @@ pub(crate) const CHANNEL: u16 = 1;
 /// How long a queue that nobody consumes from stays, as oslo.messaging has it.
 const QUEUE_EXPIRES_MS: i32 = 1_800_000;
 
-/// Who is to do something.
+/// The servers that a call or cast is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub exchange: String,

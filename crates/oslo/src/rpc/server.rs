@@ -101,7 +101,7 @@ impl RpcServer {
             slow: AtomicUsize::new(0),
             at_work,
         };
-        // Whoever is still at work when it ends is waited for.
+        // Workers that are still busy when it ends are waited for.
         let left = thread::scope(|scope| serving.serve(scope, self.connection, at_work_seen))?;
         // Nobody is there to be told.
         let Some(mut connection) = left else {

@@ -92,7 +92,7 @@ impl<E: Endpoint> Serving<'_, E> {
                 return Err(error);
             };
             (self.complain)(&format!("{error}; connecting again"));
-            // Whoever still has the other side is not to wait for it.
+            // The holder of the other side is not to wait for it.
             drop(connection.take());
             self.replies.forget_idle();
             connection = self.connect_again(reconnect);

@@ -26,7 +26,7 @@ pub(crate) struct Channel {
     pub(crate) prefetch_count: u16,
     /// For all consumers together; 0: without limit.
     pub(crate) prefetch_count_global: u16,
-    /// What an empty queue name means.
+    /// The queue that an empty name means.
     pub(crate) last_queue: Option<Arc<str>>,
     pub(crate) reply_consumer: Option<ReplyConsumer>,
     /// A timer looks at the oldest delivery.
@@ -43,7 +43,7 @@ pub(crate) struct ReplyConsumer {
     pub(crate) address: Arc<str>,
 }
 
-/// What a channel is looked at for when its time has come.
+/// The reasons to look at a channel when its time has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ChannelTimer {
     /// Its oldest delivery may be too old.

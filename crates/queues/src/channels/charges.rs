@@ -1,4 +1,4 @@
-//! What connections are charged with beside their messages: an account that is not theirs alone knows
+//! The charges of connections beside their messages: an account that is not theirs alone knows
 //! then whose memory it is.
 
 use super::{Channel, Channels};
@@ -98,7 +98,7 @@ impl<H> Channels<H> {
         }
     }
 
-    /// What a connection is charged with, told or not.
+    /// The charges of a connection, told or not.
     #[cfg(test)]
     pub(crate) fn charge_of(&self, key: ConnectionKey) -> isize {
         let connection = self.connections.find(key).expect("is there");

@@ -7,7 +7,7 @@ use crosstie_auth::Permissions;
 
 use crate::{ChannelKey, QueueKey};
 
-/// Who has connected.
+/// The client of a connection.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub user: Arc<str>,
@@ -36,7 +36,7 @@ pub(crate) struct Connection<H> {
     pub(super) charge: Charge,
 }
 
-/// What is held here for a connection beside its messages.
+/// The bytes that are held for a connection beside its messages.
 #[derive(Debug, Default)]
 pub(crate) struct Charge {
     /// Bytes of which the outbox was told.

@@ -1,4 +1,4 @@
-//! What channels have been sent and have not acknowledged, and how much they take at a time.
+//! Deliveries that channels have not acknowledged, and how many a channel may have at a time.
 
 use crosstie_amqp::method::BasicQos;
 
@@ -48,7 +48,7 @@ impl<H> Channels<H> {
         deliveries
     }
 
-    /// What was acknowledged in a transaction was not.
+    /// Deliveries that were acknowledged in a transaction are unacknowledged again.
     pub(crate) fn put_back(&mut self, key: ChannelKey, deliveries: Vec<(u64, Delivery)>) {
         if let Some(channel) = self.channels.find_mut(key) {
             channel.unacked.put_back(deliveries);

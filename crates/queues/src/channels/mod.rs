@@ -164,7 +164,7 @@ impl<H> Channels<H> {
     }
 }
 
-/// What is written.
+/// The output: methods and deliveries.
 impl<H> Channels<H> {
     /// Sends a method without content.
     pub(crate) fn send<'m>(
@@ -240,7 +240,7 @@ impl<H> Channels<H> {
     }
 }
 
-/// What a channel remembers, and when it is looked at.
+/// The memory of a channel, and the time of the next look at it.
 impl<H> Channels<H> {
     pub(crate) fn set_last_queue(&mut self, key: ChannelKey, name: Arc<str>) {
         if let Some(channel) = self.channels.find_mut(key) {
@@ -292,7 +292,7 @@ impl<H> Channels<H> {
     }
 }
 
-/// What others look at.
+/// Read access for the other rooms.
 impl<H> Channels<H> {
     #[inline]
     pub(crate) fn find(&self, key: ChannelKey) -> Option<&Channel> {

@@ -4,7 +4,7 @@ use crosstie_amqp::{Changes, Properties, TableBuf, Value};
 
 use crate::queues::Entry;
 
-/// What is written, borrowed from wherever it is.
+/// The parts of a message to be written, borrowed from its queue or its publisher.
 #[derive(Clone, Copy)]
 pub(crate) struct Sending<'a> {
     pub(crate) exchange: &'a str,

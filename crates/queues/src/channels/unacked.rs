@@ -1,4 +1,4 @@
-//! What a channel has been sent and has not acknowledged.
+//! The deliveries that a channel has not acknowledged.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! What waits for a store, in the order of its positions. Each has a number, so that a message that is
-//! done with before its commit finds what waits for it.
+//! The line of publications that wait for a store, in the order of its positions. Each has a number, so that a
+//! message that is done with before its commit finds what waits for it.
 
 use std::collections::VecDeque;
 

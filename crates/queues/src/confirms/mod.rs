@@ -31,7 +31,7 @@ use crate::{ChannelKey, MessageContent, Outbox, Position};
 pub(crate) struct Confirms {
     /// Confirms and commits that a store keeps waiting.
     line: Line,
-    /// What a store has said of its commits, as far as the channels that wait have not been told.
+    /// Outcomes of commits that the waiting channels have not been told.
     outcomes: VecDeque<Outcome>,
     /// Of channels in confirm mode.
     promises: Beside<OfChannel, Promises>,
@@ -46,7 +46,7 @@ struct Outcome {
     is_committed: bool,
 }
 
-/// What a store's word means to one that waited for it.
+/// The outcome of a commit for one that waited for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Told {
     /// It is confirmed, or was before: nothing else is to be done.
@@ -168,7 +168,7 @@ impl Confirms {
         ledger: &mut Ledger,
         out: &mut dyn Outbox<H>,
     ) {
-        // What was published before it is told first.
+        // Messages published before it are told first.
         self.flush_channel(key, channels, ledger, out);
         if channels.find_open(key).is_some() {
             let method = BasicNack {
@@ -247,7 +247,7 @@ impl Confirms {
     }
 }
 
-/// What is said.
+/// Sending confirms.
 impl Confirms {
     /// Tells all channels what is confirmed, several publications as one.
     #[inline]

@@ -1,4 +1,4 @@
-//! What a channel in confirm mode has been promised.
+//! The confirms that are owed to a channel in confirm mode.
 
 use std::collections::VecDeque;
 

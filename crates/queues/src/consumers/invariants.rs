@@ -1,4 +1,4 @@
-//! What is true of consumers between any two inputs.
+//! The invariants of consumers between any two inputs.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ impl Consumers {
 
     /// Panics where something is not as it must be. `unacked`: what a consumer has not acknowledged;
     /// `is_settling`: something that a channel has said is not done yet; `is_ready`: a queue has
-    /// messages for whoever takes them.
+    /// messages for a consumer that takes them.
     pub(crate) fn check_invariants<H>(
         &self,
         channels: &Channels<H>,

@@ -45,7 +45,7 @@ pub(crate) struct Consumers {
     orphans: VecDeque<Line<ConsumerKey>>,
 }
 
-/// What a `basic.consume` asks for.
+/// The wishes of a `basic.consume`.
 pub(crate) struct NewConsumer {
     pub(crate) channel: ChannelKey,
     pub(crate) queue: QueueKey,
@@ -205,7 +205,7 @@ impl Consumers {
     }
 }
 
-/// What others look at.
+/// Read access for the other rooms.
 impl Consumers {
     pub(crate) fn len(&self) -> usize {
         self.consumers.len()

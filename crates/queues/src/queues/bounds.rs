@@ -1,4 +1,4 @@
-//! What time and bounds take out of queues (`x-message-ttl`, `x-max-length`, `x-expires`).
+//! Expiry and bounds of queues (`x-message-ttl`, `x-max-length`, `x-expires`).
 
 use super::{QueueTimer, Queues, Reason};
 use crate::confirms::Confirms;

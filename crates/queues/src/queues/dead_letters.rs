@@ -49,7 +49,7 @@ pub(crate) struct DeadLetter {
 /// So many deaths may follow at once from one message's: of copies of it, and of what these push out
 /// of queues. It is more hops than anybody's retries have; and queues without room or time, each of
 /// which has all others for its dead letters, would make the factorial of their number of copies.
-/// What is beyond the bound is dropped, and counted as such.
+/// Dead letters beyond the bound are dropped, and counted as such.
 pub(crate) const FOLLOWING_MAX: u32 = 256;
 
 /// Beyond so many that wait, those that follow from a message's death go before the others, so that

@@ -1,4 +1,4 @@
-//! What a message's headers say of its deaths (`x-death`), as RabbitMQ has them.
+//! The history of a message's deaths in its headers (`x-death`), as RabbitMQ writes it.
 
 use crosstie_amqp::{Changes, Properties, Table, TableBuf, Value};
 
@@ -55,7 +55,7 @@ impl<'a> Deaths<'a> {
     pub(crate) fn with(&self, now: Time, dead: &DeadLetter) -> Vec<u8> {
         let named = self.properties.parse_for_broker();
         let old_headers = named.headers.unwrap_or_default();
-        // A message that comes with deaths has had its first, whoever wrote them.
+        // A message that comes with deaths has had its first, even where a client wrote them.
         let is_first = old_headers.find(X_DEATH).is_none();
         let mut headers = TableBuf::new();
         for (name, value) in old_headers.iter() {

@@ -39,7 +39,7 @@ pub(crate) enum Arrival {
     },
 }
 
-/// What a queue did with a message.
+/// A queue's decision on a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Enqueued {
     /// It took it.

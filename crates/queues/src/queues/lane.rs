@@ -16,7 +16,7 @@ pub(crate) struct Lane {
     returned: Option<Box<Returned>>,
 }
 
-/// What came back to places behind the line's front.
+/// Messages that came back to places behind the line's front.
 #[derive(Debug, Default)]
 struct Returned {
     /// In order, as many are put back.

@@ -1,7 +1,7 @@
 //! A queue's ready messages: the highest priority first, and within one in the order of their
 //! places.
 //!
-//! What has no priority waits in one lane, as all messages of a queue without `x-max-priority` do:
+//! Messages without a priority wait in one lane, as all messages of a queue without `x-max-priority` do:
 //! such a queue has nothing else. Of the levels above, only those hold memory where somebody waits,
 //! and a map of bits finds them: a message costs the same whatever the number of levels is.
 
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// What it holds, and what a sorted list of the same would.
+    /// Its messages, and a sorted list of the same.
     #[derive(Default)]
     struct Both {
         messages: Messages,

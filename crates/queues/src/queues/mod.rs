@@ -44,12 +44,12 @@ pub(crate) struct Queues {
     restoring: BTreeMap<QueueId, QueueKey>,
     /// Those that have something for somebody, or something that has to go, later.
     postponed: VecDeque<QueueKey>,
-    /// What is left of queues that were purged or deleted.
+    /// The messages of queues that were purged or deleted.
     remains: VecDeque<Remains>,
     dead: DeadLetters,
 }
 
-/// What a queue is looked at for when its time has come.
+/// The reasons to look at a queue when its time has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueTimer {
     /// Its first message may have expired.
@@ -79,7 +79,7 @@ impl Queues {
         }
     }
 
-    /// What a store calls the next queue that survives.
+    /// The id in the store of the next queue that survives.
     pub(crate) fn take_id(&mut self) -> QueueId {
         let id = self.next_id;
         self.next_id.0 += 1;
@@ -146,7 +146,7 @@ impl Queues {
     }
 }
 
-/// What is left for later.
+/// Work that is left for later.
 impl Queues {
     /// A queue is attended to later.
     #[cold]
@@ -181,7 +181,7 @@ impl Queues {
     }
 }
 
-/// What others look at.
+/// Read access for the other rooms.
 impl Queues {
     #[inline]
     pub(crate) fn find(&self, key: QueueKey) -> Option<&Queue> {

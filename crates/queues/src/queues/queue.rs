@@ -27,7 +27,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) struct Queue {
     pub(crate) name: Arc<str>,
-    /// What a store calls it; queues that do not survive have none.
+    /// Its id in the store; queues that do not survive have none.
     pub(crate) id: Option<QueueId>,
     pub(crate) flags: QueueFlags,
     pub(crate) arguments: TableBuf,
@@ -55,7 +55,7 @@ pub(crate) struct Queue {
 }
 
 impl Entry {
-    /// What it takes in memory beside its content.
+    /// Its bytes in memory beside its content.
     pub(crate) const MEMORY_BYTES: usize = size_of::<Self>();
 
     pub(crate) fn is_expired(&self, now: Time) -> bool {

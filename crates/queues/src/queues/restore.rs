@@ -1,4 +1,4 @@
-//! What a store has kept of queues and their messages comes back.
+//! The return of queues and their messages from the store.
 
 use super::{Entry, Queue, Queues};
 use crate::ledger::Ledger;

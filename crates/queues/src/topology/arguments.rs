@@ -8,7 +8,7 @@ use crosstie_auth::Access;
 use super::{Caller, Resource, equivalence, term};
 use crate::Fault;
 
-/// What a queue is declared as. An exclusive queue is never durable, whatever its declaration
+/// The flags of a declared queue. An exclusive queue is never durable, whatever its declaration
 /// says: it does not outlive its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueFlags {
@@ -17,7 +17,7 @@ pub(crate) struct QueueFlags {
     pub(crate) auto_delete: bool,
 }
 
-/// What a queue's arguments come to.
+/// The checked arguments of a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QueueArguments {
     pub(crate) kind: QueueKind,

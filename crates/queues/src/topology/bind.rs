@@ -84,7 +84,7 @@ impl Topology {
         self.unbind(caller, &asked, |_| Ok(()), journal)
     }
 
-    /// What a target is called.
+    /// A target's name.
     pub(super) fn destination(&self, target: Target) -> Option<Destination> {
         Some(match target {
             Target::Exchange(key) => Destination::Exchange(self.exchanges.find(key)?.name.clone()),
@@ -138,7 +138,7 @@ impl Topology {
         }
     }
 
-    /// What the arguments of a binding from there come to.
+    /// The checked arguments of a binding from there.
     pub(super) fn pattern(&self, binding: &Binding) -> Result<Option<HeadersPattern>, String> {
         let source = self.exchanges.find(binding.source);
         match source.map(|exchange| exchange.kind) {
@@ -302,7 +302,7 @@ impl Asked<'_> {
         [self.source, self.destination.1].map(strip_line_ends)
     }
 
-    /// What it takes to add or remove it: to write to the destination and to read the source, and
+    /// The permissions to add or remove it: to write to the destination and to read the source, and
     /// that neither is the default exchange.
     fn check<'n>(
         &self,

@@ -14,7 +14,7 @@ use crate::slab::{Key, Slab};
 pub(super) enum OfBinding {}
 pub(super) type BindingKey = Key<OfBinding>;
 
-/// What makes a binding that one and no other.
+/// The identity of a binding.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Binding {
     pub(super) source: ExchangeKey,

@@ -1,4 +1,4 @@
-//! What patterns cost the messages that meet them, and what all that was done here has cost.
+//! The cost of patterns for the messages that meet them, and of all that was done here.
 //!
 //! A client that binds decides how much work a message is; its publisher, and everybody beside it,
 //! pays for it. So it is bounded where it comes from: an exchange knows what its worst message takes,
@@ -13,7 +13,7 @@ use crate::Fault;
 /// The work of adding or removing a binding, in steps.
 pub(super) const BINDING_STEPS: u64 = 8;
 
-/// What was there before a change.
+/// The costs before a change.
 pub(super) struct Before {
     steps: u64,
     steps_behind: u64,

@@ -168,7 +168,7 @@ impl Topology {
     }
 }
 
-/// What begins with it is the broker's.
+/// Names that begin with it are the broker's.
 const RESERVED_PREFIX: &str = "amq.";
 
 impl Caller<'_> {

@@ -6,7 +6,7 @@ use rustc_hash::FxBuildHasher;
 use super::ExchangeKey;
 use crate::QueueKey;
 
-/// What a binding leads to.
+/// The destination of a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Target {
     Exchange(ExchangeKey),

@@ -130,7 +130,7 @@ impl Exchange {
         self.outgoing.swap_remove(&key);
     }
 
-    /// What the bindings match, some of it perhaps more than once. Returns the steps it took;
+    /// The queues that the bindings match, some of them perhaps more than once. Returns the steps it took;
     /// beyond `steps_max` no further key is looked for.
     #[inline(always)]
     pub(super) fn each<'h, const HAS_HEADERS: bool>(
@@ -168,7 +168,7 @@ impl Exchange {
         steps
     }
 
-    /// What this exchange adds to the steps of a message that was not published to it: nothing if
+    /// The steps that this exchange adds to those of a message that was not published to it: nothing if
     /// no other leads here, or if its patterns are few.
     pub(super) fn steps_behind(&self) -> u64 {
         match self.incoming.is_empty() && self.alternate_of == 0 {
@@ -181,7 +181,7 @@ impl Exchange {
         self.steps().saturating_sub(STEPS_FREE)
     }
 
-    /// What patterns there are cost no message more than this many steps.
+    /// The patterns cost no message more than this many steps.
     pub(super) fn steps(&self) -> u64 {
         match &self.matching {
             Matching::Direct(_) | Matching::Fanout(_) => 0,
@@ -190,7 +190,7 @@ impl Exchange {
         }
     }
 
-    /// What the patterns are kept as: words, and fields.
+    /// The words and fields that the patterns are kept as.
     pub(super) fn node_count(&self) -> usize {
         match &self.matching {
             Matching::Direct(_) | Matching::Fanout(_) => 0,

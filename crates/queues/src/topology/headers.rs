@@ -29,7 +29,7 @@ pub(super) struct Headers<'a> {
 const WALKED_MAX: usize = 16;
 
 impl HeadersPattern {
-    /// What is wrong with `x-match`, in RabbitMQ's words, if something is.
+    /// The fault of `x-match`, in RabbitMQ's words, if it has one.
     pub(super) fn parse(arguments: &TableBuf) -> Result<Self, String> {
         let mode = match arguments.as_table().find("x-match") {
             None => "all".into(),
@@ -134,7 +134,7 @@ fn is_equal(one: Value<'_>, other: Value<'_>) -> bool {
     }
 }
 
-/// What is equal in the sense of [`is_equal`] hashes alike.
+/// Values that are equal in the sense of [`is_equal`] hash alike.
 pub(super) struct Hashed<'a>(pub(super) Value<'a>);
 
 impl Hash for Hashed<'_> {

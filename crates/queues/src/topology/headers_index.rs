@@ -64,7 +64,7 @@ struct Bucket {
     /// as numbers of several kinds may be, or have one hash.
     fields: Vec<(TableBuf, Destinations)>,
     patterns: Vec<PatternKey>,
-    /// What it takes to compare a message with all of them.
+    /// The steps of comparing a message with all of them.
     weight: u64,
 }
 

@@ -91,7 +91,7 @@ pub(crate) struct Topology {
     visit: u64,
     /// Exchanges that a message has still to go through; empty between messages.
     ahead: Vec<ExchangeKey>,
-    /// What was done since somebody asked.
+    /// The steps since the last question.
     steps: u32,
 }
 
@@ -152,7 +152,7 @@ impl Topology {
         }
     }
 
-    /// The exchange of that name, whoever asks.
+    /// The exchange of that name; permissions are not looked at.
     pub(crate) fn exchange(&self, name: &str) -> Option<ExchangeKey> {
         match name {
             "" => Some(self.default_exchange),

@@ -1,4 +1,4 @@
-//! What deleted exchanges and queues leave behind: bindings, taken away in turns.
+//! Bindings that deleted exchanges and queues leave behind, taken away in turns.
 //!
 //! An exchange may have a million bindings, and to take one out of all that knows it is some 3 µs. What is
 //! deleted is therefore found by nobody from then on, and keeps its bindings for itself; a store forgets them
@@ -13,7 +13,7 @@ use crate::Journal;
 /// So many are taken away within the deletion, as if it were a single act: some 0.5 ms.
 const BINDINGS_AT_ONCE: usize = 256;
 
-/// What is left of one of them.
+/// The remains of one of them.
 #[derive(Debug)]
 pub(super) enum Remains {
     Exchange(Box<Exchange>),
@@ -62,7 +62,7 @@ impl Topology {
                     self.remove_exchange(deserted, journal);
                 }
             }
-            // What its source has left takes it away.
+            // The remains of its source take it away.
             Some(Next::Incoming(_)) => self.count_steps(1),
         }
         true

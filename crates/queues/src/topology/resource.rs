@@ -1,4 +1,4 @@
-//! What faults call queues and exchanges.
+//! The names of queues and exchanges in faults.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What a store has kept.
+//! The return of a topology from the store.
 
 use super::Topology;
 use super::bindings::Binding;

@@ -133,7 +133,7 @@ impl Topology {
             if std::mem::replace(&mut exchange.visit, visit) == visit {
                 continue;
             }
-            // What a binding led to may be deleted, and the binding not yet be cleared away.
+            // A binding's destination may be deleted, and the binding not yet be cleared away.
             let mut is_matched = false;
             let ahead_before = self.ahead.len();
             let headers = || found_headers.get_or_init(|| Headers::new(headers, &self.hasher));
@@ -171,7 +171,7 @@ impl Topology {
 /// How many targets, which may have been found before, are the work of a step.
 const FOUND_PER_STEP: u64 = 4;
 
-/// What headers `CC` and `BCC` have, looked for once, however many exchanges a message goes through.
+/// The keys in the headers `CC` and `BCC`, looked for once, however many exchanges a message goes through.
 #[derive(Default)]
 pub(super) struct Copies<'a>([Array<'a>; 2]);
 

@@ -125,7 +125,7 @@ impl Trie {
         self.nodes[node as usize].destinations.remove(target);
         self.patterns -= 1;
         if self.patterns == 0 {
-            // What it has grown to is given back.
+            // Memory that it has grown to is given back.
             *self = Self::new(self.words.hasher());
             return;
         }

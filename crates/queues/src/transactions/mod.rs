@@ -5,7 +5,7 @@
 //!                                     └▶ await_store ─▶ end_commit
 //! ```
 //!
-//! What it holds is in no queue yet; it bounds how much that is. *Never:* a queue, a channel, the journal.
+//! A transaction's messages are in no queue yet; this room bounds them. *Never:* a queue, a channel, the journal.
 
 mod transaction;
 
@@ -49,7 +49,7 @@ impl Transactions {
         }
     }
 
-    /// What a channel says waits for its commit from now on.
+    /// The channel's publications and acknowledgements wait for its commit from now on.
     pub(crate) fn select(&mut self, key: ChannelKey) {
         if self.of_channels.find(key).is_none() {
             self.of_channels.entry(key, Box::default);

@@ -1,4 +1,4 @@
-//! What a transactional channel has said since its last commit: publications that no queue has
+//! The methods that a transactional channel holds until its commit: publications that no queue has
 //! yet, and acknowledgements that no queue has heard of.
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) struct Acknowledgements {
     pub(crate) deliveries: Vec<(u64, Delivery)>,
 }
 
-/// What a client has to say about a delivery.
+/// A client's answer to a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// `basic.ack`
@@ -49,7 +49,7 @@ pub(crate) enum Verdict {
     GivenBack,
 }
 
-/// What a transaction holds, taken out of it.
+/// The contents of a transaction, taken out of it.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     pub(crate) publications: Vec<Publication>,
@@ -124,7 +124,7 @@ impl Transaction {
 }
 
 impl Publication {
-    /// What it takes in memory.
+    /// Its bytes in memory.
     pub(crate) fn memory_bytes(&self) -> usize {
         let headers = self.full_headers.as_ref();
         let header_bytes = headers.map_or(0, |headers| headers.as_table().bytes().len());

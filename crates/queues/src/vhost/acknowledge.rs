@@ -1,4 +1,4 @@
-//! What becomes of a delivery: acknowledged, refused, given back.
+//! The end of a delivery: it is acknowledged, refused or given back.
 
 use crosstie_amqp::method::{BasicAck, BasicNack, BasicRecoverOk, BasicReject};
 use crosstie_amqp::{Arguments, ReplyCode};

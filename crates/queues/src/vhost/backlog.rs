@@ -1,4 +1,4 @@
-//! What inputs have left for later. An input that is about much does as much of it as an ordinary one
+//! Work that inputs have left for later. An input that is about much does as much of it as an ordinary one
 //! is about; each room keeps the rest, and [`Vhost::work`] goes on with it in turn with other inputs.
 
 use super::Vhost;
@@ -90,7 +90,7 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// What is left of queues goes, as far as the steps reach: their consumers, who are told if they
+    /// Remains of deleted queues go, as far as the steps reach: their consumers, who are told if they
     /// like, and their messages.
     pub(super) fn clear_remains(&mut self, out: &mut dyn Outbox<H>) {
         while !self.ledger.steps.is_over() && self.clear_one(out) {
@@ -98,7 +98,7 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// What is left of exchanges and queues goes from the topology: their bindings.
+    /// Bindings of deleted exchanges and queues go from the topology.
     fn clear_bindings(&mut self) {
         let ledger = &mut self.ledger;
         while !ledger.steps.is_over() && self.topology.clear_one(&mut ledger.journal) {

@@ -63,7 +63,7 @@ impl<H> Vhost<H> {
             self.acknowledge_committed(now, key, acknowledgements, out);
         }
         self.serve(now, key, out);
-        // What becomes of what it has refused is a part of it. What follows from that is not: a crash
+        // The fate of refused deliveries is a part of the transaction. What follows from that is not: a crash
         // between has it happen again.
         for _ in 0..self.queues.dead().len() {
             self.bury_first(now, out);

@@ -1,4 +1,4 @@
-//! What a store says of its commits, and what channels hear of it.
+//! A store's commits, and the confirms that channels are sent for them.
 
 use crosstie_amqp::method::TxCommitOk;
 
@@ -19,7 +19,7 @@ impl<H> Vhost<H> {
     /// The store has everything up to there: what waits for it is confirmed.
     pub fn handle_committed(&mut self, position: Position, out: &mut dyn Outbox<H>) {
         self.begin();
-        // What was said before is told first, by `work`: a failed commit closes channels, for which
+        // Earlier outcomes are told first, by `work`: a failed commit closes channels, for which
         // the time is needed.
         let mut is_told = false;
         while !is_told && !self.confirms.has_backlog() && !self.ledger.steps.is_over() {

@@ -126,7 +126,7 @@ impl<H> Vhost<H> {
         Ok(())
     }
 
-    /// What the consumer has not acknowledged stays with its channel.
+    /// Deliveries that the consumer has not acknowledged stay with its channel.
     pub(super) fn handle_cancel(
         &mut self,
         now: Time,
@@ -214,7 +214,7 @@ impl<H> Vhost<H> {
     }
 }
 
-/// What a higher limit makes room for comes so long after its `basic.qos-ok`. kombu's event loop reads
+/// Deliveries that a higher limit makes room for come so long after its `basic.qos-ok`. kombu's event loop reads
 /// what follows an answer and then sleeps until a timer of its own, two seconds later, before it
 /// raises the limit again, as Celery's workers do for each task that is due later. RabbitMQ's
 /// deliveries come from another process than the answer, mostly late enough for the loop to be

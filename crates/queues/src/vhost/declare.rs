@@ -296,7 +296,7 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// What a queue's name in a method means: none is the last one that was declared.
+    /// The queue that a method names: an empty name is the last one that was declared (AMQP 0-9-1).
     pub(super) fn queue_name(
         &mut self,
         context: &Context,

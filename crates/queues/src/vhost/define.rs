@@ -1,4 +1,4 @@
-//! What operators and definitions files make and remove, by nobody in particular.
+//! Declarations by operators and definitions files, which have no channel and no user.
 
 use crosstie_amqp::method::{
     ExchangeBind, ExchangeDeclare, ExchangeDelete, QueueBind, QueueDeclare,

@@ -7,7 +7,7 @@ use crate::queues::Entry;
 use crate::{ChannelKey, ConnectionKey, Outbox, QueueKey, Refused, Time};
 
 impl<H> Vhost<H> {
-    /// What is beyond a queue's bounds goes; what is ready is sent to consumers that have room.
+    /// Messages beyond a queue's bounds go; ready ones are sent to consumers that have room.
     pub(super) fn attend(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) {
         // First the bounds, then the consumers: what is beyond a bound is sent to none.
         self.queues
@@ -17,7 +17,7 @@ impl<H> Vhost<H> {
 
     /// Sends what is ready to consumers that have room, drops what has expired, and sets the timer for
     /// what will.
-    /// What is left when this input's steps are spent waits for others.
+    /// Messages that are left when this input's steps are spent wait for other inputs.
     pub(super) fn deliver(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) {
         self.drop_expired(now, key);
         while self.queues.is_ready(key) {

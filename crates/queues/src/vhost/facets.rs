@@ -1,4 +1,4 @@
-//! What of a message's properties is the broker's business.
+//! The properties of a message that are the broker's business.
 
 use crosstie_amqp::{DeliveryMode, Properties, Table, TableBuf, Value};
 
@@ -154,7 +154,7 @@ const EXPIRATION_MS_MAX: u64 = 10 * 365 * 24 * 60 * 60 * 1000;
 
 /// Digits, perhaps with a sign; the reason in RabbitMQ's words, which are Erlang's terms.
 fn expiration_ms(text: &str) -> Result<u64, String> {
-    // What it mostly is.
+    // Mostly a plain number.
     if let Ok(expiration_ms @ ..=EXPIRATION_MS_MAX) = text.parse() {
         return Ok(expiration_ms);
     }

@@ -1,4 +1,4 @@
-//! What is true of a vhost between any two inputs.
+//! The invariants of a vhost between any two inputs.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -10,7 +10,7 @@ use crate::keys::ConsumerKey;
 use crate::queues::{Entry, Queue};
 use crate::{ChannelKey, ConnectionKey, MessageContent, QueueKey};
 
-/// What all rooms hold together.
+/// The sums over all rooms.
 #[derive(Default)]
 struct Held {
     contents: HashSet<*const MessageContent>,
@@ -96,7 +96,7 @@ impl<H> Vhost<H> {
         held
     }
 
-    /// What a channel has not acknowledged, or in a transaction only.
+    /// The deliveries that a channel has not acknowledged, or in a transaction only.
     fn deliveries<'v>(
         &'v self,
         key: ChannelKey,
@@ -157,7 +157,7 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// Whether a queue has messages that whoever has room is sent now.
+    /// Whether a queue has messages that a consumer with room would be sent now.
     fn is_waited_for(&self, key: QueueKey) -> bool {
         let queue = self.queues.find(key).filter(|q| !q.is_postponed);
         queue.is_some() && self.queues.is_ready(key)

@@ -1,4 +1,4 @@
-//! What operators see and do.
+//! Listings for operators, and their commands.
 
 use std::fmt;
 

@@ -22,7 +22,7 @@ struct Message<'a> {
     content: Option<Arc<MessageContent>>,
 }
 
-/// What queues did with a message.
+/// The queues' decisions on a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Distributed {
     /// One of them did not take it.
@@ -279,7 +279,7 @@ fn rewrite(
     Ok(())
 }
 
-/// What a transaction holds of a message.
+/// A message in a transaction.
 #[cold]
 fn publication(
     publish: &BasicPublish<'_>,

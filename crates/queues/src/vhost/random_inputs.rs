@@ -390,7 +390,7 @@ impl Driver {
     }
 }
 
-/// What is said about deliveries, confirms and transactions.
+/// Methods about deliveries, confirms and transactions.
 fn end_of_delivery(
     drawn: u64,
     delivery_tag: u64,

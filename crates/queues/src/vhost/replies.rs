@@ -13,7 +13,7 @@ use crate::{ChannelKey, Fault, Outbox, Refused};
 
 pub(super) const REPLY_QUEUE: &str = "amq.rabbitmq.reply-to";
 
-/// What became of a message that no queue takes.
+/// The fate of a message that no queue takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Replied {
     /// It went to the channel that waits for it.

@@ -1,4 +1,4 @@
-//! What a store has kept comes back.
+//! The return of everything that a store has kept.
 
 use std::sync::Arc;
 

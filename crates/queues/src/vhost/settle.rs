@@ -1,4 +1,4 @@
-//! What a channel has said about deliveries is done.
+//! The answers of a channel to its deliveries are carried out.
 
 use super::Vhost;
 use crate::channels::{Delivery, Unacked};

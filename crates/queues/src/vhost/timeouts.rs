@@ -1,4 +1,4 @@
-//! What happens by time: messages and queues expire, deliveries are too old.
+//! Timeouts: messages and queues expire, deliveries are too old.
 
 use crosstie_amqp::ReplyCode;
 

@@ -1,4 +1,4 @@
-//! What a vhost has left to do, done between the turns of its connections.
+//! A vhost's backlog, worked off between the turns of its connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,7 +68,7 @@ impl Attendance {
         let mut turn = self.shared.turn(Instant::now());
         while turn.work(STEPS_MAX) && !turn.spend() {}
         if !turn.work(0) {
-            // Under the lock: whoever makes more from now on finds that nobody attends to it.
+            // Under the lock: a caller that makes more from now on finds that nobody attends to it.
             self.is_over = true;
             self.shared.backlog.end();
         }

@@ -28,7 +28,7 @@ use super::vhost::{Clock, SharedVhost};
 use crate::watch::Watch;
 use crate::{report, router_state};
 
-/// What all AMQP connections of a router share.
+/// The state that all AMQP connections of a router share.
 pub(crate) struct Broker {
     pub(crate) users: Users,
     pub(crate) logins: Arc<Logins>,
@@ -43,7 +43,7 @@ pub(crate) struct Broker {
     pub(crate) totals: Totals,
 }
 
-/// What is counted beside what the vhosts count.
+/// The counters beside those of the vhosts.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) connections_opened: AtomicU64,
@@ -107,11 +107,11 @@ impl Broker {
         Ok((broker, skipped))
     }
 
-    /// What happens by time, in the keeper's thread.
+    /// Work that is due by time, in the keeper's thread.
     fn start_keeping(&self, workers: &Workers) {
         let _context = workers.keeper_handle().enter();
         for vhost in &self.vhosts {
-            // What was defined, or has expired meanwhile, is handed to the store.
+            // Records of definitions, and of expiries meanwhile, are handed to the store.
             vhost.settle();
             workers.spawn_keeper(Arc::clone(vhost).keep_time());
         }
@@ -242,7 +242,7 @@ impl Broker {
         place.ok().map(|place| &self.vhosts[place])
     }
 
-    /// What the client of a connection says about itself, if it is in a vhost.
+    /// The account that the client of a connection gives of itself, if it is in a vhost.
     pub(crate) fn about(&self, connection: &Arc<Connection>) -> Option<About> {
         let peers = self.peers.lock();
         let mut peers = peers.values();
@@ -301,7 +301,7 @@ fn restore_vhosts(
         vhosts.insert(name, Vhost::new(config, router_state::seed()));
     }
     for restored in restored {
-        // What a vhost that is not configured any more has kept stays in the file.
+        // Records of a vhost that is not configured any more stay in the file.
         if let Some(vhost) = vhosts.get_mut(&restored.vhost) {
             vhost.restore(now, restored.record);
         }

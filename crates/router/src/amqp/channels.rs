@@ -24,7 +24,7 @@ pub(super) struct Channels {
     connection: ConnectionKey,
     channels_max: u16,
     pub(super) channels: Vec<(u16, Channel)>,
-    /// What this input has published.
+    /// The messages that this input has published.
     pub(super) published: Published,
     /// Bytes of messages that are not complete.
     pub(super) assembling_bytes: usize,

@@ -17,7 +17,7 @@ pub(super) struct Whole<'a> {
     pub(super) consumed: usize,
 }
 
-/// What stands behind a method with content.
+/// The frames behind a method with content.
 pub(super) enum Lookahead<'a> {
     Whole(Whole<'a>),
     /// A whole message, as far as it is there; so many bytes are needed in all.

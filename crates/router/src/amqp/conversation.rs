@@ -1,4 +1,4 @@
-//! What one AMQP connection says, from its first byte: header, negotiation, frames, its end.
+//! One AMQP connection from its first byte: header, negotiation, frames, end.
 
 use std::mem;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::report;
 use crate::serve::Converse;
 use crate::watch::WatchKey;
 
-/// What AMQP's conversations of a listener share.
+/// The state that a listener's AMQP conversations share.
 pub(crate) struct AmqpEndpoint {
     pub(crate) options: AmqpTransport,
     pub(crate) broker: Arc<Broker>,
@@ -199,7 +199,7 @@ impl Conversation {
             Err(Handled::End(_)) => return Handled::End(End::Answered),
             Err(handled) => return handled,
         };
-        // What is no method is nobody's either.
+        // A frame that is no method is nobody's either.
         match decode_alone(&frame) {
             Ok(Some(Method::ConnectionClose(_))) => Handled::End(End::ByClient),
             Ok(Some(Method::ConnectionCloseOk(_))) => Handled::End(End::Answered),
@@ -268,7 +268,7 @@ impl Conversation {
     /// RabbitMQ: one that finds the end behind the answer, or in place of it, takes it for a
     /// connection that broke.
     fn answer_close(&mut self) {
-        // What it has not acknowledged is requeued before it hears that all is over.
+        // Deliveries that it has not acknowledged are requeued before it hears that all is over.
         self.leave();
         peer::send(&self.connection, &ConnectionCloseOk {});
         self.await_end();

@@ -10,10 +10,10 @@ use super::peer::Peer;
 
 /// The bounds at which publishers of all vhosts of a router are held back.
 ///
-/// Whoever publishes while a bound is reached has its reading paused, and is told so
-/// (`connection.blocked`) if it wants to know; below nine tenths of the bound all go on. The same
-/// of whoever does anything else that the store is to keep, while the store is behind, or the disk
-/// is low: before it is full, because then it is too late even to delete. Those who only consume are
+/// A client that publishes while a bound is reached has its reading paused, and is told so
+/// (`connection.blocked`) if it wants to know; below nine tenths of the bound all go on. The same is
+/// done to a client whose methods the store is to keep, while the store is behind or the disk is low.
+/// (Low, and not full: on a full disk it is too late even to delete.) Clients that only consume are
 /// not held back when memory is full, when the disk is low, nor when the store fails: they make room.
 pub(crate) struct FlowControl {
     memory_bytes: AtomicUsize,
@@ -24,7 +24,7 @@ pub(crate) struct FlowControl {
     disk: Cause,
 }
 
-/// What publishers are held back for, and who is.
+/// A reason to hold publishers back, and those that it holds.
 #[derive(Default)]
 struct Cause {
     stands: AtomicBool,
@@ -33,7 +33,7 @@ struct Cause {
     blocked: Mutex<Vec<(Weak<Peer>, bool)>>,
 }
 
-/// What an input did.
+/// The effects of an input on publishers' bounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Published {
     /// It brought content, or a part of some.
@@ -41,7 +41,7 @@ pub(crate) struct Published {
     pub(crate) journaled: Journaled,
 }
 
-/// What of it goes to the store.
+/// The part of them that goes to the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Journaled {
     #[default]
@@ -230,7 +230,7 @@ impl Cause {
 
     fn block(&self, peer: &Arc<Peer>, reason: &str) {
         let mut blocked = self.blocked.lock();
-        // What was read before its reading stopped is handled while it is held back.
+        // Input that was read before its reading stopped is handled while it is held back.
         if blocked
             .iter()
             .any(|(held, _)| held.as_ptr() == Arc::as_ptr(peer))

@@ -1,4 +1,4 @@
-//! What becomes of an input: one answer from every layer between a connection's bytes and its
+//! The outcome of an input: one answer from every layer between a connection's bytes and its
 //! vhost.
 
 use crosstie_queues::Fault;

@@ -1,4 +1,4 @@
-//! What the broker says about itself in `connection.start` (section 1.4.2.1).
+//! The broker's account of itself in `connection.start` (section 1.4.2.1).
 //!
 //! Clients decide by product and version what they may ask for, and in which way: kombu sends
 //! `basic.qos` so that it reaches running consumers to RabbitMQ only. What they are told is

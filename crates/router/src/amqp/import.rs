@@ -1,4 +1,4 @@
-//! What a definitions file declares, put into the vhosts.
+//! The declarations of a definitions file, put into the vhosts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::peer::Peer;
 
 type PeersVhost = Vhost<Arc<Peer>>;
 
-/// What of the definitions an empty broker would not take, beside what was skipped in reading them.
+/// The definitions that an empty broker would not take, beside what was skipped in reading them.
 /// `amqp` has what they say of vhosts already.
 pub fn try_import(amqp: &Amqp, definitions: &Definitions) -> Vec<Skipped> {
     let vhosts = amqp.vhosts.iter().map(|vhost| {

@@ -1,10 +1,10 @@
 //! Messages that have not come completely, and transactions that are open: who holds how much of
 //! what is in no queue yet.
 //!
-//! Who is paused for want of memory cannot complete its own, so that these bytes must not be what
+//! A client that is paused for want of memory cannot complete its own, so that these bytes must not be what
 //! others wait for: they have a bound of their own, as large as that of messages in queues. One
 //! connection may hold a share of it; where all of them together have too much, the one that holds
-//! most is closed, and not whoever comes next.
+//! most is closed, and not the one that comes next.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use super::peer::Peer;
 use crate::report;
 
-/// What the connections of a router's AMQP hold.
+/// The incomplete messages of a router's AMQP connections.
 pub(crate) struct Incomplete {
     /// For a moment less than none, where what somebody lets go of is noted before what it took.
     bytes: AtomicIsize,

@@ -11,7 +11,7 @@
 //!           store's committer ─▶ vhost (confirms) ─▶ peers' queues
 //! ```
 //!
-//! What is more than a turn's work, the vhost keeps; `backlog` does it between the turns of others.
+//! The vhost keeps work that is more than a turn's; `backlog` does it between the turns of others.
 //!
 //! For who builds on it: [`crate::Router::start_amqp`] once, before the transports that lead to
 //! it; then [`crate::Router::amqp`] for operators.

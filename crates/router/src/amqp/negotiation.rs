@@ -24,14 +24,14 @@ use super::vhost::SharedVhost;
 /// A client that has not entered a vhost yet.
 pub(super) struct Negotiation {
     awaited: Awaited,
-    /// What the certificate says that it is.
+    /// The name in the client's certificate.
     certified_name: Option<String>,
     client: Client,
     /// Others have failed to log in from where it comes from.
     waiting: Option<Waiting>,
 }
 
-/// What the next method must be.
+/// The method that must come next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Awaited {
     StartOk,
@@ -39,7 +39,7 @@ enum Awaited {
     Open,
 }
 
-/// Who a client is, and what was agreed on.
+/// A client's identity, and the parameters that were agreed on.
 #[derive(Clone, Default)]
 pub(super) struct Client {
     user: Option<Arc<User>>,

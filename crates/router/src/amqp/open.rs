@@ -132,7 +132,7 @@ impl Open {
         }
         let mut published = mem::take(&mut channels.published);
         published.journaled = journaled;
-        // Who says goodbye is read to the end.
+        // A client that says goodbye is read to the end.
         if !matches!(handled, Handled::End(_)) {
             flow_control.judge(peer, published);
         }

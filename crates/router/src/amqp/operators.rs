@@ -63,14 +63,14 @@ impl Operators {
         purged.ok_or_else(|| no_queue(vhost, queue))
     }
 
-    /// Deletes a queue, whoever uses it; returns how many messages waited there.
+    /// Deletes a queue, used or not; returns how many messages waited there.
     pub fn delete_queue(&self, vhost: &str, queue: &str) -> Result<u64, OperatorError> {
         let shared = self.vhost(vhost)?;
         let deleted = self.act(|| shared.delete_queue(queue));
         deleted.ok_or_else(|| no_queue(vhost, queue))
     }
 
-    /// Deletes an exchange with its bindings, whoever publishes there.
+    /// Deletes an exchange with its bindings, used or not.
     pub fn delete_exchange(&self, vhost: &str, exchange: &str) -> Result<(), OperatorError> {
         let shared = self.vhost(vhost)?;
         let deleted = self.act(|| shared.delete_exchange(exchange));
@@ -89,7 +89,7 @@ impl Operators {
         self.act(|| self.broker.close_connection(watch, number, reason))
     }
 
-    /// What is wrong at the moment.
+    /// The alarms that stand at the moment.
     pub fn alarms(&self) -> Vec<Alarm> {
         self.broker.shared.alarms()
     }

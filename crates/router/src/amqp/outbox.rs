@@ -1,4 +1,4 @@
-//! What a vhost sends, turned into frames in the receivers' queues.
+//! A vhost's outbox, which writes frames into the receivers' queues.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

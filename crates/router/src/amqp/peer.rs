@@ -53,7 +53,7 @@ pub(crate) struct Peer {
     has_closed_channels: AtomicBool,
 }
 
-/// What a client says about itself.
+/// The client's account of itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     pub(crate) user: Arc<str>,
@@ -63,7 +63,7 @@ pub(crate) struct About {
     pub(crate) client: String,
 }
 
-/// What a peer is made of.
+/// The parts of a peer.
 pub(crate) struct PeerParts {
     pub(crate) connection: Arc<Connection>,
     pub(crate) number: u64,

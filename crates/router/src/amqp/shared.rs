@@ -1,4 +1,4 @@
-//! What all vhosts of a router share: the store's thread, and the bounds.
+//! The state that all vhosts of a router share: the store's thread, and the bounds.
 
 use std::io;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ impl Shared {
         *self.failure.lock() = error.to_string();
     }
 
-    /// What is wrong at the moment.
+    /// The alarms that stand at the moment.
     pub(crate) fn alarms(&self) -> Vec<Alarm> {
         let mut alarms = Vec::new();
         if self.flow.is_store_failing() {

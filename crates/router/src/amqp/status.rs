@@ -1,4 +1,4 @@
-//! What operators are told of AMQP.
+//! The listings of AMQP that operators see.
 
 use std::fmt;
 use std::sync::Arc;
@@ -70,15 +70,15 @@ pub struct BindingStatus {
 /// A connection whose client is in a vhost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionStatus {
-    /// What [`super::Operators::close_connection`] knows it by; never given twice.
+    /// Its number for [`super::Operators::close_connection`]; never given twice.
     pub number: u64,
-    /// What the client calls it; empty where it does not.
+    /// The client's name for it; empty where it has none.
     pub name: String,
     pub user: String,
     pub vhost: String,
     /// `tcp:ADDRESS:PORT`, or `unix:pid=PID`.
     pub peer: String,
-    /// What the client says it is, as `pika 1.3.2`.
+    /// The client's product and version, as `pika 1.3.2`.
     pub client: String,
     pub channels: usize,
     /// `running`, `blocked` or `closing`.
@@ -101,7 +101,7 @@ pub enum OperatorError {
         vhost: String,
         exchange: String,
     },
-    /// What nobody may do.
+    /// Nobody may do that.
     Refused {
         why: String,
     },
@@ -174,7 +174,7 @@ impl fmt::Display for OperatorError {
 
 impl std::error::Error for OperatorError {}
 
-/// What is wrong with which router.
+/// The alarms, each with its router.
 pub(crate) fn alarms(routers: &[Arc<RouterState>]) -> Vec<(&str, Alarm)> {
     let brokers = routers
         .iter()

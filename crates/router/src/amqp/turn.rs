@@ -14,7 +14,7 @@ use super::outbox::VhostOutbox;
 use super::peer::Peer;
 use super::vhost::SharedVhost;
 
-/// What somebody does in a vhost before it is others' turn.
+/// A turn in a vhost: the work that one connection does before others have theirs.
 ///
 /// ```text
 /// enter (the lock, when it is first needed) ─▶ spend (after each item) ─▶ finish

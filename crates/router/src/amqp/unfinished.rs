@@ -1,4 +1,4 @@
-//! What a connection's channels hold that is in no queue yet: messages of which a part has come, and open
+//! Memory that a connection's channels hold and that is in no queue yet: messages of which a part has come, and open
 //! transactions.
 
 use std::mem;

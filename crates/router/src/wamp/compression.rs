@@ -9,7 +9,7 @@ use crosstie_wamp::framing::{Framing, Item};
 pub(crate) struct CompressFilter {
     frames: Decoder,
     deflater: Deflater,
-    /// What the connection has been told that the compressor holds.
+    /// The bytes that the connection has been told the compressor holds.
     told_bytes: usize,
 }
 

@@ -72,7 +72,7 @@ impl EndReason {
         }
     }
 
-    /// Notes at the connection why it is about to be closed, for whoever sees its end.
+    /// Notes at the connection why it is about to be closed, for the code that sees its end.
     pub(crate) fn note(self, connection: &Connection) {
         connection.set_note(self as u8 + 1);
     }

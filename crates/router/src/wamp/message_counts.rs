@@ -21,7 +21,7 @@ const CODES: usize = 71;
 /// Places for threads, each of which has the one that its number leads to.
 const PLACES: usize = 8;
 
-/// What a realm has received and sent.
+/// The messages that a realm has received and sent.
 #[derive(Debug)]
 pub(crate) struct RealmMessages {
     places: Box<[Messages; PLACES]>,

@@ -1,4 +1,4 @@
-//! What a realm sends, turned into bytes in the receivers' queues.
+//! A realm's outbox, which encodes messages into the receivers' queues.
 
 use crosstie_routing::{Action, CloseReason, Identity, Note, Outbox, Refused};
 use crosstie_wamp::{Message, SessionId};
@@ -18,7 +18,7 @@ pub(crate) struct RealmOutbox<'a, 'p> {
     pub(crate) closed: Vec<Peer>,
     /// Sessions that are out of the realm, and who they were.
     pub(crate) left: Vec<(Peer, SessionId, Identity)>,
-    /// What the sender of the present message may not do.
+    /// The action that the sender of the present message may not do.
     pub(crate) denied: Option<Box<Denied>>,
 }
 

@@ -36,7 +36,7 @@ struct Transcoded {
 pub(crate) struct Source<'s> {
     /// The sender's, which is on the account that what is shared is put on.
     pub(crate) connection: &'s Arc<Connection>,
-    /// What the message's bytes are in, if others may keep that.
+    /// The buffer that the message's bytes are in, if others may keep it.
     pub(crate) bytes: Option<&'s Bytes>,
 }
 
@@ -201,7 +201,7 @@ fn transcoded(payload: Payload<'_>, into: Serializer) -> Result<Transcoded, Tran
     Ok(Transcoded { bytes, args_len })
 }
 
-/// What a payload is refused for that has no such encoding.
+/// The refusal of a payload that has no such encoding.
 pub(crate) fn unwritable(e: TranscodeError) -> Refused {
     match e == TranscodeError::TOO_LONG {
         true => Refused::TooLong,

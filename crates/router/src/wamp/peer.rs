@@ -76,7 +76,7 @@ impl Peer {
 pub(crate) enum Frame {
     /// An event, for all its receivers.
     Whole(Bytes),
-    /// What is written around a large payload, and where its parts belong in that.
+    /// The head around a large payload, and the places of its parts in that.
     Around {
         head: Vec<u8>,
         places: [usize; 2],

@@ -44,8 +44,8 @@ pub(crate) struct SharedRealm {
     pub(crate) messages: RealmMessages,
     /// The router's, of all its realms.
     session_messages: Arc<Messages>,
-    /// Nobody joins any more. Written under the lock of `realm`, and read there by whoever lets
-    /// somebody in.
+    /// Nobody joins any more. Written under the lock of `realm`, and read there before a
+    /// session is let in.
     stopped: AtomicBool,
     start: Instant,
     /// In the realm's time.

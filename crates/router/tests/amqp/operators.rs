@@ -1,4 +1,4 @@
-//! What operators see and do.
+//! Listings for operators, and their commands.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -27,8 +27,8 @@ pub trait Protocol {
         false
     }
 
-    /// [Handles](Protocol::handle_input) an input that has a buffer of its own, as long ones have. Whoever consumes all of
-    /// it may keep the buffer and leave another.
+    /// [Handles](Protocol::handle_input) an input that has a buffer of its own, as long ones have. A protocol
+    /// that consumes all of it may keep the buffer and leave another.
     fn handle_buffer(&mut self, input: &mut Vec<u8>) -> Outcome {
         self.handle_input(input)
     }

@@ -149,7 +149,7 @@ impl Unread {
     ) -> Result<(), Ended> {
         self.is_yielded = false;
         if connection.is_ended() {
-            // Whoever was closed meanwhile has no more turns, whatever it has sent.
+            // A connection that was closed meanwhile has no more turns, whatever it has sent.
             return Err(Ended::Failed(io::ErrorKind::ConnectionAborted.into()));
         }
         self.offer_kept(connection, protocol)?;

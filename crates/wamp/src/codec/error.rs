@@ -1,4 +1,4 @@
-//! What can be wrong with bytes, and what cannot be written.
+//! Errors of decoding and of encoding.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -141,7 +141,7 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// What the other serializer cannot hold.
+/// A value that the other serializer cannot hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TranscodeError {

@@ -31,7 +31,7 @@ use value::{Room, Unrepresentable};
 
 use crate::{Message, Payload, Serializer, Value};
 
-/// What a decoder accepts; the message's size is the framing's business.
+/// Bounds on the input of a decoder; the message's size is the framing's business.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Lists and dictionaries inside one another, the message's own list included. More than 512

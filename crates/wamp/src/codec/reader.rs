@@ -1,4 +1,4 @@
-//! What the decoders of messages and values need from a serializer.
+//! The reading half of a serializer, as the decoders of messages and values need it.
 
 use std::borrow::Cow;
 
@@ -40,7 +40,7 @@ pub(super) trait Reader<'a>: Sized {
     /// Walks over any value, which may have `depth_left` lists and dictionaries in one another.
     fn skip(&mut self, depth_left: usize) -> Result<()>;
 
-    /// What comes next.
+    /// The kind of the next value.
     fn kind(&mut self) -> Result<Kind>;
     /// Where the next value begins.
     fn value_offset(&mut self) -> usize;

@@ -63,7 +63,7 @@ fn check_text<W: Writer>(writer: &mut W, text: &str, left: Left) -> Result<()> {
     check_length(writer, W::text_len(text), left)
 }
 
-/// What a byte of text may come to: `\u0001` in JSON.
+/// The bytes that one byte of text may become: `\u0001` in JSON.
 const ESCAPED_BYTES_MAX: usize = 6;
 
 fn one<'a, R: Reader<'a>, W: Writer>(reader: &mut R, writer: &mut W, left: Left) -> Result<()> {

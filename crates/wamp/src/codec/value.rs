@@ -76,7 +76,7 @@ pub(super) fn read<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result
     })
 }
 
-/// What becomes of a value that the serializer cannot hold.
+/// The treatment of a value that the serializer cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unrepresentable {
     Fails,

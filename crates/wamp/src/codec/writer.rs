@@ -1,4 +1,4 @@
-//! What the encoders of messages and values need from a serializer.
+//! The writing half of a serializer, as the encoders of messages and values need it.
 
 use super::TranscodeError;
 

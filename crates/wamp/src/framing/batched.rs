@@ -11,9 +11,9 @@
 use super::{FrameError, FramingError};
 use crate::Serializer;
 
-/// What ends each message of a JSON batch: the ASCII record separator.
+/// The end of each message of a JSON batch: the ASCII record separator.
 pub(super) const SEPARATOR: u8 = 0x1E;
-/// What Autobahn|Python ends it with.
+/// The end that Autobahn|Python gives it.
 pub(super) const SEPARATOR_AUTOBAHN: u8 = 0x18;
 const LENGTH_BYTES: usize = 4;
 
@@ -41,7 +41,7 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// What has not been split yet: a batch itself, unless it is empty.
+    /// The part that has not been split yet: a batch itself, unless it is empty.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with a peer's bytes below the level of a message, and what cannot be sent.
+//! Errors below the level of a message: in a peer's bytes, and in sending.
 
 use std::fmt;
 

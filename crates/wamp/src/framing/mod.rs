@@ -24,7 +24,7 @@ pub use error::{FrameError, FramingError};
 
 use crate::Serializer;
 
-/// What a decoder found in the input.
+/// The next item in the input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// One whole message (of a batched subprotocol: one whole batch).
@@ -116,7 +116,7 @@ impl Framing {
     /// The same for a body of which `apart_bytes` are sent from elsewhere: `write` leaves them out. As
     /// many as [`APART_BYTES_MIN`], or none; a client masks all that it sends, and can have none.
     ///
-    /// What `write` has appended stays where it is: the header's length follows from so many bytes.
+    /// Bytes that `write` has appended stay where they are: the header's length follows from so many bytes.
     #[inline]
     pub fn frame_around<E>(
         self,

@@ -94,7 +94,7 @@ impl ClientHandshake {
     }
 }
 
-/// What both sides agreed on.
+/// The parameters that both sides agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
     pub serializer: Serializer,
@@ -125,7 +125,7 @@ pub enum HandshakeError {
 }
 
 impl HandshakeError {
-    /// What a router answers before it closes. None: the peer would not understand it.
+    /// The answer of a router before it closes. None: the peer would not understand it.
     pub fn reply(&self) -> Option<[u8; 4]> {
         let code = match self {
             Self::Serializer { .. } => 1,

@@ -50,7 +50,7 @@ pub(super) static ROUTER: Table = Table {
     ],
 };
 
-/// What runs Python is the process that hosts the worker's components.
+/// Python runs in the process that hosts the worker's components.
 static ROUTER_OPTIONS: Table = Table {
     path: "workers[router].options",
     name: "a router worker's options",

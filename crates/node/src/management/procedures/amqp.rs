@@ -166,7 +166,7 @@ fn back_up(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
                 Err(errors::no_backup(&why))
             }
         };
-        // Whoever called may have gone.
+        // The caller may have gone.
         let _ = reply.send(answer);
     });
     Ok(())

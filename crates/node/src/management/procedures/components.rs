@@ -120,7 +120,7 @@ fn stop_component(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
     tokio::spawn(async move {
         let procedure = format!("crossbar.worker.{worker}.stop_component");
         let stopped = client.call(&procedure, args![id.as_str()]).await;
-        // Whoever called may have gone.
+        // The caller may have gone.
         let _ = match stopped {
             // One that had failed or left is not there to be stopped.
             Err(error) if was_there => reply.send(Err(errors::not_running(&error.to_string()))),

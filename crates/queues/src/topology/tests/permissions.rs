@@ -1,4 +1,4 @@
-//! Who may do what, in RabbitMQ's order: configure names that begin with `c`, write `w`, read `r`.
+//! Permissions, checked in RabbitMQ's order: a user may configure names that begin with `c`, write `w`, read `r`.
 
 use super::check;
 

@@ -305,7 +305,7 @@ impl<'a> Reader<'a> for CborReader<'a> {
     fn skip(&mut self, mut depth_left: usize) -> Result<()> {
         loop {
             match self.peek()? {
-                // What is one byte long, and short text, need no look at a head.
+                // Values of one byte, and short text, need no look at a head.
                 0..=0x17 | 0x20..=0x37 | 0xe0..=0xf7 => {
                     self.at += 1;
                     return Ok(());
@@ -323,7 +323,7 @@ impl<'a> Reader<'a> for CborReader<'a> {
                 TEXT => self.skip_text_behind(head),
                 LIST | DICT => self.skip_collection_behind(head, depth_left),
                 // The value that a tag is for stands right behind it. Tags of tags are as deep as
-                // lists of lists to whoever decodes them.
+                // lists of lists to the receiver that decodes them.
                 TAG => {
                     depth_left = enter(depth_left, self.at - 1)?;
                     continue;

@@ -1,6 +1,6 @@
 //! Messages in: one decoder of heads for every serializer.
 //!
-//! What is not passed on raw is read straight into the fields of [`Message`]; only the
+//! Fields that are not passed on raw are read straight into the fields of [`Message`]; only the
 //! dictionaries of session messages, which a router looks into once per session, become values.
 
 mod options;

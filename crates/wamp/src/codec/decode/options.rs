@@ -291,7 +291,7 @@ pub(super) fn r#yield<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Res
     Ok(options)
 }
 
-/// What a router tells of a caller or publisher; without the session it is nobody.
+/// The keys by which a router discloses a caller or publisher; without the session it is nobody.
 #[derive(Default)]
 struct Disclosure<'a> {
     session: Option<SessionId>,

@@ -4,7 +4,7 @@ use super::super::DecodeError;
 use super::super::reader::{Result, Token};
 
 /// The length of the number at the start of `bytes`, and whether it is an integer's text.
-/// What follows the number is not looked at.
+/// Bytes behind the number are not looked at.
 pub(super) fn length(bytes: &[u8], offset: usize) -> Result<(usize, bool)> {
     let mut at = usize::from(bytes.first() == Some(&b'-'));
     let wrong = |at: usize| DecodeError::unexpected(offset + at, "a digit", "something else");

@@ -1,14 +1,14 @@
 //! Lone surrogates: half of a character, as a browser escapes it when a text was cut inside an emoji.
 //!
 //! The grammar of JSON allows them, Unicode does not, and no other serializer can hold one. The reader
-//! refuses them, and whoever wants to go on has them replaced and reads again: what is well-formed pays
+//! refuses them, and a caller that wants to go on has them replaced and reads again: what is well-formed pays
 //! nothing for it.
 
 use std::ops::Range;
 
 use super::string::hex_unit;
 
-/// What stands for a character that cannot be shown: U+FFFD, as long as the escape it replaces.
+/// The replacement for a character that cannot be shown: U+FFFD, as long as the escape it replaces.
 const REPLACEMENT: &[u8; 6] = b"\\ufffd";
 
 /// The text with U+FFFD in the place of each surrogate without its other half, and how many there were;

@@ -19,12 +19,12 @@ pub struct DecoderConfig {
     pub message_bytes_max: usize,
     /// Bytes of one frame's payload, as it is sent.
     pub frame_bytes_max: usize,
-    /// Whether text is checked to be UTF-8, at its first wrong byte. Whoever parses the text as
-    /// JSON afterwards checks it there.
+    /// Whether text is checked to be UTF-8, at its first wrong byte. A parser of JSON
+    /// that reads the text afterwards checks it there.
     pub validate_text: bool,
     /// The only kind of message the subprotocol has, if it has one.
     pub expect: Option<MessageKind>,
-    /// What was agreed about compression. None: no frame may be compressed.
+    /// The agreed compression. None: no frame may be compressed.
     pub deflate: Option<Deflate>,
 }
 
@@ -226,7 +226,7 @@ impl Decoder {
             return Err(FramingError::TooLong { length, length_max });
         }
         let length_max = self.config.message_bytes_max;
-        // What is compressed may be a little longer than what it inflates to, and no more: before
+        // Compressed bytes may be a little longer than what it inflates to, and no more: before
         // it is there whole it cannot be inflated.
         let compressed_max = length_max.saturating_add(length_max / 4 + COMPRESSED_BYTES_MORE);
         if joined.is_none() && length > compressed_max as u64 {

@@ -14,13 +14,13 @@ use super::extension::Deflate;
 use super::header::Opcode;
 use crate::framing::FramingError;
 
-/// What every compressed message ends with, and no sender sends (section 7.2.1).
+/// The end of every compressed message, which no sender sends (RFC 7692, section 7.2.1).
 const TAIL: [u8; 4] = [0, 0, 0xFF, 0xFF];
 /// How much room an inflating message gets at a time, at least.
 const ROOM_MIN: usize = 512;
 const ROOM_MAX: usize = 64 << 10;
 
-/// What an inflater holds, whatever the window.
+/// Memory of an inflater, whatever the window.
 const INFLATER_BYTES: usize = 46 << 10;
 
 /// The receiving direction of one connection.

@@ -17,7 +17,7 @@ const WINDOW_BITS_MAX: u8 = 15;
 /// The narrowest window this side's compressor can keep to. The protocol has 8 as well.
 const WINDOW_BITS_MIN: u8 = 9;
 
-/// What this side wants of permessage-deflate. The peer may want less, never more.
+/// The wishes of this side for permessage-deflate. The peer may want less, never more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeflateConfig {
     /// This side forgets each message before it compresses the next.
@@ -47,7 +47,7 @@ impl Default for DeflateConfig {
     }
 }
 
-/// What both sides agreed on, as the decoder and the [`super::Deflater`] of one side need it.
+/// The agreed parameters, as the decoder and the [`super::Deflater`] of one side need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deflate {
     pub(super) own: Context,
@@ -56,7 +56,7 @@ pub struct Deflate {
     pub(super) memory_level: u8,
 }
 
-/// What one direction's compressor remembers.
+/// The memory of one direction's compressor between messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) takeover: bool,
@@ -107,7 +107,7 @@ impl DeflateConfig {
         Some((config.agreed(own, peer), response.to_header()))
     }
 
-    /// What a client offers.
+    /// The offer of a client.
     pub fn offer(&self) -> String {
         let config = self.clamped();
         let narrowed = |bits: u8| (bits < WINDOW_BITS_MAX).then_some(bits);
@@ -145,7 +145,7 @@ impl DeflateConfig {
             takeover: !accepted.server_no_context_takeover,
             window_bits: accepted.server_max_window_bits.unwrap_or(WINDOW_BITS_MAX),
         };
-        // What was asked for is part of the bargain.
+        // A parameter that was asked for is part of the agreement.
         if config.peer_no_context_takeover && peer.takeover
             || config.peer_window_bits_max < peer.window_bits
         {
@@ -275,7 +275,7 @@ fn parameter(part: &str) -> Option<(&str, Option<&str>)> {
         None => (part, None),
         Some((name, value)) => (name.trim_end(), Some(value.trim_start())),
     };
-    // What is quoted must be a token too, so no comma or semicolon hides in the quotes.
+    // A quoted value must be a token too, so no comma or semicolon hides in the quotes.
     let value = value.map(|value| {
         let quoted = value.strip_prefix('"').and_then(|v| v.strip_suffix('"'));
         quoted.unwrap_or(value)

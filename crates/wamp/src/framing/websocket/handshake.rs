@@ -11,10 +11,10 @@ use super::http::{
     HEADERS_MAX, HandshakeError, HeaderList, Headers, Request, head_length, push_header,
 };
 
-/// What a key is joined with before it is hashed (section 1.3).
+/// The text that a key is joined with before it is hashed (RFC 6455, section 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// What a server reads from a handshake's request. Section 4.2.1.
+/// The fields that a server reads from a handshake's request (RFC 6455, section 4.2.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upgrade<'a> {
     pub host: &'a str,
@@ -105,7 +105,7 @@ pub fn key(nonce: [u8; 16]) -> String {
     STANDARD.encode(nonce)
 }
 
-/// What a client asks for.
+/// The wishes of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientRequest<'a> {
     /// With the port, if it is not the scheme's own.
@@ -120,7 +120,7 @@ pub struct ClientRequest<'a> {
     pub headers: &'a HeaderList<'a>,
 }
 
-/// What the server agreed to.
+/// The parameters that the server agreed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted<'a> {
     /// One of those offered.
@@ -205,7 +205,7 @@ impl<'a> ClientRequest<'a> {
     }
 }
 
-/// What is wrong with a server's answer.
+/// A fault in a server's answer.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseError {

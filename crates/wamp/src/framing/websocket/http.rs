@@ -120,7 +120,7 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// What is wrong with a client's request; [`HandshakeError::status`] is the answer.
+/// A fault in a client's request; [`HandshakeError::status`] is the answer.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandshakeError {

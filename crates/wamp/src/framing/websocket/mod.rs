@@ -39,7 +39,7 @@ pub enum Role {
     Client,
 }
 
-/// What a data message claims to be.
+/// The type that a data message claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageKind {
     Text,
