@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import txaio
-from autobahn.wamp import message
+from autobahn.wamp import auth, message
 from autobahn.wamp.cryptobox import KeyRing
 from autobahn.wamp.exception import ApplicationError, TransportLost
 from autobahn.wamp.types import (
@@ -45,6 +45,7 @@ class Commands:
     def _open(self, number: int, command: dict) -> None:
         session = self._session_class(command["session"], command["realm"], self._loop.later)
         session.joining = number
+        session.auth = command.get("auth")
         self._sessions[command["session"]] = session
         self._loop.connect(command["place"], lambda: session, session.could_not_connect)
 
@@ -75,11 +76,31 @@ def session_class(base: type) -> type:
             self.joining: int | None = None
             self.leaving: int | None = None
             self.keep = False
+            # How it says who it is: a method, an authid, and a ticket or a secret.
+            self.auth: dict | None = None
             self.left_with: str | None = None
             self.calls: dict[int, object] = {}
             self.objects: dict[int, object] = {}
             self.held: dict[int, object] = {}
             self.numbers = itertools.count(1)
+
+        def onConnect(self) -> None:
+            if self.auth is None:
+                return super().onConnect()
+            method, authid = self.auth["method"], self.auth.get("authid")
+            self.join(self.config.realm, authmethods=[method], authid=authid)
+            return None
+
+        def onChallenge(self, challenge) -> str:
+            secret = self.auth["secret"]
+            if challenge.method == "ticket":
+                return secret
+            extra = challenge.extra
+            if "salt" in extra:
+                secret = auth.derive_key(
+                    secret, extra["salt"], extra["iterations"], extra["keylen"]
+                )
+            return auth.compute_wcs(secret, extra["challenge"])
 
         def could_not_connect(self, reason: str) -> None:
             self.answer_join(error={"uri": "connect", "args": [reason], "kwargs": {}})

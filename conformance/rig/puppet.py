@@ -143,9 +143,9 @@ class Session:
         """The session's id, as WELCOME said it."""
         return self.details["session"]
 
-    def open(self, place: dict, realm: str = "realm1") -> Session:
-        """Connect and join."""
-        self.details = self._do("open", place=place, realm=realm)
+    def open(self, place: dict, realm: str = "realm1", auth: dict | None = None) -> Session:
+        """Connect and join; `auth` (autobahn-python only) has a method, an authid and a secret."""
+        self.details = self._do("open", place=place, realm=realm, auth=auth)
         return self
 
     def join(self, realm: str = "realm1") -> None:

@@ -1,0 +1,112 @@
+"""autobahn-python logs in every way that it can: each method, by the file and by a procedure."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import where
+from rig import config
+from rig.links import Link, only
+from rig.puppet import WampError
+from rig.rawsocket import RawSocket
+from rig.router import Router
+from rig.session import INVOCATION, YIELD
+from wamp.test_authentication import NOT_AUTHORIZED, TICKETS, USERS
+
+PROCEDURE = "com.example.authenticate"
+
+# The method, the authid, the secret, and what an authenticator answers about it.
+KNOWN = [
+    ("ticket", "joe", "hunter2", "user"),
+    ("wampcra", "joe", "secret1", {"secret": "secret1", "role": "user"}),
+    (
+        "wampcra",
+        "ann",
+        "secret2",
+        {"secret": "secret2", "role": "user", "salt": "salt123", "iterations": 100, "keylen": 16},
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory, certificate_directory: Path) -> Iterator[Router]:
+    """A router with every transport, each of which asks its configuration or a procedure."""
+    dynamic = {"type": "dynamic", "authenticator": PROCEDURE, "authenticator-realm": "auth"}
+    static = {"ticket": {**TICKETS, "principals": {"joe": TICKETS["principals"]["joe"]}}}
+    static["wampcra"] = USERS
+    asked = {"ticket": dynamic, "wampcra": dynamic}
+    paths = {"ws": {"auth": static}, "dynamic": {"auth": asked}}
+
+    def guarded(name: str, endpoint: dict) -> dict:
+        return config.universal(name, endpoint, rawsocket={"auth": static}, websocket=paths)
+
+    transports = [
+        guarded("tcp", config.tcp()),
+        guarded("unix", config.unix()),
+        guarded("tls", config.tls(certificate_directory)),
+        config.universal("open", config.tcp()),
+    ]
+    realms = [
+        {"name": "realm1", "roles": [config.role("user"), config.role("anonymous")]},
+        {"name": "auth", "roles": [config.role("anonymous")]},
+    ]
+    limits = {"login_delay_ms_max": 0}
+    directory = tmp_path_factory.mktemp("guarded")
+    running = Router(directory, config=config.node(realms, transports, limits=limits))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def log_in(node, new_session, certificate_directory) -> Callable:
+    """Log in over a link."""
+
+    def log_in(link: Link, method: str, authid: str, secret: str, path: str = "/ws"):
+        place = where(node, link, path, certificate_directory)
+        auth = {"method": method, "authid": authid, "secret": secret}
+        return new_session(link.client).open(place, auth=auth)
+
+    return log_in
+
+
+@only(lambda link: not link.is_javascript)
+@pytest.mark.parametrize(("method", "authid", "secret", "_answer"), KNOWN)
+def test_by_the_file(link, log_in, method, authid, secret, _answer):
+    details = log_in(link, method, authid, secret).details
+    assert (details["authid"], details["authrole"]) == (authid, "user")
+    assert (details["authmethod"], details["authprovider"]) == (method, "static")
+    with pytest.raises(WampError) as raised:
+        log_in(link, method, authid, "wrong")
+    assert raised.value.uri == NOT_AUTHORIZED
+
+
+@only(lambda link: not link.is_javascript and link.kind == "ws")
+@pytest.mark.parametrize(("method", "authid", "secret", "answer"), KNOWN)
+def test_by_a_procedure(link, node, log_in, start_thread, method, authid, secret, answer):
+    with RawSocket.tcp(node.address("open")).shake_hands().join("auth") as authenticator:
+        authenticator.register(PROCEDURE)
+
+        def serve() -> None:
+            invocation = authenticator.hear(INVOCATION)
+            authenticator.say(YIELD, invocation[1], {}, [answer])
+
+        serving = start_thread(serve)
+        details = log_in(link, method, authid, secret, path="/dynamic").details
+        serving.join()
+    assert (details["authid"], details["authrole"]) == (authid, "user")
+    assert (details["authmethod"], details["authprovider"]) == (method, "dynamic")
+
+
+@pytest.fixture
+def start_thread() -> Callable:
+    """Run something beside the test."""
+
+    def start(target: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=target, daemon=True)
+        thread.start()
+        return thread
+
+    return start
