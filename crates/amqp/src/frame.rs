@@ -10,7 +10,9 @@ pub const OVERHEAD_BYTES: usize = 8;
 /// The least that both sides must take as the longest frame.
 pub const FRAME_MIN_BYTES: u32 = 4096;
 
+/// The type, the channel and the length of the payload (section 4.2.3).
 const HEADER_BYTES: usize = 7;
+/// The byte behind each payload, by which a wrong length shows (section 4.2.3).
 const END: u8 = 0xCE;
 
 /// The type of a frame's payload (section 4.2.3).

@@ -60,6 +60,8 @@ pub enum PropertiesError {
     Read(ReadError),
 }
 
+// The flags of the properties that are there, from the highest bit down, in the order in which their values
+// follow (section 4.2.6.1).
 pub(crate) const CONTENT_TYPE: u16 = 1 << 15;
 pub(crate) const CONTENT_ENCODING: u16 = 1 << 14;
 pub(crate) const HEADERS: u16 = 1 << 13;
@@ -74,6 +76,7 @@ pub(crate) const KIND: u16 = 1 << 5;
 pub(crate) const USER_ID: u16 = 1 << 4;
 pub(crate) const APP_ID: u16 = 1 << 3;
 pub(crate) const CLUSTER_ID: u16 = 1 << 2;
+/// Bit 0 announces further flags, which the class `basic` has not; bit 1 is no property's.
 const NO_PROPERTY: u16 = 0b11;
 const FOR_BROKER: u16 = HEADERS | DELIVERY_MODE | REPLY_TO | EXPIRATION | USER_ID;
 

@@ -73,7 +73,7 @@ pub(crate) fn complete(amqp: &mut Amqp) {
 /// The hash of a password in clear text. Its salt follows from the user's name: a configuration is
 /// the same however often it is read, and the hash never leaves the process.
 pub(crate) fn hash(user: &str, password: &str) -> PasswordHash {
-    /// FNV-1a.
+    /// FNV-1a of 32 bits, by its published constants.
     const OFFSET: u32 = 0x811c_9dc5;
     const PRIME: u32 = 0x0100_0193;
     let salt = user.bytes().fold(OFFSET, |hash, byte| {

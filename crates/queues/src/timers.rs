@@ -47,4 +47,5 @@ impl<T: Copy + Ord> Timers<T> {
     }
 }
 
+/// Fewer entries are not worth a sweep.
 const SWEEP_MIN: usize = 1024;

@@ -11,6 +11,7 @@ const DEATHS_MAX: usize = 64;
 
 /// A dead letter's steps beside what is routed and copied: its headers are written anew.
 const DEATH_STEPS: usize = 16;
+/// Long headers cost more: they are read and written again with each death.
 const HEADER_BYTES_PER_STEP: usize = 64;
 
 impl<H> Vhost<H> {

@@ -39,6 +39,7 @@ pub struct Limits {
     pub depth_max: usize,
 }
 
+/// The most that [`Limits::depth_max`] can be: values are read and transcoded by recursion.
 const DEPTH_CEILING: usize = 512;
 
 impl Default for Limits {

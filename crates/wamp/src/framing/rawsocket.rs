@@ -219,6 +219,8 @@ impl Decoder {
     }
 }
 
+// Of a frame's first byte three bits are its type. A length of 2^24, which the three bytes behind it cannot hold,
+// has a bit of its own.
 const KIND: u8 = 0b111;
 const IS_LENGTH_MAX: u8 = 0b1000;
 const PING: u8 = 1;

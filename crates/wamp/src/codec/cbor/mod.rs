@@ -8,6 +8,7 @@ mod writer;
 pub(super) use reader::CborReader;
 pub(super) use writer::CborWriter;
 
+// The major types (RFC 8949, section 3.1).
 const UNSIGNED: u8 = 0;
 const NEGATIVE: u8 = 1;
 const BINARY: u8 = 2;

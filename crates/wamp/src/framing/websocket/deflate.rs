@@ -18,6 +18,7 @@ use crate::framing::FramingError;
 const TAIL: [u8; 4] = [0, 0, 0xFF, 0xFF];
 /// How much room an inflating message gets at a time, at least.
 const ROOM_MIN: usize = 512;
+/// And at most: memory grows with bytes that were inflated, and not with those that a peer announces.
 const ROOM_MAX: usize = 64 << 10;
 
 /// Memory of an inflater, whatever the window.

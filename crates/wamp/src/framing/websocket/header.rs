@@ -8,6 +8,7 @@ pub(super) const HEADER_LENGTH_MAX: usize = 14;
 /// The longest payload of a control frame.
 pub(super) const CONTROL_LENGTH_MAX: usize = 125;
 
+// The bits of the first two bytes, and the two lengths that say that the length follows (RFC 6455, section 5.2).
 pub(super) const FIN: u8 = 0x80;
 pub(super) const RSV1: u8 = 0x40;
 const RSV: u8 = 0x70;
