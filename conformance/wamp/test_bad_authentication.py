@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import struct
+import subprocess
 from collections.abc import Iterator
 
 import pytest
 from rig.rawsocket import RawSocket
-from rig.router import Router
+from rig.router import Router, binary
 from rig.session import ABORT, CALL, ENCODE, GOODBYE, HELLO, ROLES, VIOLATION, WELCOME
 from rig.waiting import await_true
 from wamp.test_authentication import (
@@ -232,3 +234,48 @@ def test_what_comes_behind_wrong_credentials_waits_with_their_answer(node):
         peer.hear(ABORT)
         peer.hear(CHALLENGE)
         peer.hear(WELCOME)
+
+
+def test_who_was_not_let_in_is_written_down(start_router):
+    principals = {"joe": {"ticket": "hunter2", "role": "user"}}
+    auth = {"ticket": {"type": "static", "principals": principals}}
+    log = {"file": "audit.log", "file_bytes_max": 4096}
+    node = start_router(closed(auth, audit_log=log))
+    path = node.directory / "audit.log"
+    with hello(node, authmethods=["ticket"], authid="zed\n{") as peer:
+        peer.hear(CHALLENGE)
+        peer.say(AUTHENTICATE, "a secret of its own", {})
+        peer.hear(ABORT)
+        name = f"tcp:{peer.name}"
+    await_true("the line is there", lambda: path.read_text().endswith("\n"))
+    line = json.loads(path.read_text())
+    assert line.pop("time").endswith("Z")
+    assert line == {
+        "event": "session_refused",
+        "cause": "unknown_principal",
+        "reason": NOT_AUTHORIZED,
+        "peer": name,
+        "realm": "realm1",
+        "authid": "zed\n{",
+        "authmethod": "ticket",
+    }
+    assert path.stat().st_mode & 0o777 == 0o600
+    with hello(node, **TICKET) as peer:
+        peer.hear(CHALLENGE)
+        peer.say(AUTHENTICATE, "hunter2", {})
+        peer.hear(WELCOME)
+    for _ in range(50):
+        with hello(node) as peer:
+            peer.hear(ABORT)
+    await_true("there is one before", (node.directory / "audit.log.1").exists)
+    await_true("it is begun anew", lambda: path.exists() and path.stat().st_size < 4096)
+    assert "hunter2" not in path.read_text()
+
+
+def test_an_audit_log_that_cannot_be_written_ends_the_start(tmp_path):
+    configuration = closed({}, audit_log={"file": "no/such/directory/audit.log"})
+    (tmp_path / "config.json").write_text(json.dumps(configuration))
+    command = [str(binary()), "start", "--cbdir", str(tmp_path)]
+    started = subprocess.run(command, text=True, capture_output=True, timeout=60)
+    assert started.returncode == 2
+    assert "cannot open the audit log" in started.stderr

@@ -36,7 +36,7 @@ pub use definitions::NoDefinitions;
 pub use files::{Files, NamedFiles};
 pub use model::{
     Admin, Allow, Allowed, Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission,
-    AmqpTransport, AmqpUser, AmqpVhost, CallTimeoutUnit, ChildEnvironment, Component,
+    AmqpTransport, AmqpUser, AmqpVhost, AuditLog, CallTimeoutUnit, ChildEnvironment, Component,
     ComponentKind, Config, ContainerShutdown, ContainerWorker, Controller, DefinedArguments,
     DefinedBinding, DefinedExchange, DefinedQueue, Definitions, Deflate, Disclose, DiscloseMe,
     EmptyEligible, Endpoint, GuestInput, GuestOutput, GuestWatch, GuestWorker, HostMonitorWorker,

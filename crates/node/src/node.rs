@@ -4,12 +4,12 @@
 //! thread that lives as long as the node does: children are started from it.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crosstie_config::{Config, Limits, ShutdownTrigger, Worker as Definition};
-use crosstie_router::{Admin, Router, RouterOptions, WorkerOverview};
+use crosstie_config::{AuditLog, Config, Limits, ShutdownTrigger, Worker as Definition};
+use crosstie_router::{Admin, Audit, Router, RouterOptions, WorkerOverview};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
@@ -96,6 +96,17 @@ pub enum StartError {
     Worker { worker: String, text: String },
     #[error("{0}")]
     Admin(String),
+    #[error("cannot open the audit log {path}: {error}")]
+    AuditLog { path: String, error: std::io::Error },
+}
+
+fn open_audit(log: &AuditLog, directory: &Path) -> Result<Arc<Audit>, StartError> {
+    let path = directory.join(&log.file);
+    let opened = Audit::open(&path, log.file_bytes_max);
+    opened.map(Arc::new).map_err(|error| StartError::AuditLog {
+        path: path.display().to_string(),
+        error,
+    })
 }
 
 impl Outcome {
@@ -118,6 +129,9 @@ impl Node {
             loglevel: options.loglevel.to_owned(),
         };
         let id = node_id(config.controller.id.as_deref());
+        let audit = config.audit_log.as_ref();
+        let audit = audit.map(|log| open_audit(log, &options.directory));
+        let audit = audit.transpose()?;
         let mut node = Self {
             id: id.clone(),
             title: config.controller.title.clone(),
@@ -131,6 +145,7 @@ impl Node {
                 directory: options.directory,
                 busy_poll: options.busy_poll,
                 overview: Arc::default(),
+                audit,
             },
             moving_transports: options.moving_transports,
             since: SystemTime::now(),

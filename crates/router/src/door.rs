@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crosstie_auth::wamp::Cause;
+use crosstie_auth::wamp::{self, Cause, Method};
 use crosstie_auth::{Guess, Guesses, Origin};
 use crosstie_transport::{Connection, PeerAddress};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
+use crate::audit::Audit;
 use crate::wamp::elsewhere::{Outcome, Slot};
 
 /// What all handshakes of a router have in common.
@@ -21,13 +22,32 @@ pub(crate) struct Door {
     refused: [AtomicU64; Cause::ALL.len()],
     /// Where there are timers, and threads for what takes its time.
     keeper: Handle,
+    audit: Option<Arc<Audit>>,
+}
+
+/// Somebody who is not let in.
+pub(crate) struct Refused<'r> {
+    pub(crate) connection: &'r Connection,
+    pub(crate) cause: Cause,
+    /// As the client is told it.
+    pub(crate) reason: &'r str,
+    /// What it says that it is, and where it wants to go.
+    pub(crate) authid: &'r str,
+    pub(crate) realm: &'r str,
+    /// Where one was chosen.
+    pub(crate) method: Option<Method>,
 }
 
 /// A handshake's place among those that are not done.
 pub(crate) struct Place(Arc<AtomicUsize>);
 
 impl Door {
-    pub(crate) fn new(pending_max: usize, delay_max: Duration, keeper: Handle) -> Self {
+    pub(crate) fn new(
+        pending_max: usize,
+        delay_max: Duration,
+        keeper: Handle,
+        audit: Option<Arc<Audit>>,
+    ) -> Self {
         let delay_max_ms = u64::try_from(delay_max.as_millis()).unwrap_or(u64::MAX);
         Self {
             guesses: Mutex::new(Guesses::new(delay_max_ms)),
@@ -36,6 +56,7 @@ impl Door {
             pending_max,
             refused: [const { AtomicU64::new(0) }; Cause::ALL.len()],
             keeper,
+            audit,
         }
     }
 
@@ -63,18 +84,25 @@ impl Door {
     }
 
     /// Counts somebody who is not let in. For who may be guessing, the time that the answer is to wait.
-    pub(crate) fn note_refused(
-        &self,
-        cause: Cause,
-        connection: &Connection,
-        authid: &str,
-    ) -> Duration {
-        self.refused[cause as usize].fetch_add(1, Ordering::Relaxed);
-        if !cause.is_guess() {
+    pub(crate) fn note_refused(&self, refused: &Refused<'_>) -> Duration {
+        self.refused[refused.cause as usize].fetch_add(1, Ordering::Relaxed);
+        if let Some(audit) = &self.audit {
+            audit.note(&[
+                ("time", &rfc3339(SystemTime::now())),
+                ("event", "session_refused"),
+                ("cause", refused.cause.name()),
+                ("reason", refused.reason),
+                ("peer", &refused.connection.peer().to_string()),
+                ("realm", refused.realm),
+                ("authid", refused.authid),
+                ("authmethod", refused.method.map_or("", Method::name)),
+            ]);
+        }
+        if !refused.cause.is_guess() {
             return Duration::ZERO;
         }
         let now_ms = self.now_ms();
-        let guess = guess(connection, authid);
+        let guess = guess(refused.connection, refused.authid);
         Duration::from_millis(self.guesses.lock().note_wrong(now_ms, guess))
     }
 
@@ -132,4 +160,9 @@ pub(crate) fn origin(peer: PeerAddress) -> Origin {
         PeerAddress::Tcp(address) => Origin::of(address.ip()),
         PeerAddress::Unix(_) => Origin::Local,
     }
+}
+
+fn rfc3339(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    wamp::rfc3339(since.as_millis() as u64)
 }

@@ -17,6 +17,7 @@ mod addresses;
 mod admin;
 mod admission;
 pub mod amqp;
+mod audit;
 mod counters;
 mod door;
 mod error;
@@ -41,6 +42,7 @@ mod wamp;
 mod watch;
 
 pub use admin::{Admin, start_admin};
+pub use audit::Audit;
 pub use crosstie_transport::descriptors;
 pub use error::{StartError, StartFault, StopError};
 pub use listen::check_tls;

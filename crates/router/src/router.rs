@@ -9,6 +9,7 @@ use crosstie_transport::{Connection, Cores, WorkerOptions, Workers};
 use parking_lot::Mutex;
 
 use crate::amqp::{self, Broker};
+use crate::audit::Audit;
 use crate::error::{StartError, StartFault, StopError};
 use crate::leaving;
 use crate::listen::Listening;
@@ -34,6 +35,8 @@ pub struct RouterOptions {
     pub busy_poll: Duration,
     /// What the pages tell of the node that the router belongs to.
     pub overview: Arc<Overview>,
+    /// Where it is written who was not let in.
+    pub audit: Option<Arc<Audit>>,
 }
 
 /// A running router. It knows nothing of other routers.

@@ -106,6 +106,7 @@ impl RouterState {
                 limits.handshakes_pending_max,
                 limits.login_delay_max,
                 keeper,
+                options.audit.clone(),
             ),
             authenticators: Authenticators::default(),
             amqp: OnceLock::new(),

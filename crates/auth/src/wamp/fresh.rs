@@ -37,10 +37,15 @@ impl Given {
     }
 
     pub(super) fn timestamp(&self) -> String {
-        let ms = i64::try_from(self.unix_ms).unwrap_or(i64::MAX);
-        let time = DateTime::from_timestamp_millis(ms).unwrap_or_default();
-        time.to_rfc3339_opts(SecondsFormat::Millis, true)
+        rfc3339(self.unix_ms)
     }
+}
+
+/// A time in milliseconds since 1970, in words.
+pub fn rfc3339(unix_ms: u64) -> String {
+    let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
+    let time = DateTime::from_timestamp_millis(ms).unwrap_or_default();
+    time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 const AUTHID_BYTES: usize = 20;

@@ -26,7 +26,7 @@ mod ticket;
 mod wampcra;
 
 pub use answer::{Answer, Unanswered};
-pub use fresh::Given;
+pub use fresh::{Given, rfc3339};
 pub use handshake::Handshake;
 pub use hello::{Hello, Malformed};
 pub use methods::{Anonymous, Authenticator, ErrorTexts, Method, Methods, Ticket, WampCra};

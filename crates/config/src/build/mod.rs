@@ -14,7 +14,7 @@ mod worker;
 use std::time::Duration;
 
 use crate::files::{Files, NamedFiles};
-use crate::model::{Admin, Config, Controller, Limits, ShutdownTrigger};
+use crate::model::{Admin, AuditLog, Config, Controller, Limits, ShutdownTrigger};
 use crate::problem::Problem;
 use crate::tree::Span;
 use crate::view::View;
@@ -69,6 +69,10 @@ impl<'a> Builder<'a> {
                 .objects("workers")
                 .filter_map(|worker| self.worker(worker))
                 .collect(),
+            audit_log: file.object("audit_log").map(|log| AuditLog {
+                file: log.text("file").unwrap_or_default().to_owned(),
+                file_bytes_max: bound(log, "file_bytes_max"),
+            }),
             admin: file.object("admin").map(|admin| self.admin(admin)),
             limits,
         };

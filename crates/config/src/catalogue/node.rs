@@ -37,6 +37,13 @@ pub static CONFIG: Table = Table {
             .otherwise("all of their defaults")
             .own(),
         key(
+            "audit_log",
+            Kind::Object(&AUDIT_LOG),
+            "A file of who was not let in.",
+        )
+        .otherwise("none")
+        .own(),
+        key(
             "admin",
             Kind::Object(&ADMIN),
             "A listener for operators: HTTP pages, no WAMP.",
@@ -111,6 +118,26 @@ pub(super) static ADMIN: Table = Table {
         )
         .otherwise("all of them"),
         ALLOWED_HOSTS.otherwise("loopback names alone, at a loopback address; else any"),
+    ],
+};
+
+static AUDIT_LOG: Table = Table {
+    path: "audit_log",
+    name: "the audit log",
+    keys: &[
+        key(
+            "file",
+            Kind::Text(Rule::Path),
+            "The file, relative to the node's directory; only its owner can read it. A line of JSON for each.",
+        )
+        .required(),
+        key(
+            "file_bytes_max",
+            integer(4_096, 1 << 40),
+            "Bytes of the file. At the bound it is renamed, with `.1` behind its name, in the place of \
+             the one before, and begun anew.",
+        )
+        .fallback(Fallback::Integer(64 << 20)),
     ],
 };
 

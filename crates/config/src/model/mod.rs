@@ -39,7 +39,16 @@ pub struct Config {
     /// The workers to start, in order; those marked `disabled` are left out.
     pub workers: Vec<Worker>,
     pub limits: Limits,
+    pub audit_log: Option<AuditLog>,
     pub admin: Option<Admin>,
+}
+
+/// A file of who was not let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditLog {
+    /// Relative to the node's directory.
+    pub file: String,
+    pub file_bytes_max: usize,
 }
 
 /// The node's own name and when it ends by itself.

@@ -36,6 +36,7 @@ pub(super) fn start(node: &str, socket: &Path) -> Result<Router, String> {
         directory: PathBuf::from("/"),
         busy_poll: Duration::ZERO,
         overview: std::sync::Arc::default(),
+        audit: None,
     };
     let limits = Config::embedded_default().limits;
     let started = || {

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crosstie_auth::wamp::{
     Call, Cause, Given, Handshake, Hello, Method, Principal, Provider, Refusal, Step,
@@ -10,6 +10,7 @@ use crosstie_auth::wamp::{
 use crosstie_routing::{ClientFeatures, Identity, JoinError, Refused, error, welcome_details};
 use crosstie_wamp::{Dict, Message, SessionId, Value};
 
+use crate::door;
 use crate::origin;
 use crate::report;
 use crate::wamp::elsewhere::{Outcome, Slot};
@@ -43,7 +44,10 @@ impl Session {
         let Some(handshake) = handshake else {
             return match step {
                 Step::Accept(principal) => self.join(*principal, features, None),
-                Step::Refuse(refusal) => self.turn_away(None, refusal, authid),
+                Step::Refuse(refusal) => {
+                    self.note_refused(&refusal, authid, realm, None);
+                    self.refuse(&refusal.reason, &refusal.text)
+                }
                 _ => self.refuse(AUTHENTICATION_FAILED, "a handshake ended early"),
             };
         };
@@ -67,7 +71,14 @@ impl Session {
             return self.refuse("crosstie.error.handshakes_pending_max", &text);
         };
         if !door.may_guess(&self.peer.connection, authid) {
-            return self.turn_away(None, too_many(), authid);
+            let refusal = too_many();
+            self.note_refused(
+                &refusal,
+                authid,
+                handshake.realm(),
+                Some(handshake.method()),
+            );
+            return self.refuse(&refusal.reason, &refusal.text);
         }
         let bytes = HELD_BYTES + 2 * handshake.bytes();
         let held_bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
@@ -92,8 +103,7 @@ impl Session {
             .door
             .may_guess(&self.peer.connection, authid)
         {
-            let authid = authid.to_owned();
-            return Some(self.turn_away(Some(pending), too_many(), &authid));
+            return Some(self.turn_away(pending, too_many()));
         }
         let step = pending.handshake.handle_authenticate(&self.auth, signature);
         let Some(step) = step else {
@@ -166,10 +176,7 @@ impl Session {
                 pending.waits = Waits::Key { slot };
                 self.wait(pending)
             }
-            Step::Refuse(refusal) => {
-                let authid = pending.handshake.authid().unwrap_or_default().to_owned();
-                self.turn_away(Some(pending), refusal, &authid)
-            }
+            Step::Refuse(refusal) => self.turn_away(pending, refusal),
         }
     }
 
@@ -201,29 +208,38 @@ impl Session {
     }
 
     /// Does not let somebody in: at once, or, if that was a guess as there were some lately, after a while.
-    fn turn_away(
-        &mut self,
-        pending: Option<Box<Pending>>,
-        refusal: Refusal,
-        authid: &str,
-    ) -> ControlFlow<()> {
-        let connection = &self.peer.connection;
-        let door = &self.listening.router.door;
-        let delay = door.note_refused(refusal.cause, connection, authid);
-        match pending {
-            Some(mut pending) if !delay.is_zero() => {
-                let slot = Slot::new(connection);
-                door.fill_after(delay, &slot, Outcome::Elapsed);
-                pending.waits = Waits::Refusal { slot, refusal };
-                self.wait(pending)
-            }
-            pending => {
-                if let Some(pending) = pending {
-                    self.end_pending(&pending);
-                }
-                self.refuse(&refusal.reason, &refusal.text)
-            }
+    fn turn_away(&mut self, mut pending: Box<Pending>, refusal: Refusal) -> ControlFlow<()> {
+        let handshake = &pending.handshake;
+        let authid = handshake.authid().unwrap_or_default();
+        let (realm, method) = (handshake.realm(), Some(handshake.method()));
+        let delay = self.note_refused(&refusal, authid, realm, method);
+        if delay.is_zero() {
+            self.end_pending(&pending);
+            return self.refuse(&refusal.reason, &refusal.text);
         }
+        let slot = Slot::new(&self.peer.connection);
+        let door = &self.listening.router.door;
+        door.fill_after(delay, &slot, Outcome::Elapsed);
+        pending.waits = Waits::Refusal { slot, refusal };
+        self.wait(pending)
+    }
+
+    /// Counts somebody who is not let in; for how long the answer is to wait.
+    fn note_refused(
+        &self,
+        refusal: &Refusal,
+        authid: &str,
+        realm: &str,
+        method: Option<Method>,
+    ) -> Duration {
+        self.listening.router.door.note_refused(&door::Refused {
+            connection: &self.peer.connection,
+            cause: refusal.cause,
+            reason: &refusal.reason,
+            authid,
+            realm,
+            method,
+        })
     }
 
     pub(super) fn end_pending(&self, pending: &Pending) {
@@ -239,10 +255,14 @@ impl Session {
     ) -> ControlFlow<()> {
         let router = &self.listening.router;
         let Some(realm) = router.realm(&principal.realm) else {
-            router
-                .door
-                .note_refused(Cause::NoSuchRealm, &self.peer.connection, &principal.authid);
-            return self.refuse_realm(&principal.realm);
+            let refusal = no_realm(&principal.realm);
+            self.note_refused(
+                &refusal,
+                &principal.authid,
+                &principal.realm,
+                Some(principal.authmethod),
+            );
+            return self.refuse(&refusal.reason, &refusal.text);
         };
         let identity = identity(&principal);
         let (peer, extra) = (self.peer.clone(), principal.authextra);
@@ -266,16 +286,24 @@ impl Session {
                 self.state = State::Joined { realm, key };
                 self.refusals = 0;
             }
-            Err(NotJoined::Stopped) => return self.refuse_realm(&principal.realm),
+            Err(NotJoined::Stopped) => {
+                let refusal = no_realm(&principal.realm);
+                return self.refuse(&refusal.reason, &refusal.text);
+            }
             Err(NotJoined::Refused(e)) => {
+                let refusal = Refusal::new(e.uri(), e.to_string(), Cause::NoSuchRole);
                 if matches!(e, JoinError::NoSuchRole { .. }) {
-                    let connection = &self.peer.connection;
-                    let door = &self.listening.router.door;
-                    door.note_refused(Cause::NoSuchRole, connection, &principal.authid);
+                    let method = Some(principal.authmethod);
+                    self.note_refused(&refusal, &principal.authid, &principal.realm, method);
                 }
-                return self.refuse(e.uri(), &e.to_string());
+                return self.refuse(&refusal.reason, &refusal.text);
             }
         }
+        self.conclude(welcomed)
+    }
+
+    /// A session is in its realm, and was told so or could not be.
+    fn conclude(&mut self, welcomed: Result<(), Refused>) -> ControlFlow<()> {
         match welcomed {
             Ok(()) if self.listening.is_stopping() => {
                 // It came in while everybody was told to leave.
@@ -295,11 +323,11 @@ impl Session {
             }
         }
     }
+}
 
-    fn refuse_realm(&mut self, name: &str) -> ControlFlow<()> {
-        let text = format!("no realm {name:?} exists on this router");
-        self.refuse("wamp.error.no_such_realm", &text)
-    }
+fn no_realm(name: &str) -> Refusal {
+    let text = format!("no realm {name:?} exists on this router");
+    Refusal::new("wamp.error.no_such_realm", text, Cause::NoSuchRealm)
 }
 
 fn too_many() -> Refusal {
