@@ -226,8 +226,10 @@ def test_values_from_the_environment(start_router, monkeypatch):
         peer.round_trip()
 
 
-def test_who_subscribes_to_a_meta_topic_is_in_the_log(start_router):
-    router = start_router(config.plain())
+def test_who_subscribes_where_there_is_no_meta_api_is_in_the_log(start_router):
+    realm = {"name": "realm1", "options": {"enable_meta_api": False}}
+    realm["roles"] = [config.role("anonymous")]
+    router = start_router(config.node([realm], [config.universal("tcp", config.tcp())]))
     with RawSocket.tcp(router.address("tcp")).shake_hands().join() as peer:
         for topic, match in [("wamp.session.on_join", "exact"), ("wamp.", "prefix")]:
             peer.subscribe(topic, match=match)

@@ -78,7 +78,7 @@ pub(crate) fn transport(peer: &Peer, is_secure: bool) -> Value {
 }
 
 /// In Crossbar.io's words.
-fn address(peer: PeerAddress) -> String {
+pub(crate) fn address(peer: PeerAddress) -> String {
     match peer {
         PeerAddress::Tcp(SocketAddr::V4(address)) => format!("tcp4:{address}"),
         PeerAddress::Tcp(SocketAddr::V6(address)) => {

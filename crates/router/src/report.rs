@@ -176,7 +176,7 @@ pub(crate) fn silent_topic(connection: &Connection, topic: &str) {
         let topic = Escaped(topic);
         tracing::info!(
             peer = %connection.peer(),
-            "subscription to {topic}: no event will come, for there is no meta API"
+            "subscription to {topic}: no event will come, for the realm has no meta API"
         );
     }
 }

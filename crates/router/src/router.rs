@@ -349,7 +349,7 @@ impl Drop for Router {
 
 /// Ends the connections whose sessions were told GOODBYE, and that have been nobody's since: they
 /// have had as long as a new one has to become a session.
-async fn close_silent(state: Arc<RouterState>, told: Vec<Weak<Connection>>) {
+pub(crate) async fn close_silent(state: Arc<RouterState>, told: Vec<Weak<Connection>>) {
     tokio::time::sleep(state.handshake_timeout).await;
     let realms = state.realms();
     let joined: Vec<_> = realms.iter().flat_map(|realm| realm.peers()).collect();

@@ -128,7 +128,7 @@ impl RouterState {
     }
 
     /// Lets sessions into a new realm; `None` if there is one of that name.
-    pub(crate) fn add_realm(&self, realm: &model::Realm) -> Option<Arc<SharedRealm>> {
+    pub(crate) fn add_realm(self: &Arc<Self>, realm: &model::Realm) -> Option<Arc<SharedRealm>> {
         let mut realms = self.realms.write();
         if realms.contains_key(&realm.name) {
             return None;
@@ -142,6 +142,7 @@ impl RouterState {
             number,
             Arc::clone(&self.session_messages),
             self.is_private,
+            Arc::downgrade(self),
         ));
         realms.insert(realm.name.clone(), Arc::clone(&added));
         Some(added)
@@ -277,6 +278,7 @@ fn realm_config(realm: &model::Realm, limits: &Limits) -> RealmConfig {
             model::CallTimeoutUnit::Seconds => CallTimeoutUnit::Seconds,
         },
         empty_eligible: realm.empty_eligible,
+        meta_api: realm.meta_api,
         roles: realm.roles.clone(),
         limits: limits.clone(),
     }

@@ -192,6 +192,12 @@ impl Roles {
         self.0[role.0 as usize].sessions
     }
 
+    /// How many sessions have a role of one of those names.
+    pub(crate) fn sessions_of(&self, names: &[&str]) -> usize {
+        let meant = self.0.iter().filter(|(_, r)| names.contains(&&*r.name));
+        meant.map(|(_, rules)| rules.sessions).sum()
+    }
+
     /// Asserts that sessions are counted right. Walks everything.
     pub(crate) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
         for (index, rules) in &self.0 {

@@ -19,6 +19,8 @@ pub struct RealmConfig {
     pub call_timeout_unit: CallTimeoutUnit,
     /// Whom an empty whitelist of a publication reaches.
     pub empty_eligible: EmptyEligible,
+    /// Whether the realm has the meta procedures and events.
+    pub meta_api: bool,
     /// The roles that sessions can have at first; a session of another role cannot join.
     pub roles: Vec<Role>,
     pub limits: Limits,
@@ -34,6 +36,7 @@ impl RealmConfig {
             disclose_me: DiscloseMe::default(),
             call_timeout_unit: CallTimeoutUnit::default(),
             empty_eligible: EmptyEligible::default(),
+            meta_api: true,
             roles: vec![Role::everything("anonymous")],
             limits: Limits::default(),
         }

@@ -6,6 +6,7 @@ use crosstie_wamp::{
 };
 
 use crate::authz::Roles;
+use crate::events::{MetaEvents, is_under};
 use crate::fault::{Fault, error};
 use crate::random::Random;
 use crate::session::{Session, SessionIndex, Sessions};
@@ -22,6 +23,7 @@ pub(crate) struct Context<'r, H> {
     pub(crate) roles: &'r Roles,
     pub(crate) sessions: &'r mut Sessions<H>,
     pub(crate) random: &'r mut Random,
+    pub(crate) events: &'r mut MetaEvents,
     pub(crate) out: &'r mut dyn Outbox<H>,
     /// What the input costs, beside being one (see [`crate::Realm::take_steps`]).
     pub(crate) steps: &'r mut u32,
@@ -245,8 +247,7 @@ pub(crate) fn none_left(uri: &'static str, what: &str, all_max: usize) -> Fault 
 /// Whether a URI's first component is `wamp`, which is the router's own (WAMP basic profile,
 /// "Reserved URIs").
 pub(crate) fn is_reserved(uri: &str) -> bool {
-    uri.strip_prefix("wamp")
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    is_under("wamp", uri)
 }
 
 /// The fault of registering or publishing under a reserved URI, in Crossbar.io's words.

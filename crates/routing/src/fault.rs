@@ -16,12 +16,14 @@ pub mod error {
     pub const FEATURE_NOT_SUPPORTED: &str = "wamp.error.feature_not_supported";
     pub const INVALID_ARGUMENT: &str = "wamp.error.invalid_argument";
     pub const INVALID_URI: &str = "wamp.error.invalid_uri";
+    pub const LIST_IDS_MAX: &str = "crosstie.error.list_ids_max";
     /// Crossbar.io's, for which the specification has none.
     pub const MAX_CONCURRENCY_REACHED: &str = "crossbar.error.max_concurrency_reached";
     pub const NO_AVAILABLE_CALLEE: &str = "wamp.error.no_available_callee";
     pub const NO_SUCH_PROCEDURE: &str = "wamp.error.no_such_procedure";
     pub const NO_SUCH_REGISTRATION: &str = "wamp.error.no_such_registration";
     pub const NO_SUCH_ROLE: &str = "wamp.error.no_such_role";
+    pub const NO_SUCH_SESSION: &str = "wamp.error.no_such_session";
     pub const NO_SUCH_SUBSCRIPTION: &str = "wamp.error.no_such_subscription";
     pub const NOT_AUTHORIZED: &str = "wamp.error.not_authorized";
     pub const OPTION_NOT_ALLOWED: &str = "wamp.error.option_not_allowed";

@@ -76,14 +76,16 @@ impl fmt::Display for RolesMissing {
 
 impl std::error::Error for RolesMissing {}
 
-/// `WELCOME.Details` of a session that joined `realm`; its owner may add more (`agent`).
+/// `WELCOME.Details` of a session that joined `realm`, which has the meta API or not; its owner may add more (`agent`).
 ///
 /// Only what is implemented is announced, and every value is a boolean: widely used clients fail
 /// on anything else.
-pub fn welcome_details(realm: &str, identity: &Identity) -> Dict {
-    let role = |features: &[&str]| {
+pub fn welcome_details(realm: &str, identity: &Identity, meta_api: bool) -> Dict {
+    let role = |features: &[&str], meta: &[&str]| {
+        let meta = if meta_api { meta } else { &[] };
         let features = features
             .iter()
+            .chain(meta)
             .map(|name| ((*name).to_owned(), Value::Bool(true)));
         Value::Dict(vec![(
             "features".to_owned(),
@@ -91,8 +93,14 @@ pub fn welcome_details(realm: &str, identity: &Identity) -> Dict {
         )])
     };
     let roles = vec![
-        ("broker".to_owned(), role(&BROKER_FEATURES)),
-        ("dealer".to_owned(), role(&DEALER_FEATURES)),
+        (
+            "broker".to_owned(),
+            role(&BROKER_FEATURES, &BROKER_META_FEATURES),
+        ),
+        (
+            "dealer".to_owned(),
+            role(&DEALER_FEATURES, &DEALER_META_FEATURES),
+        ),
     ];
     let text = |text: &str| Value::String(text.to_owned());
     vec![
@@ -128,6 +136,19 @@ const DEALER_FEATURES: [&str; 11] = [
     "progressive_call_results",
     "registration_revocation",
     "shared_registration",
+];
+
+/// Of realms that have the meta API; the last one is Crosstie's own: lists come in parts, too.
+const BROKER_META_FEATURES: [&str; 3] = [
+    "session_meta_api",
+    "subscription_meta_api",
+    "x_meta_api_paging",
+];
+
+const DEALER_META_FEATURES: [&str; 3] = [
+    "registration_meta_api",
+    "session_meta_api",
+    "x_meta_api_paging",
 ];
 
 fn lookup<'d>(dict: &'d Dict, key: &str) -> Option<&'d Value> {

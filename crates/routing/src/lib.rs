@@ -4,6 +4,7 @@
 //!
 //! 1. [`Realm::join`] a session that has been authenticated, with a handle that means something
 //!    to the caller (a connection; a letter in a test).
+//!    [`Realm::welcomed`] once it has been sent WELCOME: whoever asked for it is told of the session.
 //! 2. [`Realm::handle`] each message that the session sends, in order. A [`Violation`] means:
 //!    ABORT that session and leave.
 //!    [`Realm::decline`] it instead where its owner knows that it must not be routed.
@@ -34,9 +35,11 @@ mod config;
 mod context;
 mod dealer;
 mod decline;
+mod events;
 mod fault;
 mod features;
 mod limits;
+mod meta;
 mod outbox;
 mod overlap;
 mod pattern;
@@ -45,6 +48,7 @@ mod rare_set;
 mod realm;
 mod receivers;
 mod session;
+mod taking_out;
 mod time;
 mod weight;
 mod wildcard;
@@ -55,7 +59,8 @@ pub use fault::{Violation, error};
 pub use features::{ClientFeatures, RolesMissing, welcome_details};
 pub use limits::Limits;
 pub use outbox::{CloseReason, Note, Outbox, Refused};
-pub use realm::{JoinError, Realm, RealmCounts, SessionView, TakingOut};
+pub use realm::{JoinError, Realm, RealmCounts, SessionView};
 pub use session::{Identity, SessionKey};
+pub use taking_out::TakingOut;
 pub use time::Time;
 pub use wildcard::WILDCARD_COMPONENTS_MAX;

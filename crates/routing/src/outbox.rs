@@ -1,6 +1,6 @@
 //! Where a realm puts what it wants sent.
 
-use crosstie_wamp::{Message, SessionId};
+use crosstie_wamp::{Dict, Message, SessionId};
 
 use crate::{Action, Identity};
 
@@ -27,6 +27,12 @@ pub trait Outbox<H> {
 
     /// A session is out of the realm, whichever way: for whoever keeps account of them.
     fn left(&mut self, _session: &H, _id: SessionId, _identity: &Identity) {}
+
+    /// A session that is out of the realm is to be told so, and why: one session has ended it for another.
+    fn goodbye(&mut self, _session: &H, _reason: &str, _message: Option<&str>) {}
+
+    /// Adds what the owner knows of a session to what others may be told of it.
+    fn describe(&self, _session: &H, _details: &mut Dict) {}
 
     /// A session's role does not let it do this: for whoever keeps account of that.
     fn denied(&mut self, _session: &H, _identity: &Identity, _action: Action, _uri: &str) {}

@@ -10,27 +10,31 @@ use crosstie_wamp::{Message, MessageType, SessionId};
 use crate::authz::{RoleIndex, Roles};
 use crate::broker::Broker;
 use crate::context::Context;
-use crate::dealer::{Dealer, calls_bytes};
+use crate::dealer::{Dealer, Uncalled, calls_bytes};
+use crate::events::MetaEvents;
 use crate::fault::error;
+use crate::meta::Killing;
 use crate::random::Random;
-use crate::session::{Session, SessionIndex, Sessions};
+use crate::session::{SessionIndex, Sessions};
 use crate::{ClientFeatures, Identity, Outbox, RealmConfig, Role, SessionKey, Time, Violation};
 
 /// One realm. `H` is how its owner names a session to its [`Outbox`].
 #[derive(Debug)]
 pub struct Realm<H> {
-    config: RealmConfig,
-    roles: Roles,
+    pub(crate) config: RealmConfig,
+    pub(crate) roles: Roles,
     pub(crate) sessions: Sessions<H>,
     pub(crate) broker: Broker,
     pub(crate) dealer: Dealer,
-    random: Random,
-    steps: u32,
+    pub(crate) random: Random,
+    pub(crate) events: MetaEvents,
+    pub(crate) killings: VecDeque<Killing>,
+    pub(crate) steps: u32,
     /// Sessions that have left and still hold something. The last one is the first: what it holds is
     /// mostly little, and who calls it is not to wait for what others have left before.
     leaving: VecDeque<SessionIndex>,
     /// What an input does at once of that: all, for most of them.
-    steps_at_once_max: u32,
+    pub(crate) steps_at_once_max: u32,
 }
 
 impl<H> Realm<H> {
@@ -44,10 +48,18 @@ impl<H> Realm<H> {
             broker: Broker::new(&mut random),
             dealer: Dealer::new(&mut random),
             random,
+            events: MetaEvents::default(),
+            killings: VecDeque::new(),
             steps: 0,
             leaving: VecDeque::new(),
             steps_at_once_max: STEPS_AT_ONCE_MAX,
         }
+    }
+
+    /// Says what its time 0 was, in microseconds since 1970: the meta API tells since when there are
+    /// subscriptions and registrations.
+    pub fn set_epoch(&mut self, unix_us: u64) {
+        self.events.set_epoch(unix_us);
     }
 
     /// Lets an authenticated session in. Its owner then sends it WELCOME, before any message
@@ -129,7 +141,7 @@ impl<H> Realm<H> {
 
     /// Whether there is something to do for [`Realm::work`] beside what has a time of its own.
     pub fn has_backlog(&self) -> bool {
-        !self.leaving.is_empty()
+        !(self.leaving.is_empty() && self.events.is_empty() && self.killings.is_empty())
     }
 
     /// Does a part of what is left to be done, of so many steps or a few more: for sessions that have
@@ -147,15 +159,19 @@ impl<H> Realm<H> {
         loop {
             // Whoever was closed for what was done leaves, too.
             self.leave_closed(out);
+            self.publish_events(now, steps_max, out);
             if self.steps >= steps_max {
                 return;
             }
-            let left = steps_max - self.steps;
+            let left = self.steps_between_events(steps_max - self.steps);
             let (_, dealer, mut context) = self.split(now, out);
             if dealer.handle_timeout(&mut context, left) {
                 continue;
             }
             let Some(index) = self.leaving.front().copied() else {
+                if self.kill_some(now, left, out) {
+                    continue;
+                }
                 return;
             };
             let (broker, dealer, mut context) = self.split(now, out);
@@ -168,6 +184,7 @@ impl<H> Realm<H> {
             if room > 0 {
                 out.hold(&session.handle, -calls_bytes(room));
             }
+            self.tell_left(&session);
         }
     }
 
@@ -175,85 +192,6 @@ impl<H> Realm<H> {
     /// was compared, a call that ended. An input costs its owner something beside them.
     pub fn take_steps(&mut self) -> u32 {
         mem::take(&mut self.steps)
-    }
-
-    /// Adds a role; whether there was none of that name.
-    pub fn start_role(&mut self, role: &Role) -> bool {
-        let is_new = self.roles.find(&role.name).is_none();
-        if is_new {
-            self.roles.insert(role, &mut self.random);
-        }
-        is_new
-    }
-
-    /// Stops a role: nobody joins with it any more, and those who have it are to be taken out by
-    /// [`Realm::take_out`]. `None` if there is no such role.
-    pub fn stop_role(&mut self, name: &str) -> Option<TakingOut> {
-        let role = self.roles.find(name)?;
-        self.roles.stop(role);
-        Some(TakingOut {
-            role: Some(role),
-            place_next: 0,
-        })
-    }
-
-    /// Every session is to be taken out by [`Realm::take_out`]; whoever joins meanwhile may stay.
-    pub fn end(&mut self) -> TakingOut {
-        TakingOut {
-            role: None,
-            place_next: 0,
-        }
-    }
-
-    /// Takes sessions out, none of which is sent anything more: those at so many places of the table,
-    /// so that others have their turns between such parts. `None` if all are out.
-    ///
-    /// What one of them leaves open is told to those who stay, and to those who go in a later part.
-    pub fn take_out(
-        &mut self,
-        now: Time,
-        taking_out: &mut TakingOut,
-        places_max: usize,
-        out: &mut dyn Outbox<H>,
-    ) -> Option<Vec<H>>
-    where
-        H: Clone,
-    {
-        let first = taking_out.place_next;
-        if first >= self.sessions.places() {
-            taking_out.place_next = usize::MAX;
-            if let Some(role) = taking_out.role.take() {
-                self.roles.remove(role);
-            }
-            return None;
-        }
-        taking_out.place_next = first.saturating_add(places_max);
-        let is_meant = |s: &Session<H>| taking_out.role.is_none_or(|role| s.role == role);
-        let places = first..taking_out.place_next.min(self.sessions.places());
-        let meant = places.filter_map(|place| {
-            let (index, session) = self.sessions.at(place)?;
-            is_meant(session).then(|| (index, session.handle.clone()))
-        });
-        let meant: Vec<_> = meant.collect();
-        let handles = meant.into_iter().map(|(index, handle)| {
-            self.begin_leave(index, out);
-            handle
-        });
-        let handles = handles.collect();
-        self.work(now, self.steps_at_once_max, out);
-        Some(handles)
-    }
-
-    /// Removes the session of that id, which is sent nothing more; `None` if there is none.
-    pub fn end_session(&mut self, now: Time, id: SessionId, out: &mut dyn Outbox<H>) -> Option<H>
-    where
-        H: Clone,
-    {
-        let index = self.sessions.find_id(id)?;
-        let handle = self.sessions[index].handle.clone();
-        self.begin_leave(index, out);
-        self.work(now, self.steps_at_once_max, out);
-        Some(handle)
     }
 
     /// The sessions at some places of the realm's table, which has [`Realm::places`]: whoever wants to
@@ -361,7 +299,15 @@ impl<H> Realm<H> {
                 procedure,
                 payload,
             } => {
-                return dealer.call(context, from, *request, options, procedure, *payload);
+                let called = dealer.call(context, from, *request, options, procedure, *payload);
+                return match called {
+                    Ok(()) => Ok(()),
+                    Err(Uncalled::Violation(violation)) => Err(violation),
+                    Err(Uncalled::Reserved(fault)) => {
+                        self.call_meta(now, from, *request, (procedure, fault), payload, out);
+                        Ok(())
+                    }
+                };
             }
             Message::Yield {
                 request,
@@ -401,6 +347,7 @@ impl<H> Realm<H> {
             } => {
                 context.take_request(from, *request)?;
                 broker.subscribe(context, from, *request, options, topic);
+                self.settle(now, out);
             }
             Message::Unsubscribe {
                 request,
@@ -408,6 +355,7 @@ impl<H> Realm<H> {
             } => {
                 context.take_request(from, *request)?;
                 broker.unsubscribe(context, from, *request, *subscription);
+                self.settle(now, out);
             }
             Message::Register {
                 request,
@@ -416,6 +364,7 @@ impl<H> Realm<H> {
             } => {
                 context.take_request(from, *request)?;
                 dealer.register(context, from, *request, options, procedure);
+                self.settle(now, out);
             }
             Message::Unregister {
                 request,
@@ -423,6 +372,7 @@ impl<H> Realm<H> {
             } => {
                 context.take_request(from, *request)?;
                 dealer.unregister(context, from, *request, *registration);
+                self.settle(now, out);
             }
             Message::Cancel { request, options } => {
                 dealer.cancel(context, from, *request, options.mode);
@@ -449,7 +399,7 @@ impl<H> Realm<H> {
 
     /// From now on the session is sent nothing, serves nothing and is found by nobody. What it holds is
     /// for [`Realm::work`].
-    fn begin_leave(&mut self, index: SessionIndex, out: &mut dyn Outbox<H>) {
+    pub(crate) fn begin_leave(&mut self, index: SessionIndex, out: &mut dyn Outbox<H>) {
         self.sessions.leave(index);
         self.leaving.push_front(index);
         let session = &self.sessions[index];
@@ -468,6 +418,7 @@ impl<H> Realm<H> {
             roles: &self.roles,
             sessions: &mut self.sessions,
             random: &mut self.random,
+            events: &mut self.events,
             out,
             steps: &mut self.steps,
         };
@@ -481,14 +432,6 @@ const STEPS_AT_ONCE_MAX: u32 = 1_024;
 /// What is done of what has come due under one taking of the realm: short, because a thread that serves
 /// fifty of the sessions that leave at once waits for as many such turns.
 const STEPS_PER_TURN_MAX: u32 = 2_048;
-
-/// Sessions that are being taken out, and how far that has come ([`Realm::take_out`]).
-#[derive(Debug)]
-pub struct TakingOut {
-    /// Those who have it; `None` for all.
-    role: Option<RoleIndex>,
-    place_next: usize,
-}
 
 /// A session, to be looked at.
 #[derive(Clone, Copy, Debug)]

@@ -38,6 +38,11 @@ pub struct SessionKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SessionIndex(u32);
 
+impl SessionIndex {
+    /// Of no session.
+    pub(crate) const NOBODY: Self = Self(u32::MAX);
+}
+
 /// One session in the realm.
 #[derive(Debug)]
 pub(crate) struct Session<H> {
@@ -51,6 +56,9 @@ pub(crate) struct Session<H> {
     generation: u32,
     /// Told to be closed, or has left: it is sent nothing more.
     pub(crate) closing: bool,
+    /// It is a client's: others are told that it joined, and when it leaves. The router's own sessions
+    /// are not spoken of.
+    pub(crate) is_welcomed: bool,
     /// The last request id that the session used, for [`RequestIdCheck::Strict`].
     request_last: u64,
     /// The last invocation id that it was sent.
@@ -118,6 +126,8 @@ pub(crate) struct Sessions<H> {
     /// Sessions that have been told to be closed, to be removed when the present input is done.
     doomed: Vec<SessionIndex>,
     generation_last: u32,
+    /// Those that have been welcomed and have not left.
+    welcomed: usize,
 }
 
 impl<H> Sessions<H> {
@@ -127,6 +137,7 @@ impl<H> Sessions<H> {
             by_id: GrowingMap::new(),
             doomed: Vec::new(),
             generation_last: 0,
+            welcomed: 0,
         }
     }
 
@@ -162,6 +173,7 @@ impl<H> Sessions<H> {
             joined,
             generation,
             closing: false,
+            is_welcomed: false,
             request_last: 0,
             invocation_last: 0,
             calls: Vec::new(),
@@ -174,13 +186,25 @@ impl<H> Sessions<H> {
         (SessionKey { index, generation }, id)
     }
 
+    /// Notes that a session has been sent its WELCOME.
+    pub(crate) fn welcome(&mut self, index: SessionIndex) {
+        let was_welcomed = std::mem::replace(&mut self[index].is_welcomed, true);
+        self.welcomed += usize::from(!was_welcomed);
+    }
+
+    /// How many the meta API speaks of.
+    pub(crate) fn welcomed(&self) -> usize {
+        self.welcomed
+    }
+
     /// Takes a session out: nobody finds it any more, and it is sent nothing. It keeps its place, so
     /// that what others hold of it stays valid, until it is removed.
     pub(crate) fn leave(&mut self, index: SessionIndex) {
         let session = &mut self[index];
         session.closing = true;
         session.generation = 0;
-        let id = session.id;
+        let (id, was_welcomed) = (session.id, session.is_welcomed);
+        self.welcomed -= usize::from(was_welcomed);
         self.by_id.remove(&id);
     }
 
@@ -205,6 +229,12 @@ impl<H> Sessions<H> {
 
     pub(crate) fn next_doomed(&mut self) -> Option<SessionIndex> {
         self.doomed.pop()
+    }
+
+    /// What names the session at that place.
+    pub(crate) fn key(&self, index: SessionIndex) -> SessionKey {
+        let generation = self[index].generation;
+        SessionKey { index, generation }
     }
 
     /// The session that `key` names, unless it is gone.
@@ -248,6 +278,8 @@ impl<H> Sessions<H> {
     pub(crate) fn check_invariants(&self) {
         assert!(self.doomed.is_empty(), "a closed session stayed");
         assert_eq!(self.by_id.len(), self.joined().count());
+        let welcomed = self.joined().filter(|(_, session)| session.is_welcomed);
+        assert_eq!(self.welcomed, welcomed.count());
         for (index, session) in self.iter() {
             match session.is_in() {
                 true => assert_eq!(self.by_id.get(&session.id), Some(&index)),

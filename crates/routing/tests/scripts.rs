@@ -23,6 +23,7 @@
 //! start guest                                      a role that may do everything
 //! stop guest                                       it, and its sessions: A< ENDED
 //! end                                              all sessions
+//! A< GOODBYE wamp.close.killed why                 A is out, and its owner is to tell it so
 //! stop guest 1                                     it, and those at the first place of the table
 //! on 1                                             and at the next place; `on` alone: all others
 //! -< NOTE RetainedEvicted 1                        what nobody is told of

@@ -20,6 +20,17 @@ pub enum MatchPolicy {
     Wildcard,
 }
 
+impl MatchPolicy {
+    /// The word on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Prefix => "prefix",
+            Self::Wildcard => "wildcard",
+        }
+    }
+}
+
 /// Which callee of a shared registration is invoked (WAMP advanced profile, "Shared Registration").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum InvocationPolicy {

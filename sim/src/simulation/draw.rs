@@ -351,6 +351,8 @@ impl Simulation {
 /// A realm with few or many limits, and with a role that may do some things.
 pub(super) fn config(chance: &mut Chance) -> RealmConfig {
     let mut config = RealmConfig::open("simulated");
+    // The model does not know it, and a subscription to every topic would have its events.
+    config.meta_api = false;
     config.request_id_check = chance.pick(&[RequestIdCheck::Loose, RequestIdCheck::Strict]);
     config.disclose_me = chance.pick(&[DiscloseMe::Allow, DiscloseMe::Refuse]);
     config.call_timeout_unit = match chance.one_in(4) {

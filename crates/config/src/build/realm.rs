@@ -52,6 +52,7 @@ impl Builder<'_> {
                 _ => EmptyEligible::Nobody,
             },
             discloses_router: options.boolean("disclose_router"),
+            meta_api: options.boolean("enable_meta_api"),
             is_call_timeout_unit_given: options.given("call_timeout_unit").is_some(),
             roles: self.roles(realm),
         }

@@ -91,13 +91,14 @@ static REALM_OPTIONS: Table = Table {
             .inert("a large fan-out gives way to other work by itself"),
         key(
             "enable_meta_api",
-            Kind::Always(false, "the meta API is not yet there"),
-            "Whether the realm has the meta procedures and events.",
+            Kind::Boolean,
+            "Whether the realm has the [meta API](meta-api.md): procedures and events about its sessions, \
+             registrations and subscriptions. Who may call and subscribe is for the permissions.",
         )
-        .fallback(NO),
+        .fallback(YES),
         key(
             "bridge_meta_api",
-            Kind::Always(false, "the meta API is not yet there"),
+            Kind::Always(false, "the meta API is not yet seen there"),
             "Whether the meta API is seen from the management realm.",
         )
         .fallback(NO),

@@ -82,6 +82,8 @@ pub struct Realm {
     pub empty_eligible: EmptyEligible,
     /// WELCOME says which node, worker and process serve the session.
     pub discloses_router: bool,
+    /// The realm has the meta procedures and events.
+    pub meta_api: bool,
     /// Whether the file says so, or it is the default.
     pub is_call_timeout_unit_given: bool,
     pub roles: Vec<Role>,

@@ -134,7 +134,8 @@ impl Caller {
             authmethod: "internal".into(),
             authprovider: "static".into(),
         };
-        let joined = realm.join(peer, identity, ClientFeatures::default(), None, |_| {});
+        // It is nobody's session, and the meta API does not speak of it.
+        let joined = realm.join(peer, identity, ClientFeatures::default(), None, |_| false);
         let key = joined.map_err(|e| match e {
             NotJoined::Stopped => Unanswered::NoSuchRealm {
                 realm: realm.name().to_owned(),

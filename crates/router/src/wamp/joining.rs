@@ -273,11 +273,12 @@ impl Session {
         let mut joined_as = SessionId(0);
         let welcome = |session| {
             joined_as = session;
-            let mut details = welcome_details(realm.name(), &identity);
+            let mut details = welcome_details(realm.name(), &identity, realm.meta_api);
             details.push(("agent".to_owned(), Value::from(AGENT)));
             origin::add(&mut details, extra, &peer, own);
             let messages = &router.session_messages;
             welcomed = send(messages, &peer, &Message::Welcome { session, details });
+            welcomed.is_ok()
         };
         match realm.join(peer.clone(), identity.clone(), features, id, welcome) {
             Ok(key) => {

@@ -1,9 +1,13 @@
 //! A realm's outbox, which encodes messages into the receivers' queues.
 
+use std::sync::Arc;
+
 use crosstie_routing::{Action, CloseReason, Identity, Note, Outbox, Refused};
-use crosstie_wamp::{Message, SessionId};
+use crosstie_wamp::framing::Framing;
+use crosstie_wamp::{Dict, Message, SessionId, Value};
 
 use crate::counters::{Counter, Counters};
+use crate::origin;
 use crate::wamp::message_counts::{Direction, Messages};
 use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::peer::{Frame, Peer, Wire};
@@ -14,12 +18,25 @@ pub(crate) struct RealmOutbox<'a, 'p> {
     encodings: &'a mut PayloadEncodings<'p>,
     counters: &'a Counters,
     pub(crate) messages: &'a Messages,
+    /// The router's, of all its realms.
+    session_messages: &'a Messages,
+    /// Who asks is told from which address a session comes.
+    discloses_address: bool,
     /// Peers that were closed because they could not be told the truth any more.
     pub(crate) closed: Vec<Peer>,
     /// Sessions that are out of the realm, and who they were.
-    pub(crate) left: Vec<(Peer, SessionId, Identity)>,
+    pub(crate) left: Vec<Left>,
     /// The action that the sender of the present message may not do.
     pub(crate) denied: Option<Box<Denied>>,
+}
+
+/// A session that is out of the realm.
+pub(crate) struct Left {
+    pub(crate) peer: Peer,
+    pub(crate) id: SessionId,
+    pub(crate) identity: Identity,
+    /// Another session has ended it.
+    pub(crate) is_killed: bool,
 }
 
 /// A request that a role does not allow.
@@ -35,11 +52,14 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
         encodings: &'a mut PayloadEncodings<'p>,
         counters: &'a Counters,
         messages: &'a Messages,
+        (session_messages, discloses_address): (&'a Messages, bool),
     ) -> Self {
         Self {
             encodings,
             counters,
             messages,
+            session_messages,
+            discloses_address,
             closed: Vec::new(),
             left: Vec::new(),
             denied: None,
@@ -103,7 +123,55 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
     }
 
     fn left(&mut self, session: &Peer, id: SessionId, identity: &Identity) {
-        self.left.push((session.clone(), id, identity.clone()));
+        self.left.push(Left {
+            peer: session.clone(),
+            id,
+            identity: identity.clone(),
+            is_killed: false,
+        });
+    }
+
+    fn goodbye(&mut self, session: &Peer, reason: &str, message: Option<&str>) {
+        let is_same = |left: &&mut Left| Arc::ptr_eq(&left.peer.connection, &session.connection);
+        if let Some(left) = self.left.last_mut().filter(is_same) {
+            left.is_killed = true;
+        }
+        let message = message.map(|text| ("message".to_owned(), Value::from(text)));
+        let goodbye = Message::Goodbye {
+            details: message.into_iter().collect(),
+            reason: reason.into(),
+        };
+        // A client that cannot be told any more finds its connection closed.
+        match session.send(&goodbye, self.encodings) {
+            Ok(()) => self.session_messages.count(Direction::Sent, goodbye.kind()),
+            Err(_) => self.counters.count(Counter::MessagesRefused),
+        }
+    }
+
+    /// In Crossbar.io's words, as far as there is something to say.
+    fn describe(&self, session: &Peer, details: &mut Dict) {
+        let text = |key: &str, value: &str| (key.to_owned(), Value::from(value));
+        let address = origin::address(session.connection.peer());
+        let serializer = session.wire.serializer.name();
+        let mut transport = vec![
+            text(
+                "channel_type",
+                if address == "unix" { "unix" } else { "tcp" },
+            ),
+            text(
+                "channel_framing",
+                match session.wire.framing {
+                    Framing::RawSocket => "rawsocket",
+                    _ => "websocket",
+                },
+            ),
+            text("channel_serializer", serializer),
+        ];
+        if self.discloses_address {
+            transport.push(text("peer", &address));
+        }
+        details.push(text("serializer", serializer));
+        details.push(("transport".to_owned(), Value::Dict(transport)));
     }
 
     fn denied(&mut self, session: &Peer, identity: &Identity, action: Action, uri: &str) {

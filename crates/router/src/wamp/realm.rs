@@ -1,7 +1,8 @@
 //! A realm with its lock and its clock.
 
-use std::sync::Arc;
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use crosstie_config::{self as model, LoneSurrogates};
@@ -9,16 +10,19 @@ use crosstie_routing::{
     ClientFeatures, Identity, JoinError, Realm, RealmConfig, RealmCounts, Role, SessionKey,
     TakingOut, Time, Violation,
 };
+use crosstie_transport::Connection;
 use crosstie_wamp::{Message, Payload, Serializer, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::counters::{Counter, counters};
 use crate::report;
+use crate::router::close_silent;
+use crate::router_state::RouterState;
 use crate::sessions::Seen;
 use crate::timer::Timer;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::message_counts::{Direction, Messages, RealmMessages, is_of_sessions};
-use crate::wamp::outbox::RealmOutbox;
+use crate::wamp::outbox::{Left, RealmOutbox};
 use crate::wamp::payload_encodings::{PayloadEncodings, Source};
 use crate::wamp::peer::Peer;
 use crate::wamp::session::{Farewell, say_goodbye};
@@ -36,6 +40,8 @@ pub(crate) struct SharedRealm {
     pub(crate) lone_surrogates: LoneSurrogates,
     /// WELCOME says which node, worker and process serve the session.
     pub(crate) discloses_router: bool,
+    /// Whether it answers the meta procedures and publishes the meta events.
+    pub(crate) meta_api: bool,
     /// Its sessions' comings are told at a level that operators do not see unless they ask for it.
     pub(crate) is_quiet: bool,
     roles: Mutex<Vec<StartedRole>>,
@@ -47,6 +53,9 @@ pub(crate) struct SharedRealm {
     /// Nobody joins any more. Written under the lock of `realm`, and read there before a
     /// session is let in.
     stopped: AtomicBool,
+    router: Weak<RouterState>,
+    /// Connections whose sessions others have ended, for the keeper to close if they do not answer.
+    killed: Mutex<Vec<Weak<Connection>>>,
     start: Instant,
     /// In the realm's time.
     timer: Timer,
@@ -87,8 +96,12 @@ impl SharedRealm {
         number: u32,
         session_messages: Arc<Messages>,
         is_quiet: bool,
+        router: Weak<RouterState>,
     ) -> Self {
         let started = SystemTime::now();
+        let mut realm = Realm::new(config.clone(), seed);
+        let since_1970 = started.duration_since(SystemTime::UNIX_EPOCH);
+        realm.set_epoch(since_1970.map_or(0, |since| since.as_micros() as u64));
         let roles = config.roles.iter().cloned();
         Self {
             name: config.name.clone(),
@@ -96,10 +109,13 @@ impl SharedRealm {
             started,
             lone_surrogates: model.lone_surrogates,
             discloses_router: model.discloses_router,
+            meta_api: model.meta_api,
+            router,
+            killed: Mutex::default(),
             is_quiet,
             roles: Mutex::new(roles.map(|role| StartedRole { role, started }).collect()),
             stopped: AtomicBool::new(false),
-            realm: Mutex::new(Realm::new(config, seed)),
+            realm: Mutex::new(realm),
             messages: RealmMessages::new(),
             session_messages,
             start: Instant::now(),
@@ -113,25 +129,29 @@ impl SharedRealm {
     }
 
     /// Lets a session in, under the id that it was told before or any other, and has `welcome` queue its
-    /// WELCOME before anything else can be queued for it.
+    /// WELCOME, and say whether it could, before anything else can be queued for it.
     pub(crate) fn join(
         &self,
         peer: Peer,
         identity: Identity,
         features: ClientFeatures,
         id: Option<SessionId>,
-        welcome: impl FnOnce(SessionId),
+        welcome: impl FnOnce(SessionId) -> bool,
     ) -> Result<SessionKey, NotJoined> {
         let now = self.now();
-        let mut realm = self.realm.lock();
-        if self.stopped.load(Ordering::Relaxed) {
-            return Err(NotJoined::Stopped);
-        }
-        let joined = realm.join_as(id, now, peer, identity, features);
-        let (key, id) = joined.map_err(NotJoined::Refused)?;
-        welcome(id);
-        counters().count(Counter::SessionsJoined);
-        Ok(key)
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
+            if self.stopped.load(Ordering::Relaxed) {
+                return Err(NotJoined::Stopped);
+            }
+            let joined = realm.join_as(id, now, peer, identity, features);
+            let (key, id) = joined.map_err(NotJoined::Refused)?;
+            if welcome(id) {
+                realm.welcomed(now, key, outbox);
+            }
+            counters().count(Counter::SessionsJoined);
+            Ok(key)
+        })
     }
 
     /// Routes one message of a session, received at `now`; also how many steps of a turn that took.
@@ -326,6 +346,7 @@ impl SharedRealm {
                 continue;
             }
             self.handle_timeout();
+            self.close_killed();
             crosstie_transport::uncork();
             // There may be more, and others have something to do, too.
             tokio::task::yield_now().await;
@@ -336,6 +357,16 @@ impl SharedRealm {
     fn is_over(&self) -> bool {
         let realm = self.realm.lock();
         realm.counts().sessions == 0 && !realm.has_backlog()
+    }
+
+    /// Sees to it that connections end whose clients do not answer a GOODBYE.
+    fn close_killed(&self) {
+        let killed = mem::take(&mut *self.killed.lock());
+        if !killed.is_empty()
+            && let Some(router) = self.router.upgrade()
+        {
+            tokio::spawn(close_silent(router, killed));
+        }
     }
 
     fn handle_timeout(&self) {
@@ -380,7 +411,8 @@ impl SharedRealm {
         unlock: impl FnOnce(MutexGuard<'s, Realm<Peer>>),
         act: impl FnOnce(&mut Realm<Peer>, &mut RealmOutbox<'_, '_>) -> R,
     ) -> R {
-        let mut outbox = RealmOutbox::new(encodings, counters(), self.messages.own());
+        let of_sessions = (&*self.session_messages, self.discloses_router);
+        let mut outbox = RealmOutbox::new(encodings, counters(), self.messages.own(), of_sessions);
         let mut realm = self.realm.lock();
         let outcome = act(&mut realm, &mut outbox);
         let next = next_turn(&realm);
@@ -402,15 +434,33 @@ impl SharedRealm {
     /// Tells and counts who has left, and what was denied.
     #[cold]
     fn tell(&self, outbox: RealmOutbox<'_, '_>, why: EndReason) {
-        for (peer, id, identity) in &outbox.left {
+        let mut killed = Vec::new();
+        for left in &outbox.left {
+            let Left {
+                peer,
+                id,
+                identity,
+                is_killed,
+            } = left;
             let is_same = |closed: &Peer| Arc::ptr_eq(&closed.connection, &peer.connection);
             let is_full = outbox.closed.iter().any(is_same);
-            let why = if is_full { EndReason::QueueFull } else { why };
+            let why = match (is_full, is_killed) {
+                (true, _) => EndReason::QueueFull,
+                (false, true) => {
+                    killed.push(Arc::downgrade(&peer.connection));
+                    EndReason::Killed
+                }
+                (false, false) => why,
+            };
             counters().left(why);
             report::session_left(self, peer, *id, identity, why);
         }
         if let Some(denied) = outbox.denied {
             report::request_denied(self, &denied);
+        }
+        if !killed.is_empty() {
+            self.killed.lock().append(&mut killed);
+            self.timer.arm(0);
         }
     }
 

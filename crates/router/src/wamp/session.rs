@@ -41,8 +41,8 @@ pub(crate) struct Session {
     steps: u32,
 }
 
-/// Only a router publishes to topics that begin so, and this one has nothing to say there: there is no
-/// meta API.
+/// Only a router publishes to topics that begin so, and this one has nothing to say there where a realm
+/// has no meta API.
 const META: &str = "wamp.";
 /// Bytes that are checked and passed on in the time of a step.
 const STEP_BYTES: usize = 128;
@@ -143,6 +143,7 @@ impl Session {
                 _ => {
                     if let Message::Subscribe { topic, .. } = message
                         && topic.starts_with(META)
+                        && !realm.meta_api
                     {
                         self.say_silent(topic);
                     }

@@ -1,6 +1,7 @@
 //! The broker: subscriptions, and events to whom they reach (WAMP basic profile, "Publish and
 //! Subscribe", with the advanced profile's patterns, black- and whitelists, and identification).
 
+mod entries;
 mod receivers;
 mod retained;
 
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use crosstie_collections::GrowingMap;
 use crosstie_wamp::{
     EventDetails, MatchPolicy, Message, MessageType, Payload, PublishOptions, Receivers, RequestId,
-    SubscribeOptions, SubscriptionId,
+    Serializer, SubscribeOptions, SubscriptionId,
 };
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHasher};
@@ -18,8 +19,10 @@ use slab::Slab;
 
 use self::receivers::Filter;
 use self::retained::{Publication, Retained};
+use crate::Time;
 use crate::authz::Action;
 use crate::context::{Context, is_reserved, none_left, reserved_uri};
+use crate::events::{MetaEvent, SUBSCRIPTION};
 use crate::fault::{Fault, error};
 use crate::pattern::PatternMap;
 use crate::random::Random;
@@ -39,6 +42,7 @@ struct Subscription {
     subscribers: Subscribers,
     /// Who first asked for it, and has the topic on its account for as long as it stays.
     payer: Option<SessionIndex>,
+    created: Time,
 }
 
 impl Subscription {
@@ -194,6 +198,36 @@ impl Broker {
         self.send_filtered(context, from, exact, &publication, lists);
     }
 
+    /// Sends the EVENTs of what the realm itself publishes.
+    pub(crate) fn publish_meta<H>(&mut self, context: &mut Context<'_, H>, event: &MetaEvent) {
+        let exact = self.by_topic.exact(event.topic);
+        self.matched.clear();
+        self.by_topic
+            .for_each_pattern(event.topic, context.steps, |key| self.matched.push(key));
+        context.spend(1);
+        if exact.is_none() && self.matched.is_empty() {
+            return;
+        }
+        let options = PublishOptions {
+            exclude_me: false,
+            ..PublishOptions::default()
+        };
+        let publication = Publication {
+            id: context.random.publication_id(),
+            publisher: None,
+            options: &options,
+            topic: event.topic,
+            payload: Payload {
+                serializer: Serializer::Json,
+                args: &event.arguments,
+                kwargs: &[],
+            },
+        };
+        for key in exact.iter().chain(&self.matched) {
+            self.send_event(context, SessionIndex::NOBODY, *key, &publication, None);
+        }
+    }
+
     /// Sends the EVENTs of a publication with lists of receivers. Out of line, because few have some.
     #[inline(never)]
     fn send_filtered<H>(
@@ -325,7 +359,7 @@ impl Broker {
             let shapes_max = context.config.limits.wildcard_shapes_max;
             self.by_topic.check_room(policy, topic, shapes_max)?;
         }
-        let key = known.unwrap_or_else(|| self.create(policy, topic));
+        let key = known.unwrap_or_else(|| self.create(context, policy, topic));
         context.sessions[from].subscriptions.insert(key);
         self.held += 1;
         let subscription = &mut self.subscriptions[key.0 as usize];
@@ -336,10 +370,23 @@ impl Broker {
             bytes += subscription.bytes();
         }
         context.hold(from, bytes);
+        let session = context.sessions[from].id;
+        let is_new = known.is_none();
+        context
+            .events
+            .entered(&SUBSCRIPTION, session, &subscription.entry(), is_new);
         Ok(subscription.id)
     }
 
-    fn create(&mut self, match_policy: MatchPolicy, topic: &str) -> SubscriptionKey {
+    fn create<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        match_policy: MatchPolicy,
+        topic: &str,
+    ) -> SubscriptionKey {
+        if context.config.meta_api {
+            context.events.watch(match_policy, topic, true);
+        }
         self.id_last += 1;
         let id = SubscriptionId(self.id_last);
         let topic: Arc<str> = topic.into();
@@ -349,6 +396,7 @@ impl Broker {
             match_policy,
             subscribers: IndexSet::default(),
             payer: None,
+            created: context.now,
         }) as u32);
         self.by_topic.insert(match_policy, topic, key);
         self.by_id.insert(id, key);
@@ -370,11 +418,20 @@ impl Broker {
             bytes += subscription.bytes();
         }
         context.hold(from, -bytes);
-        if subscription.subscribers.is_empty() {
+        let is_gone = subscription.subscribers.is_empty();
+        let what = (subscription.id.0, &*subscription.topic);
+        let session = context.sessions[from].id;
+        context.events.exited(&SUBSCRIPTION, session, what, is_gone);
+        if is_gone {
             let subscription = self.subscriptions.remove(key.0 as usize);
             self.by_topic
                 .remove(subscription.match_policy, &subscription.topic);
             self.by_id.remove(&subscription.id);
+            if context.config.meta_api {
+                context
+                    .events
+                    .watch(subscription.match_policy, &subscription.topic, false);
+            }
         }
     }
 

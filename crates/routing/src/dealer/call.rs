@@ -23,6 +23,19 @@ const CALLEES_TRIED_MAX: usize = 8;
 /// Ended progressive calls that a session is remembered to be sending to, the latest ones.
 const UNFINISHED_MAX: usize = 64;
 
+/// Why the dealer has done nothing about a CALL.
+pub(crate) enum Uncalled {
+    Violation(Violation),
+    /// The caller may call it, and if anybody answers it is the realm itself.
+    Reserved(Fault),
+}
+
+impl From<Violation> for Uncalled {
+    fn from(violation: Violation) -> Self {
+        Self::Violation(violation)
+    }
+}
+
 impl Dealer {
     pub(crate) fn call<H>(
         &mut self,
@@ -32,17 +45,17 @@ impl Dealer {
         options: &CallOptions,
         procedure: &str,
         payload: Payload<'_>,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), Uncalled> {
         let session = &mut context.sessions[from];
         if options.progress && !session.features.caller_progressive_call_invocations {
-            return Err(Violation::new(format!(
+            return Err(Uncalled::Violation(Violation::new(format!(
                 "CALL {request} has progress, but progressive_call_invocations was not announced"
-            )));
+            ))));
         }
         if !session.calls.is_empty()
             && let Some(key) = self.calls.of_caller(from, request)
         {
-            return self.continue_call(context, key, options, payload);
+            return Ok(self.continue_call(context, key, options, payload)?);
         }
         if is_late_continuation(session, request, options.progress) {
             return Ok(());
@@ -58,6 +71,8 @@ impl Dealer {
         if let Err(fault) = opened {
             if options.progress {
                 expect_continuations(&mut context.sessions[from], request);
+            } else if fault.uri == error::NO_SUCH_PROCEDURE && is_reserved(procedure) {
+                return Err(Uncalled::Reserved(fault));
             }
             context.refuse(from, MessageType::Call, request, &fault);
         }
@@ -416,7 +431,7 @@ fn bounded(timeout_ms: u64, timeout_ms_max: u64) -> u64 {
 }
 
 /// A payload longer than the peer of `receiver` takes.
-pub(super) fn too_long(receiver: &str) -> Fault {
+pub(crate) fn too_long(receiver: &str) -> Fault {
     Fault::new(
         error::PAYLOAD_SIZE_EXCEEDED,
         format!("the message is longer than the {receiver} takes"),
@@ -424,6 +439,6 @@ pub(super) fn too_long(receiver: &str) -> Fault {
 }
 
 /// A payload that the receiver's serializer has no form for.
-pub(super) fn unrepresentable(reason: &'static str) -> Fault {
+pub(crate) fn unrepresentable(reason: &'static str) -> Fault {
     Fault::new(error::INVALID_ARGUMENT, reason)
 }

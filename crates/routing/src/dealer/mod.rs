@@ -17,8 +17,10 @@ mod call;
 mod callees;
 mod calls;
 mod end;
+mod entries;
 mod registrations;
 
+pub(crate) use self::call::{Uncalled, too_long, unrepresentable};
 pub(crate) use self::calls::{CallKey, calls_bytes};
 pub(crate) use self::registrations::RegistrationKey;
 

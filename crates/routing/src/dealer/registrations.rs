@@ -13,8 +13,10 @@ use slab::Slab;
 use super::callees::{Callee, Callees, Slot};
 use super::calls::Calls;
 
+use crate::Time;
 use crate::authz::Action;
 use crate::context::{Context, is_reserved, none_left, reserved_uri};
+use crate::events::REGISTRATION;
 use crate::fault::{Fault, error};
 use crate::pattern::PatternMap;
 use crate::random::Random;
@@ -28,12 +30,13 @@ pub(crate) struct RegistrationKey(u32);
 #[derive(Debug)]
 pub(super) struct Registration {
     pub(super) id: RegistrationId,
-    procedure: Arc<str>,
+    pub(super) procedure: Arc<str>,
     pub(super) match_policy: MatchPolicy,
     /// Never empty.
     pub(super) callees: Callees,
     /// Who first registered it, and has the procedure on its account for as long as it stays.
     payer: Option<SessionIndex>,
+    pub(super) created: Time,
 }
 
 impl Registration {
@@ -129,7 +132,7 @@ impl Registrations {
             self.revoke(context, key);
         }
         let is_new = known.is_none();
-        let key = known.unwrap_or_else(|| self.create(options, procedure));
+        let key = known.unwrap_or_else(|| self.create(context.now, options, procedure));
         self.callee_last += 1;
         let registration = &mut self.slab[key.0 as usize];
         registration.callees.enter(Callee {
@@ -149,6 +152,10 @@ impl Registrations {
                 bytes += registration.bytes();
             }
             context.hold(from, bytes);
+            let session = context.sessions[from].id;
+            context
+                .events
+                .entered(&REGISTRATION, session, &registration.entry(), is_new);
         }
         Ok(registration.id)
     }
@@ -205,6 +212,20 @@ impl Registrations {
         true
     }
 
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Registration> {
+        self.slab.iter().map(|(_, registration)| registration)
+    }
+
+    pub(super) fn of_id(&self, id: RegistrationId) -> Option<RegistrationKey> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// The registration of that very pattern.
+    pub(super) fn value(&self, policy: MatchPolicy, procedure: &str) -> Option<RegistrationKey> {
+        self.by_procedure.value(policy, procedure)
+    }
+
     /// The registration of exactly that procedure.
     #[inline]
     pub(super) fn exact(&self, procedure: &str) -> Option<RegistrationKey> {
@@ -241,7 +262,7 @@ impl Registrations {
         self.slab.len()
     }
 
-    fn create(&mut self, options: &RegisterOptions, procedure: &str) -> RegistrationKey {
+    fn create(&mut self, now: Time, options: &RegisterOptions, procedure: &str) -> RegistrationKey {
         self.id_last += 1;
         let id = RegistrationId(self.id_last);
         let procedure: Arc<str> = procedure.into();
@@ -251,6 +272,7 @@ impl Registrations {
             match_policy: options.match_policy,
             callees: Callees::new(options.invoke),
             payer: None,
+            created: now,
         }) as u32);
         self.by_procedure
             .insert(options.match_policy, procedure, key);
@@ -271,7 +293,11 @@ impl Registrations {
             registration.payer = None;
         }
         let bytes = registration.bytes();
-        if registration.callees.is_empty() {
+        let is_gone = registration.callees.is_empty();
+        let what = (registration.id.0, &*registration.procedure);
+        let id = context.sessions[session].id;
+        context.events.exited(&REGISTRATION, id, what, is_gone);
+        if is_gone {
             self.delete(key);
         }
         self.refund(context, session, is_payer.then_some(bytes));
@@ -303,7 +329,12 @@ impl Registrations {
         key: RegistrationKey,
     ) -> Registration {
         let registration = self.delete(key);
+        let mut left = registration.callees.len();
         for callee in registration.callees.iter() {
+            left -= 1;
+            let what = (registration.id.0, &*registration.procedure);
+            let id = context.sessions[callee.session].id;
+            context.events.exited(&REGISTRATION, id, what, left == 0);
             context.sessions[callee.session].registrations.remove(&key);
             let is_payer = registration.payer == Some(callee.session);
             self.refund(

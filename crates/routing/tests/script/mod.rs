@@ -113,6 +113,15 @@ impl Outbox<char> for Recorder {
             .push_back(text);
     }
 
+    fn goodbye(&mut self, session: &char, reason: &str, message: Option<&str>) {
+        let text = format!("GOODBYE {reason} {}", message.unwrap_or_default());
+        self.outputs
+            .borrow_mut()
+            .entry(*session)
+            .or_default()
+            .push_back(text.trim_end().to_owned());
+    }
+
     fn close(&mut self, session: &char, reason: CloseReason) {
         let text = format!("CLOSED {reason:?}");
         self.closed.push(*session);
@@ -243,6 +252,7 @@ impl Player {
                 ("call_timeout_unit", "seconds") => {
                     config.call_timeout_unit = CallTimeoutUnit::Seconds;
                 }
+                ("meta_api", "off") => config.meta_api = false,
                 ("empty_eligible", "everybody") => {
                     config.empty_eligible = EmptyEligible::Everybody;
                 }
@@ -337,6 +347,7 @@ impl Player {
             Ok((key, id)) => {
                 self.sessions.insert(who, key);
                 self.labels.insert(who.to_string(), id.0);
+                self.with_realm(|realm, out| realm.welcomed(now, key, out));
             }
             Err(refused) => {
                 let text = format!("REFUSED {}", refused.uri());

@@ -1,0 +1,75 @@
+//! Subscriptions as the meta API sees them.
+
+use crosstie_wamp::{MatchPolicy, SubscriptionId, Value};
+
+use super::{Broker, Subscription, SubscriptionKey};
+use crate::events::Entry;
+use crate::fault::{Fault, error};
+use crate::meta::Entries;
+use crate::session::{Session, SessionIndex};
+
+impl Subscription {
+    pub(super) fn entry(&self) -> Entry<'_> {
+        Entry {
+            id: self.id.0,
+            uri: &self.topic,
+            match_policy: self.match_policy,
+            invoke: None,
+            created: self.created,
+        }
+    }
+}
+
+impl Broker {
+    fn by_id(&self, id: u64) -> Option<&Subscription> {
+        let SubscriptionKey(key) = self.by_id.get(&SubscriptionId(id))?;
+        self.subscriptions.get(*key as usize)
+    }
+}
+
+impl Entries for Broker {
+    const NAME: &'static str = "subscription";
+    const ID: &'static str = "subscription_id";
+    const URI: &'static str = "topic";
+
+    fn all(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.subscriptions.iter().map(|(_, s)| s.entry())
+    }
+
+    fn of_session<H>(&self, session: &Session<H>) -> Vec<Entry<'_>> {
+        let keys = session.subscriptions.some(usize::MAX).into_iter();
+        keys.map(|SubscriptionKey(key)| self.subscriptions[key as usize].entry())
+            .collect()
+    }
+
+    fn find(&self, id: u64) -> Option<Entry<'_>> {
+        self.by_id(id).map(Subscription::entry)
+    }
+
+    fn lookup(&self, policy: MatchPolicy, uri: &str) -> Option<u64> {
+        let SubscriptionKey(key) = self.by_topic.value(policy, uri)?;
+        Some(self.subscriptions[key as usize].id.0)
+    }
+
+    /// All subscriptions that an event would reach; null if there is none.
+    fn matching(&self, uri: &str, steps: &mut u32) -> Value {
+        let mut found = Vec::from_iter(self.by_topic.exact(uri));
+        self.by_topic
+            .for_each_pattern(uri, steps, |key| found.push(key));
+        let id = |SubscriptionKey(key)| Value::from(self.subscriptions[key as usize].id.0);
+        match found.is_empty() {
+            true => Value::Null,
+            false => Value::List(found.into_iter().map(id).collect()),
+        }
+    }
+
+    fn members(&self, id: u64) -> impl Iterator<Item = SessionIndex> {
+        let subscribers = self.by_id(id).into_iter().flat_map(|s| &s.subscribers);
+        subscribers.copied()
+    }
+
+    fn no_such(id: u64) -> Fault {
+        let text = format!("no subscription with ID {id} exists on this broker");
+        Fault::new(error::NO_SUCH_SUBSCRIPTION, text)
+    }
+}

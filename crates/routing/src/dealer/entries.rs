@@ -1,0 +1,66 @@
+//! Registrations as the meta API sees them.
+
+use crosstie_wamp::{MatchPolicy, RegistrationId, Value};
+
+use super::Dealer;
+use super::registrations::{Registration, RegistrationKey};
+use crate::events::Entry;
+use crate::fault::{Fault, error};
+use crate::meta::Entries;
+use crate::session::{Session, SessionIndex};
+
+impl Registration {
+    pub(super) fn entry(&self) -> Entry<'_> {
+        Entry {
+            id: self.id.0,
+            uri: &self.procedure,
+            match_policy: self.match_policy,
+            invoke: Some(self.callees.policy().name()),
+            created: self.created,
+        }
+    }
+}
+
+impl Entries for Dealer {
+    const NAME: &'static str = "registration";
+    const ID: &'static str = "registration_id";
+    const URI: &'static str = "procedure";
+
+    fn all(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.registrations.all().map(Registration::entry)
+    }
+
+    fn of_session<H>(&self, session: &Session<H>) -> Vec<Entry<'_>> {
+        let keys = session.registrations.some(usize::MAX).into_iter();
+        keys.map(|key| self.registrations[key].entry()).collect()
+    }
+
+    fn find(&self, id: u64) -> Option<Entry<'_>> {
+        let key = self.registrations.of_id(RegistrationId(id))?;
+        Some(self.registrations[key].entry())
+    }
+
+    fn lookup(&self, policy: MatchPolicy, uri: &str) -> Option<u64> {
+        let key = self.registrations.value(policy, uri)?;
+        Some(self.registrations[key].id.0)
+    }
+
+    /// The registration that a call would reach; null if there is none.
+    fn matching(&self, uri: &str, steps: &mut u32) -> Value {
+        let exact = self.registrations.exact(uri);
+        let best: Option<RegistrationKey> =
+            exact.or_else(|| self.registrations.best_pattern(uri, steps));
+        best.map_or(Value::Null, |key| Value::from(self.registrations[key].id.0))
+    }
+
+    fn members(&self, id: u64) -> impl Iterator<Item = SessionIndex> {
+        let key = self.registrations.of_id(RegistrationId(id));
+        key.into_iter()
+            .flat_map(|key| self.registrations.callees(key))
+    }
+
+    fn no_such(id: u64) -> Fault {
+        let text = format!("no registration with ID {id} exists on this dealer");
+        Fault::new(error::NO_SUCH_REGISTRATION, text)
+    }
+}

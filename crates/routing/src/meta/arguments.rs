@@ -1,0 +1,200 @@
+//! The arguments of a call of the meta API: each by its place or by its name.
+
+use crosstie_wamp::codec::{self, Limits};
+use crosstie_wamp::uri::{self, UriCheck};
+use crosstie_wamp::{Dict, MatchPolicy, Payload, Value};
+
+use crate::fault::{Fault, error};
+
+/// Longer arguments are refused unread: they are read under the realm's lock.
+const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
+
+/// The most ids in one answer.
+pub(super) const IDS_MAX: usize = 100_000;
+
+/// What was given for each parameter of a procedure. Null counts as nothing.
+pub(super) struct Arguments {
+    names: &'static [&'static str],
+    values: Vec<Option<Value>>,
+}
+
+/// A part of a list.
+#[derive(Clone, Copy)]
+pub(super) struct Page {
+    pub(super) offset: usize,
+    /// `None` means all, if they are not too many.
+    limit: Option<usize>,
+}
+
+impl Arguments {
+    pub(super) fn read(
+        payload: &Payload<'_>,
+        names: &'static [&'static str],
+    ) -> Result<Self, Fault> {
+        if payload.len() > ARGUMENTS_BYTES_MAX {
+            return Err(invalid(format!(
+                "the arguments of this procedure may have {ARGUMENTS_BYTES_MAX} bytes; these \
+                 have {}",
+                payload.len()
+            )));
+        }
+        let Some(Value::List(given)) = value(payload, payload.args, Value::List(Vec::new())) else {
+            return Err(invalid("expected a list of arguments"));
+        };
+        let Some(Value::Dict(named)) = value(payload, payload.kwargs, Value::Dict(Dict::new()))
+        else {
+            return Err(invalid("expected a dictionary of keyword arguments"));
+        };
+        if given.len() > names.len() {
+            return Err(invalid(format!(
+                "expected at most {} arguments, found {}",
+                names.len(),
+                given.len()
+            )));
+        }
+        let mut values: Vec<_> = given.into_iter().map(Some).collect();
+        values.resize_with(names.len(), || None);
+        for (name, value) in named {
+            let Some(place) = names.iter().position(|known| *known == name) else {
+                return Err(invalid(format!(
+                    "no argument is named {name:?}; expected one of: {}",
+                    names.join(", ")
+                )));
+            };
+            if values[place].replace(value).is_some() {
+                return Err(invalid(format!("{name} is given twice")));
+            }
+        }
+        let values = values.into_iter();
+        let values = values.map(|value| value.filter(|value| *value != Value::Null));
+        Ok(Self {
+            names,
+            values: values.collect(),
+        })
+    }
+
+    fn get(&self, name: &str) -> Option<&Value> {
+        let place = self.names.iter().position(|known| *known == name)?;
+        self.values.get(place)?.as_ref()
+    }
+
+    pub(super) fn id(&self, name: &str) -> Result<u64, Fault> {
+        let id = self.get(name).and_then(Value::as_u64);
+        id.ok_or_else(|| self.unlike(name, "an id"))
+    }
+
+    pub(super) fn optional_id(&self, name: &str) -> Result<Option<u64>, Fault> {
+        self.get(name).map(|_| self.id(name)).transpose()
+    }
+
+    pub(super) fn text(&self, name: &str) -> Result<&str, Fault> {
+        let text = self.get(name).and_then(Value::as_str);
+        text.ok_or_else(|| self.unlike(name, "a text"))
+    }
+
+    pub(super) fn optional_text(&self, name: &str) -> Result<Option<&str>, Fault> {
+        self.get(name).map(|_| self.text(name)).transpose()
+    }
+
+    /// A reason for a session or a revocation, which is a URI.
+    pub(super) fn reason(&self, otherwise: &'static str) -> Result<String, Fault> {
+        let reason = self.optional_text("reason")?.unwrap_or(otherwise);
+        match uri::check(reason, UriCheck::Loose) {
+            None => Ok(reason.to_owned()),
+            Some(fault) => Err(Fault::new(
+                error::INVALID_URI,
+                format!("reason {reason:?}: {fault}"),
+            )),
+        }
+    }
+
+    pub(super) fn texts(&self, name: &str) -> Result<Option<Vec<&str>>, Fault> {
+        let Some(given) = self.get(name) else {
+            return Ok(None);
+        };
+        let texts = match given {
+            Value::List(list) => list.iter().map(Value::as_str).collect(),
+            _ => None,
+        };
+        texts
+            .map(Some)
+            .ok_or_else(|| self.unlike(name, "a list of texts"))
+    }
+
+    /// The policy in `options.match`.
+    pub(super) fn match_policy(&self) -> Result<MatchPolicy, Fault> {
+        let Some(options) = self.get("options") else {
+            return Ok(MatchPolicy::Exact);
+        };
+        if options.as_dict().is_none() {
+            return Err(self.unlike("options", "a dictionary"));
+        }
+        match options.get("match") {
+            None | Some(Value::Null) => Ok(MatchPolicy::Exact),
+            Some(given) => {
+                let all = [
+                    MatchPolicy::Exact,
+                    MatchPolicy::Prefix,
+                    MatchPolicy::Wildcard,
+                ];
+                let named = |policy: &MatchPolicy| Some(policy.name()) == given.as_str();
+                all.into_iter()
+                    .find(named)
+                    .ok_or_else(|| invalid("options.match: expected exact, prefix or wildcard"))
+            }
+        }
+    }
+
+    pub(super) fn page(&self) -> Result<Page, Fault> {
+        let number = |name: &str| {
+            let number = self.optional_id(name)?;
+            Ok(number.map(|number| usize::try_from(number).unwrap_or(usize::MAX)))
+        };
+        let limit = number("limit")?;
+        if limit.is_some_and(|limit| limit > IDS_MAX) {
+            return Err(invalid(format!("limit: expected at most {IDS_MAX}")));
+        }
+        Ok(Page {
+            offset: number("offset")?.unwrap_or(0),
+            limit,
+        })
+    }
+
+    fn unlike(&self, name: &str, expected: &str) -> Fault {
+        match self.get(name) {
+            None => invalid(format!("{name}: expected {expected}, found nothing")),
+            Some(_) => invalid(format!("{name}: expected {expected}, found something else")),
+        }
+    }
+}
+
+impl Page {
+    /// The part of so many items that is asked for.
+    pub(super) fn of<T>(self, all: impl Iterator<Item = T>) -> Result<Vec<T>, Fault> {
+        let mut all = all.skip(self.offset);
+        let limit = self.limit.unwrap_or(IDS_MAX);
+        let part = all.by_ref().take(limit).collect();
+        if self.limit.is_none() && all.next().is_some() {
+            return Err(Fault::new(
+                error::LIST_IDS_MAX,
+                format!(
+                    "an answer has at most {IDS_MAX} ids, and here are more; ask for parts with \
+                     the keyword arguments offset and limit"
+                ),
+            ));
+        }
+        Ok(part)
+    }
+}
+
+/// One part of a payload; `absent` where it is not there.
+fn value(payload: &Payload<'_>, bytes: &[u8], absent: Value) -> Option<Value> {
+    match bytes {
+        [] => Some(absent),
+        _ => codec::decode_value(payload.serializer, bytes, &Limits::default()).ok(),
+    }
+}
+
+pub(super) fn invalid(text: impl Into<std::borrow::Cow<'static, str>>) -> Fault {
+    Fault::new(error::INVALID_ARGUMENT, text)
+}

@@ -1,0 +1,167 @@
+//! What is asked of subscriptions and of registrations, which are the same questions.
+
+use crosstie_wamp::{MatchPolicy, SessionId, Value};
+
+use super::arguments::Arguments;
+use super::json_ids;
+use crate::context::Context;
+use crate::events::{Entry, is_protected, json};
+use crate::fault::{Fault, error};
+use crate::session::{Session, SessionIndex};
+
+/// A table of subscriptions or of registrations.
+pub(crate) trait Entries {
+    /// What its parts are called.
+    const NAME: &'static str;
+    /// The parameter that has an id of one.
+    const ID: &'static str;
+    /// The parameter that has a URI.
+    const URI: &'static str;
+
+    /// All of them.
+    fn all(&self) -> impl Iterator<Item = Entry<'_>>;
+
+    /// Those that a session has a part in.
+    fn of_session<H>(&self, session: &Session<H>) -> Vec<Entry<'_>>;
+
+    /// The one of that id.
+    fn find(&self, id: u64) -> Option<Entry<'_>>;
+
+    /// The one of that very pattern.
+    fn lookup(&self, policy: MatchPolicy, uri: &str) -> Option<u64>;
+
+    /// What `match` answers of a URI: who serves or receives it.
+    fn matching(&self, uri: &str, steps: &mut u32) -> Value;
+
+    /// The sessions that have a part in the one of that id.
+    fn members(&self, id: u64) -> impl Iterator<Item = SessionIndex>;
+
+    fn no_such(id: u64) -> Fault;
+}
+
+/// What can be asked.
+#[derive(Clone, Copy)]
+pub(super) enum Question {
+    List,
+    Lookup,
+    Match,
+    Get,
+    Members,
+    CountMembers,
+}
+
+const ENTRIES_PER_STEP: usize = 2;
+
+impl Question {
+    /// The arguments of the RESULT, as JSON.
+    pub(super) fn answer<E: Entries, H>(
+        self,
+        entries: &E,
+        context: &mut Context<'_, H>,
+        arguments: &Arguments,
+    ) -> Result<Vec<u8>, Fault> {
+        let value = match self {
+            Self::List => return list(entries, context, arguments),
+            Self::Members => return members(entries, context, arguments),
+            Self::Lookup => {
+                let uri = arguments.text(E::URI)?;
+                let policy = arguments.match_policy()?;
+                let found = entries.lookup(policy, uri).filter(|_| !is_protected(uri));
+                found.map_or(Value::Null, Value::from)
+            }
+            Self::Match => {
+                let uri = arguments.text(E::URI)?;
+                match is_protected(uri) {
+                    true => Value::Null,
+                    false => entries.matching(uri, context.steps),
+                }
+            }
+            Self::Get => {
+                let entry = find(entries, arguments)?;
+                Value::Dict(context.events.describe(&entry))
+            }
+            Self::CountMembers => {
+                let entry = find(entries, arguments)?;
+                let count = joined(entries, context, entry.id).count();
+                context.spend((count / ENTRIES_PER_STEP) as u32);
+                Value::from(count as u64)
+            }
+        };
+        Ok(json(vec![value]))
+    }
+}
+
+/// The ids by matching policy.
+fn list<E: Entries, H>(
+    entries: &E,
+    context: &mut Context<'_, H>,
+    arguments: &Arguments,
+) -> Result<Vec<u8>, Fault> {
+    let page = arguments.page()?;
+    let is_open = |entry: &Entry<'_>| !is_protected(entry.uri);
+    let (part, looked_at) = match arguments.optional_id("session_id")? {
+        None => {
+            let mut looked_at = 0;
+            let counted = entries.all().inspect(|_| looked_at += 1);
+            (page.of(counted.filter(is_open))?, looked_at)
+        }
+        Some(id) => {
+            let index = context.sessions.find_id(SessionId(id));
+            let index = index.ok_or_else(|| super::sessions::no_such_session(id))?;
+            let all = entries.of_session(&context.sessions[index]);
+            let looked_at = all.len();
+            (page.of(all.into_iter().filter(is_open))?, looked_at)
+        }
+    };
+    context.spend((looked_at / ENTRIES_PER_STEP) as u32);
+    let mut text = String::with_capacity(8 * part.len() + 48);
+    for (policy, before) in [
+        (MatchPolicy::Exact, "[{\"exact\":"),
+        (MatchPolicy::Prefix, ",\"prefix\":"),
+        (MatchPolicy::Wildcard, ",\"wildcard\":"),
+    ] {
+        text.push_str(before);
+        let of_policy = part.iter().filter(|entry| entry.match_policy == policy);
+        let ids: Vec<_> = of_policy.map(|entry| entry.id).collect();
+        json_ids(&ids, &mut text);
+    }
+    text.push_str("}]");
+    Ok(text.into_bytes())
+}
+
+fn members<E: Entries, H>(
+    entries: &E,
+    context: &mut Context<'_, H>,
+    arguments: &Arguments,
+) -> Result<Vec<u8>, Fault> {
+    let entry = find(entries, arguments)?;
+    let page = arguments.page()?;
+    let ids = joined(entries, context, entry.id);
+    let ids = page.of(ids.map(|index| context.sessions[index].id.0))?;
+    context.spend((page.offset.saturating_add(ids.len()) / ENTRIES_PER_STEP) as u32);
+    let mut text = "[".to_owned();
+    json_ids(&ids, &mut text);
+    text.push(']');
+    Ok(text.into_bytes())
+}
+
+/// The sessions with a part in it that have not left.
+fn joined<E: Entries, H>(
+    entries: &E,
+    context: &Context<'_, H>,
+    id: u64,
+) -> impl Iterator<Item = SessionIndex> {
+    let sessions = &*context.sessions;
+    let members = entries.members(id);
+    members.filter(|index| sessions[*index].is_in())
+}
+
+fn find<'e, E: Entries>(entries: &'e E, arguments: &Arguments) -> Result<Entry<'e>, Fault> {
+    let id = arguments.id(E::ID)?;
+    let entry = entries.find(id).ok_or_else(|| E::no_such(id))?;
+    if is_protected(entry.uri) {
+        let text = format!("{} {id} is of the router's own", E::NAME);
+        return Err(Fault::new(error::NOT_AUTHORIZED, text));
+    }
+    Ok(entry)
+}

@@ -1,0 +1,168 @@
+//! `wamp.session.kill` and those that kill many, which go in turns: a realm may have a million
+//! sessions, and others have something to do, too.
+
+use std::mem;
+
+use crosstie_wamp::{RequestId, Value};
+
+use super::arguments::Arguments;
+use super::json_ids;
+use super::sessions::no_such_session;
+use crate::events::json;
+use crate::fault::{Fault, error};
+use crate::session::{Session, SessionIndex};
+use crate::{Outbox, Realm, SessionKey, Time};
+
+/// As many may be under way in a realm: each has yet to walk all sessions.
+const KILLINGS_MAX: usize = 64;
+
+/// To look at so many places of the table, and to end one session.
+const PLACES_PER_STEP: usize = 8;
+const STEPS_PER_KILL: u32 = 16;
+
+/// What a session is told of its end, where its caller does not say.
+const KILLED: &str = "wamp.close.killed";
+
+/// Sessions that are to be killed.
+pub(super) enum Whom {
+    Authid(String),
+    Authrole(String),
+    All,
+}
+
+/// Many sessions that are being killed, and how far that has come.
+pub(crate) struct Killing {
+    whom: Whom,
+    reason: String,
+    message: Option<String>,
+    caller: SessionKey,
+    request: RequestId,
+    place_next: usize,
+    count: u64,
+    /// Those that were found by their authid: they are told to the caller.
+    killed: Vec<u64>,
+}
+
+impl std::fmt::Debug for Killing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Killing {{ place_next: {} }}", self.place_next)
+    }
+}
+
+impl Whom {
+    fn is<H>(&self, session: &Session<H>) -> bool {
+        match self {
+            Self::Authid(authid) => *session.identity.authid == **authid,
+            Self::Authrole(authrole) => *session.identity.authrole == **authrole,
+            Self::All => true,
+        }
+    }
+}
+
+impl<H> Realm<H> {
+    /// Ends one session, which cannot be the caller's own.
+    pub(super) fn kill(
+        &mut self,
+        from: SessionIndex,
+        arguments: &Arguments,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        let reason = arguments.reason(KILLED)?;
+        let message = arguments.optional_text("message")?;
+        let index = self.session_of(arguments)?;
+        if index == from {
+            return Err(no_such_session(self.sessions[index].id.0));
+        }
+        self.end_with_goodbye(index, &reason, message, out);
+        Ok(())
+    }
+
+    /// Begins to end many; the caller stays.
+    pub(super) fn kill_many(
+        &mut self,
+        (from, request): (SessionIndex, RequestId),
+        whom: Whom,
+        arguments: &Arguments,
+    ) -> Result<(), Fault> {
+        let reason = arguments.reason(KILLED)?;
+        let message = arguments.optional_text("message")?.map(str::to_owned);
+        if self.killings.len() >= KILLINGS_MAX {
+            let text = format!("{KILLINGS_MAX} calls that kill many sessions are under way");
+            return Err(Fault::new(error::REALM_CALLS_MAX, text));
+        }
+        self.killings.push_back(Killing {
+            whom,
+            reason,
+            message,
+            caller: self.sessions.key(from),
+            request,
+            place_next: 0,
+            count: 0,
+            killed: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// Ends a part of those who are to be killed, so many steps' worth; whether there were any.
+    pub(crate) fn kill_some(&mut self, now: Time, steps_max: u32, out: &mut dyn Outbox<H>) -> bool {
+        let Some(mut killing) = self.killings.pop_front() else {
+            return false;
+        };
+        let mut looked_at = 0;
+        let mut steps = 0;
+        while killing.place_next < self.sessions.places() && steps <= steps_max {
+            let found = self.sessions.at(killing.place_next);
+            killing.place_next += 1;
+            looked_at += 1;
+            steps += u32::from(looked_at % PLACES_PER_STEP == 0);
+            let Some((index, session)) = found else {
+                continue;
+            };
+            let is_caller = self.sessions.key(index) == killing.caller;
+            if is_caller || session.closing || !session.is_welcomed || !killing.whom.is(session) {
+                continue;
+            }
+            killing.count += 1;
+            if matches!(killing.whom, Whom::Authid(_)) {
+                killing.killed.push(session.id.0);
+            }
+            self.end_with_goodbye(index, &killing.reason, killing.message.as_deref(), out);
+            steps += STEPS_PER_KILL;
+        }
+        self.steps = self.steps.saturating_add(steps.max(1));
+        if killing.place_next < self.sessions.places() {
+            self.killings.push_front(killing);
+        } else {
+            self.answer_killing(now, killing, out);
+        }
+        true
+    }
+
+    fn answer_killing(&mut self, now: Time, mut killing: Killing, out: &mut dyn Outbox<H>) {
+        let Some(caller) = self.sessions.find(killing.caller) else {
+            return;
+        };
+        let killed = mem::take(&mut killing.killed);
+        let arguments = match killing.whom {
+            Whom::Authid(_) => {
+                let mut text = "[".to_owned();
+                json_ids(&killed, &mut text);
+                text.push(']');
+                text.into_bytes()
+            }
+            Whom::Authrole(_) | Whom::All => json(vec![Value::from(killing.count)]),
+        };
+        self.answer_meta(now, caller, killing.request, &arguments, out);
+    }
+
+    fn end_with_goodbye(
+        &mut self,
+        index: SessionIndex,
+        reason: &str,
+        message: Option<&str>,
+        out: &mut dyn Outbox<H>,
+    ) {
+        self.begin_leave(index, out);
+        out.goodbye(&self.sessions[index].handle, reason, message);
+    }
+}

@@ -1,0 +1,273 @@
+//! The meta API: what a realm tells of its sessions, registrations and subscriptions, and what it
+//! lets be done to them (WAMP advanced profile, "Session Meta API", "Registration Meta API",
+//! "Subscription Meta API"; Crossbar.io's additions beside them).
+//!
+//! ```text
+//!   CALL wamp.… ──► dealer: nobody serves it ──► mod.rs: which procedure ──► sessions.rs  entries.rs
+//!                                                    (arguments.rs)          killing.rs, in turns
+//!   SUBSCRIBE, REGISTER, a session that joins or leaves ──► crate::events ──► broker ──► EVENT
+//! ```
+//!
+//! A call is answered by the realm itself where no callee was found, so that others pay nothing for it.
+
+mod arguments;
+mod entries;
+mod killing;
+mod publishing;
+mod sessions;
+
+pub(crate) use self::entries::Entries;
+pub(crate) use self::killing::Killing;
+
+use crosstie_wamp::{Message, MessageType, Payload, RequestId, ResultDetails, Serializer, Value};
+
+use self::arguments::Arguments;
+use self::entries::Question;
+use self::killing::Whom;
+use crate::dealer::{too_long, unrepresentable};
+use crate::events::json;
+use crate::fault::Fault;
+use crate::session::SessionIndex;
+use crate::{Outbox, Realm, Refused, Time};
+
+/// What a procedure of the meta API does.
+#[derive(Clone, Copy)]
+enum Procedure {
+    CountSessions,
+    ListSessions,
+    GetSession,
+    Kill,
+    KillMany(fn(&Arguments) -> Result<Whom, Fault>),
+    Registrations(Question),
+    Subscriptions(Question),
+}
+
+/// What comes of a call.
+enum Answer {
+    /// The arguments of its RESULT, one JSON list.
+    Now(Vec<u8>),
+    /// The RESULT comes when all is done.
+    Later,
+}
+
+type Row = (&'static str, &'static [&'static str], Procedure);
+
+/// Every procedure, with its parameters in order.
+static PROCEDURES: &[Row] = &[
+    (
+        "wamp.session.count",
+        &["filter_authroles"],
+        Procedure::CountSessions,
+    ),
+    (
+        "wamp.session.list",
+        &["filter_authroles", "offset", "limit"],
+        Procedure::ListSessions,
+    ),
+    ("wamp.session.get", &["session_id"], Procedure::GetSession),
+    (
+        "wamp.session.kill",
+        &["session_id", "reason", "message"],
+        Procedure::Kill,
+    ),
+    (
+        "wamp.session.kill_by_authid",
+        &["authid", "reason", "message"],
+        Procedure::KillMany(|arguments| Ok(Whom::Authid(arguments.text("authid")?.to_owned()))),
+    ),
+    (
+        "wamp.session.kill_by_authrole",
+        &["authrole", "reason", "message"],
+        Procedure::KillMany(|arguments| Ok(Whom::Authrole(arguments.text("authrole")?.to_owned()))),
+    ),
+    (
+        "wamp.session.kill_all",
+        &["reason", "message"],
+        Procedure::KillMany(|_| Ok(Whom::All)),
+    ),
+    (
+        "wamp.registration.list",
+        &["session_id", "offset", "limit"],
+        Procedure::Registrations(Question::List),
+    ),
+    (
+        "wamp.registration.lookup",
+        &["procedure", "options"],
+        Procedure::Registrations(Question::Lookup),
+    ),
+    (
+        "wamp.registration.match",
+        &["procedure"],
+        Procedure::Registrations(Question::Match),
+    ),
+    (
+        "wamp.registration.get",
+        &["registration_id"],
+        Procedure::Registrations(Question::Get),
+    ),
+    (
+        "wamp.registration.list_callees",
+        &["registration_id", "offset", "limit"],
+        Procedure::Registrations(Question::Members),
+    ),
+    (
+        "wamp.registration.count_callees",
+        &["registration_id"],
+        Procedure::Registrations(Question::CountMembers),
+    ),
+    (
+        "wamp.subscription.list",
+        &["session_id", "offset", "limit"],
+        Procedure::Subscriptions(Question::List),
+    ),
+    (
+        "wamp.subscription.lookup",
+        &["topic", "options"],
+        Procedure::Subscriptions(Question::Lookup),
+    ),
+    (
+        "wamp.subscription.match",
+        &["topic"],
+        Procedure::Subscriptions(Question::Match),
+    ),
+    (
+        "wamp.subscription.get",
+        &["subscription_id"],
+        Procedure::Subscriptions(Question::Get),
+    ),
+    (
+        "wamp.subscription.list_subscribers",
+        &["subscription_id", "offset", "limit"],
+        Procedure::Subscriptions(Question::Members),
+    ),
+    (
+        "wamp.subscription.count_subscribers",
+        &["subscription_id"],
+        Procedure::Subscriptions(Question::CountMembers),
+    ),
+];
+
+fn find(procedure: &str) -> Option<&'static Row> {
+    PROCEDURES.iter().find(|(name, ..)| *name == procedure)
+}
+
+impl<H> Realm<H> {
+    /// Answers a call that the caller may make; where there is no such procedure, with that fault.
+    #[cold]
+    pub(crate) fn call_meta(
+        &mut self,
+        now: Time,
+        from: SessionIndex,
+        request: RequestId,
+        (procedure, otherwise): (&str, Fault),
+        payload: &Payload<'_>,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let found = find(procedure).filter(|_| self.config.meta_api);
+        let answer = found.ok_or(otherwise).and_then(|(_, parameters, what)| {
+            let arguments = Arguments::read(payload, parameters)?;
+            self.ask(now, (from, request), *what, &arguments, out)
+        });
+        match answer {
+            Ok(Answer::Later) => self.work(now, self.steps_at_once_max, out),
+            Ok(Answer::Now(arguments)) => self.answer_meta(now, from, request, &arguments, out),
+            Err(fault) => {
+                let (_, _, mut context) = self.split(now, out);
+                context.refuse(from, MessageType::Call, request, &fault);
+            }
+        }
+        self.settle(now, out);
+    }
+
+    /// Sends the RESULT of a call that the realm answers itself.
+    fn answer_meta(
+        &mut self,
+        now: Time,
+        to: SessionIndex,
+        request: RequestId,
+        arguments: &[u8],
+        out: &mut dyn Outbox<H>,
+    ) {
+        let (_, _, mut context) = self.split(now, out);
+        let result = Message::Result {
+            request,
+            details: ResultDetails::default(),
+            payload: Payload {
+                serializer: Serializer::Json,
+                args: arguments,
+                kwargs: &[],
+            },
+        };
+        let fault = match context.reply(to, &result) {
+            Ok(()) | Err(Refused::Full | Refused::Gone) => return,
+            Err(Refused::TooLong) => too_long("caller"),
+            Err(Refused::Unrepresentable(reason)) => unrepresentable(reason),
+        };
+        context.refuse(to, MessageType::Call, request, &fault);
+    }
+
+    fn ask(
+        &mut self,
+        now: Time,
+        (from, request): (SessionIndex, RequestId),
+        procedure: Procedure,
+        arguments: &Arguments,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<Answer, Fault> {
+        let values = match procedure {
+            Procedure::CountSessions => vec![self.count_sessions(arguments)?],
+            Procedure::ListSessions => return self.list_sessions(arguments).map(Answer::Now),
+            Procedure::GetSession => vec![self.get_session(arguments, out)?],
+            Procedure::Kill => {
+                self.kill(from, arguments, out)?;
+                self.work(now, self.steps_at_once_max, out);
+                vec![Value::Null]
+            }
+            Procedure::KillMany(whom) => {
+                self.kill_many((from, request), whom(arguments)?, arguments)?;
+                return Ok(Answer::Later);
+            }
+            Procedure::Registrations(question) => {
+                let (_, dealer, mut context) = self.split(now, out);
+                let answer = question.answer(dealer, &mut context, arguments);
+                return answer.map(Answer::Now);
+            }
+            Procedure::Subscriptions(question) => {
+                let (broker, _, mut context) = self.split(now, out);
+                let answer = question.answer(broker, &mut context, arguments);
+                return answer.map(Answer::Now);
+            }
+        };
+        Ok(Answer::Now(json(values)))
+    }
+}
+
+/// A list of ids as JSON.
+fn json_ids(ids: &[u64], into: &mut String) {
+    into.push('[');
+    for (place, id) in ids.iter().enumerate() {
+        if place > 0 {
+            into.push(',');
+        }
+        into.push_str(&id.to_string());
+    }
+    into.push(']');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::json_ids;
+
+    #[test]
+    fn ids_are_json() {
+        for (ids, json) in [
+            (&[][..], "[]"),
+            (&[0], "[0]"),
+            (&[1, 10, u64::MAX], "[1,10,18446744073709551615]"),
+        ] {
+            let mut text = String::new();
+            json_ids(ids, &mut text);
+            assert_eq!(text, json);
+        }
+    }
+}

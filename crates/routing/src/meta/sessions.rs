@@ -1,0 +1,136 @@
+//! `wamp.session.count`, `list` and `get`, and what is told of a session that joins or leaves.
+
+use crosstie_wamp::{Dict, SessionId, Value};
+
+use super::arguments::Arguments;
+use super::json_ids;
+use crate::fault::{Fault, error};
+use crate::session::{Session, SessionIndex};
+use crate::{Identity, Outbox, Realm, SessionKey, Time};
+
+/// Places of a table that are looked at in a step, and ids that are written in one.
+const PLACES_PER_STEP: usize = 16;
+const IDS_PER_STEP: usize = 2;
+
+impl<H> Realm<H> {
+    /// To be called when a session that joined has been sent its WELCOME: whoever wants to know of new
+    /// sessions is told of this one. One that cannot be welcomed, and leaves, is never spoken of.
+    pub fn welcomed(&mut self, now: Time, session: SessionKey, out: &mut dyn Outbox<H>) {
+        let Some(index) = self.sessions.find(session) else {
+            return;
+        };
+        self.sessions.welcome(index);
+        if !self.events.is_watched() {
+            return;
+        }
+        let details = describe(&self.config.name, &self.sessions[index], out);
+        self.events
+            .add("wamp.session.on_join", vec![Value::Dict(details)]);
+        self.settle(now, out);
+    }
+
+    /// A session is out, and holds nothing any more.
+    pub(crate) fn tell_left(&mut self, session: &Session<H>) {
+        if !session.is_welcomed || !self.events.is_watched() {
+            return;
+        }
+        let Identity {
+            authid, authrole, ..
+        } = &session.identity;
+        let arguments = vec![
+            Value::from(session.id.0),
+            Value::from(&**authid),
+            Value::from(&**authrole),
+        ];
+        self.events.add("wamp.session.on_leave", arguments);
+    }
+
+    pub(super) fn count_sessions(&mut self, arguments: &Arguments) -> Result<Value, Fault> {
+        let count = match arguments.texts("filter_authroles")? {
+            None => self.sessions.welcomed(),
+            Some(names) if self.sessions.welcomed() == self.sessions.len() => {
+                self.roles.sessions_of(&names)
+            }
+            Some(names) => {
+                self.spend(self.sessions.places() / PLACES_PER_STEP);
+                self.listed(Some(&names)).count()
+            }
+        };
+        Ok(Value::from(count as u64))
+    }
+
+    /// In the order of their places in the table, which new sessions take anywhere.
+    pub(super) fn list_sessions(&mut self, arguments: &Arguments) -> Result<Vec<u8>, Fault> {
+        let names = arguments.texts("filter_authroles")?;
+        let listed = self.listed(names.as_deref());
+        let ids = arguments.page()?.of(listed.map(|session| session.id.0))?;
+        self.spend(self.sessions.places() / PLACES_PER_STEP + ids.len() / IDS_PER_STEP);
+        let mut json = String::with_capacity(18 * ids.len() + 4);
+        json.push('[');
+        json_ids(&ids, &mut json);
+        json.push(']');
+        Ok(json.into_bytes())
+    }
+
+    /// The sessions that the meta API speaks of, or those with one of these roles.
+    fn listed<'r>(&'r self, names: Option<&'r [&str]>) -> impl Iterator<Item = &'r Session<H>> {
+        let is_meant = move |session: &&Session<H>| {
+            let role = &*session.identity.authrole;
+            session.is_welcomed && names.is_none_or(|names| names.contains(&role))
+        };
+        self.sessions
+            .joined()
+            .map(|(_, session)| session)
+            .filter(is_meant)
+    }
+
+    pub(super) fn get_session(
+        &self,
+        arguments: &Arguments,
+        out: &dyn Outbox<H>,
+    ) -> Result<Value, Fault> {
+        let index = self.session_of(arguments)?;
+        let details = describe(&self.config.name, &self.sessions[index], out);
+        Ok(Value::Dict(details))
+    }
+
+    /// The session that is asked for.
+    pub(super) fn session_of(&self, arguments: &Arguments) -> Result<SessionIndex, Fault> {
+        let id = arguments.id("session_id")?;
+        let found = self.sessions.find_id(SessionId(id));
+        // Whoever is being closed for a full queue is out already for everybody else.
+        let is_seen = |session: &Session<H>| session.is_welcomed && !session.closing;
+        let found = found.filter(|index| is_seen(&self.sessions[*index]));
+        found.ok_or_else(|| no_such_session(id))
+    }
+
+    fn spend(&mut self, steps: usize) {
+        self.steps = self.steps.saturating_add(steps as u32);
+    }
+}
+
+/// In Crossbar.io's words.
+pub(super) fn no_such_session(id: u64) -> Fault {
+    let text = format!("no session with ID {id} exists on this router");
+    Fault::new(error::NO_SUCH_SESSION, text)
+}
+
+/// What others may know of a session: the specification's fields, then Crossbar.io's.
+fn describe<H>(realm: &str, session: &Session<H>, out: &dyn Outbox<H>) -> Dict {
+    let Identity {
+        authid,
+        authrole,
+        authmethod,
+        authprovider,
+    } = &session.identity;
+    let mut details = vec![
+        ("session".to_owned(), Value::from(session.id.0)),
+        ("authid".to_owned(), Value::from(&**authid)),
+        ("authrole".to_owned(), Value::from(&**authrole)),
+        ("authmethod".to_owned(), Value::from(&**authmethod)),
+        ("authprovider".to_owned(), Value::from(&**authprovider)),
+        ("realm".to_owned(), Value::from(realm)),
+    ];
+    out.describe(&session.handle, &mut details);
+    details
+}
