@@ -318,8 +318,8 @@ def test_a_slow_writer_does_not_hold_anybody_up(start_router):
         other.register("com.slow")
         message = b'[48,1,{},"com.slow",["slow"]]'
         for octet in len(message).to_bytes(4, "big") + message:
-            slow.send(bytes([octet]))
             other.round_trip()
+            slow.send(bytes([octet]))
         invocation = other.hear(INVOCATION)
         other.say(YIELD, invocation[1], {}, ["done"])
         assert slow.hear(RESULT)[3] == ["done"]
