@@ -8,13 +8,15 @@ use crosstie_auth::wamp::{
     Call, Cause, Given, Handshake, Hello, Method, Principal, Provider, Refusal, Step,
 };
 use crosstie_routing::{ClientFeatures, Identity, JoinError, Refused, error, welcome_details};
-use crosstie_wamp::{Dict, Message, SessionId, Value};
+use crosstie_wamp::{Dict, Message, MessageType, Payload, SessionId, Value};
 
 use crate::door;
 use crate::origin;
 use crate::report;
 use crate::wamp::elsewhere::{Outcome, Slot};
 use crate::wamp::end_reason::EndReason;
+use crate::wamp::message_counts::Direction;
+use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::pending::{Pending, Waits};
 use crate::wamp::realm::NotJoined;
 use crate::wamp::session::{Farewell, Session, State, say_goodbye, send};
@@ -265,7 +267,7 @@ impl Session {
             return self.refuse(&refusal.reason, &refusal.text);
         };
         let identity = identity(&principal);
-        let (peer, extra) = (self.peer.clone(), principal.authextra);
+        let extra = principal.authextra;
         let own = realm
             .discloses_router
             .then_some((&*router.node, &*router.id));
@@ -275,12 +277,10 @@ impl Session {
             joined_as = session;
             let mut details = welcome_details(realm.name(), &identity, realm.meta_api);
             details.push(("agent".to_owned(), Value::from(AGENT)));
-            origin::add(&mut details, extra, &peer, own);
-            let messages = &router.session_messages;
-            welcomed = send(messages, &peer, &Message::Welcome { session, details });
+            welcomed = self.welcome(session, details, extra, own);
             welcomed.is_ok()
         };
-        match realm.join(peer.clone(), identity.clone(), features, id, welcome) {
+        match realm.join(self.peer.clone(), identity.clone(), features, id, welcome) {
             Ok(key) => {
                 report::session_joined(&realm, &self.peer, joined_as, &identity);
                 let realm = Arc::clone(&realm);
@@ -301,6 +301,32 @@ impl Session {
             }
         }
         self.conclude(welcomed)
+    }
+
+    /// Sends WELCOME, with where the session is served (`own`) if the client takes so much: one that takes a
+    /// kilobyte can do without.
+    fn welcome(
+        &self,
+        session: SessionId,
+        details: Dict,
+        extra: Dict,
+        own: Option<(&str, &str)>,
+    ) -> Result<(), Refused> {
+        let message = |own| {
+            let (mut details, extra) = (details.clone(), extra.clone());
+            origin::add(&mut details, extra, &self.peer, own);
+            Message::Welcome { session, details }
+        };
+        let whole = message(own);
+        let messages = &self.listening.router.session_messages;
+        let encodings = &mut PayloadEncodings::new(Payload::EMPTY);
+        match self.peer.send(&whole, encodings) {
+            Ok(()) => {
+                messages.count(Direction::Sent, MessageType::Welcome);
+                Ok(())
+            }
+            Err(_) => send(messages, &self.peer, &message(None)),
+        }
     }
 
     /// A session is in its realm, and was told so or could not be.
