@@ -154,26 +154,30 @@ def test_a_full_queue_is_purged(tmp_path: Path) -> None:
     assert "at 67 the queue is purged" in words(ended.stdout)
 
 
-def test_several_share_a_queue(tmp_path: Path) -> None:
+# Those that ask for no rate.
+UNPACED = ("transient", "priorities", "durable", "transactions", "durable-kept")
+
+
+@pytest.mark.parametrize(
+    ("cases", "payload"),
+    [
+        (UNPACED, 150_000),
+        # 1,000 a second of 150,000 bytes each are more than a build for tests keeps up with.
+        (("paced",), 15_000),
+    ],
+)
+def test_several_share_a_queue(tmp_path: Path, cases: tuple[str, ...], payload: int) -> None:
     path = tmp_path / "amqp.json"
     ended = bench(
-        *(
-            "amqp",
-            "--runs",
-            1,
-            "--placement",
-            "same-core",
-            "--producers",
-            3,
-            "--consumers",
-            2,
-            "--payload",
-            150_000,
-        ),
+        *("amqp", "--runs", 1, "--placement", "same-core"),
+        *(word for case in cases for word in ("--case", case)),
+        *("--producers", 3, "--consumers", 2, "--payload", payload),
         *("--in-flight", 20, "--window", 2, "--seconds", 1, "--json", path),
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert all(row["valid"] for row in summaries(path).values())
+    rows = summaries(path)
+    assert all(row["valid"] for row in rows.values())
+    assert {case for case, _ in rows} == set(cases)
 
 
 @needs_rabbitmq
