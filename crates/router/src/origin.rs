@@ -9,22 +9,22 @@ use crosstie_wamp::{Dict, Value};
 
 use crate::wamp::peer::Peer;
 
+/// Node, worker, the client's own address, process.
+const KEYS: [&str; 4] = ["x_cb_node", "x_cb_worker", "x_cb_peer", "x_cb_pid"];
+
 /// Adds to WELCOME an `authextra`, and there and at the top node, worker, process and the client's own
 /// address, where the names of the node and the worker are to be told.
 pub(crate) fn add(welcome: &mut Dict, mut extra: Dict, peer: &Peer, own: Option<(&str, &str)>) {
     if let Some((node, worker)) = own {
         let origin = [
-            ("x_cb_node", Value::from(node)),
-            ("x_cb_worker", Value::from(worker)),
-            (
-                "x_cb_peer",
-                Value::from(address(peer.connection.peer()).as_str()),
-            ),
-            ("x_cb_pid", Value::from(u64::from(std::process::id()))),
+            Value::from(node),
+            Value::from(worker),
+            Value::from(address(peer.connection.peer()).as_str()),
+            Value::from(u64::from(std::process::id())),
         ];
         // What a client says of itself is not the router's word.
-        extra.retain(|(key, _)| origin.iter().all(|(own, _)| key != own));
-        for (key, value) in origin {
+        extra.retain(|(key, _)| !KEYS.contains(&key.as_str()));
+        for (key, value) in KEYS.into_iter().zip(origin) {
             welcome.push((key.to_owned(), value.clone()));
             extra.push((key.to_owned(), value));
         }
@@ -32,6 +32,18 @@ pub(crate) fn add(welcome: &mut Dict, mut extra: Dict, peer: &Peer, own: Option<
     if !extra.is_empty() {
         welcome.push(("authextra".to_owned(), Value::Dict(extra)));
     }
+}
+
+/// Takes away again what [`add`] has said of the router, for a client that does not take so long a WELCOME.
+pub(crate) fn remove(welcome: &mut Dict) {
+    let is_own = |key: &str| KEYS.contains(&key);
+    welcome.retain_mut(|(key, value)| match value {
+        Value::Dict(extra) if key == "authextra" => {
+            extra.retain(|(key, _)| !is_own(key));
+            !extra.is_empty()
+        }
+        _ => !is_own(key),
+    });
 }
 
 /// What an authenticator is told of the connection: the keys are Crossbar.io's, and what is not kept here

@@ -308,25 +308,22 @@ impl Session {
     fn welcome(
         &self,
         session: SessionId,
-        details: Dict,
+        mut details: Dict,
         extra: Dict,
         own: Option<(&str, &str)>,
     ) -> Result<(), Refused> {
-        let message = |own| {
-            let (mut details, extra) = (details.clone(), extra.clone());
-            origin::add(&mut details, extra, &self.peer, own);
-            Message::Welcome { session, details }
-        };
-        let whole = message(own);
+        origin::add(&mut details, extra, &self.peer, own);
+        let mut welcome = Message::Welcome { session, details };
         let messages = &self.listening.router.session_messages;
         let encodings = &mut PayloadEncodings::new(Payload::EMPTY);
-        match self.peer.send(&whole, encodings) {
-            Ok(()) => {
-                messages.count(Direction::Sent, MessageType::Welcome);
-                Ok(())
-            }
-            Err(_) => send(messages, &self.peer, &message(None)),
+        if self.peer.send(&welcome, encodings).is_ok() {
+            messages.count(Direction::Sent, MessageType::Welcome);
+            return Ok(());
         }
+        if let Message::Welcome { details, .. } = &mut welcome {
+            origin::remove(details);
+        }
+        send(messages, &self.peer, &welcome)
     }
 
     /// A session is in its realm, and was told so or could not be.
