@@ -26,6 +26,7 @@ mod bench;
 mod call;
 mod check;
 mod convert;
+mod credentials;
 mod embedded;
 mod exec_child;
 mod init;

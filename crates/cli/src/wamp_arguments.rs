@@ -12,6 +12,8 @@ use crosstie_client::{
 };
 use crosstie_wamp::codec::{self, Limits};
 
+use crate::credentials::Credentials;
+
 /// How to reach the router.
 #[derive(clap::Args)]
 pub(crate) struct Connection {
@@ -24,9 +26,8 @@ pub(crate) struct Connection {
     /// Serializer to ask the router for; by default any that it speaks.
     #[arg(long, value_enum)]
     serializer: Option<SerializerName>,
-    /// Authid to ask the router for.
-    #[arg(long)]
-    authid: Option<String>,
+    #[command(flatten)]
+    credentials: Credentials,
     /// File with further certificate authorities to trust, or with the router's own certificate, in
     /// PEM.
     #[arg(long, value_name = "FILE")]
@@ -89,9 +90,7 @@ impl Connection {
                 SerializerName::Cbor => Serializer::Cbor,
             }];
         }
-        config.authenticator = std::sync::Arc::new(crosstie_client::Anonymous {
-            authid: self.authid.clone(),
-        });
+        config.authenticator = self.credentials.authenticator()?;
         config.tls.ca_files.clone_from(&self.ca);
         config.tls.insecure = self.insecure;
         let interval = Duration::from_secs_f64(self.ping_interval);

@@ -61,7 +61,9 @@ mod welcome;
 mod writer;
 
 pub use arguments::{ArgumentError, Arguments, JsonError};
-pub use authenticator::{Anonymous, AuthenticateError, Authenticator, Challenge, Signature};
+pub use authenticator::{
+    Anonymous, AuthenticateError, Authenticator, Challenge, Signature, Ticket, WampCra,
+};
 pub use call::{Call, CallOptions, CallReply};
 pub use client::Client;
 pub use config::{Backoff, Config, TlsOptions};

@@ -17,7 +17,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("store", &["amqp", "queues"]),
     ("transport", &[]),
     ("testee", &["transport", "wamp"]),
-    ("client", &["wamp"]),
+    ("client", &["auth", "wamp"]),
     (
         "router",
         &[

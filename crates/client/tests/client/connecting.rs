@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_client::{
-    AuthenticateError, Authenticator, Challenge, Client, Config, ConnectError, Serializer,
-    Signature, State, args,
+    Authenticator, Challenge, Client, Config, ConnectError, Serializer, State, Ticket, Value,
+    WampCra, args,
 };
+use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::framing::websocket::{self, accept_response, parse_request};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertifiedKey, DistinguishedName, DnType,
@@ -78,45 +79,87 @@ async fn refusals() {
     .await;
 }
 
-struct Ticket;
-
-impl Authenticator for Ticket {
-    fn method(&self) -> &str {
-        "ticket"
-    }
-
-    fn authid(&self) -> Option<&str> {
-        Some("joe")
-    }
-
-    fn answer(&self, challenge: &Challenge) -> Result<Signature, AuthenticateError> {
-        assert_eq!(challenge.method, "ticket");
-        Ok(Signature {
-            signature: "secret".to_owned(),
-            extra: Vec::new(),
-        })
-    }
-}
-
 #[tokio::test]
 async fn challenges_are_answered() {
-    let router = Router::new();
-    let mut config = router.config();
-    config.authenticator = Arc::new(Ticket);
-    let answering = async {
-        let mut peer = router.accept().await;
-        let hello = peer.receive().await.unwrap();
-        assert!(
-            hello.contains(r#""authmethods":["ticket"],"authid":"joe""#),
-            "{hello}"
-        );
-        peer.send(r#"[4,"ticket",{}]"#).await;
-        peer.expect(r#"[5,"secret",{}]"#).await;
-        peer.send("[2,7,{}]").await;
-        peer
+    async fn check(authenticator: Arc<dyn Authenticator>, challenge: &str, answer: &str) {
+        let router = Router::new();
+        let mut config = router.config();
+        let method = authenticator.method().to_owned();
+        config.authenticator = authenticator;
+        let answering = async {
+            let mut peer = router.accept().await;
+            let hello = peer.receive().await.unwrap();
+            let who = format!(r#""authmethods":["{method}"],"authid":"peter""#);
+            assert!(hello.contains(&who), "{hello}");
+            peer.send(challenge).await;
+            peer.expect(answer).await;
+            peer.send("[2,7,{}]").await;
+            peer
+        };
+        let (client, _peer) =
+            soon(async { tokio::join!(Client::connect(config), answering) }).await;
+        client.unwrap();
+    }
+    let ticket = Ticket {
+        authid: "peter".to_owned(),
+        ticket: "secret".to_owned(),
     };
-    let (client, _peer) = soon(async { tokio::join!(Client::connect(config), answering) }).await;
-    client.unwrap();
+    check(Arc::new(ticket), r#"[4,"ticket",{}]"#, r#"[5,"secret",{}]"#).await;
+    // The specification's own challenge, advanced profile, "Challenge Response Authentication".
+    let challenge = r#"{\"authid\": \"peter\", \"authrole\": \"user\", \"authmethod\": \"wampcra\", \"authprovider\": \"static\", \"session\": 3251278072152162, \"nonce\": \"LHRTC9zeOIrt_9U3\", \"timestamp\": \"2014-06-22T16:36:25.448Z\"}"#;
+    check(
+        cra("secret1"),
+        &format!(r#"[4,"wampcra",{{"challenge":"{challenge}"}}]"#),
+        r#"[5,"JOQqv52DbVoN33KHjV2z1uYoFG/pwrPC4HXoJaNbOfg=",{}]"#,
+    )
+    .await;
+    check(
+        cra("secret2"),
+        &format!(
+            r#"[4,"wampcra",{{"challenge":"{challenge}","salt":"salt123","iterations":100,"keylen":16}}]"#
+        ),
+        r#"[5,"wtqIFvArT1FjhGPuijl6hJbZnoNdtlK2mLgnVyR3K48=",{}]"#,
+    )
+    .await;
+}
+
+fn cra(secret: &str) -> Arc<dyn Authenticator> {
+    Arc::new(WampCra {
+        authid: "peter".to_owned(),
+        secret: secret.to_owned(),
+    })
+}
+
+/// A router could keep a client at work, or ask for what cannot be.
+#[test]
+fn challenges_that_cannot_be_answered() {
+    let check = |extra: &str, expected: &str| {
+        let extra = codec::decode_value(Serializer::Json, extra.as_bytes(), &Limits::default());
+        let Ok(Value::Dict(extra)) = extra else {
+            panic!("{extra:?}");
+        };
+        let challenge = Challenge {
+            method: "wampcra".to_owned(),
+            extra,
+        };
+        let error = cra("secret").answer(&challenge).err().unwrap().to_string();
+        assert_eq!(error, format!("challenge \"wampcra\": {expected}"));
+    };
+    check("{}", "expected a text as challenge");
+    let salted = |more: &str| format!(r#"{{"challenge":"x","salt":"s",{more}}}"#);
+    check(
+        &salted(r#""iterations":4000000000"#),
+        "iterations: expected 1 to 1000000",
+    );
+    check(&salted(r#""keylen":65"#), "keylen: expected 1 to 64");
+    check(
+        &salted(r#""keylen":"32""#),
+        "keylen: expected a positive number",
+    );
+    check(
+        &salted(r#""iterations":-1"#),
+        "iterations: expected a positive number",
+    );
 }
 
 #[tokio::test]

@@ -73,7 +73,8 @@ impl Salted {
     /// Each 32 bytes take as long again, and those beyond the first add nothing.
     pub const KEY_BYTES_MAX: u32 = 64;
 
-    fn check(&self) -> Result<(), SecretError> {
+    /// Refuses what would take too long.
+    pub fn check(&self) -> Result<(), SecretError> {
         if !(1..=Self::ITERATIONS_MAX).contains(&self.iterations) {
             return Err(SecretError::Iterations);
         }

@@ -1,9 +1,17 @@
 //! The identity that this client claims, and how it proves it.
 
+mod anonymous;
+mod ticket;
+mod wampcra;
+
 use std::fmt;
 
-use crosstie_wamp::Dict;
+use crosstie_wamp::{Dict, Value};
 use thiserror::Error;
+
+pub use anonymous::Anonymous;
+pub use ticket::Ticket;
+pub use wampcra::WampCra;
 
 /// One way to authenticate. WAMP advanced profile, "Authentication Methods".
 ///
@@ -55,26 +63,16 @@ pub struct AuthenticateError {
     pub reason: String,
 }
 
-/// No proof: the router decides what a stranger may do.
-#[derive(Clone, Debug, Default)]
-pub struct Anonymous {
-    /// Asked for; a router need not grant it.
-    pub authid: Option<String>,
+impl AuthenticateError {
+    fn new(challenge: &Challenge, reason: impl Into<String>) -> Self {
+        Self {
+            method: challenge.method.clone(),
+            reason: reason.into(),
+        }
+    }
 }
 
-impl Authenticator for Anonymous {
-    fn method(&self) -> &str {
-        "anonymous"
-    }
-
-    fn authid(&self) -> Option<&str> {
-        self.authid.as_deref()
-    }
-
-    fn answer(&self, challenge: &Challenge) -> Result<Signature, AuthenticateError> {
-        Err(AuthenticateError {
-            method: challenge.method.clone(),
-            reason: "this client is anonymous and has nothing to answer it with".to_owned(),
-        })
-    }
+fn entry<'a>(dict: &'a Dict, key: &str) -> Option<&'a Value> {
+    let found = dict.iter().find(|(name, _)| name == key);
+    found.map(|(_, value)| value)
 }

@@ -1,0 +1,89 @@
+//! Who a client of the command line says that it is, and with what it proves it.
+
+use std::fs;
+use std::io::{self, BufRead};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use crosstie_client::{Anonymous, Authenticator, Ticket, WampCra};
+
+/// A secret stands in no option: everybody on the machine could read it there.
+#[derive(clap::Args)]
+pub(crate) struct Credentials {
+    /// Authid to ask the router for.
+    #[arg(long)]
+    authid: Option<String>,
+    /// How the router is shown that it is so.
+    #[arg(long, value_enum, default_value_t)]
+    authmethod: Method,
+    /// File whose first line is the ticket or secret; - is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with = "secret_env")]
+    secret_file: Option<PathBuf>,
+    /// Environment variable that has it.
+    #[arg(long, value_name = "VARIABLE")]
+    secret_env: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Method {
+    #[default]
+    Anonymous,
+    Ticket,
+    Wampcra,
+}
+
+impl Credentials {
+    pub(crate) fn authenticator(&self) -> anyhow::Result<Arc<dyn Authenticator>> {
+        if self.authmethod == Method::Anonymous {
+            if self.secret_file.is_some() || self.secret_env.is_some() {
+                bail!("a secret goes with an --authmethod that needs one: ticket or wampcra");
+            }
+            let authid = self.authid.clone();
+            return Ok(Arc::new(Anonymous { authid }));
+        }
+        let (Some(authid), Some(secret)) = (self.authid.clone(), self.secret()?) else {
+            let method = self.authmethod.to_possible_value();
+            let method = method.as_ref().map_or("", |value| value.get_name());
+            bail!("--authmethod {method} needs --authid, and --secret-file or --secret-env");
+        };
+        Ok(match self.authmethod {
+            Method::Wampcra => Arc::new(WampCra { authid, secret }),
+            Method::Anonymous | Method::Ticket => Arc::new(Ticket {
+                authid,
+                ticket: secret,
+            }),
+        })
+    }
+
+    fn secret(&self) -> anyhow::Result<Option<String>> {
+        if let Some(name) = &self.secret_env {
+            let secret = std::env::var(name);
+            return Ok(Some(
+                secret.with_context(|| format!("--secret-env {name}"))?,
+            ));
+        }
+        let Some(path) = &self.secret_file else {
+            return Ok(None);
+        };
+        let secret = first_line(path);
+        let of_file = || format!("--secret-file {}", path.display());
+        match secret.with_context(of_file)? {
+            line if line.is_empty() => bail!("{}: its first line is empty", of_file()),
+            line => Ok(Some(line)),
+        }
+    }
+}
+
+/// Without its end.
+fn first_line(path: &Path) -> io::Result<String> {
+    let mut line = String::new();
+    match path.to_str() {
+        Some("-") => io::stdin().lock().read_line(&mut line)?,
+        _ => io::BufReader::new(fs::File::open(path)?).read_line(&mut line)?,
+    };
+    let end = line.trim_end_matches(['\r', '\n']).len();
+    line.truncate(end);
+    Ok(line)
+}

@@ -1,0 +1,25 @@
+//! No credentials.
+
+use super::{AuthenticateError, Authenticator, Challenge, Signature};
+
+/// No proof: the router decides what a stranger may do.
+#[derive(Clone, Debug, Default)]
+pub struct Anonymous {
+    /// Asked for; a router need not grant it.
+    pub authid: Option<String>,
+}
+
+impl Authenticator for Anonymous {
+    fn method(&self) -> &str {
+        "anonymous"
+    }
+
+    fn authid(&self) -> Option<&str> {
+        self.authid.as_deref()
+    }
+
+    fn answer(&self, challenge: &Challenge) -> Result<Signature, AuthenticateError> {
+        let reason = "this client is anonymous and has nothing to answer it with";
+        Err(AuthenticateError::new(challenge, reason))
+    }
+}

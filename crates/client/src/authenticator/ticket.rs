@@ -1,0 +1,39 @@
+//! A ticket, which the router is sent as it is.
+
+use std::fmt;
+
+use crosstie_wamp::Dict;
+
+use super::{AuthenticateError, Authenticator, Challenge, Signature};
+
+/// A ticket: over TLS, or to a router on the same machine, since whoever reads it has it. WAMP advanced
+/// profile, "Ticket-based Authentication".
+#[derive(Clone)]
+pub struct Ticket {
+    pub authid: String,
+    pub ticket: String,
+}
+
+impl Authenticator for Ticket {
+    fn method(&self) -> &str {
+        "ticket"
+    }
+
+    fn authid(&self) -> Option<&str> {
+        Some(&self.authid)
+    }
+
+    fn answer(&self, _: &Challenge) -> Result<Signature, AuthenticateError> {
+        Ok(Signature {
+            signature: self.ticket.clone(),
+            extra: Dict::new(),
+        })
+    }
+}
+
+/// Without the ticket.
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ticket({}, …)", self.authid)
+    }
+}
