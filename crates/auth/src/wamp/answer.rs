@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crosstie_wamp::{Dict, Value};
 
 use super::refusal::NOT_AUTHORIZED;
-use super::wampcra::{Salted, Secret};
 use super::{Cause, Refusal};
 
 /// What came of a call of an authenticator.
@@ -95,24 +94,25 @@ impl Unanswered {
     }
 }
 
+/// A dictionary that an authenticator has answered with. Null counts as not given.
+#[derive(Clone, Copy)]
+pub(super) struct Answered<'a>(&'a Dict);
+
 /// Reads a role, or a dictionary.
 pub(super) fn principal(value: &Value) -> Result<Assigned, Refusal> {
-    let dict = match value {
-        Value::String(role) => {
-            return Ok(Assigned {
-                role: Some(role.as_str().into()),
-                ..Assigned::default()
-            });
-        }
-        Value::Dict(dict) => dict,
-        other => return Err(wrong_type(other)),
-    };
-    let text = |key| text(dict, key).map(|text| text.map(str::to_owned));
+    if let Value::String(role) = value {
+        return Ok(Assigned {
+            role: Some(role.as_str().into()),
+            ..Assigned::default()
+        });
+    }
+    let answered = Answered::read(value)?;
+    let text = |key| answered.text(key).map(|text| text.map(str::to_owned));
     Ok(Assigned {
         realm: text("realm")?,
         authid: text("authid")?,
         role: text("role")?.map(Into::into),
-        extra: match find(dict, "extra") {
+        extra: match answered.find("extra") {
             None => Dict::new(),
             Some(Value::Dict(extra)) => extra.clone(),
             Some(other) => return Err(wrong_key("extra", "a dictionary", other)),
@@ -120,49 +120,43 @@ pub(super) fn principal(value: &Value) -> Result<Assigned, Refusal> {
     })
 }
 
-/// Reads the secret in a dictionary that has one.
-pub(super) fn secret(value: &Value) -> Result<Secret, Refusal> {
-    let Value::Dict(dict) = value else {
-        return Err(wrong_type(value));
-    };
-    let Some(secret) = text(dict, "secret")? else {
-        return Err(Refusal::of_authenticator(
-            "got a principal without \"secret\" from the dynamic authenticator".to_owned(),
-        ));
-    };
-    let number = |key, otherwise| match find(dict, key) {
-        None => Ok(otherwise),
-        Some(value) => {
-            let number = value.as_u64().and_then(|n| u32::try_from(n).ok());
-            number.ok_or_else(|| wrong_key(key, "a number", value))
+impl<'a> Answered<'a> {
+    pub(super) fn read(value: &'a Value) -> Result<Self, Refusal> {
+        match value {
+            Value::Dict(dict) => Ok(Self(dict)),
+            other => Err(wrong_type(other)),
         }
-    };
-    let salted = match text(dict, "salt")? {
-        None => None,
-        Some(salt) => Some(Salted {
-            salt: salt.to_owned(),
-            iterations: number("iterations", Salted::ITERATIONS)?,
-            key_bytes: number("keylen", Salted::KEY_BYTES)?,
-        }),
-    };
-    Secret::underived(secret, salted).map_err(|e| {
-        Refusal::of_authenticator(format!(
-            "got a bad secret from the dynamic authenticator: {e}"
-        ))
-    })
-}
+    }
 
-/// Null counts as not given.
-fn find<'d>(dict: &'d Dict, key: &str) -> Option<&'d Value> {
-    let found = dict.iter().find(|(name, _)| name == key);
-    found.map(|(_, value)| value).filter(|v| **v != Value::Null)
-}
+    pub(super) fn text(self, key: &'static str) -> Result<Option<&'a str>, Refusal> {
+        match self.find(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(wrong_key(key, "text", other)),
+        }
+    }
 
-fn text<'d>(dict: &'d Dict, key: &'static str) -> Result<Option<&'d str>, Refusal> {
-    match find(dict, key) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(other) => Err(wrong_key(key, "text", other)),
+    /// A text without which nobody can be asked to prove anything.
+    pub(super) fn need_text(self, key: &'static str) -> Result<&'a str, Refusal> {
+        self.text(key)?.ok_or_else(|| {
+            Refusal::of_authenticator(format!(
+                "got a principal without {key:?} from the dynamic authenticator"
+            ))
+        })
+    }
+
+    pub(super) fn number(self, key: &'static str) -> Result<Option<u32>, Refusal> {
+        let Some(value) = self.find(key) else {
+            return Ok(None);
+        };
+        let number = value.as_u64().and_then(|n| u32::try_from(n).ok());
+        let number = number.ok_or_else(|| wrong_key(key, "a number", value))?;
+        Ok(Some(number))
+    }
+
+    fn find(self, key: &str) -> Option<&'a Value> {
+        let found = self.0.iter().find(|(name, _)| name == key);
+        found.map(|(_, value)| value).filter(|v| **v != Value::Null)
     }
 }
 

@@ -1,10 +1,8 @@
-//! Which method a session comes by, and the one for which nothing has to be proven.
-
-use std::sync::Arc;
+//! Which method a session comes by.
 
 use crosstie_wamp::Value;
 
-use super::{Cause, Given, Hello, Method, Methods, Principal, Provider, Refusal, Step};
+use super::{Cause, Method, Methods, Refusal};
 
 /// The first of the client's methods that is configured is final.
 pub(super) fn choose(methods: &Methods, offered: &[Value]) -> Result<Method, Refusal> {
@@ -24,26 +22,4 @@ pub(super) fn choose(methods: &Methods, offered: &[Value]) -> Result<Method, Ref
         let reason = "wamp.error.no_matching_auth_method";
         Refusal::new(reason, text, Cause::NoMethod)
     })
-}
-
-pub(super) fn anonymous(
-    role: &Arc<str>,
-    only: Option<&str>,
-    authid: Option<&str>,
-    hello: Hello<'_>,
-    given: &Given,
-) -> Step {
-    if only.is_some_and(|only| only != hello.realm) {
-        let text = format!("anonymous sessions may not join realm {:?}", hello.realm);
-        let reason = "wamp.error.authorization_denied";
-        return Step::Refuse(Refusal::new(reason, text, Cause::RealmNotAllowed));
-    }
-    Step::Accept(Box::new(Principal {
-        realm: hello.realm.to_owned(),
-        authid: authid.map_or_else(|| given.authid(), str::to_owned),
-        authrole: Arc::clone(role),
-        authmethod: Method::Anonymous,
-        authprovider: Provider::Static,
-        authextra: hello.authextra.cloned().unwrap_or_default(),
-    }))
 }

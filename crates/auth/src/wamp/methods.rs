@@ -1,18 +1,8 @@
 //! The methods of a transport, as they are configured.
 
-use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
-
-use super::{Tickets, Users};
-
-/// A method by which a session says who it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    Anonymous,
-    Ticket,
-    WampCra,
-}
+use super::client::Client;
+use super::next::Outcome;
+use super::{Anonymous, Authenticator, ErrorTexts, Method, Refusal, Ticket, WampCra};
 
 /// Everything that a transport takes. A method that is not there is not taken.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,80 +11,6 @@ pub struct Methods {
     pub ticket: Option<Ticket>,
     pub wampcra: Option<WampCra>,
     pub error_texts: ErrorTexts,
-}
-
-/// What a session that proves nothing becomes.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Anonymous {
-    Static {
-        role: Arc<str>,
-        /// The only realm such sessions may join; any where not said.
-        realm: Option<String>,
-        /// A fresh one per session where not said.
-        authid: Option<String>,
-    },
-    Dynamic(Authenticator),
-}
-
-/// Whom a ticket lets in.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Ticket {
-    Static {
-        principals: Tickets,
-        default_role: Option<Arc<str>>,
-    },
-    Dynamic(Authenticator),
-}
-
-/// Whom a signature lets in.
-#[derive(Clone, Debug, PartialEq)]
-pub enum WampCra {
-    Static {
-        users: Users,
-        default_role: Option<Arc<str>>,
-    },
-    Dynamic(Authenticator),
-}
-
-/// A procedure that says who somebody is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Authenticator {
-    pub procedure: String,
-    /// Where it is called; in the realm that the client asks for where not said.
-    pub realm: Option<String>,
-    /// The role of whoever calls it.
-    pub role: Arc<str>,
-    /// The role of those for whom it names none.
-    pub default_role: Option<Arc<str>>,
-    /// How long it may take.
-    pub timeout: Duration,
-}
-
-/// What a client is told of why it is not let in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ErrorTexts {
-    /// The same whether there is such a principal or not.
-    #[default]
-    Neutral,
-    /// Crossbar.io's words, by which anybody can find out who there is.
-    Crossbar,
-}
-
-impl Method {
-    pub const ALL: [Self; 3] = [Self::Anonymous, Self::Ticket, Self::WampCra];
-
-    pub(super) fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.name() == name)
-    }
-
-    /// As HELLO and WELCOME have it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Anonymous => "anonymous",
-            Self::Ticket => "ticket",
-            Self::WampCra => "wampcra",
-        }
-    }
 }
 
 impl Methods {
@@ -107,26 +23,38 @@ impl Methods {
         }
     }
 
+    /// Whether nothing is configured that lets anybody in.
+    pub fn is_empty(&self) -> bool {
+        !Method::ALL.into_iter().any(|method| self.has(method))
+    }
+
     /// The procedures that it calls.
     pub fn authenticators(&self) -> impl Iterator<Item = &Authenticator> {
-        let anonymous = match &self.anonymous {
-            Some(Anonymous::Dynamic(authenticator)) => Some(authenticator),
-            _ => None,
-        };
-        let ticket = match &self.ticket {
-            Some(Ticket::Dynamic(authenticator)) => Some(authenticator),
-            _ => None,
-        };
-        let wampcra = match &self.wampcra {
-            Some(WampCra::Dynamic(authenticator)) => Some(authenticator),
-            _ => None,
-        };
+        let anonymous = self.anonymous.as_ref().and_then(Anonymous::authenticator);
+        let ticket = self.ticket.as_ref().and_then(Ticket::authenticator);
+        let wampcra = self.wampcra.as_ref().and_then(WampCra::authenticator);
         [anonymous, ticket, wampcra].into_iter().flatten()
     }
-}
 
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+    /// The roles that the configuration gives to who has proven something.
+    pub fn roles(&self) -> impl Iterator<Item = (Method, &str)> {
+        let ticket = self.ticket.iter().flat_map(Ticket::roles);
+        let wampcra = self.wampcra.iter().flat_map(WampCra::roles);
+        let ticket = ticket.map(|role| (Method::Ticket, role));
+        ticket.chain(wampcra.map(|role| (Method::WampCra, role)))
+    }
+
+    /// Handles HELLO by the client's method.
+    pub(super) fn begin(&self, client: &mut Client) -> Outcome {
+        let begun = match client.method {
+            Method::Anonymous => {
+                let authenticator = self.anonymous.as_ref().and_then(Anonymous::authenticator);
+                authenticator.map(|a| Ok(Anonymous::begin(a, client)))
+            }
+            Method::Ticket => self.ticket.as_ref().map(|ticket| ticket.begin(client)),
+            Method::WampCra => self.wampcra.as_ref().map(|wampcra| wampcra.begin(client)),
+        };
+        let nobody = || Err(Refusal::of_authenticator("there is none".to_owned()));
+        begun.unwrap_or_else(nobody)
     }
 }

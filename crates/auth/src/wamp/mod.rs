@@ -13,25 +13,33 @@
 //!       Refuse(Refusal)     ABORT
 //! ```
 
+mod anonymous;
 mod answer;
+mod authenticator;
 mod choose;
+mod client;
 mod fresh;
 mod handshake;
 mod hello;
+mod method;
 mod methods;
+mod next;
 mod principal;
 mod refusal;
 mod step;
 mod ticket;
 mod wampcra;
 
+pub use anonymous::Anonymous;
 pub use answer::{Answer, Unanswered};
+pub use authenticator::Authenticator;
 pub use fresh::{Given, rfc3339};
 pub use handshake::Handshake;
 pub use hello::{Hello, Malformed};
-pub use methods::{Anonymous, Authenticator, ErrorTexts, Method, Methods, Ticket, WampCra};
+pub use method::Method;
+pub use methods::Methods;
 pub use principal::{Principal, Provider};
-pub use refusal::{Cause, Refusal};
+pub use refusal::{Cause, ErrorTexts, Refusal};
 pub use step::{Call, Step};
-pub use ticket::Tickets;
-pub use wampcra::{Derivation, Key, Salted, Secret, SecretError, Users};
+pub use ticket::{Ticket, Tickets};
+pub use wampcra::{Derivation, Key, Salted, Secret, SecretError, Users, WampCra};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crosstie_wamp::Dict;
 
-use super::methods::Method;
+use super::Method;
 
 /// Who a session is and where it goes, before anybody has looked whether there is such a realm.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,9 @@ pub enum Provider {
 }
 
 impl Provider {
+    /// In the order of their declaration.
+    pub const ALL: [Self; 2] = [Self::Static, Self::Dynamic];
+
     /// As WELCOME has it.
     pub fn name(self) -> &'static str {
         match self {

@@ -12,6 +12,16 @@ pub struct Refusal {
     pub cause: Cause,
 }
 
+/// What a client is told of why it is not let in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ErrorTexts {
+    /// The same whether there is such a principal or not.
+    #[default]
+    Neutral,
+    /// Crossbar.io's words, by which anybody can find out who there is.
+    Crossbar,
+}
+
 /// Why, for the operator alone: a client must not learn which principals there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {

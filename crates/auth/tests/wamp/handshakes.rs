@@ -22,7 +22,7 @@ fn tickets() -> Ticket {
     principals.insert("joe", "hunter2", Some("user"));
     principals.insert("ann", "hunter3", None);
     Ticket::Static {
-        principals,
+        principals: principals.into(),
         default_role: Some("member".into()),
     }
 }
@@ -45,7 +45,7 @@ fn users() -> WampCra {
     users.insert("salted", salted, Some("user"));
     users.insert("derived", derived, Some("user"));
     WampCra::Static {
-        users,
+        users: users.into(),
         default_role: None,
     }
 }
@@ -176,7 +176,7 @@ fn who_is_unknown_is_challenged() {
     }
     let methods = Methods {
         wampcra: Some(WampCra::Static {
-            users,
+            users: users.into(),
             default_role: None,
         }),
         ..Methods::default()
@@ -200,7 +200,7 @@ fn the_text_that_is_signed() {
     users.insert("a \"b\"\n\\", secret, Some("user"));
     let methods = Methods {
         wampcra: Some(WampCra::Static {
-            users,
+            users: users.into(),
             default_role: None,
         }),
         ..Methods::default()

@@ -73,24 +73,24 @@ impl Script<'_> {
         }
         let handshake = self.handshake.as_mut().expect("has begun");
         match verb {
-            "authenticate" => handshake.handle_authenticate(methods, rest),
+            "authenticate" => handshake.handle_authenticate(rest),
             "sign" => {
                 let signature = Key::new(rest).sign(&self.challenge);
-                handshake.handle_authenticate(methods, &signature)
+                handshake.handle_authenticate(&signature)
             }
-            "answer" => Some(handshake.handle_answer(methods, Answer::Value(value(rest)))),
+            "answer" => Some(handshake.handle_answer(Answer::Value(value(rest)))),
             "error" => {
                 let (uri, text) = rest.split_once(' ').expect("a URI and a text");
                 let (uri, text) = (uri.to_owned(), text.to_owned());
-                Some(handshake.handle_answer(methods, Answer::Error { uri, text }))
+                Some(handshake.handle_answer(Answer::Error { uri, text }))
             }
             "unanswered" => {
                 let timeout = Unanswered::Timeout { timeout_ms: 5_000 };
-                Some(handshake.handle_answer(methods, Answer::Unanswered(timeout)))
+                Some(handshake.handle_answer(Answer::Unanswered(timeout)))
             }
             "key" => {
                 let derivation = self.derivation.take().expect("was asked for");
-                Some(handshake.handle_key(methods, &derivation.derive()))
+                Some(handshake.handle_key(derivation.derive()))
             }
             other => panic!("{other} is no input"),
         }

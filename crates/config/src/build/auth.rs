@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crosstie_auth::wamp::{
-    Anonymous, Authenticator, ErrorTexts, Methods, Salted, Secret, Ticket, Tickets, Users, WampCra,
+    Anonymous, Authenticator, ErrorTexts, Method, Methods, Salted, Secret, Ticket, Tickets, Users,
+    WampCra,
 };
 
 use super::{Builder, milliseconds};
@@ -16,8 +17,14 @@ impl Builder<'_> {
     /// The methods of something that is spoken, in a worker with these realms, if that is known.
     pub(super) fn auth(&mut self, object: View<'_>, realms: Option<&[Realm]>) -> Methods {
         let auth = object.section("auth");
+        let anonymous = auth
+            .object("anonymous")
+            .map(|object| match is_dynamic(object) {
+                true => Anonymous::Dynamic(authenticator(object)),
+                false => anonymous(object),
+            });
         let mut methods = Methods {
-            anonymous: None,
+            anonymous,
             ticket: auth.object("ticket").map(|ticket| self.ticket(ticket)),
             wampcra: auth.object("wampcra").map(|wampcra| self.wampcra(wampcra)),
             error_texts: match auth.text("error_texts") {
@@ -25,12 +32,9 @@ impl Builder<'_> {
                 _ => ErrorTexts::Neutral,
             },
         };
-        methods.anonymous = match auth.object("anonymous") {
-            Some(object) if is_dynamic(object) => Some(Anonymous::Dynamic(authenticator(object))),
-            Some(object) => Some(anonymous(object)),
-            None if methods.ticket.is_none() && methods.wampcra.is_none() => Some(standard()),
-            None => None,
-        };
+        if methods.is_empty() {
+            methods.anonymous = Some(standard());
+        }
         if let Some(realms) = realms {
             self.check_roles(&methods, auth, object.span, realms);
         }
@@ -49,7 +53,7 @@ impl Builder<'_> {
             self.check_has_role(authid, principal, default_role.as_ref());
         }
         Ticket::Static {
-            principals,
+            principals: Arc::new(principals),
             default_role,
         }
     }
@@ -83,15 +87,15 @@ impl Builder<'_> {
             self.check_has_role(authid, user, default_role.as_ref());
         }
         WampCra::Static {
-            users,
+            users: Arc::new(users),
             default_role,
         }
     }
 
     /// Where nobody can be asked nobody comes in.
     fn check_authenticators(&mut self, methods: &Methods, auth: View<'_>, realms: &[Realm]) {
-        for method in ["anonymous", "ticket", "wampcra"] {
-            let Some(view) = auth.object(method).filter(|view| is_dynamic(*view)) else {
+        for method in Method::ALL {
+            let Some(view) = auth.object(method.name()).filter(|view| is_dynamic(*view)) else {
                 continue;
             };
             let named = view.text("authenticator-realm");
@@ -156,23 +160,8 @@ impl Builder<'_> {
             }
         }
         self.check_authenticators(methods, auth, realms);
-        let mut named: Vec<(&str, &str)> = Vec::new();
-        if let Some(Ticket::Static {
-            principals,
-            default_role,
-        }) = &methods.ticket
-        {
-            let roles = principals.roles().chain(default_role.as_deref());
-            named.extend(roles.map(|role| ("ticket", role)));
-        }
-        if let Some(WampCra::Static {
-            users,
-            default_role,
-        }) = &methods.wampcra
-        {
-            let roles = users.roles().chain(default_role.as_deref());
-            named.extend(roles.map(|role| ("wampcra", role)));
-        }
+        let named = methods.roles().map(|(method, role)| (method.name(), role));
+        let mut named: Vec<_> = named.collect();
         named.sort_unstable();
         named.dedup();
         for (method, role) in named {

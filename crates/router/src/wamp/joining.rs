@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crosstie_auth::wamp::{
-    Call, Cause, Given, Handshake, Hello, Method, Principal, Provider, Refusal, Step,
+    Answer, Call, Cause, Given, Handshake, Hello, Method, Principal, Provider, Refusal, Step,
 };
 use crosstie_routing::{ClientFeatures, Identity, JoinError, Refused, error, welcome_details};
 use crosstie_wamp::{Dict, Message, MessageType, Payload, SessionId, Value};
@@ -107,7 +107,7 @@ impl Session {
         {
             return Some(self.turn_away(pending, too_many()));
         }
-        let step = pending.handshake.handle_authenticate(&self.auth, signature);
+        let step = pending.handshake.handle_authenticate(signature);
         let Some(step) = step else {
             self.end_pending(&pending);
             return None;
@@ -124,11 +124,11 @@ impl Session {
         let step = match &pending.waits {
             Waits::Authenticate => None,
             Waits::Answer { slot, .. } => match slot.take() {
-                Some(Outcome::Answer(answer)) => Some(handshake.handle_answer(&self.auth, answer)),
+                Some(Outcome::Answer(answer)) => Some(handshake.handle_answer(answer)),
                 _ => None,
             },
             Waits::Key { slot } => match slot.take() {
-                Some(Outcome::Key(key)) => Some(handshake.handle_key(&self.auth, &key)),
+                Some(Outcome::Key(key)) => Some(handshake.handle_key(key)),
                 _ => None,
             },
             Waits::Refusal { slot, refusal } => match slot.take() {
@@ -197,8 +197,8 @@ impl Session {
             }
             Err(unanswered) => {
                 self.peer.connection.resume_reading();
-                let answer = crosstie_auth::wamp::Answer::Unanswered(unanswered);
-                let step = pending.handshake.handle_answer(&self.auth, answer);
+                let answer = Answer::Unanswered(unanswered);
+                let step = pending.handshake.handle_answer(answer);
                 self.take_step(pending, step)
             }
         }
@@ -371,24 +371,15 @@ fn given() -> Option<Given> {
 
 /// What there are few of is shared by all sessions.
 fn identity(principal: &Principal) -> Identity {
-    static METHODS: LazyLock<[Arc<str>; 3]> =
+    static METHODS: LazyLock<[Arc<str>; Method::ALL.len()]> =
         LazyLock::new(|| Method::ALL.map(|method| method.name().into()));
-    static PROVIDERS: LazyLock<[Arc<str>; 2]> =
-        LazyLock::new(|| [Provider::Static, Provider::Dynamic].map(|p| p.name().into()));
-    let [anonymous, ticket, wampcra] = &*METHODS;
-    let [by_file, by_procedure] = &*PROVIDERS;
+    static PROVIDERS: LazyLock<[Arc<str>; Provider::ALL.len()]> =
+        LazyLock::new(|| Provider::ALL.map(|provider| provider.name().into()));
     Identity {
         authid: principal.authid.as_str().into(),
         authrole: Arc::clone(&principal.authrole),
-        authmethod: Arc::clone(match principal.authmethod {
-            Method::Anonymous => anonymous,
-            Method::Ticket => ticket,
-            Method::WampCra => wampcra,
-        }),
-        authprovider: Arc::clone(match principal.authprovider {
-            Provider::Static => by_file,
-            Provider::Dynamic => by_procedure,
-        }),
+        authmethod: Arc::clone(&METHODS[principal.authmethod as usize]),
+        authprovider: Arc::clone(&PROVIDERS[principal.authprovider as usize]),
     }
 }
 

@@ -3,13 +3,13 @@
 use std::fmt;
 
 /// The text that a client signs. Its keys stand in Crossbar.io's order.
-pub(in crate::wamp) struct Challenge<'c> {
-    pub(in crate::wamp) authid: &'c str,
-    pub(in crate::wamp) authrole: &'c str,
-    pub(in crate::wamp) authprovider: &'c str,
-    pub(in crate::wamp) session: u64,
-    pub(in crate::wamp) nonce: &'c str,
-    pub(in crate::wamp) timestamp: &'c str,
+pub(super) struct Challenge<'c> {
+    pub(super) authid: &'c str,
+    pub(super) authrole: &'c str,
+    pub(super) authprovider: &'c str,
+    pub(super) session: u64,
+    pub(super) nonce: &'c str,
+    pub(super) timestamp: &'c str,
 }
 
 impl fmt::Display for Challenge<'_> {

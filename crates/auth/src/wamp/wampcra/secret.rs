@@ -58,7 +58,7 @@ impl Key {
     }
 
     /// Whether `signature` is this key's, in a time that says nothing about where it differs.
-    pub(in crate::wamp) fn verify(&self, challenge: &str, signature: &str) -> bool {
+    pub(super) fn verify(&self, challenge: &str, signature: &str) -> bool {
         let expected = self.sign(challenge);
         expected.as_bytes().ct_eq(signature.as_bytes()).into()
     }
@@ -120,21 +120,21 @@ impl Secret {
     }
 
     /// Adds to `CHALLENGE.Extra` what a client needs for its key.
-    pub(in crate::wamp) fn tell(&self, extra: &mut Dict) {
+    pub(super) fn tell(&self, extra: &mut Dict) {
         if let Some(salted) = &self.salted {
             salted.tell(extra);
         }
     }
 
     /// Whether a signature is of one of the keys that are there.
-    pub(in crate::wamp) fn verify(&self, challenge: &str, signature: &str) -> bool {
+    pub(super) fn verify(&self, challenge: &str, signature: &str) -> bool {
         let as_it_is = self.as_it_is.verify(challenge, signature);
         let derived = self.derived.as_ref();
         derived.is_some_and(|key| key.verify(challenge, signature)) | as_it_is
     }
 
     /// What is to be done for the other key, if there is one and it is not there.
-    pub(in crate::wamp) fn derivation(&self) -> Option<Derivation> {
+    pub(super) fn derivation(&self) -> Option<Derivation> {
         match (&self.salted, &self.derived) {
             (Some(salted), None) => Some(Derivation {
                 password: self.as_it_is.clone(),

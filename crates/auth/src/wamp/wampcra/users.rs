@@ -21,9 +21,9 @@ pub struct Users {
 }
 
 #[derive(Clone, PartialEq)]
-pub(in crate::wamp) struct User {
-    pub(in crate::wamp) secret: Secret,
-    pub(in crate::wamp) role: Option<Arc<str>>,
+pub(super) struct User {
+    pub(super) secret: Secret,
+    pub(super) role: Option<Arc<str>>,
 }
 
 impl Users {
@@ -43,13 +43,13 @@ impl Users {
         self.by_authid.values().filter_map(|u| u.role.as_deref())
     }
 
-    pub(in crate::wamp) fn find(&self, authid: &str) -> Option<&User> {
+    pub(super) fn find(&self, authid: &str) -> Option<&User> {
         self.by_authid.get(authid)
     }
 
     /// Somebody who is challenged in the place of who is not known, each time the same for an authid:
     /// as one of the users, with another salt and a secret that nobody has.
-    pub(in crate::wamp) fn decoy(&self, authid: &str) -> Option<User> {
+    pub(super) fn decoy(&self, authid: &str) -> Option<User> {
         let seed = hmac(&self.decoy, authid.as_bytes());
         let [first, second, ..] = seed;
         let choice = usize::from(u16::from_be_bytes([first, second]));

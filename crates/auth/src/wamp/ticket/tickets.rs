@@ -1,4 +1,4 @@
-//! Tickets: WAMP advanced profile, "Ticket-based Authentication".
+//! Principals that are known by a ticket.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,13 +32,13 @@ impl Tickets {
         self.by_authid.insert(authid.to_owned(), known);
     }
 
-    pub(super) fn has(&self, authid: &str) -> bool {
+    pub(in crate::wamp) fn has(&self, authid: &str) -> bool {
         self.by_authid.contains_key(authid)
     }
 
     /// The role of the principal whose ticket that is; `None` if it is another's or nobody's, which takes
     /// as long to find out.
-    pub(super) fn verify(&self, authid: &str, ticket: &str) -> Option<&Option<Arc<str>>> {
+    pub(in crate::wamp) fn verify(&self, authid: &str, ticket: &str) -> Option<&Option<Arc<str>>> {
         let known = self.by_authid.get(authid);
         let expected = known.map_or(&[0; 32], |known| &known.hash);
         let is_right = bool::from(hash(ticket).ct_eq(expected));

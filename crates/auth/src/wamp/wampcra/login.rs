@@ -1,0 +1,165 @@
+//! What is done with the inputs of a handshake by WAMP-CRA.
+
+use std::sync::Arc;
+
+use crosstie_wamp::Value;
+
+use super::challenge::Challenge;
+use super::{Salted, Secret, Users};
+use crate::wamp::answer::{self, Answered, Assigned};
+use crate::wamp::client::Client;
+use crate::wamp::next::{Next, Outcome};
+use crate::wamp::{Authenticator, Cause, Principal, Provider, Refusal};
+
+/// Whom a signature lets in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WampCra {
+    Static {
+        users: Arc<Users>,
+        default_role: Option<Arc<str>>,
+    },
+    Dynamic(Authenticator),
+}
+
+/// What is to be signed, and who whoever signs it is.
+struct Expected {
+    challenge: String,
+    secret: Option<Secret>,
+    is_known: bool,
+    principal: Principal,
+}
+
+impl WampCra {
+    pub(in crate::wamp) fn authenticator(&self) -> Option<&Authenticator> {
+        match self {
+            Self::Static { .. } => None,
+            Self::Dynamic(authenticator) => Some(authenticator),
+        }
+    }
+
+    /// The roles that the configuration gives.
+    pub(in crate::wamp) fn roles(&self) -> Vec<&str> {
+        match self {
+            Self::Static {
+                users,
+                default_role,
+            } => users.roles().chain(default_role.as_deref()).collect(),
+            Self::Dynamic(_) => Vec::new(),
+        }
+    }
+
+    /// Handles HELLO: the secret is looked up, or asked for.
+    pub(in crate::wamp) fn begin(&self, client: &Client) -> Outcome {
+        match self {
+            Self::Static {
+                users,
+                default_role,
+            } => challenge_user(client, users, default_role.as_ref()),
+            Self::Dynamic(authenticator) => {
+                let default_role = authenticator.default_role.clone();
+                let call = client.call(authenticator, None);
+                Ok(Next::call(call, move |client, value| {
+                    let assigned = answer::principal(&value)?;
+                    let secret = secret(&value)?;
+                    let default_role = default_role.as_ref();
+                    let principal = client.assign(assigned, default_role, Provider::Dynamic)?;
+                    Ok(challenge(client, principal, Some(secret), true))
+                }))
+            }
+        }
+    }
+}
+
+fn challenge_user(client: &Client, users: &Users, default_role: Option<&Arc<str>>) -> Outcome {
+    let authid = client.need_authid()?;
+    let known = users.find(authid);
+    client.check_known(known.is_some())?;
+    // It is made for whoever is known, too, and takes as long.
+    let decoy = users.decoy(authid);
+    let user = known.or(decoy.as_ref());
+    let assigned = Assigned {
+        role: user.and_then(|user| user.role.clone()),
+        ..Assigned::default()
+    };
+    let principal = client.assign(assigned, default_role, Provider::Static)?;
+    let secret = user.map(|user| user.secret.clone());
+    Ok(challenge(client, principal, secret, known.is_some()))
+}
+
+fn challenge(
+    client: &Client,
+    principal: Principal,
+    secret: Option<Secret>,
+    is_known: bool,
+) -> Next {
+    let challenge = Challenge {
+        authid: &principal.authid,
+        authrole: &principal.authrole,
+        authprovider: principal.authprovider.name(),
+        session: client.given.session(),
+        nonce: &client.given.nonce(),
+        timestamp: &client.given.timestamp(),
+    };
+    let challenge = challenge.to_string();
+    let mut extra = vec![("challenge".to_owned(), Value::from(challenge.as_str()))];
+    if let Some(secret) = &secret {
+        secret.tell(&mut extra);
+    }
+    let expected = Expected {
+        challenge,
+        secret,
+        is_known,
+        principal,
+    };
+    Next::challenge(extra, |client, authenticate| {
+        expected.handle_signature(client, authenticate.signature)
+    })
+}
+
+impl Expected {
+    fn handle_signature(self, client: &Client, signature: &str) -> Outcome {
+        let secret = self.secret.as_ref();
+        let is_right = secret.is_some_and(|s| s.verify(&self.challenge, signature));
+        match secret.and_then(Secret::derivation) {
+            Some(derivation) if !is_right => {
+                let signature = signature.to_owned();
+                Ok(Next::derive(derivation, move |client, key| {
+                    let is_right = key.verify(&self.challenge, &signature);
+                    self.conclude(client, is_right)
+                }))
+            }
+            _ => self.conclude(client, is_right),
+        }
+    }
+
+    /// Nothing is left to be looked at but the outcome.
+    fn conclude(self, client: &Client, is_right: bool) -> Outcome {
+        if is_right && self.is_known {
+            return Ok(Next::accept(self.principal));
+        }
+        let cause = match self.is_known {
+            true => Cause::WrongSignature,
+            false => Cause::UnknownPrincipal,
+        };
+        Err(client.refusal(cause, "WAMP-CRA client signature is invalid"))
+    }
+}
+
+/// Reads the secret that an authenticator has answered with.
+fn secret(value: &Value) -> Result<Secret, Refusal> {
+    let answered = Answered::read(value)?;
+    let secret = answered.need_text("secret")?;
+    let salted = match answered.text("salt")? {
+        None => None,
+        Some(salt) => Some(Salted {
+            salt: salt.to_owned(),
+            iterations: answered.number("iterations")?.unwrap_or(Salted::ITERATIONS),
+            key_bytes: answered.number("keylen")?.unwrap_or(Salted::KEY_BYTES),
+        }),
+    };
+    Secret::underived(secret, salted).map_err(|e| {
+        Refusal::of_authenticator(format!(
+            "got a bad secret from the dynamic authenticator: {e}"
+        ))
+    })
+}
