@@ -11,7 +11,7 @@ use crate::process::place::Place;
 use crate::process::worker::{GUARD, LastWord, WorkerError, say};
 use crate::wamp::holder;
 use crate::{
-    accept, amqp, broker, echo, floor, handshake, hostile, network, oslo, pubsub, rpc, stream,
+    accept, amqp, broker, echo, floor, handshake, hostile, join, network, oslo, pubsub, rpc, stream,
 };
 
 pub use crate::process::worker::SUBCOMMAND;
@@ -35,6 +35,7 @@ const ROLES: &[Role] = &[
     role!(holder),
     role!(hostile::attacker),
     role!(hostile::witness),
+    role!(join::driver),
     role!(network::link),
     role!(oslo::worker),
     role!(pubsub::worker),

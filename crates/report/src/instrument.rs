@@ -243,6 +243,23 @@ pub(crate) const INSTRUMENTS: &[Instrument] = &[
         ],
     },
     Instrument {
+        bench: "join",
+        title: "Who comes in",
+        about: "Sessions that join and leave, by each method of authentication: connect, HELLO to \
+                WELCOME, GOODBYE, close. Beside guessers: clients that try one wrong ticket after the \
+                other. Observed: somebody is told who joins. Others run the same node directory.",
+        headlines: &["joins_per_s", "server_cpu_us_per_join"],
+        headlines_loaded: &[],
+        columns: &[
+            "joins_per_s",
+            "server_cpu_us_per_join",
+            "join_p50_us",
+            "join_p99_us",
+            "guesses_per_s",
+            "events_per_s",
+        ],
+    },
+    Instrument {
         bench: "footprint",
         title: "Footprint",
         about: "What the router costs before it routes anything.",

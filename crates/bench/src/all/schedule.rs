@@ -152,6 +152,11 @@ const STEPS: &[(&str, Timed, Timed)] = &[
         ("hostile", 300),
     ),
     (
+        "join",
+        ("join --seconds 0.5 --runs 3 --placement split", 15),
+        ("join", 70),
+    ),
+    (
         "footprint",
         ("footprint --sessions 200,1000 --starts 5", 6),
         ("footprint", 30),
@@ -160,7 +165,7 @@ const STEPS: &[(&str, Timed, Timed)] = &[
 
 /// The benches that can start each peer.
 const BENCHES: [(&str, &[&str]); 4] = [
-    ("crossbar", &["rpc", "pubsub", "node", "hostile"]),
+    ("crossbar", &["rpc", "pubsub", "node", "hostile", "join"]),
     ("autobahn", &["handshake", "echo"]),
     ("netserver", &["stream"]),
     ("rabbitmq", &["oslo", "amqp", "hostile"]),

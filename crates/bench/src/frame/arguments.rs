@@ -118,7 +118,7 @@ pub(crate) struct CommonOptions<U: Usual> {
         value_name = "PLACEMENT",
         help = format!("same-core, split or free; may be repeated [default: {}]", U::PLACEMENTS)
     )]
-    placements: Vec<Placement>,
+    pub(crate) placements: Vec<Placement>,
     #[command(flatten)]
     pub(crate) rounds: RoundOptions<U>,
 }

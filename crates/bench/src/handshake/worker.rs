@@ -3,12 +3,12 @@
 
 use std::io;
 
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::opening::Target;
 use super::run::{Run, RunOptions, run};
 use crate::load::histogram::{Latencies, Recorded};
+use crate::machine::accounting::own_cpu_ns;
 use crate::process::worker::{Driver, WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "handshake";
@@ -33,17 +33,11 @@ pub(crate) struct Ran {
 pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
     say(&Driver::<Ran>::Ready);
     while let Some(options) = instruction::<RunOptions>()? {
-        let before_ns = cpu_ns();
+        let before_ns = own_cpu_ns();
         let run = run(&order.target, &options, &mut |_| {}).map_err(io::Error::other)?;
-        say(&Driver::Found(Ran::of(&run, cpu_ns() - before_ns)));
+        say(&Driver::Found(Ran::of(&run, own_cpu_ns() - before_ns)));
     }
     Ok(())
-}
-
-/// Processor time of this process, threads that have ended included.
-fn cpu_ns() -> u64 {
-    let clock = clock_gettime(ClockId::ProcessCPUTime);
-    clock.tv_sec.unsigned_abs() * 1_000_000_000 + clock.tv_nsec.unsigned_abs()
 }
 
 impl Ran {

@@ -6,6 +6,8 @@ use std::fs;
 use std::io;
 use std::time::Instant;
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// Processor time of a set of processes at one moment, thread by thread.
 ///
 /// It is kept by thread because `/proc` forgets a thread that ends: a difference of sums could
@@ -66,6 +68,12 @@ pub(crate) fn process_tree(root: u32) -> Vec<u32> {
         next += 1;
     }
     tree
+}
+
+/// Processor time of this process, threads that have ended included.
+pub(crate) fn own_cpu_ns() -> u64 {
+    let clock = clock_gettime(ClockId::ProcessCPUTime);
+    clock.tv_sec.unsigned_abs() * 1_000_000_000 + clock.tv_nsec.unsigned_abs()
 }
 
 /// Memory of a set of processes, in bytes.

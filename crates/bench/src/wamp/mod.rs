@@ -5,6 +5,7 @@ pub(crate) mod argument;
 pub(crate) mod callee;
 pub(crate) mod caller;
 pub(crate) mod holder;
+pub(crate) mod login;
 pub(crate) mod pipe;
 
 #[cfg(test)]

@@ -1,0 +1,92 @@
+//! What is measured: a method, and who else is there.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::subject::ParseError;
+
+use super::credentials::Method;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Case {
+    name: &'static str,
+    method: Method,
+    beside: Beside,
+}
+
+/// Who is there beside those that join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beside {
+    Nobody,
+    /// Clients that try wrong tickets, one after the other.
+    Guessers,
+    /// A subscriber of `wamp.session.on_join`.
+    Observer,
+}
+
+impl Case {
+    pub(super) const ALL: [Self; 5] = [
+        Self::of("anonymous", Method::Anonymous, Beside::Nobody),
+        Self::of("ticket", Method::Ticket, Beside::Nobody),
+        Self::of("wampcra", Method::WampCra, Beside::Nobody),
+        Self::of("ticket-guessers", Method::Ticket, Beside::Guessers),
+        Self::of("anonymous-observed", Method::Anonymous, Beside::Observer),
+    ];
+
+    const fn of(name: &'static str, method: Method, beside: Beside) -> Self {
+        Self {
+            name,
+            method,
+            beside,
+        }
+    }
+
+    pub(super) fn method(self) -> Method {
+        self.method
+    }
+
+    pub(super) fn beside(self) -> Beside {
+        self.beside
+    }
+
+    /// The same with nobody beside.
+    pub(super) fn alone(self) -> Option<Self> {
+        let is_alone = |case: &Self| case.method == self.method && case.beside == Beside::Nobody;
+        Self::ALL.into_iter().find(is_alone)
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl FromStr for Case {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let found = Self::ALL.into_iter().find(|case| case.name == text);
+        found.ok_or_else(|| {
+            ParseError::new(
+                text,
+                "anonymous, ticket, wampcra, ticket-guessers or anonymous-observed",
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_one_to_be_compared_with() {
+        for case in Case::ALL {
+            let alone = case.alone().expect("somebody with nobody beside");
+            assert_eq!(alone.to_string(), case.method.name());
+            assert_eq!(case.to_string().parse(), Ok(case));
+        }
+        assert!("tickets".parse::<Case>().is_err());
+    }
+}

@@ -1,0 +1,162 @@
+//! The nodes that sessions join: ours and peers, each on a directory of its own with the same configuration.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use crosstie_wamp::Serializer;
+use serde_json::{Value, json};
+
+use super::credentials::{Method, ROLE};
+use crate::error::BenchError;
+use crate::frame::instrument::{Party, Subject};
+use crate::frame::section::OWN;
+use crate::frame::site::Site;
+use crate::machine::accounting::process_tree;
+use crate::machine::placement::bind_processes;
+use crate::peer::Peer;
+use crate::peer::crossbar::{find_on_path, last_words, version};
+use crate::subject::Endpoint;
+use crate::subject::case::Transport;
+use crate::subject::router::REALM;
+use crate::subject::server::{ServerProcess, guarded};
+use crate::subject::target::Target;
+
+/// Crossbar.io starts in three to five seconds where nothing else runs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Clone)]
+pub(super) struct Node {
+    name: &'static str,
+    pub(super) target: Target,
+    pub(super) processes: Vec<u32>,
+}
+
+#[derive(Default)]
+pub(super) struct Nodes {
+    nodes: Vec<Node>,
+    running: Vec<ServerProcess>,
+    notes: Vec<String>,
+    absent: Vec<String>,
+}
+
+impl Subject for Node {
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
+impl Party for Nodes {
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    fn absent(&self) -> Vec<String> {
+        self.absent.clone()
+    }
+
+    fn settings(&self) -> (&'static str, Value) {
+        ("nodes", json!(self.notes))
+    }
+}
+
+impl Nodes {
+    pub(super) fn start(site: &Site, peers: &[Peer]) -> Result<Self, BenchError> {
+        let mut started = Self::default();
+        // One thread, as a worker of Crossbar.io has.
+        started.add(site, OWN, &site.executable, &["--threads", "1"])?;
+        for peer in peers {
+            let Some(program) = find_on_path(peer.name()) else {
+                let how = peer.installation();
+                let note = format!("{peer}: absent from PATH; to get it: {how}");
+                started.notes.push(note);
+                started.absent.push(peer.name().to_owned());
+                continue;
+            };
+            started.notes.push(format!("{peer}: {}", version(&program)));
+            started.add(site, peer.name(), &program, &[])?;
+        }
+        Ok(started)
+    }
+
+    /// All of them, moved there.
+    pub(super) fn on(&self, cores: &[usize]) -> Result<Vec<Node>, BenchError> {
+        for node in &self.nodes {
+            bind_processes(&node.processes, cores)?;
+        }
+        Ok(self.nodes.clone())
+    }
+
+    fn add(
+        &mut self,
+        site: &Site,
+        name: &'static str,
+        program: &Path,
+        options: &[&str],
+    ) -> Result<(), BenchError> {
+        let directory = site.directory.path().join(name);
+        fs::create_dir(&directory)?;
+        let socket = directory.join("router.sock");
+        let config = serde_json::to_vec_pretty(&configuration(&socket));
+        let config = config.map_err(std::io::Error::from)?;
+        fs::write(directory.join("config.json"), config)?;
+        let place = site.network.server_place(&site.allowed);
+        let mut command = guarded(&site.executable, &place, program);
+        command.args(["start", "--loglevel", "error", "--cbdir"]);
+        command.arg(&directory).args(options);
+        let log = directory.join("log");
+        command.stderr(fs::File::create(&log)?);
+        let mut process = ServerProcess::spawn(command, name)?;
+        let endpoint = Endpoint::Unix(socket);
+        process
+            .wait_until_it_accepts(&endpoint, PATIENCE)
+            .map_err(|error| BenchError::Server {
+                name: name.to_owned(),
+                why: format!("{error}; its last words: {}", last_words(&log)),
+            })?;
+        self.nodes.push(Node {
+            name,
+            target: Target {
+                endpoint,
+                transport: Transport::RawSocket,
+                serializer: Serializer::MsgPack,
+                host: "localhost".to_owned(),
+                resource: "/".to_owned(),
+                realm: REALM.to_owned(),
+            },
+            processes: process_tree(process.id()),
+        });
+        self.running.push(process);
+        Ok(())
+    }
+}
+
+fn configuration(socket: &Path) -> Value {
+    json!({
+        "version": 2,
+        "workers": [{
+            "type": "router",
+            "realms": [{
+                "name": REALM,
+                "roles": [{
+                    "name": ROLE,
+                    "permissions": [{
+                        "uri": "",
+                        "match": "prefix",
+                        "allow": {
+                            "call": true, "register": true, "publish": true, "subscribe": true
+                        },
+                        "disclose": { "caller": false, "publisher": false },
+                        "cache": true
+                    }]
+                }]
+            }],
+            "transports": [{
+                "type": "rawsocket",
+                "endpoint": { "type": "unix", "path": socket },
+                "serializers": ["msgpack"],
+                "auth": Method::configuration()
+            }]
+        }]
+    })
+}

@@ -1,0 +1,77 @@
+//! What can be asked of `bench join`.
+
+use crate::error::BenchError;
+use crate::frame::Common;
+use crate::frame::arguments::{AsUsual, CommonOptions, Host};
+use crate::frame::options::require;
+use crate::peer::Peer;
+
+use super::case::Case;
+
+/// Starts a node that takes every method of authentication, and clients that join and leave.
+#[derive(Clone, Debug, clap::Args)]
+pub struct JoinOptions {
+    #[arg(skip)]
+    pub(super) common: Common,
+    /// anonymous, ticket or wampcra, ticket-guessers (the same beside clients that try wrong tickets) or
+    /// anonymous-observed (beside a subscriber of wamp.session.on_join); may be repeated [default: all].
+    #[arg(long = "case", value_name = "CASE")]
+    cases: Vec<Case>,
+    /// Clients that join one session after the other.
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    pub(super) outstanding: usize,
+    /// Clients that try wrong tickets, where there are some.
+    #[arg(long, default_value_t = 24, value_name = "N")]
+    pub(super) guessers: usize,
+    /// crossbar: start, measure and stop a Crossbar.io found on PATH; may be repeated.
+    #[arg(long = "peer", value_name = "PEER")]
+    pub(super) peers: Vec<Peer>,
+    #[command(flatten)]
+    usual: CommonOptions<AsUsual>,
+}
+
+impl JoinOptions {
+    pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
+        self.common = Common {
+            placements: self.usual.placements.clone(),
+            ..self.usual.rounds.common(host)?
+        };
+        Ok(self)
+    }
+
+    pub(super) fn check(&self) -> Result<(), BenchError> {
+        let clients = 1..=1_000;
+        require(
+            clients.contains(&self.outstanding),
+            "--outstanding is 1 to 1,000",
+        )?;
+        require(clients.contains(&self.guessers), "--guessers is 1 to 1,000")
+    }
+
+    pub(super) fn definite_cases(&self) -> Vec<Case> {
+        match self.cases.is_empty() {
+            true => Case::ALL.to_vec(),
+            false => self.cases.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::arguments::usual;
+
+    #[test]
+    fn options_that_make_no_sense_are_refused() {
+        #[track_caller]
+        fn check(change: fn(&mut JoinOptions), expected: Option<&str>) {
+            let mut options = usual::<JoinOptions>();
+            change(&mut options);
+            let error = options.check().err().map(|error| error.to_string());
+            assert_eq!(error.as_deref(), expected);
+        }
+        check(|_| {}, None);
+        check(|o| o.outstanding = 0, Some("--outstanding is 1 to 1,000"));
+        check(|o| o.guessers = 1_001, Some("--guessers is 1 to 1,000"));
+    }
+}
