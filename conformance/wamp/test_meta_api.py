@@ -262,6 +262,59 @@ def test_whoever_was_killed_and_does_not_answer_is_closed(start_router):
     killer.round_trip()
 
 
+@pytest.mark.parametrize("serializer", ["json", "msgpack", "cbor"])
+def test_what_is_taken_is_taken(router, serializer):
+    taker, watcher = joined(router), joined(router)
+    features = {"subscriber": {"subscription_revocation": True}}
+    features["callee"] = {"registration_revocation": True}
+    roles = {role: {"features": features.get(role, {})} for role in ROLES}
+    with joined(router, serializer, roles=roles) as knowing, joined(router) as other:
+        for peer in (knowing, other):
+            subscription = peer.subscribe("com.topic")
+            registration = peer.register("com.procedure", invoke="roundrobin")
+        for prefix in ("wamp.subscription.", "wamp.registration."):
+            watched = watcher.subscribe(prefix, match="prefix")
+        for peer in (knowing, other):
+            remove = ("wamp.subscription.remove_subscriber", subscription, peer.id)
+            assert ask(taker, *remove, reason="com.why") is None
+            assert refused(taker, *remove) == "wamp.error.no_such_subscription"
+            remove = ("wamp.registration.remove_callee", registration, peer.id)
+            assert ask(taker, *remove) is None
+            assert refused(taker, *remove) == "wamp.error.no_such_registration"
+            told = [watcher.hear(EVENT)[3]["topic"] for _ in range(4 if peer is other else 2)]
+            names = ("subscription.on_unsubscribe", "registration.on_unregister")
+            if peer is other:
+                names = (names[0], "subscription.on_delete", names[1], "registration.on_delete")
+            assert told == [f"wamp.{name}" for name in names]
+        details = {"subscription": subscription, "reason": "com.why"}
+        assert knowing.hear(UNSUBSCRIBED)[1:] == [0, details]
+        assert knowing.hear(UNREGISTERED)[1:] == [0, {"registration": registration}]
+        assert watched
+        taker.publish("com.topic")
+        # Neither of them is sent anything else.
+        knowing.round_trip(), other.round_trip()
+        gone = ("wamp.subscription.remove_subscriber", subscription, 1)
+        assert refused(taker, *gone) == "wamp.error.no_such_session"
+
+
+@BY_SERIALIZER
+def test_autobahn_is_told_what_it_has_lost(link, open_):
+    session, other = open_(link), open_(link)
+    registration = session.register("com.procedure", {"do": "echo"})
+    session.call("wamp.registration.remove_callee", registration, session.id, reason="com.why")
+    with pytest.raises(WampError) as raised:
+        other.call("com.procedure")
+    assert raised.value.uri == "wamp.error.no_such_procedure"
+    if not link.is_javascript:
+        # Autobahn|Python announces that it understands the other message, and drops its connection.
+        session.round_trip()
+        return
+    subscription = session.subscribe("com.topic")
+    session.call("wamp.subscription.remove_subscriber", subscription, session.id)
+    assert session.call("wamp.subscription.match", "com.topic").args in ([None], [])
+    session.round_trip()
+
+
 def test_permissions_hold(start_router):
     role = config.role("anonymous", config.permission("wamp.session.count", call=True))
     realm = {"name": "realm1", "roles": [role]}

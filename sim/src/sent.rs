@@ -15,6 +15,8 @@ pub enum Sent {
     },
     Unsubscribed {
         request: u64,
+        /// The subscription that was taken, when the request is 0.
+        revoked: Option<u64>,
     },
     Registered {
         request: u64,
@@ -85,7 +87,10 @@ impl Sent {
                 request: request.0,
                 subscription: subscription.0,
             },
-            Message::Unsubscribed { request } => Self::Unsubscribed { request: request.0 },
+            Message::Unsubscribed { request, revoked } => Self::Unsubscribed {
+                request: request.0,
+                revoked: revoked.as_ref().map(|revoked| revoked.id.0),
+            },
             Message::Registered {
                 request,
                 registration,
@@ -95,7 +100,7 @@ impl Sent {
             },
             Message::Unregistered { request, revoked } => Self::Unregistered {
                 request: request.0,
-                revoked: revoked.as_ref().map(|revoked| revoked.registration.0),
+                revoked: revoked.as_ref().map(|revoked| revoked.id.0),
             },
             Message::Event {
                 subscription,

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crosstie_routing::{
-    ClientFeatures, CloseReason, Identity, Outbox, Realm, RealmConfig, Refused, SessionKey, Time,
+    ClientFeature, CloseReason, Identity, Outbox, Realm, RealmConfig, Refused, SessionKey, Time,
 };
 use crosstie_sim::{Chance, Name, Request, Sent};
 use crosstie_wamp::{
@@ -235,11 +235,10 @@ impl Worker {
             authmethod: "simulated".into(),
             authprovider: "simulated".into(),
         };
-        let features = ClientFeatures {
-            callee_progressive_call_results: true,
-            callee_call_canceling: self.chance.one_in(2),
-            ..ClientFeatures::default()
-        };
+        let cancels = self.chance.one_in(2);
+        let canceling = cancels.then_some(ClientFeature::CalleeCallCanceling);
+        let progress = Some(ClientFeature::CalleeProgressiveCallResults);
+        let features = progress.into_iter().chain(canceling).collect();
         let (realm, inboxes) = &mut *self.shared.realm.lock().expect("no panic");
         inboxes.0.insert(name, VecDeque::new());
         let (key, _) = realm
@@ -428,7 +427,7 @@ impl Client {
                 assert!(self.subscribing.remove(request), "{sent:?} is no answer");
                 self.subscriptions.insert(*subscription);
             }
-            Sent::Unsubscribed { request } => {
+            Sent::Unsubscribed { request, .. } => {
                 let subscription = self.unsubscribing.remove(request);
                 self.subscriptions.remove(&subscription.expect("an answer"));
             }

@@ -64,8 +64,8 @@ pub(crate) fn deliver(
             keys.iter()
                 .for_each(|key| deliver_event(listeners, *key, &event));
         }
-        // Its handler's queue ends with it, and it is not restored.
-        Effect::Revoked(key) => drop(listeners.remove(&key)),
+        // A handler's queue ends with it, and it is not restored.
+        Effect::Revoked(keys) => keys.iter().for_each(|key| drop(listeners.remove(key))),
         Effect::Interrupted { running, options } => {
             running
                 .interrupt

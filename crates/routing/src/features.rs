@@ -6,24 +6,66 @@ use crosstie_wamp::{Dict, Value};
 
 use crate::Identity;
 
-/// The features a client announced, as far as the routing depends on them.
+/// The features a client announced, as far as the routing depends on them. One byte: every session has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClientFeatures {
-    /// `caller.progressive_call_invocations`
-    pub caller_progressive_call_invocations: bool,
-    /// `callee.progressive_call_invocations`
-    pub callee_progressive_call_invocations: bool,
-    /// `callee.progressive_call_results`
-    pub callee_progressive_call_results: bool,
-    /// `callee.call_canceling`
-    pub callee_call_canceling: bool,
-    /// `callee.call_timeout`
-    pub callee_call_timeout: bool,
-    /// `callee.registration_revocation`
-    pub callee_registration_revocation: bool,
+pub struct ClientFeatures(u8);
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientFeature {
+    CallerProgressiveCallInvocations,
+    CalleeProgressiveCallInvocations,
+    CalleeProgressiveCallResults,
+    CalleeCallCanceling,
+    CalleeCallTimeout,
+    CalleeRegistrationRevocation,
+    SubscriberSubscriptionRevocation,
+}
+
+impl ClientFeature {
+    /// Every feature, in the order of its bits.
+    pub const ALL: [Self; 7] = [
+        Self::CallerProgressiveCallInvocations,
+        Self::CalleeProgressiveCallInvocations,
+        Self::CalleeProgressiveCallResults,
+        Self::CalleeCallCanceling,
+        Self::CalleeCallTimeout,
+        Self::CalleeRegistrationRevocation,
+        Self::SubscriberSubscriptionRevocation,
+    ];
+
+    /// The role that announces it, and its name there.
+    pub fn name(self) -> (&'static str, &'static str) {
+        match self {
+            Self::CallerProgressiveCallInvocations => ("caller", "progressive_call_invocations"),
+            Self::CalleeProgressiveCallInvocations => ("callee", "progressive_call_invocations"),
+            Self::CalleeProgressiveCallResults => ("callee", "progressive_call_results"),
+            Self::CalleeCallCanceling => ("callee", "call_canceling"),
+            Self::CalleeCallTimeout => ("callee", "call_timeout"),
+            Self::CalleeRegistrationRevocation => ("callee", "registration_revocation"),
+            Self::SubscriberSubscriptionRevocation => ("subscriber", "subscription_revocation"),
+        }
+    }
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+impl FromIterator<ClientFeature> for ClientFeatures {
+    fn from_iter<I: IntoIterator<Item = ClientFeature>>(features: I) -> Self {
+        let bits = features.into_iter().map(ClientFeature::bit);
+        Self(bits.fold(0, |all, bit| all | bit))
+    }
 }
 
 impl ClientFeatures {
+    /// Whether that one was announced.
+    #[inline]
+    pub fn has(self, feature: ClientFeature) -> bool {
+        self.0 & feature.bit() != 0
+    }
+
     /// Reads `HELLO.Details`. Whatever is not announced as `true` is not supported.
     pub fn from_hello(details: &Dict) -> Result<Self, RolesMissing> {
         let roles = lookup(details, "roles")
@@ -35,29 +77,22 @@ impl ClientFeatures {
         {
             return Err(RolesMissing);
         }
-        let announced = |role: &str, feature: &str| {
+        let says = |role: &str, feature: &str| {
             lookup(roles, role)
                 .and_then(|role| role.get("features"))
                 .and_then(|features| features.get(feature))
                 .and_then(Value::as_bool)
                 .unwrap_or(false)
         };
-        Ok(Self {
-            caller_progressive_call_invocations: announced(
-                "caller",
-                "progressive_call_invocations",
-            ),
-            callee_progressive_call_invocations: announced(
-                "callee",
-                "progressive_call_invocations",
-            ),
-            callee_progressive_call_results: announced("callee", "progressive_call_results"),
-            // The chapter on progressive call invocations spells it with two l.
-            callee_call_canceling: announced("callee", "call_canceling")
-                || announced("callee", "call_cancelling"),
-            callee_call_timeout: announced("callee", "call_timeout"),
-            callee_registration_revocation: announced("callee", "registration_revocation"),
-        })
+        let is_announced = |feature: &ClientFeature| {
+            let (role, name) = feature.name();
+            // The chapter on progressive call invocations spells this one with two l.
+            let is_misspelt =
+                *feature == ClientFeature::CalleeCallCanceling && says("callee", "call_cancelling");
+            says(role, name) || is_misspelt
+        };
+        let all = ClientFeature::ALL.into_iter();
+        Ok(all.filter(is_announced).collect())
     }
 }
 
@@ -139,9 +174,10 @@ const DEALER_FEATURES: [&str; 11] = [
 ];
 
 /// Of realms that have the meta API; the last one is Crosstie's own: lists come in parts, too.
-const BROKER_META_FEATURES: [&str; 3] = [
+const BROKER_META_FEATURES: [&str; 4] = [
     "session_meta_api",
     "subscription_meta_api",
+    "subscription_revocation",
     "x_meta_api_paging",
 ];
 
@@ -181,10 +217,7 @@ mod tests {
     fn hello_is_read_feature_by_feature() {
         let callee = |features: &[_]| ClientFeatures::from_hello(&hello("callee", features));
         let yes = Value::Bool(true);
-        let canceling = ClientFeatures {
-            callee_call_canceling: true,
-            ..ClientFeatures::default()
-        };
+        let canceling = ClientFeatures::from_iter([ClientFeature::CalleeCallCanceling]);
         for (features, expected) in [
             (vec![], ClientFeatures::default()),
             (vec![("call_canceling", yes.clone())], canceling),
@@ -200,6 +233,17 @@ mod tests {
             (vec![("unheard_of", yes)], ClientFeatures::default()),
         ] {
             assert_eq!(callee(&features), Ok(expected), "{features:?}");
+        }
+    }
+
+    #[test]
+    fn each_feature_is_told_from_the_others() {
+        for feature in ClientFeature::ALL {
+            let (role, name) = feature.name();
+            let read = ClientFeatures::from_hello(&hello(role, &[(name, Value::Bool(true))]));
+            assert_eq!(read, Ok(ClientFeatures::from_iter([feature])), "{name}");
+            let has = |other: &ClientFeature| read.unwrap_or_default().has(*other);
+            assert_eq!(ClientFeature::ALL.into_iter().filter(has).count(), 1);
         }
     }
 

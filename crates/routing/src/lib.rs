@@ -56,7 +56,7 @@ mod wildcard;
 pub use authz::{Action, Allow, Disclose, Permission, Role};
 pub use config::{CallTimeoutUnit, DiscloseMe, EmptyEligible, RealmConfig, RequestIdCheck};
 pub use fault::{Violation, error};
-pub use features::{ClientFeatures, RolesMissing, welcome_details};
+pub use features::{ClientFeature, ClientFeatures, RolesMissing, welcome_details};
 pub use limits::Limits;
 pub use outbox::{CloseReason, Note, Outbox, Refused};
 pub use realm::{JoinError, Realm, RealmCounts, SessionView};

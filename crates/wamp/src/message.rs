@@ -71,7 +71,9 @@ pub enum Message<'a> {
         subscription: SubscriptionId,
     },
     Unsubscribed {
+        /// 0 where a subscription is revoked.
         request: RequestId,
+        revoked: Option<Revoked<'a, SubscriptionId>>,
     },
     Event {
         subscription: SubscriptionId,
@@ -110,7 +112,7 @@ pub enum Message<'a> {
     Unregistered {
         /// 0 where a registration is revoked.
         request: RequestId,
-        revoked: Option<Revoked<'a>>,
+        revoked: Option<Revoked<'a, RegistrationId>>,
     },
     Invocation {
         request: RequestId,

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::{Dict, RegistrationId, SessionId};
+use crate::{Dict, SessionId};
 
 /// How a registered or subscribed URI is compared (WAMP advanced profile, "Pattern-based …").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -189,11 +189,13 @@ pub struct RegisterOptions {
     pub unsupported: Option<Unsupported>,
 }
 
-/// The details of a registration that a router ended itself, in an UNREGISTERED that nobody asked
-/// for (WAMP advanced profile, "Registration Revocation").
+/// The details of a registration or subscription that a router ended itself, in an UNREGISTERED or
+/// UNSUBSCRIBED that nobody asked for (WAMP advanced profile, "Registration Revocation", "Subscription
+/// Revocation").
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Revoked<'a> {
-    pub registration: RegistrationId,
+pub struct Revoked<'a, Id> {
+    /// A [`crate::RegistrationId`] or [`crate::SubscriptionId`].
+    pub id: Id,
     pub reason: Option<Cow<'a, str>>,
 }
 

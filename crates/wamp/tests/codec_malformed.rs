@@ -216,6 +216,7 @@ fn integers_of_every_width_are_ids() {
     let check = |serializer: Serializer, bytes: &str| {
         let message = Message::Unsubscribed {
             request: RequestId(5),
+            revoked: None,
         };
         assert_eq!(
             decode(serializer, &unhex(bytes), &LIMITS),

@@ -130,10 +130,7 @@ const OTHERWISE: &[(&str, &str)] = &[
     // Somebody without a session is nobody.
     (r#"[36,1,2,{"publisher_authid":"joe"}]"#, "[36,1,2,{}]"),
     // A router that revokes says so unasked, with details; an ABORT may have arguments.
-    (
-        r#"[35,0,{"subscription":1293722,"reason":"no longer authorized"}]"#,
-        "[35,0]",
-    ),
+    (r#"[35,0,{"reason":"nobody's"}]"#, "[35,0]"),
     (r#"[67,0,{"reason":"nobody's"}]"#, "[67,0]"),
     (r#"[3,{},"a.b",[1],{"k":2}]"#, r#"[3,{},"a.b"]"#),
 ];
@@ -622,6 +619,17 @@ fn fields_of_subscriptions_are_told_apart() {
         "[35,1]",
         Message::Unsubscribed {
             request: RequestId(1),
+            revoked: None,
+        },
+    );
+    check_fields(
+        r#"[35,0,{"more":1,"reason":"r","subscription":2}]"#,
+        Message::Unsubscribed {
+            request: RequestId(0),
+            revoked: Some(Revoked {
+                id: SubscriptionId(2),
+                reason: Some(text("r")),
+            }),
         },
     );
 }
@@ -714,7 +722,7 @@ fn fields_of_registrations_are_told_apart() {
         Message::Unregistered {
             request: RequestId(0),
             revoked: Some(Revoked {
-                registration: RegistrationId(2),
+                id: RegistrationId(2),
                 reason: Some(text("r")),
             }),
         },

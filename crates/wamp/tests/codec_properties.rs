@@ -558,7 +558,7 @@ fn reply_of_ids() -> impl Strategy<Value = Message<'static>> {
                 registration: RegistrationId(id),
             }
         }),
-        request().prop_map(|request| Message::Unsubscribed { request }),
+        unsubscribed(),
     ]
 }
 
@@ -580,13 +580,23 @@ fn subscribe() -> impl Strategy<Value = Message<'static>> {
 }
 
 fn unregistered() -> impl Strategy<Value = Message<'static>> {
-    (request(), option::of((id(), option::of(cow())))).prop_map(|(request, revoked)| {
-        let revoked = revoked.map(|(registration, reason)| Revoked {
-            registration: RegistrationId(registration),
-            reason,
-        });
-        Message::Unregistered { request, revoked }
-    })
+    (request(), revoked(RegistrationId))
+        .prop_map(|(request, revoked)| Message::Unregistered { request, revoked })
+}
+
+fn unsubscribed() -> impl Strategy<Value = Message<'static>> {
+    (request(), revoked(SubscriptionId))
+        .prop_map(|(request, revoked)| Message::Unsubscribed { request, revoked })
+}
+
+fn revoked<Id: std::fmt::Debug>(
+    make: fn(u64) -> Id,
+) -> impl Strategy<Value = Option<Revoked<'static, Id>>> {
+    let details = (id(), option::of(cow()));
+    option::of(details.prop_map(move |(id, reason)| Revoked {
+        id: make(id),
+        reason,
+    }))
 }
 
 fn message() -> impl Strategy<Value = Message<'static>> {

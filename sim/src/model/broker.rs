@@ -78,7 +78,11 @@ impl Model {
         if self.subscribers.len() == before {
             return self.refuse(from, "UNSUBSCRIBE", request, error::NO_SUCH_SUBSCRIPTION);
         }
-        let _ = self.reply(from, Sent::Unsubscribed { request });
+        let unsubscribed = Sent::Unsubscribed {
+            request,
+            revoked: None,
+        };
+        let _ = self.reply(from, unsubscribed);
     }
 
     pub(super) fn publish(

@@ -1,6 +1,6 @@
 //! Registrations and calls, naively.
 
-use crosstie_routing::{Action, Refused, error};
+use crosstie_routing::{Action, ClientFeature, Refused, error};
 use crosstie_wamp::{CallOptions, CancelMode, InvocationPolicy, MatchPolicy, RegisterOptions};
 
 use super::matching::{matches, wildcard_rank};
@@ -109,7 +109,7 @@ impl Model {
             if self
                 .member(entry.member)
                 .features
-                .callee_registration_revocation
+                .has(ClientFeature::CalleeRegistrationRevocation)
             {
                 let unregistered = Sent::Unregistered {
                     request: 0,
@@ -130,7 +130,11 @@ impl Model {
         payload: u64,
     ) -> bool {
         let member = self.member_mut(from);
-        if options.progress && !member.features.caller_progressive_call_invocations {
+        if options.progress
+            && !member
+                .features
+                .has(ClientFeature::CallerProgressiveCallInvocations)
+        {
             return true;
         }
         let open = self
@@ -319,7 +323,7 @@ impl Model {
 
         let callee = self.member(chosen.member);
         let features = callee.features;
-        let forwarded = chosen.forward_timeout && features.callee_call_timeout;
+        let forwarded = chosen.forward_timeout && features.has(ClientFeature::CalleeCallTimeout);
         let timeout_ms = self.timeout_ms(if forwarded { 0 } else { options.timeout_ms });
         let invocation = callee.invocation_last + 1;
         let first_part = Sent::Invocation {
@@ -328,7 +332,8 @@ impl Model {
             procedure: (chosen.policy != MatchPolicy::Exact).then(|| procedure.to_owned()),
             caller: disclosed.then(|| self.member(from).id),
             timeout_ms: if forwarded { options.timeout_ms } else { 0 },
-            receive_progress: options.receive_progress && features.callee_progressive_call_results,
+            receive_progress: options.receive_progress
+                && features.has(ClientFeature::CalleeProgressiveCallResults),
             progress: options.progress,
             payload,
         };
@@ -431,7 +436,8 @@ impl Model {
             let member = self.member(entry.member);
             let features = member.features;
             if progress
-                && !(features.callee_progressive_call_invocations && features.callee_call_canceling)
+                && !(features.has(ClientFeature::CalleeProgressiveCallInvocations)
+                    && features.has(ClientFeature::CalleeCallCanceling))
             {
                 return Err(error::FEATURE_NOT_SUPPORTED);
             }
@@ -475,7 +481,10 @@ impl Model {
     }
 
     fn interrupt(&mut self, call: &Call, kill: bool, reason: &str) -> bool {
-        let understands = self.member(call.callee).features.callee_call_canceling;
+        let understands = self
+            .member(call.callee)
+            .features
+            .has(ClientFeature::CalleeCallCanceling);
         let interrupt = Sent::Interrupt {
             request: call.invocation,
             kill,

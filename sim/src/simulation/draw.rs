@@ -1,8 +1,8 @@
 //! What is done next: mostly what a client could mean, and some of what it should not.
 
 use crosstie_routing::{
-    Allow, CallTimeoutUnit, ClientFeatures, Disclose, DiscloseMe, EmptyEligible, Limits,
-    Permission, RealmConfig, RequestIdCheck, Role,
+    Allow, CallTimeoutUnit, ClientFeature, Disclose, DiscloseMe, EmptyEligible, Limits, Permission,
+    RealmConfig, RequestIdCheck, Role,
 };
 use crosstie_wamp::{
     CallOptions, CancelMode, ID_MAX, InvocationPolicy, MatchPolicy, PublishOptions, Receivers,
@@ -59,15 +59,8 @@ impl Simulation {
     fn draw_join(&mut self) -> Operation {
         let chance = &mut self.chance;
         self.name_last += 1;
-        let mut announced = || !chance.one_in(3);
-        let features = ClientFeatures {
-            caller_progressive_call_invocations: announced(),
-            callee_progressive_call_invocations: announced(),
-            callee_progressive_call_results: announced(),
-            callee_call_canceling: announced(),
-            callee_call_timeout: announced(),
-            callee_registration_revocation: announced(),
-        };
+        let announced = |_: &ClientFeature| !chance.one_in(3);
+        let features = ClientFeature::ALL.into_iter().filter(announced).collect();
         Operation::Join {
             name: self.name_last,
             authid: chance.pick(&["ann", "bob", "eve"]).to_owned(),
@@ -236,7 +229,7 @@ impl Simulation {
             .model
             .member(from)
             .features
-            .caller_progressive_call_invocations;
+            .has(ClientFeature::CallerProgressiveCallInvocations);
         let chance = &mut self.chance;
         let options = CallOptions {
             timeout_ms: if chance.one_in(2) {

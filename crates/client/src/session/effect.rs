@@ -52,8 +52,8 @@ pub(crate) enum Effect<'a, W, I> {
         last: bool,
         payload: Payload<'a>,
     },
-    /// The registration is no more: nobody asked for its end.
-    Revoked(ListenerKey),
+    /// The registration or subscription of these is no more: nobody asked for its end.
+    Revoked(Vec<ListenerKey>),
     Interrupted {
         running: &'a mut I,
         options: InterruptOptions<'a>,

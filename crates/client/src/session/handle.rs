@@ -88,13 +88,17 @@ impl<W, I> Session<W, I> {
             Message::Unregistered {
                 request: RequestId(0),
                 revoked,
-            } => Ok(self.handle_revoked(revoked)),
+            } => Ok(self.handle_unregistered_unasked(revoked)),
             Message::Unregistered { request, .. } => self.handle_unregistered(request),
             Message::Subscribed {
                 request,
                 subscription,
             } => self.handle_subscribed(request, subscription, out),
-            Message::Unsubscribed { request } => self.handle_unsubscribed(request),
+            Message::Unsubscribed {
+                request: RequestId(0),
+                revoked,
+            } => Ok(self.handle_unsubscribed_unasked(revoked)),
+            Message::Unsubscribed { request, .. } => self.handle_unsubscribed(request),
             Message::Error {
                 request_type,
                 request,
@@ -169,9 +173,21 @@ impl<W, I> Session<W, I> {
     }
 
     /// The router has taken a registration from this client.
-    fn handle_revoked(&mut self, revoked: Option<Revoked<'_>>) -> Effect<'_, W, I> {
-        let key = revoked.and_then(|revoked| self.registrations.remove(&revoked.registration));
-        key.map_or(Effect::None, Effect::Revoked)
+    fn handle_unregistered_unasked(
+        &mut self,
+        revoked: Option<Revoked<'_, RegistrationId>>,
+    ) -> Effect<'_, W, I> {
+        let key = revoked.and_then(|revoked| self.registrations.remove(&revoked.id));
+        key.map_or(Effect::None, |key| Effect::Revoked(vec![key]))
+    }
+
+    /// The router has taken a subscription from this client.
+    fn handle_unsubscribed_unasked(
+        &mut self,
+        revoked: Option<Revoked<'_, SubscriptionId>>,
+    ) -> Effect<'_, W, I> {
+        let topic = revoked.and_then(|revoked| self.subscriptions.remove(&revoked.id));
+        topic.map_or(Effect::None, |topic| Effect::Revoked(topic.listeners))
     }
 
     fn handle_result<'a>(

@@ -222,6 +222,7 @@ fn roles() -> Value {
             &[
                 "publisher_identification",
                 "pattern_based_subscription",
+                "subscription_revocation",
                 "payload_passthru_mode",
             ],
         ),

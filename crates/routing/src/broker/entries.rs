@@ -1,8 +1,10 @@
 //! Subscriptions as the meta API sees them.
 
-use crosstie_wamp::{MatchPolicy, SubscriptionId, Value};
+use crosstie_wamp::{MatchPolicy, Message, RequestId, Revoked, SubscriptionId, Value};
 
 use super::{Broker, Subscription, SubscriptionKey};
+use crate::ClientFeature;
+use crate::context::Context;
 use crate::events::Entry;
 use crate::fault::{Fault, error};
 use crate::meta::Entries;
@@ -31,6 +33,7 @@ impl Entries for Broker {
     const NAME: &'static str = "subscription";
     const ID: &'static str = "subscription_id";
     const URI: &'static str = "topic";
+    const MEMBER: &'static str = "subscriber_id";
 
     fn all(&self) -> impl Iterator<Item = Entry<'_>> {
         self.subscriptions.iter().map(|(_, s)| s.entry())
@@ -68,8 +71,38 @@ impl Entries for Broker {
         subscribers.copied()
     }
 
+    fn revoke<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        id: u64,
+        subscriber: SessionIndex,
+        reason: Option<&str>,
+    ) -> bool {
+        let id = SubscriptionId(id);
+        let was_there = self.remove(context, subscriber, id);
+        let features = context.sessions[subscriber].features;
+        // Another client would take the message for a violation.
+        if was_there && features.has(ClientFeature::SubscriberSubscriptionRevocation) {
+            let unsubscribed = Message::Unsubscribed {
+                request: RequestId(0),
+                revoked: Some(Revoked {
+                    id,
+                    reason: reason.map(Into::into),
+                }),
+            };
+            let _ = context.reply(subscriber, &unsubscribed);
+        }
+        was_there
+    }
+
     fn no_such(id: u64) -> Fault {
         let text = format!("no subscription with ID {id} exists on this broker");
+        Fault::new(error::NO_SUCH_SUBSCRIPTION, text)
+    }
+
+    fn no_member(id: u64, session: u64) -> Fault {
+        let text =
+            format!("session {session} is not subscribed on subscription {id} on this broker");
         Fault::new(error::NO_SUCH_SUBSCRIPTION, text)
     }
 }

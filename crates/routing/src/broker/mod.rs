@@ -119,17 +119,18 @@ impl Broker {
         request: RequestId,
         subscription: SubscriptionId,
     ) {
-        let key = self.by_id.get(&subscription).copied();
-        let removed = key.filter(|key| context.sessions[from].subscriptions.remove(key));
-        let Some(key) = removed else {
+        if !self.remove(context, from, subscription) {
             let fault = Fault::new(
                 error::NO_SUCH_SUBSCRIPTION,
                 format!("this session has no subscription {subscription}"),
             );
             return context.refuse(from, MessageType::Unsubscribe, request, &fault);
+        }
+        let unsubscribed = Message::Unsubscribed {
+            request,
+            revoked: None,
         };
-        self.remove_subscriber(context, key, from);
-        let _ = context.reply(from, &Message::Unsubscribed { request });
+        let _ = context.reply(from, &unsubscribed);
     }
 
     /// Shows `visit` the subscribers of `topic` until it returns `false`.
@@ -376,6 +377,21 @@ impl Broker {
             .events
             .entered(&SUBSCRIPTION, session, &subscription.entry(), is_new);
         Ok(subscription.id)
+    }
+
+    /// Removes a subscriber; whether it was one.
+    fn remove<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        subscription: SubscriptionId,
+    ) -> bool {
+        let key = self.by_id.get(&subscription).copied();
+        let key = key.filter(|key| context.sessions[from].subscriptions.remove(key));
+        key.is_some_and(|key| {
+            self.remove_subscriber(context, key, from);
+            true
+        })
     }
 
     fn create<H>(

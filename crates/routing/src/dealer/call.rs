@@ -15,7 +15,7 @@ use crate::context::{Context, deliver, is_reserved, none_left};
 use crate::fault::{Fault, error};
 use crate::session::{Session, SessionIndex};
 use crate::weight::dict_bytes;
-use crate::{Refused, Violation};
+use crate::{ClientFeature, Refused, Violation};
 
 /// Callees of a shared registration that one CALL is offered to, when queues are full.
 const CALLEES_TRIED_MAX: usize = 8;
@@ -47,7 +47,11 @@ impl Dealer {
         payload: Payload<'_>,
     ) -> Result<(), Uncalled> {
         let session = &mut context.sessions[from];
-        if options.progress && !session.features.caller_progressive_call_invocations {
+        if options.progress
+            && !session
+                .features
+                .has(ClientFeature::CallerProgressiveCallInvocations)
+        {
             return Err(Uncalled::Violation(Violation::new(format!(
                 "CALL {request} has progress, but progressive_call_invocations was not announced"
             ))));
@@ -221,7 +225,8 @@ impl Dealer {
         let session = &context.sessions[callee.session];
         let features = session.features;
         if options.progress
-            && !(features.callee_progressive_call_invocations && features.callee_call_canceling)
+            && !(features.has(ClientFeature::CalleeProgressiveCallInvocations)
+                && features.has(ClientFeature::CalleeCallCanceling))
         {
             return Err(Fault::new(
                 error::FEATURE_NOT_SUPPORTED,
@@ -232,8 +237,10 @@ impl Dealer {
         let is_pattern = registration.match_policy != MatchPolicy::Exact;
         // The specification would also have the callee announce call_canceling before it is told
         // of `receive_progress`; the most used JavaScript client does not, and serves it well.
-        let receive_progress = options.receive_progress && features.callee_progressive_call_results;
-        let forwards_timeout = callee.forward_timeout && features.callee_call_timeout;
+        let receive_progress =
+            options.receive_progress && features.has(ClientFeature::CalleeProgressiveCallResults);
+        let forwards_timeout =
+            callee.forward_timeout && features.has(ClientFeature::CalleeCallTimeout);
         let unit = context.config.call_timeout_unit;
         let (timeout_ms, forwarded) = if forwards_timeout {
             (0, options.timeout_ms)

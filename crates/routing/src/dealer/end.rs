@@ -7,6 +7,7 @@ use crosstie_wamp::{CancelMode, InterruptOptions, Message, MessageType, RequestI
 use super::call::expect_continuations;
 use super::calls::Call;
 use super::{CallKey, Dealer};
+use crate::ClientFeature;
 use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::session::SessionIndex;
@@ -148,7 +149,10 @@ fn interrupt<H>(
     mode: CancelMode,
     reason: &'static str,
 ) -> bool {
-    if !context.sessions[call.callee].features.callee_call_canceling {
+    if !context.sessions[call.callee]
+        .features
+        .has(ClientFeature::CalleeCallCanceling)
+    {
         return false;
     }
     let message = Message::Interrupt {

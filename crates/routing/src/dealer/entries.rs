@@ -4,6 +4,7 @@ use crosstie_wamp::{MatchPolicy, RegistrationId, Value};
 
 use super::Dealer;
 use super::registrations::{Registration, RegistrationKey};
+use crate::context::Context;
 use crate::events::Entry;
 use crate::fault::{Fault, error};
 use crate::meta::Entries;
@@ -25,6 +26,7 @@ impl Entries for Dealer {
     const NAME: &'static str = "registration";
     const ID: &'static str = "registration_id";
     const URI: &'static str = "procedure";
+    const MEMBER: &'static str = "callee_id";
 
     fn all(&self) -> impl Iterator<Item = Entry<'_>> {
         self.registrations.all().map(Registration::entry)
@@ -59,8 +61,26 @@ impl Entries for Dealer {
             .flat_map(|key| self.registrations.callees(key))
     }
 
+    fn revoke<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        id: u64,
+        callee: SessionIndex,
+        reason: Option<&str>,
+    ) -> bool {
+        let registration = RegistrationId(id);
+        self.registrations
+            .revoke_from(context, registration, callee, reason)
+    }
+
     fn no_such(id: u64) -> Fault {
         let text = format!("no registration with ID {id} exists on this dealer");
+        Fault::new(error::NO_SUCH_REGISTRATION, text)
+    }
+
+    fn no_member(id: u64, session: u64) -> Fault {
+        let text =
+            format!("session {session} is not registered on registration {id} on this dealer");
         Fault::new(error::NO_SUCH_REGISTRATION, text)
     }
 }

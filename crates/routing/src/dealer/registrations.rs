@@ -13,7 +13,6 @@ use slab::Slab;
 use super::callees::{Callee, Callees, Slot};
 use super::calls::Calls;
 
-use crate::Time;
 use crate::authz::Action;
 use crate::context::{Context, is_reserved, none_left, reserved_uri};
 use crate::events::REGISTRATION;
@@ -21,6 +20,7 @@ use crate::fault::{Fault, error};
 use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::session::{SessionIndex, Sessions};
+use crate::{ClientFeature, Time};
 
 /// A registration's place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -352,19 +352,25 @@ impl Registrations {
     fn revoke<H>(&mut self, context: &mut Context<'_, H>, key: RegistrationKey) {
         let registration = self.take_from_all(context, key);
         for callee in registration.callees.iter() {
-            let session = &context.sessions[callee.session];
-            if !session.features.callee_registration_revocation {
-                continue;
-            }
-            let unregistered = Message::Unregistered {
-                request: RequestId(0),
-                revoked: Some(Revoked {
-                    registration: registration.id,
-                    reason: Some(error::UNREGISTERED.into()),
-                }),
-            };
-            let _ = context.reply(callee.session, &unregistered);
+            let reason = Some(error::UNREGISTERED);
+            tell_revoked(context, callee.session, registration.id, reason);
         }
+    }
+
+    /// Takes a registration from one of its callees, as an UNREGISTER of its own would; whether it was
+    /// one.
+    pub(super) fn revoke_from<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        registration: RegistrationId,
+        callee: SessionIndex,
+        reason: Option<&str>,
+    ) -> bool {
+        let was_there = self.remove(context, callee, registration);
+        if was_there {
+            tell_revoked(context, callee, registration, reason);
+        }
+        was_there
     }
 
     /// Asserts that tables and sessions say the same. Walks everything.
@@ -393,6 +399,28 @@ impl Registrations {
             .sum();
         assert_eq!((held, self.held), (memberships, memberships));
     }
+}
+
+/// Tells a callee what it has lost, if it understands it: another client would take the message for a
+/// violation.
+fn tell_revoked<H>(
+    context: &mut Context<'_, H>,
+    callee: SessionIndex,
+    registration: RegistrationId,
+    reason: Option<&str>,
+) {
+    let features = context.sessions[callee].features;
+    if !features.has(ClientFeature::CalleeRegistrationRevocation) {
+        return;
+    }
+    let unregistered = Message::Unregistered {
+        request: RequestId(0),
+        revoked: Some(Revoked {
+            id: registration,
+            reason: reason.map(Into::into),
+        }),
+    };
+    let _ = context.reply(callee, &unregistered);
 }
 
 impl std::ops::Index<RegistrationKey> for Registrations {

@@ -96,12 +96,13 @@ impl Arguments {
         self.get(name).map(|_| self.text(name)).transpose()
     }
 
-    /// A reason for a session or a revocation, which is a URI.
-    pub(super) fn reason(&self, otherwise: &'static str) -> Result<String, Fault> {
-        let reason = self.optional_text("reason")?.unwrap_or(otherwise);
-        match uri::check(reason, UriCheck::Loose) {
-            None => Ok(reason.to_owned()),
-            Some(fault) => Err(Fault::new(
+    /// A reason for the end of a session or of its part in something, which is a URI.
+    pub(super) fn optional_reason(&self) -> Result<Option<&str>, Fault> {
+        let reason = self.optional_text("reason")?;
+        let fault = reason.and_then(|reason| Some((reason, uri::check(reason, UriCheck::Loose)?)));
+        match fault {
+            None => Ok(reason),
+            Some((reason, fault)) => Err(Fault::new(
                 error::INVALID_URI,
                 format!("reason {reason:?}: {fault}"),
             )),

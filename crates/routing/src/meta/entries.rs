@@ -17,6 +17,8 @@ pub(crate) trait Entries {
     const ID: &'static str;
     /// The parameter that has a URI.
     const URI: &'static str;
+    /// The parameter that has a session with a part in one.
+    const MEMBER: &'static str;
 
     /// All of them.
     fn all(&self) -> impl Iterator<Item = Entry<'_>>;
@@ -36,7 +38,19 @@ pub(crate) trait Entries {
     /// The sessions that have a part in the one of that id.
     fn members(&self, id: u64) -> impl Iterator<Item = SessionIndex>;
 
+    /// Takes away a session's part in the one of that id, and tells it so if it understands that; whether
+    /// it had one.
+    fn revoke<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        id: u64,
+        member: SessionIndex,
+        reason: Option<&str>,
+    ) -> bool;
+
     fn no_such(id: u64) -> Fault;
+
+    fn no_member(id: u64, session: u64) -> Fault;
 }
 
 /// What can be asked.
@@ -88,6 +102,22 @@ impl Question {
             }
         };
         Ok(json(vec![value]))
+    }
+}
+
+/// Takes a session's part in a subscription or registration away.
+pub(super) fn remove_member<E: Entries, H>(
+    entries: &mut E,
+    context: &mut Context<'_, H>,
+    arguments: &Arguments,
+) -> Result<(), Fault> {
+    let reason = arguments.optional_reason()?;
+    let session = arguments.id(E::MEMBER)?;
+    let member = super::sessions::find_session(context.sessions, session)?;
+    let id = find(entries, arguments)?.id;
+    match entries.revoke(context, id, member, reason) {
+        true => Ok(()),
+        false => Err(E::no_member(id, session)),
     }
 }
 

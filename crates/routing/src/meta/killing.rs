@@ -67,13 +67,13 @@ impl<H> Realm<H> {
         arguments: &Arguments,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
-        let reason = arguments.reason(KILLED)?;
+        let reason = arguments.optional_reason()?.unwrap_or(KILLED);
         let message = arguments.optional_text("message")?;
         let index = self.session_of(arguments)?;
         if index == from {
             return Err(no_such_session(self.sessions[index].id.0));
         }
-        self.end_with_goodbye(index, &reason, message, out);
+        self.end_with_goodbye(index, reason, message, out);
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl<H> Realm<H> {
         whom: Whom,
         arguments: &Arguments,
     ) -> Result<(), Fault> {
-        let reason = arguments.reason(KILLED)?;
+        let reason = arguments.optional_reason()?.unwrap_or(KILLED).to_owned();
         let message = arguments.optional_text("message")?.map(str::to_owned);
         if self.killings.len() >= KILLINGS_MAX {
             let text = format!("{KILLINGS_MAX} calls that kill many sessions are under way");

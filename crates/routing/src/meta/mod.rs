@@ -24,7 +24,7 @@ use std::fmt::Write as _;
 use crosstie_wamp::{Message, MessageType, Payload, RequestId, ResultDetails, Serializer, Value};
 
 use self::arguments::Arguments;
-use self::entries::Question;
+use self::entries::{Question, remove_member};
 use self::killing::Whom;
 use crate::dealer::{too_long, unrepresentable};
 use crate::events::json;
@@ -42,6 +42,8 @@ enum Procedure {
     KillMany(fn(&Arguments) -> Result<Whom, Fault>),
     Registrations(Question),
     Subscriptions(Question),
+    RemoveCallee,
+    RemoveSubscriber,
 }
 
 /// What comes of a call.
@@ -118,6 +120,11 @@ static PROCEDURES: &[Row] = &[
         Procedure::Registrations(Question::CountMembers),
     ),
     (
+        "wamp.registration.remove_callee",
+        &["registration_id", "callee_id", "reason"],
+        Procedure::RemoveCallee,
+    ),
+    (
         "wamp.subscription.list",
         &["session_id", "offset", "limit"],
         Procedure::Subscriptions(Question::List),
@@ -146,6 +153,11 @@ static PROCEDURES: &[Row] = &[
         "wamp.subscription.count_subscribers",
         &["subscription_id"],
         Procedure::Subscriptions(Question::CountMembers),
+    ),
+    (
+        "wamp.subscription.remove_subscriber",
+        &["subscription_id", "subscriber_id", "reason"],
+        Procedure::RemoveSubscriber,
     ),
 ];
 
@@ -238,6 +250,16 @@ impl<H> Realm<H> {
                 let (broker, _, mut context) = self.split(now, out);
                 let answer = question.answer(broker, &mut context, arguments);
                 return answer.map(Answer::Now);
+            }
+            Procedure::RemoveCallee => {
+                let (_, dealer, mut context) = self.split(now, out);
+                remove_member(dealer, &mut context, arguments)?;
+                vec![Value::Null]
+            }
+            Procedure::RemoveSubscriber => {
+                let (broker, _, mut context) = self.split(now, out);
+                remove_member(broker, &mut context, arguments)?;
+                vec![Value::Null]
             }
         };
         Ok(Answer::Now(json(values)))

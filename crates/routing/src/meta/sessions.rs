@@ -5,7 +5,7 @@ use crosstie_wamp::{Dict, SessionId, Value};
 use super::arguments::Arguments;
 use super::json_ids;
 use crate::fault::{Fault, error};
-use crate::session::{Session, SessionIndex};
+use crate::session::{Session, SessionIndex, Sessions};
 use crate::{Identity, Outbox, Realm, SessionKey, Time};
 
 /// Places of a table that are looked at in a step, and ids that are written in one.
@@ -96,17 +96,21 @@ impl<H> Realm<H> {
 
     /// The session that is asked for.
     pub(super) fn session_of(&self, arguments: &Arguments) -> Result<SessionIndex, Fault> {
-        let id = arguments.id("session_id")?;
-        let found = self.sessions.find_id(SessionId(id));
-        // Whoever is being closed for a full queue is out already for everybody else.
-        let is_seen = |session: &Session<H>| session.is_welcomed && !session.closing;
-        let found = found.filter(|index| is_seen(&self.sessions[*index]));
-        found.ok_or_else(|| no_such_session(id))
+        find_session(&self.sessions, arguments.id("session_id")?)
     }
 
     fn spend(&mut self, steps: usize) {
         self.steps = self.steps.saturating_add(steps as u32);
     }
+}
+
+/// The session of that id, if the meta API speaks of it.
+pub(super) fn find_session<H>(sessions: &Sessions<H>, id: u64) -> Result<SessionIndex, Fault> {
+    let found = sessions.find_id(SessionId(id));
+    // Whoever is being closed for a full queue is out already for everybody else.
+    let is_seen = |session: &Session<H>| session.is_welcomed && !session.closing;
+    let found = found.filter(|index| is_seen(&sessions[*index]));
+    found.ok_or_else(|| no_such_session(id))
 }
 
 /// In Crossbar.io's words.

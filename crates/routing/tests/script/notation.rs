@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use crosstie_routing::ClientFeatures;
+use crosstie_routing::{ClientFeature, ClientFeatures};
 use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, InvocationPolicy, MatchPolicy,
     Message, MessageType, Payload, PublishOptions, Receivers, RegisterOptions, RegistrationId,
@@ -112,6 +112,7 @@ pub(super) fn read(text: &str) -> Result<Message<'_>, String> {
         },
         MessageType::Unsubscribed => Message::Unsubscribed {
             request: RequestId(1),
+            revoked: None,
         },
         _ => return Err(format!("a script cannot send {name}")),
     })
@@ -143,19 +144,32 @@ pub(super) fn write(message: &Message<'_>) -> String {
             request,
             registration,
         } => format!("{name} {request} {registration}"),
-        Message::Unsubscribed { request }
+        Message::Unsubscribed {
+            request,
+            revoked: None,
+        }
         | Message::Unregistered {
             request,
             revoked: None,
         } => {
             format!("{name} {request}")
         }
+        Message::Unsubscribed {
+            request,
+            revoked: Some(revoked),
+        } => {
+            let details = Writer::new()
+                .given("subscription", Some(&revoked.id.to_string()))
+                .given("reason", revoked.reason.as_deref())
+                .close();
+            format!("{name} {request} {details}")
+        }
         Message::Unregistered {
             request,
             revoked: Some(revoked),
         } => {
             let details = Writer::new()
-                .given("registration", Some(&revoked.registration.to_string()))
+                .given("registration", Some(&revoked.id.to_string()))
                 .given("reason", revoked.reason.as_deref())
                 .close();
             format!("{name} {request} {details}")
@@ -258,23 +272,14 @@ pub(super) fn match_policy(name: &str) -> Option<MatchPolicy> {
 }
 
 pub(super) fn features(list: &str) -> Result<ClientFeatures, String> {
-    let mut features = ClientFeatures::default();
-    for name in list.split(',') {
-        *match name {
-            "caller.progressive_call_invocations" => {
-                &mut features.caller_progressive_call_invocations
-            }
-            "callee.progressive_call_invocations" => {
-                &mut features.callee_progressive_call_invocations
-            }
-            "callee.progressive_call_results" => &mut features.callee_progressive_call_results,
-            "callee.call_canceling" => &mut features.callee_call_canceling,
-            "callee.call_timeout" => &mut features.callee_call_timeout,
-            "callee.registration_revocation" => &mut features.callee_registration_revocation,
-            _ => return Err(format!("no such feature: {name}")),
-        } = true;
-    }
-    Ok(features)
+    let feature = |name: &str| {
+        let known = ClientFeature::ALL.into_iter().find(|feature| {
+            let (role, of_role) = feature.name();
+            name.split_once('.') == Some((role, of_role))
+        });
+        known.ok_or_else(|| format!("no such feature: {name}"))
+    };
+    list.split(',').map(feature).collect()
 }
 
 /// One word; a label in it may be followed by more (`{caller=#A,…}`).

@@ -218,7 +218,10 @@ fn shown(effect: Effect<'_, String, String>) -> String {
             let last = if last { "last" } else { "more" };
             format!("{running}: {last}{}", text(&payload))
         }
-        Effect::Revoked(key) => format!("revoked {}", key.0),
+        Effect::Revoked(keys) => {
+            let keys: Vec<_> = keys.iter().map(|key| key.0.to_string()).collect();
+            format!("revoked {}", keys.join(" "))
+        }
         Effect::Interrupted { running, .. } => format!("{running}: interrupted"),
         Effect::Event {
             listeners,

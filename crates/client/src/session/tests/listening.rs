@@ -237,6 +237,29 @@ fn a_new_listener_behind_an_unsubscribe() {
 }
 
 #[test]
+fn subscription_revoked() {
+    check(
+        r#"
+        do subscribe 1 a
+        > [32,1,{},"a"]
+        < [33, 1, 60]
+        = subscribe 1 a: done
+        do subscribe 2 a
+        > [32,2,{},"a"]
+        < [33, 2, 60]
+        = subscribe 2 a: done
+        < [35, 0, {"subscription": 7}]
+        < [35, 0]
+        < [35, 0, {"subscription": 60, "reason": "com.reason"}]
+        = revoked 1 2
+        < [36, 60, 900, {}]
+        do unsubscribe 1
+        = unsubscribe 1
+        "#,
+    );
+}
+
+#[test]
 fn an_unknown_interrupt_is_nothing() {
     check("< [69, 12, {}]");
 }

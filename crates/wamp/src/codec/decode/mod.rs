@@ -11,7 +11,7 @@ use super::reader::{Kind, Open, Reader, Result, enter};
 use super::value::{self, Room};
 use super::{DecodeError, Limits};
 use crate::{
-    Dict, ID_MAX, Message, MessageType, Payload, PublicationId, RegistrationId, RequestId,
+    Dict, ID_MAX, Message, MessageType, Payload, PublicationId, RegistrationId, RequestId, Revoked,
     Serializer, SessionId, SubscriptionId,
 };
 
@@ -123,11 +123,8 @@ impl<'a, R: Reader<'a>> Elements<R> {
             },
             MessageType::Unsubscribed => {
                 let request = self.revocable()?;
-                if self.more()? {
-                    let details = self.reader.dict_bytes(self.depth_left);
-                    details.map_err(|error| error.inside("details"))?;
-                }
-                Message::Unsubscribed { request }
+                let revoked = self.revoked("subscription", SubscriptionId)?;
+                Message::Unsubscribed { request, revoked }
             }
             MessageType::Event => Message::Event {
                 subscription: self.subscription()?,
@@ -165,12 +162,7 @@ impl<'a, R: Reader<'a>> Elements<R> {
             },
             MessageType::Unregistered => {
                 let request = self.revocable()?;
-                let mut revoked = None;
-                if self.more()? {
-                    let mut room = Room::new(self.depth_left, HEAD_VALUES_MAX);
-                    let details = options::revoked(&mut self.reader, &mut room);
-                    revoked = details.map_err(|error| error.inside("details"))?;
-                }
+                let revoked = self.revoked("registration", RegistrationId)?;
                 Message::Unregistered { request, revoked }
             }
             MessageType::Invocation => Message::Invocation {
@@ -264,6 +256,20 @@ impl<'a, R: Reader<'a>> Elements<R> {
             }
         })?;
         Ok(RequestId(request))
+    }
+
+    /// The details behind it, if there are any; `key` has the id.
+    fn revoked<Id>(
+        &mut self,
+        key: &str,
+        id: impl Fn(u64) -> Id,
+    ) -> Result<Option<Revoked<'a, Id>>> {
+        if !self.more()? {
+            return Ok(None);
+        }
+        let mut room = Room::new(self.depth_left, HEAD_VALUES_MAX);
+        let details = options::revoked(&mut self.reader, &mut room, key, id);
+        details.map_err(|error| error.inside("details"))
     }
 
     fn dict(&mut self, name: &'static str) -> Result<Dict> {

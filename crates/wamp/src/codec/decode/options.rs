@@ -12,8 +12,8 @@ use super::id;
 use crate::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, EventDetails, ID_MAX,
     InterruptOptions, InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, Receivers,
-    RegisterOptions, RegistrationId, ResultDetails, Revoked, SessionId, SubscribeOptions,
-    Unsupported, YieldOptions,
+    RegisterOptions, ResultDetails, Revoked, SessionId, SubscribeOptions, Unsupported,
+    YieldOptions,
 };
 
 /// Reads a dictionary, each of its values with `entry`.
@@ -223,24 +223,23 @@ pub(super) fn register<'a, R: Reader<'a>>(
     Ok(options)
 }
 
-/// The details of an UNREGISTERED that nobody asked for.
-pub(super) fn revoked<'a, R: Reader<'a>>(
+/// The details of an UNREGISTERED or UNSUBSCRIBED that nobody asked for; `id_key` has the id.
+pub(super) fn revoked<'a, Id, R: Reader<'a>>(
     reader: &mut R,
     room: &mut Room,
-) -> Result<Option<Revoked<'a>>> {
-    let (mut registration, mut reason) = (None, None);
+    id_key: &str,
+    make_id: impl Fn(u64) -> Id,
+) -> Result<Option<Revoked<'a, Id>>> {
+    let (mut found, mut reason) = (None, None);
     entries(reader, room, |reader, key, room| {
         match key {
-            "registration" => registration = Some(RegistrationId(id(reader)?)),
+            _ if key == id_key => found = Some(make_id(id(reader)?)),
             "reason" => reason = Some(reader.text()?),
             _ => reader.skip(room.depth_left)?,
         }
         Ok(())
     })?;
-    Ok(registration.map(|registration| Revoked {
-        registration,
-        reason,
-    }))
+    Ok(found.map(|id| Revoked { id, reason }))
 }
 
 pub(super) fn invocation<'a, R: Reader<'a>>(

@@ -2,10 +2,12 @@
 
 mod options;
 
+use std::borrow::Cow;
+
 use super::transcode;
 use super::value::{self, Unrepresentable};
 use super::writer::{Opened, Result, Writer};
-use crate::{Dict, Message, Payload, Serializer};
+use crate::{Dict, Message, Payload, RequestId, Serializer};
 
 /// Appends `message` with `payload` in the place of its own.
 pub(super) fn message<W: Writer>(
@@ -163,7 +165,10 @@ impl<W: Writer, const IS_AROUND: bool> Elements<W, IS_AROUND> {
                 self.number(subscription.0);
                 Ok(())
             }
-            Message::Unsubscribed { request }
+            Message::Unsubscribed {
+                request,
+                revoked: None,
+            }
             | Message::Unregistered {
                 request,
                 revoked: None,
@@ -172,13 +177,19 @@ impl<W: Writer, const IS_AROUND: bool> Elements<W, IS_AROUND> {
                 self.number(request.0);
                 Ok(())
             }
+            Message::Unsubscribed {
+                request,
+                revoked: Some(revoked),
+            } => {
+                let id = ("subscription", revoked.id.0);
+                self.revoked(code, *request, id, revoked.reason.as_ref())
+            }
             Message::Unregistered {
                 request,
                 revoked: Some(revoked),
             } => {
-                self.open(code, 3);
-                self.number(request.0);
-                self.options(|entries| entries.revoked(revoked))
+                let id = ("registration", revoked.id.0);
+                self.revoked(code, *request, id, revoked.reason.as_ref())
             }
             Message::Event {
                 subscription,
@@ -267,6 +278,19 @@ impl<W: Writer, const IS_AROUND: bool> Elements<W, IS_AROUND> {
                 self.payload(payload)
             }
         }
+    }
+
+    /// Writes what was taken from somebody, and why.
+    fn revoked(
+        &mut self,
+        code: u64,
+        request: RequestId,
+        id: (&str, u64),
+        reason: Option<&Cow<'_, str>>,
+    ) -> Result<()> {
+        self.open(code, 3);
+        self.number(request.0);
+        self.options(|entries| entries.revoked(id, reason))
     }
 
     /// Begins a message of `count` elements, the type among them.

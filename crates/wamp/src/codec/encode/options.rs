@@ -7,7 +7,7 @@ use super::super::writer::{Opened, Result, Writer};
 use crate::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, EventDetails, InterruptOptions,
     InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, RegisterOptions,
-    ResultDetails, Revoked, SessionId, SubscribeOptions, YieldOptions,
+    ResultDetails, SessionId, SubscribeOptions, YieldOptions,
 };
 
 /// The entries of one dictionary. How many there will be is not known in front; it is filled in
@@ -102,9 +102,13 @@ impl<'w, W: Writer> Entries<'w, W> {
         Ok(())
     }
 
-    pub(super) fn revoked(&mut self, revoked: &Revoked<'_>) -> Result<()> {
-        self.key("registration").unsigned(revoked.registration.0);
-        self.optional_text("reason", revoked.reason.as_ref());
+    pub(super) fn revoked(
+        &mut self,
+        (key, id): (&str, u64),
+        reason: Option<&Cow<'_, str>>,
+    ) -> Result<()> {
+        self.key(key).unsigned(id);
+        self.optional_text("reason", reason);
         Ok(())
     }
 
