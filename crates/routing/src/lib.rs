@@ -35,6 +35,7 @@ mod config;
 mod context;
 mod dealer;
 mod decline;
+mod dispatch;
 mod events;
 mod fault;
 mod features;

@@ -5,12 +5,12 @@ use std::fmt;
 use std::mem;
 use std::ops::Range;
 
-use crosstie_wamp::{Message, MessageType, SessionId};
+use crosstie_wamp::{Message, SessionId};
 
 use crate::authz::{RoleIndex, Roles};
 use crate::broker::Broker;
 use crate::context::Context;
-use crate::dealer::{Dealer, Uncalled, calls_bytes};
+use crate::dealer::{Dealer, calls_bytes};
 use crate::events::MetaEvents;
 use crate::fault::error;
 use crate::meta::Killing;
@@ -281,105 +281,6 @@ impl<H> Realm<H> {
             return self.roles.find(name);
         }
         found
-    }
-
-    fn dispatch(
-        &mut self,
-        now: Time,
-        from: SessionIndex,
-        message: &Message<'_>,
-        out: &mut dyn Outbox<H>,
-    ) -> Result<(), Violation> {
-        let (broker, dealer, mut context) = self.split(now, out);
-        let context = &mut context;
-        match message {
-            Message::Call {
-                request,
-                options,
-                procedure,
-                payload,
-            } => {
-                let called = dealer.call(context, from, *request, options, procedure, *payload);
-                return match called {
-                    Ok(()) => Ok(()),
-                    Err(Uncalled::Violation(violation)) => Err(violation),
-                    Err(Uncalled::Reserved(fault)) => {
-                        self.call_meta(now, from, *request, (procedure, fault), payload, out);
-                        Ok(())
-                    }
-                };
-            }
-            Message::Yield {
-                request,
-                options,
-                payload,
-            } => {
-                return dealer.handle_yield(context, from, *request, options, *payload);
-            }
-            Message::Publish {
-                request,
-                options,
-                topic,
-                payload,
-            } => {
-                context.take_request(from, *request)?;
-                broker.publish(context, from, *request, options, topic, *payload);
-            }
-            Message::Error {
-                request_type,
-                request,
-                details,
-                error,
-                payload,
-            } => {
-                if *request_type != MessageType::Invocation {
-                    return Err(Violation::new(format!(
-                        "received ERROR for {}; a client answers INVOCATION only",
-                        request_type.name()
-                    )));
-                }
-                return dealer.handle_error(context, from, *request, details, error, *payload);
-            }
-            Message::Subscribe {
-                request,
-                options,
-                topic,
-            } => {
-                context.take_request(from, *request)?;
-                broker.subscribe(context, from, *request, options, topic);
-                self.settle(now, out);
-            }
-            Message::Unsubscribe {
-                request,
-                subscription,
-            } => {
-                context.take_request(from, *request)?;
-                broker.unsubscribe(context, from, *request, *subscription);
-                self.settle(now, out);
-            }
-            Message::Register {
-                request,
-                options,
-                procedure,
-            } => {
-                context.take_request(from, *request)?;
-                dealer.register(context, from, *request, options, procedure);
-                self.settle(now, out);
-            }
-            Message::Unregister {
-                request,
-                registration,
-            } => {
-                context.take_request(from, *request)?;
-                dealer.unregister(context, from, *request, *registration);
-                self.settle(now, out);
-            }
-            Message::Cancel { request, options } => {
-                dealer.cancel(context, from, *request, options.mode);
-            }
-            other => return Err(Violation::unexpected(other.kind())),
-        }
-        Ok(())
     }
 
     /// Has the sessions leave that were closed while the present input was handled. To end their

@@ -2,6 +2,7 @@
 //! Subscribe", with the advanced profile's patterns, black- and whitelists, and identification).
 
 mod entries;
+mod own;
 mod receivers;
 mod retained;
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use crosstie_collections::GrowingMap;
 use crosstie_wamp::{
     EventDetails, MatchPolicy, Message, MessageType, Payload, PublishOptions, Receivers, RequestId,
-    Serializer, SubscribeOptions, SubscriptionId,
+    SubscribeOptions, SubscriptionId,
 };
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHasher};
@@ -22,7 +23,7 @@ use self::retained::{Publication, Retained};
 use crate::Time;
 use crate::authz::Action;
 use crate::context::{Context, is_reserved, none_left, reserved_uri};
-use crate::events::{MetaEvent, SUBSCRIPTION};
+use crate::events::SUBSCRIPTION;
 use crate::fault::{Fault, error};
 use crate::pattern::PatternMap;
 use crate::random::Random;
@@ -197,36 +198,6 @@ impl Broker {
             return;
         };
         self.send_filtered(context, from, exact, &publication, lists);
-    }
-
-    /// Sends the EVENTs of what the realm itself publishes.
-    pub(crate) fn publish_meta<H>(&mut self, context: &mut Context<'_, H>, event: &MetaEvent) {
-        let exact = self.by_topic.exact(event.topic);
-        self.matched.clear();
-        self.by_topic
-            .for_each_pattern(event.topic, context.steps, |key| self.matched.push(key));
-        context.spend(1);
-        if exact.is_none() && self.matched.is_empty() {
-            return;
-        }
-        let options = PublishOptions {
-            exclude_me: false,
-            ..PublishOptions::default()
-        };
-        let publication = Publication {
-            id: context.random.publication_id(),
-            publisher: None,
-            options: &options,
-            topic: event.topic,
-            payload: Payload {
-                serializer: Serializer::Json,
-                args: &event.arguments,
-                kwargs: &[],
-            },
-        };
-        for key in exact.iter().chain(&self.matched) {
-            self.send_event(context, SessionIndex::NOBODY, *key, &publication, None);
-        }
     }
 
     /// Sends the EVENTs of a publication with lists of receivers. Out of line, because few have some.

@@ -1,0 +1,108 @@
+//! Which part of the realm takes which message.
+
+use crosstie_wamp::{Message, MessageType};
+
+use crate::dealer::Uncalled;
+use crate::session::SessionIndex;
+use crate::{Outbox, Realm, Time, Violation};
+
+impl<H> Realm<H> {
+    pub(crate) fn dispatch(
+        &mut self,
+        now: Time,
+        from: SessionIndex,
+        message: &Message<'_>,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Violation> {
+        let (broker, dealer, mut context) = self.split(now, out);
+        let context = &mut context;
+        match message {
+            Message::Call {
+                request,
+                options,
+                procedure,
+                payload,
+            } => {
+                let called = dealer.call(context, from, *request, options, procedure, *payload);
+                return match called {
+                    Ok(()) => Ok(()),
+                    Err(Uncalled::Violation(violation)) => Err(violation),
+                    Err(Uncalled::Reserved(fault)) => {
+                        self.call_meta(now, from, *request, (procedure, fault), payload, out);
+                        Ok(())
+                    }
+                };
+            }
+            Message::Yield {
+                request,
+                options,
+                payload,
+            } => {
+                return dealer.handle_yield(context, from, *request, options, *payload);
+            }
+            Message::Publish {
+                request,
+                options,
+                topic,
+                payload,
+            } => {
+                context.take_request(from, *request)?;
+                broker.publish(context, from, *request, options, topic, *payload);
+            }
+            Message::Error {
+                request_type,
+                request,
+                details,
+                error,
+                payload,
+            } => {
+                if *request_type != MessageType::Invocation {
+                    return Err(Violation::new(format!(
+                        "received ERROR for {}; a client answers INVOCATION only",
+                        request_type.name()
+                    )));
+                }
+                return dealer.handle_error(context, from, *request, details, error, *payload);
+            }
+            Message::Subscribe {
+                request,
+                options,
+                topic,
+            } => {
+                context.take_request(from, *request)?;
+                broker.subscribe(context, from, *request, options, topic);
+                self.settle(now, out);
+            }
+            Message::Unsubscribe {
+                request,
+                subscription,
+            } => {
+                context.take_request(from, *request)?;
+                broker.unsubscribe(context, from, *request, *subscription);
+                self.settle(now, out);
+            }
+            Message::Register {
+                request,
+                options,
+                procedure,
+            } => {
+                context.take_request(from, *request)?;
+                dealer.register(context, from, *request, options, procedure);
+                self.settle(now, out);
+            }
+            Message::Unregister {
+                request,
+                registration,
+            } => {
+                context.take_request(from, *request)?;
+                dealer.unregister(context, from, *request, *registration);
+                self.settle(now, out);
+            }
+            Message::Cancel { request, options } => {
+                dealer.cancel(context, from, *request, options.mode);
+            }
+            other => return Err(Violation::unexpected(other.kind())),
+        }
+        Ok(())
+    }
+}
