@@ -264,6 +264,8 @@ fn realm_limits(limits: &model::Limits) -> Limits {
     realm_limits.retained_bytes_max = limits.retained_bytes_max;
     realm_limits.retained_event_bytes_max = limits.retained_event_bytes_max;
     realm_limits.retained_sent_max = limits.retained_sent_max;
+    realm_limits.testaments_max = limits.testaments_max;
+    realm_limits.testaments_bytes_max = limits.testaments_bytes_max;
     realm_limits
 }
 

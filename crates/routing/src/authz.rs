@@ -139,6 +139,10 @@ struct Rules {
     is_stopped: bool,
     /// How many sessions have the role.
     sessions: usize,
+    /// How many have left with it whose testaments are to be published.
+    keepers: usize,
+    /// No session has it any more but these.
+    is_over: bool,
     /// The only permission, when it is for every URI: the answer needs no look at the URI.
     universal: Option<Grant>,
     by_uri: PatternMap<Grant>,
@@ -172,9 +176,26 @@ impl Roles {
         self.0[role.0 as usize].is_stopped = true;
     }
 
-    /// Forgets a role that no session has any more.
+    /// Forgets a role that no session has any more, now or when nobody needs to know of it.
     pub(crate) fn remove(&mut self, role: RoleIndex) {
-        self.0.remove(role.0 as usize);
+        match self.0[role.0 as usize].keepers {
+            0 => drop(self.0.remove(role.0 as usize)),
+            _ => self.0[role.0 as usize].is_over = true,
+        }
+    }
+
+    /// The role is needed after it was removed, if it is.
+    pub(crate) fn keep(&mut self, role: RoleIndex) {
+        self.0[role.0 as usize].keepers += 1;
+    }
+
+    /// The same is over.
+    pub(crate) fn release(&mut self, role: RoleIndex) {
+        let rules = &mut self.0[role.0 as usize];
+        rules.keepers -= 1;
+        if rules.keepers == 0 && rules.is_over {
+            self.0.remove(role.0 as usize);
+        }
     }
 
     /// A session that has the role has joined.
@@ -204,6 +225,10 @@ impl Roles {
             let role = RoleIndex(index as u32);
             let of_role = sessions.joined().filter(|(_, s)| s.role == role);
             assert_eq!(of_role.count(), rules.sessions, "{}", rules.name);
+            let keepers = sessions
+                .iter()
+                .filter(|(_, s)| s.role == role && s.keeps_role());
+            assert_eq!(keepers.count(), rules.keepers, "{}", rules.name);
         }
     }
 
@@ -260,6 +285,8 @@ impl Rules {
             name: role.name.as_str().into(),
             is_stopped: false,
             sessions: 0,
+            keepers: 0,
+            is_over: false,
             universal,
             by_uri,
             permissions: role.permissions.clone(),

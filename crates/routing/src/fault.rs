@@ -41,6 +41,10 @@ pub mod error {
     pub const RETAINED_EVENT_BYTES_MAX: &str = "crosstie.error.retained_event_bytes_max";
     pub const SESSIONS_MAX: &str = "crosstie.error.sessions_max";
     pub const SUBSCRIPTIONS_MAX: &str = "crosstie.error.subscriptions_max";
+    pub const TESTAMENTS_BYTES_MAX: &str = "crosstie.error.testaments_bytes_max";
+    pub const TESTAMENTS_MAX: &str = "crosstie.error.testaments_max";
+    /// Crossbar.io's, for which the specification has none.
+    pub const TESTAMENT_ERROR: &str = "wamp.error.testament_error";
     pub const TIMEOUT: &str = "wamp.error.timeout";
     pub const WILDCARD_SHAPES_MAX: &str = "crosstie.error.wildcard_shapes_max";
     /// Not an error of anybody's: the reason of a revoked registration, as Crossbar.io says it.

@@ -181,9 +181,10 @@ const BROKER_META_FEATURES: [&str; 4] = [
     "x_meta_api_paging",
 ];
 
-const DEALER_META_FEATURES: [&str; 3] = [
+const DEALER_META_FEATURES: [&str; 4] = [
     "registration_meta_api",
     "session_meta_api",
+    "testament_meta_api",
     "x_meta_api_paging",
 ];
 

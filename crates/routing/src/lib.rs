@@ -50,6 +50,7 @@ mod realm;
 mod receivers;
 mod session;
 mod taking_out;
+mod testaments;
 mod time;
 mod weight;
 mod wildcard;

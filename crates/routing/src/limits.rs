@@ -41,6 +41,11 @@ pub struct Limits {
     pub retained_event_bytes_max: usize,
     /// Retained events that one subscription is sent; it goes without the others.
     pub retained_sent_max: usize,
+    /// Testaments of one session; one more is `crosstie.error.testaments_max`.
+    pub testaments_max: usize,
+    /// Bytes of one session's testaments, with 192 for each; more are
+    /// `crosstie.error.testaments_bytes_max`.
+    pub testaments_bytes_max: usize,
 }
 
 impl Default for Limits {
@@ -61,6 +66,8 @@ impl Default for Limits {
             retained_bytes_max: 16 << 20,
             retained_event_bytes_max: 256 << 10,
             retained_sent_max: 1_000,
+            testaments_max: 128,
+            testaments_bytes_max: 256 << 10,
         }
     }
 }

@@ -175,11 +175,17 @@ impl<H> Realm<H> {
                 return;
             };
             let (broker, dealer, mut context) = self.split(now, out);
-            if dealer.leave(&mut context, index, left) || broker.leave(&mut context, index, left) {
+            if dealer.leave(&mut context, index, left)
+                || broker.leave(&mut context, index, left)
+                || broker.publish_testaments(&mut context, index, left)
+            {
                 continue;
             }
             self.leaving.pop_front();
             let session = self.sessions.remove(index);
+            if session.keeps_role() {
+                self.roles.release(session.role);
+            }
             let room = session.calls.capacity();
             if room > 0 {
                 out.hold(&session.handle, -calls_bytes(room));
@@ -303,8 +309,11 @@ impl<H> Realm<H> {
     pub(crate) fn begin_leave(&mut self, index: SessionIndex, out: &mut dyn Outbox<H>) {
         self.sessions.leave(index);
         self.leaving.push_front(index);
-        let session = &self.sessions[index];
+        let session = &mut self.sessions[index];
         self.roles.left(session.role);
+        if session.keep_role() {
+            self.roles.keep(session.role);
+        }
         out.left(&session.handle, session.id, &session.identity);
     }
 

@@ -15,6 +15,7 @@ use crate::broker::SubscriptionKey;
 use crate::dealer::{CallKey, RegistrationKey};
 use crate::random::Random;
 use crate::rare_set::RareSet;
+use crate::testaments::Testaments;
 use crate::{ClientFeatures, RequestIdCheck, Time, Violation};
 
 /// Who a session is, as its authentication found. The texts are shared: a node with many
@@ -67,14 +68,48 @@ pub(crate) struct Session<H> {
     pub(crate) calls: Vec<CallKey>,
     /// Open calls that it serves.
     pub(crate) invocations: Vec<CallKey>,
-    /// Progressive calls of it that ended before their last CALL came, oldest first.
-    #[expect(clippy::box_collection, reason = "few sessions ever have one")]
-    pub(crate) unfinished: Option<Box<VecDeque<RequestId>>>,
+    pub(crate) rare: Option<Box<Rare>>,
     pub(crate) subscriptions: RareSet<SubscriptionKey>,
     pub(crate) registrations: RareSet<RegistrationKey>,
 }
 
+/// What few sessions ever have, and which is one word for the others.
+#[derive(Debug, Default)]
+pub(crate) struct Rare {
+    /// Progressive calls of it that ended before their last CALL came, oldest first.
+    pub(crate) unfinished: VecDeque<RequestId>,
+    /// What is published when it has left.
+    pub(crate) testaments: Testaments,
+}
+
 impl<H> Session<H> {
+    /// Forgets what is empty.
+    pub(crate) fn tidy(&mut self) {
+        let is_empty = |rare: &mut Box<Rare>| {
+            let Rare {
+                unfinished,
+                testaments,
+            } = &**rare;
+            unfinished.is_empty() && testaments.is_empty()
+        };
+        self.rare.take_if(is_empty);
+    }
+
+    /// It has left: whether it had testaments then, and needs its role until they are published.
+    pub(crate) fn keep_role(&mut self) -> bool {
+        let Some(rare) = &mut self.rare else {
+            return false;
+        };
+        rare.testaments.keeps_role = !rare.testaments.is_empty();
+        rare.testaments.keeps_role
+    }
+
+    /// The same, once that has been said.
+    pub(crate) fn keeps_role(&self) -> bool {
+        let rare = self.rare.as_deref();
+        rare.is_some_and(|rare| rare.testaments.keeps_role)
+    }
+
     /// Whether it has not left.
     pub(crate) fn is_in(&self) -> bool {
         self.generation != 0
@@ -178,7 +213,7 @@ impl<H> Sessions<H> {
             invocation_last: 0,
             calls: Vec::new(),
             invocations: Vec::new(),
-            unfinished: None,
+            rare: None,
             subscriptions: RareSet::new(),
             registrations: RareSet::new(),
         }) as u32);
@@ -286,6 +321,9 @@ impl<H> Sessions<H> {
                 false => assert!(self.by_id.get(&session.id) != Some(&index)),
             }
             assert_eq!(session.closing, !session.is_in());
+            if let Some(rare) = &session.rare {
+                rare.testaments.check_invariants();
+            }
         }
     }
 }

@@ -152,6 +152,8 @@ fn limits(limits: View<'_>) -> Limits {
         retained_bytes_max: bound(limits, "retained_bytes_max"),
         retained_event_bytes_max: bound(limits, "retained_event_bytes_max"),
         retained_sent_max: bound(limits, "retained_sent_max"),
+        testaments_max: bound(limits, "testaments_max"),
+        testaments_bytes_max: bound(limits, "testaments_bytes_max"),
         shutdown_timeout: milliseconds(limits, "shutdown_timeout_ms"),
     }
 }

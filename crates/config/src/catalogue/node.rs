@@ -337,6 +337,19 @@ pub(super) static LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(1_000)),
         key(
+            "testaments_max",
+            integer(0, 1_000_000),
+            "[Testaments](meta-api.md#testaments) of one session; one more is an error.",
+        )
+        .fallback(Fallback::Integer(128)),
+        key(
+            "testaments_bytes_max",
+            integer(0, 1 << 32),
+            "Bytes of one session's testaments, each counted as the PUBLISH that it is and 192 more; to \
+             pass them is an error.",
+        )
+        .fallback(Fallback::Integer(256 << 10)),
+        key(
             "shutdown_timeout_ms",
             integer(0, 3_600_000),
             "How long the node waits for its sessions to say goodbye when it ends, in \

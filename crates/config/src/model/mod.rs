@@ -150,5 +150,7 @@ pub struct Limits {
     pub retained_bytes_max: usize,
     pub retained_event_bytes_max: usize,
     pub retained_sent_max: usize,
+    pub testaments_max: usize,
+    pub testaments_bytes_max: usize,
     pub shutdown_timeout: Duration,
 }

@@ -1,12 +1,19 @@
-//! What a realm publishes of itself.
+//! What a realm publishes unasked: its own events, and the testaments of sessions that have left.
 
-use crosstie_wamp::{Payload, PublishOptions, Serializer};
+use crosstie_wamp::{Message, Payload, PublicationId, PublishOptions, Serializer};
 
-use super::Broker;
-use super::retained::Publication;
+use super::receivers::Filter;
+use super::retained::{Publication, Retained};
+use super::{Broker, permit_publish};
 use crate::context::Context;
 use crate::events::MetaEvent;
+use crate::fault::Fault;
 use crate::session::SessionIndex;
+use crate::testaments::Testament;
+
+/// To read a testament and find whom it reaches, and to read so many bytes of it.
+const STEPS_PER_TESTAMENT: u32 = 10;
+const BYTES_PER_STEP: usize = 128;
 
 impl Broker {
     /// Sends the EVENTs of what the realm itself publishes.
@@ -36,6 +43,87 @@ impl Broker {
         };
         for key in exact.iter().chain(&self.matched) {
             self.send_event(context, SessionIndex::NOBODY, *key, &publication, None);
+        }
+    }
+    /// Whether a session may have this published when it has left. Its role is asked when it adds a
+    /// testament, so that it learns of a refusal, and again when the testament is published.
+    pub(crate) fn judge_testament<H>(
+        &self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        options: &PublishOptions,
+        topic: &str,
+        payload: Payload<'_>,
+    ) -> Result<bool, Fault> {
+        let disclosed = permit_publish(context, from, options, topic, false)?;
+        if options.retain {
+            Retained::check(context, options, topic, payload)?;
+        }
+        Ok(disclosed)
+    }
+
+    /// Publishes testaments of a session that has left, so many steps' worth; whether there were any.
+    pub(crate) fn publish_testaments<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        index: SessionIndex,
+        steps_max: u32,
+    ) -> bool {
+        let end = context.steps.saturating_add(steps_max);
+        let mut was_any = false;
+        while *context.steps < end || !was_any {
+            let rare = context.sessions[index].rare.as_mut();
+            let Some(testament) = rare.and_then(|rare| rare.testaments.take()) else {
+                break;
+            };
+            was_any = true;
+            context.hold(index, -(testament.bytes() as isize));
+            context.spend(STEPS_PER_TESTAMENT + (testament.bytes() / BYTES_PER_STEP) as u32);
+            self.publish_testament(context, index, &testament);
+        }
+        was_any
+    }
+
+    /// Publishes one; what the session may not publish (any more) is dropped, as it would be without
+    /// `acknowledge` while it was there.
+    fn publish_testament<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        testament: &Testament,
+    ) {
+        let Ok(Message::Publish {
+            request,
+            options,
+            topic,
+            payload,
+        }) = testament.message()
+        else {
+            return;
+        };
+        let Ok(disclosed) = self.judge_testament(context, from, &options, &topic, payload) else {
+            return;
+        };
+        let exact = self.by_topic.exact(&topic);
+        self.matched.clear();
+        self.by_topic
+            .for_each_pattern(&topic, context.steps, |key| self.matched.push(key));
+        let publication = Publication {
+            id: PublicationId(request.0),
+            publisher: disclosed.then_some(from),
+            options: &options,
+            topic: &topic,
+            payload,
+        };
+        if options.retain && self.retained.keep(context, &publication).is_err() {
+            return;
+        }
+        let filter = options
+            .receivers
+            .as_deref()
+            .map(|lists| Filter::new(lists, context.sessions, context.config.empty_eligible));
+        for key in exact.iter().chain(&self.matched) {
+            self.send_event(context, from, *key, &publication, filter.as_ref());
         }
     }
 }

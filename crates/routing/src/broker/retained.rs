@@ -76,17 +76,12 @@ impl Retained {
     ) -> Result<(), Fault> {
         let config = context.config;
         let limits = &config.limits;
-        let lists = publication.options.receivers.as_deref();
-        let receivers = lists.and_then(|lists| effective(lists, config.empty_eligible));
-        let bytes = weight(publication, receivers.as_deref());
-        if bytes > limits.retained_event_bytes_max {
-            let text = format!(
-                "an event that is retained may have {} bytes with its topic and lists; this \
-                 one has {bytes}",
-                limits.retained_event_bytes_max
-            );
-            return Err(Fault::new(error::RETAINED_EVENT_BYTES_MAX, text));
-        }
+        let (receivers, bytes) = weigh(
+            context,
+            publication.options,
+            publication.topic,
+            publication.payload,
+        )?;
         self.number_last += 1;
         let payload = publication.payload;
         let event = Event {
@@ -109,6 +104,16 @@ impl Retained {
             context.out.note(Note::RetainedEvicted, evicted);
         }
         Ok(())
+    }
+
+    /// Whether such a publication would be kept.
+    pub(super) fn check<H>(
+        context: &Context<'_, H>,
+        options: &PublishOptions,
+        topic: &str,
+        payload: Payload<'_>,
+    ) -> Result<(), Fault> {
+        weigh(context, options, topic, payload).map(|_| ())
     }
 
     /// Sends a subscriber what was retained before it came, of each topic the newest event that
@@ -315,8 +320,34 @@ fn effective(lists: &Receivers, empty: EmptyEligible) -> Option<Box<Receivers>> 
     (lists != Receivers::default()).then(|| Box::new(lists))
 }
 
-/// What a publication counts for against the bounds.
-fn weight(publication: &Publication<'_>, receivers: Option<&Receivers>) -> usize {
+/// The lists of a publication that matter, and what it counts for against the bounds, which may be too
+/// much.
+fn weigh<H>(
+    context: &Context<'_, H>,
+    options: &PublishOptions,
+    topic: &str,
+    payload: Payload<'_>,
+) -> Result<(Option<Box<Receivers>>, usize), Fault> {
+    let bytes_max = context.config.limits.retained_event_bytes_max;
+    let lists = options.receivers.as_deref();
+    let receivers = lists.and_then(|lists| effective(lists, context.config.empty_eligible));
+    let bytes = weight(options, topic, payload, receivers.as_deref());
+    if bytes > bytes_max {
+        let text = format!(
+            "an event that is retained may have {bytes_max} bytes with its topic and lists; this one \
+             has {bytes}"
+        );
+        return Err(Fault::new(error::RETAINED_EVENT_BYTES_MAX, text));
+    }
+    Ok((receivers, bytes))
+}
+
+fn weight(
+    options: &PublishOptions,
+    topic: &str,
+    payload: Payload<'_>,
+    receivers: Option<&Receivers>,
+) -> usize {
     let ids = |list: &Option<Vec<SessionId>>| list.as_ref().map_or(0, Vec::len) * size_of::<u64>();
     let names = |list: &Option<Vec<String>>| {
         let names = list.iter().flatten();
@@ -332,12 +363,8 @@ fn weight(publication: &Publication<'_>, receivers: Option<&Receivers>) -> usize
             + names(&lists.exclude_authid)
             + names(&lists.exclude_authrole)
     });
-    let passthru = publication
-        .options
-        .passthru
-        .as_deref()
-        .map_or(0, dict_bytes);
-    EVENT_BYTES + publication.topic.len() + publication.payload.len() + lists + passthru
+    let passthru = options.passthru.as_deref().map_or(0, dict_bytes);
+    EVENT_BYTES + topic.len() + payload.len() + lists + passthru
 }
 
 /// Whether a topic matches a wildcard pattern.

@@ -375,7 +375,7 @@ struct NewCall<'m> {
 
 /// Remembers that `session` may go on sending CALLs for a progressive call that has ended.
 pub(super) fn expect_continuations<H>(session: &mut Session<H>, request: RequestId) {
-    let unfinished = session.unfinished.get_or_insert_default();
+    let unfinished = &mut session.rare.get_or_insert_default().unfinished;
     if unfinished.len() == UNFINISHED_MAX {
         unfinished.pop_front();
     }
@@ -386,17 +386,16 @@ pub(super) fn expect_continuations<H>(session: &mut Session<H>, request: Request
 /// know, so that it is ignored; its last part ends the memory of it (WAMP advanced profile,
 /// "Continuations on Completed Calls").
 fn is_late_continuation<H>(session: &mut Session<H>, request: RequestId, progress: bool) -> bool {
-    let Some(unfinished) = &mut session.unfinished else {
+    let Some(rare) = &mut session.rare else {
         return false;
     };
+    let unfinished = &mut rare.unfinished;
     let Some(place) = unfinished.iter().position(|known| *known == request) else {
         return false;
     };
     if !progress {
         unfinished.remove(place);
-        if unfinished.is_empty() {
-            session.unfinished = None;
-        }
+        session.tidy();
     }
     true
 }

@@ -2,7 +2,7 @@
 
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::uri::{self, UriCheck};
-use crosstie_wamp::{Dict, MatchPolicy, Payload, Value};
+use crosstie_wamp::{Dict, MatchPolicy, Payload, Serializer, Value};
 
 use crate::fault::{Fault, error};
 
@@ -14,6 +14,8 @@ pub(super) const IDS_MAX: usize = 100_000;
 
 /// What was given for each parameter of a procedure. Null counts as nothing.
 pub(super) struct Arguments {
+    /// The caller's.
+    serializer: Serializer,
     names: &'static [&'static str],
     values: Vec<Option<Value>>,
 }
@@ -68,12 +70,17 @@ impl Arguments {
         let values = values.into_iter();
         let values = values.map(|value| value.filter(|value| *value != Value::Null));
         Ok(Self {
+            serializer: payload.serializer,
             names,
             values: values.collect(),
         })
     }
 
-    fn get(&self, name: &str) -> Option<&Value> {
+    pub(super) fn serializer(&self) -> Serializer {
+        self.serializer
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
         let place = self.names.iter().position(|known| *known == name)?;
         self.values.get(place)?.as_ref()
     }
@@ -122,15 +129,27 @@ impl Arguments {
             .ok_or_else(|| self.unlike(name, "a list of texts"))
     }
 
+    pub(super) fn optional_list(&self, name: &str) -> Result<Option<&Vec<Value>>, Fault> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::List(list)) => Ok(Some(list)),
+            Some(_) => Err(self.unlike(name, "a list")),
+        }
+    }
+
+    pub(super) fn optional_dict(&self, name: &str) -> Result<Option<&Dict>, Fault> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::Dict(dict)) => Ok(Some(dict)),
+            Some(_) => Err(self.unlike(name, "a dictionary")),
+        }
+    }
+
     /// The policy in `options.match`.
     pub(super) fn match_policy(&self) -> Result<MatchPolicy, Fault> {
-        let Some(options) = self.get("options") else {
-            return Ok(MatchPolicy::Exact);
-        };
-        if options.as_dict().is_none() {
-            return Err(self.unlike("options", "a dictionary"));
-        }
-        match options.get("match") {
+        self.optional_dict("options")?;
+        let options = self.get("options");
+        match options.and_then(|options| options.get("match")) {
             None | Some(Value::Null) => Ok(MatchPolicy::Exact),
             Some(given) => {
                 let all = [

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //!   CALL wamp.… ──► dealer: nobody serves it ──► mod.rs: which procedure ──► sessions.rs  entries.rs
-//!                                                    (arguments.rs)          killing.rs, in turns
+//!                                                    (arguments.rs)          testaments.rs
+//!                                                                            killing.rs, in turns
 //!   SUBSCRIBE, REGISTER, a session that joins or leaves ──► crate::events ──► broker ──► EVENT
 //! ```
 //!
@@ -15,6 +16,7 @@ mod entries;
 mod killing;
 mod publishing;
 mod sessions;
+mod testaments;
 
 pub(crate) use self::entries::Entries;
 pub(crate) use self::killing::Killing;
@@ -39,6 +41,8 @@ enum Procedure {
     ListSessions,
     GetSession,
     Kill,
+    AddTestament,
+    FlushTestaments,
     KillMany(fn(&Arguments) -> Result<Whom, Fault>),
     Registrations(Question),
     Subscriptions(Question),
@@ -88,6 +92,16 @@ static PROCEDURES: &[Row] = &[
         "wamp.session.kill_all",
         &["reason", "message"],
         Procedure::KillMany(|_| Ok(Whom::All)),
+    ),
+    (
+        "wamp.session.add_testament",
+        &["topic", "args", "kwargs", "publish_options", "scope"],
+        Procedure::AddTestament,
+    ),
+    (
+        "wamp.session.flush_testaments",
+        &["scope"],
+        Procedure::FlushTestaments,
     ),
     (
         "wamp.registration.list",
@@ -237,6 +251,8 @@ impl<H> Realm<H> {
                 self.work(now, self.steps_at_once_max, out);
                 vec![Value::Null]
             }
+            Procedure::AddTestament => vec![self.add_testament(now, from, arguments, out)?],
+            Procedure::FlushTestaments => vec![self.flush_testaments(from, arguments, out)?],
             Procedure::KillMany(whom) => {
                 self.kill_many((from, request), whom(arguments)?, arguments)?;
                 return Ok(Answer::Later);

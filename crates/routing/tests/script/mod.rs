@@ -71,6 +71,8 @@ struct Recorder {
     outputs: Outputs,
     refusing: HashMap<char, Refused>,
     closed: Vec<char>,
+    /// Bytes that the realm holds for each.
+    held: HashMap<char, isize>,
 }
 
 impl Outbox<char> for Recorder {
@@ -113,6 +115,10 @@ impl Outbox<char> for Recorder {
             .push_back(text);
     }
 
+    fn hold(&mut self, session: &char, delta: isize) {
+        *self.held.entry(*session).or_default() += delta;
+    }
+
     fn goodbye(&mut self, session: &char, reason: &str, message: Option<&str>) {
         let text = format!("GOODBYE {reason} {}", message.unwrap_or_default());
         self.outputs
@@ -142,6 +148,7 @@ impl Player {
                 outputs: Outputs::default(),
                 refusing: HashMap::new(),
                 closed: Vec::new(),
+                held: HashMap::new(),
             },
             sessions: HashMap::new(),
             labels: HashMap::new(),
@@ -219,6 +226,11 @@ impl Player {
                 realm.work(now, 1, out);
             }
         });
+        if let Some((who, bytes)) = self.out.held.iter().find(|(_, bytes)| **bytes != 0) {
+            return Err(format!(
+                "when all had left, {bytes} bytes were held for {who}"
+            ));
+        }
         let realm = self.realm();
         if realm.is_idle() {
             return Ok(());
@@ -262,6 +274,8 @@ impl Player {
                     config.limits.retained_event_bytes_max = limit?;
                 }
                 ("retained_sent_max", _) => config.limits.retained_sent_max = limit?,
+                ("testaments_max", _) => config.limits.testaments_max = limit?,
+                ("testaments_bytes_max", _) => config.limits.testaments_bytes_max = limit?,
                 ("sessions_max", _) => config.limits.sessions_max = limit?,
                 ("subscriptions_max", _) => config.limits.subscriptions_max = limit?,
                 ("registrations_max", _) => config.limits.registrations_max = limit?,

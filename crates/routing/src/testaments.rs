@@ -1,0 +1,137 @@
+//! Testaments: what a session has published when it has left, however it left (WAMP advanced profile,
+//! "Session Testament").
+//!
+//! A testament is kept as the PUBLISH that its session could have sent itself, so that its options mean
+//! the same and are judged by the same code: when it is added, so that who adds it learns what is wrong,
+//! and when it is published.
+
+use std::collections::VecDeque;
+
+use crosstie_wamp::codec::{self, DecodeError, Limits};
+use crosstie_wamp::{Dict, Message, MessageType, PublicationId, Serializer, Value};
+
+/// What a testament takes in memory beside its bytes, roughly.
+const TESTAMENT_BYTES: usize = 192;
+
+/// One message, to be published.
+#[derive(Debug)]
+pub(crate) struct Testament {
+    serializer: Serializer,
+    /// A PUBLISH whose request is the id of the publication.
+    bytes: Box<[u8]>,
+}
+
+/// Whose end a testament waits for: the transport's or the session's, which here is one moment. Those
+/// for the first are published first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Detached,
+    Destroyed,
+}
+
+/// All testaments of a session, each scope's in the order in which they were added.
+#[derive(Debug, Default)]
+pub(crate) struct Testaments {
+    detached: VecDeque<Testament>,
+    destroyed: VecDeque<Testament>,
+    /// What they take in memory.
+    bytes: usize,
+    /// Its session has left, whose role is not forgotten before they are published.
+    pub(crate) keeps_role: bool,
+}
+
+impl Scope {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "detached" => Some(Self::Detached),
+            "destroyed" => Some(Self::Destroyed),
+            _ => None,
+        }
+    }
+}
+
+impl Testament {
+    /// Writes one; `arguments` are those of the PUBLISH from its list of arguments on.
+    pub(crate) fn new(
+        id: PublicationId,
+        options: Dict,
+        topic: &str,
+        arguments: Vec<Value>,
+        serializer: Serializer,
+    ) -> Result<Self, String> {
+        let mut message = vec![
+            Value::from(MessageType::Publish.code()),
+            Value::from(id.0),
+            Value::Dict(options),
+            Value::from(topic),
+        ];
+        message.extend(arguments);
+        let mut bytes = Vec::new();
+        codec::encode_value(&Value::List(message), serializer, &mut bytes)
+            .map_err(|error| error.to_string())?;
+        let testament = Self {
+            serializer,
+            bytes: bytes.into(),
+        };
+        testament.message().map_err(|error| error.to_string())?;
+        Ok(testament)
+    }
+
+    /// The PUBLISH; an error only while it is made.
+    pub(crate) fn message(&self) -> Result<Message<'_>, DecodeError> {
+        codec::decode(self.serializer, &self.bytes, &Limits::default())
+    }
+
+    /// What it takes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        TESTAMENT_BYTES + self.bytes.len()
+    }
+}
+
+impl Testaments {
+    pub(crate) fn add(&mut self, scope: Scope, testament: Testament) {
+        self.bytes += testament.bytes();
+        self.of(scope).push_back(testament);
+    }
+
+    /// The next one to be published.
+    pub(crate) fn take(&mut self) -> Option<Testament> {
+        let first = self.detached.pop_front();
+        let testament = first.or_else(|| self.destroyed.pop_front())?;
+        self.bytes -= testament.bytes();
+        Some(testament)
+    }
+
+    /// Takes away all of one scope; how many, and what they took in memory.
+    pub(crate) fn flush(&mut self, scope: Scope) -> (usize, usize) {
+        let flushed = std::mem::take(self.of(scope));
+        let bytes = flushed.iter().map(Testament::bytes).sum();
+        self.bytes -= bytes;
+        (flushed.len(), bytes)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.detached.len() + self.destroyed.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Asserts what the fields promise each other.
+    pub(crate) fn check_invariants(&self) {
+        let all = self.detached.iter().chain(&self.destroyed);
+        assert_eq!(self.bytes, all.map(Testament::bytes).sum::<usize>());
+    }
+
+    fn of(&mut self, scope: Scope) -> &mut VecDeque<Testament> {
+        match scope {
+            Scope::Detached => &mut self.detached,
+            Scope::Destroyed => &mut self.destroyed,
+        }
+    }
+}
