@@ -76,8 +76,9 @@ def session_class(base: type) -> type:
             self.joining: int | None = None
             self.leaving: int | None = None
             self.keep = False
-            # How it says who it is: a method, an authid, and a ticket or a secret.
+            # How it says who it is: a method, an authid, and a ticket, a secret or a password.
             self.auth: dict | None = None
+            self.authenticator: auth.AuthScram | None = None
             self.left_with: str | None = None
             self.calls: dict[int, object] = {}
             self.objects: dict[int, object] = {}
@@ -88,11 +89,18 @@ def session_class(base: type) -> type:
             if self.auth is None:
                 return super().onConnect()
             method, authid = self.auth["method"], self.auth.get("authid")
-            self.join(self.config.realm, authmethods=[method], authid=authid)
+            extra = None
+            if method == "scram":
+                password = self.auth["secret"]
+                self.authenticator = auth.AuthScram(password=password, authid=authid)
+                extra = self.authenticator.authextra
+            self.join(self.config.realm, authmethods=[method], authid=authid, authextra=extra)
             return None
 
         def onChallenge(self, challenge) -> str:
             secret = self.auth["secret"]
+            if self.authenticator is not None:
+                return self.authenticator.on_challenge(self, challenge)
             if challenge.method == "ticket":
                 return secret
             extra = challenge.extra
@@ -101,6 +109,11 @@ def session_class(base: type) -> type:
                     secret, extra["salt"], extra["iterations"], extra["keylen"]
                 )
             return auth.compute_wcs(secret, extra["challenge"])
+
+        def onWelcome(self, welcome) -> str | None:
+            if self.authenticator is None:
+                return None
+            return self.authenticator.on_welcome(self, welcome.authextra)
 
         def could_not_connect(self, reason: str) -> None:
             self.answer_join(error={"uri": "connect", "args": [reason], "kwargs": {}})

@@ -138,11 +138,7 @@ impl<'a> Answered<'a> {
 
     /// A text without which nobody can be asked to prove anything.
     pub(super) fn need_text(self, key: &'static str) -> Result<&'a str, Refusal> {
-        self.text(key)?.ok_or_else(|| {
-            Refusal::of_authenticator(format!(
-                "got a principal without {key:?} from the dynamic authenticator"
-            ))
-        })
+        self.text(key)?.ok_or_else(|| missing(key))
     }
 
     pub(super) fn number(self, key: &'static str) -> Result<Option<u32>, Refusal> {
@@ -154,10 +150,21 @@ impl<'a> Answered<'a> {
         Ok(Some(number))
     }
 
+    /// A number without which nobody can be asked to prove anything.
+    pub(super) fn need_number(self, key: &'static str) -> Result<u32, Refusal> {
+        self.number(key)?.ok_or_else(|| missing(key))
+    }
+
     fn find(self, key: &str) -> Option<&'a Value> {
         let found = self.0.iter().find(|(name, _)| name == key);
         found.map(|(_, value)| value).filter(|v| **v != Value::Null)
     }
+}
+
+fn missing(key: &str) -> Refusal {
+    Refusal::of_authenticator(format!(
+        "got a principal without {key:?} from the dynamic authenticator"
+    ))
 }
 
 fn wrong_type(value: &Value) -> Refusal {

@@ -29,6 +29,13 @@ impl Given {
         STANDARD.encode(&self.chance[AUTHID_BYTES..AUTHID_BYTES + NONCE_BYTES])
     }
 
+    /// What the router adds to a client's nonce.
+    pub(super) fn scram_nonce(&self) -> [u8; 16] {
+        let mut nonce = [0; 16];
+        nonce.copy_from_slice(&self.chance[AUTHID_BYTES..AUTHID_BYTES + 16]);
+        nonce
+    }
+
     /// The id that the session asks for: in WAMP's global scope, 1 to 2^53.
     pub fn session(&self) -> u64 {
         let mut bytes = [0; 8];

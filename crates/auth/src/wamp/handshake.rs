@@ -2,6 +2,8 @@
 //!
 //! What a method does with its inputs is in the method's module; here each input finds whoever waits for it.
 
+use crosstie_wamp::Dict;
+
 use super::choose::choose;
 use super::client::Client;
 use super::next::{AtAnswer, AtAuthenticate, AtKey, Authenticate, Next, Outcome};
@@ -50,10 +52,10 @@ impl Handshake {
     }
 
     /// Handles AUTHENTICATE; `None` if it is not due.
-    pub fn handle_authenticate(&mut self, signature: &str) -> Option<Step> {
+    pub fn handle_authenticate(&mut self, signature: &str, extra: &Dict) -> Option<Step> {
         match self.awaited() {
             Awaited::Authenticate(then) => {
-                let outcome = then(&mut self.client, Authenticate { signature });
+                let outcome = then(&mut self.client, Authenticate { signature, extra });
                 Some(self.take(outcome))
             }
             other => {

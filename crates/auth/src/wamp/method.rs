@@ -8,11 +8,21 @@ pub enum Method {
     Anonymous,
     Ticket,
     WampCra,
+    /// SCRAM as Crossbar.io and Autobahn name it.
+    Scram,
+    /// SCRAM as the specification names it.
+    WampScram,
 }
 
 impl Method {
     /// In the order of their declaration.
-    pub const ALL: [Self; 3] = [Self::Anonymous, Self::Ticket, Self::WampCra];
+    pub const ALL: [Self; 5] = [
+        Self::Anonymous,
+        Self::Ticket,
+        Self::WampCra,
+        Self::Scram,
+        Self::WampScram,
+    ];
 
     pub(super) fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.name() == name)
@@ -24,6 +34,8 @@ impl Method {
             Self::Anonymous => "anonymous",
             Self::Ticket => "ticket",
             Self::WampCra => "wampcra",
+            Self::Scram => "scram",
+            Self::WampScram => "wamp-scram",
         }
     }
 }

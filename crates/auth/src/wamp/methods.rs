@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::next::Outcome;
-use super::{Anonymous, Authenticator, ErrorTexts, Method, Refusal, Ticket, WampCra};
+use super::{Anonymous, Authenticator, ErrorTexts, Method, Refusal, Scram, Ticket, WampCra};
 
 /// Everything that a transport takes. A method that is not there is not taken.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -10,6 +10,7 @@ pub struct Methods {
     pub anonymous: Option<Anonymous>,
     pub ticket: Option<Ticket>,
     pub wampcra: Option<WampCra>,
+    pub scram: Option<Scram>,
     pub error_texts: ErrorTexts,
 }
 
@@ -20,6 +21,7 @@ impl Methods {
             Method::Anonymous => self.anonymous.is_some(),
             Method::Ticket => self.ticket.is_some(),
             Method::WampCra => self.wampcra.is_some(),
+            Method::Scram | Method::WampScram => self.scram.is_some(),
         }
     }
 
@@ -33,7 +35,8 @@ impl Methods {
         let anonymous = self.anonymous.as_ref().and_then(Anonymous::authenticator);
         let ticket = self.ticket.as_ref().and_then(Ticket::authenticator);
         let wampcra = self.wampcra.as_ref().and_then(WampCra::authenticator);
-        [anonymous, ticket, wampcra].into_iter().flatten()
+        let scram = self.scram.as_ref().and_then(Scram::authenticator);
+        [anonymous, ticket, wampcra, scram].into_iter().flatten()
     }
 
     /// The roles that the configuration gives to who has proven something.
@@ -41,7 +44,10 @@ impl Methods {
         let ticket = self.ticket.iter().flat_map(Ticket::roles);
         let wampcra = self.wampcra.iter().flat_map(WampCra::roles);
         let ticket = ticket.map(|role| (Method::Ticket, role));
-        ticket.chain(wampcra.map(|role| (Method::WampCra, role)))
+        let scram = self.scram.iter().flat_map(Scram::roles);
+        let wampcra = wampcra.map(|role| (Method::WampCra, role));
+        let scram = scram.map(|role| (Method::Scram, role));
+        ticket.chain(wampcra).chain(scram)
     }
 
     /// Handles HELLO by the client's method.
@@ -53,6 +59,9 @@ impl Methods {
             }
             Method::Ticket => self.ticket.as_ref().map(|ticket| ticket.begin(client)),
             Method::WampCra => self.wampcra.as_ref().map(|wampcra| wampcra.begin(client)),
+            Method::Scram | Method::WampScram => {
+                self.scram.as_ref().map(|scram| scram.begin(client))
+            }
         };
         let nobody = || Err(Refusal::of_authenticator("there is none".to_owned()));
         begun.unwrap_or_else(nobody)

@@ -22,6 +22,7 @@ pub(super) enum Next {
 #[derive(Clone, Copy)]
 pub(super) struct Authenticate<'a> {
     pub(super) signature: &'a str,
+    pub(super) extra: &'a Dict,
 }
 
 pub(super) type AtAuthenticate =

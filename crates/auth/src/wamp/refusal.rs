@@ -33,6 +33,10 @@ pub enum Cause {
     UnknownPrincipal,
     WrongTicket,
     WrongSignature,
+    /// The channel has no id of the kind that the client asks for.
+    NoChannelBinding,
+    /// What it says in HELLO for its method is not what the method needs.
+    MalformedExtra,
     /// The authenticator has answered with an error.
     AuthenticatorDenied,
     /// The authenticator could not be called, did not answer, or answered with nonsense.
@@ -46,12 +50,14 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::NoMethod,
         Self::NoAuthid,
         Self::UnknownPrincipal,
         Self::WrongTicket,
         Self::WrongSignature,
+        Self::NoChannelBinding,
+        Self::MalformedExtra,
         Self::AuthenticatorDenied,
         Self::AuthenticatorFailed,
         Self::RealmNotAllowed,
@@ -68,6 +74,8 @@ impl Cause {
             Self::UnknownPrincipal => "unknown_principal",
             Self::WrongTicket => "wrong_ticket",
             Self::WrongSignature => "wrong_signature",
+            Self::NoChannelBinding => "no_channel_binding",
+            Self::MalformedExtra => "malformed_extra",
             Self::AuthenticatorDenied => "authenticator_denied",
             Self::AuthenticatorFailed => "authenticator_failed",
             Self::RealmNotAllowed => "realm_not_allowed",

@@ -8,10 +8,14 @@
 //! ```
 //!
 //! Other inputs: `answer VALUE` and `error URI TEXT`, of an authenticator; `unanswered`; `key`, the one that is
-//! asked for, derived; `sign KEY`, AUTHENTICATE with a signature of the challenge. Values are JSON.
+//! asked for, derived; `sign KEY`, AUTHENTICATE with a signature of the challenge; `prove READING c=BINDING PASSWORD
+//! EXTRA`, AUTHENTICATE with a proof of SCRAM, and before it `name NAME`, its authid in another form. Values are JSON.
 
 use std::fmt::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use crosstie_auth::wamp::scram::{AuthMessage, Function, Kdf, Reading};
 use crosstie_auth::wamp::{
     Answer, Derivation, Given, Handshake, Hello, Key, Methods, Step, Unanswered,
 };
@@ -22,6 +26,13 @@ pub(crate) struct Script<'m> {
     methods: &'m Methods,
     handshake: Option<Box<Handshake>>,
     challenge: String,
+    /// The authid as the client has it.
+    name: String,
+    client_nonce: String,
+    /// What the router is to answer a proof with; it is shown as an ellipsis.
+    verifier: String,
+    /// As CHALLENGE had it.
+    extra: Dict,
     derivation: Option<Derivation>,
 }
 
@@ -37,6 +48,10 @@ pub(crate) fn check(methods: &Methods, text: &str) {
         methods,
         handshake: None,
         challenge: String::new(),
+        name: String::new(),
+        client_nonce: String::new(),
+        verifier: String::new(),
+        extra: Dict::new(),
         derivation: None,
     };
     let mut found = String::new();
@@ -46,6 +61,11 @@ pub(crate) fn check(methods: &Methods, text: &str) {
         .filter(|l| !l.is_empty())
         .collect();
     for input in lines.iter().filter_map(|line| line.strip_prefix("> ")) {
+        if let Some(name) = input.strip_prefix("name ") {
+            script.name = name.to_owned();
+            let _ = writeln!(found, "> {input}");
+            continue;
+        }
         let step = script.input(input);
         let _ = writeln!(found, "> {input}\n< {}", script.shown(step));
     }
@@ -67,16 +87,22 @@ impl Script<'_> {
                 Ok(hello) => hello,
                 Err(e) => panic!("{e}"),
             };
+            self.name = hello.authid.unwrap_or_default().to_owned();
+            let extra = hello.authextra.map_or(&[][..], Vec::as_slice);
+            self.client_nonce = text(extra, "nonce").to_owned();
             let (handshake, step) = Handshake::begin(methods, hello, &GIVEN);
             self.handshake = handshake;
             return Some(step);
         }
+        if verb == "prove" {
+            return self.prove(rest);
+        }
         let handshake = self.handshake.as_mut().expect("has begun");
         match verb {
-            "authenticate" => handshake.handle_authenticate(rest),
+            "authenticate" => handshake.handle_authenticate(rest, &Dict::new()),
             "sign" => {
                 let signature = Key::new(rest).sign(&self.challenge);
-                handshake.handle_authenticate(&signature)
+                handshake.handle_authenticate(&signature, &Dict::new())
             }
             "answer" => Some(handshake.handle_answer(Answer::Value(value(rest)))),
             "error" => {
@@ -96,6 +122,47 @@ impl Script<'_> {
         }
     }
 
+    fn prove(&mut self, words: &str) -> Option<Step> {
+        let mut words = words.splitn(4, ' ');
+        let mut next = || words.next().unwrap_or_default();
+        let reading = match next() {
+            "autobahn" => Reading::Autobahn,
+            _ => Reading::Specification,
+        };
+        let binding = next().strip_prefix("c=").expect("c=BINDING");
+        let password = next();
+        let extra = match next() {
+            "" => Value::Dict(Dict::new()),
+            json => value(json),
+        };
+        let number = |key| {
+            let found = self.extra.iter().find(|(name, _)| name == key);
+            let number = found.and_then(|(_, value)| value.as_u64());
+            number.and_then(|number| u32::try_from(number).ok())
+        };
+        let kdf = Kdf {
+            function: Function::parse(text(&self.extra, "kdf")).expect("is known"),
+            iterations: number("iterations").expect("is there"),
+            memory_kib: number("memory"),
+        };
+        let salt = STANDARD
+            .decode(text(&self.extra, "salt"))
+            .expect("is Base64");
+        let salted = kdf.derive(password, &salt, reading).expect("can be done");
+        let message = AuthMessage {
+            name: &self.name,
+            client_nonce: &self.client_nonce,
+            nonce: text(&self.extra, "nonce"),
+            salt: text(&self.extra, "salt"),
+            iterations: kdf.iterations,
+            binding,
+        };
+        self.verifier = salted.keys().verifier(&message.to_string());
+        let proof = salted.prove(&message);
+        let handshake = self.handshake.as_mut().expect("has begun");
+        handshake.handle_authenticate(&proof, extra.as_dict().expect("is a dictionary"))
+    }
+
     fn shown(&mut self, step: Option<Step>) -> String {
         match step {
             None => "not due".to_owned(),
@@ -106,13 +173,17 @@ impl Script<'_> {
                 p.authrole,
                 p.authmethod,
                 p.authprovider.name(),
-                json(&p.authextra),
+                match self.verifier.is_empty() {
+                    true => json(&p.authextra),
+                    false => json(&p.authextra).replace(&self.verifier, "…"),
+                },
             ),
             Some(Step::Challenge { method, extra }) => {
                 let challenge = extra.iter().find(|(key, _)| key == "challenge");
                 if let Some((_, Value::String(challenge))) = challenge {
                     self.challenge.clone_from(challenge);
                 }
+                self.extra.clone_from(&extra);
                 let rest = extra.into_iter().filter(|(key, _)| key != "challenge");
                 format!("challenge {method} {}", json(&rest.collect()))
             }
@@ -137,6 +208,14 @@ impl Script<'_> {
             ),
         }
     }
+}
+
+/// A text of a dictionary; empty where there is none.
+fn text<'d>(dict: &'d [(String, Value)], key: &str) -> &'d str {
+    let found = dict.iter().find(|(name, _)| name == key);
+    found
+        .and_then(|(_, value)| value.as_str())
+        .unwrap_or_default()
 }
 
 /// `realm=… authid=… authrole=… methods=a,b extra={…}`.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use crosstie_auth::wamp::scram::{Credential, Principals};
 use crosstie_auth::wamp::{
-    Anonymous, Authenticator, ErrorTexts, Method, Methods, Salted, Secret, Ticket, Tickets, Users,
-    WampCra,
+    Anonymous, Authenticator, ErrorTexts, Method, Methods, Salted, Scram, Secret, Ticket, Tickets,
+    Users, WampCra,
 };
 
 use super::{Builder, milliseconds};
@@ -27,6 +28,7 @@ impl Builder<'_> {
             anonymous,
             ticket: auth.object("ticket").map(|ticket| self.ticket(ticket)),
             wampcra: auth.object("wampcra").map(|wampcra| self.wampcra(wampcra)),
+            scram: auth.object("scram").map(|scram| self.scram(scram)),
             error_texts: match auth.text("error_texts") {
                 Some("crossbar") => ErrorTexts::Crossbar,
                 _ => ErrorTexts::Neutral,
@@ -92,10 +94,42 @@ impl Builder<'_> {
         }
     }
 
+    fn scram(&mut self, scram: View<'_>) -> Scram {
+        if is_dynamic(scram) {
+            return Scram::Dynamic(authenticator(scram));
+        }
+        let default_role = shared(scram, "default-role");
+        let mut principals = Principals::default();
+        for (authid, principal) in scram.map("principals") {
+            let number = |key| principal.integer(key).and_then(|n| u32::try_from(n).ok());
+            let text = |key| principal.text(key).unwrap_or_default();
+            let credential = Credential::parse(
+                text("kdf"),
+                number("iterations").unwrap_or_default(),
+                number("memory"),
+                ["salt", "stored-key", "server-key"].map(text),
+            );
+            match credential {
+                Ok(credential) => principals.insert(authid, credential, principal.text("role")),
+                Err(e) => {
+                    let problem = Problem::error(principal.span, e.to_string());
+                    self.problems.push(problem);
+                }
+            }
+            self.check_has_role(authid, principal, default_role.as_ref());
+        }
+        Scram::Static {
+            principals: Arc::new(principals),
+            default_role,
+        }
+    }
+
     /// Where nobody can be asked nobody comes in.
     fn check_authenticators(&mut self, methods: &Methods, auth: View<'_>, realms: &[Realm]) {
-        for method in Method::ALL {
-            let Some(view) = auth.object(method.name()).filter(|view| is_dynamic(*view)) else {
+        // A method that has two names is configured by the first.
+        let names = Method::ALL.map(Method::name).into_iter();
+        for name in names.filter(|name| auth.has(name)) {
+            let Some(view) = auth.object(name).filter(|view| is_dynamic(*view)) else {
                 continue;
             };
             let named = view.text("authenticator-realm");

@@ -1,6 +1,7 @@
 //! Authentication: every key that is taken. Long and flat.
 
 use super::form::{Fallback, Key, Kind, Rule, TYPE, Table, Tagged, Words, integer, key};
+use super::scram::SCRAM;
 
 pub(super) static AUTH: Table = Table {
     path: "auth",
@@ -25,6 +26,13 @@ pub(super) static AUTH: Table = Table {
         )
         .otherwise("not taken"),
         key(
+            "scram",
+            Kind::Tagged(&SCRAM),
+            "Sessions that know a password, of which the router has no more than what it takes to see a proof \
+             (SCRAM; `scram` and `wamp-scram` among a client's methods).",
+        )
+        .otherwise("not taken"),
+        key(
             "error_texts",
             Kind::OneOf(&ERROR_TEXTS),
             "What a client is told that is not let in: `neutral` says the same whether there is such a \
@@ -41,7 +49,7 @@ static ERROR_TEXTS: Words = Words {
     words: &["neutral", "crossbar"],
 };
 
-const DEFAULT_ROLE: Key = key(
+pub(super) const DEFAULT_ROLE: Key = key(
     "default-role",
     Kind::Text(Rule::NotEmpty),
     "The role of those for whom no other is named.",
@@ -49,14 +57,14 @@ const DEFAULT_ROLE: Key = key(
 .otherwise("they are refused");
 
 /// What is said of a procedure that says who somebody is.
-const DYNAMIC: &[Key] = &[
+pub(super) const DYNAMIC: &[Key] = &[
     TYPE,
     key(
         "authenticator",
         Kind::Text(Rule::ExactUri),
         "The procedure that is asked, with the realm, the authid and a dictionary of what else is known. It \
          answers with a role, or with a dictionary: `role`, `realm`, `authid`, `extra`; for WAMP-CRA also \
-         `secret`, which is required, `salt`, `iterations`, `keylen`.",
+         `secret`, which is required, `salt`, `iterations`, `keylen`; for SCRAM also what its principals have.",
     )
     .required(),
     key(
@@ -157,7 +165,7 @@ static TICKET_PRINCIPAL: Table = Table {
     ],
 };
 
-const ROLE_OF_PRINCIPAL: Key = key(
+pub(super) const ROLE_OF_PRINCIPAL: Key = key(
     "role",
     Kind::Text(Rule::NotEmpty),
     "The role that its sessions get.",

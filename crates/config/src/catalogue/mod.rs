@@ -16,6 +16,7 @@ mod other_options;
 mod realm;
 pub mod refused;
 mod rule;
+mod scram;
 mod transport;
 mod web;
 mod worker;

@@ -27,7 +27,7 @@ pub struct Refused {
     pub why: &'static str,
 }
 
-const NO_SUCH_METHOD: &str = "sessions can be anonymous, or come by ticket or WAMP-CRA";
+const NO_SUCH_METHOD: &str = "sessions can be anonymous, or come by ticket, WAMP-CRA or SCRAM";
 const NO_PYTHON: &str = "there is no Python in a router worker";
 const NO_TWISTED: &str = "an endpoint is described by its keys, not by Twisted's strings";
 const NO_PROXY: &str = "a router worker serves a realm on all cores by itself";
@@ -226,7 +226,6 @@ pub static KEYS: &[Place] = &[
     within(
         "auth",
         &[
-            later("scram", NO_SUCH_METHOD),
             later("cryptosign", NO_SUCH_METHOD),
             later("tls", NO_SUCH_METHOD),
             later("cookie", NO_SUCH_METHOD),
@@ -305,6 +304,7 @@ pub static VALUES: &[Place] = &[
     within("auth.anonymous.type", &[never("function", NO_PYTHON)]),
     within("auth.ticket.type", &[later("function", NO_PYTHON)]),
     within("auth.wampcra.type", &[later("function", NO_PYTHON)]),
+    within("auth.scram.type", &[later("function", NO_PYTHON)]),
     within(
         "components[].type",
         &[

@@ -96,7 +96,11 @@ impl Session {
     }
 
     /// Handles AUTHENTICATE; `None` if none is due.
-    pub(super) fn handle_authenticate(&mut self, signature: &str) -> Option<ControlFlow<()>> {
+    pub(super) fn handle_authenticate(
+        &mut self,
+        signature: &str,
+        extra: &Dict,
+    ) -> Option<ControlFlow<()>> {
         let mut pending = self.state.take_pending()?;
         let authid = pending.handshake.authid().unwrap_or_default();
         if !self
@@ -107,7 +111,7 @@ impl Session {
         {
             return Some(self.turn_away(pending, too_many()));
         }
-        let step = pending.handshake.handle_authenticate(signature);
+        let step = pending.handshake.handle_authenticate(signature, extra);
         let Some(step) = step else {
             self.end_pending(&pending);
             return None;

@@ -157,8 +157,8 @@ impl Session {
                 }
             },
             State::Closed(_) => match message {
-                Message::Authenticate { signature, .. } => self
-                    .handle_authenticate(signature)
+                Message::Authenticate { signature, extra } => self
+                    .handle_authenticate(signature, extra)
                     .unwrap_or_else(|| self.unexpected(message)),
                 Message::Hello { realm, details } if !self.is_pending() => {
                     self.handle_hello(realm, details)

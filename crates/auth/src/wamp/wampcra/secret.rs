@@ -5,9 +5,10 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use crosstie_wamp::{Dict, Value};
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
+
+use crate::wamp::mac::hmac;
 
 /// What a client signs its challenge with.
 #[derive(Clone, PartialEq, Eq)]
@@ -150,14 +151,6 @@ impl Derivation {
     pub fn derive(&self) -> Key {
         self.salted.derive(&self.password.0)
     }
-}
-
-pub(super) fn hmac(key: &[u8], text: &[u8]) -> [u8; 32] {
-    // HMAC takes keys of any length (RFC 2104, section 2), so that the error cannot come; of it a key of
-    // zeros would be made, which fits no signature of anybody's.
-    let mac = Hmac::<Sha256>::new_from_slice(key);
-    let mac = mac.map(|mac| mac.chain_update(text).finalize().into_bytes());
-    mac.map_or([0; 32], Into::into)
 }
 
 /// Without the bytes.

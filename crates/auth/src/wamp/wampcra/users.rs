@@ -7,8 +7,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::secret::hmac;
 use super::{Key, Secret};
+use crate::wamp::mac::hmac;
 
 /// Users that are known by a secret.
 #[derive(Clone, Default, PartialEq)]

@@ -1,0 +1,12 @@
+//! HMAC with SHA-256, which several methods are made of.
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+
+pub(super) fn hmac(key: &[u8], text: &[u8]) -> [u8; 32] {
+    // HMAC takes keys of any length (RFC 2104, section 2), so that the error cannot come; of it a key of
+    // zeros would be made, which fits no signature of anybody's.
+    let mac = Hmac::<Sha256>::new_from_slice(key);
+    let mac = mac.map(|mac| mac.chain_update(text).finalize().into_bytes());
+    mac.map_or([0; 32], Into::into)
+}

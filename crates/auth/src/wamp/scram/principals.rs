@@ -1,0 +1,164 @@
+//! Principals with their keys, and who stands in for those that are not known.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Function, Kdf, KdfError, Keys};
+use crate::wamp::hexadecimal;
+use crate::wamp::mac::hmac;
+
+/// What a router knows of a principal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credential {
+    kdf: Kdf,
+    salt: Vec<u8>,
+    keys: Keys,
+}
+
+/// Why something is no credential.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CredentialError {
+    Kdf(KdfError),
+    Function { found: String },
+    Salt,
+    Key { name: &'static str },
+}
+
+/// Principals that are known by keys.
+#[derive(Clone, Default, PartialEq)]
+pub struct Principals {
+    by_authid: BTreeMap<String, Known>,
+    /// What stands in for those who are not known follows from it.
+    decoy: [u8; 32],
+    /// Some of them, as one of whom somebody is challenged who is not known.
+    samples: Vec<Known>,
+}
+
+#[derive(Clone, PartialEq)]
+pub(super) struct Known {
+    pub(super) credential: Credential,
+    pub(super) role: Option<Arc<str>>,
+}
+
+impl Credential {
+    /// Bytes of a salt; everybody who logs in is sent it.
+    pub const SALT_BYTES_MAX: usize = 256;
+
+    pub fn new(kdf: Kdf, salt: Vec<u8>, keys: Keys) -> Result<Self, CredentialError> {
+        kdf.check().map_err(CredentialError::Kdf)?;
+        match (1..=Self::SALT_BYTES_MAX).contains(&salt.len()) {
+            true => Ok(Self { kdf, salt, keys }),
+            false => Err(CredentialError::Salt),
+        }
+    }
+
+    /// Reads what Crossbar.io has: the name of the function, its costs, and the rest in hexadecimal digits.
+    pub fn parse(
+        function: &str,
+        iterations: u32,
+        memory_kib: Option<u32>,
+        [salt, stored, server]: [&str; 3],
+    ) -> Result<Self, CredentialError> {
+        let Some(function) = Function::parse(function) else {
+            let found = function.to_owned();
+            return Err(CredentialError::Function { found });
+        };
+        let kdf = Kdf {
+            function,
+            iterations,
+            memory_kib,
+        };
+        let salt = hexadecimal::decode_all(salt).ok_or(CredentialError::Salt)?;
+        let key = |name, text| hexadecimal::decode(text).ok_or(CredentialError::Key { name });
+        let keys = Keys {
+            stored: key("stored-key", stored)?,
+            server: key("server-key", server)?,
+        };
+        Self::new(kdf, salt, keys)
+    }
+
+    pub(super) fn kdf(&self) -> Kdf {
+        self.kdf
+    }
+
+    pub(super) fn salt(&self) -> &[u8] {
+        &self.salt
+    }
+
+    pub(super) fn keys(&self) -> &Keys {
+        &self.keys
+    }
+}
+
+impl Principals {
+    /// One more principal; without a role the method's default counts.
+    pub fn insert(&mut self, authid: &str, credential: Credential, role: Option<&str>) {
+        self.decoy = hmac(&self.decoy, &credential.keys.stored);
+        let role = role.map(Arc::from);
+        let known = Known { credential, role };
+        if self.samples.len() < SAMPLES_MAX {
+            self.samples.push(known.clone());
+        }
+        self.by_authid.insert(authid.to_owned(), known);
+    }
+
+    /// The roles of all principals.
+    pub fn roles(&self) -> impl Iterator<Item = &str> {
+        self.by_authid.values().filter_map(|k| k.role.as_deref())
+    }
+
+    pub(super) fn find(&self, authid: &str) -> Option<&Known> {
+        self.by_authid.get(authid)
+    }
+
+    /// Somebody who is challenged in the place of who is not known, each time the same for an authid:
+    /// as one of the principals, with another salt and keys that nobody has.
+    pub(super) fn decoy(&self, authid: &str) -> Option<Known> {
+        let seed = hmac(&self.decoy, authid.as_bytes());
+        let [first, second, ..] = seed;
+        let choice = usize::from(u16::from_be_bytes([first, second]));
+        let like = self.samples.get(choice % self.samples.len().max(1))?;
+        let mut decoy = like.clone();
+        let mut block = hmac(&seed, b"salt");
+        for bytes in decoy.credential.salt.chunks_mut(block.len()) {
+            bytes.copy_from_slice(&block[..bytes.len()]);
+            block = hmac(&seed, &block);
+        }
+        decoy.credential.keys = Keys {
+            stored: hmac(&seed, b"stored"),
+            server: hmac(&seed, b"server"),
+        };
+        Some(decoy)
+    }
+}
+
+const SAMPLES_MAX: usize = 256;
+
+impl fmt::Debug for Principals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = self.by_authid.iter();
+        let known = known.map(|(authid, k)| (authid, (&k.credential, &k.role)));
+        f.debug_map().entries(known).finish()
+    }
+}
+
+impl fmt::Display for CredentialError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kdf(e) => e.fmt(f),
+            Self::Function { found } => write!(
+                f,
+                "kdf: expected \"argon2id-13\" or \"pbkdf2\", found {found:?}"
+            ),
+            Self::Salt => write!(
+                f,
+                "salt: expected 1 to {} bytes in hexadecimal digits",
+                Credential::SALT_BYTES_MAX
+            ),
+            Self::Key { name } => write!(f, "{name}: expected 64 hexadecimal digits"),
+        }
+    }
+}
+
+impl std::error::Error for CredentialError {}
