@@ -1,6 +1,6 @@
 //! What can be done to a realm in one step.
 
-use crosstie_routing::{ClientFeatures, Refused};
+use crosstie_routing::{ClientFeatures, Refused, Verdict};
 use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Message, MessageType, Payload, PublishOptions,
     RegisterOptions, RegistrationId, RequestId, Serializer, SubscribeOptions, SubscriptionId,
@@ -25,6 +25,13 @@ pub enum Operation {
     Send {
         from: Name,
         request: Request,
+    },
+    /// An authorizer has answered: the message that it was asked about comes again. Its session may have
+    /// left meanwhile.
+    Judge {
+        name: Name,
+        request: Request,
+        verdict: Verdict,
     },
     /// From now on the session takes no messages, or all again.
     Refuse {
@@ -224,6 +231,14 @@ impl Request {
             | Self::Unsubscribe { request, .. }
             | Self::Register { request, .. }
             | Self::Unregister { request, .. } => Some(*request),
+            _ => None,
+        }
+    }
+
+    /// The number of a call.
+    pub(crate) fn call_number(&self) -> Option<u64> {
+        match self {
+            Self::Call { request, .. } => Some(*request),
             _ => None,
         }
     }

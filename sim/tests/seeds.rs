@@ -11,7 +11,7 @@ fn the_realm_sends_what_the_model_expects() {
     });
 }
 
-const EXPECTED: [&str; 31] = [
+const EXPECTED: [&str; 32] = [
     "Closed",
     "Event",
     "Event, retained",
@@ -30,6 +30,7 @@ const EXPECTED: [&str; 31] = [
     "crosstie.error.calls_max",
     "crosstie.error.registrations_max",
     "crosstie.error.subscriptions_max",
+    "wamp.error.authorization_failed",
     "wamp.error.canceled",
     "wamp.error.feature_not_supported",
     "wamp.error.invalid_argument",

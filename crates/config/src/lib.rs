@@ -41,9 +41,9 @@ pub use model::{
     DefinedBinding, DefinedExchange, DefinedQueue, Definitions, Deflate, Disclose, DiscloseMe,
     EmptyEligible, Endpoint, GuestInput, GuestOutput, GuestWatch, GuestWorker, HostMonitorWorker,
     Inherit, Json, Limits, LoneSurrogates, MatchPolicy, NativeOptions, Page, Permission, Ping,
-    RawSocket, Realm, RequestIdCheck, Restart, Role, RouterWorker, Serializer, ShutdownTrigger,
-    Skipped, TcpEndpoint, Testee, TesteeKind, TesteeWorker, Tls, Transport, TransportKind,
-    UriCheck, WebSocket, WebSocketOptions, WebSocketTestee, Worker,
+    RawSocket, Realm, RequestIdCheck, Restart, Role, RoleMatch, RouterWorker, Serializer,
+    ShutdownTrigger, Skipped, TcpEndpoint, Testee, TesteeKind, TesteeWorker, Tls, Transport,
+    TransportKind, UriCheck, WebSocket, WebSocketOptions, WebSocketTestee, Worker,
 };
 pub use part::{
     component_from_json, realm_from_json, role_from_json, transport_from_json, worker_from_json,

@@ -1,4 +1,4 @@
-//! The audit log: who was not let in, from where and why. A thread of its own writes it, so that nobody who
+//! The audit log: who was not let in or not let do something, from where and why. A thread of its own writes it, so that nobody who
 //! serves sessions waits for a disk.
 
 use std::fs::{self, File, OpenOptions};
@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use crosstie_auth::wamp;
 use crosstie_wamp::codec;
 use crosstie_wamp::{Serializer, Value};
 
@@ -39,10 +41,12 @@ impl Audit {
         })
     }
 
-    /// Has a line written: a dictionary of these texts.
-    pub(crate) fn note(&self, entries: &[(&str, &str)]) {
+    /// Has a line written: a dictionary of the time and these texts.
+    pub(crate) fn note(&self, given: &[(&str, &str)]) {
+        let now = rfc3339(SystemTime::now());
         let text = |(key, text): &(&str, &str)| ((*key).to_owned(), Value::from(*text));
-        let mut entries: Vec<_> = entries.iter().map(text).collect();
+        let mut entries = vec![text(&("time", &now))];
+        entries.extend(given.iter().map(text));
         let lost = self.lost.swap(0, Ordering::Relaxed);
         if lost > 0 {
             entries.push(("lines_lost_before".to_owned(), Value::from(lost)));
@@ -109,6 +113,11 @@ impl Writer {
         self.bytes += line.len() as u64;
         Ok(())
     }
+}
+
+fn rfc3339(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    wamp::rfc3339(since.as_millis() as u64)
 }
 
 fn append(path: &Path) -> io::Result<File> {

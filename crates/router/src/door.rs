@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use crosstie_auth::wamp::{self, Cause, Method};
+use crosstie_auth::wamp::{Cause, Method};
 use crosstie_auth::{Guess, Guesses, Origin};
 use crosstie_transport::{Connection, PeerAddress};
 use parking_lot::Mutex;
@@ -88,7 +88,6 @@ impl Door {
         self.refused[refused.cause as usize].fetch_add(1, Ordering::Relaxed);
         if let Some(audit) = &self.audit {
             audit.note(&[
-                ("time", &rfc3339(SystemTime::now())),
                 ("event", "session_refused"),
                 ("cause", refused.cause.name()),
                 ("reason", refused.reason),
@@ -160,9 +159,4 @@ pub(crate) fn origin(peer: PeerAddress) -> Origin {
         PeerAddress::Tcp(address) => Origin::of(address.ip()),
         PeerAddress::Unix(_) => Origin::Local,
     }
-}
-
-fn rfc3339(time: SystemTime) -> String {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    wamp::rfc3339(since.as_millis() as u64)
 }

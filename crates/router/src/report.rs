@@ -2,20 +2,17 @@
 //! a say in is escaped: it must not look like a line of its own.
 
 use std::fmt::{self, Write as _};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crosstie_routing::Identity;
-use crosstie_transport::{Connection, now_s};
+use crosstie_transport::Connection;
 use crosstie_wamp::SessionId;
 
+use crate::bound::Bound;
 use crate::counters::{Counter, counters};
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::outbox::Denied;
 use crate::wamp::peer::Peer;
 use crate::wamp::realm::SharedRealm;
-
-/// Lines of one kind in one second; the rest is only counted.
-const LINES_PER_SECOND_MAX: u32 = 20;
 
 /// Lines about faults and refusals, which somebody will look for.
 static FAULTS: Bound = Bound::new();
@@ -113,7 +110,8 @@ pub(crate) fn session_left(
 pub(crate) fn request_denied(realm: &SharedRealm, denied: &Denied) {
     if DENIALS.may_log() {
         let (action, uri) = (denied.action.name(), Escaped(&denied.uri));
-        tell!(realm, denied.peer, denied.identity, action, %uri, "request denied");
+        let cause = denied.cause.name();
+        tell!(realm, denied.peer, denied.identity, action, %uri, cause, "request denied");
     }
 }
 
@@ -205,51 +203,6 @@ impl fmt::Display for Escaped<'_> {
 /// Characters of such a text in a line.
 const TEXT_CHARACTERS_MAX: usize = 500;
 
-/// How many lines of a kind there were in this second.
-struct Bound {
-    lines_max: u32,
-    second: AtomicU32,
-    lines: AtomicU32,
-    suppressed: AtomicU64,
-}
-
-impl Bound {
-    const fn new() -> Self {
-        Self::of(LINES_PER_SECOND_MAX)
-    }
-
-    const fn of(lines_max: u32) -> Self {
-        Self {
-            lines_max,
-            second: AtomicU32::new(0),
-            lines: AtomicU32::new(0),
-            suppressed: AtomicU64::new(0),
-        }
-    }
-
-    fn may_log(&self) -> bool {
-        let (may, suppressed) = self.count(now_s());
-        if suppressed > 0 {
-            tracing::warn!(suppressed, "further lines about peers were left out");
-        }
-        may
-    }
-
-    /// Whether there may be one more line, and how many were left out before this second.
-    fn count(&self, now_s: u32) -> (bool, u64) {
-        let mut suppressed = 0;
-        if self.second.swap(now_s, Ordering::Relaxed) != now_s {
-            self.lines.store(0, Ordering::Relaxed);
-            suppressed = self.suppressed.swap(0, Ordering::Relaxed);
-        }
-        let may = self.lines.fetch_add(1, Ordering::Relaxed) < self.lines_max;
-        if !may {
-            self.suppressed.fetch_add(1, Ordering::Relaxed);
-        }
-        (may, suppressed)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,17 +217,6 @@ mod tests {
             (r"a\n", r"a\\n"),
         ] {
             assert_eq!(Escaped(text).to_string(), expected);
-        }
-    }
-
-    #[test]
-    fn so_many_lines_a_second() {
-        let bound = Bound::new();
-        for (now_s, lines, expected, suppressed) in [(1, 50, 20, 0), (2, 5, 5, 30), (9, 21, 20, 0)]
-        {
-            let counted: Vec<_> = (0..lines).map(|_| bound.count(now_s)).collect();
-            assert_eq!(counted.iter().filter(|(may, _)| *may).count(), expected);
-            assert_eq!(counted.iter().map(|(_, n)| n).sum::<u64>(), suppressed);
         }
     }
 }

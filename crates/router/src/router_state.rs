@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use crate::addresses::Addresses;
 use crate::amqp::Broker;
 use crate::counters::{Counter, counters};
+use crate::denials::Denials;
 use crate::door::Door;
 use crate::overview::Overview;
 use crate::report;
@@ -56,6 +57,7 @@ pub(crate) struct RouterState {
     conversations: AtomicUsize,
     testees: Mutex<Vec<Arc<TesteeTransport>>>,
     pub(crate) door: Door,
+    pub(crate) denials: Denials,
     pub(crate) authenticators: Authenticators,
     /// Set once, if at all.
     amqp: OnceLock<Arc<Broker>>,
@@ -108,6 +110,7 @@ impl RouterState {
                 keeper,
                 options.audit.clone(),
             ),
+            denials: Denials::new(options.audit.clone()),
             authenticators: Authenticators::default(),
             amqp: OnceLock::new(),
             number_last: AtomicU32::new(0),

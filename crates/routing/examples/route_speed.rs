@@ -17,8 +17,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use crosstie_routing::{
-    ClientFeatures, CloseReason, Identity, Outbox, Permission, Realm, RealmConfig, Refused, Role,
-    SessionKey, Time,
+    Authorizer, ClientFeatures, CloseReason, Decision, Identity, Outbox, Permission, Question,
+    Realm, RealmConfig, Refused, Role, RoleMatch, SessionKey, Time, Verdict,
 };
 use crosstie_wamp::{
     CallOptions, MatchPolicy, Message, Payload, PublishOptions, RegisterOptions, RequestId,
@@ -52,6 +52,17 @@ fn main() {
     }
     report("CALL + YIELD, 64 outstanding, 20 permissions", &|rounds| {
         calls(rounds, many_permissions(), 64, 0)
+    });
+    report(
+        "CALL + YIELD, 64 outstanding, Crossbar.io's order",
+        &|rounds| {
+            let mut config = many_permissions();
+            config.roles[0].role_match = RoleMatch::Crossbar;
+            calls(rounds, config, 64, 0)
+        },
+    );
+    report("CALL + YIELD, 64 outstanding, a kept decision", &|rounds| {
+        calls(rounds, asking(), 64, 0)
     });
     for subscribers in [1, 50, 500] {
         report(&format!("PUBLISH to {subscribers}"), &|rounds| {
@@ -88,7 +99,8 @@ impl Asked {
 fn calls(rounds: u32, config: RealmConfig, outstanding: u64, timeout_ms: u64) -> f64 {
     let mut realm = Realm::new(config, 1);
     let (callee, caller) = (join(&mut realm), join(&mut realm));
-    let mut out = Discard(0);
+    let mut out = Discard(0, None);
+    have_decided(&mut realm, callee, caller);
     let mut handle = |from: SessionKey, message: Message<'_>| {
         realm
             .handle(Time(0), from, &message, &mut out)
@@ -142,7 +154,7 @@ fn calls(rounds: u32, config: RealmConfig, outstanding: u64, timeout_ms: u64) ->
 
 fn publications(rounds: u32, subscribers: u32, patterns: u32) -> f64 {
     let mut realm = Realm::new(RealmConfig::open("realm1"), 1);
-    let mut out = Discard(0);
+    let mut out = Discard(0, None);
     let publisher = join(&mut realm);
     let mut subscribe = |realm: &mut Realm<u32>, match_policy, topic: String| {
         let from = join(realm);
@@ -195,7 +207,7 @@ fn publications(rounds: u32, subscribers: u32, patterns: u32) -> f64 {
 /// Publishing to as many patterns made to match as a realm has.
 fn shapes(rounds: u32) -> f64 {
     let mut realm = Realm::new(RealmConfig::open("realm1"), 1);
-    let mut out = Discard(0);
+    let mut out = Discard(0, None);
     let session = join(&mut realm);
     let mut handle = |message: Message<'_>| {
         realm
@@ -235,7 +247,7 @@ fn shapes(rounds: u32) -> f64 {
 /// Subscribing to more retained events than one subscription is sent, again and again.
 fn retained(rounds: u32) -> f64 {
     let mut realm = Realm::new(RealmConfig::open("realm1"), 1);
-    let mut out = Discard(0);
+    let mut out = Discard(0, None);
     let session = join(&mut realm);
     let mut handle = |message: Message<'_>| {
         realm
@@ -274,16 +286,53 @@ fn retained(rounds: u32) -> f64 {
 fn many_permissions() -> RealmConfig {
     let mut config = RealmConfig::open("realm1");
     let universal = Role::everything("anonymous").permissions.remove(0);
-    config.roles = vec![Role {
-        name: "anonymous".to_owned(),
-        permissions: (0..20)
-            .map(|index| Permission {
-                uri: format!("com.app{index}."),
-                ..universal.clone()
-            })
-            .chain([universal.clone()])
-            .collect(),
-    }];
+    let narrower = (0..20).map(|index| Permission {
+        uri: format!("com.app{index}."),
+        ..universal.clone()
+    });
+    let permissions = narrower.chain([universal.clone()]).collect();
+    config.roles = vec![Role::new("anonymous", permissions)];
+    config
+}
+
+/// Has an authorizer allow what follows, if there is one.
+fn have_decided(realm: &mut Realm<u32>, callee: SessionKey, caller: SessionKey) {
+    let request = RequestId(1);
+    let procedure = "com.example.add2";
+    let call = Message::Call {
+        request,
+        options: CallOptions::default(),
+        procedure: procedure.into(),
+        payload: Payload::EMPTY,
+    };
+    let register = Message::Register {
+        request,
+        options: RegisterOptions::default(),
+        procedure: procedure.into(),
+    };
+    for (from, message) in [(caller, call), (callee, register)] {
+        let mut out = Discard(0, None);
+        let handled = realm.handle(Time(0), from, &message, &mut out);
+        handled.expect("no violations here");
+        let Some(question) = out.1 else {
+            continue;
+        };
+        let decision = Decision {
+            allow: true,
+            cache: true,
+            ..Decision::default()
+        };
+        let judged = (question, Verdict::Decided(decision));
+        let handled = realm.handle_judged(Time(0), from, &message, judged, &mut Discard(0, None));
+        handled.expect("no violations here");
+    }
+}
+
+/// A role that is asked about.
+fn asking() -> RealmConfig {
+    let mut config = RealmConfig::open("realm1");
+    let authorizer = Authorizer::new("com.example.authorize");
+    config.roles = vec![Role::asking("anonymous", authorizer)];
     config
 }
 
@@ -298,8 +347,8 @@ fn join(realm: &mut Realm<u32>) -> SessionKey {
     joined.expect("the role exists").0
 }
 
-/// Takes everything, and keeps a sum so that nothing is optimized away.
-struct Discard(u64);
+/// Takes everything, and keeps a sum so that nothing is optimized away; and the last question.
+struct Discard(u64, Option<Question>);
 
 impl Outbox<u32> for Discard {
     fn send(&mut self, to: &u32, message: &Message<'_>) -> Result<(), Refused> {
@@ -314,6 +363,10 @@ impl Outbox<u32> for Discard {
         for receiver in receivers {
             self.0 = self.0.wrapping_add(u64::from(*receiver));
         }
+    }
+
+    fn ask(&mut self, _: &u32, question: Question) {
+        self.1 = Some(question);
     }
 
     fn close(&mut self, _session: &u32, _reason: CloseReason) {}

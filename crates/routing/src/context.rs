@@ -5,22 +5,23 @@ use crosstie_wamp::{
     MatchPolicy, Message, MessageType, Payload, RequestId, Serializer, Unsupported, uri,
 };
 
-use crate::authz::Roles;
+use crate::authz::{Asker, Judged, Roles, Subject};
 use crate::events::{MetaEvents, is_under};
 use crate::fault::{Fault, error};
+use crate::identity::SessionIndex;
 use crate::random::Random;
-use crate::session::{Session, SessionIndex, Sessions};
+use crate::session::{Session, Sessions};
 use crate::wildcard::WILDCARD_COMPONENTS_MAX;
 use crate::{
-    Action, CloseReason, Disclose, DiscloseMe, Identity, Outbox, RealmConfig, Refused, Time,
-    Violation,
+    Action, CloseReason, Denial, Disclose, DiscloseMe, Identity, Outbox, RealmConfig, Refused,
+    Time, Violation,
 };
 
 /// The realm's surroundings, as its two roles see them.
 pub(crate) struct Context<'r, H> {
     pub(crate) now: Time,
     pub(crate) config: &'r RealmConfig,
-    pub(crate) roles: &'r Roles,
+    pub(crate) roles: &'r mut Roles,
     pub(crate) sessions: &'r mut Sessions<H>,
     pub(crate) random: &'r mut Random,
     pub(crate) events: &'r mut MetaEvents,
@@ -82,9 +83,52 @@ impl<H> Context<'_, H> {
         if let Some(disclose) = self.roles.judge(session.role, action, uri, policy) {
             return Ok(disclose);
         }
-        let (handle, identity) = (&session.handle, &session.identity);
-        self.out.denied(handle, identity, action, uri);
-        Err(self.not_authorized(from, action, uri))
+        let subject = Subject {
+            action,
+            uri,
+            match_policy: policy,
+        };
+        self.authorize_otherwise(from, &subject)
+    }
+
+    /// The same for what no permission allows.
+    #[inline(never)]
+    fn authorize_otherwise(
+        &mut self,
+        from: SessionIndex,
+        subject: &Subject<'_>,
+    ) -> Result<Disclose, Fault> {
+        let session = &self.sessions[from];
+        let asker = Asker {
+            key: self.sessions.key(from),
+            id: session.id,
+            identity: &session.identity,
+        };
+        let judged = self
+            .roles
+            .judge_otherwise(self.now, session.role, &asker, subject);
+        let Subject { action, uri, .. } = *subject;
+        let (cause, fault) = match judged {
+            Judged::Allowed(disclose) => return Ok(disclose),
+            Judged::Refused(cause) => (cause, self.not_authorized(from, action, uri)),
+            Judged::Failed { cause, text } => (cause, authorization_failed(subject, &text)),
+            // What is published of a session that has left, it was allowed to have published when it said so.
+            Judged::Unknown(_) if !session.is_in() => return Ok(Disclose::default()),
+            Judged::Unknown(question) => {
+                self.out.ask(&session.handle, *question);
+                self.sessions[from].give_back_request();
+                return Err(Fault::ASKED);
+            }
+        };
+        self.out.denied(&Denial {
+            handle: &self.sessions[from].handle,
+            session: self.sessions[from].id,
+            identity: &self.sessions[from].identity,
+            action,
+            uri,
+            cause,
+        });
+        Err(fault)
     }
 
     /// Refuses a request with an option that is not honoured here.
@@ -204,6 +248,9 @@ impl<H> Context<'_, H> {
         request: RequestId,
         fault: &Fault,
     ) {
+        if fault.is_asked() {
+            return;
+        }
         let arguments = fault.arguments();
         let error = Message::Error {
             request_type,
@@ -220,6 +267,14 @@ impl<H> Context<'_, H> {
         // peer that takes messages only shorter than this one has nothing to be told.
         let _ = self.reply(to, &error);
     }
+}
+
+/// The fault of an authorizer that has not decided, in Crossbar.io's words.
+#[cold]
+fn authorization_failed(subject: &Subject<'_>, text: &str) -> Fault {
+    let (phrase, uri) = (subject.action.failure_phrase(), subject.uri);
+    let text = format!("failed to authorize session for {phrase} '{uri}': {text}");
+    Fault::new(error::AUTHORIZATION_FAILED, text)
 }
 
 /// Sends to one session, unless it has been closed. A function, so that the message may borrow
@@ -248,6 +303,12 @@ pub(crate) fn none_left(uri: &'static str, what: &str, all_max: usize) -> Fault 
 /// "Reserved URIs").
 pub(crate) fn is_reserved(uri: &str) -> bool {
     is_under("wamp", uri)
+}
+
+/// Whether nobody but the router answers calls of a procedure: one under `wamp`, or what this router has
+/// beside those.
+pub(crate) fn is_own_procedure(uri: &str) -> bool {
+    is_reserved(uri) || is_under("crosstie.authorizer", uri)
 }
 
 /// The fault of registering or publishing under a reserved URI, in Crossbar.io's words.

@@ -4,7 +4,7 @@ use crosstie_wamp::{Message, MessageType, Payload, RequestId, Serializer};
 
 use crate::context::Context;
 use crate::fault::{Fault, error};
-use crate::session::SessionIndex;
+use crate::identity::SessionIndex;
 use crate::{Outbox, Realm, SessionKey, Time, Violation};
 
 impl<H> Realm<H> {

@@ -3,7 +3,7 @@
 use crosstie_wamp::{Message, MessageType};
 
 use crate::dealer::Uncalled;
-use crate::session::SessionIndex;
+use crate::identity::SessionIndex;
 use crate::{Outbox, Realm, Time, Violation};
 
 impl<H> Realm<H> {

@@ -9,6 +9,8 @@ use crosstie_wamp::MessageType;
 /// "Advanced Profile URIs"). Those of `crosstie.error` name the limit that was reached, for which
 /// the specification has no URI.
 pub mod error {
+    /// Crossbar.io's, for which the specification has none.
+    pub const AUTHORIZATION_FAILED: &str = "wamp.error.authorization_failed";
     pub const CALLS_MAX: &str = "crosstie.error.calls_max";
     pub const CALL_OPTIONS_BYTES_MAX: &str = "crosstie.error.call_options_bytes_max";
     pub const CANCELED: &str = "wamp.error.canceled";
@@ -93,6 +95,16 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
+    /// No fault, and no answer yet: an authorizer is asked, and the message comes again.
+    pub(crate) const ASKED: Self = Self {
+        uri: "",
+        text: Cow::Borrowed(""),
+    };
+
+    pub(crate) fn is_asked(&self) -> bool {
+        self.uri.is_empty()
+    }
+
     pub(crate) fn new(uri: &'static str, text: impl Into<Cow<'static, str>>) -> Self {
         Self {
             uri,

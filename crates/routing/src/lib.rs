@@ -8,6 +8,8 @@
 //! 2. [`Realm::handle`] each message that the session sends, in order. A [`Violation`] means:
 //!    ABORT that session and leave.
 //!    [`Realm::decline`] it instead where its owner knows that it must not be routed.
+//!    Where it has [`Outbox::ask`] a question, nothing has been done: [`Realm::handle_judged`] the same
+//!    message with the answer, before any other of that session.
 //! 3. [`Realm::leave`] when it is gone, for whatever reason.
 //! 4. [`Realm::handle_timeout`] when [`Realm::next_timeout`] has come.
 //! 5. [`Realm::work`] while [`Realm::has_backlog`], in turns between which others have theirs: what
@@ -39,6 +41,7 @@ mod dispatch;
 mod events;
 mod fault;
 mod features;
+mod identity;
 mod limits;
 mod meta;
 mod outbox;
@@ -55,14 +58,17 @@ mod time;
 mod weight;
 mod wildcard;
 
-pub use authz::{Action, Allow, Disclose, Permission, Role};
+pub use authz::{
+    Action, Allow, Authorizer, CacheOptions, CacheScope, Decision, Decisions, Disclose, Permission,
+    Question, RefusalCause, Role, RoleMatch, Verdict,
+};
 pub use config::{CallTimeoutUnit, DiscloseMe, EmptyEligible, RealmConfig, RequestIdCheck};
 pub use fault::{Violation, error};
 pub use features::{ClientFeature, ClientFeatures, RolesMissing, welcome_details};
+pub use identity::{Identity, SessionKey};
 pub use limits::Limits;
-pub use outbox::{CloseReason, Note, Outbox, Refused};
+pub use outbox::{CloseReason, Denial, Note, Outbox, Refused};
 pub use realm::{JoinError, Realm, RealmCounts, SessionView};
-pub use session::{Identity, SessionKey};
 pub use taking_out::TakingOut;
 pub use time::Time;
 pub use wildcard::WILDCARD_COMPONENTS_MAX;

@@ -2,7 +2,7 @@
 
 use crosstie_wamp::{Dict, Message, SessionId};
 
-use crate::{Action, Identity};
+use crate::{Action, Identity, Question, RefusalCause};
 
 /// The way out of a realm. The caller of the realm implements it.
 pub trait Outbox<H> {
@@ -34,8 +34,24 @@ pub trait Outbox<H> {
     /// Adds what the owner knows of a session to what others may be told of it.
     fn describe(&self, _session: &H, _details: &mut Dict) {}
 
-    /// A session's role does not let it do this: for whoever keeps account of that.
-    fn denied(&mut self, _session: &H, _identity: &Identity, _action: Action, _uri: &str) {}
+    /// A session's role does not let it do something: for whoever keeps account of that.
+    fn denied(&mut self, _denial: &Denial<'_, H>) {}
+
+    /// The message that a session has sent is judged by an authorizer, which is to be asked this:
+    /// nothing has been done about the message, which comes again with what was said
+    /// ([`crate::Realm::handle_judged`]). Whoever gives a role an authorizer has to do this.
+    fn ask(&mut self, _session: &H, _question: Question) {}
+}
+
+/// Something that a session may not do.
+#[derive(Debug)]
+pub struct Denial<'d, H> {
+    pub handle: &'d H,
+    pub session: SessionId,
+    pub identity: &'d Identity,
+    pub action: Action,
+    pub uri: &'d str,
+    pub cause: RefusalCause,
 }
 
 /// What became of events at a bound of the realm.

@@ -13,10 +13,14 @@ use crate::context::Context;
 use crate::dealer::{Dealer, calls_bytes};
 use crate::events::MetaEvents;
 use crate::fault::error;
+use crate::identity::SessionIndex;
 use crate::meta::Killing;
 use crate::random::Random;
-use crate::session::{SessionIndex, Sessions};
-use crate::{ClientFeatures, Identity, Outbox, RealmConfig, Role, SessionKey, Time, Violation};
+use crate::session::Sessions;
+use crate::{
+    ClientFeatures, Decisions, Identity, Outbox, Question, RealmConfig, Role, SessionKey, Time,
+    Verdict, Violation,
+};
 
 /// One realm. `H` is how its owner names a session to its [`Outbox`].
 #[derive(Debug)]
@@ -115,6 +119,50 @@ impl<H> Realm<H> {
         let outcome = self.dispatch(now, from, message, out);
         self.remove_closed(now, out);
         outcome
+    }
+
+    /// Takes a message from a session again, now that an authorizer has been asked about it.
+    pub fn handle_judged(
+        &mut self,
+        now: Time,
+        from: SessionKey,
+        message: &Message<'_>,
+        (question, verdict): (Question, Verdict),
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Violation> {
+        self.roles.give(question, verdict);
+        let outcome = self.handle(now, from, message, out);
+        self.roles.take_given();
+        outcome
+    }
+
+    /// Whether a session's authorizer might wait for itself: those who serve it have an authorizer, too,
+    /// and so on, and one of them has the session's own role. It is not to be asked then, because nothing
+    /// is taken from a session that is being judged.
+    pub fn waits_for_itself(&self, session: SessionKey) -> bool {
+        let Some(index) = self.sessions.find(session) else {
+            return false;
+        };
+        let own = self.sessions[index].role;
+        let mut roles = vec![own];
+        let (mut place, mut is_own) = (0, false);
+        while let Some(role) = roles.get(place).copied() {
+            place += 1;
+            let Some(procedure) = self.roles.authorizer(role) else {
+                continue;
+            };
+            let mut left = CALLEES_SEEN_MAX;
+            self.dealer.callees(procedure, &mut |callee| {
+                let role = self.sessions[callee].role;
+                is_own |= role == own;
+                if !roles.contains(&role) {
+                    roles.push(role);
+                }
+                left -= 1;
+                !is_own && left > 0
+            });
+        }
+        is_own
     }
 
     /// Takes a session out. From now on it is sent nothing, and serves nothing; the calls that it made
@@ -257,6 +305,11 @@ impl<H> Realm<H> {
         }
     }
 
+    /// What is kept of what authorizers have decided.
+    pub fn decisions(&self) -> Decisions {
+        self.roles.decisions()
+    }
+
     /// Whether nothing at all is held, but for retained events, which outlive their publishers.
     pub fn is_idle(&self) -> bool {
         let RealmCounts {
@@ -325,7 +378,7 @@ impl<H> Realm<H> {
         let context = Context {
             now,
             config: &self.config,
-            roles: &self.roles,
+            roles: &mut self.roles,
             sessions: &mut self.sessions,
             random: &mut self.random,
             events: &mut self.events,
@@ -335,6 +388,9 @@ impl<H> Realm<H> {
         (&mut self.broker, &mut self.dealer, context)
     }
 }
+
+/// Those who serve an authorizer are looked at up to so many.
+const CALLEES_SEEN_MAX: usize = 64;
 
 /// About a tenth of a millisecond.
 const STEPS_AT_ONCE_MAX: u32 = 1_024;

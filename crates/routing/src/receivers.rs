@@ -2,7 +2,7 @@
 
 use crosstie_wamp::{Message, MessageType};
 
-use crate::session::SessionIndex;
+use crate::identity::SessionIndex;
 use crate::{Realm, SessionKey};
 
 impl<H> Realm<H> {

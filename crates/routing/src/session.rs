@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops;
-use std::sync::Arc;
 
 use crosstie_collections::GrowingMap;
 use crosstie_wamp::{Disclosed, ID_MAX, RequestId, SessionId};
@@ -13,36 +12,11 @@ use slab::Slab;
 use crate::authz::RoleIndex;
 use crate::broker::SubscriptionKey;
 use crate::dealer::{CallKey, RegistrationKey};
+use crate::identity::{Identity, SessionIndex, SessionKey};
 use crate::random::Random;
 use crate::rare_set::RareSet;
 use crate::testaments::Testaments;
 use crate::{ClientFeatures, RequestIdCheck, Time, Violation};
-
-/// Who a session is, as its authentication found. The texts are shared: a node with many
-/// anonymous sessions needs their role and method once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    pub authid: Arc<str>,
-    pub authrole: Arc<str>,
-    pub authmethod: Arc<str>,
-    pub authprovider: Arc<str>,
-}
-
-/// Names a session to its realm. A key outlives its session harmlessly: it is never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SessionKey {
-    index: SessionIndex,
-    generation: u32,
-}
-
-/// A session's place in the table, for references that end with the session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct SessionIndex(u32);
-
-impl SessionIndex {
-    /// Of no session.
-    pub(crate) const NOBODY: Self = Self(u32::MAX);
-}
 
 /// One session in the realm.
 #[derive(Debug)]
@@ -126,6 +100,11 @@ impl<H> Session<H> {
         }
         self.request_last = request.0;
         Ok(())
+    }
+
+    /// The request that was taken last comes again.
+    pub(crate) fn give_back_request(&mut self) {
+        self.request_last = self.request_last.wrapping_sub(1);
     }
 
     /// Judges an id that is not the last one's successor: after the highest one comes 1.

@@ -7,6 +7,10 @@
 //! ```text
 //! realm calls_max=1 request_id_check=strict        how the realm is set up, before any join
 //! permit staff prefix com.app. call,register disclose=caller
+//! crossbar staff                                   its permissions are looked up in Crossbar.io's order
+//! authorizer asked com.ask scope=session           or expiry_ms=…, entries_max=…: a role that is asked
+//! A< ASK call com.x                                A's message waits for the answer: A says no more
+//! A= allow,disclose,cache                          or: deny,cache or: fail why
 //! A: join role=staff authid=ann features=callee.call_canceling
 //! A> REGISTER 1 {match=prefix} com.app.            A sends
 //! A< REGISTERED 1 #g                               A is sent; #g is bound here, and compared later

@@ -10,7 +10,7 @@ const FILES_MAX: &[(&str, usize)] = &[
     ("wamp", 11),
     ("queues", 3),
     ("store", 2),
-    ("routing", 12),
+    ("routing", 9),
     ("config", 5),
     ("transport", 6),
     ("testee", 5),

@@ -19,7 +19,7 @@ impl Model {
     ) {
         let policy = options.match_policy;
         let permitted = Self::check_uri(topic, policy).and_then(|()| {
-            self.permission(from, Action::Subscribe, topic, policy)
+            self.authorize(from, Action::Subscribe, topic, policy)
                 .map(|_| ())
         });
         if let Err(uri) = permitted {
@@ -95,8 +95,8 @@ impl Model {
     ) {
         let disclosed = Self::check_uri(topic, MatchPolicy::Exact)
             .and_then(|()| Self::check_reserved(topic))
-            .and_then(|()| self.permission(from, Action::Publish, topic, MatchPolicy::Exact))
-            .and_then(|grant| self.disclosed(grant.disclose.publisher, options.disclose_me));
+            .and_then(|()| self.authorize(from, Action::Publish, topic, MatchPolicy::Exact))
+            .and_then(|disclose| self.disclosed(disclose.publisher, options.disclose_me));
         let disclosed = match disclosed {
             Ok(disclosed) => disclosed,
             Err(_) if !options.acknowledge => return,

@@ -3,6 +3,7 @@
 use crosstie_routing::{Action, ClientFeature, Refused, error};
 use crosstie_wamp::{CallOptions, CancelMode, InvocationPolicy, MatchPolicy, RegisterOptions};
 
+use super::judging::ASKED;
 use super::matching::{matches, wildcard_rank};
 use super::{Entry, Model};
 use crate::operation::CALLEE_ERROR;
@@ -155,7 +156,7 @@ impl Model {
             return true;
         }
         if let Err(uri) = self.open_call(from, request, options, procedure, payload) {
-            if options.progress {
+            if options.progress && uri != ASKED {
                 self.member_mut(from).unfinished.push(request);
             }
             self.refuse(from, "CALL", request, uri);
@@ -259,7 +260,7 @@ impl Model {
     }
 
     fn may_register(
-        &self,
+        &mut self,
         from: Name,
         options: &RegisterOptions,
         procedure: &str,
@@ -267,7 +268,7 @@ impl Model {
         let policy = options.match_policy;
         Self::check_uri(procedure, policy)?;
         Self::check_reserved(procedure)?;
-        let grant = self.permission(from, Action::Register, procedure, policy)?;
+        let disclose = self.authorize(from, Action::Register, procedure, policy)?;
         let same = |entry: &&Entry| entry.policy == policy && entry.uri == procedure;
         let first = self.callees.iter().find(same);
         if let Some(entry) = first.filter(|_| !options.force_reregister) {
@@ -286,7 +287,7 @@ impl Model {
         if !is_again && held >= self.config.limits.registrations_max {
             return Err(error::REGISTRATIONS_MAX);
         }
-        Ok(grant.disclose.callee)
+        Ok(disclose.callee)
     }
 
     fn open_call(
@@ -298,8 +299,8 @@ impl Model {
         payload: u64,
     ) -> Result<(), &'static str> {
         Self::check_uri(procedure, MatchPolicy::Exact)?;
-        let grant = self.permission(from, Action::Call, procedure, MatchPolicy::Exact)?;
-        let disclosed = self.disclosed(grant.disclose.caller, options.disclose_me)?;
+        let disclose = self.authorize(from, Action::Call, procedure, MatchPolicy::Exact)?;
+        let disclosed = self.disclosed(disclose.caller, options.disclose_me)?;
         let group = self.serving(procedure);
         if group.is_empty() {
             return Err(error::NO_SUCH_PROCEDURE);

@@ -1,9 +1,10 @@
 //! URIs, patterns and permissions, naively.
 
-use crosstie_routing::{Action, DiscloseMe, Permission, error};
+use crosstie_routing::{Action, Disclose, DiscloseMe, Permission, Role, RoleMatch, error};
 use crosstie_wamp::MatchPolicy;
 
 use super::Model;
+use super::judging::Asker;
 use crate::Name;
 
 /// Whether a pattern matches a URI (or, for permissions, another pattern).
@@ -83,6 +84,37 @@ fn example_uris(pattern: &str, policy: MatchPolicy) -> Vec<String> {
 }
 
 impl Model {
+    /// What is disclosed of a session that may do something, or why it may not.
+    pub(super) fn authorize(
+        &mut self,
+        from: Name,
+        action: Action,
+        uri: &str,
+        policy: MatchPolicy,
+    ) -> Result<Disclose, &'static str> {
+        let member = self.members.iter().find(|member| member.name == from);
+        let member = member.expect("it is in the realm");
+        let mut roles = self.config.roles.iter();
+        let role = roles.find(|role| role.name == member.authrole);
+        let role = role.expect("it could join");
+        if let Some(authorizer) = &role.authorizer {
+            let asker = Asker {
+                name: from,
+                authid: &member.authid,
+                authrole: &member.authrole,
+            };
+            let subject = (action, uri, policy);
+            return self.decisions.ask(self.now_ms, &asker, authorizer, subject);
+        }
+        let permission = match role.role_match {
+            RoleMatch::Specific => Self::permission(role, action, uri, policy),
+            RoleMatch::Crossbar => crossbar_permission(role, uri),
+        };
+        let allowed = permission.filter(|permission| allows(permission, action));
+        let permission = allowed.ok_or(error::NOT_AUTHORIZED)?;
+        Ok(permission.disclose)
+    }
+
     pub(super) fn check_uri(uri: &str, policy: MatchPolicy) -> Result<(), &'static str> {
         let parts = components(uri);
         let good = match policy {
@@ -108,17 +140,14 @@ impl Model {
         }
     }
 
-    /// The permission that decides, if it allows the action.
-    pub(super) fn permission(
-        &self,
-        from: Name,
+    /// The permission that decides, unless what a pattern reaches is forbidden in part.
+    fn permission<'r>(
+        role: &'r Role,
         action: Action,
         uri: &str,
         policy: MatchPolicy,
-    ) -> Result<&Permission, &'static str> {
-        let authrole = &self.member(from).authrole;
-        let role = self.config.roles.iter().find(|role| role.name == *authrole);
-        let permissions = &role.expect("it could join").permissions;
+    ) -> Option<&'r Permission> {
+        let permissions = &role.permissions;
         let of = |kind: MatchPolicy| {
             permissions.iter().filter(move |permission| {
                 permission.match_policy == kind && matches(kind, &permission.uri, uri)
@@ -131,7 +160,7 @@ impl Model {
             .max_by_key(|permission| wildcard_rank(&permission.uri))
             .filter(|_| policy != MatchPolicy::Prefix);
         let prefix = of(MatchPolicy::Prefix).max_by_key(|permission| permission.uri.len());
-        let deciding = exact.or(wildcard).or(prefix).ok_or(error::NOT_AUTHORIZED)?;
+        let deciding = exact.or(wildcard).or(prefix)?;
         let forbidden_within = || {
             let reached = example_uris(uri, policy);
             permissions.iter().any(|permission| {
@@ -141,11 +170,8 @@ impl Model {
                 !is_broader && !allows(permission, action) && reached.iter().any(matches)
             })
         };
-        if allows(deciding, action) && (policy == MatchPolicy::Exact || !forbidden_within()) {
-            Ok(deciding)
-        } else {
-            Err(error::NOT_AUTHORIZED)
-        }
+        let is_whole = policy == MatchPolicy::Exact || !forbidden_within();
+        is_whole.then_some(deciding)
     }
 
     /// Whether the sender is disclosed.
@@ -160,4 +186,35 @@ impl Model {
             _ => Ok(false),
         }
     }
+}
+
+/// The permission that Crossbar.io finds.
+fn crossbar_permission<'r>(role: &'r Role, uri: &str) -> Option<&'r Permission> {
+    let (wild, plain): (Vec<_>, Vec<_>) = role
+        .permissions
+        .iter()
+        .partition(|permission| permission.uri.contains(".."));
+    let beginning = |permission: &Permission| {
+        let end = permission.uri.find("..").unwrap_or(permission.uri.len());
+        permission.uri[..end].to_owned()
+    };
+    let longest = |of: Vec<&'r Permission>| {
+        let begins = of
+            .into_iter()
+            .filter(|permission| uri.starts_with(&beginning(permission)));
+        begins.max_by_key(|permission| beginning(permission).len())
+    };
+    let plain = longest(plain).filter(|permission| {
+        permission.match_policy == MatchPolicy::Prefix || permission.uri == uri
+    });
+    if plain.is_some_and(|permission| permission.match_policy == MatchPolicy::Exact) {
+        return plain;
+    }
+    let wild = longest(wild).filter(|permission| !beginning(permission).is_empty());
+    let has_all = !uri.split('.').any(str::is_empty);
+    let wild = wild.filter(|permission| {
+        let (policy, pattern) = (permission.match_policy, &permission.uri);
+        has_all && matches(policy, pattern, uri)
+    });
+    wild.or(plain)
 }

@@ -5,6 +5,7 @@
 
 mod broker;
 mod dealer;
+mod judging;
 mod matching;
 mod retained;
 
@@ -12,6 +13,7 @@ use crosstie_routing::{CallTimeoutUnit, ClientFeatures, RealmConfig, Refused, Re
 use crosstie_wamp::{ID_MAX, InvocationPolicy, MatchPolicy};
 
 use self::dealer::Call;
+use self::judging::{ASKED, Decisions};
 use self::retained::RetainedEvent;
 use crate::{Name, Operation, Refusing, Request, Sent};
 
@@ -33,6 +35,7 @@ pub struct Model {
     publications_used: Vec<u64>,
     /// The oldest first.
     retained: Vec<RetainedEvent>,
+    decisions: Decisions,
     /// What the present operation must have sent, and what it did send.
     expected: Vec<(Name, Sent)>,
     actual: Vec<(Name, Sent)>,
@@ -84,6 +87,7 @@ impl Model {
             ids_used: Vec::new(),
             publications_used: Vec::new(),
             retained: Vec::new(),
+            decisions: Decisions::default(),
             expected: Vec::new(),
             actual: Vec::new(),
             doomed: Vec::new(),
@@ -120,13 +124,13 @@ impl Model {
         });
     }
 
-    /// Does an operation, and compares what the realm sent for it and whether it called it a
-    /// violation. After a violation its session is to leave.
+    /// Does an operation, and compares what the realm sent for it, whether it called it a
+    /// violation, and about whom it had an authorizer asked. After a violation its session is to leave.
     pub fn check(
         &mut self,
         operation: &Operation,
         actual: Vec<(Name, Sent)>,
-        actual_violation: bool,
+        (actual_violation, actual_asked): (bool, Option<Name>),
     ) -> Result<(), String> {
         self.actual = actual;
         let violation = match operation {
@@ -136,6 +140,17 @@ impl Model {
                 false
             }
             Operation::Send { from, request } => self.send(*from, request),
+            Operation::Judge {
+                name,
+                request,
+                verdict,
+            } => {
+                let is_in = self.members.iter().any(|member| member.name == *name);
+                self.decisions.given = Some(verdict.clone());
+                let violation = is_in && self.send(*name, request);
+                self.decisions.given = None;
+                violation
+            }
             Operation::Refuse { name, refusing } => {
                 if let Some(member) = self.members.iter_mut().find(|m| m.name == *name) {
                     member.refusing = *refusing;
@@ -149,6 +164,7 @@ impl Model {
             }
             Operation::StopRole { authrole } => {
                 self.leave_all(|member| member.authrole == *authrole);
+                self.decisions.forget(authrole);
                 false
             }
             Operation::End => {
@@ -158,6 +174,17 @@ impl Model {
         };
         while let Some(name) = self.doomed.pop() {
             self.leave(name);
+        }
+        let asked = self.decisions.asked.take();
+        if asked != actual_asked {
+            return Err(format!("asked about {actual_asked:?}, expected {asked:?}"));
+        }
+        if let Some(name) = asked
+            && let Operation::Send { request, .. } = operation
+        {
+            // It comes again, with the same number.
+            let number = request.number().or_else(|| request.call_number());
+            self.member_mut(name).request_last = number.unwrap_or(1) - 1;
         }
         self.compare(violation, actual_violation)
     }
@@ -327,6 +354,9 @@ impl Model {
     }
 
     fn refuse(&mut self, to: Name, kind: &'static str, request: u64, uri: &str) {
+        if uri == ASKED {
+            return;
+        }
         let error = Sent::Error {
             kind,
             request,

@@ -1,8 +1,9 @@
 //! What is done next: mostly what a client could mean, and some of what it should not.
 
 use crosstie_routing::{
-    Allow, CallTimeoutUnit, ClientFeature, Disclose, DiscloseMe, EmptyEligible, Limits, Permission,
-    RealmConfig, RequestIdCheck, Role,
+    Allow, Authorizer, CacheOptions, CacheScope, CallTimeoutUnit, ClientFeature, Decision,
+    Disclose, DiscloseMe, EmptyEligible, Limits, Permission, RealmConfig, RefusalCause,
+    RequestIdCheck, Role, RoleMatch, Verdict,
 };
 use crosstie_wamp::{
     CallOptions, CancelMode, ID_MAX, InvocationPolicy, MatchPolicy, PublishOptions, Receivers,
@@ -35,20 +36,28 @@ impl Simulation {
             .map(|member| member.name)
             .collect();
         let name = self.chance.pick(&names);
+        let is_judged = self.judged.iter().any(|judged| judged.name == name);
         match self.chance.below(100) {
             0..3 => Operation::Leave { name },
             3..9 => Operation::Pass {
                 milliseconds: self.chance.below(60) as u64,
             },
             9..14 => self.draw_refusal(name),
-            14 if self.chance.one_in(8) => Operation::Send {
+            14 if !is_judged && self.chance.one_in(8) => Operation::Send {
                 from: name,
                 request: Request::Nonsense,
             },
             15 if self.chance.one_in(20) => Operation::StopRole {
-                authrole: self.chance.pick(&["anonymous", "staff"]).to_owned(),
+                authrole: self
+                    .chance
+                    .pick(&["anonymous", "staff", "asked"])
+                    .to_owned(),
             },
             15 if self.chance.one_in(60) => Operation::End,
+            // Answers come late and in any order, also for those who have left.
+            _ if is_judged || (!self.judged.is_empty() && self.chance.one_in(8)) => {
+                self.draw_verdict()
+            }
             _ => Operation::Send {
                 from: name,
                 request: self.draw_request(name),
@@ -64,8 +73,32 @@ impl Simulation {
         Operation::Join {
             name: self.name_last,
             authid: chance.pick(&["ann", "bob", "eve"]).to_owned(),
-            authrole: chance.pick(&["anonymous", "anonymous", "staff"]).to_owned(),
+            authrole: chance
+                .pick(&["anonymous", "anonymous", "staff", "asked"])
+                .to_owned(),
             features,
+        }
+    }
+
+    fn draw_verdict(&mut self) -> Operation {
+        let place = self.chance.below(self.judged.len());
+        let chance = &mut self.chance;
+        let verdict = match chance.one_in(8) {
+            true => Verdict::Failed {
+                cause: RefusalCause::AuthorizerFailed,
+                text: "simulated".to_owned(),
+            },
+            false => Verdict::Decided(Decision {
+                allow: !chance.one_in(4),
+                disclose: chance.one_in(2),
+                cache: chance.one_in(2),
+            }),
+        };
+        let judged = &self.judged[place];
+        Operation::Judge {
+            name: judged.name,
+            request: judged.request.clone(),
+            verdict,
         }
     }
 
@@ -376,9 +409,9 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
         },
         cache: true,
     };
-    config.roles.push(Role {
-        name: "staff".to_owned(),
-        permissions: vec![
+    let mut staff = Role::new(
+        "staff",
+        vec![
             permission(MatchPolicy::Prefix, "a", [true; 4], false),
             permission(MatchPolicy::Prefix, "a.b", [true, false, true, true], true),
             permission(MatchPolicy::Exact, "a.b", [false; 4], false),
@@ -391,6 +424,19 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
             ),
             permission(MatchPolicy::Prefix, "b", [true, true, false, false], false),
         ],
-    });
+    );
+    staff.role_match = chance.pick(&[
+        RoleMatch::Specific,
+        RoleMatch::Specific,
+        RoleMatch::Crossbar,
+    ]);
+    config.roles.push(staff);
+    let mut authorizer = Authorizer::new("simulated.authorize");
+    authorizer.cache = CacheOptions {
+        scope: chance.pick(&[CacheScope::Role, CacheScope::Authid, CacheScope::Session]),
+        expiry_ms: chance.pick(&[0, 100]),
+        entries_max: chance.pick(&[2, 1_000]),
+    };
+    config.roles.push(Role::asking("asked", authorizer));
     config
 }

@@ -6,7 +6,7 @@ mod recorder;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
-use crosstie_routing::{Identity, Realm, SessionKey, TakingOut, Time};
+use crosstie_routing::{Identity, Question, Realm, SessionKey, TakingOut, Time, Verdict};
 use crosstie_wamp::SubscribeOptions;
 
 use self::recorder::Recorder;
@@ -22,10 +22,20 @@ pub struct Simulation {
     model: Model,
     out: Recorder,
     keys: HashMap<Name, SessionKey>,
+    /// Messages that authorizers are asked about.
+    judged: Vec<Judged>,
     now: Time,
     name_last: Name,
     payload_last: u64,
     log: Vec<String>,
+}
+
+/// A message whose session says no more before an authorizer has answered.
+struct Judged {
+    name: Name,
+    key: SessionKey,
+    request: Request,
+    question: Question,
 }
 
 /// A run in which realm and model differ.
@@ -65,6 +75,7 @@ impl Simulation {
             model: Model::new(config),
             out: Recorder::default(),
             keys: HashMap::new(),
+            judged: Vec::new(),
             now: Time(0),
             name_last: 0,
             payload_last: 0,
@@ -107,18 +118,21 @@ impl Simulation {
         self.log.push(format!("{operation:?}"));
         let violation = self.apply(operation)?;
         self.realm.check_invariants();
+        let asked = self.note_asked(operation)?;
         let sent = std::mem::take(&mut self.out.sent);
         for (name, sent) in &sent {
             if *sent == Sent::Closed {
                 self.close(*name)?;
             }
         }
-        self.model.check(operation, sent, violation)?;
+        self.model.check(operation, sent, (violation, asked))?;
         let (due, expected) = (self.realm.next_timeout(), self.model.next_timeout_ms());
         if due != expected.map(|milliseconds| Time(milliseconds * 1_000)) {
             return Err(format!("next timeout is {due:?}, expected {expected:?} ms"));
         }
-        if let (true, Operation::Send { from, .. }) = (violation, operation) {
+        if let (true, Operation::Send { from, .. } | Operation::Judge { name: from, .. }) =
+            (violation, operation)
+        {
             // It may have been closed for the same message.
             if self.keys.contains_key(from) {
                 self.step(&Operation::Leave { name: *from })?;
@@ -158,6 +172,11 @@ impl Simulation {
                 let outcome = request.with_message(|message| realm.handle(now, key, message, out));
                 violation = outcome.is_err();
             }
+            Operation::Judge {
+                name,
+                request,
+                verdict,
+            } => violation = self.judge(*name, request, verdict)?,
             Operation::Refuse {
                 name,
                 refusing: Some(refusing),
@@ -183,6 +202,38 @@ impl Simulation {
         match self.out.complaint.take() {
             Some(complaint) => Err(complaint),
             None => Ok(violation),
+        }
+    }
+
+    /// Gives a message to the realm again with what an authorizer has said; whether it was a violation.
+    fn judge(&mut self, name: Name, request: &Request, verdict: &Verdict) -> Result<bool, String> {
+        let place = self.judged.iter().position(|judged| judged.name == name);
+        let judged = self
+            .judged
+            .remove(place.ok_or("nobody was asked about it")?);
+        let (realm, out, now) = (&mut self.realm, &mut self.out, self.now);
+        let answer = (judged.question, verdict.clone());
+        let outcome = request
+            .with_message(|message| realm.handle_judged(now, judged.key, message, answer, out));
+        Ok(outcome.is_err())
+    }
+
+    /// Keeps what an authorizer is to be asked about; whose message that is.
+    fn note_asked(&mut self, operation: &Operation) -> Result<Option<Name>, String> {
+        let Some((name, question)) = self.out.asked.take() else {
+            return Ok(None);
+        };
+        match operation {
+            Operation::Send { from, request } if *from == name => {
+                self.judged.push(Judged {
+                    name,
+                    key: self.keys[from],
+                    request: request.clone(),
+                    question,
+                });
+                Ok(Some(name))
+            }
+            _ => Err(format!("a question about {name}, who has said nothing")),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crosstie_routing::{CloseReason, Outbox, Refused};
+use crosstie_routing::{CloseReason, Outbox, Question, Refused};
 use crosstie_wamp::Message;
 
 use crate::{Name, Refusing, Sent};
@@ -16,6 +16,8 @@ pub(super) struct Recorder {
     closed: BTreeSet<Name>,
     /// Which messages and errors were sent in this run.
     pub(super) kinds: BTreeSet<String>,
+    /// The session that an authorizer is to be asked about, and what.
+    pub(super) asked: Option<(Name, Question)>,
     /// What an outbox must never see.
     pub(super) complaint: Option<String>,
 }
@@ -63,6 +65,12 @@ impl Outbox<Name> for Recorder {
     fn publish(&mut self, event: &Message<'_>, receivers: &mut dyn Iterator<Item = &Name>) {
         for receiver in receivers {
             let _ = self.send(receiver, event);
+        }
+    }
+
+    fn ask(&mut self, session: &Name, question: Question) {
+        if self.asked.replace((*session, question)).is_some() {
+            self.complaint = Some("two questions for one message".to_owned());
         }
     }
 

@@ -5,7 +5,7 @@ use crosstie_routing::WILDCARD_COMPONENTS_MAX;
 use super::{Builder, Names};
 use crate::model::{
     Allow, CallTimeoutUnit, Disclose, DiscloseMe, EmptyEligible, LoneSurrogates, MatchPolicy,
-    Permission, Realm, RequestIdCheck, Role, UriCheck,
+    Permission, Realm, RequestIdCheck, Role, RoleMatch, UriCheck,
 };
 use crate::problem::Problem;
 use crate::tree::quoted;
@@ -70,9 +70,23 @@ impl Builder<'_> {
     }
 
     pub(crate) fn role(&mut self, role: View<'_>) -> Role {
+        let name = role.text("name").unwrap_or_default();
+        let has_permissions = role.given("permissions").is_some();
+        if role.boolean("allow-by-default") && !has_permissions {
+            return Role::everything(name);
+        }
+        if role.boolean("allow-by-default") {
+            let message =
+                "\"allow-by-default\" has no effect in a role with \"permissions\"".into();
+            let at = role.span_of("allow-by-default");
+            self.problems.push(Problem::warning(at, message));
+        }
         Role {
-            name: role.text("name").unwrap_or_default().to_owned(),
-            permissions: self.permissions(role),
+            role_match: match role.text("role_match") {
+                Some("crossbar") => RoleMatch::Crossbar,
+                _ => RoleMatch::Specific,
+            },
+            ..Role::new(name, self.permissions(role))
         }
     }
 

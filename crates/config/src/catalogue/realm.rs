@@ -153,7 +153,26 @@ pub(crate) static ROLE: Table = Table {
              the most specific counts; without any, nothing is allowed.",
         )
         .otherwise("none"),
+        key(
+            "allow-by-default",
+            Kind::Boolean,
+            "Whether a role without `permissions` may do everything.",
+        )
+        .fallback(NO),
+        key(
+            "role_match",
+            Kind::OneOf(&ROLE_MATCH),
+            "Which of several permissions that match a URI counts: the [most specific](authorization.md), \
+             or the one that Crossbar.io finds.",
+        )
+        .fallback(Fallback::Text("specific"))
+        .own(),
     ],
+};
+
+static ROLE_MATCH: Words = Words {
+    path: "realms[].roles[].role_match",
+    words: &["specific", "crossbar"],
 };
 
 static PERMISSION: Table = Table {

@@ -136,13 +136,7 @@ pub static KEYS: &[Place] = &[
     ),
     within(
         "realms[].roles[]",
-        &[
-            later("authorizer", "there are only static permissions"),
-            never(
-                "allow-by-default",
-                "a permission for the URI \"*\" says what is allowed by default",
-            ),
-        ],
+        &[later("authorizer", "there are only static permissions")],
     ),
     within(
         "realms[].roles[].permissions[]",

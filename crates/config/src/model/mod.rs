@@ -18,7 +18,7 @@ pub use amqp::{
     Skipped,
 };
 pub use crosstie_routing::{
-    Allow, Disclose, DiscloseMe, EmptyEligible, Permission, RequestIdCheck, Role,
+    Allow, Disclose, DiscloseMe, EmptyEligible, Permission, RequestIdCheck, Role, RoleMatch,
 };
 pub use crosstie_wamp::uri::UriCheck;
 pub use crosstie_wamp::{MatchPolicy, Serializer};

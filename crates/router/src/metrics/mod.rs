@@ -11,6 +11,7 @@ mod text;
 use std::sync::Arc;
 
 use crosstie_auth::wamp::Cause;
+use crosstie_routing::RefusalCause;
 use crosstie_transport::{Kind, sent_bytes_unmetered};
 use crosstie_wamp::MessageType;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
@@ -72,6 +73,7 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
     register_messages(&mut registry, routers);
     register_totals(&mut registry);
     register_handshakes(&mut registry, routers);
+    register_denials(&mut registry, routers);
     register_realms(&mut registry, routers);
     register_testees(&mut registry, routers);
     amqp::register_metrics(&mut registry, routers);
@@ -212,6 +214,26 @@ fn register_handshakes(registry: &mut Registry, routers: &[Arc<RouterState>]) {
     registry.register(
         "authentications_refused",
         "Sessions that were not let in for what they said they were, by cause",
+        refused,
+    );
+}
+
+/// What sessions were not let do.
+fn register_denials(registry: &mut Registry, routers: &[Arc<RouterState>]) {
+    let refused: Family<[(&'static str, String); 2], Count> = Family::default();
+    for router in routers {
+        for cause in RefusalCause::ALL {
+            let labels = [
+                ("worker", router.id.clone()),
+                ("cause", cause.name().to_owned()),
+            ];
+            let count = router.denials.count(cause);
+            refused.get_or_create(&labels).inc_by(count);
+        }
+    }
+    registry.register(
+        "actions_refused",
+        "Calls, publications, registrations and subscriptions that a role does not allow, by cause",
         refused,
     );
 }

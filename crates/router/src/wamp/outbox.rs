@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crosstie_routing::{Action, CloseReason, Identity, Note, Outbox, Refused};
+use crosstie_routing::{
+    Action, CloseReason, Denial, Identity, Note, Outbox, RefusalCause, Refused,
+};
 use crosstie_wamp::framing::Framing;
 use crosstie_wamp::{Dict, Message, SessionId, Value};
 
@@ -42,9 +44,11 @@ pub(crate) struct Left {
 /// A request that a role does not allow.
 pub(crate) struct Denied {
     pub(crate) peer: Peer,
+    pub(crate) session: SessionId,
     pub(crate) identity: Identity,
     pub(crate) action: Action,
     pub(crate) uri: String,
+    pub(crate) cause: RefusalCause,
 }
 
 impl<'a, 'p> RealmOutbox<'a, 'p> {
@@ -174,13 +178,15 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
         details.push(("transport".to_owned(), Value::Dict(transport)));
     }
 
-    fn denied(&mut self, session: &Peer, identity: &Identity, action: Action, uri: &str) {
+    fn denied(&mut self, denial: &Denial<'_, Peer>) {
         self.counters.count(Counter::RequestsDenied);
         self.denied = Some(Box::new(Denied {
-            peer: session.clone(),
-            identity: identity.clone(),
-            action,
-            uri: uri.to_owned(),
+            peer: denial.handle.clone(),
+            session: denial.session,
+            identity: denial.identity.clone(),
+            action: denial.action,
+            uri: denial.uri.to_owned(),
+            cause: denial.cause,
         }));
     }
 }

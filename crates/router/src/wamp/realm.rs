@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crosstie_config::{self as model, LoneSurrogates};
 use crosstie_routing::{
-    ClientFeatures, Identity, JoinError, Realm, RealmConfig, RealmCounts, Role, SessionKey,
+    ClientFeatures, Denial, Identity, JoinError, Realm, RealmConfig, RealmCounts, Role, SessionKey,
     TakingOut, Time, Violation,
 };
 use crosstie_transport::Connection;
@@ -455,7 +455,19 @@ impl SharedRealm {
             counters().left(why);
             report::session_left(self, peer, *id, identity, why);
         }
-        if let Some(denied) = outbox.denied {
+        if let Some(denied) = outbox.denied
+            && let Some(router) = self.router.upgrade()
+        {
+            let denial = Denial {
+                handle: &(),
+                session: denied.session,
+                identity: &denied.identity,
+                action: denied.action,
+                uri: &denied.uri,
+                cause: denied.cause,
+            };
+            let peer = denied.peer.connection.peer();
+            router.denials.note(&self.name, peer, &denial);
             report::request_denied(self, &denied);
         }
         if !killed.is_empty() {

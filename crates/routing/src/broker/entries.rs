@@ -7,8 +7,9 @@ use crate::ClientFeature;
 use crate::context::Context;
 use crate::events::Entry;
 use crate::fault::{Fault, error};
+use crate::identity::SessionIndex;
 use crate::meta::Entries;
-use crate::session::{Session, SessionIndex};
+use crate::session::Session;
 
 impl Subscription {
     pub(super) fn entry(&self) -> Entry<'_> {

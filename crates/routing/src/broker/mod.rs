@@ -25,9 +25,10 @@ use crate::authz::Action;
 use crate::context::{Context, is_reserved, none_left, reserved_uri};
 use crate::events::SUBSCRIPTION;
 use crate::fault::{Fault, error};
+use crate::identity::SessionIndex;
 use crate::pattern::PatternMap;
 use crate::random::Random;
-use crate::session::{SessionIndex, Sessions};
+use crate::session::Sessions;
 
 /// A subscription's place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

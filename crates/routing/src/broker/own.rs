@@ -8,7 +8,7 @@ use super::{Broker, permit_publish};
 use crate::context::Context;
 use crate::events::MetaEvent;
 use crate::fault::Fault;
-use crate::session::SessionIndex;
+use crate::identity::SessionIndex;
 use crate::testaments::Testament;
 
 /// To read a testament and find whom it reaches, and to read so many bytes of it.
@@ -45,6 +45,7 @@ impl Broker {
             self.send_event(context, SessionIndex::NOBODY, *key, &publication, None);
         }
     }
+
     /// Whether a session may have this published when it has left. Its role is asked when it adds a
     /// testament, so that it learns of a refusal, and again when the testament is published.
     pub(crate) fn judge_testament<H>(

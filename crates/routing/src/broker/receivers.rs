@@ -4,7 +4,8 @@ use crosstie_wamp::{Receivers, SessionId};
 
 use super::Subscribers;
 use crate::EmptyEligible;
-use crate::session::{Session, SessionIndex, Sessions};
+use crate::identity::SessionIndex;
+use crate::session::{Session, Sessions};
 
 /// The six lists of one publication, sorted: they may be as long as a message, and are asked
 /// once per subscriber.

@@ -18,8 +18,9 @@ use crosstie_wamp::{
 use super::receivers::whitelist;
 use crate::context::Context;
 use crate::fault::{Fault, error};
+use crate::identity::SessionIndex;
 use crate::overlap::common_beginning;
-use crate::session::{Session, SessionIndex};
+use crate::session::Session;
 use crate::weight::dict_bytes;
 use crate::{EmptyEligible, Identity, Note};
 

@@ -11,7 +11,7 @@ use super::call::{too_long, unrepresentable};
 use super::{CallKey, Dealer};
 use crate::context::Context;
 use crate::fault::Fault;
-use crate::session::SessionIndex;
+use crate::identity::SessionIndex;
 use crate::{Refused, Violation};
 
 impl Dealer {

@@ -11,9 +11,10 @@ use super::callees::{Callee, Slot};
 use super::calls::{Call, CallKey, Progressive, calls_bytes};
 use super::registrations::RegistrationKey;
 use crate::authz::Action;
-use crate::context::{Context, deliver, is_reserved, none_left};
+use crate::context::{Context, deliver, is_own_procedure, none_left};
 use crate::fault::{Fault, error};
-use crate::session::{Session, SessionIndex};
+use crate::identity::SessionIndex;
+use crate::session::Session;
 use crate::weight::dict_bytes;
 use crate::{ClientFeature, Refused, Violation};
 
@@ -73,9 +74,12 @@ impl Dealer {
             }
         };
         if let Err(fault) = opened {
+            if fault.is_asked() {
+                return Ok(());
+            }
             if options.progress {
                 expect_continuations(&mut context.sessions[from], request);
-            } else if fault.uri == error::NO_SUCH_PROCEDURE && is_reserved(procedure) {
+            } else if fault.uri == error::NO_SUCH_PROCEDURE && is_own_procedure(procedure) {
                 return Err(Uncalled::Reserved(fault));
             }
             context.refuse(from, MessageType::Call, request, &fault);
@@ -129,7 +133,7 @@ impl Dealer {
             None => {
                 context.check_uri(Action::Call, procedure)?;
                 // A broad pattern must not answer for the router.
-                let reserved = is_reserved(procedure);
+                let reserved = is_own_procedure(procedure);
                 if reserved {
                     None
                 } else {

@@ -6,8 +6,8 @@ use std::ops;
 use crosstie_wamp::{InvocationPolicy, RegistrationId};
 
 use crate::fault::{Fault, error};
+use crate::identity::SessionIndex;
 use crate::random::Random;
-use crate::session::SessionIndex;
 
 /// One session's part in a registration.
 #[derive(Clone, Copy, Debug)]

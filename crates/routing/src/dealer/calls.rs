@@ -10,8 +10,9 @@ use slab::Slab;
 
 use super::callees::Slot;
 use crate::Time;
+use crate::identity::SessionIndex;
 use crate::random::Random;
-use crate::session::{SessionIndex, Sessions};
+use crate::session::Sessions;
 use crate::weight::dict_bytes;
 
 /// An open call's place in the table.

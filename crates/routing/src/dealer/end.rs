@@ -10,7 +10,7 @@ use super::{CallKey, Dealer};
 use crate::ClientFeature;
 use crate::context::Context;
 use crate::fault::{Fault, error};
-use crate::session::SessionIndex;
+use crate::identity::SessionIndex;
 
 impl Dealer {
     /// CANCEL. One for a call that is not open is ignored: its RESULT was on the way.

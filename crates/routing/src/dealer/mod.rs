@@ -31,8 +31,9 @@ use self::registrations::Registrations;
 use crate::Time;
 use crate::context::Context;
 use crate::fault::{Fault, error};
+use crate::identity::SessionIndex;
 use crate::random::Random;
-use crate::session::{SessionIndex, Sessions};
+use crate::session::Sessions;
 
 #[derive(Debug)]
 pub(crate) struct Dealer {

@@ -14,12 +14,13 @@ use super::callees::{Callee, Callees, Slot};
 use super::calls::Calls;
 
 use crate::authz::Action;
-use crate::context::{Context, is_reserved, none_left, reserved_uri};
+use crate::context::{Context, is_own_procedure, none_left, reserved_uri};
 use crate::events::REGISTRATION;
 use crate::fault::{Fault, error};
+use crate::identity::SessionIndex;
 use crate::pattern::PatternMap;
 use crate::random::Random;
-use crate::session::{SessionIndex, Sessions};
+use crate::session::Sessions;
 use crate::{ClientFeature, Time};
 
 /// A registration's place in the table.
@@ -89,7 +90,7 @@ impl Registrations {
     ) -> Result<RegistrationId, Fault> {
         let policy = options.match_policy;
         context.check_pattern(Action::Register, procedure, policy)?;
-        if is_reserved(procedure) {
+        if is_own_procedure(procedure) {
             return Err(reserved_uri(Action::Register, procedure));
         }
         let disclose = context.authorize(from, Action::Register, procedure, policy)?;

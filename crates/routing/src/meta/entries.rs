@@ -7,7 +7,8 @@ use super::json_ids;
 use crate::context::Context;
 use crate::events::{Entry, is_protected, json};
 use crate::fault::{Fault, error};
-use crate::session::{Session, SessionIndex};
+use crate::identity::SessionIndex;
+use crate::session::Session;
 
 /// A table of subscriptions or of registrations.
 pub(crate) trait Entries {

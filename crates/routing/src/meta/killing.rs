@@ -10,7 +10,8 @@ use super::json_ids;
 use super::sessions::no_such_session;
 use crate::events::json;
 use crate::fault::{Fault, error};
-use crate::session::{Session, SessionIndex};
+use crate::identity::SessionIndex;
+use crate::session::Session;
 use crate::{Outbox, Realm, SessionKey, Time};
 
 /// As many may be under way in a realm: each has yet to walk all sessions.

@@ -30,8 +30,8 @@ use self::entries::{Question, remove_member};
 use self::killing::Whom;
 use crate::dealer::{too_long, unrepresentable};
 use crate::events::json;
-use crate::fault::Fault;
-use crate::session::SessionIndex;
+use crate::fault::{Fault, error};
+use crate::identity::SessionIndex;
 use crate::{Outbox, Realm, Refused, Time};
 
 /// What a procedure of the meta API does.
@@ -48,6 +48,7 @@ enum Procedure {
     Subscriptions(Question),
     RemoveCallee,
     RemoveSubscriber,
+    ForgetDecisions,
 }
 
 /// What comes of a call.
@@ -173,7 +174,15 @@ static PROCEDURES: &[Row] = &[
         &["subscription_id", "subscriber_id", "reason"],
         Procedure::RemoveSubscriber,
     ),
+    (
+        FORGET_DECISIONS,
+        &["authrole", "uri", "authid"],
+        Procedure::ForgetDecisions,
+    ),
 ];
+
+/// No part of the meta API, and there without it.
+const FORGET_DECISIONS: &str = "crosstie.authorizer.invalidate";
 
 fn find(procedure: &str) -> Option<&'static Row> {
     PROCEDURES.iter().find(|(name, ..)| *name == procedure)
@@ -191,7 +200,8 @@ impl<H> Realm<H> {
         payload: &Payload<'_>,
         out: &mut dyn Outbox<H>,
     ) {
-        let found = find(procedure).filter(|_| self.config.meta_api);
+        let found =
+            find(procedure).filter(|_| self.config.meta_api || procedure == FORGET_DECISIONS);
         let answer = found.ok_or(otherwise).and_then(|(_, parameters, what)| {
             let arguments = Arguments::read(payload, parameters)?;
             self.ask(now, (from, request), *what, &arguments, out)
@@ -277,10 +287,32 @@ impl<H> Realm<H> {
                 remove_member(broker, &mut context, arguments)?;
                 vec![Value::Null]
             }
+            Procedure::ForgetDecisions => vec![self.forget_decisions(arguments)?],
         };
         Ok(Answer::Now(json(values)))
     }
 }
+
+impl<H> Realm<H> {
+    /// Takes decisions of authorizers out that are kept; how many.
+    fn forget_decisions(&mut self, arguments: &Arguments) -> Result<Value, Fault> {
+        let authrole = arguments.optional_text("authrole")?;
+        let uri = arguments.optional_text("uri")?;
+        let authid = arguments.optional_text("authid")?;
+        let forgotten = self.roles.forget_decisions(authrole, uri, authid);
+        let Some((forgotten, seen)) = forgotten else {
+            let name = authrole.unwrap_or_default();
+            let text = format!("the realm has no role {name} with an authorizer");
+            return Err(Fault::new(error::NO_SUCH_ROLE, text));
+        };
+        let steps = forgotten + seen / DECISIONS_PER_STEP;
+        self.steps = self.steps.saturating_add(steps as u32);
+        Ok(Value::from(forgotten as u64))
+    }
+}
+
+/// Decisions that are looked at in the time of a step.
+const DECISIONS_PER_STEP: usize = 8;
 
 /// A list of ids as JSON.
 fn json_ids(ids: &[u64], into: &mut String) {

@@ -5,7 +5,8 @@ use crosstie_wamp::{Dict, SessionId, Value};
 use super::arguments::Arguments;
 use super::json_ids;
 use crate::fault::{Fault, error};
-use crate::session::{Session, SessionIndex, Sessions};
+use crate::identity::SessionIndex;
+use crate::session::{Session, Sessions};
 use crate::{Identity, Outbox, Realm, SessionKey, Time};
 
 /// Places of a table that are looked at in a step, and ids that are written in one.

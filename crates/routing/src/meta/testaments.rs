@@ -4,7 +4,7 @@ use crosstie_wamp::{Dict, Message, Value};
 
 use super::arguments::{Arguments, invalid};
 use crate::fault::{Fault, error};
-use crate::session::SessionIndex;
+use crate::identity::SessionIndex;
 use crate::testaments::{Scope, Testament};
 use crate::{Outbox, Realm, Time};
 

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
 use crosstie_routing::{
-    Allow, CallTimeoutUnit, ClientFeatures, CloseReason, Disclose, DiscloseMe, EmptyEligible,
-    Identity, Note, Outbox, Permission, Realm, RealmConfig, Refused, RequestIdCheck, Role,
-    SessionKey, TakingOut, Time,
+    Allow, Authorizer, CacheScope, CallTimeoutUnit, ClientFeatures, CloseReason, Decision,
+    Disclose, DiscloseMe, EmptyEligible, Identity, Note, Outbox, Permission, Question, Realm,
+    RealmConfig, RefusalCause, Refused, RequestIdCheck, Role, RoleMatch, SessionKey, TakingOut,
+    Time, Verdict, Violation,
 };
 use crosstie_wamp::Message;
 use crosstie_wamp::uri::UriCheck;
@@ -65,10 +66,13 @@ struct Player {
     steps_at_once_max: Option<u32>,
     taking_out: Option<TakingOut>,
     violations: Vec<(char, String)>,
+    /// Messages that an authorizer is to be asked about.
+    judged: HashMap<char, (String, Question)>,
 }
 
 struct Recorder {
     outputs: Outputs,
+    asked: Option<(char, Question)>,
     refusing: HashMap<char, Refused>,
     closed: Vec<char>,
     /// Bytes that the realm holds for each.
@@ -119,6 +123,10 @@ impl Outbox<char> for Recorder {
         *self.held.entry(*session).or_default() += delta;
     }
 
+    fn ask(&mut self, session: &char, question: Question) {
+        self.asked = Some((*session, question));
+    }
+
     fn goodbye(&mut self, session: &char, reason: &str, message: Option<&str>) {
         let text = format!("GOODBYE {reason} {}", message.unwrap_or_default());
         self.outputs
@@ -146,6 +154,7 @@ impl Player {
             realm: None,
             out: Recorder {
                 outputs: Outputs::default(),
+                asked: None,
                 refusing: HashMap::new(),
                 closed: Vec::new(),
                 held: HashMap::new(),
@@ -156,6 +165,7 @@ impl Player {
             steps_at_once_max: None,
             taking_out: None,
             violations: Vec::new(),
+            judged: HashMap::new(),
         }
     }
 
@@ -171,6 +181,12 @@ impl Player {
         match (head, characters.as_str()) {
             ("realm", _) => self.configure(rest),
             ("permit", _) => self.permit(rest),
+            ("crossbar", _) => {
+                let role = self.config.roles.iter_mut().find(|role| role.name == rest);
+                role.ok_or("permit something first")?.role_match = RoleMatch::Crossbar;
+                Ok(())
+            }
+            ("authorizer", _) => self.authorizer(rest),
             ("tick", _) => self.tick(rest),
             ("work", _) => {
                 let steps_max = rest.parse().map_err(|_| "work needs a number of steps")?;
@@ -194,6 +210,7 @@ impl Player {
             },
             (_, ">") => self.send(who, rest, false),
             (_, "~>") => self.send(who, rest, true),
+            (_, "=") => self.judge(who, rest),
             (_, "") if rest == "accepts" => {
                 self.out.refusing.remove(&who);
                 Ok(())
@@ -331,13 +348,53 @@ impl Player {
         match roles.iter_mut().find(|role| role.name == *name) {
             Some(role) => role.permissions.push(permission),
             None => {
-                roles.push(Role {
-                    name: (*name).to_owned(),
-                    permissions: vec![permission],
-                });
+                roles.push(Role::new(name, vec![permission]));
             }
         }
         Ok(())
+    }
+
+    /// `authorizer ROLE PROCEDURE [scope=…] [expiry_ms=…] [entries_max=…]`
+    fn authorizer(&mut self, rest: &str) -> Result<(), String> {
+        let mut words = rest.splitn(3, ' ');
+        let (Some(name), Some(procedure)) = (words.next(), words.next()) else {
+            return Err("authorizer needs role and procedure".to_owned());
+        };
+        let mut authorizer = Authorizer::new(procedure);
+        for (key, value) in pairs(words.next().unwrap_or_default()) {
+            let number = || value.parse::<u64>().map_err(|_| "it needs a number");
+            match (key, value) {
+                ("scope", "role") => authorizer.cache.scope = CacheScope::Role,
+                ("scope", "authid") => authorizer.cache.scope = CacheScope::Authid,
+                ("scope", "session") => authorizer.cache.scope = CacheScope::Session,
+                ("expiry_ms", _) => authorizer.cache.expiry_ms = number()?,
+                ("entries_max", _) => authorizer.cache.entries_max = number()? as usize,
+                _ => return Err(format!("no such setting: {key}={value}")),
+            }
+        }
+        self.config.roles.push(Role::asking(name, authorizer));
+        Ok(())
+    }
+
+    /// `A= allow`, `A= deny`, each with `,disclose` and `,cache`; or `A= fail TEXT`.
+    fn judge(&mut self, who: char, rest: &str) -> Result<(), String> {
+        let judged = self.judged.remove(&who);
+        let (text, question) = judged.ok_or_else(|| format!("nobody is asked about {who}"))?;
+        let says = |word| rest.split(',').any(|said| said == word);
+        let verdict = match rest.strip_prefix("fail ") {
+            Some(text) => Verdict::Failed {
+                cause: RefusalCause::AuthorizerFailed,
+                text: text.to_owned(),
+            },
+            None => Verdict::Decided(Decision {
+                allow: says("allow"),
+                disclose: says("disclose"),
+                cache: says("cache"),
+            }),
+        };
+        self.handle(who, &text, |realm, now, key, message, out| {
+            realm.handle_judged(now, key, message, (question, verdict), out)
+        })
     }
 
     fn join(&mut self, who: char, attributes: &str) -> Result<(), String> {
@@ -388,20 +445,50 @@ impl Player {
 
     /// What is declined is not to be routed for what is in it.
     fn send(&mut self, who: char, text: &str, is_declined: bool) -> Result<(), String> {
-        let key = *self
-            .sessions
-            .get(&who)
-            .ok_or_else(|| format!("{who} has not joined"))?;
+        if self.judged.contains_key(&who) {
+            return Err(format!("{who} is being judged"));
+        }
         let text = self.resolve(text)?;
-        let message = notation::read(&text)?;
+        self.handle(
+            who,
+            &text,
+            |realm, now, key, message, out| match is_declined {
+                true => realm.decline(now, key, message, "no good", out),
+                false => realm.handle(now, key, message, out),
+            },
+        )
+    }
+
+    fn handle(
+        &mut self,
+        who: char,
+        text: &str,
+        act: impl FnOnce(
+            &mut Realm<char>,
+            Time,
+            SessionKey,
+            &Message<'_>,
+            &mut Recorder,
+        ) -> Result<(), Violation>,
+    ) -> Result<(), String> {
+        let key = self.sessions.get(&who).copied();
+        let key = key.ok_or_else(|| format!("{who} has not joined"))?;
+        let message = notation::read(text)?;
         let now = self.now;
-        let outcome = self.with_realm(|realm, out| match is_declined {
-            true => realm.decline(now, key, &message, "no good", out),
-            false => realm.handle(now, key, &message, out),
-        });
+        let outcome = self.with_realm(|realm, out| act(realm, now, key, &message, out));
         if let Err(violation) = outcome {
             self.violations.push((who, violation.message));
             self.leave(who)?;
+        }
+        if let Some((asked, question)) = self.out.asked.take() {
+            let mut asks = format!("ASK {} {}", question.action.name(), question.uri);
+            if self.realm().waits_for_itself(key) {
+                asks.push_str(" of itself");
+            }
+            let mut outputs = self.out.outputs.borrow_mut();
+            outputs.entry(asked).or_default().push_back(asks);
+            drop(outputs);
+            self.judged.insert(who, (text.to_owned(), question));
         }
         Ok(())
     }
@@ -487,6 +574,8 @@ impl Player {
                 "calls" => counts.calls,
                 "retained_events" => counts.retained_events,
                 "retained_bytes" => counts.retained_bytes,
+                "decisions" => self.realm().decisions().count,
+                "hits" => self.realm().decisions().hits as usize,
                 _ => return Err(format!("no such count: {key}")),
             };
             if held.to_string() != value {

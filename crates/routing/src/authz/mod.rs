@@ -2,11 +2,32 @@
 //!
 //! The form is that of Crossbar.io's static permissions, whose files load unchanged. Of several
 //! permissions that match a URI one alone decides: the exact one, else the best wildcard, else
-//! the longest prefix. What none matches is forbidden.
+//! the longest prefix. What none matches is forbidden. A role may have these looked up in
+//! Crossbar.io's order instead, or may have a procedure asked that decides.
+
+mod authorizer;
+mod cache;
+mod crossbar_order;
+mod permission;
+mod question;
+mod verdict;
+
+pub(crate) use self::authorizer::Judged;
+pub use self::permission::{Action, Allow, Disclose, Permission};
+pub(crate) use self::question::{Asker, Subject};
+pub use self::question::{Authorizer, CacheOptions, CacheScope, Question};
+pub use self::verdict::{Decision, RefusalCause, Verdict};
+
+use std::sync::Arc;
 
 use crosstie_wamp::MatchPolicy;
 use slab::Slab;
 
+use self::authorizer::Asked;
+use self::crossbar_order::CrossbarOrder;
+use self::permission::Grant;
+use self::question::Given;
+use crate::Time;
 use crate::overlap::{common_beginning, overlap};
 use crate::pattern::PatternMap;
 use crate::random::Random;
@@ -17,6 +38,19 @@ use crate::session::Sessions;
 pub struct Role {
     pub name: String,
     pub permissions: Vec<Permission>,
+    pub role_match: RoleMatch,
+    /// It is asked, and permissions count for nothing.
+    pub authorizer: Option<Authorizer>,
+}
+
+/// Which of several permissions that match a URI decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RoleMatch {
+    /// The exact one, else the best wildcard, else the longest prefix.
+    #[default]
+    Specific,
+    /// Whichever Crossbar.io finds.
+    Crossbar,
 }
 
 impl Role {
@@ -41,84 +75,31 @@ impl Role {
             publish: true,
             subscribe: true,
         };
+        let permission = Permission {
+            uri: String::new(),
+            match_policy: MatchPolicy::Prefix,
+            allow,
+            disclose: Disclose::default(),
+            cache: true,
+        };
+        Self::new(name, vec![permission])
+    }
+
+    /// A role that may do what these say.
+    pub fn new(name: &str, permissions: Vec<Permission>) -> Self {
         Self {
             name: name.to_owned(),
-            permissions: vec![Permission {
-                uri: String::new(),
-                match_policy: MatchPolicy::Prefix,
-                allow,
-                disclose: Disclose::default(),
-                cache: true,
-            }],
-        }
-    }
-}
-
-/// What is allowed on the URIs that match.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Permission {
-    pub uri: String,
-    pub match_policy: MatchPolicy,
-    pub allow: Allow,
-    pub disclose: Disclose,
-    /// Whether the decision may be kept. A static one always is; kept for the configuration.
-    pub cache: bool,
-}
-
-/// The four actions, each allowed or not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Allow {
-    pub call: bool,
-    pub register: bool,
-    pub publish: bool,
-    pub subscribe: bool,
-}
-
-/// Whose identity is disclosed whether they ask for it or not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Disclose {
-    pub caller: bool,
-    pub publisher: bool,
-    /// Whoever registers is disclosed to those whom it answers.
-    pub callee: bool,
-}
-
-/// What a session wants to do with a URI.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    Call,
-    Register,
-    Publish,
-    Subscribe,
-}
-
-impl Action {
-    /// As it is called in a configuration.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Call => "call",
-            Self::Register => "register",
-            Self::Publish => "publish",
-            Self::Subscribe => "subscribe",
+            permissions,
+            role_match: RoleMatch::default(),
+            authorizer: None,
         }
     }
 
-    /// What is done, in front of the URI.
-    pub(crate) fn phrase(self) -> &'static str {
-        match self {
-            Self::Call => "call procedure",
-            Self::Register => "register procedure",
-            Self::Publish => "publish to topic",
-            Self::Subscribe => "subscribe to topic",
-        }
-    }
-
-    fn is_in(self, allow: Allow) -> bool {
-        match self {
-            Self::Call => allow.call,
-            Self::Register => allow.register,
-            Self::Publish => allow.publish,
-            Self::Subscribe => allow.subscribe,
+    /// A role whose sessions may do what a procedure says.
+    pub fn asking(name: &str, authorizer: Authorizer) -> Self {
+        Self {
+            authorizer: Some(authorizer),
+            ..Self::new(name, Vec::new())
         }
     }
 }
@@ -130,7 +111,13 @@ pub(crate) struct RoleIndex(u32);
 
 /// All roles of a realm, made ready for questions.
 #[derive(Debug)]
-pub(crate) struct Roles(Slab<Rules>);
+pub(crate) struct Roles {
+    rules: Slab<Rules>,
+    /// What an authorizer has said about the present message.
+    given: Option<Box<Given>>,
+    /// Decisions that were found kept.
+    hits: u64,
+}
 
 #[derive(Debug)]
 struct Rules {
@@ -148,14 +135,15 @@ struct Rules {
     by_uri: PatternMap<Grant>,
     /// The same once more, to be walked for the patterns that clients ask for.
     permissions: Vec<Permission>,
+    /// What decides where there is nothing in those.
+    otherwise: Option<Otherwise>,
 }
 
-/// What one permission says.
-#[derive(Clone, Copy, Debug)]
-struct Grant {
-    allow: Allow,
-    disclose: Disclose,
-    match_policy: MatchPolicy,
+/// How else it is decided what a role may do.
+#[derive(Debug)]
+enum Otherwise {
+    Crossbar(Box<CrossbarOrder>),
+    Asked(Box<Asked>),
 }
 
 impl Roles {
@@ -164,64 +152,68 @@ impl Roles {
         for role in roles {
             rules.insert(Rules::new(role, random));
         }
-        Self(rules)
+        Self {
+            rules,
+            given: None,
+            hits: 0,
+        }
     }
 
     pub(crate) fn insert(&mut self, role: &Role, random: &mut Random) {
-        self.0.insert(Rules::new(role, random));
+        self.rules.insert(Rules::new(role, random));
     }
 
     /// Has nobody find a role any more; sessions that have it keep it.
     pub(crate) fn stop(&mut self, role: RoleIndex) {
-        self.0[role.0 as usize].is_stopped = true;
+        self.rules[role.0 as usize].is_stopped = true;
     }
 
     /// Forgets a role that no session has any more, now or when nobody needs to know of it.
     pub(crate) fn remove(&mut self, role: RoleIndex) {
-        match self.0[role.0 as usize].keepers {
-            0 => drop(self.0.remove(role.0 as usize)),
-            _ => self.0[role.0 as usize].is_over = true,
+        match self.rules[role.0 as usize].keepers {
+            0 => drop(self.rules.remove(role.0 as usize)),
+            _ => self.rules[role.0 as usize].is_over = true,
         }
     }
 
     /// The role is needed after it was removed, if it is.
     pub(crate) fn keep(&mut self, role: RoleIndex) {
-        self.0[role.0 as usize].keepers += 1;
+        self.rules[role.0 as usize].keepers += 1;
     }
 
     /// The same is over.
     pub(crate) fn release(&mut self, role: RoleIndex) {
-        let rules = &mut self.0[role.0 as usize];
+        let rules = &mut self.rules[role.0 as usize];
         rules.keepers -= 1;
         if rules.keepers == 0 && rules.is_over {
-            self.0.remove(role.0 as usize);
+            self.rules.remove(role.0 as usize);
         }
     }
 
     /// A session that has the role has joined.
     pub(crate) fn joined(&mut self, role: RoleIndex) {
-        self.0[role.0 as usize].sessions += 1;
+        self.rules[role.0 as usize].sessions += 1;
     }
 
     /// A session that has the role has left.
     pub(crate) fn left(&mut self, role: RoleIndex) {
-        self.0[role.0 as usize].sessions -= 1;
+        self.rules[role.0 as usize].sessions -= 1;
     }
 
     /// How many sessions have the role.
     pub(crate) fn sessions(&self, role: RoleIndex) -> usize {
-        self.0[role.0 as usize].sessions
+        self.rules[role.0 as usize].sessions
     }
 
     /// How many sessions have a role of one of those names.
     pub(crate) fn sessions_of(&self, names: &[&str]) -> usize {
-        let meant = self.0.iter().filter(|(_, r)| names.contains(&&*r.name));
+        let meant = self.rules.iter().filter(|(_, r)| names.contains(&&*r.name));
         meant.map(|(_, rules)| rules.sessions).sum()
     }
 
     /// Asserts that sessions are counted right. Walks everything.
     pub(crate) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
-        for (index, rules) in &self.0 {
+        for (index, rules) in &self.rules {
             let role = RoleIndex(index as u32);
             let of_role = sessions.joined().filter(|(_, s)| s.role == role);
             assert_eq!(of_role.count(), rules.sessions, "{}", rules.name);
@@ -229,12 +221,15 @@ impl Roles {
                 .iter()
                 .filter(|(_, s)| s.role == role && s.keeps_role());
             assert_eq!(keepers.count(), rules.keepers, "{}", rules.name);
+            if let Some(Otherwise::Asked(asked)) = rules.otherwise.as_ref() {
+                asked.cache.check_invariants();
+            }
         }
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<RoleIndex> {
         let is_meant = |rules: &Rules| &*rules.name == name && !rules.is_stopped;
-        let (index, _) = self.0.iter().find(|(_, rules)| is_meant(rules))?;
+        let (index, _) = self.rules.iter().find(|(_, rules)| is_meant(rules))?;
         Some(RoleIndex(index as u32))
     }
 
@@ -253,28 +248,124 @@ impl Roles {
         uri: &str,
         policy: MatchPolicy,
     ) -> Option<Disclose> {
-        let rules = &self.0[role.0 as usize];
+        let rules = &self.rules[role.0 as usize];
         match &rules.universal {
             // It has no other permission beside it that could forbid a part.
             Some(grant) => action.is_in(grant.allow).then_some(grant.disclose),
             None => rules.judge(action, uri, policy),
         }
     }
+
+    /// The same for what [`Roles::judge`] does not allow: a role may have something else that does.
+    #[inline(never)]
+    pub(crate) fn judge_otherwise(
+        &mut self,
+        now: Time,
+        role: RoleIndex,
+        asker: &Asker<'_>,
+        subject: &Subject<'_>,
+    ) -> Judged {
+        let rules = &mut self.rules[role.0 as usize];
+        match rules.otherwise.as_mut() {
+            None => Judged::Refused(RefusalCause::Permissions),
+            Some(Otherwise::Crossbar(order)) => match order.grant(subject.uri) {
+                Some(grant) if subject.action.is_in(grant.allow) => Judged::Allowed(grant.disclose),
+                _ => Judged::Refused(RefusalCause::Permissions),
+            },
+            Some(Otherwise::Asked(asked)) => {
+                let given = self.given.as_deref();
+                asked.judge(now, asker, subject, given, &mut self.hits)
+            }
+        }
+    }
+
+    /// Has a question be answered while a message is handled.
+    pub(crate) fn give(&mut self, question: Question, verdict: Verdict) {
+        self.given = Some(Box::new(Given { question, verdict }));
+    }
+
+    /// The message has been handled.
+    pub(crate) fn take_given(&mut self) {
+        self.given = None;
+    }
+
+    /// The procedure that is asked what sessions of a role may do.
+    pub(crate) fn authorizer(&self, role: RoleIndex) -> Option<&Arc<str>> {
+        match self.rules[role.0 as usize].otherwise.as_ref()? {
+            Otherwise::Asked(asked) => Some(&asked.procedure),
+            Otherwise::Crossbar(_) => None,
+        }
+    }
+
+    /// Takes decisions out that are kept: of a role or all, about a URI or all, for an authid or all; how
+    /// many that were, and how many were looked at. `None` if no role of that name has an authorizer.
+    pub(crate) fn forget_decisions(
+        &mut self,
+        role: Option<&str>,
+        uri: Option<&str>,
+        authid: Option<&str>,
+    ) -> Option<(usize, usize)> {
+        let mut found = role.is_none().then_some((0, 0));
+        for (_, rules) in &mut self.rules {
+            if role.is_none_or(|name| &*rules.name == name)
+                && let Some(Otherwise::Asked(asked)) = rules.otherwise.as_mut()
+            {
+                let (forgotten, seen) = found.get_or_insert_default();
+                *seen += asked.cache.len();
+                *forgotten += asked.cache.forget(uri, authid);
+            }
+        }
+        found
+    }
+
+    /// What is kept of what authorizers have decided.
+    pub(crate) fn decisions(&self) -> Decisions {
+        let mut decisions = Decisions {
+            hits: self.hits,
+            ..Decisions::default()
+        };
+        for (_, rules) in &self.rules {
+            if let Some(Otherwise::Asked(asked)) = rules.otherwise.as_ref() {
+                decisions.count += asked.cache.len();
+                decisions.bytes += asked.cache.bytes();
+            }
+        }
+        decisions
+    }
+}
+
+/// Decisions of authorizers that are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Decisions {
+    pub count: usize,
+    pub bytes: usize,
+    /// How often one was found instead of asking, since the realm was started.
+    pub hits: u64,
 }
 
 impl Rules {
     fn new(role: &Role, random: &mut Random) -> Self {
         let mut by_uri = PatternMap::new(random.hash_keys());
-        for permission in &role.permissions {
-            let grant = Grant {
-                allow: permission.allow,
-                disclose: permission.disclose,
-                match_policy: permission.match_policy,
-            };
+        let otherwise = match (&role.authorizer, role.role_match) {
+            (Some(authorizer), _) => {
+                let asked = Asked::new(authorizer, random);
+                Some(Otherwise::Asked(Box::new(asked)))
+            }
+            (None, RoleMatch::Crossbar) => {
+                let order = CrossbarOrder::new(&role.permissions, random);
+                Some(Otherwise::Crossbar(Box::new(order)))
+            }
+            (None, RoleMatch::Specific) => None,
+        };
+        let permissions = match otherwise {
+            Some(_) => &[][..],
+            None => &role.permissions,
+        };
+        for permission in permissions {
             by_uri.insert(
                 permission.match_policy,
                 permission.uri.as_str().into(),
-                grant,
+                Grant::of(permission),
             );
         }
         let universal = match by_uri.len() {
@@ -289,7 +380,8 @@ impl Rules {
             is_over: false,
             universal,
             by_uri,
-            permissions: role.permissions.clone(),
+            permissions: permissions.to_vec(),
+            otherwise,
         }
     }
 

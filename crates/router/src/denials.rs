@@ -1,0 +1,73 @@
+//! What sessions were not let do: counted by cause, told in the log and in the audit log.
+//!
+//! A session may be refused a hundred thousand times in a second. Each time is counted; lines there are
+//! only so many, and how many were left out is said in the next.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crosstie_routing::{Denial, RefusalCause};
+use crosstie_transport::{PeerAddress, now_s};
+
+use crate::audit::Audit;
+use crate::bound::Bound;
+
+/// What is kept of them by a router.
+pub(crate) struct Denials {
+    counts: [AtomicU64; RefusalCause::ALL.len()],
+    lines: Bound,
+    audit: Option<Arc<Audit>>,
+}
+
+/// Lines of the audit log in one second: a flood is not to drive out of a file of bounded length
+/// who was not let in.
+const LINES_PER_SECOND_MAX: u32 = 50;
+
+impl Denials {
+    pub(crate) fn new(audit: Option<Arc<Audit>>) -> Self {
+        Self {
+            counts: [const { AtomicU64::new(0) }; RefusalCause::ALL.len()],
+            lines: Bound::of(LINES_PER_SECOND_MAX),
+            audit,
+        }
+    }
+
+    /// Takes note of one.
+    pub(crate) fn note(&self, realm: &str, peer: PeerAddress, denial: &Denial<'_, ()>) {
+        self.counts[place(denial.cause)].fetch_add(1, Ordering::Relaxed);
+        let Some(audit) = &self.audit else {
+            return;
+        };
+        let (may, left_out) = self.lines.count(now_s());
+        if !may {
+            return;
+        }
+        let (session, left_out) = (denial.session.to_string(), left_out.to_string());
+        let peer = peer.to_string();
+        let mut entries = vec![
+            ("event", "action_refused"),
+            ("cause", denial.cause.name()),
+            ("action", denial.action.name()),
+            ("uri", denial.uri),
+            ("realm", realm),
+            ("session", &session),
+            ("authid", &denial.identity.authid),
+            ("role", &denial.identity.authrole),
+            ("peer", &peer),
+        ];
+        if left_out != "0" {
+            entries.push(("left_out_before", &left_out));
+        }
+        audit.note(&entries);
+    }
+
+    /// How many there were of that.
+    pub(crate) fn count(&self, cause: RefusalCause) -> u64 {
+        self.counts[place(cause)].load(Ordering::Relaxed)
+    }
+}
+
+fn place(cause: RefusalCause) -> usize {
+    let found = RefusalCause::ALL.iter().position(|known| *known == cause);
+    found.unwrap_or(0)
+}

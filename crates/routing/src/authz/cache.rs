@@ -1,0 +1,245 @@
+//! Decisions of an authorizer that are kept, the least recently used out.
+
+use std::sync::Arc;
+
+use ahash::RandomState;
+use crosstie_collections::GrowingMap;
+use crosstie_wamp::MatchPolicy;
+use rustc_hash::FxBuildHasher;
+use slab::Slab;
+
+use super::permission::Action;
+use super::question::{Asker, CacheOptions, CacheScope, Subject};
+use super::verdict::Decision;
+use crate::Time;
+use crate::identity::SessionKey;
+use crate::random::Random;
+
+/// The decisions that one role's authorizer has let be kept.
+#[derive(Debug)]
+pub(super) struct Cache {
+    options: CacheOptions,
+    entries: Slab<Entry>,
+    /// By the hash of all that an entry is about. Where two of them meet, the newer one stays.
+    by_hash: GrowingMap<u64, u32, FxBuildHasher>,
+    keys: RandomState,
+    newest: u32,
+    oldest: u32,
+    bytes: usize,
+    /// Counts the times that entries were taken out by their subject: what was asked before is not kept.
+    pub(super) epoch: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    hash: u64,
+    whose: Whose<Arc<str>>,
+    action: Action,
+    match_policy: MatchPolicy,
+    uri: Box<str>,
+    decision: Decision,
+    expires: Time,
+    newer: u32,
+    older: u32,
+}
+
+/// Those for whom a decision counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Whose<T> {
+    Role,
+    Authid(T),
+    Session(SessionKey),
+}
+
+const NONE: u32 = u32::MAX;
+
+/// What an entry takes in memory beside its URI, roughly: with its place in the map.
+const ENTRY_BYTES: usize = size_of::<Entry>() + 32;
+
+impl Cache {
+    pub(super) fn new(options: CacheOptions, random: &mut Random) -> Self {
+        Self {
+            options,
+            entries: Slab::new(),
+            by_hash: GrowingMap::with_hasher(FxBuildHasher),
+            keys: random.hash_keys(),
+            newest: NONE,
+            oldest: NONE,
+            bytes: 0,
+            epoch: 0,
+        }
+    }
+
+    /// The decision that is kept, which is now the most recently used.
+    pub(super) fn find(
+        &mut self,
+        now: Time,
+        asker: &Asker<'_>,
+        subject: &Subject<'_>,
+    ) -> Option<Decision> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let whose = self.whose(asker);
+        let place = *self.by_hash.get(&self.hash(&whose, subject))?;
+        let entry = &self.entries[place as usize];
+        if !entry.is_about(&whose, subject) {
+            return None;
+        }
+        if entry.expires <= now {
+            self.remove(place);
+            return None;
+        }
+        let decision = entry.decision;
+        if self.newest != place {
+            self.unlink(place);
+            self.link(place);
+        }
+        Some(decision)
+    }
+
+    /// Keeps a decision in place of the one before, and for want of room in place of the one that has not
+    /// been used for the longest time.
+    pub(super) fn keep(
+        &mut self,
+        now: Time,
+        asker: &Asker<'_>,
+        subject: &Subject<'_>,
+        decision: Decision,
+    ) {
+        let whose = self.whose(asker);
+        let hash = self.hash(&whose, subject);
+        if let Some(place) = self.by_hash.get(&hash) {
+            self.remove(*place);
+        }
+        if self.entries.len() >= self.options.entries_max && self.oldest != NONE {
+            self.remove(self.oldest);
+        }
+        if self.options.entries_max == 0 {
+            return;
+        }
+        let whose = match whose {
+            Whose::Role => Whose::Role,
+            Whose::Authid(_) => Whose::Authid(Arc::clone(&asker.identity.authid)),
+            Whose::Session(key) => Whose::Session(key),
+        };
+        let place = self.entries.insert(Entry {
+            hash,
+            whose,
+            action: subject.action,
+            match_policy: subject.match_policy,
+            uri: subject.uri.into(),
+            decision,
+            expires: match self.options.expiry_ms {
+                0 => Time(u64::MAX),
+                expiry_ms => now.after_ms(expiry_ms),
+            },
+            newer: NONE,
+            older: NONE,
+        }) as u32;
+        self.bytes += ENTRY_BYTES + subject.uri.len();
+        self.by_hash.insert(hash, place);
+        self.link(place);
+    }
+
+    /// Takes out what is about a URI, or counts for an authid, or all; how much that was. Decisions for a
+    /// session count for its authid no more than for any other.
+    pub(super) fn forget(&mut self, uri: Option<&str>, authid: Option<&str>) -> usize {
+        self.epoch += 1;
+        let is_meant = |entry: &Entry| {
+            let of_authid = match (&entry.whose, authid) {
+                (Whose::Authid(known), Some(authid)) => &**known == authid,
+                // Nobody knows any more whether they were made for that authid.
+                (Whose::Role | Whose::Session(_), Some(_)) | (_, None) => true,
+            };
+            of_authid && uri.is_none_or(|uri| &*entry.uri == uri)
+        };
+        let meant = self.entries.iter().filter(|(_, entry)| is_meant(entry));
+        let meant: Vec<_> = meant.map(|(place, _)| place as u32).collect();
+        meant.iter().for_each(|place| self.remove(*place));
+        meant.len()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Bytes of all entries, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Asserts that the list, the map and the table say the same. Walks everything.
+    pub(super) fn check_invariants(&self) {
+        assert!(self.entries.len() <= self.options.entries_max);
+        assert_eq!(self.entries.len(), self.by_hash.len());
+        let (mut place, mut newer, mut seen, mut bytes) = (self.newest, NONE, 0, 0);
+        while place != NONE {
+            let entry = &self.entries[place as usize];
+            assert_eq!(entry.newer, newer);
+            assert_eq!(self.by_hash.get(&entry.hash), Some(&place));
+            bytes += ENTRY_BYTES + entry.uri.len();
+            seen += 1;
+            (newer, place) = (place, entry.older);
+        }
+        assert_eq!((newer, seen), (self.oldest, self.entries.len()));
+        assert_eq!(bytes, self.bytes);
+    }
+
+    fn whose<'a>(&self, asker: &Asker<'a>) -> Whose<&'a str> {
+        match self.options.scope {
+            CacheScope::Role => Whose::Role,
+            CacheScope::Authid => Whose::Authid(&asker.identity.authid),
+            CacheScope::Session => Whose::Session(asker.key),
+        }
+    }
+
+    fn hash(&self, whose: &Whose<&str>, subject: &Subject<'_>) -> u64 {
+        self.keys.hash_one((whose, subject))
+    }
+
+    fn remove(&mut self, place: u32) {
+        self.unlink(place);
+        let entry = self.entries.remove(place as usize);
+        self.by_hash.remove(&entry.hash);
+        self.bytes -= ENTRY_BYTES + entry.uri.len();
+    }
+
+    /// Puts an entry at the newest end of the list.
+    fn link(&mut self, place: u32) {
+        let older = self.newest;
+        let entry = &mut self.entries[place as usize];
+        (entry.newer, entry.older) = (NONE, older);
+        match older {
+            NONE => self.oldest = place,
+            older => self.entries[older as usize].newer = place,
+        }
+        self.newest = place;
+    }
+
+    fn unlink(&mut self, place: u32) {
+        let Entry { newer, older, .. } = self.entries[place as usize];
+        match newer {
+            NONE => self.newest = older,
+            newer => self.entries[newer as usize].older = older,
+        }
+        match older {
+            NONE => self.oldest = newer,
+            older => self.entries[older as usize].newer = newer,
+        }
+    }
+}
+
+impl Entry {
+    fn is_about(&self, whose: &Whose<&str>, subject: &Subject<'_>) -> bool {
+        let same = match (&self.whose, whose) {
+            (Whose::Authid(known), Whose::Authid(authid)) => **known == **authid,
+            (Whose::Session(known), Whose::Session(key)) => known == key,
+            (Whose::Role, Whose::Role) => true,
+            _ => false,
+        };
+        same && self.action == subject.action
+            && self.match_policy == subject.match_policy
+            && *self.uri == *subject.uri
+    }
+}

@@ -1,0 +1,244 @@
+//! What an authorizer said, read.
+
+use std::fmt;
+
+use crosstie_wamp::{Dict, Value};
+
+use super::permission::Disclose;
+
+/// What came of a question to an authorizer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Decided(Decision),
+    /// There is no decision: the action fails with `wamp.error.authorization_failed`, and this text.
+    Failed {
+        cause: RefusalCause,
+        text: String,
+    },
+}
+
+/// What an authorizer has decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Decision {
+    pub allow: bool,
+    /// Whoever calls or publishes is disclosed, and whoever registers to those whom it answers.
+    pub disclose: bool,
+    /// The decision may be kept.
+    pub cache: bool,
+}
+
+/// Why an action was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RefusalCause {
+    /// The role's permissions do not allow it.
+    Permissions,
+    /// An authorizer does not allow it, or did not when that was kept.
+    AuthorizerDenied,
+    /// The authorizer's answer was an error.
+    AuthorizerFailed,
+    /// The authorizer's answer was nothing that decides.
+    AuthorizerNonsense,
+    /// The authorizer did not answer in time.
+    AuthorizerTimeout,
+    /// The authorizer could not be asked.
+    AuthorizerUnavailable,
+}
+
+impl RefusalCause {
+    pub const ALL: [Self; 6] = [
+        Self::Permissions,
+        Self::AuthorizerDenied,
+        Self::AuthorizerFailed,
+        Self::AuthorizerNonsense,
+        Self::AuthorizerTimeout,
+        Self::AuthorizerUnavailable,
+    ];
+
+    /// As it is called in metrics and in the audit log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Permissions => "permissions",
+            Self::AuthorizerDenied => "authorizer_denied",
+            Self::AuthorizerFailed => "authorizer_failed",
+            Self::AuthorizerNonsense => "authorizer_nonsense",
+            Self::AuthorizerTimeout => "authorizer_timeout",
+            Self::AuthorizerUnavailable => "authorizer_unavailable",
+        }
+    }
+}
+
+impl Decision {
+    pub(crate) fn disclose(self) -> Disclose {
+        Disclose {
+            caller: self.disclose,
+            publisher: self.disclose,
+            callee: self.disclose,
+        }
+    }
+}
+
+impl Verdict {
+    /// Reads the first argument of an authorizer's RESULT: a boolean, or a dictionary with `allow` and,
+    /// if it likes, `disclose`, `cache` and `validate`, as Crossbar.io has them. It asks for payloads to be
+    /// validated in `validate`; there is no such thing here, so that what is only allowed
+    /// with it is not allowed.
+    pub fn read(answer: &Value) -> Self {
+        let decided = match answer {
+            Value::Bool(allow) => Ok(Decision {
+                allow: *allow,
+                ..Decision::default()
+            }),
+            Value::Dict(dict) => read_dict(dict),
+            other => Err(Nonsense::Type(type_name(other))),
+        };
+        match decided {
+            Ok(decision) => Self::Decided(decision),
+            Err(nonsense) => Self::Failed {
+                cause: RefusalCause::AuthorizerNonsense,
+                text: nonsense.to_string(),
+            },
+        }
+    }
+}
+
+fn read_dict(dict: &Dict) -> Result<Decision, Nonsense<'_>> {
+    let (mut allow, mut decision) = (None, Decision::default());
+    for (key, value) in dict {
+        let boolean = || value.as_bool().ok_or(Nonsense::Value(key));
+        match key.as_str() {
+            "allow" => allow = Some(boolean()?),
+            "disclose" => decision.disclose = boolean()?,
+            "cache" => decision.cache = boolean()?,
+            "validate" => match value {
+                Value::Null => {}
+                Value::Dict(schemas) if schemas.is_empty() => {}
+                Value::Dict(_) => return Err(Nonsense::Validate),
+                _ => return Err(Nonsense::ValidateType),
+            },
+            _ => return Err(Nonsense::Key(key)),
+        }
+    }
+    decision.allow = allow.ok_or(Nonsense::NoAllow)?;
+    Ok(decision)
+}
+
+/// An answer that decides nothing.
+enum Nonsense<'d> {
+    Type(&'static str),
+    Key(&'d str),
+    Value(&'d str),
+    NoAllow,
+    Validate,
+    ValidateType,
+}
+
+impl fmt::Display for Nonsense<'_> {
+    /// Begins with Crossbar.io's words where it has some.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Type(name) => write!(
+                f,
+                "Authorizer returned unknown type '{name}', expected a boolean or a dictionary"
+            ),
+            Self::Key(key) => {
+                let shown: String = key.chars().take(KEY_CHARACTERS_MAX).collect();
+                write!(
+                    f,
+                    "Authorizer returned unknown key '{shown}', expected allow, disclose, cache or validate"
+                )
+            }
+            Self::Value(key) => write!(f, "Authorizer must have bool for '{key}'"),
+            Self::NoAllow => write!(f, "Authorizer must have 'allow' in returned dict"),
+            Self::Validate => write!(
+                f,
+                "Authorizer asked for validation with 'validate', and this router does not validate payloads"
+            ),
+            Self::ValidateType => {
+                write!(f, "Authorizer must have a dict or null for 'validate'")
+            }
+        }
+    }
+}
+
+const KEY_CHARACTERS_MAX: usize = 100;
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Integer(_) => "integer",
+        Value::Float(_) => "float",
+        Value::String(_) => "text",
+        Value::Binary(_) => "binary",
+        Value::List(_) => "list",
+        Value::Dict(_) => "dictionary",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crosstie_wamp::Serializer;
+    use crosstie_wamp::codec::{Limits, decode_value};
+
+    use super::*;
+
+    #[test]
+    fn answers() {
+        let decided = |allow, disclose, cache| {
+            Ok(Decision {
+                allow,
+                disclose,
+                cache,
+            })
+        };
+        for (answer, expected) in [
+            ("true", decided(true, false, false)),
+            ("false", decided(false, false, false)),
+            (r#"{"allow":true}"#, decided(true, false, false)),
+            (
+                r#"{"allow":false,"cache":true}"#,
+                decided(false, false, true),
+            ),
+            (
+                r#"{"allow":true,"disclose":true,"cache":true,"validate":null}"#,
+                decided(true, true, true),
+            ),
+            (
+                r#"{"allow":true,"validate":{}}"#,
+                decided(true, false, false),
+            ),
+            (
+                r#"{"allow":true,"validate":{"call":"x"}}"#,
+                Err("does not validate"),
+            ),
+            (r#"{"allow":true,"validate":true}"#, Err("a dict or null")),
+            (r#"{"allow":1}"#, Err("must have bool for 'allow'")),
+            (
+                r#"{"allow":true,"cache":null}"#,
+                Err("must have bool for 'cache'"),
+            ),
+            (r#"{"disclose":true}"#, Err("must have 'allow'")),
+            (
+                r#"{"allow":true,"allowed":true}"#,
+                Err("unknown key 'allowed'"),
+            ),
+            ("null", Err("unknown type 'null'")),
+            ("1", Err("unknown type 'integer'")),
+            (r#""yes""#, Err("unknown type 'text'")),
+            ("[true]", Err("unknown type 'list'")),
+        ] {
+            let value = decode_value(Serializer::Json, answer.as_bytes(), &Limits::default());
+            match (Verdict::read(&value.unwrap()), expected) {
+                (Verdict::Decided(decision), Ok(expected)) => {
+                    assert_eq!(decision, expected, "{answer}");
+                }
+                (Verdict::Failed { cause, text }, Err(part)) => {
+                    assert_eq!(cause, RefusalCause::AuthorizerNonsense);
+                    assert!(text.contains(part), "{answer}: {text}");
+                }
+                (verdict, _) => panic!("{answer}: {verdict:?}"),
+            }
+        }
+    }
+}
