@@ -1,14 +1,19 @@
-//! `crosstie keys`: a node's key, as other programs' configurations want it.
+//! `crosstie keys`: a node's key, or a client's, as configurations want it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crosstie_node::directory::NodeKey;
+use clap::Subcommand;
+use crosstie_node::directory::{KeyFile, NodeKey};
 
 use crate::management::locate;
 
+/// Show a node directory's key; make and show keys for WAMP-cryptosign
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// The node's directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current
     /// one.
     #[arg(long, value_name = "DIRECTORY")]
@@ -18,14 +23,49 @@ pub(crate) struct Arguments {
     private: bool,
 }
 
+#[derive(Subcommand)]
+enum Command {
+    /// Make a key pair, as key.priv and key.pub in a directory or, without one, to be printed.
+    Make {
+        /// Where there is no key yet.
+        directory: Option<PathBuf>,
+    },
+    /// Show what is in a key file: key.priv or key.pub, 64 hexadecimal digits, or 32 bytes.
+    Show {
+        file: PathBuf,
+        /// Print the private key too.
+        #[arg(long)]
+        private: bool,
+    },
+}
+
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let loaded = NodeKey::load(&locate(arguments.cbdir)?)?;
-    for warning in loaded.warnings {
-        complain!("crosstie: {warning}");
-    }
-    say!("public-key-ed25519: {}", loaded.key.public_hexadecimal())?;
-    if arguments.private {
-        say!("private-key-ed25519: {}", loaded.key.private_hexadecimal())?;
+    match arguments.command {
+        None => {
+            let loaded = NodeKey::load(&locate(arguments.cbdir)?)?;
+            for warning in loaded.warnings {
+                complain!("crosstie: {warning}");
+            }
+            show(&loaded.key, arguments.private)?;
+        }
+        Some(Command::Make { directory: None }) => show(&NodeKey::generate()?, true)?,
+        Some(Command::Make {
+            directory: Some(directory),
+        }) => show(&NodeKey::make(&directory)?, false)?,
+        Some(Command::Show { file, private }) => match KeyFile::read(&file)? {
+            KeyFile::Pair(key) => show(&key, private)?,
+            KeyFile::Public(digits) => {
+                say!("public-key-ed25519: {digits}")?;
+            }
+        },
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn show(key: &NodeKey, private: bool) -> anyhow::Result<()> {
+    say!("public-key-ed25519: {}", key.public_hexadecimal())?;
+    if private {
+        say!("private-key-ed25519: {}", key.private_hexadecimal())?;
+    }
+    Ok(())
 }

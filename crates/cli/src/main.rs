@@ -37,6 +37,7 @@ mod logging;
 mod management;
 mod oslo;
 mod output;
+mod passwd;
 mod publish;
 mod queues;
 mod register;
@@ -98,8 +99,8 @@ enum Command {
     Connections(queues::ConnectionsArguments),
     Backup(backup::BackupArguments),
     Sessions(queues::sessions::SessionsArguments),
-    /// Show a node directory's key.
     Keys(keys::Arguments),
+    Passwd(passwd::Arguments),
     /// Say what version this is, and what it runs on.
     Version(version::Arguments),
     /// Call or be called one call after the other: the source document's pair of components.
@@ -176,6 +177,7 @@ fn main() -> ExitCode {
         Command::Backup(arguments) => backup::backup(arguments),
         Command::Sessions(arguments) => queues::sessions::run(arguments),
         Command::Keys(arguments) => keys::run(arguments),
+        Command::Passwd(arguments) => passwd::run(arguments),
         Command::Roundtrip(arguments) => roundtrip::run(arguments),
         Command::Version(arguments) => version::run(arguments),
         Command::BenchWorker { arguments } => {

@@ -40,8 +40,8 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "bench", "client", "config", "link", "node", "oslo", "report", "store", "testee",
-            "wamp",
+            "auth", "bench", "client", "config", "link", "node", "oslo", "report", "store",
+            "testee", "wamp",
         ],
     ),
     ("tidy", &[]),

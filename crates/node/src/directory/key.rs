@@ -52,6 +52,10 @@ pub enum KeyOrigin {
 pub enum KeyError {
     #[error("no key in '{}': a node's start makes one", .directory.display())]
     None { directory: PathBuf },
+    #[error("'{}' has a key already", .directory.display())]
+    There { directory: PathBuf },
+    #[error("cannot write a key into '{}': {error}", .path.display())]
+    Unwritable { path: PathBuf, error: io::Error },
     #[error("cannot read key file '{}': {error}", .path.display())]
     Unreadable { path: PathBuf, error: io::Error },
     #[error("key file '{}' is corrupt: {what}", .path.display())]
@@ -163,13 +167,17 @@ impl NodeKey {
         Self::from_seed(seed).map_err(|_| KeyError::NoRandomness)
     }
 
-    fn from_seed(seed: [u8; 32]) -> Result<Self, String> {
+    pub(super) fn from_seed(seed: [u8; 32]) -> Result<Self, String> {
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed)
             .map_err(|e| format!("no Ed25519 key: {e}"))?;
         let public = pair.public_key().as_ref().try_into();
         let public =
             public.map_err(|_| "no Ed25519 key: its public half is not 32 bytes".to_owned())?;
         Ok(Self { seed, public })
+    }
+
+    pub(super) fn is_public(&self, public: &[u8; 32]) -> bool {
+        self.public == *public
     }
 
     /// 64 digits.
@@ -183,7 +191,7 @@ impl NodeKey {
     }
 
     /// The private file first: the public one can be made from it.
-    fn write(&self, directory: &Path) -> io::Result<()> {
+    pub(super) fn write(&self, directory: &Path) -> io::Result<()> {
         let tags: Tags = [
             (CREATOR, creator()),
             (CREATED_AT, created_at()),

@@ -8,6 +8,7 @@
 mod find;
 mod key;
 mod key_file;
+mod key_inspect;
 mod pid_file;
 mod regular;
 mod replace;
@@ -15,5 +16,6 @@ mod run;
 
 pub use self::find::{CONFIG_NAMES, FindError, NodeDirectory};
 pub use self::key::{KeyError, KeyOrigin, LoadedKey, NodeKey};
+pub use self::key_inspect::KeyFile;
 pub use self::pid_file::{Occupant, Occupied, PID_FILE, TakeError, is_held_by, occupant};
 pub use self::run::RunDirectory;

@@ -53,6 +53,11 @@ impl Key {
         Self(bytes.into())
     }
 
+    /// As text, which a key that was derived is.
+    pub fn text(&self) -> Option<&str> {
+        std::str::from_utf8(&self.0).ok()
+    }
+
     /// The signature of a challenge.
     pub fn sign(&self, challenge: &str) -> String {
         STANDARD.encode(hmac(&self.0, challenge.as_bytes()))

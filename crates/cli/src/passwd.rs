@@ -1,0 +1,216 @@
+//! `crosstie passwd`: what a configuration has of somebody who logs in with a password.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::{Subcommand, ValueEnum};
+use crosstie_auth::wamp::scram::{Function, Kdf, Reading};
+use crosstie_auth::wamp::{Key, Salted, Secret};
+use serde_json::{Map, Value, json};
+
+/// Make a principal's entry for a configuration from a password
+///
+/// The password is asked for; where standard input is no terminal it is its first line. What is printed goes as it
+/// is, in JSON and in YAML, among the principals (or users) of a method's `type: static`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    method: Method,
+}
+
+#[derive(Subcommand)]
+enum Method {
+    /// A ticket, as it is.
+    Ticket(Principal),
+    Wampcra(WampCra),
+    Scram(Scram),
+}
+
+#[derive(clap::Args)]
+struct Principal {
+    /// Who it is.
+    authid: String,
+    /// The role that its sessions get; without one the method's `default-role`.
+    #[arg(long)]
+    role: Option<String>,
+    /// Environment variable that has the password.
+    #[arg(long, value_name = "VARIABLE")]
+    password_env: Option<String>,
+}
+
+/// A secret for WAMP-CRA.
+#[derive(clap::Args)]
+struct WampCra {
+    #[command(flatten)]
+    principal: Principal,
+    /// What stands in the configuration.
+    #[arg(long, value_enum, default_value_t)]
+    form: Form,
+    /// How often a client derives its key, where there is a salt.
+    #[arg(long, default_value_t = 100_000)]
+    iterations: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Form {
+    /// The key that clients derive from the password.
+    #[default]
+    Derived,
+    /// The password, with a salt (Crossbar.io since 2025).
+    Salted,
+    /// The password, with which clients sign as it is.
+    Plain,
+}
+
+/// Keys for SCRAM.
+#[derive(clap::Args)]
+struct Scram {
+    #[command(flatten)]
+    principal: Principal,
+    #[arg(long, value_enum, default_value_t)]
+    kdf: KdfName,
+    /// Whose clients log in, for which Argon2id's keys differ.
+    #[arg(long, value_enum, default_value_t)]
+    clients: Clients,
+    /// How often a client does its work; by default 2 for Argon2id, 600,000 for PBKDF2.
+    #[arg(long)]
+    iterations: Option<u32>,
+    /// KiB that a client needs for it, for Argon2id.
+    #[arg(long, default_value_t = 19_456)]
+    memory: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum KdfName {
+    #[default]
+    #[value(name = "argon2id-13", alias = "argon2id13")]
+    Argon2id,
+    #[value(name = "pbkdf2")]
+    Pbkdf2,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Clients {
+    /// Autobahn's and Crossbar.io's, whose method is `scram`.
+    #[default]
+    Autobahn,
+    /// Those that follow the specification, whose method is `wamp-scram`.
+    Specification,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let (principal, made) = match arguments.method {
+        Method::Ticket(principal) => {
+            let ticket = principal.password()?;
+            (principal, json!({ "ticket": ticket }))
+        }
+        Method::Wampcra(wampcra) => {
+            let made = wampcra.make(&wampcra.principal.password()?)?;
+            (wampcra.principal, made)
+        }
+        Method::Scram(scram) => {
+            let made = scram.make(&scram.principal.password()?)?;
+            (scram.principal, made)
+        }
+    };
+    let mut entry = Map::new();
+    if let Value::Object(made) = made {
+        entry.extend(made);
+    }
+    if let Some(role) = principal.role {
+        entry.insert("role".to_owned(), role.into());
+    }
+    say!("{}: {}", json!(principal.authid), Value::Object(entry))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Principal {
+    fn password(&self) -> anyhow::Result<String> {
+        let password = match &self.password_env {
+            Some(name) => {
+                let password = std::env::var(name);
+                password.with_context(|| format!("--password-env {name}"))?
+            }
+            None if io::stdin().is_terminal() => {
+                let password = rpassword::prompt_password("Password: ")?;
+                if password != rpassword::prompt_password("Again: ")? {
+                    bail!("the second password is not the first");
+                }
+                password
+            }
+            None => {
+                let mut line = String::new();
+                io::stdin().lock().read_line(&mut line)?;
+                line.trim_end_matches(['\r', '\n']).to_owned()
+            }
+        };
+        match password.is_empty() {
+            true => bail!("expected a password, and it is empty"),
+            false => Ok(password),
+        }
+    }
+}
+
+impl WampCra {
+    fn make(&self, password: &str) -> anyhow::Result<Value> {
+        if let Form::Plain = self.form {
+            return Ok(json!({ "secret": password }));
+        }
+        let salted = Salted {
+            salt: digits(&salt()?),
+            iterations: self.iterations,
+            key_bytes: Salted::KEY_BYTES,
+        };
+        Secret::underived(password, Some(salted.clone()))?;
+        let secret = match self.form {
+            Form::Derived => salted.derive(password),
+            Form::Salted | Form::Plain => Key::new(password),
+        };
+        Ok(json!({
+            "secret": secret.text().context("a key that is no text")?,
+            "salt": salted.salt,
+            "iterations": salted.iterations,
+            "keylen": salted.key_bytes,
+        }))
+    }
+}
+
+impl Scram {
+    fn make(&self, password: &str) -> anyhow::Result<Value> {
+        let (function, usual, memory_kib) = match self.kdf {
+            KdfName::Argon2id => (Function::Argon2id, 2, Some(self.memory)),
+            KdfName::Pbkdf2 => (Function::Pbkdf2, 600_000, None),
+        };
+        let kdf = Kdf {
+            function,
+            iterations: self.iterations.unwrap_or(usual),
+            memory_kib,
+        };
+        let reading = match self.clients {
+            Clients::Autobahn => Reading::Autobahn,
+            Clients::Specification => Reading::Specification,
+        };
+        let salt = salt()?;
+        let keys = kdf.derive(password, &salt, reading)?.keys();
+        Ok(json!({
+            "kdf": kdf.function.name(),
+            "iterations": kdf.iterations,
+            // Crossbar.io wants one of PBKDF2 too.
+            "memory": kdf.memory_kib.unwrap_or_default(),
+            "salt": digits(&salt),
+            "stored-key": digits(&keys.stored),
+            "server-key": digits(&keys.server),
+        }))
+    }
+}
+
+fn salt() -> anyhow::Result<[u8; 16]> {
+    let mut salt = [0; 16];
+    getrandom::fill(&mut salt).context("the system gives no random bytes")?;
+    Ok(salt)
+}
+
+fn digits(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
