@@ -5,7 +5,7 @@ use crosstie_wamp::{Dict, Value};
 use super::answer;
 use super::client::Client;
 use super::wampcra::{Derivation, Key};
-use super::{Authenticator, Call, Principal, Provider, Refusal};
+use super::{Authenticator, Call, Principal, Refusal};
 
 /// What a method's part of a handshake comes to with one input.
 pub(super) type Outcome = Result<Next, Refusal>;
@@ -64,9 +64,10 @@ impl Next {
         ticket: Option<&str>,
     ) -> Self {
         let default_role = authenticator.default_role.clone();
+        let provider = authenticator.authprovider;
         Self::call(client.call(authenticator, ticket), move |client, value| {
             let assigned = answer::principal(&value)?;
-            let principal = client.assign(assigned, default_role.as_ref(), Provider::Dynamic)?;
+            let principal = client.assign(assigned, default_role.as_ref(), provider)?;
             Ok(Self::accept(principal))
         })
     }

@@ -25,17 +25,20 @@ pub enum Provider {
     Static,
     /// A procedure that was called.
     Dynamic,
+    /// A function that the node hosts.
+    Function,
 }
 
 impl Provider {
     /// In the order of their declaration.
-    pub const ALL: [Self; 2] = [Self::Static, Self::Dynamic];
+    pub const ALL: [Self; 3] = [Self::Static, Self::Dynamic, Self::Function];
 
     /// As WELCOME has it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Static => "static",
             Self::Dynamic => "dynamic",
+            Self::Function => "function",
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crosstie_auth::wamp::{
-    Anonymous, Authenticator, ErrorTexts, Handshake, Hello, Methods, Salted, Secret, Step, Ticket,
-    Tickets, Users, WampCra,
+    Anonymous, Authenticator, ErrorTexts, Handshake, Hello, Methods, Provider, Salted, Secret,
+    Step, Ticket, Tickets, Users, WampCra,
 };
 
 use crate::script::{GIVEN, check, value};
@@ -53,6 +53,7 @@ fn users() -> WampCra {
 fn authenticator() -> Authenticator {
     Authenticator {
         procedure: "com.auth".into(),
+        authprovider: Provider::Dynamic,
         realm: None,
         role: "trusted".into(),
         default_role: None,

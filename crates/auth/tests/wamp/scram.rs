@@ -382,6 +382,7 @@ fn who_is_unknown_is_challenged() {
 fn keys_that_a_procedure_knows() {
     let authenticator = Authenticator {
         procedure: "com.auth".into(),
+        authprovider: crosstie_auth::wamp::Provider::Dynamic,
         realm: None,
         role: "trusted".into(),
         default_role: Some("member".into()),

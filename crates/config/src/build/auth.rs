@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use crosstie_auth::wamp::scram::{Credential, Principals};
 use crosstie_auth::wamp::{
-    Anonymous, Authenticator, ErrorTexts, Method, Methods, Salted, Scram, Secret, Ticket, Tickets,
-    Users, WampCra,
+    Anonymous, Authenticator, ErrorTexts, Method, Methods, Provider, Salted, Scram, Secret, Ticket,
+    Tickets, Users, WampCra,
 };
 
+use super::functions::REALM as FUNCTIONS_REALM;
 use super::{Builder, milliseconds};
 use crate::model::{Realm, Role};
 use crate::problem::Problem;
@@ -20,9 +21,9 @@ impl Builder<'_> {
         let auth = object.section("auth");
         let anonymous = auth
             .object("anonymous")
-            .map(|object| match is_dynamic(object) {
-                true => Anonymous::Dynamic(authenticator(object)),
-                false => anonymous(object),
+            .map(|object| match self.asked(object) {
+                Some(authenticator) => Anonymous::Dynamic(authenticator),
+                None => anonymous(object),
             });
         let mut methods = Methods {
             anonymous,
@@ -44,8 +45,8 @@ impl Builder<'_> {
     }
 
     fn ticket(&mut self, ticket: View<'_>) -> Ticket {
-        if is_dynamic(ticket) {
-            return Ticket::Dynamic(authenticator(ticket));
+        if let Some(authenticator) = self.asked(ticket) {
+            return Ticket::Dynamic(authenticator);
         }
         let default_role = shared(ticket, "default-role");
         let mut principals = Tickets::default();
@@ -61,8 +62,8 @@ impl Builder<'_> {
     }
 
     fn wampcra(&mut self, wampcra: View<'_>) -> WampCra {
-        if is_dynamic(wampcra) {
-            return WampCra::Dynamic(authenticator(wampcra));
+        if let Some(authenticator) = self.asked(wampcra) {
+            return WampCra::Dynamic(authenticator);
         }
         let default_role = shared(wampcra, "default-role");
         let mut users = Users::default();
@@ -95,8 +96,8 @@ impl Builder<'_> {
     }
 
     fn scram(&mut self, scram: View<'_>) -> Scram {
-        if is_dynamic(scram) {
-            return Scram::Dynamic(authenticator(scram));
+        if let Some(authenticator) = self.asked(scram) {
+            return Scram::Dynamic(authenticator);
         }
         let default_role = shared(scram, "default-role");
         let mut principals = Principals::default();
@@ -211,18 +212,33 @@ impl Builder<'_> {
     }
 }
 
-fn is_dynamic(method: View<'_>) -> bool {
-    method.text("type") == Some("dynamic")
+impl Builder<'_> {
+    /// Who is asked about the clients of a method, where its own section does not say who there is.
+    fn asked(&mut self, method: View<'_>) -> Option<Authenticator> {
+        match method.text("type") {
+            Some("dynamic") => Some(Authenticator {
+                procedure: method.text("authenticator").unwrap_or_default().to_owned(),
+                authprovider: Provider::Dynamic,
+                realm: method.text("authenticator-realm").map(str::to_owned),
+                role: method.text("authenticator-role").unwrap_or_default().into(),
+                default_role: shared(method, "default-role"),
+                timeout: milliseconds(method, "authenticator_timeout_ms"),
+            }),
+            Some("function") => Some(Authenticator {
+                procedure: self.host_function(method),
+                authprovider: Provider::Function,
+                realm: Some(FUNCTIONS_REALM.to_owned()),
+                role: Role::TRUSTED.into(),
+                default_role: shared(method, "default-role"),
+                timeout: milliseconds(method, "authenticator_timeout_ms"),
+            }),
+            _ => None,
+        }
+    }
 }
 
-fn authenticator(method: View<'_>) -> Authenticator {
-    Authenticator {
-        procedure: method.text("authenticator").unwrap_or_default().to_owned(),
-        realm: method.text("authenticator-realm").map(str::to_owned),
-        role: method.text("authenticator-role").unwrap_or_default().into(),
-        default_role: shared(method, "default-role"),
-        timeout: milliseconds(method, "authenticator_timeout_ms"),
-    }
+fn is_dynamic(method: View<'_>) -> bool {
+    method.text("type") == Some("dynamic")
 }
 
 fn anonymous(anonymous: View<'_>) -> Anonymous {

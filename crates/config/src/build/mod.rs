@@ -6,6 +6,7 @@ mod auth;
 mod component;
 mod endpoint;
 mod exposure;
+mod functions;
 mod names;
 mod realm;
 mod transport;
@@ -14,7 +15,7 @@ mod worker;
 use std::time::Duration;
 
 use crate::files::{Files, NamedFiles};
-use crate::model::{Admin, AuditLog, Config, Controller, Limits, ShutdownTrigger};
+use crate::model::{Admin, AuditLog, Config, Controller, Json, Limits, ShutdownTrigger};
 use crate::problem::Problem;
 use crate::tree::Span;
 use crate::view::View;
@@ -39,6 +40,9 @@ pub(crate) struct Builder<'a> {
     /// The worker that is being built will not be started, and takes no address.
     disabled: bool,
     queue_bytes_max: usize,
+    /// What the authenticators of a router worker that are functions are told; nothing where no worker is
+    /// being built.
+    functions: Option<Vec<Json>>,
 }
 
 impl<'a> Builder<'a> {
@@ -51,6 +55,7 @@ impl<'a> Builder<'a> {
             files: Vec::new(),
             disabled: false,
             queue_bytes_max: usize::MAX,
+            functions: None,
         }
     }
 

@@ -42,6 +42,16 @@ impl Names {
             self.take(id, object.span_of("id"), problems);
             return id.to_owned();
         }
+        self.free(object.span)
+    }
+
+    /// An id for what has no place in the file.
+    pub(super) fn made(&mut self) -> String {
+        self.count += 1;
+        self.free(Span::default())
+    }
+
+    fn free(&mut self, at: Span) -> String {
         let numbered = |number| format!("{}{number}", self.prefix);
         let mut numbers = self.count..;
         let id = loop {
@@ -51,7 +61,7 @@ impl Names {
                 break id;
             }
         };
-        self.taken.insert(id.clone(), object.span);
+        self.taken.insert(id.clone(), at);
         id
     }
 

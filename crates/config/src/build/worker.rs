@@ -46,12 +46,15 @@ impl Builder<'_> {
 
     fn router(&mut self, worker: View<'_>, id: String) -> RouterWorker {
         let options = worker.section("options");
-        let realms = self.realms(worker);
+        let mut realms = self.realms(worker);
+        self.functions = Some(Vec::new());
         let transports = self.transports(worker, &realms);
         let amqp = self.amqp(worker, &transports);
         if !self.disabled {
             self.check_exposure(worker, &realms, &transports, amqp.as_ref());
         }
+        let mut components = self.components(worker, Some(&realms));
+        self.hosted(worker, &mut components, &mut realms);
         RouterWorker {
             id,
             threads: options.integer("threads").map(size),
@@ -59,7 +62,7 @@ impl Builder<'_> {
             cpu_affinity: cpu_affinity(options),
             amqp,
             transports,
-            components: self.components(worker, Some(&realms)),
+            components,
             needs_components: options.boolean("needs_components"),
             process: native_options(options),
             realms,

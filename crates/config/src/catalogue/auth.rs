@@ -80,14 +80,41 @@ pub(super) const DYNAMIC: &[Key] = &[
     )
     .fallback(Fallback::Text("trusted")),
     DEFAULT_ROLE,
+    TIMEOUT,
+];
+
+const TIMEOUT: Key = key(
+    "authenticator_timeout_ms",
+    integer(1, 3_600_000),
+    "How long it may take to answer, in milliseconds, before the client is refused; the whole \
+     handshake has `handshake_timeout_ms`.",
+)
+.fallback(Fallback::Integer(5_000))
+.own();
+
+/// What is said of a function that makes one.
+pub(super) const FUNCTION: &[Key] = &[
+    TYPE,
     key(
-        "authenticator_timeout_ms",
-        integer(1, 3_600_000),
-        "How long it may take to answer, in milliseconds, before the client is refused; the whole \
-         handshake has `handshake_timeout_ms`.",
+        "create",
+        Kind::Text(Rule::PythonName),
+        "A function in Python, by its full name: `package.module.function`. It is called with `config` and \
+         None, and returns the authenticator: a function of realm, authid and details that answers as a \
+         procedure does. Both run in the process of the worker's components.",
     )
-    .fallback(Fallback::Integer(5_000))
-    .own(),
+    .required(),
+    key("config", Kind::Json, "Anything: what `create` is called with.").otherwise("an empty dictionary"),
+    key(
+        "expose_controller",
+        Kind::Always(
+            false,
+            "an authenticator that is to manage the node connects to its management realm like any client",
+        ),
+        "Whether `create` gets the node's controller.",
+    )
+    .fallback(Fallback::Boolean(false)),
+    DEFAULT_ROLE,
+    TIMEOUT,
 ];
 
 pub(super) static ANONYMOUS: Tagged = Tagged {
@@ -96,6 +123,7 @@ pub(super) static ANONYMOUS: Tagged = Tagged {
     variants: &[
         ("static", &ANONYMOUS_STATIC),
         ("dynamic", &ANONYMOUS_DYNAMIC),
+        ("function", &ANONYMOUS_FUNCTION),
     ],
 };
 
@@ -128,7 +156,11 @@ pub(super) static ANONYMOUS_STATIC: Table = Table {
 static TICKET: Tagged = Tagged {
     path: "auth.ticket.type",
     name: "authentication by ticket",
-    variants: &[("static", &TICKET_STATIC), ("dynamic", &TICKET_DYNAMIC)],
+    variants: &[
+        ("static", &TICKET_STATIC),
+        ("dynamic", &TICKET_DYNAMIC),
+        ("function", &TICKET_FUNCTION),
+    ],
 };
 
 static TICKET_STATIC: Table = Table {
@@ -175,7 +207,11 @@ pub(super) const ROLE_OF_PRINCIPAL: Key = key(
 static WAMPCRA: Tagged = Tagged {
     path: "auth.wampcra.type",
     name: "WAMP-CRA",
-    variants: &[("static", &WAMPCRA_STATIC), ("dynamic", &WAMPCRA_DYNAMIC)],
+    variants: &[
+        ("static", &WAMPCRA_STATIC),
+        ("dynamic", &WAMPCRA_DYNAMIC),
+        ("function", &WAMPCRA_FUNCTION),
+    ],
 };
 
 static WAMPCRA_STATIC: Table = Table {
@@ -243,4 +279,22 @@ static WAMPCRA_DYNAMIC: Table = Table {
     path: "auth.wampcra[dynamic]",
     name: "WAMP-CRA by a procedure",
     keys: DYNAMIC,
+};
+
+static ANONYMOUS_FUNCTION: Table = Table {
+    path: "auth.anonymous[function]",
+    name: "anonymous authentication by a function",
+    keys: FUNCTION,
+};
+
+static TICKET_FUNCTION: Table = Table {
+    path: "auth.ticket[function]",
+    name: "authentication by ticket and a function",
+    keys: FUNCTION,
+};
+
+static WAMPCRA_FUNCTION: Table = Table {
+    path: "auth.wampcra[function]",
+    name: "WAMP-CRA by a function",
+    keys: FUNCTION,
 };

@@ -34,7 +34,6 @@ const NO_PROXY: &str = "a router worker serves a realm on all cores by itself";
 
 const NO_WEB: &str = "there are no web services beside `pages`";
 const ROLE_OF_TRANSPORT: &str = "the router's transport says which role it gets";
-const COMPONENTS_ANONYMOUS: &str = "function components can only be anonymous";
 const NO_WAMP: &str = "a testee speaks no WAMP";
 const IN_CONTAINER_CLASS: &[Refused] = &[
     never("role", ROLE_OF_TRANSPORT),
@@ -108,10 +107,6 @@ pub static KEYS: &[Place] = &[
     within(
         "components[function].auth",
         &[
-            later("ticket", COMPONENTS_ANONYMOUS),
-            later("wampcra", COMPONENTS_ANONYMOUS),
-            later("scram", COMPONENTS_ANONYMOUS),
-            later("cryptosign", COMPONENTS_ANONYMOUS),
             never("anonymous-proxy", NO_PROXY),
             never("cryptosign-proxy", NO_PROXY),
         ],
@@ -295,10 +290,6 @@ pub static VALUES: &[Place] = &[
             ),
         ],
     ),
-    within("auth.anonymous.type", &[never("function", NO_PYTHON)]),
-    within("auth.ticket.type", &[later("function", NO_PYTHON)]),
-    within("auth.wampcra.type", &[later("function", NO_PYTHON)]),
-    within("auth.scram.type", &[later("function", NO_PYTHON)]),
     within(
         "components[].type",
         &[

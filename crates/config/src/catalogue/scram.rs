@@ -1,12 +1,16 @@
 //! SCRAM: every key that is taken. Long and flat.
 
-use super::auth::{DEFAULT_ROLE, DYNAMIC, ROLE_OF_PRINCIPAL};
+use super::auth::{DEFAULT_ROLE, DYNAMIC, FUNCTION, ROLE_OF_PRINCIPAL};
 use super::form::{Kind, Rule, TYPE, Table, Tagged, Words, integer, key};
 
 pub(super) static SCRAM: Tagged = Tagged {
     path: "auth.scram.type",
     name: "SCRAM",
-    variants: &[("static", &SCRAM_STATIC), ("dynamic", &SCRAM_DYNAMIC)],
+    variants: &[
+        ("static", &SCRAM_STATIC),
+        ("dynamic", &SCRAM_DYNAMIC),
+        ("function", &SCRAM_FUNCTION),
+    ],
 };
 
 static SCRAM_STATIC: Table = Table {
@@ -86,4 +90,10 @@ static SCRAM_DYNAMIC: Table = Table {
     path: "auth.scram[dynamic]",
     name: "SCRAM by a procedure",
     keys: DYNAMIC,
+};
+
+static SCRAM_FUNCTION: Table = Table {
+    path: "auth.scram[function]",
+    name: "SCRAM by a function",
+    keys: FUNCTION,
 };

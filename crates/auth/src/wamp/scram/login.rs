@@ -69,12 +69,13 @@ impl Scram {
             }
             Self::Dynamic(authenticator) => {
                 let default_role = authenticator.default_role.clone();
+                let provider = authenticator.authprovider;
                 let call = client.call(authenticator, None);
                 Ok(Next::call(call, move |client, value| {
                     let assigned = answer::principal(&value)?;
                     let credential = credential(&value)?;
                     let default_role = default_role.as_ref();
-                    let principal = client.assign(assigned, default_role, Provider::Dynamic)?;
+                    let principal = client.assign(assigned, default_role, provider)?;
                     Ok(challenge(client, opening, credential, principal, true))
                 }))
             }

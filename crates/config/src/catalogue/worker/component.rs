@@ -141,16 +141,98 @@ static CALLBACKS_OF_FUNCTION: Table = Table {
 static COMPONENT_AUTH: Table = Table {
     path: "components[function].auth",
     name: "a component's auth",
-    keys: &[key(
-        "anonymous",
-        Kind::Object(&COMPONENT_ANONYMOUS),
-        "It proves nothing. Must be empty: `{}`.",
-    )
-    .otherwise("taken")],
+    keys: &[
+        method("anonymous", &COMPONENT_ANONYMOUS, "It proves nothing."),
+        method("ticket", &COMPONENT_TICKET, "It knows a ticket."),
+        method(
+            "wampcra",
+            &COMPONENT_WAMPCRA,
+            "It knows a secret (WAMP-CRA).",
+        ),
+        method("scram", &COMPONENT_SCRAM, "It knows a password (SCRAM)."),
+        method("cryptosign", &COMPONENT_CRYPTOSIGN, "It has a private key."),
+    ],
 };
+
+const fn method(name: &'static str, of: &'static Table, about: &'static str) -> Key {
+    key(name, Kind::Object(of), about)
+        .otherwise("not offered; all that are given are offered together")
+}
+
+const AUTHID: Key = key(
+    "authid",
+    Kind::Text(Rule::NotEmpty),
+    "Who it says that it is.",
+);
+const AUTHROLE: Key = key(
+    "authrole",
+    Kind::Text(Rule::NotEmpty),
+    "The role that it asks for.",
+)
+.otherwise("the router says which it gets");
+const AUTHEXTRA: Key = key(
+    "authextra",
+    Kind::Json,
+    "A dictionary of what else the router is told in HELLO.",
+)
+.otherwise("none");
+
+const fn secret(name: &'static str, about: &'static str) -> Key {
+    key(name, Kind::Text(Rule::NotEmpty), about)
+        .required()
+        .environment()
+}
 
 static COMPONENT_ANONYMOUS: Table = Table {
     path: "components[function].auth.anonymous",
     name: "a component's anonymous auth",
-    keys: &[],
+    keys: &[
+        AUTHID.otherwise("the router makes one"),
+        AUTHROLE,
+        AUTHEXTRA,
+    ],
+};
+
+static COMPONENT_TICKET: Table = Table {
+    path: "components[function].auth.ticket",
+    name: "a component's ticket",
+    keys: &[
+        AUTHID.required(),
+        AUTHROLE,
+        AUTHEXTRA,
+        secret("ticket", "What it shows."),
+    ],
+};
+
+static COMPONENT_WAMPCRA: Table = Table {
+    path: "components[function].auth.wampcra",
+    name: "a component's WAMP-CRA",
+    keys: &[
+        AUTHID.required(),
+        AUTHROLE,
+        AUTHEXTRA,
+        secret("secret", "What it signs with."),
+    ],
+};
+
+static COMPONENT_SCRAM: Table = Table {
+    path: "components[function].auth.scram",
+    name: "a component's SCRAM",
+    keys: &[
+        AUTHID.required(),
+        AUTHROLE,
+        AUTHEXTRA,
+        secret("password", "What it proves that it knows."),
+    ],
+};
+
+static COMPONENT_CRYPTOSIGN: Table = Table {
+    path: "components[function].auth.cryptosign",
+    name: "a component's cryptosign",
+    keys: &[
+        AUTHID.otherwise("the router knows it by its key"),
+        AUTHROLE,
+        AUTHEXTRA,
+        secret("privkey", "Its private key: 64 hexadecimal digits."),
+    ],
 };

@@ -1,0 +1,127 @@
+"""Authenticators that are functions: Python beside the router says who somebody is."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+from rig import config
+from rig.container import HOSTED
+from rig.node import Node
+from rig.rawsocket import RawSocket
+from rig.session import ABORT, HELLO, ROLES, WELCOME
+from rig.waiting import await_true
+from wamp.test_authentication import AUTHENTICATE, CHALLENGE, signature
+
+
+def node(auth: dict, **options: object) -> dict:
+    """Return a node whose one transport asks functions."""
+    router = {
+        "type": "router",
+        "options": {"pythonpath": [str(HOSTED)], **options},
+        "realms": [{"name": "realm1", "roles": [config.role("user")]}],
+        "transports": [
+            {"type": "rawsocket", "id": "unix", "endpoint": config.unix("node.sock"), "auth": auth}
+        ],
+    }
+    return {"version": 2, "workers": [router], "limits": {"login_delay_ms_max": 0}}
+
+
+def function(create: str, **more: object) -> dict:
+    return {"type": "function", "create": create, **more}
+
+
+@pytest.fixture
+def start_node(tmp_path) -> Iterator[Callable[[dict], Node]]:
+    running: list[Node] = []
+
+    def start(configuration: dict) -> Node:
+        running.append(Node(tmp_path, configuration))
+        return running[-1]
+
+    yield start
+    for each in running:
+        each.close()
+
+
+def begin(started: Node, method: str, authid: str, realm: str = "realm1") -> RawSocket:
+    peer = RawSocket.unix(started.directory / "node.sock").shake_hands()
+    peer.say(HELLO, realm, {"roles": ROLES, "authmethods": [method], "authid": authid})
+    return peer
+
+
+def by_ticket(started: Node, authid: str, ticket: str, realm: str = "realm1") -> list:
+    with begin(started, "ticket", authid, realm) as peer:
+        assert peer.hear(CHALLENGE)[1] == "ticket"
+        peer.say(AUTHENTICATE, ticket, {})
+        return peer.hear_any()
+
+
+@pytest.fixture
+def started(start_node):
+    tickets = function("logins.tickets", config={"joe": "hunter2", "role": "user"})
+    users = function("logins.users", config={"secrets": {"ann": "secret1"}})
+    running = start_node(node({"ticket": tickets, "wampcra": users}))
+    running.says("^Ready")
+    # A component joins after it was started.
+    await_true("users has joined", lambda: answers(running, "wampcra", "ann", CHALLENGE))
+    await_true("so has tickets", lambda: by_ticket(running, "joe", "hunter2")[0] == WELCOME)
+    return running
+
+
+def answers(started: Node, method: str, authid: str, kind: int) -> bool:
+    with begin(started, method, authid) as peer:
+        return peer.hear_any()[0] == kind
+
+
+def test_a_ticket_is_judged_by_a_function(started):
+    welcome = by_ticket(started, "joe", "hunter2")
+    assert welcome[0] == WELCOME
+    details = welcome[2]
+    assert (details["authid"], details["authrole"]) == ("joe", "user")
+    assert (details["authmethod"], details["authprovider"]) == ("ticket", "function")
+    code, details, reason = by_ticket(started, "joe", "wrong")
+    assert (code, reason) == (ABORT, "com.example.denied")
+    assert details["message"] == "no such ticket of joe"
+    # In a process of its own, made once.
+    extra = by_ticket(started, "history", "")[2]["authextra"]
+    assert extra["pid"] not in (os.getpid(), started.process.pid)
+    asked = ["realm1", "joe", "ticket", "rawsocket"]
+    assert extra["asked"][-3:] == [asked, asked, ["realm1", "history", "ticket", "rawsocket"]]
+
+
+def test_a_secret_comes_from_a_function_that_takes_its_time(started):
+    with begin(started, "wampcra", "ann") as peer:
+        _, method, extra = peer.hear(CHALLENGE)
+        assert method == "wampcra"
+        challenge = json.loads(extra["challenge"])
+        assert (challenge["authprovider"], challenge["authrole"]) == ("function", "user")
+        peer.say(AUTHENTICATE, signature(extra["challenge"], "secret1"), {})
+        peer.hear(WELCOME)
+    for authid in ("nobody", "unknown"):
+        with begin(started, "wampcra", authid) as peer:
+            peer.hear(ABORT)
+
+
+def test_nobody_else_can_ask_it(started):
+    code, _, reason = by_ticket(started, "joe", "hunter2", "crosstie.authenticators")
+    assert (code, reason) == (ABORT, "wamp.error.no_such_role")
+
+
+@pytest.mark.parametrize(
+    ("create", "expected"),
+    [
+        ("logins.nonsense", "returned 'nonsense', which cannot be called"),
+        ("logins.missing", "cannot load 'logins.missing'"),
+        ("nowhere.authenticator", "cannot load 'nowhere.authenticator'"),
+    ],
+)
+def test_a_function_that_makes_none(start_node, create, expected):
+    failing = start_node(node({"ticket": function(create)}, needs_components=False))
+    failing.says(expected)
+    failing.says("^Ready")
+    code, _, reason = by_ticket(failing, "joe", "hunter2")
+    assert (code, reason) == (ABORT, "wamp.error.no_such_procedure")
+    assert failing.stop() == 0
