@@ -75,17 +75,49 @@ class Session {
         this.calls = new Map();
         this.held = new Map();
         this.invocations = 0;
+        // How it says who it is: a method, an authid or none, and a ticket, a secret or a private key.
+        this.auth = null;
+        this.key = undefined;
         this.transport = transport(place);
         this.socket = place.kind === 'ws' ? lastSocket : null;
         this.transport.onopen = () => {
             // The session takes the transport's messages from now on.
             this.session = new autobahn.Session(
-                this.transport, when.defer, undefined, () => {}, () => {});
+                this.transport, when.defer, (_, method, extra) => this.proof(method, extra),
+                () => {}, () => {});
             this.session.onjoin = (details) => this.joined(details);
             this.session.onleave = (reason, details) => this.left(reason, details);
-            this.session.join(this.realm);
+            this.say_hello();
         };
         this.transport.onclose = () => this.disconnected();
+    }
+
+    say_hello() {
+        if (this.auth === null) {
+            this.session.join(this.realm);
+            return;
+        }
+        const { method, authid, secret } = this.auth;
+        if (method === 'cryptosign') {
+            this.key = autobahn.nacl.sign.keyPair.fromSeed(new Uint8Array(Buffer.from(secret, 'hex')));
+        }
+        const extra = this.key && { pubkey: autobahn.auth_cryptosign.public_key(this.key) };
+        this.session.join(this.realm, [method], authid || undefined, extra);
+    }
+
+    proof(method, extra) {
+        const { secret } = this.auth;
+        switch (method) {
+        case 'ticket':
+            return secret;
+        case 'wampcra': {
+            const key = extra.salt === undefined ? secret
+                : autobahn.auth_cra.derive_key(secret, extra.salt, extra.iterations, extra.keylen);
+            return autobahn.auth_cra.sign(key, extra.challenge);
+        }
+        default:
+            return autobahn.auth_cryptosign.sign_challenge(this.key, extra);
+        }
     }
 
     answerJoin(what) {
@@ -132,6 +164,7 @@ class Session {
     open(id, command) {
         this.joining = id;
         this.realm = command.realm;
+        this.auth = command.auth || null;
     }
 
     join(id, command) {

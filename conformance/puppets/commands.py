@@ -76,9 +76,9 @@ def session_class(base: type) -> type:
             self.joining: int | None = None
             self.leaving: int | None = None
             self.keep = False
-            # How it says who it is: a method, an authid, and a ticket, a secret or a password.
+            # How it says who it is: a method, an authid or none, and what it proves that with.
             self.auth: dict | None = None
-            self.authenticator: auth.AuthScram | None = None
+            self.authenticator: auth.AuthScram | auth.AuthCryptoSign | None = None
             self.left_with: str | None = None
             self.calls: dict[int, object] = {}
             self.objects: dict[int, object] = {}
@@ -93,6 +93,10 @@ def session_class(base: type) -> type:
             if method == "scram":
                 password = self.auth["secret"]
                 self.authenticator = auth.AuthScram(password=password, authid=authid)
+            if method == "cryptosign":
+                key = self.auth["secret"]
+                self.authenticator = auth.create_authenticator(method, privkey=key, authid=authid)
+            if self.authenticator is not None:
                 extra = self.authenticator.authextra
             self.join(self.config.realm, authmethods=[method], authid=authid, authextra=extra)
             return None

@@ -144,7 +144,7 @@ class Session:
         return self.details["session"]
 
     def open(self, place: dict, realm: str = "realm1", auth: dict | None = None) -> Session:
-        """Connect and join; `auth` (autobahn-python only) has a method, an authid and a secret."""
+        """Connect and join; `auth` has a method, a secret, and an authid or none."""
         self.details = self._do("open", place=place, realm=realm, auth=auth)
         return self
 

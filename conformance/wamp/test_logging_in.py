@@ -1,4 +1,4 @@
-"""autobahn-python logs in every way that it can: each method, by the file and by a procedure."""
+"""Autobahn's clients log in every way that they can, by the file and by a procedure."""
 
 from __future__ import annotations
 
@@ -18,10 +18,20 @@ from wamp.test_authentication import NOT_AUTHORIZED, TICKETS, USERS
 
 PROCEDURE = "com.example.authenticate"
 
+# Of the specification's test vectors, and another.
+KEY = "4d57d97a68f555696620a6d849c0ce582568518d729eb753dc7c732de2804510"
+PUBLIC_KEY = "1adfc8bfe1d35616e64dffbd900096f23b066f914c8c2ffbb66f6075b96e116d"
+OTHER_KEY = "d511fe78e23934b3dadb52fcd022974b80bd92bccc7c5cf404e46cc0a8a2f5cd"
+KEYS = {
+    "type": "static",
+    "principals": {"joe": {"authorized_keys": [PUBLIC_KEY.upper()], "role": "user"}},
+}
+
 # The method, the authid, the secret, and what an authenticator answers about it.
 KNOWN = [
     ("ticket", "joe", "hunter2", "user"),
     ("wampcra", "joe", "secret1", {"secret": "secret1", "role": "user"}),
+    ("cryptosign", "joe", KEY, {"pubkey": PUBLIC_KEY, "role": "user"}),
     (
         "wampcra",
         "ann",
@@ -37,7 +47,8 @@ def node(tmp_path_factory, certificate_directory: Path) -> Iterator[Router]:
     dynamic = {"type": "dynamic", "authenticator": PROCEDURE, "authenticator-realm": "auth"}
     static = {"ticket": {**TICKETS, "principals": {"joe": TICKETS["principals"]["joe"]}}}
     static["wampcra"] = USERS
-    asked = {"ticket": dynamic, "wampcra": dynamic}
+    static["cryptosign"] = KEYS
+    asked = dict.fromkeys(("ticket", "wampcra", "cryptosign"), dynamic)
     paths = {"ws": {"auth": static}, "dynamic": {"auth": asked}}
 
     def guarded(name: str, endpoint: dict) -> dict:
@@ -72,18 +83,23 @@ def log_in(node, new_session, certificate_directory) -> Callable:
     return log_in
 
 
-@only(lambda link: not link.is_javascript)
 @pytest.mark.parametrize(("method", "authid", "secret", "_answer"), KNOWN)
 def test_by_the_file(link, log_in, method, authid, secret, _answer):
     details = log_in(link, method, authid, secret).details
     assert (details["authid"], details["authrole"]) == (authid, "user")
     assert (details["authmethod"], details["authprovider"]) == (method, "static")
     with pytest.raises(WampError) as raised:
-        log_in(link, method, authid, "wrong")
+        log_in(link, method, authid, OTHER_KEY)
     assert raised.value.uri == NOT_AUTHORIZED
 
 
-@only(lambda link: not link.is_javascript and link.kind == "ws")
+@only(lambda link: link.kind == "ws")
+def test_who_has_a_key_needs_no_authid(link, log_in):
+    details = log_in(link, "cryptosign", None, KEY).details
+    assert (details["authid"], details["authrole"]) == ("joe", "user")
+
+
+@only(lambda link: link.kind == "ws")
 @pytest.mark.parametrize(("method", "authid", "secret", "answer"), KNOWN)
 def test_by_a_procedure(link, node, log_in, start_thread, method, authid, secret, answer):
     with RawSocket.tcp(node.address("open")).shake_hands().join("auth") as authenticator:

@@ -81,7 +81,7 @@ struct Home {
     /// None where the directory cannot be written to.
     occupied: Option<Occupied>,
     private: RunDirectory,
-    public_key: String,
+    key: NodeKey,
 }
 
 pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
@@ -159,7 +159,7 @@ fn run_node(
         },
         executable: std::env::current_exe().context("cannot tell where this program is")?,
         version: env!("CARGO_PKG_VERSION"),
-        public_key: home.as_ref().map(|home| home.public_key.clone()),
+        key: home.as_ref().map(|home| home.key.clone()),
         loglevel: arguments.loglevel.name(),
         busy_poll: Duration::from_micros(arguments.busy_poll.unwrap_or(50)),
         shutdown_after,
@@ -253,14 +253,14 @@ fn open(directory: &Path) -> anyhow::Result<Home> {
     Ok(Home {
         occupied,
         private: RunDirectory::make(preferred.as_deref())?,
-        public_key: loaded.key.public_hexadecimal(),
+        key: loaded.key,
     })
 }
 
 fn banner(home: Option<&Home>, directory: &Path) {
     info!("Crosstie Version: {}", env!("CARGO_PKG_VERSION"));
     if let Some(home) = home {
-        info!("Node Public Key: {}", home.public_key);
+        info!("Node Public Key: {}", home.key.public_hexadecimal());
     }
     info!("Running from node directory '{}'", directory.display());
     info!("Controller process starting (tokio-epoll) ..");

@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
+use crate::directory::NodeKey;
 use crate::event::{Event, Events};
 use crate::management::Management;
 use crate::place::Place;
@@ -38,8 +39,8 @@ pub struct Options {
     /// The node's own program, which has the hidden commands that children are started through.
     pub executable: PathBuf,
     pub version: &'static str,
-    /// The node's public key in hexadecimal, if it has one.
-    pub public_key: Option<String>,
+    /// The node's key, if it has one.
+    pub key: Option<NodeKey>,
     /// How much Python children log: the word for it on a command line.
     pub loglevel: &'static str,
     /// How long the first thread of a router polls before it sleeps, where the configuration
@@ -138,7 +139,7 @@ impl Node {
             triggers: config.controller.shutdown.clone(),
             limits: config.limits.clone(),
             version: options.version,
-            public_key: options.public_key,
+            public_key: options.key.as_ref().map(NodeKey::public_hexadecimal),
             router_options: RouterOptions {
                 node: id,
                 is_private: false,
@@ -146,6 +147,7 @@ impl Node {
                 busy_poll: options.busy_poll,
                 overview: Arc::default(),
                 audit,
+                key: options.key.as_ref().and_then(NodeKey::signing_key),
             },
             moving_transports: options.moving_transports,
             since: SystemTime::now(),

@@ -45,6 +45,7 @@ mod watch;
 
 pub use admin::{Admin, start_admin};
 pub use audit::Audit;
+pub use crosstie_auth::wamp::SigningKey;
 pub use crosstie_transport::descriptors;
 pub use error::{StartError, StartFault, StopError};
 pub use listen::check_tls;

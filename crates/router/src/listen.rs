@@ -113,7 +113,7 @@ impl Endpoints {
 impl From<&RawSocket> for RawSocketEndpoint {
     fn from(options: &RawSocket) -> Self {
         Self {
-            auth: Arc::new(options.auth.clone()),
+            auth: Arc::clone(&options.auth),
             supervision: Arc::new(options.into()),
             options: options.clone(),
         }
@@ -124,7 +124,7 @@ impl WebSocketEndpoint {
     fn new(path: Option<&String>, options: &WebSocket) -> Self {
         Self {
             path: path.cloned(),
-            auth: Arc::new(options.auth.clone()),
+            auth: Arc::clone(&options.auth),
             supervision: Arc::new((&options.options).into()),
             options: options.clone(),
         }
@@ -294,6 +294,7 @@ fn tls_from(files: &model::Tls, directory: &Path) -> io::Result<Arc<tls::ServerC
         key: at(&files.key),
         chain: files.chain_certificates.iter().map(at).collect(),
         client_authorities: files.client_authorities.iter().map(at).collect(),
+        is_certificate_optional: files.is_certificate_optional,
     };
     tls::server_config(&files)
 }

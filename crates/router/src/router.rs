@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak, mpsc};
 use std::time::{Duration, SystemTime};
 
+use crosstie_auth::wamp::SigningKey;
 use crosstie_config::{self as model, Role};
 use crosstie_transport::{Connection, Cores, WorkerOptions, Workers};
 use parking_lot::Mutex;
@@ -37,6 +38,8 @@ pub struct RouterOptions {
     pub overview: Arc<Overview>,
     /// Where it is written who was not let in.
     pub audit: Option<Arc<Audit>>,
+    /// What it proves with that it is itself, to clients that ask for that.
+    pub key: Option<Arc<SigningKey>>,
 }
 
 /// A running router. It knows nothing of other routers.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crosstie_auth::wamp::SigningKey;
 use crosstie_config as model;
 use crosstie_routing::{CallTimeoutUnit, Limits, RealmConfig};
 use crosstie_transport::{Account, Connection, ConnectionLimits, Debt, descriptors};
@@ -59,6 +60,7 @@ pub(crate) struct RouterState {
     pub(crate) door: Door,
     pub(crate) denials: Denials,
     pub(crate) authenticators: Authenticators,
+    pub(crate) key: Option<Arc<SigningKey>>,
     /// Set once, if at all.
     amqp: OnceLock<Arc<Broker>>,
     number_last: AtomicU32,
@@ -112,6 +114,7 @@ impl RouterState {
             ),
             denials: Denials::new(options.audit.clone()),
             authenticators: Authenticators::default(),
+            key: options.key.clone(),
             amqp: OnceLock::new(),
             number_last: AtomicU32::new(0),
             stopping: AtomicBool::new(false),

@@ -392,6 +392,11 @@ impl Connection {
         self.stage()?.lock().peer_certificate()
     }
 
+    /// What both ends know of a TLS 1.3 channel and nobody else does: `tls-exporter` (RFC 9266).
+    pub fn tls_exporter(&self) -> Option<[u8; 32]> {
+        self.stage()?.lock().tls_exporter()
+    }
+
     pub(crate) fn socket(&self) -> &Socket {
         &self.socket
     }

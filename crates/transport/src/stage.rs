@@ -25,6 +25,11 @@ pub trait Stage: Send {
     fn peer_certificate(&self) -> Option<Vec<u8>> {
         None
     }
+
+    /// What both ends know of the channel between them and nobody else does: `tls-exporter` (RFC 9266).
+    fn tls_exporter(&self) -> Option<[u8; 32]> {
+        None
+    }
 }
 
 /// Transforms queued bytes before any [`Stage`]: it is agreed on while the connection is open.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 pub use rustls::ServerConfig;
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConnection};
+use rustls::{ProtocolVersion, RootCertStore, ServerConnection};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -21,6 +21,8 @@ pub struct TlsFiles {
     pub key: PathBuf,
     /// When not empty, clients must show a certificate that one of these signed.
     pub client_authorities: Vec<PathBuf>,
+    /// Then they may also show none.
+    pub is_certificate_optional: bool,
 }
 
 /// Reads the files into a server configuration; the error names the file and what was wrong.
@@ -46,10 +48,12 @@ pub fn server_config(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
                     .map_err(|e| invalid(path, &e.to_string()))?;
             }
         }
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-            .build()
-            .map_err(io::Error::other)?;
-        builder.with_client_cert_verifier(verifier)
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        let verifier = match files.is_certificate_optional {
+            true => verifier.allow_unauthenticated(),
+            false => verifier,
+        };
+        builder.with_client_cert_verifier(verifier.build().map_err(io::Error::other)?)
     };
     let config = builder
         .with_single_cert(chain, key)
@@ -133,6 +137,17 @@ impl Stage for TlsStage {
     fn peer_certificate(&self) -> Option<Vec<u8>> {
         let shown = self.connection.peer_certificates()?.first()?;
         Some(shown.to_vec())
+    }
+
+    /// RFC 9266 has it for TLS 1.2 too, where the extended master secret was agreed on; whether it was cannot be
+    /// asked.
+    fn tls_exporter(&self) -> Option<[u8; 32]> {
+        if self.connection.protocol_version() != Some(ProtocolVersion::TLSv1_3) {
+            return None;
+        }
+        let label = b"EXPORTER-Channel-Binding";
+        let exported = self.connection.export_keying_material([0; 32], label, None);
+        exported.ok()
     }
 }
 

@@ -36,6 +36,13 @@ impl Given {
         nonce
     }
 
+    /// What WAMP-cryptosign has signed.
+    pub(super) fn challenge(&self) -> [u8; CHALLENGE_BYTES] {
+        let mut challenge = [0; CHALLENGE_BYTES];
+        challenge.copy_from_slice(&self.chance[AUTHID_BYTES..AUTHID_BYTES + CHALLENGE_BYTES]);
+        challenge
+    }
+
     /// The id that the session asks for: in WAMP's global scope, 1 to 2^53.
     pub fn session(&self) -> u64 {
         let mut bytes = [0; 8];
@@ -57,4 +64,6 @@ pub fn rfc3339(unix_ms: u64) -> String {
 
 const AUTHID_BYTES: usize = 20;
 const NONCE_BYTES: usize = 48;
+/// A handshake needs one of the two.
+const CHALLENGE_BYTES: usize = 32;
 const SESSION_BYTES: usize = 7;

@@ -8,7 +8,7 @@ use super::choose::choose;
 use super::client::Client;
 use super::next::{AtAnswer, AtAuthenticate, AtKey, Authenticate, Next, Outcome};
 use super::wampcra::Key;
-use super::{Answer, Given, Hello, Method, Methods, Refusal, Step};
+use super::{Answer, Channel, Given, Hello, Method, Methods, Refusal, Step};
 
 /// A handshake that waits for its next input.
 pub struct Handshake {
@@ -27,7 +27,12 @@ enum Awaited {
 
 impl Handshake {
     /// Handles HELLO. The handshake is there where more is to come.
-    pub fn begin(methods: &Methods, hello: Hello<'_>, given: &Given) -> (Option<Box<Self>>, Step) {
+    pub fn begin(
+        methods: &Methods,
+        hello: Hello<'_>,
+        given: &Given,
+        channel: &Channel<'_>,
+    ) -> (Option<Box<Self>>, Step) {
         let method = match choose(methods, hello.authmethods) {
             Ok(method) => method,
             Err(refusal) => return (None, Step::Refuse(refusal)),
@@ -43,7 +48,7 @@ impl Handshake {
             client: Client::new(method, hello, given, methods.error_texts),
             awaited: Awaited::Nothing,
         });
-        let outcome = methods.begin(&mut handshake.client);
+        let outcome = methods.begin(&mut handshake.client, channel);
         let step = handshake.take(outcome);
         match step {
             Step::Accept(_) | Step::Refuse(_) => (None, step),

@@ -1,5 +1,7 @@
 //! Bytes as hexadecimal digits.
 
+use std::fmt::Write as _;
+
 /// The bytes of twice as many digits, in either case; `None` for anything else.
 pub(super) fn decode<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
     let digits = text.as_bytes();
@@ -23,6 +25,16 @@ pub(super) fn decode_all(text: &str) -> Option<Vec<u8>> {
     pairs
         .map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?))
         .collect()
+}
+
+/// In lower case.
+pub(super) fn encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // A text takes everything.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 fn digit(character: u8) -> Option<u8> {

@@ -12,16 +12,18 @@ pub enum Method {
     Scram,
     /// SCRAM as the specification names it.
     WampScram,
+    Cryptosign,
 }
 
 impl Method {
     /// In the order of their declaration.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Anonymous,
         Self::Ticket,
         Self::WampCra,
         Self::Scram,
         Self::WampScram,
+        Self::Cryptosign,
     ];
 
     pub(super) fn parse(name: &str) -> Option<Self> {
@@ -36,6 +38,7 @@ impl Method {
             Self::WampCra => "wampcra",
             Self::Scram => "scram",
             Self::WampScram => "wamp-scram",
+            Self::Cryptosign => "cryptosign",
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use super::client::Client;
 use super::next::Outcome;
-use super::{Anonymous, Authenticator, ErrorTexts, Method, Refusal, Scram, Ticket, WampCra};
+use super::{
+    Anonymous, Authenticator, Channel, Cryptosign, ErrorTexts, Method, Refusal, Scram, Ticket,
+    WampCra,
+};
 
 /// Everything that a transport takes. A method that is not there is not taken.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -11,6 +14,7 @@ pub struct Methods {
     pub ticket: Option<Ticket>,
     pub wampcra: Option<WampCra>,
     pub scram: Option<Scram>,
+    pub cryptosign: Option<Cryptosign>,
     pub error_texts: ErrorTexts,
 }
 
@@ -22,6 +26,7 @@ impl Methods {
             Method::Ticket => self.ticket.is_some(),
             Method::WampCra => self.wampcra.is_some(),
             Method::Scram | Method::WampScram => self.scram.is_some(),
+            Method::Cryptosign => self.cryptosign.is_some(),
         }
     }
 
@@ -36,22 +41,26 @@ impl Methods {
         let ticket = self.ticket.as_ref().and_then(Ticket::authenticator);
         let wampcra = self.wampcra.as_ref().and_then(WampCra::authenticator);
         let scram = self.scram.as_ref().and_then(Scram::authenticator);
-        [anonymous, ticket, wampcra, scram].into_iter().flatten()
+        let cryptosign = self.cryptosign.as_ref().and_then(Cryptosign::authenticator);
+        let all = [anonymous, ticket, wampcra, scram, cryptosign];
+        all.into_iter().flatten()
     }
 
     /// The roles that the configuration gives to who has proven something.
     pub fn roles(&self) -> impl Iterator<Item = (Method, &str)> {
         let ticket = self.ticket.iter().flat_map(Ticket::roles);
         let wampcra = self.wampcra.iter().flat_map(WampCra::roles);
+        let cryptosign = self.cryptosign.iter().flat_map(Cryptosign::roles);
         let ticket = ticket.map(|role| (Method::Ticket, role));
         let scram = self.scram.iter().flat_map(Scram::roles);
         let wampcra = wampcra.map(|role| (Method::WampCra, role));
         let scram = scram.map(|role| (Method::Scram, role));
-        ticket.chain(wampcra).chain(scram)
+        let cryptosign = cryptosign.map(|role| (Method::Cryptosign, role));
+        ticket.chain(wampcra).chain(scram).chain(cryptosign)
     }
 
     /// Handles HELLO by the client's method.
-    pub(super) fn begin(&self, client: &mut Client) -> Outcome {
+    pub(super) fn begin(&self, client: &mut Client, channel: &Channel<'_>) -> Outcome {
         let begun = match client.method {
             Method::Anonymous => {
                 let authenticator = self.anonymous.as_ref().and_then(Anonymous::authenticator);
@@ -61,6 +70,10 @@ impl Methods {
             Method::WampCra => self.wampcra.as_ref().map(|wampcra| wampcra.begin(client)),
             Method::Scram | Method::WampScram => {
                 self.scram.as_ref().map(|scram| scram.begin(client))
+            }
+            Method::Cryptosign => {
+                let cryptosign = self.cryptosign.as_ref();
+                cryptosign.map(|cryptosign| cryptosign.begin(client, channel))
             }
         };
         let nobody = || Err(Refusal::of_authenticator("there is none".to_owned()));

@@ -1,7 +1,7 @@
 //! WAMP's methods of authentication (advanced profile, "Authentication"), with what Crossbar.io has beside them.
 //!
 //! ```text
-//! Methods, Hello, Given ─▶ Handshake::begin ─▶ Step
+//! Methods, Hello, Given, Channel ─▶ Handshake::begin ─▶ Step
 //! AUTHENTICATE          ─▶ Handshake::handle_authenticate ─▶ Step
 //! an authenticator said ─▶ Handshake::handle_answer ─▶ Step
 //! a key was derived     ─▶ Handshake::handle_key ─▶ Step
@@ -16,8 +16,10 @@
 mod anonymous;
 mod answer;
 mod authenticator;
+mod channel;
 mod choose;
 mod client;
+mod cryptosign;
 mod fresh;
 mod handshake;
 mod hello;
@@ -36,6 +38,8 @@ mod wampcra;
 pub use anonymous::Anonymous;
 pub use answer::{Answer, Unanswered};
 pub use authenticator::Authenticator;
+pub use channel::Channel;
+pub use cryptosign::{Cryptosign, KeyHolder, KeyHolders, PublicKey, PublicKeyError, SigningKey};
 pub use fresh::{Given, rfc3339};
 pub use handshake::Handshake;
 pub use hello::{Hello, Malformed};

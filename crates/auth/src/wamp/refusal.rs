@@ -33,6 +33,10 @@ pub enum Cause {
     UnknownPrincipal,
     WrongTicket,
     WrongSignature,
+    /// The key is nobody's, or not the principal's.
+    UnknownKey,
+    /// Several principals have the key, and the client does not say which it is.
+    AmbiguousKey,
     /// The channel has no id of the kind that the client asks for.
     NoChannelBinding,
     /// What it says in HELLO for its method is not what the method needs.
@@ -50,12 +54,14 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::NoMethod,
         Self::NoAuthid,
         Self::UnknownPrincipal,
         Self::WrongTicket,
         Self::WrongSignature,
+        Self::UnknownKey,
+        Self::AmbiguousKey,
         Self::NoChannelBinding,
         Self::MalformedExtra,
         Self::AuthenticatorDenied,
@@ -74,6 +80,8 @@ impl Cause {
             Self::UnknownPrincipal => "unknown_principal",
             Self::WrongTicket => "wrong_ticket",
             Self::WrongSignature => "wrong_signature",
+            Self::UnknownKey => "unknown_key",
+            Self::AmbiguousKey => "ambiguous_key",
             Self::NoChannelBinding => "no_channel_binding",
             Self::MalformedExtra => "malformed_extra",
             Self::AuthenticatorDenied => "authenticator_denied",
@@ -92,6 +100,7 @@ impl Cause {
             Self::UnknownPrincipal
                 | Self::WrongTicket
                 | Self::WrongSignature
+                | Self::UnknownKey
                 | Self::AuthenticatorDenied
         )
     }

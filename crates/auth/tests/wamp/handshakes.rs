@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crosstie_auth::wamp::{
-    Anonymous, Authenticator, ErrorTexts, Handshake, Hello, Methods, Provider, Salted, Secret,
-    Step, Ticket, Tickets, Users, WampCra,
+    Anonymous, Authenticator, Channel, ErrorTexts, Handshake, Hello, Methods, Provider, Salted,
+    Secret, Step, Ticket, Tickets, Users, WampCra,
 };
 
 use crate::script::{GIVEN, check, value};
@@ -209,7 +209,7 @@ fn the_text_that_is_signed() {
     let details = value(r#"{"authmethods":["wampcra"],"authid":"a \"b\"\n\\"}"#);
     let details = details.as_dict().expect("is a dictionary");
     let hello = Hello::read("realm1", details).expect("is one");
-    let (_, step) = Handshake::begin(&methods, hello, &GIVEN);
+    let (_, step) = Handshake::begin(&methods, hello, &GIVEN, &Channel::default());
     let Step::Challenge { extra, .. } = step else {
         panic!("{step:?}");
     };

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! Other inputs: `answer VALUE` and `error URI TEXT`, of an authenticator; `unanswered`; `key`, the one that is
-//! asked for, derived; `sign KEY`, AUTHENTICATE with a signature of the challenge; `prove READING c=BINDING PASSWORD
-//! EXTRA`, AUTHENTICATE with a proof of SCRAM, and before it `name NAME`, its authid in another form. Values are JSON.
+//! asked for, derived; `sign KEY`, AUTHENTICATE with a signature of the challenge, `sign25519 SEED [CHANNEL]` with one by
+//! the Ed25519 key of a seed; `prove READING c=BINDING PASSWORD EXTRA`, AUTHENTICATE with a proof of SCRAM, and before it
+//! `name NAME`, its authid in another form. Values are JSON.
 
 use std::fmt::Write as _;
 
@@ -17,13 +18,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use crosstie_auth::wamp::scram::{AuthMessage, Function, Kdf, Reading};
 use crosstie_auth::wamp::{
-    Answer, Derivation, Given, Handshake, Hello, Key, Methods, Step, Unanswered,
+    Answer, Channel, Derivation, Given, Handshake, Hello, Key, Methods, SigningKey, Step,
+    Unanswered,
 };
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{Dict, Serializer, Value};
 
 pub(crate) struct Script<'m> {
     methods: &'m Methods,
+    given: Given,
+    channel: Channel<'m>,
     handshake: Option<Box<Handshake>>,
     challenge: String,
     /// The authid as the client has it.
@@ -44,8 +48,15 @@ pub(crate) const GIVEN: Given = Given {
 
 /// Plays the inputs of `text`; it is to come out as it is.
 pub(crate) fn check(methods: &Methods, text: &str) {
+    check_over(methods, GIVEN, Channel::default(), text);
+}
+
+/// The same, by another connection and at another time.
+pub(crate) fn check_over(methods: &Methods, given: Given, channel: Channel<'_>, text: &str) {
     let mut script = Script {
         methods,
+        given,
+        channel,
         handshake: None,
         challenge: String::new(),
         name: String::new(),
@@ -90,7 +101,7 @@ impl Script<'_> {
             self.name = hello.authid.unwrap_or_default().to_owned();
             let extra = hello.authextra.map_or(&[][..], Vec::as_slice);
             self.client_nonce = text(extra, "nonce").to_owned();
-            let (handshake, step) = Handshake::begin(methods, hello, &GIVEN);
+            let (handshake, step) = Handshake::begin(methods, hello, &self.given, &self.channel);
             self.handshake = handshake;
             return Some(step);
         }
@@ -102,6 +113,11 @@ impl Script<'_> {
             "authenticate" => handshake.handle_authenticate(rest, &Dict::new()),
             "sign" => {
                 let signature = Key::new(rest).sign(&self.challenge);
+                handshake.handle_authenticate(&signature, &Dict::new())
+            }
+            "sign25519" => {
+                let (seed, channel) = rest.split_once(' ').unwrap_or((rest, ""));
+                let signature = sign25519(seed, &self.challenge, channel);
                 handshake.handle_authenticate(&signature, &Dict::new())
             }
             "answer" => Some(handshake.handle_answer(Answer::Value(value(rest)))),
@@ -242,4 +258,29 @@ fn json(dict: &Dict) -> String {
     let value = Value::Dict(dict.clone());
     codec::encode_value(&value, Serializer::Json, &mut out).expect("can be written");
     String::from_utf8(out).expect("is text")
+}
+
+/// What a client answers that has the key of that seed, and knows its channel by that id.
+fn sign25519(seed: &str, challenge: &str, channel: &str) -> String {
+    let mut message = bytes(challenge);
+    if !channel.is_empty() {
+        message
+            .iter_mut()
+            .zip(bytes(channel))
+            .for_each(|(byte, of)| *byte ^= of);
+    }
+    key(seed).sign(&message)
+}
+
+/// The Ed25519 key of a seed.
+pub(crate) fn key(seed: &str) -> SigningKey {
+    SigningKey::from_seed(&bytes(seed)).expect("is a seed")
+}
+
+/// 32 bytes by their digits.
+pub(crate) fn bytes(digits: &str) -> [u8; 32] {
+    let digit =
+        |at: usize| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).expect("is a digit");
+    assert_eq!(digits.len(), 64, "{digits}");
+    std::array::from_fn(digit)
 }

@@ -30,6 +30,7 @@ impl Builder<'_> {
             ticket: auth.object("ticket").map(|ticket| self.ticket(ticket)),
             wampcra: auth.object("wampcra").map(|wampcra| self.wampcra(wampcra)),
             scram: auth.object("scram").map(|scram| self.scram(scram)),
+            cryptosign: auth.object("cryptosign").map(|c| self.cryptosign(c)),
             error_texts: match auth.text("error_texts") {
                 Some("crossbar") => ErrorTexts::Crossbar,
                 _ => ErrorTexts::Neutral,
@@ -165,7 +166,12 @@ impl Builder<'_> {
         }
     }
 
-    fn check_has_role(&mut self, authid: &str, of: View<'_>, default_role: Option<&Arc<str>>) {
+    pub(super) fn check_has_role(
+        &mut self,
+        authid: &str,
+        of: View<'_>,
+        default_role: Option<&Arc<str>>,
+    ) {
         if of.text("role").is_none() && default_role.is_none() {
             let message = format!(
                 "{} has no \"role\", and there is no \"default-role\": its sessions will be refused",
@@ -195,6 +201,9 @@ impl Builder<'_> {
             }
         }
         self.check_authenticators(methods, auth, realms);
+        if let Some(cryptosign) = auth.object("cryptosign") {
+            self.check_realms(cryptosign, realms);
+        }
         let named = methods.roles().map(|(method, role)| (method.name(), role));
         let mut named: Vec<_> = named.collect();
         named.sort_unstable();
@@ -214,7 +223,7 @@ impl Builder<'_> {
 
 impl Builder<'_> {
     /// Who is asked about the clients of a method, where its own section does not say who there is.
-    fn asked(&mut self, method: View<'_>) -> Option<Authenticator> {
+    pub(super) fn asked(&mut self, method: View<'_>) -> Option<Authenticator> {
         match method.text("type") {
             Some("dynamic") => Some(Authenticator {
                 procedure: method.text("authenticator").unwrap_or_default().to_owned(),
@@ -258,7 +267,7 @@ fn standard() -> Anonymous {
     }
 }
 
-fn shared(object: View<'_>, key: &str) -> Option<Arc<str>> {
+pub(super) fn shared(object: View<'_>, key: &str) -> Option<Arc<str>> {
     object.text(key).map(Into::into)
 }
 

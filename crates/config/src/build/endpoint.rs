@@ -49,13 +49,19 @@ impl Builder<'_> {
                         .texts("chain_certificates")
                         .map(str::to_owned)
                         .collect(),
-                    client_authorities: match tls.has("ca_certificates") {
-                        true => tls.texts("ca_certificates").map(str::to_owned).collect(),
-                        false => Vec::new(),
-                    },
+                    client_authorities: tls.texts("ca_certificates").map(str::to_owned).collect(),
+                    is_certificate_optional: tls.text("client_certificate") == Some("optional"),
                 }),
             })
         };
+        if let Some(tls) = view.has("tls").then(|| view.object("tls")).flatten()
+            && tls.given("client_certificate").is_some()
+            && tls.given("ca_certificates").is_none()
+        {
+            let message = "\"client_certificate\" has no effect without \"ca_certificates\"";
+            let at = tls.span_of("client_certificate");
+            self.problems.push(Problem::warning(at, message.into()));
+        }
         if let Endpoint::Tcp(TcpEndpoint { tls: Some(tls), .. }) = &endpoint
             && let Some(given) = view.given("tls")
         {

@@ -64,13 +64,14 @@ fn open_to_all(transport: &Transport, realms: &[Realm]) -> Option<(String, Strin
     }
 }
 
-/// A listener that asks for certificates is not reached without one.
+/// A listener that insists on certificates is not reached without one.
 fn is_reached_from_elsewhere(endpoint: &Endpoint) -> bool {
     let Endpoint::Tcp(tcp) = endpoint else {
         return false;
     };
     let asks = tcp.tls.as_ref();
-    let asks = asks.is_some_and(|tls| !tls.client_authorities.is_empty());
+    let asks =
+        asks.is_some_and(|tls| !tls.client_authorities.is_empty() && !tls.is_certificate_optional);
     !endpoint.is_loopback() && !asks
 }
 

@@ -4,6 +4,7 @@
 mod amqp;
 mod auth;
 mod component;
+mod cryptosign;
 mod endpoint;
 mod exposure;
 mod functions;

@@ -122,7 +122,7 @@ impl Builder<'_> {
         let options = object.section("options");
         RawSocket {
             serializers: serializers(object),
-            auth: self.auth(object, place.realms),
+            auth: self.auth(object, place.realms).into(),
             message_bytes_max: self.message_bytes_max(options),
             ping: Ping {
                 interval: time(options, "auto_ping_interval"),
@@ -137,7 +137,7 @@ impl Builder<'_> {
         WebSocket {
             url: object.text("url").map(str::to_owned),
             serializers: serializers(object),
-            auth: self.auth(object, place.realms),
+            auth: self.auth(object, place.realms).into(),
             options: self.websocket_options(object.section("options"), place),
         }
     }

@@ -28,7 +28,7 @@ impl Builder<'_> {
                 id,
                 interval: milliseconds(worker.section("options"), "interval"),
             }),
-            _ => Worker::Router(self.router(worker, id)),
+            _ => Worker::Router(Box::new(self.router(worker, id))),
         };
         let options = worker.section("options");
         if options.has("cpu_affinity") {

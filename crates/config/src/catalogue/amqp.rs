@@ -1,6 +1,6 @@
 //! AMQP: users, vhosts, bounds, and how listeners speak. Every key that is taken. Long and flat.
 
-use super::endpoint::AMQP_ENDPOINT;
+use super::endpoint::ENDPOINT;
 use super::form::{
     Fallback, Key, Kind, Rule, TYPE, Table, Words, integer, integer_or_zero, key, list,
     list_not_empty,
@@ -337,12 +337,7 @@ pub(super) static AMQP_TRANSPORT: Table = Table {
     keys: &[
         TYPE,
         TRANSPORT_ID,
-        key(
-            "endpoint",
-            Kind::Tagged(&AMQP_ENDPOINT),
-            "Where it listens.",
-        )
-        .required(),
+        key("endpoint", Kind::Tagged(&ENDPOINT), "Where it listens.").required(),
         MAX_CONNECTIONS,
         key(
             "mechanisms",

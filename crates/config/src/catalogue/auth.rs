@@ -1,5 +1,6 @@
 //! Authentication: every key that is taken. Long and flat.
 
+use super::cryptosign::CRYPTOSIGN;
 use super::form::{Fallback, Key, Kind, Rule, TYPE, Table, Tagged, Words, integer, key};
 use super::scram::SCRAM;
 
@@ -30,6 +31,12 @@ pub(super) static AUTH: Table = Table {
             Kind::Tagged(&SCRAM),
             "Sessions that know a password, of which the router has no more than what it takes to see a proof \
              (SCRAM; `scram` and `wamp-scram` among a client's methods).",
+        )
+        .otherwise("not taken"),
+        key(
+            "cryptosign",
+            Kind::Tagged(&CRYPTOSIGN),
+            "Sessions that have a private key, with which they sign a challenge (WAMP-cryptosign).",
         )
         .otherwise("not taken"),
         key(
@@ -64,7 +71,8 @@ pub(super) const DYNAMIC: &[Key] = &[
         Kind::Text(Rule::ExactUri),
         "The procedure that is asked, with the realm, the authid and a dictionary of what else is known. It \
          answers with a role, or with a dictionary: `role`, `realm`, `authid`, `extra`; for WAMP-CRA also \
-         `secret`, which is required, `salt`, `iterations`, `keylen`; for SCRAM also what its principals have.",
+         `secret`, which is required, `salt`, `iterations`, `keylen`; for SCRAM also what its principals have; \
+         for WAMP-cryptosign also `pubkey`, which is required.",
     )
     .required(),
     key(

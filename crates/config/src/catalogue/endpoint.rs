@@ -1,20 +1,13 @@
 //! Where listeners listen: every key that is taken. Long and flat.
 
 use super::form::{
-    Fallback, Key, Kind, NO, Rule, TYPE, Table, Tagged, integer, key, list, list_not_empty,
+    Fallback, Key, Kind, NO, Rule, TYPE, Table, Tagged, Words, integer, key, list, list_not_empty,
 };
 
 pub(super) static ENDPOINT: Tagged = Tagged {
     path: "endpoint.type",
     name: "an endpoint",
     variants: &[("tcp", &TCP_ENDPOINT), ("unix", &UNIX_ENDPOINT)],
-};
-
-/// Where AMQP listens: as everything does, but for what its TLS may ask of clients.
-pub(super) static AMQP_ENDPOINT: Tagged = Tagged {
-    path: "endpoint.type",
-    name: "an endpoint",
-    variants: &[("tcp", &AMQP_TCP_ENDPOINT), ("unix", &UNIX_ENDPOINT)],
 };
 
 const BACKLOG: Key = key(
@@ -81,21 +74,6 @@ static TCP_ENDPOINT: Table = Table {
     ],
 };
 
-static AMQP_TCP_ENDPOINT: Table = Table {
-    path: "transports[amqp].endpoint[tcp]",
-    name: "a TCP endpoint of AMQP",
-    keys: &[
-        TYPE,
-        PORT,
-        INTERFACE,
-        VERSION,
-        BACKLOG,
-        SHARED,
-        USER_TIMEOUT,
-        key("tls", Kind::Object(&AMQP_TLS), "TLS on the port.").otherwise("none"),
-    ],
-};
-
 static UNIX_ENDPOINT: Table = Table {
     path: "endpoint[unix]",
     name: "a Unix endpoint",
@@ -147,12 +125,6 @@ const CIPHERS: Key = key("ciphers", Kind::Text(Rule::Any), "").inert(
 static TLS: Table = Table {
     path: "endpoint[tcp].tls",
     name: "a TLS endpoint",
-    keys: &[TLS_KEY, CERTIFICATE, CHAIN_CERTIFICATES, DHPARAM, CIPHERS],
-};
-
-static AMQP_TLS: Table = Table {
-    path: "transports[amqp].endpoint[tcp].tls",
-    name: "a TLS endpoint of AMQP",
     keys: &[
         TLS_KEY,
         CERTIFICATE,
@@ -164,7 +136,20 @@ static AMQP_TLS: Table = Table {
              that every client then has to show. Certificates are of X.509 version 3.",
         )
         .otherwise("clients are not asked for certificates"),
+        key(
+            "client_certificate",
+            Kind::OneOf(&CLIENT_CERTIFICATE),
+            "Whether a client may do without a certificate where `ca_certificates` are given: `required`, or \
+             `optional`, which leaves it to the client and to the methods of authentication.",
+        )
+        .fallback(Fallback::Text("required"))
+        .own(),
         DHPARAM,
         CIPHERS,
     ],
+};
+
+static CLIENT_CERTIFICATE: Words = Words {
+    path: "endpoint[tcp].tls.client_certificate",
+    words: &["required", "optional"],
 };

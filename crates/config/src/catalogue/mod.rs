@@ -8,6 +8,7 @@
 mod amqp;
 mod auth;
 mod connecting;
+mod cryptosign;
 mod endpoint;
 mod form;
 mod node;

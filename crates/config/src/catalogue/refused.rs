@@ -27,7 +27,8 @@ pub struct Refused {
     pub why: &'static str,
 }
 
-const NO_SUCH_METHOD: &str = "sessions can be anonymous, or come by ticket, WAMP-CRA or SCRAM";
+const NO_SUCH_METHOD: &str =
+    "sessions can be anonymous, or come by ticket, WAMP-CRA, SCRAM or WAMP-cryptosign";
 const NO_PYTHON: &str = "there is no Python in a router worker";
 const NO_TWISTED: &str = "an endpoint is described by its keys, not by Twisted's strings";
 const NO_PROXY: &str = "a router worker serves a realm on all cores by itself";
@@ -195,27 +196,20 @@ pub static KEYS: &[Place] = &[
         )],
     ),
     within(
-        "transports[amqp].endpoint[tcp]",
-        &[later(
-            "portrange",
-            "an endpoint listens on one port; port 0 takes any that is free",
-        )],
-    ),
-    within(
-        "endpoint[tcp].tls",
-        &[later(
-            "ca_certificates",
-            "only clients of AMQP are asked for certificates",
-        )],
-    ),
-    within(
         "websocket.options",
         &[never("flash_policy", "browsers have no Flash any more")],
     ),
     within(
+        "auth.cryptosign[static]",
+        &[never(
+            "trustroots",
+            "certificates of Ethereum need a blockchain; `principals` lists keys, and a dynamic authenticator may \
+             look at `authextra.certificates` itself",
+        )],
+    ),
+    within(
         "auth",
         &[
-            later("cryptosign", NO_SUCH_METHOD),
             later("tls", NO_SUCH_METHOD),
             later("cookie", NO_SUCH_METHOD),
             never("anonymous-proxy", NO_PROXY),

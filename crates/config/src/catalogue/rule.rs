@@ -31,6 +31,8 @@ pub enum Rule {
     /// A segment of a web path, or `/`.
     WebPath,
     WebSocketUrl,
+    /// An Ed25519 key, or anything else of 32 bytes.
+    Hexadecimal64,
     /// An IP address, `localhost`, or nothing for all interfaces.
     Interface,
 }
@@ -53,6 +55,7 @@ impl Rule {
             Self::ExactUri => Some("^[^\\s#.]+(\\.[^\\s#.]+)*$"),
             Self::WebPath => Some("^([A-Za-z0-9_-]+|/)$"),
             Self::WebSocketUrl => Some("^wss?://[^/\\s]+"),
+            Self::Hexadecimal64 => Some("^[0-9A-Fa-f]{64}$"),
             Self::Interface => None,
         }
     }
@@ -74,6 +77,7 @@ impl Rule {
             Self::ExactUri => "a URI, without whitespace, # and empty components",
             Self::WebPath => "one segment of a web path (letters, digits, - and _), or /",
             Self::WebSocketUrl => "a URL that begins with ws:// or wss:// and names a host",
+            Self::Hexadecimal64 => "64 hexadecimal digits",
             Self::Interface => "an IP address, localhost, or nothing for all interfaces",
         }
     }
@@ -112,6 +116,9 @@ impl Rule {
                 .strip_prefix("ws://")
                 .or_else(|| text.strip_prefix("wss://"))
                 .is_some_and(|rest| rest.starts_with(|c: char| c != '/' && !c.is_whitespace())),
+            Self::Hexadecimal64 => {
+                text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+            }
             Self::Interface => {
                 text.is_empty() || text == "localhost" || text.parse::<IpAddr>().is_ok()
             }

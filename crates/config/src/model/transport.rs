@@ -1,6 +1,7 @@
 //! Listeners and what they speak.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_auth::wamp::Methods;
@@ -138,6 +139,8 @@ pub struct Tls {
     /// Authorities whose clients' certificates are asked for and checked; none are asked for
     /// where empty.
     pub client_authorities: Vec<String>,
+    /// A client may do without a certificate.
+    pub is_certificate_optional: bool,
 }
 
 /// WAMP over RawSocket.
@@ -145,7 +148,7 @@ pub struct Tls {
 pub struct RawSocket {
     pub serializers: Vec<Serializer>,
     /// How sessions prove who they are.
-    pub auth: Methods,
+    pub auth: Arc<Methods>,
     pub message_bytes_max: usize,
     pub ping: Ping,
 }
@@ -157,7 +160,7 @@ pub struct WebSocket {
     pub url: Option<String>,
     pub serializers: Vec<Serializer>,
     /// How sessions prove who they are.
-    pub auth: Methods,
+    pub auth: Arc<Methods>,
     pub options: WebSocketOptions,
 }
 

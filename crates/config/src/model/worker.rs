@@ -8,7 +8,7 @@ use super::{Amqp, Json, Realm, Transport};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Worker {
-    Router(RouterWorker),
+    Router(Box<RouterWorker>),
     Container(ContainerWorker),
     Guest(GuestWorker),
     WebSocketTestee(TesteeWorker),

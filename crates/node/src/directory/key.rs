@@ -4,7 +4,9 @@ use std::fs::{self, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use crosstie_router::SigningKey;
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 
@@ -188,6 +190,12 @@ impl NodeKey {
     /// 64 digits, which are the key: a program that has them can be this node.
     pub fn private_hexadecimal(&self) -> String {
         hexadecimal(&self.seed)
+    }
+
+    /// What the routers of the node sign with.
+    pub(crate) fn signing_key(&self) -> Option<Arc<SigningKey>> {
+        // A pair was made of the seed before, so that the error cannot come.
+        SigningKey::from_seed(&self.seed).ok().map(Arc::new)
     }
 
     /// The private file first: the public one can be made from it.

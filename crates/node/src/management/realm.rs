@@ -37,6 +37,7 @@ pub(super) fn start(node: &str, socket: &Path) -> Result<Router, String> {
         busy_poll: Duration::ZERO,
         overview: std::sync::Arc::default(),
         audit: None,
+        key: None,
     };
     let limits = Config::embedded_default().limits;
     let started = || {

@@ -5,7 +5,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crosstie_auth::wamp::{
-    Answer, Call, Cause, Given, Handshake, Hello, Method, Principal, Provider, Refusal, Step,
+    Answer, Call, Cause, Channel, Given, Handshake, Hello, Method, Principal, Provider, Refusal,
+    Step,
 };
 use crosstie_routing::{ClientFeatures, Identity, JoinError, Refused, error, welcome_details};
 use crosstie_wamp::{Dict, Message, MessageType, Payload, SessionId, Value};
@@ -42,7 +43,7 @@ impl Session {
             return self.refuse(AUTHENTICATION_FAILED, "the system has no randomness");
         };
         let authid = hello.authid.unwrap_or_default();
-        let (handshake, step) = Handshake::begin(&self.auth, hello, &given);
+        let (handshake, step) = Handshake::begin(&self.auth, hello, &given, &self.channel());
         let Some(handshake) = handshake else {
             return match step {
                 Step::Accept(principal) => self.join(*principal, features, None),
@@ -54,6 +55,19 @@ impl Session {
             };
         };
         self.begin_pending(handshake, features, step, authid)
+    }
+
+    /// What this session's methods may look at of its connection.
+    fn channel(&self) -> Channel<'_> {
+        // Nobody else pays for what it takes to make it.
+        let is_bound = self.auth.has(Method::Cryptosign);
+        Channel {
+            is_tls: self.listening.tls.is_some(),
+            tls_exporter: is_bound
+                .then(|| self.peer.connection.tls_exporter())
+                .flatten(),
+            own_key: self.listening.router.key.as_ref(),
+        }
     }
 
     /// There is more to come: if there may be one more of which that is so.

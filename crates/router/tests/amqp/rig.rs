@@ -93,7 +93,7 @@ pub(crate) fn worker() -> RouterWorker {
     worker.realms.clear();
     worker.transports.clear();
     worker.amqp = None;
-    worker
+    *worker
 }
 
 pub(crate) fn transport(setting: &Setting) -> Transport {

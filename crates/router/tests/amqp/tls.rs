@@ -81,6 +81,7 @@ fn a_certificate_says_who_a_client_is() {
         certificate: "server.pem".to_owned(),
         chain_certificates: Vec::new(),
         client_authorities: vec!["authority.pem".to_owned()],
+        is_certificate_optional: false,
     });
     setting.amqp.users.push(AmqpUser {
         name: "machine".to_owned(),

@@ -17,7 +17,7 @@ pub(crate) fn worker(id: &str) -> RouterWorker {
     worker.threads = Some(2);
     worker.realms.clear();
     worker.transports.clear();
-    worker
+    *worker
 }
 
 pub(crate) fn limits() -> Limits {

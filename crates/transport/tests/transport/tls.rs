@@ -10,7 +10,10 @@ use crosstie_transport::tls::{self, TlsFiles, TlsStage};
 use crosstie_transport::{Connection, ConnectionStream, Ended, Outcome, Protocol, pump};
 use parking_lot::Mutex;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, Issuer, KeyPair};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::version::{TLS12, TLS13};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
+};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tempfile::TempDir;
@@ -67,6 +70,7 @@ impl Papers {
             chain: Vec::new(),
             key: self.path("server.key"),
             client_authorities: Vec::new(),
+            is_certificate_optional: false,
         }
     }
 
@@ -78,22 +82,44 @@ impl Papers {
         }
     }
 
+    /// Files that leave it to clients whether they show one.
+    fn either(&self) -> TlsFiles {
+        TlsFiles {
+            is_certificate_optional: true,
+            ..self.mutual()
+        }
+    }
+
     /// A client that trusts the authority, or nobody, and may show a certificate.
     fn client(&self, trusts: bool, shows: bool) -> ClientConfig {
+        self.client_of(trusts, shows.then_some(self))
+    }
+
+    /// The same, with the certificate of these or others.
+    fn client_of(&self, trusts: bool, shows: Option<&Self>) -> ClientConfig {
+        self.client_by(rustls::ALL_VERSIONS, trusts, shows)
+    }
+
+    fn client_by(
+        &self,
+        versions: &[&'static SupportedProtocolVersion],
+        trusts: bool,
+        shows: Option<&Self>,
+    ) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         if trusts {
             roots.add(self.authority.clone()).expect("added");
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
+            .with_protocol_versions(versions)
             .expect("versions")
             .with_root_certificates(roots);
-        if !shows {
+        let Some(papers) = shows else {
             return builder.with_no_client_auth();
-        }
-        let certificate = CertificateDer::from_pem_file(self.path("client.pem"));
-        let key = PrivateKeyDer::from_pem_file(self.path("client.key"));
+        };
+        let certificate = CertificateDer::from_pem_file(papers.path("client.pem"));
+        let key = PrivateKeyDer::from_pem_file(papers.path("client.key"));
         builder
             .with_client_auth_cert(vec![certificate.expect("read")], key.expect("read"))
             .expect("they match")
@@ -282,24 +308,27 @@ fn a_handshake_that_fails_ends_with_an_alert() {
 #[test]
 fn who_is_not_trusted_is_told_so() {
     let papers = Papers::new();
-    // Whether clients must show a certificate, whether ours trusts the server, whether it shows
-    // one, and what it is told.
+    // Their authority has the same name, and another key.
+    let strangers = Papers::new();
+    let [alone, mutual, either] = [papers.files(), papers.mutual(), papers.either()];
+    // What clients may and must show, whether ours trusts the server, whose certificate it shows, what it is told,
+    // and whether the server has seen one.
     let cases = [
-        (false, true, false, Ok(())),
-        (false, false, false, Err("UnknownIssuer")),
-        (true, true, true, Ok(())),
-        (true, true, false, Err("CertificateRequired")),
+        (&alone, true, None, Ok(false)),
+        (&alone, false, None, Err("UnknownIssuer")),
+        (&alone, true, Some(&papers), Ok(false)),
+        (&mutual, true, Some(&papers), Ok(true)),
+        (&mutual, true, None, Err("CertificateRequired")),
+        (&mutual, true, Some(&strangers), Err("DecryptError")),
+        (&either, true, Some(&papers), Ok(true)),
+        (&either, true, None, Ok(false)),
+        (&either, true, Some(&strangers), Err("DecryptError")),
     ];
-    for (must_show, trusts, shows, expected) in cases {
+    for (files, trusts, shows, expected) in cases {
         run(async {
-            let files = if must_show {
-                papers.mutual()
-            } else {
-                papers.files()
-            };
-            let (connection, peer) = server(&files);
+            let (connection, peer) = server(files);
             assert_eq!(append(&connection, b"x"), Ok(()));
-            let mut client = client(papers.client(trusts, shows), peer);
+            let mut client = client(papers.client_of(trusts, shows), peer);
             let asking = beside(move || -> io::Result<()> {
                 // Only reading: a write could find the socket closed before the alert is seen.
                 client.read_exact(&mut [0])?;
@@ -310,8 +339,9 @@ fn who_is_not_trusted_is_told_so() {
             connection.close();
             let asked = asking.await.expect("no panic");
             match expected {
-                Ok(()) => {
+                Ok(is_seen) => {
                     asked.expect("is trusted");
+                    assert_eq!(connection.peer_certificate().is_some(), is_seen);
                     assert!(matches!(ended, Ended::ByPeer { .. }), "{ended:?}");
                 }
                 Err(why) => {
@@ -320,6 +350,37 @@ fn who_is_not_trusted_is_told_so() {
                     assert!(matches!(ended, Ended::StageFailed(_)), "{ended:?}");
                 }
             }
+        });
+    }
+}
+
+/// RFC 9266: both ends have the same, another connection has another, and there is none before the handshake.
+#[test]
+fn what_both_ends_know_of_a_channel() {
+    let papers = Papers::new();
+    let mut known = Vec::new();
+    for (version, has_one) in [(&TLS13, true), (&TLS13, true), (&TLS12, false)] {
+        run(async {
+            let (connection, peer) = server(&papers.files());
+            assert_eq!(connection.tls_exporter(), None);
+            assert_eq!(append(&connection, b"x"), Ok(()));
+            let mut client = client(papers.client_by(&[version], true, None), peer);
+            let asking = beside(move || {
+                client.read_exact(&mut [0]).expect("received");
+                let label = b"EXPORTER-Channel-Binding";
+                let exported = client
+                    .conn
+                    .export_keying_material([0; 32], label, Some(b""));
+                client.conn.send_close_notify();
+                client.flush().expect("sent");
+                exported.expect("is exported")
+            });
+            echo(&connection, usize::MAX).await;
+            let theirs: [u8; 32] = asking.await.expect("no panic");
+            assert_eq!(connection.tls_exporter(), has_one.then_some(theirs));
+            assert!(!known.contains(&theirs));
+            known.push(theirs);
+            connection.close();
         });
     }
 }
@@ -360,6 +421,7 @@ fn bad_files_are_named() {
             .map(|name| papers.path(name))
             .into_iter()
             .collect(),
+        is_certificate_optional: false,
     };
     let cases = [
         (

@@ -1,0 +1,121 @@
+//! Ed25519 (RFC 8032): the keys of principals, and the router's own.
+
+use std::fmt;
+
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
+
+use crate::wamp::hexadecimal;
+
+/// A key that signatures are checked with.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PublicKey([u8; Self::BYTES]);
+
+/// A key that signs.
+pub struct SigningKey(Ed25519KeyPair);
+
+/// Why a text is nobody's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PublicKeyError {
+    NotHexadecimal,
+    SmallOrder,
+}
+
+pub(super) const SIGNATURE_BYTES: usize = 64;
+
+impl PublicKey {
+    pub const BYTES: usize = 32;
+
+    /// Reads 64 hexadecimal digits.
+    pub fn parse(text: &str) -> Result<Self, PublicKeyError> {
+        let bytes = hexadecimal::decode(text).ok_or(PublicKeyError::NotHexadecimal)?;
+        let mut unsigned: [u8; Self::BYTES] = bytes;
+        unsigned[Self::BYTES - 1] &= 0x7f;
+        match SMALL_ORDER.contains(&unsigned) {
+            true => Err(PublicKeyError::SmallOrder),
+            false => Ok(Self(bytes)),
+        }
+    }
+
+    pub(in crate::wamp) fn verify(
+        &self,
+        message: &[u8],
+        signature: &[u8; SIGNATURE_BYTES],
+    ) -> bool {
+        let key = UnparsedPublicKey::new(&ED25519, &self.0);
+        key.verify(message, signature).is_ok()
+    }
+}
+
+impl SigningKey {
+    /// The key that follows from 32 bytes; the error is the library's.
+    pub fn from_seed(seed: &[u8; 32]) -> Result<Self, String> {
+        let pair = Ed25519KeyPair::from_seed_unchecked(seed);
+        pair.map(Self).map_err(|e| e.to_string())
+    }
+
+    /// 64 hexadecimal digits.
+    pub fn public_hexadecimal(&self) -> String {
+        hexadecimal::encode(self.0.public_key().as_ref())
+    }
+
+    /// A signature and what it is of, as WAMP-cryptosign has them everywhere: 192 hexadecimal digits.
+    pub fn sign(&self, message: &[u8; 32]) -> String {
+        let signature = self.0.sign(message);
+        hexadecimal::encode(signature.as_ref()) + &hexadecimal::encode(message)
+    }
+}
+
+/// The points whose order divides 8, without their signs, also where they are not written in the shortest way. To
+/// such a "key" a signature can be made by anybody: what is added to a signature for it is one of eight points
+/// whatever the message.
+const SMALL_ORDER: [[u8; 32]; 7] = [
+    of_order(0x00, 0x00, 0x00),
+    of_order(0x01, 0x00, 0x00),
+    [
+        0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98,
+        0xf0, 0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53,
+        0xfc, 0x05,
+    ],
+    [
+        0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67,
+        0x0f, 0x2a, 0x20, 0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac,
+        0x03, 0x7a,
+    ],
+    of_order(0xec, 0xff, 0x7f),
+    of_order(0xed, 0xff, 0x7f),
+    of_order(0xee, 0xff, 0x7f),
+];
+
+/// A number by its lowest byte, those between, and its highest.
+const fn of_order(first: u8, between: u8, last: u8) -> [u8; 32] {
+    let mut bytes = [between; 32];
+    bytes[0] = first;
+    bytes[31] = last;
+    bytes
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({})", hexadecimal::encode(&self.0))
+    }
+}
+
+/// Without the half that signs.
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SigningKey(of {})", self.public_hexadecimal())
+    }
+}
+
+impl fmt::Display for PublicKeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotHexadecimal => "expected 64 hexadecimal digits",
+            Self::SmallOrder => {
+                "no key of anybody's: everybody can sign for it (a point of small order)"
+            }
+        })
+    }
+}
+
+impl std::error::Error for PublicKeyError {}

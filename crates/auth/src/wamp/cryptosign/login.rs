@@ -1,0 +1,199 @@
+//! What is done with the inputs of a handshake by WAMP-cryptosign.
+
+use std::sync::Arc;
+
+use crosstie_wamp::Value;
+
+use super::{Challenge, Fault, KeyHolders, Opening, PublicKey};
+use crate::wamp::answer::{self, Answered, Assigned};
+use crate::wamp::client::Client;
+use crate::wamp::next::{Next, Outcome};
+use crate::wamp::refusal::NOT_AUTHORIZED;
+use crate::wamp::{Authenticator, Cause, Channel, ErrorTexts, Provider, Refusal};
+
+/// Whom a key lets in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cryptosign {
+    Static {
+        principals: Arc<KeyHolders>,
+        default_role: Option<Arc<str>>,
+    },
+    Dynamic(Authenticator),
+}
+
+impl Cryptosign {
+    pub(in crate::wamp) fn authenticator(&self) -> Option<&Authenticator> {
+        match self {
+            Self::Static { .. } => None,
+            Self::Dynamic(authenticator) => Some(authenticator),
+        }
+    }
+
+    /// The roles that the configuration gives.
+    pub(in crate::wamp) fn roles(&self) -> Vec<&str> {
+        match self {
+            Self::Static {
+                principals,
+                default_role,
+            } => principals.roles().chain(default_role.as_deref()).collect(),
+            Self::Dynamic(_) => Vec::new(),
+        }
+    }
+
+    /// Handles HELLO: the key is looked up when its signature has come, or asked for now.
+    pub(in crate::wamp) fn begin(&self, client: &Client, channel: &Channel<'_>) -> Outcome {
+        let opening = Opening::read(client.authextra.as_ref(), channel)?;
+        let own = channel.own_key.map(Arc::clone);
+        match self {
+            Self::Static {
+                principals,
+                default_role,
+            } => {
+                let principals = Arc::clone(principals);
+                refuse_certificates(client)?;
+                let key = need_key(client, &opening)?;
+                if client.error_texts == ErrorTexts::Crossbar {
+                    find(client, &principals, &key)?;
+                }
+                let (challenge, extra) =
+                    opening.challenge(client.given.challenge(), own.as_deref())?;
+                let default_role = default_role.clone();
+                Ok(Next::challenge(extra, move |client, authenticate| {
+                    verify(client, &challenge, &key, authenticate.signature)?;
+                    let assigned = find(client, &principals, &key)?;
+                    let default_role = default_role.as_ref();
+                    let principal = client.assign(assigned, default_role, Provider::Static)?;
+                    Ok(Next::accept(principal))
+                }))
+            }
+            Self::Dynamic(authenticator) => {
+                let default_role = authenticator.default_role.clone();
+                let provider = authenticator.authprovider;
+                let call = client.call(authenticator, None);
+                Ok(Next::call(call, move |client, value| {
+                    let answered = Answered::read(&value)?;
+                    let assigned = answer::principal(&value)?;
+                    let key = PublicKey::parse(answered.need_text("pubkey")?).map_err(|e| {
+                        let text = format!("got a bad pubkey from the dynamic authenticator: {e}");
+                        Refusal::of_authenticator(text)
+                    })?;
+                    let default_role = default_role.as_ref();
+                    let principal = client.assign(assigned, default_role, provider)?;
+                    let (challenge, extra) =
+                        opening.challenge(client.given.challenge(), own.as_deref())?;
+                    Ok(Next::challenge(extra, move |client, authenticate| {
+                        verify(client, &challenge, &key, authenticate.signature)?;
+                        Ok(Next::accept(principal))
+                    }))
+                }))
+            }
+        }
+    }
+}
+
+/// A client that shows a chain of certificates expects to be known by it.
+fn refuse_certificates(client: &Client) -> Result<(), Refusal> {
+    let extra = client.authextra.as_deref().unwrap_or_default();
+    let is_given = |value: &Value| match value {
+        Value::Null => false,
+        Value::List(certificates) => !certificates.is_empty(),
+        _ => true,
+    };
+    let mut given = extra.iter().filter(|(_, value)| is_given(value));
+    let named = given.find(|(key, _)| matches!(key.as_str(), "trustroot" | "certificates"));
+    let Some((key, _)) = named else {
+        return Ok(());
+    };
+    let text = format!(
+        "HELLO.Details.authextra.{key}: certificates of Ethereum are not looked at here, a client is known by its key"
+    );
+    Err(Refusal::new(NOT_AUTHORIZED, text, Cause::MalformedExtra))
+}
+
+/// The key that the client says is its own.
+fn need_key(client: &Client, opening: &Opening) -> Result<PublicKey, Refusal> {
+    opening.key.ok_or_else(|| {
+        let text = match (client.error_texts, &client.authid) {
+            (ErrorTexts::Crossbar, None) => {
+                "cannot identify client: no authid requested and no extra.pubkey provided"
+            }
+            _ => {
+                "HELLO.Details.authextra.pubkey: expected 64 hexadecimal digits, which authmethod cryptosign needs"
+            }
+        };
+        Refusal::new(NOT_AUTHORIZED, text.to_owned(), Cause::MalformedExtra)
+    })
+}
+
+/// Whoever has the key.
+fn find(client: &Client, principals: &KeyHolders, key: &PublicKey) -> Result<Assigned, Refusal> {
+    let authid = client.authid.as_deref();
+    match principals.find(authid, key) {
+        Ok((authid, holder)) => Ok(Assigned {
+            realm: holder.realm.clone(),
+            authid: Some(authid.to_owned()),
+            role: holder.role.clone(),
+            ..Assigned::default()
+        }),
+        // Without Crossbar.io's texts this is said to nobody but who has the key.
+        Err(Cause::AmbiguousKey) => {
+            let text = "cannot infer client identity from pubkey: multiple authids in principal database have \
+                        this pubkey";
+            Err(Refusal::new(
+                NOT_AUTHORIZED,
+                text.to_owned(),
+                Cause::AmbiguousKey,
+            ))
+        }
+        Err(cause) => {
+            let crossbar = match (cause, authid) {
+                (Cause::UnknownPrincipal, Some(authid)) => {
+                    format!("no principal with authid \"{authid}\" exists")
+                }
+                (_, Some(_)) => {
+                    "extra.pubkey provided does not match any one of authorized_keys for the principal"
+                        .to_owned()
+                }
+                (_, None) => "cannot identify client: no authid requested and no principal found for provided \
+                              extra.pubkey"
+                    .to_owned(),
+            };
+            Err(client.refusal(cause, &crossbar))
+        }
+    }
+}
+
+/// Whether the client has signed its challenge with that key. What is no signature at all, or one of something
+/// else, is told whoever it is.
+fn verify(
+    client: &Client,
+    challenge: &Challenge,
+    key: &PublicKey,
+    signature: &str,
+) -> Result<(), Refusal> {
+    let fault = match challenge.verify(key, signature) {
+        Ok(()) => return Ok(()),
+        Err(fault) => fault,
+    };
+    let (text, crossbar) = match fault {
+        Fault::NotHexadecimal => (
+            Some("expected 192 hexadecimal digits, of the signature and of what is signed"),
+            "signed message is invalid (not a HEX encoded string of 96 bytes)",
+        ),
+        Fault::Message => (
+            Some(
+                "what is signed is not the challenge, together with the channel's id where that was asked for",
+            ),
+            "message signed is bogus",
+        ),
+        Fault::Signature => (None, "signed message has invalid signature"),
+    };
+    let cause = Cause::WrongSignature;
+    Err(match text {
+        Some(text) if client.error_texts == ErrorTexts::Neutral => {
+            let text = format!("AUTHENTICATE.Signature: {text}");
+            Refusal::new(NOT_AUTHORIZED, text, cause)
+        }
+        _ => client.refusal(cause, crossbar),
+    })
+}

@@ -1,0 +1,11 @@
+//! WAMP-cryptosign: WAMP advanced profile, "Cryptosign-based Authentication".
+
+mod exchange;
+mod key;
+mod login;
+mod principals;
+
+use exchange::{Challenge, Fault, Opening};
+pub use key::{PublicKey, PublicKeyError, SigningKey};
+pub use login::Cryptosign;
+pub use principals::{KeyHolder, KeyHolders};
