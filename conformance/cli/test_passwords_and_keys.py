@@ -54,12 +54,16 @@ def node(tmp_path_factory):
         **passwd(*SCRAM, "ann", "--clients", "specification"),
         **passwd(*SCRAM, "bob", "--kdf", "pbkdf2"),
     }
+    ticket = {
+        **passwd("ticket", "joe", "--role", "user"),
+        **passwd("ticket", "ann", "--plain", "--role", "user"),
+    }
     auth = {
-        "ticket": {"type": "static", "principals": passwd("ticket", "joe", "--role", "user")},
+        "ticket": {"type": "static", "principals": ticket},
         "wampcra": {"type": "static", "users": wampcra},
         "scram": {"type": "static", "principals": scram},
     }
-    written = json.dumps([wampcra["derived"], scram])
+    written = json.dumps([ticket["joe"], wampcra["derived"], scram])
     assert "ssword" not in written
     paths = {"ws": {"auth": auth}}
     transport = config.universal("tcp", config.tcp(), rawsocket={"auth": auth}, websocket=paths)
@@ -90,6 +94,7 @@ def log_in(node, new_session, certificate_directory) -> Callable:
     ("method", "authid"),
     [
         ("ticket", "joe"),
+        ("ticket", "ann"),
         ("wampcra", "derived"),
         ("wampcra", "salted"),
         ("wampcra", "plain"),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{Subcommand, ValueEnum};
 use crosstie_auth::wamp::scram::{Function, Kdf, Reading};
-use crosstie_auth::wamp::{Key, Salted, Secret};
+use crosstie_auth::wamp::{Key, Salted, Secret, TicketHash};
 use serde_json::{Map, Value, json};
 
 /// Make a principal's entry for a configuration from a password
@@ -21,8 +21,7 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Method {
-    /// A ticket, as it is.
-    Ticket(Principal),
+    Ticket(Ticket),
     Wampcra(WampCra),
     Scram(Scram),
 }
@@ -37,6 +36,16 @@ struct Principal {
     /// Environment variable that has the password.
     #[arg(long, value_name = "VARIABLE")]
     password_env: Option<String>,
+}
+
+/// The hash of a ticket.
+#[derive(clap::Args)]
+struct Ticket {
+    #[command(flatten)]
+    principal: Principal,
+    /// The ticket as it is, for Crossbar.io, which knows no hashes.
+    #[arg(long)]
+    plain: bool,
 }
 
 /// A secret for WAMP-CRA.
@@ -101,9 +110,13 @@ enum Clients {
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let (principal, made) = match arguments.method {
-        Method::Ticket(principal) => {
-            let ticket = principal.password()?;
-            (principal, json!({ "ticket": ticket }))
+        Method::Ticket(ticket) => {
+            let password = ticket.principal.password()?;
+            let made = match ticket.plain {
+                true => json!({ "ticket": password }),
+                false => json!({ "ticket_hash": TicketHash::of(&password, salt()?).to_string() }),
+            };
+            (ticket.principal, made)
         }
         Method::Wampcra(wampcra) => {
             let made = wampcra.make(&wampcra.principal.password()?)?;

@@ -3,7 +3,7 @@
 //! Everything found is told, not only the first thing. A tree that passes holds what its
 //! tables say, so that reading it ([`crate::view`]) needs no checks of its own.
 
-use crate::Environment;
+use crate::Outside;
 use crate::catalogue::refused::{self, KEYS, VALUES};
 use crate::catalogue::{Fallback, Key, Kind, Table, Tagged, inside};
 use crate::near::{nearest, of_texts, places_below};
@@ -11,18 +11,18 @@ use crate::problem::Problem;
 use crate::secrets::is_secret;
 use crate::tree::{Entry, Node, Span, Value, quoted};
 
-/// Checks `root`, which messages call `subject`, against `kind`, and puts in what comes from the
-/// environment; without one, `$VARIABLE` stands for itself.
+/// Checks `root`, which messages call `subject`, against `kind`, and puts in what comes from
+/// outside; without one, `$VARIABLE` stands for itself.
 pub(crate) fn check(
     root: &mut Node,
     kind: &Kind,
     subject: &str,
-    environment: Option<Environment<'_>>,
+    outside: Option<Outside<'_>>,
     problems: &mut Vec<Problem>,
 ) {
     let mut checker = Checker {
         is_secret: false,
-        environment,
+        outside,
         problems,
     };
     checker.value(root, kind, subject);
@@ -31,7 +31,7 @@ pub(crate) fn check(
 struct Checker<'a> {
     /// The value is a secret, and messages do not show it.
     is_secret: bool,
-    environment: Option<Environment<'a>>,
+    outside: Option<Outside<'a>>,
     problems: &'a mut Vec<Problem>,
 }
 
@@ -86,11 +86,14 @@ impl Checker<'_> {
 
     /// Replaces `$VARIABLE` by the variable's value; whether there is anything left to check.
     fn substitute(&mut self, node: &mut Node, kind: &Kind, subject: &mut String) -> bool {
+        if let Some(file) = file_of_secret(node, kind) {
+            return self.read_secret(node, &file, subject);
+        }
         let variable = variable(node).map(str::to_owned);
-        let Some((environment, variable)) = self.environment.zip(variable) else {
+        let Some((outside, variable)) = self.outside.zip(variable) else {
             return true;
         };
-        let found = environment(&variable);
+        let found = (outside.environment)(&variable);
         node.value = match (kind, found) {
             (Kind::Boolean, found) => Value::Boolean(found.is_some_and(|text| !text.is_empty())),
             (Kind::Integer { .. }, Some(text)) => {
@@ -106,6 +109,26 @@ impl Checker<'_> {
         };
         *subject = format!("{subject} (from the environment variable {variable})");
         true
+    }
+
+    /// Replaces `{file: PATH}` by the file's first line; whether there is anything left to check.
+    fn read_secret(&mut self, node: &mut Node, file: &str, subject: &mut String) -> bool {
+        let read = match self.outside {
+            Some(outside) => (outside.secret)(file),
+            None => Err("a file is read only where a node's configuration names it".to_owned()),
+        };
+        match read {
+            Ok(secret) => {
+                node.value = Value::Text(secret);
+                *subject = format!("{subject} (from the file {})", quoted(file));
+                true
+            }
+            Err(why) => {
+                let message = format!("{subject} cannot be read from {}: {why}", quoted(file));
+                self.problems.push(Problem::error(node.span, message));
+                false
+            }
+        }
     }
 
     fn value(&mut self, node: &mut Node, kind: &Kind, subject: &str) {
@@ -286,10 +309,26 @@ fn refused_word(at: Span, word: &str, known: &refused::Refused, subject: &str) -
 fn takes(kind: &Kind, node: &Node) -> bool {
     match kind {
         Kind::Boolean => matches!(node.value, Value::Boolean(_)),
-        Kind::OneOf(_) => matches!(node.value, Value::Text(_)),
+        Kind::OneOf(_) | Kind::Text(_) => matches!(node.value, Value::Text(_)),
         Kind::List { .. } => matches!(node.value, Value::List(_)),
-        Kind::Tagged(_) => matches!(node.value, Value::Object(_)),
+        Kind::Tagged(_) | Kind::Object(_) => matches!(node.value, Value::Object(_)),
         _ => true,
+    }
+}
+
+/// The file that `{file: PATH}` names, where a secret may stand in one.
+fn file_of_secret(node: &Node, kind: &Kind) -> Option<String> {
+    let Kind::Either(Kind::Text(_), Kind::Object(_)) = kind else {
+        return None;
+    };
+    match (
+        &node.value,
+        node.entry("file").map(|entry| &entry.node.value),
+    ) {
+        (Value::Object(entries), Some(Value::Text(file))) if entries.len() == 1 => {
+            Some(file.clone())
+        }
+        _ => None,
     }
 }
 

@@ -54,6 +54,14 @@ pub use tree::{Format, Span};
 /// The environment: the value of a variable, if it is set.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
+/// What a text says that stands elsewhere.
+#[derive(Clone, Copy)]
+pub(crate) struct Outside<'a> {
+    environment: Environment<'a>,
+    /// The secret in a file, or why there is none.
+    secret: &'a dyn Fn(&str) -> Result<String, String>,
+}
+
 /// The JSON Schema of what is taken, for editors.
 pub const JSON_SCHEMA: &str = include_str!("../schema/crosstie.schema.json");
 
@@ -68,6 +76,9 @@ pub const EMBEDDED_TCP: &str = "transport1";
 
 /// A file of more bytes is not a configuration.
 const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// A file of more bytes holds no secret.
+const SECRET_BYTES_MAX: u64 = 64 << 10;
 
 /// A configuration that can be used, and what is odd about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,7 +112,11 @@ pub fn parse(
     format: Format,
     environment: Environment<'_>,
 ) -> Result<(Config, Vec<Problem>), Vec<Problem>> {
-    let (config, _, problems) = parse_with_files(source, format, environment)?;
+    let outside = Outside {
+        environment,
+        secret: &|_| Err("there is no directory that it could be in".to_owned()),
+    };
+    let (config, _, problems) = parse_with_files(source, format, outside)?;
     Ok((config, problems))
 }
 
@@ -110,7 +125,7 @@ type Parsed = (Config, Vec<NamedFiles>, Vec<Problem>);
 fn parse_with_files(
     source: &Source,
     format: Format,
-    environment: Environment<'_>,
+    outside: Outside<'_>,
 ) -> Result<Parsed, Vec<Problem>> {
     let mut problems = Vec::new();
     let Some(mut root) = tree::parse(&source.text, format, &mut problems) else {
@@ -118,13 +133,7 @@ fn parse_with_files(
     };
     let table = &catalogue::CONFIG;
     let kind = catalogue::Kind::Object(table);
-    check::check(
-        &mut root,
-        &kind,
-        table.name,
-        Some(environment),
-        &mut problems,
-    );
+    check::check(&mut root, &kind, table.name, Some(outside), &mut problems);
     if problem::failed(&problems) {
         return Err(problems);
     }
@@ -139,7 +148,12 @@ fn parse_with_files(
 /// Reads and checks the file at `path`; its format is told from its name.
 pub fn load(path: &Path, environment: Environment<'_>) -> Result<Loaded, Failure> {
     let (source, format) = read_source(path)?;
-    match parse_with_files(&source, format, environment) {
+    let directory = path.parent().unwrap_or_else(|| Path::new(""));
+    let outside = Outside {
+        environment,
+        secret: &|file| read_secret(&directory.join(file)),
+    };
+    match parse_with_files(&source, format, outside) {
         Ok((config, files, warnings)) => Ok(Loaded {
             config,
             warnings,
@@ -195,6 +209,17 @@ fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(bytes)
+}
+
+/// The first line of a file.
+fn read_secret(path: &Path) -> Result<String, String> {
+    let bytes = read(path, SECRET_BYTES_MAX).map_err(|e| e.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+    let line = text.lines().next().unwrap_or_default();
+    match line.is_empty() {
+        true => Err("its first line is empty".to_owned()),
+        false => Ok(line.to_owned()),
+    }
 }
 
 /// The bytes as text, without a byte order mark; or what of them is text, and where it ends.

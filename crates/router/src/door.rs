@@ -9,6 +9,7 @@ use crosstie_auth::{Guess, Guesses, Origin};
 use crosstie_transport::{Connection, PeerAddress};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
 use crate::audit::Audit;
 use crate::wamp::elsewhere::{Outcome, Slot};
@@ -22,6 +23,8 @@ pub(crate) struct Door {
     refused: [AtomicU64; Cause::ALL.len()],
     /// Where there are timers, and threads for what takes its time.
     keeper: Handle,
+    /// So that handshakes that wait for keys take neither all cores nor memory without bound.
+    workers: Arc<Semaphore>,
     audit: Option<Arc<Audit>>,
 }
 
@@ -56,6 +59,7 @@ impl Door {
             pending_max,
             refused: [const { AtomicU64::new(0) }; Cause::ALL.len()],
             keeper,
+            workers: Arc::new(Semaphore::new(workers_max())),
             audit,
         }
     }
@@ -127,8 +131,23 @@ impl Door {
         slot: &Arc<Slot>,
         work: impl FnOnce() -> Outcome + Send + 'static,
     ) {
-        let slot = Arc::clone(slot);
-        self.keeper.spawn_blocking(move || slot.fill(work()));
+        let slot = Arc::downgrade(slot);
+        let workers = Arc::clone(&self.workers);
+        let keeper = self.keeper.clone();
+        self.keeper.spawn(async move {
+            // It is never closed.
+            let Ok(turn) = workers.acquire_owned().await else {
+                return;
+            };
+            // Whose client has gone meanwhile is not worked for.
+            let Some(slot) = slot.upgrade() else {
+                return;
+            };
+            keeper.spawn_blocking(move || {
+                slot.fill(work());
+                drop(turn);
+            });
+        });
     }
 
     pub(crate) fn keeper(&self) -> &Handle {
@@ -138,6 +157,12 @@ impl Door {
     fn now_ms(&self) -> u64 {
         self.start.elapsed().as_millis() as u64
     }
+}
+
+/// Half of the cores, since the others serve.
+fn workers_max() -> usize {
+    let cores = std::thread::available_parallelism();
+    cores.map_or(1, |cores| cores.get().div_ceil(2))
 }
 
 impl Drop for Place {

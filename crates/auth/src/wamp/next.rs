@@ -4,8 +4,8 @@ use crosstie_wamp::{Dict, Value};
 
 use super::answer;
 use super::client::Client;
-use super::wampcra::{Derivation, Key};
-use super::{Authenticator, Call, Principal, Refusal};
+use super::wampcra::Key;
+use super::{Authenticator, Call, Derivation, Principal, Refusal};
 
 /// What a method's part of a handshake comes to with one input.
 pub(super) type Outcome = Result<Next, Refusal>;

@@ -4,8 +4,7 @@ use std::fmt;
 
 use crosstie_wamp::Dict;
 
-use super::wampcra::Derivation;
-use super::{Authenticator, Method, Principal, Refusal};
+use super::{Authenticator, Derivation, Method, Principal, Refusal};
 
 /// What is to be done next.
 #[derive(Debug)]

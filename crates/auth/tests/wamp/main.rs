@@ -4,4 +4,5 @@ mod cryptosign;
 mod handshakes;
 mod scram;
 mod script;
+mod ticket_hashes;
 mod vectors;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crosstie_auth::wamp::scram::{Credential, Principals};
 use crosstie_auth::wamp::{
     Anonymous, Authenticator, ErrorTexts, Method, Methods, Provider, Salted, Scram, Secret, Ticket,
-    Tickets, Users, WampCra,
+    TicketHash, Tickets, Users, WampCra,
 };
 
 use super::functions::REALM as FUNCTIONS_REALM;
@@ -52,8 +52,22 @@ impl Builder<'_> {
         let default_role = shared(ticket, "default-role");
         let mut principals = Tickets::default();
         for (authid, principal) in ticket.map("principals") {
-            let secret = principal.text("ticket").unwrap_or_default();
-            principals.insert(authid, secret, principal.text("role"));
+            let role = principal.text("role");
+            match (principal.text("ticket"), principal.text("ticket_hash")) {
+                (Some(ticket), None) => principals.insert(authid, ticket, role),
+                (None, Some(hash)) => match TicketHash::parse(hash) {
+                    Ok(hash) => principals.insert_hash(authid, hash, role),
+                    Err(e) => {
+                        let at = principal.span_of("ticket_hash");
+                        self.problems.push(Problem::error(at, e.to_string()));
+                    }
+                },
+                _ => {
+                    let message = "a principal needs \"ticket\" or \"ticket_hash\", and not both";
+                    self.problems
+                        .push(Problem::error(principal.span, message.to_owned()));
+                }
+            }
             self.check_has_role(authid, principal, default_role.as_ref());
         }
         Ticket::Static {

@@ -1,7 +1,7 @@
 //! Authentication: every key that is taken. Long and flat.
 
 use super::cryptosign::CRYPTOSIGN;
-use super::form::{Fallback, Key, Kind, Rule, TYPE, Table, Tagged, Words, integer, key};
+use super::form::{Fallback, Key, Kind, Rule, SECRET, TYPE, Table, Tagged, Words, integer, key};
 use super::scram::SCRAM;
 
 pub(super) static AUTH: Table = Table {
@@ -196,11 +196,21 @@ static TICKET_PRINCIPAL: Table = Table {
     keys: &[
         key(
             "ticket",
-            Kind::Text(Rule::NotEmpty),
+            SECRET,
             "What the principal shows.",
         )
-        .required()
+        .otherwise("known by `ticket_hash`")
         .environment(),
+        key(
+            "ticket_hash",
+            SECRET,
+            "In place of the ticket, so that it need not be here, a hash of it: `sha256:` and 64 hexadecimal \
+             digits, for a ticket that nobody can guess; `$argon2id$v=19$m=…,t=…,p=…$SALT$HASH` or \
+             `$pbkdf2-sha256$i=…$SALT$HASH`, for passwords. `crosstie passwd` makes it.",
+        )
+        .otherwise("made from the ticket")
+        .environment()
+        .own(),
         ROLE_OF_PRINCIPAL,
     ],
 };
@@ -247,7 +257,7 @@ static WAMPCRA_USER: Table = Table {
     keys: &[
         key(
             "secret",
-            Kind::Text(Rule::NotEmpty),
+            SECRET,
             "What the user signs with. Beside a `salt` it is either the password or, so that the password \
              need not be here, the key that was derived from it (PBKDF2 with SHA-256, in Base64): both are \
              taken.",

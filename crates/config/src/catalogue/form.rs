@@ -105,6 +105,24 @@ impl Table {
     }
 }
 
+/// A secret: as it is, or the first line of a file.
+pub(super) const SECRET: Kind =
+    Kind::Either(&Kind::Text(Rule::NotEmpty), &Kind::Object(&SECRET_FILE));
+
+static SECRET_FILE: Table = Table {
+    path: "{secret}",
+    name: "a secret in a file",
+    keys: &[
+        key(
+            "file",
+            Kind::Text(Rule::Path),
+            "The file, whose first line is the secret. A relative path begins at the configuration's directory.",
+        )
+        .required()
+        .own(),
+    ],
+};
+
 pub(super) const YES: Fallback = Fallback::Boolean(true);
 pub(super) const TYPE: Key = key("type", Kind::Text(Rule::Any), "What it is.").required();
 pub(super) const NO: Fallback = Fallback::Boolean(false);

@@ -1,5 +1,6 @@
 //! Tickets: WAMP advanced profile, "Ticket-based Authentication".
 
+mod hash;
 mod tickets;
 
 use std::sync::Arc;
@@ -9,8 +10,10 @@ use crosstie_wamp::Dict;
 use super::answer::Assigned;
 use super::client::Client;
 use super::next::{Next, Outcome};
-use super::{Authenticator, Cause, Provider};
+use super::{Authenticator, Cause, Derivation, Provider};
 
+pub use hash::{TicketHash, TicketHashError, TicketWork};
+use tickets::Found;
 pub use tickets::Tickets;
 
 /// Whom a ticket lets in.
@@ -60,21 +63,43 @@ impl Ticket {
         let authid = client.need_authid()?.to_owned();
         client.check_known(principals.has(&authid))?;
         Ok(Next::challenge(Dict::new(), move |client, authenticate| {
-            let Some(role) = principals.verify(&authid, authenticate.signature) else {
-                let cause = match principals.has(&authid) {
-                    true => Cause::WrongTicket,
-                    false => Cause::UnknownPrincipal,
-                };
-                let crossbar = "ticket in static WAMP-Ticket authentication is invalid";
-                return Err(client.refusal(cause, crossbar));
-            };
-            let assigned = Assigned {
-                role: role.clone(),
-                extra: client.authextra.take().unwrap_or_default(),
-                ..Assigned::default()
-            };
-            let principal = client.assign(assigned, default_role.as_ref(), Provider::Static)?;
-            Ok(Next::accept(principal))
+            let found = principals.find(&authid);
+            if !found.hash().is_slow() {
+                let is_right = found.hash().verify(authenticate.signature);
+                return found.conclude(client, is_right, default_role.as_ref());
+            }
+            let work = Derivation::Ticket(found.hash().work(authenticate.signature));
+            Ok(Next::derive(work, move |client, key| {
+                let found = principals.find(&authid);
+                let is_right = found.hash().is(&key);
+                found.conclude(client, is_right, default_role.as_ref())
+            }))
         }))
+    }
+}
+
+impl Found<'_> {
+    /// Nothing is left to be looked at but the outcome.
+    fn conclude(
+        self,
+        client: &mut Client,
+        is_right: bool,
+        default_role: Option<&Arc<str>>,
+    ) -> Outcome {
+        let cause = match self {
+            Found::Known(known) if is_right => {
+                let assigned = Assigned {
+                    role: known.role.clone(),
+                    extra: client.authextra.take().unwrap_or_default(),
+                    ..Assigned::default()
+                };
+                let principal = client.assign(assigned, default_role, Provider::Static)?;
+                return Ok(Next::accept(principal));
+            }
+            Found::Known(_) => Cause::WrongTicket,
+            Found::Nobody(_) => Cause::UnknownPrincipal,
+        };
+        let crossbar = "ticket in static WAMP-Ticket authentication is invalid";
+        Err(client.refusal(cause, crossbar))
     }
 }

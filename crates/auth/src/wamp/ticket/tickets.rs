@@ -2,47 +2,62 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use sha2::{Digest as _, Sha256};
-use subtle::ConstantTimeEq as _;
+use super::TicketHash;
+use crate::wamp::mac::hmac;
 
-/// Principals that are known by a ticket.
+/// Principals that are known by a ticket, of which nothing but a hash is kept.
 #[derive(Clone, Default, PartialEq)]
 pub struct Tickets {
     by_authid: BTreeMap<String, Known>,
+    /// Hashes of some, which take as long to find wrong. They stand in for those who are not known.
+    samples: Vec<TicketHash>,
 }
 
 #[derive(Clone, PartialEq)]
-struct Known {
-    /// Hashes have one length: what is compared says nothing about how long a ticket is.
-    hash: Hash,
-    role: Option<Arc<str>>,
+pub(super) struct Known {
+    hash: TicketHash,
+    pub(super) role: Option<Arc<str>>,
 }
 
-type Hash = [u8; 32];
+/// A principal, or what is looked at in the place of one that there is not.
+pub(super) enum Found<'t> {
+    Known(&'t Known),
+    Nobody(&'t TicketHash),
+}
 
 impl Tickets {
     /// One more principal; without a role the method's default counts.
     pub fn insert(&mut self, authid: &str, ticket: &str, role: Option<&str>) {
-        let known = Known {
-            hash: hash(ticket),
-            role: role.map(Arc::from),
-        };
-        self.by_authid.insert(authid.to_owned(), known);
+        // Hashes have one length: what is compared says nothing about how long a ticket is.
+        self.insert_hash(authid, TicketHash::sha256(ticket), role);
     }
 
-    pub(in crate::wamp) fn has(&self, authid: &str) -> bool {
+    /// The same, of whose ticket there is a hash.
+    pub fn insert_hash(&mut self, authid: &str, hash: TicketHash, role: Option<&str>) {
+        if self.samples.len() < SAMPLES_MAX {
+            self.samples.push(hash.clone());
+        }
+        let role = role.map(Arc::from);
+        self.by_authid
+            .insert(authid.to_owned(), Known { hash, role });
+    }
+
+    pub(super) fn has(&self, authid: &str) -> bool {
         self.by_authid.contains_key(authid)
     }
 
-    /// The role of the principal whose ticket that is; `None` if it is another's or nobody's, which takes
-    /// as long to find out.
-    pub(in crate::wamp) fn verify(&self, authid: &str, ticket: &str) -> Option<&Option<Arc<str>>> {
-        let known = self.by_authid.get(authid);
-        let expected = known.map_or(&[0; 32], |known| &known.hash);
-        let is_right = bool::from(hash(ticket).ct_eq(expected));
-        known.filter(|_| is_right).map(|known| &known.role)
+    pub(super) fn find(&self, authid: &str) -> Found<'_> {
+        static NOBODYS: LazyLock<TicketHash> = LazyLock::new(|| TicketHash::sha256(""));
+        // It is chosen for whoever is known, too, and takes as long.
+        let [first, second, ..] = hmac(b"sample", authid.as_bytes());
+        let choice = usize::from(u16::from_be_bytes([first, second]));
+        let sample = self.samples.get(choice % self.samples.len().max(1));
+        match self.by_authid.get(authid) {
+            Some(known) => Found::Known(known),
+            None => Found::Nobody(sample.unwrap_or(&NOBODYS)),
+        }
     }
 
     /// The roles of all principals.
@@ -51,8 +66,15 @@ impl Tickets {
     }
 }
 
-fn hash(ticket: &str) -> Hash {
-    Sha256::digest(ticket).into()
+const SAMPLES_MAX: usize = 256;
+
+impl Found<'_> {
+    pub(super) fn hash(&self) -> &TicketHash {
+        match self {
+            Self::Known(known) => &known.hash,
+            Self::Nobody(sample) => sample,
+        }
+    }
 }
 
 /// Without the hashes: a short ticket could be found by its hash.

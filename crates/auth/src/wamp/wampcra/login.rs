@@ -9,7 +9,7 @@ use super::{Salted, Secret, Users};
 use crate::wamp::answer::{self, Answered, Assigned};
 use crate::wamp::client::Client;
 use crate::wamp::next::{Next, Outcome};
-use crate::wamp::{Authenticator, Cause, Principal, Provider, Refusal};
+use crate::wamp::{Authenticator, Cause, Derivation, Principal, Provider, Refusal};
 
 /// Whom a signature lets in.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,10 +124,13 @@ impl Expected {
         match secret.and_then(Secret::derivation) {
             Some(derivation) if !is_right => {
                 let signature = signature.to_owned();
-                Ok(Next::derive(derivation, move |client, key| {
-                    let is_right = key.verify(&self.challenge, &signature);
-                    self.conclude(client, is_right)
-                }))
+                Ok(Next::derive(
+                    Derivation::Key(derivation),
+                    move |client, key| {
+                        let is_right = key.verify(&self.challenge, &signature);
+                        self.conclude(client, is_right)
+                    },
+                ))
             }
             _ => self.conclude(client, is_right),
         }

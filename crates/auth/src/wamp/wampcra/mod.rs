@@ -6,5 +6,5 @@ mod secret;
 mod users;
 
 pub use login::WampCra;
-pub use secret::{Derivation, Key, Salted, Secret, SecretError};
+pub use secret::{Key, KeyDerivation, Salted, Secret, SecretError};
 pub use users::Users;

@@ -36,7 +36,7 @@ pub struct Secret {
 
 /// What is to be done for a key that nobody has derived yet.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Derivation {
+pub struct KeyDerivation {
     password: Key,
     salted: Salted,
 }
@@ -51,6 +51,10 @@ pub enum SecretError {
 impl Key {
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(bytes.into())
+    }
+
+    pub(in crate::wamp) fn bytes(&self) -> &[u8] {
+        &self.0
     }
 
     /// As text, which a key that was derived is.
@@ -140,9 +144,9 @@ impl Secret {
     }
 
     /// What is to be done for the other key, if there is one and it is not there.
-    pub(super) fn derivation(&self) -> Option<Derivation> {
+    pub(super) fn derivation(&self) -> Option<KeyDerivation> {
         match (&self.salted, &self.derived) {
-            (Some(salted), None) => Some(Derivation {
+            (Some(salted), None) => Some(KeyDerivation {
                 password: self.as_it_is.clone(),
                 salted: salted.clone(),
             }),
@@ -151,7 +155,7 @@ impl Secret {
     }
 }
 
-impl Derivation {
+impl KeyDerivation {
     /// Does it.
     pub fn derive(&self) -> Key {
         self.salted.derive(&self.password.0)
@@ -174,9 +178,9 @@ impl fmt::Debug for Secret {
     }
 }
 
-impl fmt::Debug for Derivation {
+impl fmt::Debug for KeyDerivation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Derivation(…, {} iterations)", self.salted.iterations)
+        write!(f, "KeyDerivation(…, {} iterations)", self.salted.iterations)
     }
 }
 
