@@ -9,6 +9,19 @@ from cli.test_cli import crosstie
 from rig import config
 from rig.router import Router
 
+# Of p4ssw0rd, as Autobahn makes it.
+PASSWORD = {
+    "kdf": "argon2id-13",
+    "salt": "3bc3ca01dd1d501ca1c22e1c5d7d16fe",
+    "iterations": 4096,
+    "memory": 512,
+    "stored-key": "eabc85471453de6c19df551f8ec1fc2963c3d251df4d1973248d85c7dc79278d",
+    "server-key": "4de66c0f81831f627554c66d4d29099bb583f2b79a74f7a3585ad106ba7d106c",
+    "role": "user",
+}
+PRIVATE_KEY = "4d57d97a68f555696620a6d849c0ce582568518d729eb753dc7c732de2804510"
+PUBLIC_KEY = "1adfc8bfe1d35616e64dffbd900096f23b066f914c8c2ffbb66f6075b96e116d"
+
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory) -> Iterator[str]:
@@ -20,6 +33,11 @@ def url(tmp_path_factory) -> Iterator[str]:
     auth = {
         "ticket": {"type": "static", "principals": principals},
         "wampcra": {"type": "static", "users": users},
+        "scram": {"type": "static", "principals": {"joe": PASSWORD}},
+        "cryptosign": {
+            "type": "static",
+            "principals": {"joe": {"authorized_keys": [PUBLIC_KEY], "role": "user"}},
+        },
     }
     transport = config.universal("tcp", config.tcp(), websocket={"ws": {"auth": auth}})
     realms = [{"name": "realm1", "roles": [config.role("user")]}]
@@ -36,7 +54,13 @@ def count(url: str, *options: str, **more):
 
 @pytest.mark.parametrize(
     ("method", "authid", "secret"),
-    [("ticket", "joe", "hunter2"), ("wampcra", "joe", "secret1"), ("wampcra", "ann", "secret2")],
+    [
+        ("ticket", "joe", "hunter2"),
+        ("wampcra", "joe", "secret1"),
+        ("wampcra", "ann", "secret2"),
+        ("scram", "joe", "p4ssw0rd"),
+        ("cryptosign", "joe", PRIVATE_KEY),
+    ],
 )
 def test_a_secret_in_a_file_and_in_the_environment(
     url, tmp_path, monkeypatch, method, authid, secret
@@ -46,7 +70,7 @@ def test_a_secret_in_a_file_and_in_the_environment(
     assert count(url, *as_who, "--secret-file", str(tmp_path / "secret")).stdout == "1\n"
     monkeypatch.setenv("SECRET_OF_A_TEST", secret)
     assert count(url, *as_who, "--secret-env", "SECRET_OF_A_TEST").stdout == "1\n"
-    monkeypatch.setenv("SECRET_OF_A_TEST", "wrong")
+    monkeypatch.setenv("SECRET_OF_A_TEST", "0" * 64)
     done = count(url, *as_who, "--secret-env", "SECRET_OF_A_TEST")
     assert done.returncode == 2
     assert "wamp.error.not_authorized" in done.stderr
@@ -55,8 +79,9 @@ def test_a_secret_in_a_file_and_in_the_environment(
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ("--authmethod ticket", "--authmethod ticket needs --authid, and --secret-file or"),
-        ("--authmethod wampcra --authid joe", "--authmethod wampcra needs --authid, and"),
+        ("--authmethod ticket --authid joe", "--authmethod ticket needs --secret-file or"),
+        ("--authmethod scram --secret-file FILE", "--authmethod scram needs --authid"),
+        ("--authmethod cryptosign --secret-file FILE", "expected 64 hexadecimal digits"),
         ("--secret-file x", "a secret goes with an --authmethod that needs one"),
         ("--authmethod ticket --authid joe --secret-file /none", "--secret-file /none"),
         ("--authmethod ticket --authid joe --secret-file /dev/null", "its first line is empty"),
@@ -64,6 +89,6 @@ def test_a_secret_in_a_file_and_in_the_environment(
     ],
 )
 def test_options_that_go_wrong(url, options, expected):
-    done = count(url, *options.split())
+    done = count(url, *options.replace("FILE", __file__).split())
     assert done.returncode == 2
     assert expected in done.stderr

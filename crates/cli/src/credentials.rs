@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use crosstie_client::{Anonymous, Authenticator, Ticket, WampCra};
+use crosstie_client::{Anonymous, Authenticator, Cryptosign, Scram, SigningKey, Ticket, WampCra};
 
 /// A secret stands in no option: everybody on the machine could read it there.
 #[derive(clap::Args)]
@@ -18,7 +18,8 @@ pub(crate) struct Credentials {
     /// How the router is shown that it is so.
     #[arg(long, value_enum, default_value_t)]
     authmethod: Method,
-    /// File whose first line is the ticket or secret; - is standard input.
+    /// File whose first line is the ticket, secret, password or private key (64 hexadecimal digits); - is
+    /// standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "secret_env")]
     secret_file: Option<PathBuf>,
     /// Environment variable that has it.
@@ -32,25 +33,41 @@ enum Method {
     Anonymous,
     Ticket,
     Wampcra,
+    Scram,
+    Cryptosign,
 }
 
 impl Credentials {
     pub(crate) fn authenticator(&self) -> anyhow::Result<Arc<dyn Authenticator>> {
         if self.authmethod == Method::Anonymous {
             if self.secret_file.is_some() || self.secret_env.is_some() {
-                bail!("a secret goes with an --authmethod that needs one: ticket or wampcra");
+                bail!("a secret goes with an --authmethod that needs one, such as ticket");
             }
             let authid = self.authid.clone();
             return Ok(Arc::new(Anonymous { authid }));
         }
-        let (Some(authid), Some(secret)) = (self.authid.clone(), self.secret()?) else {
-            let method = self.authmethod.to_possible_value();
-            let method = method.as_ref().map_or("", |value| value.get_name());
-            bail!("--authmethod {method} needs --authid, and --secret-file or --secret-env");
+        let method = self.authmethod.to_possible_value();
+        let method = method.as_ref().map_or("", |value| value.get_name());
+        let Some(secret) = self.secret()? else {
+            bail!("--authmethod {method} needs --secret-file or --secret-env");
+        };
+        if self.authmethod == Method::Cryptosign {
+            let Some(key) = SigningKey::parse(&secret) else {
+                bail!("the private key: expected 64 hexadecimal digits");
+            };
+            let authid = self.authid.clone();
+            return Ok(Arc::new(Cryptosign { authid, key }));
+        }
+        let Some(authid) = self.authid.clone() else {
+            bail!("--authmethod {method} needs --authid");
         };
         Ok(match self.authmethod {
             Method::Wampcra => Arc::new(WampCra { authid, secret }),
-            Method::Anonymous | Method::Ticket => Arc::new(Ticket {
+            Method::Scram => Arc::new(Scram {
+                authid,
+                password: secret,
+            }),
+            _ => Arc::new(Ticket {
                 authid,
                 ticket: secret,
             }),

@@ -3,7 +3,7 @@
 use crosstie_wamp::{Dict, Value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::authenticator::Challenge;
+use crate::authenticator::{AuthenticateError, Challenge};
 use crate::config::Config;
 use crate::dial::dial;
 use crate::error::{ConnectError, Disconnected};
@@ -39,7 +39,7 @@ pub(crate) async fn join(config: &Config) -> Result<Joined, ConnectError> {
 /// What a message means while there is no session yet.
 enum Step {
     Joined(Welcome),
-    Challenged(Challenge),
+    Challenged { method: String, extra: Dict },
     Failed(ConnectError),
 }
 
@@ -54,8 +54,14 @@ async fn open(mut link: Link, config: &Config) -> Result<Joined, ConnectError> {
         endpoint: config.endpoint.to_string(),
         reason: error.to_string(),
     };
+    let hello_extra = config.authenticator.hello_extra();
+    let mut expected = Dict::new();
     session
-        .hello(&config.realm, hello_details(config), &mut link.outgoing)
+        .hello(
+            &config.realm,
+            hello_details(config, &hello_extra),
+            &mut link.outgoing,
+        )
         .map_err(unsendable)?;
     loop {
         write_out(&mut link)
@@ -63,6 +69,7 @@ async fn open(mut link: Link, config: &Config) -> Result<Joined, ConnectError> {
             .map_err(|error| lost(Disconnected::Broken(error.into())))?;
         match next_step(&mut link, &mut session, config).await? {
             Step::Joined(welcome) => {
+                check_proof(&welcome, &expected)?;
                 return Ok(Joined {
                     link,
                     session,
@@ -70,8 +77,14 @@ async fn open(mut link: Link, config: &Config) -> Result<Joined, ConnectError> {
                 });
             }
             Step::Failed(error) => return Err(error),
-            Step::Challenged(challenge) => {
+            Step::Challenged { method, extra } => {
+                let challenge = Challenge {
+                    method,
+                    extra,
+                    hello_extra: hello_extra.clone(),
+                };
                 let answer = config.authenticator.answer(&challenge)?;
+                expected = answer.welcome_extra;
                 session
                     .authenticate(&answer.signature, answer.extra, &mut link.outgoing)
                     .map_err(unsendable)?;
@@ -124,7 +137,7 @@ async fn next_step(
 fn step<W, I>(effect: Effect<'_, W, I>, config: &Config) -> Step {
     match effect {
         Effect::Joined { session, details } => Step::Joined(Welcome::new(session, details, config)),
-        Effect::Challenged { method, extra } => Step::Challenged(Challenge { method, extra }),
+        Effect::Challenged { method, extra } => Step::Challenged { method, extra },
         Effect::Aborted(error) => Step::Failed(ConnectError::Aborted {
             realm: config.realm.clone(),
             error,
@@ -151,7 +164,7 @@ impl From<Violation> for Broken {
     }
 }
 
-fn hello_details(config: &Config) -> Dict {
+fn hello_details(config: &Config, extra: &Dict) -> Dict {
     let authenticator = &*config.authenticator;
     let mut details = vec![
         (
@@ -166,11 +179,23 @@ fn hello_details(config: &Config) -> Dict {
     if let Some(authid) = authenticator.authid() {
         details.push(("authid".to_owned(), authid.into()));
     }
-    let extra = authenticator.hello_extra();
     if !extra.is_empty() {
-        details.push(("authextra".to_owned(), Value::Dict(extra)));
+        details.push(("authextra".to_owned(), Value::Dict(extra.clone())));
     }
     details
+}
+
+/// A router that does not know who joins can still say WELCOME.
+fn check_proof(welcome: &Welcome, expected: &Dict) -> Result<(), AuthenticateError> {
+    let said = |key: &String| welcome.authextra.iter().find(|(name, _)| name == key);
+    let is_missing = |(key, value): &&(String, Value)| said(key).is_none_or(|(_, v)| v != value);
+    match expected.iter().find(is_missing) {
+        None => Ok(()),
+        Some((key, _)) => Err(AuthenticateError {
+            method: welcome.authmethod.clone().unwrap_or_default(),
+            reason: format!("the router's own proof, WELCOME.Details.authextra.{key}, is wrong"),
+        }),
+    }
 }
 
 async fn write_out(link: &mut Link) -> std::io::Result<()> {

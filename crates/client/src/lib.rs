@@ -62,7 +62,8 @@ mod writer;
 
 pub use arguments::{ArgumentError, Arguments, JsonError};
 pub use authenticator::{
-    Anonymous, AuthenticateError, Authenticator, Challenge, Signature, Ticket, WampCra,
+    Anonymous, AuthenticateError, Authenticator, Challenge, Cryptosign, Scram, Signature, Ticket,
+    WampCra,
 };
 pub use call::{Call, CallOptions, CallReply};
 pub use client::Client;
@@ -79,6 +80,7 @@ pub use shared::State;
 pub use subscription::{Event, SubscribeOptions, Subscription};
 pub use welcome::Welcome;
 
+pub use crosstie_auth::wamp::SigningKey;
 pub use crosstie_wamp::{
     CancelMode, Dict, InvocationPolicy, MatchPolicy, PublicationId, PublishOptions, Receivers,
     Serializer, SessionId, Value,

@@ -25,10 +25,12 @@ pub(super) enum Beside {
 }
 
 impl Case {
-    pub(super) const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::of("anonymous", Method::Anonymous, Beside::Nobody),
         Self::of("ticket", Method::Ticket, Beside::Nobody),
         Self::of("wampcra", Method::WampCra, Beside::Nobody),
+        Self::of("scram", Method::Scram, Beside::Nobody),
+        Self::of("cryptosign", Method::Cryptosign, Beside::Nobody),
         Self::of("ticket-guessers", Method::Ticket, Beside::Guessers),
         Self::of("anonymous-observed", Method::Anonymous, Beside::Observer),
     ];
@@ -70,7 +72,7 @@ impl FromStr for Case {
         found.ok_or_else(|| {
             ParseError::new(
                 text,
-                "anonymous, ticket, wampcra, ticket-guessers or anonymous-observed",
+                "anonymous, ticket, wampcra, scram, cryptosign, ticket-guessers or anonymous-observed",
             )
         })
     }

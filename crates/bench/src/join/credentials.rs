@@ -1,6 +1,6 @@
 //! Somebody whom a node lets in, by each method: what the node is told of them, and how they prove it.
 
-use crosstie_client::{Anonymous, Authenticator, Ticket, WampCra};
+use crosstie_client::{Anonymous, Authenticator, Cryptosign, Scram, SigningKey, Ticket, WampCra};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -10,21 +10,40 @@ const AUTHID: &str = "joe";
 const SECRET: &str = "a secret of the bench";
 pub(super) const ROLE: &str = "user";
 
+/// What `crosstie passwd` makes of the secret at the least cost: it is the client's.
+const SALT: &str = "3bc3ca01dd1d501ca1c22e1c5d7d16fe";
+const STORED_KEY: &str = "bba5f12f771db9400858414d222b788d89c91132b44c600fb352dd7925d80cde";
+const SERVER_KEY: &str = "fd11d421009894880181ac9622042b415ac94be37f9bd6e1d200d50dd5b25cfc";
+
+/// A pair of the specification's test vectors.
+const PRIVATE_KEY: &str = "4d57d97a68f555696620a6d849c0ce582568518d729eb753dc7c732de2804510";
+const PUBLIC_KEY: &str = "1adfc8bfe1d35616e64dffbd900096f23b066f914c8c2ffbb66f6075b96e116d";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Method {
     Anonymous,
     Ticket,
     WampCra,
+    Scram,
+    Cryptosign,
 }
 
 impl Method {
-    const ALL: [Self; 3] = [Self::Anonymous, Self::Ticket, Self::WampCra];
+    const ALL: [Self; 5] = [
+        Self::Anonymous,
+        Self::Ticket,
+        Self::WampCra,
+        Self::Scram,
+        Self::Cryptosign,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Anonymous => "anonymous",
             Self::Ticket => "ticket",
             Self::WampCra => "wampcra",
+            Self::Scram => "scram",
+            Self::Cryptosign => "cryptosign",
         }
     }
 
@@ -46,6 +65,17 @@ impl Method {
                 "type": "static",
                 "users": { AUTHID: { "secret": SECRET, "role": ROLE } }
             }),
+            Self::Scram => json!({
+                "type": "static",
+                "principals": { AUTHID: {
+                    "kdf": "argon2id-13", "iterations": 1, "memory": 8, "salt": SALT,
+                    "stored-key": STORED_KEY, "server-key": SERVER_KEY, "role": ROLE
+                } }
+            }),
+            Self::Cryptosign => json!({
+                "type": "static",
+                "principals": { AUTHID: { "authorized_keys": [PUBLIC_KEY], "role": ROLE } }
+            }),
         }
     }
 
@@ -61,6 +91,17 @@ impl Method {
                 authid,
                 secret: SECRET.to_owned(),
             }),
+            Self::Scram => Box::new(Scram {
+                authid,
+                password: SECRET.to_owned(),
+            }),
+            Self::Cryptosign => {
+                let key = SigningKey::parse(PRIVATE_KEY);
+                Box::new(Cryptosign {
+                    authid: Some(authid),
+                    key: key.expect("the private key above is one"),
+                })
+            }
         }
     }
 

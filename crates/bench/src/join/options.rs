@@ -13,7 +13,7 @@ use super::case::Case;
 pub struct JoinOptions {
     #[arg(skip)]
     pub(super) common: Common,
-    /// anonymous, ticket or wampcra, ticket-guessers (the same beside clients that try wrong tickets) or
+    /// anonymous, ticket, wampcra, scram or cryptosign, ticket-guessers (the same beside clients that try wrong tickets) or
     /// anonymous-observed (beside a subscriber of wamp.session.on_join); may be repeated [default: all].
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<Case>,

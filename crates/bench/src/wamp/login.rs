@@ -21,15 +21,16 @@ impl Pipe {
         realm: &str,
         authenticator: &dyn Authenticator,
     ) -> Result<Joined, WorkerError> {
+        let hello_extra = authenticator.hello_extra();
         self.push(&Message::Hello {
             realm: realm.into(),
-            details: details(authenticator),
+            details: details(authenticator, &hello_extra),
         })?;
         let mut joined = None;
         while joined.is_none() {
             self.flush()?;
             let is_open = self.receive(|message, output| {
-                joined = step(message, output, authenticator)?;
+                joined = step(message, output, authenticator, &hello_extra)?;
                 Ok(())
             })?;
             if !is_open && joined.is_none() {
@@ -44,6 +45,7 @@ fn step(
     message: &Message<'_>,
     output: &mut Output,
     authenticator: &dyn Authenticator,
+    hello_extra: &Dict,
 ) -> Result<Option<Joined>, WorkerError> {
     match message {
         Message::Welcome { session, .. } => Ok(Some(Joined::Welcome(*session))),
@@ -52,6 +54,7 @@ fn step(
             let challenge = Challenge {
                 method: method.to_string(),
                 extra: extra.clone(),
+                hello_extra: hello_extra.clone(),
             };
             let answer = authenticator.answer(&challenge);
             let answer = answer.map_err(WorkerError::handshake)?;
@@ -65,7 +68,7 @@ fn step(
     }
 }
 
-fn details(authenticator: &dyn Authenticator) -> Dict {
+fn details(authenticator: &dyn Authenticator, extra: &Dict) -> Dict {
     let roles = ["caller", "callee", "publisher", "subscriber"];
     let roles = roles.map(|name| (name.to_owned(), Value::Dict(Dict::new())));
     let method = Value::from(authenticator.method());
@@ -76,9 +79,8 @@ fn details(authenticator: &dyn Authenticator) -> Dict {
     if let Some(authid) = authenticator.authid() {
         details.push(("authid".to_owned(), authid.into()));
     }
-    let extra = authenticator.hello_extra();
     if !extra.is_empty() {
-        details.push(("authextra".to_owned(), Value::Dict(extra)));
+        details.push(("authextra".to_owned(), Value::Dict(extra.clone())));
     }
     details
 }

@@ -1,6 +1,8 @@
 //! The identity that this client claims, and how it proves it.
 
 mod anonymous;
+mod cryptosign;
+mod scram;
 mod ticket;
 mod wampcra;
 
@@ -10,6 +12,8 @@ use crosstie_wamp::{Dict, Value};
 use thiserror::Error;
 
 pub use anonymous::Anonymous;
+pub use cryptosign::Cryptosign;
+pub use scram::Scram;
 pub use ticket::Ticket;
 pub use wampcra::WampCra;
 
@@ -25,7 +29,8 @@ pub trait Authenticator: Send + Sync {
         None
     }
 
-    /// `HELLO.Details.authextra`: what the method needs there.
+    /// `HELLO.Details.authextra`: what the method needs there. It is made for each session, and comes back
+    /// with the challenge.
     fn hello_extra(&self) -> Dict {
         Dict::new()
     }
@@ -39,13 +44,18 @@ pub trait Authenticator: Send + Sync {
 pub struct Challenge {
     pub method: String,
     pub extra: Dict,
+    /// What HELLO said as `authextra`.
+    pub hello_extra: Dict,
 }
 
 /// What the router is answered.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Signature {
     pub signature: String,
     pub extra: Dict,
+    /// What must stand in `WELCOME.Details.authextra`: the router's proof that it knows this client, where the
+    /// method has one.
+    pub welcome_extra: Dict,
 }
 
 impl fmt::Debug for Signature {

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crosstie_wamp::Dict;
-
 use super::{AuthenticateError, Authenticator, Challenge, Signature};
 
 /// A ticket: over TLS, or to a router on the same machine, since whoever reads it has it. WAMP advanced
@@ -26,7 +24,7 @@ impl Authenticator for Ticket {
     fn answer(&self, _: &Challenge) -> Result<Signature, AuthenticateError> {
         Ok(Signature {
             signature: self.ticket.clone(),
-            extra: Dict::new(),
+            ..Signature::default()
         })
     }
 }

@@ -39,7 +39,7 @@ impl Authenticator for WampCra {
         };
         Ok(Signature {
             signature: key.sign(text),
-            extra: Dict::new(),
+            ..Signature::default()
         })
     }
 }

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use crosstie_auth::wamp::scram::{AuthMessage, Function, Kdf, Reading};
 use crosstie_client::{
-    Authenticator, Challenge, Client, Config, ConnectError, Serializer, State, Ticket, Value,
-    WampCra, args,
+    Authenticator, Challenge, Client, Config, ConnectError, Scram, Serializer, State, Ticket,
+    Value, WampCra, args,
 };
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::framing::websocket::{self, accept_response, parse_request};
@@ -141,6 +144,7 @@ fn challenges_that_cannot_be_answered() {
         let challenge = Challenge {
             method: "wampcra".to_owned(),
             extra,
+            hello_extra: Vec::new(),
         };
         let error = cra("secret").answer(&challenge).err().unwrap().to_string();
         assert_eq!(error, format!("challenge \"wampcra\": {expected}"));
@@ -413,4 +417,71 @@ async fn ca_files_that_are_none() {
     check(vec![], "no certificate authority to trust").await;
     check(vec![empty], "expected certificates, found none").await;
     check(vec![directory.path().join("none.pem")], "none.pem").await;
+}
+
+/// WELCOME must have what only somebody knows who knows what was made of the password.
+#[tokio::test]
+async fn a_router_proves_itself_with_scram() {
+    async fn check(is_right: bool) -> Result<Client, ConnectError> {
+        let router = Router::new();
+        let mut config = router.config();
+        config.authenticator = Arc::new(Scram {
+            authid: "user1".to_owned(),
+            password: "p4ssw0rd".to_owned(),
+        });
+        let answering = async {
+            let mut peer = router.accept().await;
+            let hello = peer.receive().await.unwrap();
+            let Value::List(hello) = read(&hello) else {
+                panic!("{hello}");
+            };
+            let extra = hello[2].get("authextra").unwrap();
+            let client_nonce = extra.get("nonce").unwrap().as_str().unwrap();
+            let both = [STANDARD.decode(client_nonce).unwrap(), vec![7; 16]].concat();
+            let nonce = STANDARD.encode(both);
+            let salt = "O8PKAd0dUByhwi4cXX0W/g==";
+            peer.send(&format!(
+                r#"[4,"scram",{{"nonce":"{nonce}","kdf":"argon2id-13","salt":"{salt}","iterations":1,"memory":8}}]"#
+            ))
+            .await;
+            let kdf = Kdf {
+                function: Function::Argon2id,
+                iterations: 1,
+                memory_kib: Some(8),
+            };
+            let salt_bytes = STANDARD.decode(salt).unwrap();
+            let derived = kdf.derive("p4ssw0rd", &salt_bytes, Reading::Autobahn);
+            let derived = derived.unwrap();
+            let message = AuthMessage {
+                name: "user1",
+                client_nonce,
+                nonce: &nonce,
+                salt,
+                iterations: 1,
+                binding: AuthMessage::NO_BINDING,
+            };
+            let proof = derived.prove(&message);
+            peer.expect(&format!(r#"[5,"{proof}",{{}}]"#)).await;
+            let verifier = match is_right {
+                true => derived.keys().verifier(&message.to_string()),
+                false => "guessed".to_owned(),
+            };
+            let extra = format!(r#"{{"scram_server_signature":"{verifier}"}}"#);
+            peer.send(&format!(
+                r#"[2,7,{{"authmethod":"scram","authextra":{extra}}}]"#
+            ))
+            .await;
+            peer
+        };
+        let (client, _peer) =
+            soon(async { tokio::join!(Client::connect(config), answering) }).await;
+        client
+    }
+    check(true).await.unwrap();
+    let error = check(false).await.err().unwrap().to_string();
+    assert!(error.contains("the router's own proof"), "{error}");
+}
+
+fn read(text: &str) -> Value {
+    codec::decode_value(Serializer::Json, text.as_bytes(), &Limits::default()).unwrap()
 }

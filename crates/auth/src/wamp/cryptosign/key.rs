@@ -53,6 +53,16 @@ impl SigningKey {
         pair.map(Self).map_err(|e| e.to_string())
     }
 
+    /// Reads the 32 bytes from 64 hexadecimal digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::from_seed(&hexadecimal::decode(text)?).ok()
+    }
+
+    /// The same of a message in hexadecimal digits; `None` if that is none of 32 bytes.
+    pub fn sign_hexadecimal(&self, message: &str) -> Option<String> {
+        Some(self.sign(&hexadecimal::decode(message)?))
+    }
+
     /// 64 hexadecimal digits.
     pub fn public_hexadecimal(&self) -> String {
         hexadecimal::encode(self.0.public_key().as_ref())

@@ -41,11 +41,16 @@ impl fmt::Display for AuthMessage<'_> {
     }
 }
 
+/// An authid as Autobahn's clients have it in a message: normalized, and with nothing escaped.
+pub fn prepare_name(authid: &str) -> String {
+    let prepared = stringprep::saslprep(authid);
+    prepared.map_or_else(|_| authid.to_owned(), |text| text.into_owned())
+}
+
 /// The forms in which clients have an authid: normalized, and with what delimits escaped (RFC 5802, section 5.1) or,
 /// by Autobahn, not. One where they are the same.
 pub(super) fn names(authid: &str) -> Vec<String> {
-    let prepared = stringprep::saslprep(authid);
-    let prepared = prepared.map_or_else(|_| authid.to_owned(), |text| text.into_owned());
+    let prepared = prepare_name(authid);
     let escaped = prepared.replace('=', "=3D").replace(',', "=2C");
     let mut names = vec![prepared, escaped];
     names.dedup();

@@ -11,5 +11,5 @@ mod principals;
 pub use kdf::{Function, Kdf, KdfError, Reading};
 pub use keys::{Keys, SaltedPassword};
 pub use login::Scram;
-pub use message::AuthMessage;
+pub use message::{AuthMessage, prepare_name};
 pub use principals::{Credential, CredentialError, Principals};

@@ -1,0 +1,54 @@
+//! A key pair, of which the router knows the public half.
+
+use std::fmt;
+
+use crosstie_auth::wamp::SigningKey;
+use crosstie_wamp::{Dict, Value};
+
+use super::{AuthenticateError, Authenticator, Challenge, Signature, entry};
+
+/// WAMP-cryptosign: the router's challenge is signed with Ed25519. WAMP advanced profile, "Cryptosign-based
+/// Authentication".
+pub struct Cryptosign {
+    /// The router finds out by the key where it is not said.
+    pub authid: Option<String>,
+    pub key: SigningKey,
+}
+
+impl Authenticator for Cryptosign {
+    fn method(&self) -> &str {
+        "cryptosign"
+    }
+
+    fn authid(&self) -> Option<&str> {
+        self.authid.as_deref()
+    }
+
+    fn hello_extra(&self) -> Dict {
+        vec![
+            (
+                "pubkey".to_owned(),
+                Value::String(self.key.public_hexadecimal()),
+            ),
+            ("channel_binding".to_owned(), Value::Null),
+        ]
+    }
+
+    fn answer(&self, challenge: &Challenge) -> Result<Signature, AuthenticateError> {
+        let text = entry(&challenge.extra, "challenge").and_then(Value::as_str);
+        let signature = text.and_then(|text| self.key.sign_hexadecimal(text));
+        let signature = signature.ok_or_else(|| {
+            AuthenticateError::new(challenge, "challenge: expected 64 hexadecimal digits")
+        })?;
+        Ok(Signature {
+            signature,
+            ..Signature::default()
+        })
+    }
+}
+
+impl fmt::Debug for Cryptosign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cryptosign({:?}, {:?})", self.authid, self.key)
+    }
+}
