@@ -8,6 +8,7 @@
 //!
 //! [`queues`] does the same with an AMQP vhost and a store that forgets.
 
+mod ask;
 mod chance;
 mod model;
 mod operation;
@@ -15,6 +16,7 @@ pub mod queues;
 mod sent;
 mod simulation;
 
+pub use ask::{About, Ask, Kind, Whom};
 pub use chance::Chance;
 pub use model::Model;
 pub use operation::{Name, Operation, Refusing, Request};

@@ -7,6 +7,8 @@ use crosstie_wamp::{
     YieldOptions,
 };
 
+use crate::Ask;
+
 /// A session of the simulation: its handle in the realm, never used twice.
 pub type Name = u32;
 
@@ -18,6 +20,12 @@ pub enum Operation {
         authid: String,
         authrole: String,
         features: ClientFeatures,
+        /// It is sent its WELCOME at once.
+        welcomed: bool,
+    },
+    /// A session is sent its WELCOME, and is spoken of from now on.
+    Welcome {
+        name: Name,
     },
     Leave {
         name: Name,
@@ -117,6 +125,11 @@ pub enum Request {
         invocation: u64,
         payload: u64,
     },
+    /// A CALL of the meta API.
+    Meta {
+        request: u64,
+        ask: Ask,
+    },
     /// A message that no client may send.
     Nonsense,
 }
@@ -127,10 +140,13 @@ pub(crate) const CALLEE_ERROR: &str = "com.simulated.error";
 impl Request {
     /// Shows the message that this is.
     pub fn with_message<R>(&self, show: impl FnOnce(&Message<'_>) -> R) -> R {
-        let args = self
-            .payload()
-            .map(|number| format!("[{number}]"))
-            .unwrap_or_default();
+        let args = match self {
+            Self::Meta { ask, .. } => ask.arguments(),
+            _ => self
+                .payload()
+                .map(|number| format!("[{number}]"))
+                .unwrap_or_default(),
+        };
         let payload = Payload {
             serializer: Serializer::Json,
             args: args.as_bytes(),
@@ -173,6 +189,12 @@ impl Request {
                 request: RequestId(*request),
                 options: options.clone(),
                 procedure: procedure.into(),
+                payload,
+            },
+            Self::Meta { request, ask } => Message::Call {
+                request: RequestId(*request),
+                options: CallOptions::default(),
+                procedure: ask.procedure().into(),
                 payload,
             },
             Self::Cancel { request, mode } => Message::Cancel {
@@ -238,7 +260,7 @@ impl Request {
     /// The number of a call.
     pub(crate) fn call_number(&self) -> Option<u64> {
         match self {
-            Self::Call { request, .. } => Some(*request),
+            Self::Call { request, .. } | Self::Meta { request, .. } => Some(*request),
             _ => None,
         }
     }

@@ -1,6 +1,9 @@
 //! What a session was sent, or should have been.
 
-use crosstie_wamp::{CancelMode, Message};
+use crosstie_wamp::codec::{self, Limits};
+use crosstie_wamp::{CancelMode, Message, Serializer, Value};
+
+use crate::ask::json;
 
 /// A message to a session, as far as it is compared. Texts for people are left out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +59,17 @@ pub enum Sent {
         callee: Option<u64>,
         payload: u64,
     },
+    /// An EVENT of the realm's own; the arguments are JSON.
+    MetaEvent {
+        subscription: u64,
+        topic: Option<String>,
+        arguments: String,
+    },
+    /// A RESULT of the realm's own that is not just a number, whose lists of numbers are sorted.
+    MetaResult {
+        request: u64,
+        arguments: String,
+    },
     /// `payload` is a callee's; an ERROR of the router's own has a text.
     Error {
         kind: &'static str,
@@ -65,6 +79,10 @@ pub enum Sent {
     },
     /// The outbox was told to close the session.
     Closed,
+    /// The outbox was told that the session has been ended, and is to be told so.
+    Goodbye {
+        reason: String,
+    },
 }
 
 impl Sent {
@@ -72,6 +90,7 @@ impl Sent {
     pub fn from_message(message: &Message<'_>) -> Result<Self, String> {
         let number = message.payload().and_then(|payload| number(payload.args));
         let payload = || number.ok_or_else(|| format!("payload lost: {message:?}"));
+        let text = || arguments_of(message).ok_or_else(|| format!("no JSON: {message:?}"));
         Ok(match message {
             Message::Published {
                 request,
@@ -101,6 +120,15 @@ impl Sent {
             Message::Unregistered { request, revoked } => Self::Unregistered {
                 request: request.0,
                 revoked: revoked.as_ref().map(|revoked| revoked.id.0),
+            },
+            Message::Event {
+                subscription,
+                details,
+                ..
+            } if number.is_none() => Self::MetaEvent {
+                subscription: subscription.0,
+                topic: details.topic.as_deref().map(str::to_owned),
+                arguments: text()?,
             },
             Message::Event {
                 subscription,
@@ -135,6 +163,10 @@ impl Sent {
                 kill: options.mode == Some(CancelMode::Kill),
                 reason: options.reason.as_deref().unwrap_or_default().to_owned(),
             },
+            Message::Result { request, .. } if number.is_none() => Self::MetaResult {
+                request: request.0,
+                arguments: text()?,
+            },
             Message::Result {
                 request, details, ..
             } => Self::Result {
@@ -158,11 +190,45 @@ impl Sent {
         })
     }
 
+    /// The RESULT of a call that the realm answers itself.
+    pub(crate) fn result_of(request: u64, value: &Value) -> Self {
+        match value.as_u64() {
+            Some(payload) => Self::Result {
+                request,
+                progress: false,
+                callee: None,
+                payload,
+            },
+            None => Self::MetaResult {
+                request,
+                arguments: json(sorted(Value::List(vec![value.clone()]))),
+            },
+        }
+    }
+
+    /// The list of numbers that a RESULT has, if it is this one.
+    pub(crate) fn list_told(&self, answered: u64) -> Option<Vec<Value>> {
+        match self {
+            Self::MetaResult { request, arguments } if *request == answered => {
+                match read(arguments.as_bytes())? {
+                    Value::List(mut arguments) => match arguments.pop()? {
+                        Value::List(list) => Some(list),
+                        _ => None,
+                    },
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
     /// Whether it has another session's payload in it.
     pub fn carries_payload(&self) -> bool {
         matches!(
             self,
             Self::Event { .. }
+                | Self::MetaEvent { .. }
+                | Self::MetaResult { .. }
                 | Self::Invocation { .. }
                 | Self::Result { .. }
                 | Self::Error {
@@ -176,4 +242,35 @@ impl Sent {
 fn number(args: &[u8]) -> Option<u64> {
     let inner = args.strip_prefix(b"[")?.strip_suffix(b"]")?;
     str::from_utf8(inner).ok()?.parse().ok()
+}
+
+fn arguments_of(message: &Message<'_>) -> Option<String> {
+    let payload = message.payload()?;
+    Some(json(sorted(read(payload.args)?)))
+}
+
+fn read(text: &[u8]) -> Option<Value> {
+    codec::decode_value(Serializer::Json, text, &Limits::default()).ok()
+}
+
+/// With all lists of numbers in it sorted: what is listed has no order.
+fn sorted(arguments: Value) -> Value {
+    let Value::List(arguments) = arguments else {
+        return arguments;
+    };
+    Value::List(arguments.into_iter().map(with_sorted_lists).collect())
+}
+
+fn with_sorted_lists(value: Value) -> Value {
+    match value {
+        Value::List(mut list) => {
+            list.sort_by_key(|value| value.as_u64());
+            Value::List(list)
+        }
+        Value::Dict(dict) => {
+            let sorted = |(key, value)| (key, with_sorted_lists(value));
+            Value::Dict(dict.into_iter().map(sorted).collect())
+        }
+        other => other,
+    }
 }

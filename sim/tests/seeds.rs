@@ -11,12 +11,15 @@ fn the_realm_sends_what_the_model_expects() {
     });
 }
 
-const EXPECTED: [&str; 32] = [
+const EXPECTED: [&str; 39] = [
     "Closed",
     "Event",
     "Event, retained",
+    "Goodbye",
     "Interrupt",
     "Invocation",
+    "MetaEvent",
+    "MetaResult",
     "Published",
     "Registered",
     "Result",
@@ -25,11 +28,13 @@ const EXPECTED: [&str; 32] = [
     "Unregistered",
     "Unregistered, revoked",
     "Unsubscribed",
+    "Unsubscribed, revoked",
     "com.simulated.error",
     "crossbar.error.max_concurrency_reached",
     "crosstie.error.calls_max",
     "crosstie.error.registrations_max",
     "crosstie.error.subscriptions_max",
+    "crosstie.error.testaments_max",
     "wamp.error.authorization_failed",
     "wamp.error.canceled",
     "wamp.error.feature_not_supported",
@@ -38,10 +43,12 @@ const EXPECTED: [&str; 32] = [
     "wamp.error.no_available_callee",
     "wamp.error.no_such_procedure",
     "wamp.error.no_such_registration",
+    "wamp.error.no_such_session",
     "wamp.error.no_such_subscription",
     "wamp.error.not_authorized",
     "wamp.error.option_disallowed.disclose_me",
     "wamp.error.procedure_already_exists",
     "wamp.error.procedure_exists_with_different_invocation_policy",
+    "wamp.error.testament_error",
     "wamp.error.timeout",
 ];

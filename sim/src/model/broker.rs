@@ -7,7 +7,7 @@ use crosstie_wamp::{
 
 use super::matching::matches;
 use super::{Entry, Member, Model};
-use crate::{Name, Sent};
+use crate::{Kind, Name, Sent};
 
 impl Model {
     pub(super) fn subscribe(
@@ -47,7 +47,10 @@ impl Model {
             } if *to == from && *answered == request => Some(*subscription),
             _ => None,
         });
+        let told = told.or_else(|| self.told_id(Kind::Subscriptions, from));
         let id = self.learn_id("subscription", known, told);
+        let first = self.subscribers.iter().find(|entry| entry.id == id);
+        let (is_first, created_ms) = (first.is_none(), first.map_or(self.now_ms, |e| e.created_ms));
         if !mine {
             self.order_last += 1;
             self.subscribers.push(Entry {
@@ -60,6 +63,7 @@ impl Model {
                 forward_timeout: false,
                 disclosed: false,
                 concurrency: 0,
+                created_ms,
             });
         }
         let subscribed = Sent::Subscribed {
@@ -69,13 +73,13 @@ impl Model {
         if self.reply(from, subscribed).is_ok() && options.get_retained {
             self.send_retained(from, id, policy, topic);
         }
+        if !mine && let Some(entry) = self.subscribers.last().cloned() {
+            self.tell_entered(Kind::Subscriptions, &entry, is_first);
+        }
     }
 
     pub(super) fn unsubscribe(&mut self, from: Name, request: u64, subscription: u64) {
-        let before = self.subscribers.len();
-        self.subscribers
-            .retain(|entry| entry.member != from || entry.id != subscription);
-        if self.subscribers.len() == before {
+        if !self.take_entry(Kind::Subscriptions, subscription, from) {
             return self.refuse(from, "UNSUBSCRIBE", request, error::NO_SUCH_SUBSCRIPTION);
         }
         let unsubscribed = Sent::Unsubscribed {
@@ -93,37 +97,75 @@ impl Model {
         topic: &str,
         payload: u64,
     ) {
-        let disclosed = Self::check_uri(topic, MatchPolicy::Exact)
-            .and_then(|()| Self::check_reserved(topic))
-            .and_then(|()| self.authorize(from, Action::Publish, topic, MatchPolicy::Exact))
-            .and_then(|disclose| self.disclosed(disclose.publisher, options.disclose_me));
-        let disclosed = match disclosed {
+        let disclosed = match self.may_publish(from, options, topic) {
             Ok(disclosed) => disclosed,
             Err(_) if !options.acknowledge => return,
             Err(uri) => return self.refuse(from, "PUBLISH", request, uri),
         };
-        let told = self.actual.iter().find_map(|(_, sent)| match sent {
-            Sent::Event { publication, .. } | Sent::Published { publication, .. } => {
-                Some(*publication)
-            }
+        let told = self.actual.iter().find_map(|(to, sent)| match sent {
+            Sent::Published {
+                request: answered,
+                publication,
+            } if *to == from && *answered == request => Some(*publication),
             _ => None,
         });
-        let publication = told.unwrap_or(0);
+        let told = told.or_else(|| self.told_publication(payload));
         if let Some(id) = told {
-            if self.publications_used.contains(&id) || !(1..=1 << 53).contains(&id) {
-                self.complaint = Some(format!("publication id {id} is used again or too large"));
-            }
-            self.publications_used.push(id);
+            self.use_publication(id);
         }
         if options.acknowledge {
-            let _ = self.reply(
-                from,
-                Sent::Published {
-                    request,
-                    publication,
-                },
-            );
+            let published = Sent::Published {
+                request,
+                publication: told.unwrap_or(0),
+            };
+            let _ = self.reply(from, published);
         }
+        self.send_events(from, told, disclosed, options, topic, payload);
+    }
+
+    /// Whether the publisher is disclosed, or why there is no publication.
+    pub(super) fn may_publish(
+        &mut self,
+        from: Name,
+        options: &PublishOptions,
+        topic: &str,
+    ) -> Result<bool, &'static str> {
+        Self::check_uri(topic, MatchPolicy::Exact)?;
+        Self::check_reserved(topic)?;
+        let disclose = self.authorize(from, Action::Publish, topic, MatchPolicy::Exact)?;
+        self.disclosed(disclose.publisher, options.disclose_me)
+    }
+
+    /// The id that the realm gave the publication with that payload, if anybody was told.
+    pub(super) fn told_publication(&self, wanted: u64) -> Option<u64> {
+        self.actual.iter().find_map(|(_, sent)| match sent {
+            Sent::Event {
+                publication,
+                payload,
+                ..
+            } if *payload == wanted => Some(*publication),
+            _ => None,
+        })
+    }
+
+    pub(super) fn use_publication(&mut self, id: u64) {
+        if self.publications_used.contains(&id) || !(1..=1 << 53).contains(&id) {
+            self.complaint = Some(format!("publication id {id} is used again or too large"));
+        }
+        self.publications_used.push(id);
+    }
+
+    /// Retains a publication if it is to be, and sends it to whom it reaches.
+    pub(super) fn send_events(
+        &mut self,
+        from: Name,
+        told: Option<u64>,
+        disclosed: bool,
+        options: &PublishOptions,
+        topic: &str,
+        payload: u64,
+    ) {
+        let publication = told.unwrap_or(0);
         let publisher = disclosed.then(|| self.member(from).id);
         if options.retain {
             self.retain(told, publisher, options, topic, payload);

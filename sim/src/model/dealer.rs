@@ -7,7 +7,7 @@ use super::judging::ASKED;
 use super::matching::{matches, wildcard_rank};
 use super::{Entry, Model};
 use crate::operation::CALLEE_ERROR;
-use crate::{Name, Sent};
+use crate::{Kind, Name, Sent};
 
 /// An open call.
 #[derive(Clone, Debug)]
@@ -59,7 +59,10 @@ impl Model {
             } if *to == from && *answered == request => Some(*registration),
             _ => None,
         });
+        let told = told.or_else(|| self.told_id(Kind::Registrations, from));
         let id = self.learn_id("registration", known, told);
+        let first = self.callees.iter().find(|entry| entry.id == id);
+        let (is_first, created_ms) = (first.is_none(), first.map_or(self.now_ms, |e| e.created_ms));
         self.order_last += 1;
         let mut entry = Entry {
             member: from,
@@ -71,12 +74,15 @@ impl Model {
             forward_timeout: options.forward_timeout,
             disclosed,
             concurrency: options.concurrency,
+            created_ms,
         };
+        let mut entered = Some(entry.clone());
         let mine = |entry: &&mut Entry| entry.id == id && entry.member == from;
         match self.callees.iter_mut().find(mine) {
             Some(again) => {
                 entry.order = again.order;
                 *again = entry;
+                entered = None;
             }
             None => self.callees.push(entry),
         }
@@ -87,13 +93,13 @@ impl Model {
                 registration: id,
             },
         );
+        if let Some(entry) = entered {
+            self.tell_entered(Kind::Registrations, &entry, is_first);
+        }
     }
 
     pub(super) fn unregister(&mut self, from: Name, request: u64, registration: u64) {
-        let before = self.callees.len();
-        self.callees
-            .retain(|entry| entry.member != from || entry.id != registration);
-        if self.callees.len() == before {
+        if !self.take_entry(Kind::Registrations, registration, from) {
             return self.refuse(from, "UNREGISTER", request, error::NO_SUCH_REGISTRATION);
         }
         let unregistered = Sent::Unregistered {
@@ -105,19 +111,10 @@ impl Model {
 
     /// Takes a procedure from all its callees.
     fn revoke(&mut self, policy: MatchPolicy, procedure: &str) {
-        let same = |entry: &mut Entry| entry.policy == policy && entry.uri == procedure;
-        for entry in self.callees.extract_if(.., same).collect::<Vec<_>>() {
-            if self
-                .member(entry.member)
-                .features
-                .has(ClientFeature::CalleeRegistrationRevocation)
-            {
-                let unregistered = Sent::Unregistered {
-                    request: 0,
-                    revoked: Some(entry.id),
-                };
-                let _ = self.reply(entry.member, unregistered);
-            }
+        let same = |entry: &&Entry| entry.policy == policy && entry.uri == procedure;
+        let all: Vec<Entry> = self.callees.iter().filter(same).cloned().collect();
+        for entry in all {
+            self.remove_entry(Kind::Registrations, entry.id, entry.member);
         }
     }
 
@@ -130,30 +127,8 @@ impl Model {
         procedure: &str,
         payload: u64,
     ) -> bool {
-        let member = self.member_mut(from);
-        if options.progress
-            && !member
-                .features
-                .has(ClientFeature::CallerProgressiveCallInvocations)
-        {
-            return true;
-        }
-        let open = self
-            .calls
-            .iter()
-            .position(|c| c.caller == from && c.request == request);
-        if let Some(place) = open {
-            return self.continue_call(place, options.progress, payload);
-        }
-        let member = self.member_mut(from);
-        if member.unfinished.contains(&request) {
-            if !options.progress {
-                member.unfinished.retain(|known| *known != request);
-            }
-            return false;
-        }
-        if !self.take_request(from, request) {
-            return true;
+        if let Some(violation) = self.begin_call(from, request, options, payload) {
+            return violation;
         }
         if let Err(uri) = self.open_call(from, request, options, procedure, payload) {
             if options.progress && uri != ASKED {
@@ -162,6 +137,39 @@ impl Model {
             self.refuse(from, "CALL", request, uri);
         }
         false
+    }
+
+    /// Does what a CALL is that opens none; whether that was a violation.
+    pub(super) fn begin_call(
+        &mut self,
+        from: Name,
+        request: u64,
+        options: &CallOptions,
+        payload: u64,
+    ) -> Option<bool> {
+        let member = self.member_mut(from);
+        if options.progress
+            && !member
+                .features
+                .has(ClientFeature::CallerProgressiveCallInvocations)
+        {
+            return Some(true);
+        }
+        let open = self
+            .calls
+            .iter()
+            .position(|c| c.caller == from && c.request == request);
+        if let Some(place) = open {
+            return Some(self.continue_call(place, options.progress, payload));
+        }
+        let member = self.member_mut(from);
+        if member.unfinished.contains(&request) {
+            if !options.progress {
+                member.unfinished.retain(|known| *known != request);
+            }
+            return Some(false);
+        }
+        (!self.take_request(from, request)).then_some(true)
     }
 
     /// Whether it is a violation.
@@ -290,7 +298,7 @@ impl Model {
         Ok(disclose.callee)
     }
 
-    fn open_call(
+    pub(super) fn open_call(
         &mut self,
         from: Name,
         request: u64,
@@ -384,7 +392,7 @@ impl Model {
     }
 
     /// The callees of the registration that serves a procedure, in the order of registration.
-    fn serving(&self, procedure: &str) -> Vec<Entry> {
+    pub(super) fn serving(&self, procedure: &str) -> Vec<Entry> {
         let reserved = Self::check_reserved(procedure).is_err();
         let of = |kind: MatchPolicy| {
             self.callees.iter().filter(move |entry| {

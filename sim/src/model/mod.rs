@@ -7,15 +7,17 @@ mod broker;
 mod dealer;
 mod judging;
 mod matching;
+mod meta;
 mod retained;
+mod testaments;
 
 use crosstie_routing::{CallTimeoutUnit, ClientFeatures, RealmConfig, Refused, RequestIdCheck};
-use crosstie_wamp::{ID_MAX, InvocationPolicy, MatchPolicy};
+use crosstie_wamp::{ID_MAX, InvocationPolicy, MatchPolicy, PublishOptions};
 
 use self::dealer::Call;
 use self::judging::{ASKED, Decisions};
 use self::retained::RetainedEvent;
-use crate::{Name, Operation, Refusing, Request, Sent};
+use crate::{Kind, Name, Operation, Refusing, Request, Sent};
 
 /// A realm, for the eye.
 #[derive(Debug)]
@@ -40,6 +42,12 @@ pub struct Model {
     expected: Vec<(Name, Sent)>,
     actual: Vec<(Name, Sent)>,
     doomed: Vec<Name>,
+    /// Who is killed by it, and may hear of others that are or not.
+    dying: Vec<Name>,
+    /// Who had a part in a registration or subscription, and lost it by this operation.
+    exited: Vec<(Kind, u64, u64)>,
+    /// The sessions that have left by it, and what their testaments say, in order.
+    in_order: Vec<(u64, Vec<u64>)>,
     complaint: Option<String>,
 }
 
@@ -48,7 +56,7 @@ pub(crate) struct Member {
     pub(crate) name: Name,
     pub(crate) id: u64,
     authid: String,
-    authrole: String,
+    pub(crate) authrole: String,
     pub(crate) features: ClientFeatures,
     pub(crate) refusing: Option<Refusing>,
     closed: bool,
@@ -56,6 +64,9 @@ pub(crate) struct Member {
     pub(crate) invocation_last: u64,
     /// Progressive calls that ended before their last part.
     pub(crate) unfinished: Vec<u64>,
+    /// Others are told of it.
+    pub(crate) welcomed: bool,
+    pub(crate) testaments: Vec<Testament>,
 }
 
 /// One session's part in a subscription or a registration.
@@ -71,6 +82,18 @@ pub(crate) struct Entry {
     disclosed: bool,
     /// 0 means no bound.
     concurrency: u32,
+    /// When its subscription or registration came to be.
+    created_ms: u64,
+}
+
+/// What a member has published when it has left.
+#[derive(Clone, Debug)]
+pub(crate) struct Testament {
+    is_detached: bool,
+    topic: String,
+    payload: u64,
+    pub(crate) options: PublishOptions,
+    publication: Option<u64>,
 }
 
 impl Model {
@@ -91,6 +114,9 @@ impl Model {
             expected: Vec::new(),
             actual: Vec::new(),
             doomed: Vec::new(),
+            dying: Vec::new(),
+            exited: Vec::new(),
+            in_order: Vec::new(),
             complaint: None,
         }
     }
@@ -121,6 +147,8 @@ impl Model {
             request_last: 0,
             invocation_last: 0,
             unfinished: Vec::new(),
+            welcomed: false,
+            testaments: Vec::new(),
         });
     }
 
@@ -134,7 +162,13 @@ impl Model {
     ) -> Result<(), String> {
         self.actual = actual;
         let violation = match operation {
-            Operation::Join { .. } => false,
+            Operation::Join {
+                welcomed: false, ..
+            } => false,
+            Operation::Join { name, .. } | Operation::Welcome { name } => {
+                self.welcome(*name);
+                false
+            }
             Operation::Leave { name } => {
                 self.leave(*name);
                 false
@@ -201,8 +235,15 @@ impl Model {
     }
 
     fn compare(&mut self, violation: bool, actual_violation: bool) -> Result<(), String> {
+        self.check_order()?;
+        self.exited.clear();
         let mut expected = std::mem::take(&mut self.expected);
         let mut actual = std::mem::take(&mut self.actual);
+        let dying = std::mem::take(&mut self.dying);
+        let is_certain =
+            |(to, sent): &(Name, Sent)| !dying.contains(to) || matches!(sent, Sent::Goodbye { .. });
+        expected.retain(is_certain);
+        actual.retain(is_certain);
         // Within one operation the order of messages to one session says nothing.
         expected.sort();
         actual.sort();
@@ -244,6 +285,7 @@ impl Model {
                 procedure,
                 payload,
             } => return self.call(from, *request, options, procedure, *payload),
+            Request::Meta { request, ask } => return self.ask(from, *request, ask),
             Request::Yield {
                 invocation,
                 progress,
@@ -296,9 +338,17 @@ impl Model {
     fn leave(&mut self, name: Name) {
         self.member_mut(name).closed = true;
         self.end_calls_of(name);
-        self.subscribers.retain(|entry| entry.member != name);
-        self.callees.retain(|entry| entry.member != name);
-        self.members.retain(|member| member.name != name);
+        for kind in [Kind::Registrations, Kind::Subscriptions] {
+            let of_it = self.of(kind).iter().filter(|entry| entry.member == name);
+            let ids: Vec<u64> = of_it.map(|entry| entry.id).collect();
+            for id in ids {
+                self.take_entry(kind, id, name);
+            }
+        }
+        self.publish_testaments(name);
+        let place = self.members.iter().position(|member| member.name == name);
+        let member = self.members.remove(place.expect("it is in the realm"));
+        self.tell_left(&member);
     }
 
     /// Those who leave together are told nothing of one another.

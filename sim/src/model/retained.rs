@@ -96,21 +96,10 @@ impl Model {
 
     /// The id of a publication of which nobody was told when it was made.
     fn learn_publication(&mut self, place: usize) -> u64 {
-        let wanted = self.retained[place].payload;
-        let told = self.actual.iter().find_map(|(_, sent)| match sent {
-            Sent::Event {
-                publication,
-                payload,
-                ..
-            } if *payload == wanted => Some(*publication),
-            _ => None,
-        });
+        let told = self.told_publication(self.retained[place].payload);
         self.retained[place].publication = told;
         if let Some(id) = told {
-            if self.publications_used.contains(&id) {
-                self.complaint = Some(format!("publication id {id} is used again"));
-            }
-            self.publications_used.push(id);
+            self.use_publication(id);
         }
         told.unwrap_or(0)
     }

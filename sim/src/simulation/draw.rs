@@ -11,13 +11,14 @@ use crosstie_wamp::{
 };
 
 use super::Simulation;
+use super::draw_meta::TOPICS;
 use crate::{Chance, Name, Operation, Refusing, Request};
 
 /// Sessions that are in the realm at once.
 const MEMBERS_MAX: usize = 12;
 
 /// Names of what is published to and called; some are no URIs, some are the router's.
-const URIS: [&str; 11] = [
+pub(super) const URIS: [&str; 11] = [
     "a", "a.b", "a.b.c", "a.b.d", "a.c", "b", "b.c", "b.b.c", "a..c", "wamp.x", "c",
 ];
 const PREFIXES: [&str; 6] = ["", "a", "a.", "a.b", "b", "wamp."];
@@ -35,6 +36,9 @@ impl Simulation {
             .iter()
             .map(|member| member.name)
             .collect();
+        if let Some(welcome) = self.draw_welcome() {
+            return welcome;
+        }
         let name = self.chance.pick(&names);
         let is_judged = self.judged.iter().any(|judged| judged.name == name);
         match self.chance.below(100) {
@@ -77,6 +81,7 @@ impl Simulation {
                 .pick(&["anonymous", "anonymous", "staff", "asked"])
                 .to_owned(),
             features,
+            welcomed: !chance.one_in(6),
         }
     }
 
@@ -124,7 +129,12 @@ impl Simulation {
         match self.chance.below(100) {
             0..12 => self.draw_publish(from),
             12..20 => {
-                let (match_policy, topic) = self.draw_pattern();
+                let (match_policy, topic) = match self.chance.one_in(4) {
+                    true => self
+                        .chance
+                        .pick(&TOPICS.map(|(policy, uri)| (policy, uri.to_owned()))),
+                    false => self.draw_pattern(),
+                };
                 let options = SubscribeOptions {
                     match_policy,
                     get_retained: self.chance.one_in(2),
@@ -174,11 +184,15 @@ impl Simulation {
                 }
             }
             64..72 => self.draw_next_part(from),
+            72..82 => match self.draw_meta(from) {
+                Some(meta) => meta,
+                None => self.draw_answer(from),
+            },
             _ => self.draw_answer(from),
         }
     }
 
-    fn draw_publish(&mut self, from: Name) -> Request {
+    pub(super) fn draw_publish(&mut self, from: Name) -> Request {
         let request = self.draw_id(from);
         let chance = &mut self.chance;
         let mut options = PublishOptions {
@@ -337,7 +351,7 @@ impl Simulation {
         }
     }
 
-    fn draw_pattern(&mut self) -> (MatchPolicy, String) {
+    pub(super) fn draw_pattern(&mut self) -> (MatchPolicy, String) {
         let (policy, uris) = match self.chance.below(3) {
             0 => (MatchPolicy::Prefix, &PREFIXES[..]),
             1 => (MatchPolicy::Wildcard, &WILDCARDS[..]),
@@ -368,7 +382,7 @@ impl Simulation {
         }
     }
 
-    fn next_payload(&mut self) -> u64 {
+    pub(super) fn next_payload(&mut self) -> u64 {
         self.payload_last += 1;
         self.payload_last
     }
@@ -377,8 +391,7 @@ impl Simulation {
 /// A realm with few or many limits, and with a role that may do some things.
 pub(super) fn config(chance: &mut Chance) -> RealmConfig {
     let mut config = RealmConfig::open("simulated");
-    // The model does not know it, and a subscription to every topic would have its events.
-    config.meta_api = false;
+    config.meta_api = !chance.one_in(4);
     config.request_id_check = chance.pick(&[RequestIdCheck::Loose, RequestIdCheck::Strict]);
     config.disclose_me = chance.pick(&[DiscloseMe::Allow, DiscloseMe::Refuse]);
     config.call_timeout_unit = match chance.one_in(4) {
@@ -386,13 +399,7 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
         false => CallTimeoutUnit::Milliseconds,
     };
     config.empty_eligible = chance.pick(&[EmptyEligible::Nobody, EmptyEligible::Everybody]);
-    config.limits = Limits::default();
-    config.limits.retained_events_max = chance.pick(&[3, 1_000]);
-    config.limits.retained_sent_max = chance.pick(&[2, 1_000]);
-    config.limits.subscriptions_max = chance.pick(&[3, 1_000]);
-    config.limits.registrations_max = chance.pick(&[3, 1_000]);
-    config.limits.calls_max = chance.pick(&[2, 1_000]);
-    config.limits.call_timeout_ms_max = chance.pick(&[0, 100]);
+    config.limits = limits(chance);
     let permission = |match_policy, uri: &str, allowed: [bool; 4], disclosed: bool| Permission {
         uri: uri.to_owned(),
         match_policy,
@@ -423,6 +430,12 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
                 false,
             ),
             permission(MatchPolicy::Prefix, "b", [true, true, false, false], false),
+            permission(
+                MatchPolicy::Prefix,
+                "wamp.",
+                [true, false, false, true],
+                true,
+            ),
         ],
     );
     staff.role_match = chance.pick(&[
@@ -439,4 +452,16 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
     };
     config.roles.push(Role::asking("asked", authorizer));
     config
+}
+
+fn limits(chance: &mut Chance) -> Limits {
+    let mut limits = Limits::default();
+    limits.retained_events_max = chance.pick(&[3, 1_000]);
+    limits.retained_sent_max = chance.pick(&[2, 1_000]);
+    limits.subscriptions_max = chance.pick(&[3, 1_000]);
+    limits.registrations_max = chance.pick(&[3, 1_000]);
+    limits.testaments_max = chance.pick(&[2, 1_000]);
+    limits.calls_max = chance.pick(&[2, 1_000]);
+    limits.call_timeout_ms_max = chance.pick(&[0, 100]);
+    limits
 }

@@ -1,6 +1,7 @@
 //! Draws operations, gives them to the realm and to the model, and compares.
 
 mod draw;
+mod draw_meta;
 mod recorder;
 
 use std::collections::{BTreeSet, HashMap};
@@ -105,6 +106,12 @@ impl Simulation {
         while let Some(member) = self.model.members.first() {
             self.step(&Operation::Leave { name: member.name })?;
         }
+        let mut held = self.out.held.iter();
+        if let Some((name, bytes)) = held.find(|(_, bytes)| **bytes != 0) {
+            return Err(format!(
+                "all have left, and {bytes} bytes are held for {name}"
+            ));
+        }
         if !self.realm.is_idle() || !self.model.is_idle() {
             return Err(format!(
                 "all have left, and {:?} stayed",
@@ -121,7 +128,7 @@ impl Simulation {
         let asked = self.note_asked(operation)?;
         let sent = std::mem::take(&mut self.out.sent);
         for (name, sent) in &sent {
-            if *sent == Sent::Closed {
+            if matches!(sent, Sent::Closed | Sent::Goodbye { .. }) {
                 self.close(*name)?;
             }
         }
@@ -150,6 +157,7 @@ impl Simulation {
                 authid,
                 authrole,
                 features,
+                welcomed,
             } => {
                 let identity = Identity {
                     authid: authid.as_str().into(),
@@ -161,6 +169,13 @@ impl Simulation {
                 let (key, id) = joined.map_err(|refused| refused.to_string())?;
                 self.keys.insert(*name, key);
                 self.model.join(*name, id.0, operation);
+                if *welcomed {
+                    self.realm.welcomed(self.now, key, &mut self.out);
+                }
+            }
+            Operation::Welcome { name } => {
+                let key = self.keys[name];
+                self.realm.welcomed(self.now, key, &mut self.out);
             }
             Operation::Leave { name } => {
                 let key = self.keys.remove(name).ok_or("it has no key")?;

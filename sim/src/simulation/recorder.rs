@@ -18,6 +18,8 @@ pub(super) struct Recorder {
     pub(super) kinds: BTreeSet<String>,
     /// The session that an authorizer is to be asked about, and what.
     pub(super) asked: Option<(Name, Question)>,
+    /// Bytes that the realm holds for each.
+    pub(super) held: HashMap<Name, isize>,
     /// What an outbox must never see.
     pub(super) complaint: Option<String>,
 }
@@ -28,6 +30,7 @@ impl Recorder {
             Sent::Error { uri, .. } => uri.clone(),
             Sent::Event { retained: true, .. } => "Event, retained".to_owned(),
             Sent::Unregistered { request: 0, .. } => "Unregistered, revoked".to_owned(),
+            Sent::Unsubscribed { request: 0, .. } => "Unsubscribed, revoked".to_owned(),
             Sent::Result {
                 callee: Some(_), ..
             } => "Result, disclosed".to_owned(),
@@ -72,6 +75,24 @@ impl Outbox<Name> for Recorder {
         if self.asked.replace((*session, question)).is_some() {
             self.complaint = Some("two questions for one message".to_owned());
         }
+    }
+
+    fn hold(&mut self, session: &Name, delta: isize) {
+        let held = self.held.entry(*session).or_default();
+        *held += delta;
+        if *held < 0 {
+            self.complaint = Some(format!("{held} bytes are held for {session}"));
+        }
+    }
+
+    fn goodbye(&mut self, session: &Name, reason: &str, _message: Option<&str>) {
+        if !self.closed.insert(*session) {
+            self.complaint = Some(format!("{session} was ended after it was closed"));
+        }
+        let reason = reason.to_owned();
+        let goodbye = Sent::Goodbye { reason };
+        self.note(&goodbye);
+        self.sent.push((*session, goodbye));
     }
 
     fn close(&mut self, session: &Name, _reason: CloseReason) {

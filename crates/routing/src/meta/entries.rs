@@ -1,6 +1,6 @@
 //! What is asked of subscriptions and of registrations, which are the same questions.
 
-use crosstie_wamp::{MatchPolicy, SessionId, Value};
+use crosstie_wamp::{MatchPolicy, Value};
 
 use super::arguments::Arguments;
 use super::json_ids;
@@ -137,8 +137,7 @@ fn list<E: Entries, H>(
             (page.of(counted.filter(is_open))?, looked_at)
         }
         Some(id) => {
-            let index = context.sessions.find_id(SessionId(id));
-            let index = index.ok_or_else(|| super::sessions::no_such_session(id))?;
+            let index = super::sessions::find_session(context.sessions, id)?;
             let all = entries.of_session(&context.sessions[index]);
             let looked_at = all.len();
             (page.of(all.into_iter().filter(is_open))?, looked_at)
