@@ -3,9 +3,9 @@
 use crosstie_wamp::{MatchPolicy, Value};
 
 use super::arguments::Arguments;
-use super::json_ids;
+use super::ids;
 use crate::context::Context;
-use crate::events::{Entry, is_protected, json};
+use crate::events::{Entry, is_protected};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::session::Session;
@@ -68,14 +68,14 @@ pub(super) enum Question {
 const ENTRIES_PER_STEP: usize = 2;
 
 impl Question {
-    /// The arguments of the RESULT, as JSON.
+    /// The argument of the RESULT.
     pub(super) fn answer<E: Entries, H>(
         self,
         entries: &E,
         context: &mut Context<'_, H>,
         arguments: &Arguments,
-    ) -> Result<Vec<u8>, Fault> {
-        let value = match self {
+    ) -> Result<Value, Fault> {
+        Ok(match self {
             Self::List => return list(entries, context, arguments),
             Self::Members => return members(entries, context, arguments),
             Self::Lookup => {
@@ -101,8 +101,7 @@ impl Question {
                 context.spend((count / ENTRIES_PER_STEP) as u32);
                 Value::from(count as u64)
             }
-        };
-        Ok(json(vec![value]))
+        })
     }
 }
 
@@ -127,7 +126,7 @@ fn list<E: Entries, H>(
     entries: &E,
     context: &mut Context<'_, H>,
     arguments: &Arguments,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Value, Fault> {
     let page = arguments.page()?;
     let is_open = |entry: &Entry<'_>| !is_protected(entry.uri);
     let (part, looked_at) = match arguments.optional_id("session_id")? {
@@ -144,35 +143,29 @@ fn list<E: Entries, H>(
         }
     };
     context.spend((looked_at / ENTRIES_PER_STEP) as u32);
-    let mut text = String::with_capacity(8 * part.len() + 48);
-    for (policy, before) in [
-        (MatchPolicy::Exact, "[{\"exact\":"),
-        (MatchPolicy::Prefix, ",\"prefix\":"),
-        (MatchPolicy::Wildcard, ",\"wildcard\":"),
-    ] {
-        text.push_str(before);
-        let of_policy = part.iter().filter(|entry| entry.match_policy == policy);
-        let ids: Vec<_> = of_policy.map(|entry| entry.id).collect();
-        json_ids(&ids, &mut text);
-    }
-    text.push_str("}]");
-    Ok(text.into_bytes())
+    let policies = [
+        MatchPolicy::Exact,
+        MatchPolicy::Prefix,
+        MatchPolicy::Wildcard,
+    ];
+    let of_policy = policies.map(|policy| {
+        let of_it = part.iter().filter(|entry| entry.match_policy == policy);
+        (policy.name().to_owned(), ids(of_it.map(|entry| entry.id)))
+    });
+    Ok(Value::Dict(of_policy.into()))
 }
 
 fn members<E: Entries, H>(
     entries: &E,
     context: &mut Context<'_, H>,
     arguments: &Arguments,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Value, Fault> {
     let entry = find(entries, arguments)?;
     let page = arguments.page()?;
-    let ids = joined(entries, context, entry.id);
-    let ids = page.of(ids.map(|index| context.sessions[index].id.0))?;
-    context.spend((page.offset.saturating_add(ids.len()) / ENTRIES_PER_STEP) as u32);
-    let mut text = "[".to_owned();
-    json_ids(&ids, &mut text);
-    text.push(']');
-    Ok(text.into_bytes())
+    let members = joined(entries, context, entry.id);
+    let part = page.of(members.map(|index| context.sessions[index].id.0))?;
+    context.spend((page.offset.saturating_add(part.len()) / ENTRIES_PER_STEP) as u32);
+    Ok(ids(part))
 }
 
 /// The sessions with a part in it that have not left.

@@ -3,12 +3,11 @@
 
 use std::mem;
 
-use crosstie_wamp::{RequestId, Value};
+use crosstie_wamp::{RequestId, Serializer, Value};
 
 use super::arguments::Arguments;
-use super::json_ids;
+use super::ids;
 use super::sessions::no_such_session;
-use crate::events::json;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::session::Session;
@@ -38,6 +37,7 @@ pub(crate) struct Killing {
     message: Option<String>,
     caller: SessionKey,
     request: RequestId,
+    serializer: Serializer,
     place_next: usize,
     count: u64,
     /// Those that were found by their authid: they are told to the caller.
@@ -97,6 +97,7 @@ impl<H> Realm<H> {
             message,
             caller: self.sessions.key(from),
             request,
+            serializer: arguments.serializer(),
             place_next: 0,
             count: 0,
             killed: Vec::new(),
@@ -144,16 +145,12 @@ impl<H> Realm<H> {
             return;
         };
         let killed = mem::take(&mut killing.killed);
-        let arguments = match killing.whom {
-            Whom::Authid(_) => {
-                let mut text = "[".to_owned();
-                json_ids(&killed, &mut text);
-                text.push(']');
-                text.into_bytes()
-            }
-            Whom::Authrole(_) | Whom::All => json(vec![Value::from(killing.count)]),
+        let value = match killing.whom {
+            Whom::Authid(_) => ids(killed),
+            Whom::Authrole(_) | Whom::All => Value::from(killing.count),
         };
-        self.answer_meta(now, caller, killing.request, &arguments, out);
+        let asked = (caller, killing.request, killing.serializer);
+        self.answer_meta(now, asked, value, out);
     }
 
     fn end_with_goodbye(

@@ -21,15 +21,14 @@ mod testaments;
 pub(crate) use self::entries::Entries;
 pub(crate) use self::killing::Killing;
 
-use std::fmt::Write as _;
-
-use crosstie_wamp::{Message, MessageType, Payload, RequestId, ResultDetails, Serializer, Value};
+use crosstie_wamp::{
+    Message, MessageType, Payload, RequestId, ResultDetails, Serializer, Value, codec,
+};
 
 use self::arguments::Arguments;
 use self::entries::{Question, remove_member};
 use self::killing::Whom;
 use crate::dealer::{too_long, unrepresentable};
-use crate::events::json;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::{Outbox, Realm, Refused, Time};
@@ -53,8 +52,8 @@ enum Procedure {
 
 /// What comes of a call.
 enum Answer {
-    /// The arguments of its RESULT, one JSON list.
-    Now(Vec<u8>),
+    /// The argument of its RESULT.
+    Now(Value),
     /// The RESULT comes when all is done.
     Later,
 }
@@ -206,9 +205,10 @@ impl<H> Realm<H> {
             let arguments = Arguments::read(payload, parameters)?;
             self.ask(now, (from, request), *what, &arguments, out)
         });
+        let asked = (from, request, payload.serializer);
         match answer {
             Ok(Answer::Later) => self.work(now, self.steps_at_once_max, out),
-            Ok(Answer::Now(arguments)) => self.answer_meta(now, from, request, &arguments, out),
+            Ok(Answer::Now(value)) => self.answer_meta(now, asked, value, out),
             Err(fault) => {
                 let (_, _, mut context) = self.split(now, out);
                 context.refuse(from, MessageType::Call, request, &fault);
@@ -217,22 +217,26 @@ impl<H> Realm<H> {
         self.settle(now, out);
     }
 
-    /// Sends the RESULT of a call that the realm answers itself.
+    /// Sends the RESULT of a call that the realm answers itself, written in the caller's serializer: a
+    /// list of a hundred thousand ids would be written twice otherwise.
     fn answer_meta(
         &mut self,
         now: Time,
-        to: SessionIndex,
-        request: RequestId,
-        arguments: &[u8],
+        (to, request, serializer): (SessionIndex, RequestId, Serializer),
+        value: Value,
         out: &mut dyn Outbox<H>,
     ) {
+        let mut arguments = Vec::with_capacity(64);
+        // Only numbers that are none have no form in a serializer, and here are none of them.
+        let written = codec::encode_value(&Value::List(vec![value]), serializer, &mut arguments);
+        debug_assert!(written.is_ok(), "a value has no form");
         let (_, _, mut context) = self.split(now, out);
         let result = Message::Result {
             request,
             details: ResultDetails::default(),
             payload: Payload {
-                serializer: Serializer::Json,
-                args: arguments,
+                serializer,
+                args: &arguments,
                 kwargs: &[],
             },
         };
@@ -252,44 +256,42 @@ impl<H> Realm<H> {
         arguments: &Arguments,
         out: &mut dyn Outbox<H>,
     ) -> Result<Answer, Fault> {
-        let values = match procedure {
-            Procedure::CountSessions => vec![self.count_sessions(arguments)?],
-            Procedure::ListSessions => return self.list_sessions(arguments).map(Answer::Now),
-            Procedure::GetSession => vec![self.get_session(arguments, out)?],
+        let value = match procedure {
+            Procedure::CountSessions => self.count_sessions(arguments)?,
+            Procedure::ListSessions => self.list_sessions(arguments)?,
+            Procedure::GetSession => self.get_session(arguments, out)?,
             Procedure::Kill => {
                 self.kill(from, arguments, out)?;
                 self.work(now, self.steps_at_once_max, out);
-                vec![Value::Null]
+                Value::Null
             }
-            Procedure::AddTestament => vec![self.add_testament(now, from, arguments, out)?],
-            Procedure::FlushTestaments => vec![self.flush_testaments(from, arguments, out)?],
+            Procedure::AddTestament => self.add_testament(now, from, arguments, out)?,
+            Procedure::FlushTestaments => self.flush_testaments(from, arguments, out)?,
             Procedure::KillMany(whom) => {
                 self.kill_many((from, request), whom(arguments)?, arguments)?;
                 return Ok(Answer::Later);
             }
             Procedure::Registrations(question) => {
                 let (_, dealer, mut context) = self.split(now, out);
-                let answer = question.answer(dealer, &mut context, arguments);
-                return answer.map(Answer::Now);
+                question.answer(dealer, &mut context, arguments)?
             }
             Procedure::Subscriptions(question) => {
                 let (broker, _, mut context) = self.split(now, out);
-                let answer = question.answer(broker, &mut context, arguments);
-                return answer.map(Answer::Now);
+                question.answer(broker, &mut context, arguments)?
             }
             Procedure::RemoveCallee => {
                 let (_, dealer, mut context) = self.split(now, out);
                 remove_member(dealer, &mut context, arguments)?;
-                vec![Value::Null]
+                Value::Null
             }
             Procedure::RemoveSubscriber => {
                 let (broker, _, mut context) = self.split(now, out);
                 remove_member(broker, &mut context, arguments)?;
-                vec![Value::Null]
+                Value::Null
             }
-            Procedure::ForgetDecisions => vec![self.forget_decisions(arguments)?],
+            Procedure::ForgetDecisions => self.forget_decisions(arguments)?,
         };
-        Ok(Answer::Now(json(values)))
+        Ok(Answer::Now(value))
     }
 }
 
@@ -314,33 +316,7 @@ impl<H> Realm<H> {
 /// Decisions that are looked at in the time of a step.
 const DECISIONS_PER_STEP: usize = 8;
 
-/// A list of ids as JSON.
-fn json_ids(ids: &[u64], into: &mut String) {
-    into.push('[');
-    for (place, id) in ids.iter().enumerate() {
-        if place > 0 {
-            into.push(',');
-        }
-        // 100,000 texts of their own would take as long as all the rest.
-        let _ = write!(into, "{id}");
-    }
-    into.push(']');
-}
-
-#[cfg(test)]
-mod tests {
-    use super::json_ids;
-
-    #[test]
-    fn ids_are_json() {
-        for (ids, json) in [
-            (&[][..], "[]"),
-            (&[0], "[0]"),
-            (&[1, 10, u64::MAX], "[1,10,18446744073709551615]"),
-        ] {
-            let mut text = String::new();
-            json_ids(ids, &mut text);
-            assert_eq!(text, json);
-        }
-    }
+/// A list of ids.
+fn ids(ids: impl IntoIterator<Item = u64>) -> Value {
+    Value::List(ids.into_iter().map(Value::from).collect())
 }

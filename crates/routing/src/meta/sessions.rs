@@ -3,7 +3,7 @@
 use crosstie_wamp::{Dict, SessionId, Value};
 
 use super::arguments::Arguments;
-use super::json_ids;
+use super::ids;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::session::{Session, Sessions};
@@ -61,16 +61,12 @@ impl<H> Realm<H> {
     }
 
     /// In the order of their places in the table, which new sessions take anywhere.
-    pub(super) fn list_sessions(&mut self, arguments: &Arguments) -> Result<Vec<u8>, Fault> {
+    pub(super) fn list_sessions(&mut self, arguments: &Arguments) -> Result<Value, Fault> {
         let names = arguments.texts("filter_authroles")?;
         let listed = self.listed(names.as_deref());
-        let ids = arguments.page()?.of(listed.map(|session| session.id.0))?;
-        self.spend(self.sessions.places() / PLACES_PER_STEP + ids.len() / IDS_PER_STEP);
-        let mut json = String::with_capacity(18 * ids.len() + 4);
-        json.push('[');
-        json_ids(&ids, &mut json);
-        json.push(']');
-        Ok(json.into_bytes())
+        let part = arguments.page()?.of(listed.map(|session| session.id.0))?;
+        self.spend(self.sessions.places() / PLACES_PER_STEP + part.len() / IDS_PER_STEP);
+        Ok(ids(part))
     }
 
     /// The sessions that the meta API speaks of, or those with one of these roles.
