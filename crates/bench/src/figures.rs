@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::error::BenchError;
-use crate::load::histogram::{Rtt, Spread};
+use crate::load::{Rtt, Spread};
 use crate::report::json::Row;
 
 /// What one subject showed in one round.

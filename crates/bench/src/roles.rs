@@ -7,8 +7,7 @@ use std::process::{Command, ExitCode};
 use rustix::process::{Signal, set_parent_process_death_signal, setpgid};
 use serde::de::DeserializeOwned;
 
-use crate::process::place::Place;
-use crate::process::worker::{GUARD, LastWord, WorkerError, say};
+use crate::process::{GUARD, LastWord, Place, WorkerError, say};
 use crate::wamp::holder;
 use crate::{
     accept, amqp, broker, echo, floor, handshake, hostile, join, network, oslo, pubsub, rpc, stream,

@@ -14,11 +14,8 @@ use rustix::net::sockopt::socket_error;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, recv, send};
 use serde::{Deserialize, Serialize};
 
-use crate::load::drive::monotonic_ns;
-use crate::load::histogram::{Latencies, Recorded};
-use crate::load::socket::Stream;
-use crate::process::descriptors;
-use crate::process::worker::{WorkerError, instruction, say};
+use crate::load::{Latencies, Recorded, Stream, monotonic_ns};
+use crate::process::{WorkerError, descriptors, instruction, say};
 use crate::stream::local::LocalEnds;
 use crate::subject::Endpoint;
 

@@ -8,7 +8,7 @@ use super::Plan;
 use super::client::{ClientOrder, ClientReport, Instruction, PATIENCE, ROLE};
 use super::subjects::Subject;
 use crate::error::BenchError;
-use crate::process::workers::Workers;
+use crate::process::Workers;
 
 /// How long a client may take for an instruction beyond its own patience.
 const CLIENT_PATIENCE: Duration = Duration::from_secs(30);

@@ -25,19 +25,15 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Fault, Figures, Round, Series};
-use crate::frame::arguments::Host;
-use crate::frame::goals::{Bound, Goal};
-use crate::frame::instrument::{self, Instrument};
-use crate::frame::section::{FLOOR, OWN, Section};
-use crate::frame::site::{Site, Stage};
-use crate::frame::table::Column;
-use crate::frame::{self, Common};
-use crate::machine::placement::Placement;
+use crate::frame::{
+    self, Bound, Column, Common, FLOOR, Goal, Host, Instrument, OWN, Section, Site, Stage,
+    instrument,
+};
+use crate::machine::Placement;
 use crate::report::table::{bytes, number, thousands};
 use crate::stream::address::{Address, socket};
 use crate::stream::local::{ports_per_address, sources};
-use crate::subject::Endpoint;
-use crate::subject::case::Socket;
+use crate::subject::{Endpoint, Socket};
 
 use limits::Limits;
 

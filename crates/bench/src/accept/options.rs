@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use crate::error::BenchError;
-use crate::frame::Common;
-use crate::frame::arguments::{FileOptions, Host, Server, ServerOptions, duration};
-use crate::frame::options::require;
+use crate::frame::{Common, FileOptions, Host, Server, ServerOptions, duration, require};
 use crate::network::NetworkOptions;
 use crate::stream::address::Address;
 use crate::subject::ParseError;

@@ -13,9 +13,8 @@ use super::subjects::Subject;
 use super::{Hold, Plan};
 use crate::error::BenchError;
 use crate::figures::{Fault, Figures, Round};
-use crate::load::drive::monotonic_ns;
-use crate::load::histogram::{Latencies, Rtt};
-use crate::machine::accounting::{CpuTime, Memory, kernel_memory};
+use crate::load::{Latencies, Rtt, monotonic_ns};
+use crate::machine::{CpuTime, Memory, kernel_memory};
 
 #[derive(Clone, Debug, Default)]
 struct Found {

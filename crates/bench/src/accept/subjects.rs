@@ -5,15 +5,13 @@ use std::net::SocketAddr;
 use super::Plan;
 use crate::error::BenchError;
 use crate::floor::relay::Waiting;
-use crate::machine::accounting::process_tree;
-use crate::process::worker::Listening;
-use crate::process::workers::Workers;
+use crate::machine::process_tree;
+use crate::process::{Listening, Workers};
 use crate::stream::address::Address;
 use crate::stream::case::Mode;
 use crate::stream::floor::{FloorOrder, ROLE as FLOOR};
 use crate::stream::testee::Testee;
-use crate::subject::Endpoint;
-use crate::subject::server::ServerProcess;
+use crate::subject::{Endpoint, ServerProcess};
 
 pub(super) struct Subject {
     pub(super) name: String,

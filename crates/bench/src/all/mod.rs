@@ -15,9 +15,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::BenchError;
-use crate::machine::placement::allowed_cores;
-use crate::process::place::Place;
-use crate::subject::server::guarded;
+use crate::machine::allowed_cores;
+use crate::process::Place;
+use crate::subject::guarded;
 
 /// Runs every bench as a process of its own, prints each command so that it can be repeated, and
 /// makes a report of the results files. Goes on when a bench fails, and says so at the end.
@@ -216,7 +216,7 @@ fn describe(outcome: &Outcome, file: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::arguments::usual;
+    use crate::frame::usual;
 
     fn options(only: &[&str], peers: &[&str]) -> AllOptions {
         let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();

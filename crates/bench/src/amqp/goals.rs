@@ -3,7 +3,7 @@
 
 use super::case::Case;
 use super::{CPU, PEER, RATE};
-use crate::frame::goals::{Bound, Goal};
+use crate::frame::{Bound, Goal};
 
 pub(super) fn goals(case: Case) -> Vec<Goal> {
     let over =
@@ -27,9 +27,8 @@ pub(super) fn goals(case: Case) -> Vec<Goal> {
 mod tests {
     use super::*;
     use crate::figures::{Figures, Series};
-    use crate::frame::goals::judge;
-    use crate::frame::section::{OWN, Section};
-    use crate::machine::placement::Placement;
+    use crate::frame::{OWN, Section, judge};
+    use crate::machine::Placement;
 
     #[test]
     fn a_case_is_held_against_its_peer() {

@@ -1,8 +1,7 @@
 //! Whether every message arrived once, in order, and as it was sent. A message begins with its
 //! producer and its number; the rest is the same in all.
 
-use crate::load::drive::Faults;
-use crate::load::sequence::Sequence;
+use crate::load::{Faults, Sequence};
 
 /// Bytes of a producer and a number.
 pub(super) const HEAD_BYTES: usize = 12;

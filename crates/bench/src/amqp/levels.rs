@@ -5,7 +5,7 @@ use crosstie_amqp::method::BasicPublish;
 
 use super::confirms::Confirms;
 use crate::broker::wire::{Event, Wire, properties};
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 
 /// Of each level.
 const MESSAGES: u8 = 3;

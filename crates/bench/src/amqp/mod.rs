@@ -27,15 +27,11 @@ use serde_json::{Value, json};
 use crate::broker::subjects::{Brokers, Subject};
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
-use crate::frame::arguments::Host;
-use crate::frame::goals::Goal;
-use crate::frame::instrument::{Instrument, Party};
-use crate::frame::section::{FLOOR, Limit, Section};
-use crate::frame::site::{Site, Stage, Threads};
-use crate::frame::table::Column;
-use crate::frame::window::Drive;
-use crate::frame::{self, Common};
-use crate::machine::placement::Placement;
+use crate::frame::{
+    self, Column, Common, Drive, FLOOR, Goal, Host, Instrument, Limit, Party, Section, Site, Stage,
+    Threads,
+};
+use crate::machine::Placement;
 use crate::report::table::{number, thousands};
 
 use case::Case;

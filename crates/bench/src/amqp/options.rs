@@ -4,9 +4,7 @@ use super::case::Case;
 use super::ledger::HEAD_BYTES;
 use crate::broker::Broker;
 use crate::error::BenchError;
-use crate::frame::Common;
-use crate::frame::arguments::{AsUsual, CommonOptions, Host, Server, ServerOptions};
-use crate::frame::options::require;
+use crate::frame::{AsUsual, Common, CommonOptions, Host, Server, ServerOptions, require};
 use crate::network::NetworkOptions;
 use crate::peer::rabbitmq::BrokerPeer;
 

@@ -10,8 +10,8 @@ use super::confirms::Confirms;
 use super::ledger::Body;
 use super::worker::{Produced, Shared};
 use crate::broker::wire::{Event, Wire, properties};
-use crate::load::drive::monotonic_ns;
-use crate::process::worker::WorkerError;
+use crate::load::monotonic_ns;
+use crate::process::WorkerError;
 
 /// How long the last confirms may take.
 const LATE_MAX: Duration = Duration::from_secs(10);

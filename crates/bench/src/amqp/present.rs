@@ -3,7 +3,7 @@
 use super::AmqpOptions;
 use super::case::Case;
 use super::worker::kept_max;
-use crate::frame::section::Section;
+use crate::frame::Section;
 use crate::report::table::{spread, thousands};
 
 pub(super) fn below(options: &AmqpOptions, section: &Section<Case>) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use super::worker::Finding;
 use crate::figures::Figures;
-use crate::machine::accounting::Used;
+use crate::machine::Used;
 
 pub(super) fn figures(finding: &Finding, seconds: f64, used: &Used) -> Result<Figures, String> {
     if let Some(why) = finding.faults.describe() {

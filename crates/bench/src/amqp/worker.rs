@@ -16,8 +16,8 @@ use super::ledger::{Body, Ledger, Order as Arrivals};
 use super::{levels, pace};
 use crate::broker::Broker;
 use crate::broker::wire::{Event, Queue, Wire};
-use crate::load::drive::{Faults, Traffic, Window, monotonic_ns};
-use crate::process::worker::{Driver, WorkerError, instruction, say};
+use crate::load::{Faults, Traffic, Window, monotonic_ns};
+use crate::process::{Driver, WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "amqp";
 

@@ -21,8 +21,8 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::load::socket::{Listener, Stream};
-use crate::process::worker::{Listening, WorkerError, say};
+use crate::load::{Listener, Stream};
+use crate::process::{Listening, WorkerError, say};
 use crate::subject::Endpoint;
 
 pub(crate) const ROLE: &str = "broker-floor";

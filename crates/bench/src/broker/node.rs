@@ -10,12 +10,10 @@ use serde_json::{Value, json};
 use super::Broker;
 use super::url::ACCOUNT;
 use crate::error::BenchError;
-use crate::machine::accounting::process_tree;
-use crate::machine::placement::allowed_cores;
+use crate::machine::{allowed_cores, process_tree};
 use crate::network::Network;
 use crate::peer::crossbar::last_words;
-use crate::subject::Endpoint;
-use crate::subject::server::{ServerProcess, guarded};
+use crate::subject::{Endpoint, ServerProcess, guarded};
 
 pub(super) struct Node {
     pub(super) broker: Broker,

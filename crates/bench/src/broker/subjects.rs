@@ -9,14 +9,11 @@ use super::floor::{FloorOrder, ROLE as FLOOR};
 use super::node::Node;
 use super::{Broker, wire::Wire};
 use crate::error::BenchError;
-use crate::frame::instrument::{self, Party};
-use crate::frame::section;
-use crate::frame::site::Site;
-use crate::machine::placement::{Moved, allowed_cores, bind_processes};
+use crate::frame::{Party, Site, instrument, section};
+use crate::machine::{Moved, allowed_cores, bind_processes};
 use crate::network::Network;
 use crate::peer::rabbitmq::{BrokerPeer, RabbitMq};
-use crate::process::worker::Listening;
-use crate::process::workers::Workers;
+use crate::process::{Listening, Workers};
 
 /// One of them, and how it is reached without a link.
 #[derive(Clone, Debug)]

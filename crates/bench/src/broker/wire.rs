@@ -13,9 +13,8 @@ use crosstie_amqp::method::{
 use crosstie_amqp::{BasicProperties, FrameKind, Method, PROTOCOL_HEADER, Table, TableBuf, Value};
 
 use super::Broker;
-use crate::load::drive::Traffic;
-use crate::load::socket::Stream;
-use crate::process::worker::{PATIENCE, WorkerError};
+use crate::load::{Stream, Traffic};
+use crate::process::{PATIENCE, WorkerError};
 
 /// The one channel of a connection.
 const CHANNEL: u16 = 1;

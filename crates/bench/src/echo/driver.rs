@@ -14,9 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::message::{Found, Messages, Shape};
 use crate::handshake::{Target, open};
-use crate::load::drive::{Faults, Traffic, Window, monotonic_ns};
-use crate::load::histogram::{Latencies, Recorded};
-use crate::process::worker::WorkerError;
+use crate::load::{Faults, Latencies, Recorded, Traffic, Window, monotonic_ns};
+use crate::process::WorkerError;
 
 /// What the driver is to do; its window comes later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

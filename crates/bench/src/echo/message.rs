@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::floor::websocket::unmask;
-use crate::load::drive::Faults;
+use crate::load::Faults;
 use crate::wamp::pipe::CLIENT_MASK;
 
 /// What every message looks like.

@@ -11,21 +11,16 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
-use crate::frame::arguments::Host;
-use crate::frame::goals::{Bound, Goal};
-use crate::frame::instrument::{Instrument, Party};
-use crate::frame::options::require;
-use crate::frame::section::{Limit, Section};
-use crate::frame::site::{Site, Stage, Threads};
-use crate::frame::table::Column;
-use crate::frame::window::Drive;
-use crate::frame::{self, Common};
+use crate::frame::{
+    self, Bound, Column, Common, Drive, Goal, Host, Instrument, Limit, Party, Section, Site, Stage,
+    Threads, require,
+};
 use crate::handshake::ServersOptions;
 use crate::handshake::servers::{Server, Servers};
 use crate::handshake::usage::{self, PATIENCE};
-use crate::load::histogram::Latencies;
+use crate::load::Latencies;
 use crate::report::table::{number, thousands};
-use crate::subject::target::Url;
+use crate::subject::Url;
 
 use driver::{Findings, Load};
 use message::Shape;

@@ -1,7 +1,7 @@
 //! The driver of the echo bench, as a process of its own.
 
 use super::driver::{Driver, Findings, Load};
-use crate::load::drive::Window;
+use crate::load::Window;
 use crate::process::worker::{Driver as Said, WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "echo";

@@ -11,11 +11,9 @@ use crosstie_wamp::{
 use serde::{Deserialize, Serialize};
 
 use super::relay::Introduction;
-use crate::load::drive::{Answer, Exchange, Faults, Traffic};
-use crate::load::socket::Stream;
-use crate::process::worker::WorkerError;
-use crate::subject::Endpoint;
-use crate::subject::case::{Case, Transport};
+use crate::load::{Answer, Exchange, Faults, Stream, Traffic};
+use crate::process::WorkerError;
+use crate::subject::{Case, Endpoint, Transport};
 use crate::wamp::argument::Arguments;
 use crate::wamp::pipe::CLIENT_MASK;
 
@@ -280,8 +278,8 @@ pub(crate) fn callee(stream: &Stream, lengths: Lengths) -> Result<Traffic, Worke
 /// What a good relay reaches on an otherwise idle machine of one kind. A floor that is much slower
 /// there says that something else is running, or that the relay is not what it should be.
 pub(crate) mod reference {
-    use crate::machine::placement::Placement;
-    use crate::subject::case::{Case, Socket};
+    use crate::machine::Placement;
+    use crate::subject::{Case, Socket};
 
     /// The processor that the references were measured on. On another they say nothing.
     pub(crate) const CPU: &str = "Intel(R) Xeon(R) Processor";

@@ -12,7 +12,7 @@ use rustix::event::epoll;
 use serde::{Deserialize, Serialize};
 
 use super::ends::Lengths;
-use crate::load::socket::{Listener, Stream};
+use crate::load::{Listener, Stream};
 use crate::subject::Endpoint;
 
 /// The two ways to wait. Which is faster depends on the machine, and the floor is the better one.

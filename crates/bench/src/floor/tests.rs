@@ -5,8 +5,7 @@ use std::thread;
 
 use crate::floor::ends::{FloorCaller, FloorOrder, Lengths, callee};
 use crate::floor::relay::{RelayOrder, Waiting, serve_round};
-use crate::load::drive::{Driven, Load, Window, drive};
-use crate::load::socket::Listener;
+use crate::load::{Driven, Listener, Load, Window, drive};
 use crate::subject::Endpoint;
 
 const CALLS: u64 = 2_000;

@@ -17,7 +17,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::process::worker::{Listening, WorkerError, say};
+use crate::process::{Listening, WorkerError, say};
 use crate::subject::Endpoint;
 
 pub(crate) const ROLE: &str = "websocket-floor";

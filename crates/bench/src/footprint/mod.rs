@@ -15,21 +15,15 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Fault, Figures, Round};
-use crate::frame::arguments::{FileOptions, Host};
-use crate::frame::goals::{Bound, Goal};
-use crate::frame::instrument::{self, Instrument};
-use crate::frame::options::require;
-use crate::frame::section::{OWN, Section};
-use crate::frame::site::{Site, Stage};
-use crate::frame::table::Column;
-use crate::frame::{self, Common};
-use crate::load::histogram::Spread;
-use crate::machine::accounting::{Memory, kernel_memory};
-use crate::machine::placement::Placement;
-use crate::process::workers::Workers;
+use crate::frame::{
+    self, Bound, Column, Common, FileOptions, Goal, Host, Instrument, OWN, Section, Site, Stage,
+    instrument, require,
+};
+use crate::load::Spread;
+use crate::machine::{Memory, Placement, kernel_memory};
+use crate::process::Workers;
 use crate::report::json::metrics;
-use crate::subject::case::Case;
-use crate::subject::router::{Router, RouterOptions};
+use crate::subject::{Case, Router, RouterOptions};
 use crate::wamp::holder::{self, HolderOrder, HolderReport, Instruction};
 
 /// What can be asked of it.
@@ -390,7 +384,7 @@ impl Instrument for Footprint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::arguments::usual;
+    use crate::frame::usual;
 
     #[test]
     fn a_session_costs_the_difference() {

@@ -1,8 +1,8 @@
 //! The tables of `bench footprint`.
 
 use super::{FootprintOptions, Held, Part, SESSION_BYTES};
-use crate::frame::section::Section;
-use crate::load::histogram::Spread;
+use crate::frame::Section;
+use crate::load::Spread;
 use crate::report::table::{bytes, known, number, spread, table, thousands};
 
 pub(super) const TITLE: &str = "Memory of the router by idle sessions, each joined with one \

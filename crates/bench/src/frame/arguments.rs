@@ -14,9 +14,9 @@ use crosstie_link::units;
 
 use super::options::Common;
 use crate::error::BenchError;
-use crate::machine::placement::Placement;
+use crate::machine::Placement;
 use crate::network::NetworkOptions;
-use crate::process::stop::Stop;
+use crate::process::Stop;
 use crate::report::json::Build;
 use crate::subject::ParseError;
 

@@ -210,7 +210,7 @@ pub(crate) fn crowded<'a>(subjects: impl IntoIterator<Item = &'a Series>) -> Opt
 mod tests {
     use super::*;
     use crate::figures::Figures;
-    use crate::frame::section::OWN;
+    use crate::frame::OWN;
 
     fn series(name: &str, rate: f64, crowd: f64) -> Series {
         let mut series = Series::new(name);

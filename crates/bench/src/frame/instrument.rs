@@ -11,7 +11,7 @@ use super::site::{Site, Stage, Threads};
 use super::table::Column;
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
-use crate::machine::placement::Placement;
+use crate::machine::Placement;
 
 /// A case, and where it is measured.
 pub(crate) type Wanted<C> = (C, Option<Placement>);

@@ -44,4 +44,15 @@ pub(crate) mod site;
 pub(crate) mod table;
 pub(crate) mod window;
 
-pub(crate) use options::Common;
+#[cfg(test)]
+pub(crate) use arguments::usual;
+pub(crate) use arguments::{
+    AsUsual, CommonOptions, FileOptions, Host, RoundOptions, Server, ServerOptions, Usual, duration,
+};
+pub(crate) use goals::{Bound, Goal, Verdict, crowded, judge};
+pub(crate) use instrument::{Instrument, Party, Subject, Wanted};
+pub(crate) use options::{Common, require};
+pub(crate) use section::{FLOOR, Limit, OWN, Section};
+pub(crate) use site::{Site, Stage, Threads};
+pub(crate) use table::Column;
+pub(crate) use window::{Ahead, Drive};

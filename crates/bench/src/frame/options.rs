@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use crate::error::BenchError;
-use crate::machine::placement::Placement;
+use crate::machine::Placement;
 use crate::network::NetworkOptions;
-use crate::process::stop::Stop;
+use crate::process::Stop;
 use crate::report::json::Build;
 
 /// The same of all instruments; each takes of it what it has a use for.

@@ -15,7 +15,7 @@ use super::section::{OWN, Section};
 use super::site::{Site, Stage};
 use crate::error::BenchError;
 use crate::figures::{DRIVER_BOUND, Figures, Series};
-use crate::machine::placement::{Placement, bind_this_thread};
+use crate::machine::{Placement, bind_this_thread};
 use crate::report::json::{Frame, Row, write};
 use crate::report::table::{UNKNOWN, table};
 

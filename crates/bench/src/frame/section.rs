@@ -5,8 +5,8 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::figures::{Figures, Series};
-use crate::load::histogram::Spread;
-use crate::machine::placement::Placement;
+use crate::load::Spread;
+use crate::machine::Placement;
 use crate::report::json::Row;
 use crate::report::table::number;
 

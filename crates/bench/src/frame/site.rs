@@ -7,12 +7,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::options::Common;
 use crate::error::BenchError;
-use crate::machine::Machine;
-use crate::machine::placement::{Cores, Placement, allowed_cores, bind_this_thread};
+use crate::machine::{Cores, Machine, Placement, allowed_cores, bind_this_thread};
 use crate::network::Network;
-use crate::process::directory;
-use crate::process::place::Place;
-use crate::process::stop::Stop;
+use crate::process::{Place, Stop, directory};
 
 /// What all rounds of a run have in common.
 pub(crate) struct Site {

@@ -9,10 +9,9 @@ use serde::de::DeserializeOwned;
 
 use super::options::Common;
 use super::site::Stage;
-use crate::load::drive::{self, monotonic_ns};
-use crate::machine::accounting::{Usage, Used};
-use crate::process::worker::Driver;
-use crate::process::workers::Workers;
+use crate::load::{drive, monotonic_ns};
+use crate::machine::{Usage, Used};
+use crate::process::{Driver, Workers};
 
 /// From the word to go until the warm-up begins: for the word to reach everybody.
 const COUNTDOWN: Duration = Duration::from_millis(5);

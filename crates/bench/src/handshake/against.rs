@@ -14,7 +14,7 @@ use super::probe::probe;
 use super::run::{Run, RunOptions, run};
 use crate::error::BenchError;
 use crate::report::table::{number, thousands};
-use crate::subject::target::Url;
+use crate::subject::Url;
 
 /// Makes the run and writes its log. Whether every connection succeeded.
 pub fn handshake_log(

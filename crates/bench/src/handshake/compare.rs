@@ -11,16 +11,12 @@ use super::usage::{self, PATIENCE};
 use super::worker::{Order, ROLE, Ran};
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
-use crate::frame::goals::{Bound, Goal};
-use crate::frame::instrument::{Instrument, Party};
-use crate::frame::section::{Limit, Section};
-use crate::frame::site::{Site, Stage, Threads};
-use crate::frame::table::Column;
-use crate::frame::{self, Common};
-use crate::load::histogram::Latencies;
-use crate::machine::accounting::Usage;
-use crate::process::worker::Driver;
-use crate::process::workers::Workers;
+use crate::frame::{
+    self, Bound, Column, Common, Goal, Instrument, Limit, Party, Section, Site, Stage, Threads,
+};
+use crate::load::Latencies;
+use crate::machine::Usage;
+use crate::process::{Driver, Workers};
 use crate::report::table::{number, thousands};
 
 /// A round never opens more.

@@ -27,7 +27,7 @@ pub(crate) use probe::open;
 pub(crate) use servers::ServersOptions;
 
 use crate::error::BenchError;
-use crate::frame::arguments::Host;
+use crate::frame::Host;
 
 /// Measures servers beside each other, or ours with several numbers of workers; prints, and writes the
 /// results file if one was asked for.

@@ -8,9 +8,7 @@ use std::net::SocketAddr;
 use crosstie_wamp::framing::websocket::{ClientRequest, accept_key, key};
 use serde::{Deserialize, Serialize};
 
-use crate::subject::Endpoint;
-use crate::subject::ParseError;
-use crate::subject::target::Url;
+use crate::subject::{Endpoint, ParseError, Url};
 
 /// A WebSocket server and the resource that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::run::RunOptions;
 use super::servers::ServersOptions;
-use crate::subject::target::Url;
+use crate::subject::Url;
 
 /// With wsperf's five arguments: one run against any WebSocket server, its log on standard output
 /// in wsperf's form (`crosstie analyze` sums it up). Without: our testee, the smallest server that

@@ -14,7 +14,7 @@ use super::driver::{Findings, Load, drive};
 use super::log::{Connection, Log};
 use super::opening::Target;
 use crate::error::BenchError;
-use crate::frame::options::require;
+use crate::frame::require;
 use crate::process::descriptors;
 
 /// What a run is to do, in wsperf's terms.

@@ -12,20 +12,14 @@ use super::opening::Target;
 use super::probe::probe;
 use crate::error::BenchError;
 use crate::floor::websocket::{self, FloorOrder};
-use crate::frame::Common;
-use crate::frame::arguments::{CommonOptions, Host, ServerOptions, Usual};
-use crate::frame::instrument::{Party, Subject};
-use crate::frame::section::{FLOOR, OWN};
-use crate::frame::site::Site;
-use crate::machine::accounting::process_tree;
-use crate::machine::placement::{Moved, bind_processes};
+use crate::frame::{
+    Common, CommonOptions, FLOOR, Host, OWN, Party, ServerOptions, Site, Subject, Usual,
+};
+use crate::machine::{Moved, bind_processes, process_tree};
 use crate::network::{Network, NetworkOptions};
 use crate::peer::autobahn::{self, EchoPeer};
-use crate::process::worker::Listening;
-use crate::process::workers::Workers;
-use crate::subject::Endpoint;
-use crate::subject::server::{ServerProcess, guarded};
-use crate::subject::target::Url;
+use crate::process::{Listening, Workers};
+use crate::subject::{Endpoint, ServerProcess, Url, guarded};
 
 /// What every comparison of WebSocket servers takes.
 #[derive(Clone, Debug, clap::Args)]

@@ -4,9 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::figures::{Figures, Series};
-use crate::frame::section::{Limit, Section};
-use crate::machine::accounting::Used;
-use crate::machine::placement::Placement;
+use crate::frame::{Limit, Section};
+use crate::machine::{Placement, Used};
 use crate::report::table::known;
 
 const SERVER_BUSY: &str = "server_busy_cores";

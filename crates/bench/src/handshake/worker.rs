@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::opening::Target;
 use super::run::{Run, RunOptions, run};
-use crate::load::histogram::{Latencies, Recorded};
+use crate::load::{Latencies, Recorded};
 use crate::machine::accounting::own_cpu_ns;
-use crate::process::worker::{Driver, WorkerError, instruction, say};
+use crate::process::{Driver, WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "handshake";
 

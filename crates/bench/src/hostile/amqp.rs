@@ -14,8 +14,8 @@ use crosstie_amqp::{FrameKind, Method, PROTOCOL_HEADER, Table};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::broker::Broker;
-use crate::load::socket::Stream;
-use crate::process::worker::WorkerError;
+use crate::load::Stream;
+use crate::process::WorkerError;
 use crate::subject::Endpoint;
 
 const INPUT_BYTES: usize = 256 * 1024;

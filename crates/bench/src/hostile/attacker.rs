@@ -5,8 +5,7 @@ use std::time::Instant;
 
 use super::catalogue;
 use super::strike::{Order, Strike};
-use crate::process::descriptors;
-use crate::process::worker::{WorkerError, say};
+use crate::process::{WorkerError, descriptors, say};
 
 pub(crate) const ROLE: &str = "hostile-attacker";
 

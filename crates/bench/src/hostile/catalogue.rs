@@ -9,7 +9,7 @@ use super::attacks::{
 };
 use super::strike::Strike;
 use super::ways::Ways;
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 use crate::subject::ParseError;
 
 pub(super) struct Attack {

@@ -6,7 +6,7 @@ use super::round::Outcome;
 use super::watch::Memory;
 use super::witness::Account;
 use crate::figures::{Fault, Figures, Round, WORDS};
-use crate::load::histogram::Latencies;
+use crate::load::Latencies;
 
 /// Of the witness, in the order of the table.
 pub(super) const KINDS: [&str; 8] = [

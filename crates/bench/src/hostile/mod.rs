@@ -35,14 +35,10 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Round, Series};
-use crate::frame::arguments::Host;
-use crate::frame::goals::Goal;
-use crate::frame::instrument::{self, Instrument};
-use crate::frame::section::Section;
-use crate::frame::site::{Site, Stage};
-use crate::frame::table::Column;
-use crate::frame::{self, Common};
-use crate::machine::placement::Placement;
+use crate::frame::{
+    self, Column, Common, Goal, Host, Instrument, Section, Site, Stage, instrument,
+};
+use crate::machine::Placement;
 
 use catalogue::{Attack, Setting};
 use subject::{Started, Starting, Subject};

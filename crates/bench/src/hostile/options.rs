@@ -5,13 +5,10 @@ use std::time::Duration;
 use super::catalogue::{ATTACKS, Attack, AttackName};
 use crate::broker::Broker;
 use crate::error::BenchError;
-use crate::frame::Common;
-use crate::frame::arguments::{FileOptions, Host};
-use crate::frame::options::require;
+use crate::frame::{Common, FileOptions, Host, require};
 use crate::peer::Peer;
 use crate::peer::rabbitmq::BrokerPeer;
-use crate::subject::router::REALM;
-use crate::subject::target::Url;
+use crate::subject::{REALM, Url};
 
 /// Starts a node for each attack, and beside the attacker a witness: well-behaved sessions whose waits
 /// are what counts.

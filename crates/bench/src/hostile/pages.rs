@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::amqp::gone;
 use super::ways::Pages;
-use crate::load::socket::Stream;
-use crate::process::worker::WorkerError;
+use crate::load::Stream;
+use crate::process::WorkerError;
 use crate::subject::Endpoint;
 
 /// A page's bytes with its head, which must say 200.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::Case;
 use super::catalogue::ATTACKS;
 use super::figures::KINDS;
-use crate::frame::section::Section;
+use crate::frame::Section;
 use crate::report::table::{UNKNOWN, known, number, thousands};
 
 pub(super) fn list() -> io::Result<()> {

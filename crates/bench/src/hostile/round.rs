@@ -11,10 +11,8 @@ use super::strike::{Found, Order};
 use super::subject::Started;
 use super::watch::{Memory, Watch};
 use super::witness::{self, Account, Instruction};
-use crate::machine::accounting::CpuTime;
-use crate::machine::placement::allowed_cores;
-use crate::process::place::Place;
-use crate::process::workers::Workers;
+use crate::machine::{CpuTime, allowed_cores};
+use crate::process::{Place, Workers};
 
 #[derive(Debug)]
 pub(super) struct Outcome {

@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::amqp::AmqpPeer;
 use super::ways::{Pages, Ways};
 use crate::broker::Broker;
-use crate::process::worker::WorkerError;
-use crate::subject::case::Transport;
-use crate::subject::target::Target;
+use crate::process::WorkerError;
+use crate::subject::{Target, Transport};
 use crate::wamp::pipe::Pipe;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -16,18 +16,15 @@ use super::ways::{Pages, Ways};
 use crate::broker::Broker;
 use crate::broker::url::ACCOUNT;
 use crate::error::BenchError;
-use crate::frame::section::OWN;
-use crate::machine::accounting::process_tree;
-use crate::machine::placement::allowed_cores;
+use crate::frame::OWN;
+use crate::machine::{allowed_cores, process_tree};
 use crate::network::Network;
 use crate::peer::StartedPeer;
 use crate::peer::crossbar::last_words;
 use crate::peer::rabbitmq::{BrokerPeer, RabbitMq};
-use crate::subject::Endpoint;
-use crate::subject::case::{Case, Socket, Transport};
-use crate::subject::router::REALM;
-use crate::subject::server::{ServerProcess, guarded};
-use crate::subject::target::{Target, Url};
+use crate::subject::{
+    Case, Endpoint, REALM, ServerProcess, Socket, Target, Transport, Url, guarded,
+};
 
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,7 @@ use crosstie_wamp::Serializer;
 use serde::{Deserialize, Serialize};
 
 use crate::broker::Broker;
-use crate::subject::case::Transport;
-use crate::subject::target::Target;
+use crate::subject::{Target, Transport};
 
 /// Everything that an attacker or the witness may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

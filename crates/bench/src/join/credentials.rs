@@ -4,7 +4,7 @@ use crosstie_client::{Anonymous, Authenticator, Cryptosign, Scram, SigningKey, T
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::subject::router::REALM;
+use crate::subject::REALM;
 
 const AUTHID: &str = "joe";
 const SECRET: &str = "a secret of the bench";

@@ -10,10 +10,10 @@ use crosstie_wamp::{Message, RequestId, SubscribeOptions};
 use serde::{Deserialize, Serialize};
 
 use super::credentials::Method;
-use crate::load::histogram::{Latencies, Recorded};
+use crate::load::{Latencies, Recorded};
 use crate::machine::accounting::own_cpu_ns;
-use crate::process::worker::{Driver, WorkerError, instruction, say};
-use crate::subject::target::Target;
+use crate::process::{Driver, WorkerError, instruction, say};
+use crate::subject::Target;
 use crate::wamp::login::Joined;
 use crate::wamp::pipe::Pipe;
 

@@ -22,13 +22,10 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series, unfit};
-use crate::frame::arguments::Host;
-use crate::frame::goals::{Bound, Goal};
-use crate::frame::instrument::{Instrument, Party};
-use crate::frame::section::{Limit, Section};
-use crate::frame::site::{Site, Stage, Threads};
-use crate::frame::table::Column;
-use crate::frame::{self, Common};
+use crate::frame::{
+    self, Bound, Column, Common, Goal, Host, Instrument, Limit, Party, Section, Site, Stage,
+    Threads,
+};
 use crate::handshake::usage;
 use crate::peer::Peer;
 use crate::report::table::{number, thousands};

@@ -9,18 +9,11 @@ use serde_json::{Value, json};
 
 use super::credentials::{Method, ROLE};
 use crate::error::BenchError;
-use crate::frame::instrument::{Party, Subject};
-use crate::frame::section::OWN;
-use crate::frame::site::Site;
-use crate::machine::accounting::process_tree;
-use crate::machine::placement::bind_processes;
+use crate::frame::{OWN, Party, Site, Subject};
+use crate::machine::{bind_processes, process_tree};
 use crate::peer::Peer;
 use crate::peer::crossbar::{find_on_path, last_words, version};
-use crate::subject::Endpoint;
-use crate::subject::case::Transport;
-use crate::subject::router::REALM;
-use crate::subject::server::{ServerProcess, guarded};
-use crate::subject::target::Target;
+use crate::subject::{Endpoint, REALM, ServerProcess, Target, Transport, guarded};
 
 /// Crossbar.io starts in three to five seconds where nothing else runs.
 const PATIENCE: Duration = Duration::from_secs(60);

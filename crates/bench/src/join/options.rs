@@ -1,9 +1,7 @@
 //! What can be asked of `bench join`.
 
 use crate::error::BenchError;
-use crate::frame::Common;
-use crate::frame::arguments::{AsUsual, CommonOptions, Host};
-use crate::frame::options::require;
+use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
 use crate::peer::Peer;
 
 use super::case::Case;
@@ -59,7 +57,7 @@ impl JoinOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::arguments::usual;
+    use crate::frame::usual;
 
     #[test]
     fn options_that_make_no_sense_are_refused() {

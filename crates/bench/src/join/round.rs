@@ -7,12 +7,11 @@ use super::driver::{Found, Order, ROLE, Task};
 use super::nodes::Node;
 use super::options::JoinOptions;
 use crate::figures::Figures;
-use crate::frame::site::Stage;
+use crate::frame::Stage;
 use crate::handshake::usage::{self, PATIENCE};
-use crate::load::histogram::Latencies;
-use crate::machine::accounting::Usage;
-use crate::process::worker::Driver;
-use crate::process::workers::Workers;
+use crate::load::Latencies;
+use crate::machine::Usage;
+use crate::process::{Driver, Workers};
 
 pub(super) fn run(
     options: &JoinOptions,

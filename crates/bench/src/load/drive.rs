@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::load::histogram::{Latencies, Recorded};
-use crate::process::worker::WorkerError;
+use crate::load::{Latencies, Recorded};
+use crate::process::WorkerError;
 
 /// The peer of a loop: something that answers operations in order.
 pub(crate) trait Exchange {

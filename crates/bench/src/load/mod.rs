@@ -5,3 +5,10 @@ pub(crate) mod drive;
 pub(crate) mod histogram;
 pub(crate) mod sequence;
 pub(crate) mod socket;
+
+pub(crate) use drive::{
+    Answer, Driven, Exchange, Faults, Load, Traffic, Window, drive, monotonic_ns,
+};
+pub(crate) use histogram::{Latencies, Recorded, Rtt, Spread};
+pub(crate) use sequence::Sequence;
+pub(crate) use socket::{Listener, Stream, free_address};

@@ -1,6 +1,6 @@
 //! Whether a receiver got every message once and in order.
 
-use crate::load::drive::Faults;
+use crate::load::Faults;
 
 /// What one subscriber has seen. Publications are numbered without gaps.
 #[derive(Debug)]

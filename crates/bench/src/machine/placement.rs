@@ -9,7 +9,7 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::error::BenchError;
-use crate::machine::accounting::tasks;
+use crate::machine::tasks;
 use crate::subject::ParseError;
 
 /// The three placements of a figure.

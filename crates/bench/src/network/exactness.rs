@@ -18,14 +18,9 @@ use serde_json::json;
 use super::link::{LinkOrder, LinkReport, ROLE};
 use crate::error::BenchError;
 use crate::figures::{Figures, Series};
-use crate::load::drive::monotonic_ns;
-use crate::load::histogram::Latencies;
-use crate::load::socket::{Listener, Stream};
-use crate::machine::Machine;
-use crate::machine::accounting::CpuTime;
-use crate::machine::placement::allowed_cores;
-use crate::process::place::Place;
-use crate::process::workers::Workers;
+use crate::load::{Latencies, Listener, Stream, monotonic_ns};
+use crate::machine::{CpuTime, Machine, allowed_cores};
+use crate::process::{Place, Workers};
 use crate::report::json::{Build, Frame, write};
 use crate::report::table::{known, number, spread, table};
 

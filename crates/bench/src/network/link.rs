@@ -6,8 +6,7 @@ use std::process::{Command, Stdio};
 use crosstie_link::{Endpoint, Link, LinkOptions, Summary};
 use serde::{Deserialize, Serialize};
 
-use crate::process::descriptors;
-use crate::process::worker::{WorkerError, say};
+use crate::process::{WorkerError, descriptors, say};
 
 pub(crate) const ROLE: &str = "link";
 

@@ -24,10 +24,9 @@ use crosstie_link::namespaces::{CLIENT_IPS, SERVER_IP};
 use crosstie_link::{LinkOptions, Namespaces};
 
 use crate::error::BenchError;
-use crate::load::socket::free_address;
-use crate::machine::placement::allowed_cores;
-use crate::process::place::Place;
-use crate::process::workers::Workers;
+use crate::load::free_address;
+use crate::machine::allowed_cores;
+use crate::process::{Place, Workers};
 use crate::subject::Endpoint;
 
 use link::{LinkOrder, LinkReport, ROLE};

@@ -2,7 +2,7 @@
 
 use super::Case;
 use super::original::NATIVE_NAME;
-use crate::frame::goals::{Bound, Goal};
+use crate::frame::{Bound, Goal};
 
 const MIB: f64 = 1_048_576.0;
 const PEER: &str = "crossbar";

@@ -32,14 +32,8 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Fault, Figures, Round, Series};
-use crate::frame::arguments::Host;
-use crate::frame::goals::Goal;
-use crate::frame::instrument::{Instrument, Party};
-use crate::frame::section::Section;
-use crate::frame::site::{Site, Stage};
-use crate::frame::table::Column;
-use crate::frame::{self, Common};
-use crate::machine::placement::Placement;
+use crate::frame::{self, Column, Common, Goal, Host, Instrument, Party, Section, Site, Stage};
+use crate::machine::Placement;
 use crate::peer::Peer;
 use crate::peer::crossbar;
 use crate::report::document;
@@ -353,7 +347,7 @@ impl Instrument for Nodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::arguments::usual;
+    use crate::frame::usual;
 
     fn nodes() -> Nodes {
         Nodes {

@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use crate::error::BenchError;
-use crate::frame::Common;
-use crate::frame::arguments::{Host, RoundOptions, Usual};
-use crate::frame::options::require;
+use crate::frame::{Common, Host, RoundOptions, Usual, require};
 use crate::peer::Peer;
 
 /// Runs a whole node as a user starts it, in a copy of its directory with ports of its own, and

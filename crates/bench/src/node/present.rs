@@ -5,8 +5,7 @@ use serde_json::Value;
 
 use super::{Case, documented_us};
 use crate::figures::Series;
-use crate::frame::section::{FLOOR, Section};
-use crate::frame::table::Column;
+use crate::frame::{Column, FLOOR, Section};
 use crate::report::document;
 use crate::report::table::{bytes, known, number, spread, table, thousands};
 

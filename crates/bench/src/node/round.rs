@@ -12,7 +12,7 @@ use super::processes::{Look, Role, Used};
 use super::subject::{Ended, Running, Start, Subject};
 use crate::error::BenchError;
 use crate::figures::Figures;
-use crate::frame::site::Site;
+use crate::frame::Site;
 use crate::machine::accounting::machine_busy;
 
 /// A node with components in Python on a busy machine.

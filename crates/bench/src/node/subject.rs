@@ -14,13 +14,10 @@ use super::original::Original;
 use super::processes::{Look, Role};
 use crate::error::BenchError;
 use crate::frame::instrument;
-use crate::load::socket::Stream;
+use crate::load::Stream;
 use crate::network::Network;
-use crate::process::place::Place;
-use crate::subject::Endpoint;
-use crate::subject::case::Case;
-use crate::subject::router::{Router, RouterOptions};
-use crate::subject::server::guarded;
+use crate::process::Place;
+use crate::subject::{Case, Endpoint, Router, RouterOptions, guarded};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {

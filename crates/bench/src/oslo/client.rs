@@ -18,8 +18,8 @@ use super::envelope::{Body, LAST};
 use super::names::Names;
 use crate::broker::Broker;
 use crate::broker::wire::{Event, Queue, Wire, properties};
-use crate::load::drive::{Answer, Exchange, Faults, Traffic};
-use crate::process::worker::WorkerError;
+use crate::load::{Answer, Exchange, Faults, Traffic};
+use crate::process::WorkerError;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClientOrder {

@@ -5,9 +5,8 @@ use super::case::{Driver, Operation, Placed};
 use super::topology::Topology;
 use super::{CPU, PEER, RATE};
 use crate::figures::unfit;
-use crate::frame::goals::{Bound, Goal};
-use crate::frame::section::Section;
-use crate::machine::placement::Placement;
+use crate::frame::{Bound, Goal, Section};
+use crate::machine::Placement;
 
 /// The goals of one case; `all` has the same without a delay.
 pub(super) fn goals(section: &Section<Placed>, all: &[Section<Placed>]) -> Vec<Goal> {
@@ -96,8 +95,7 @@ mod tests {
 
     use super::*;
     use crate::figures::{Figures, Series};
-    use crate::frame::goals::judge;
-    use crate::frame::section::OWN;
+    use crate::frame::{OWN, judge};
     use crate::oslo::case::Case;
 
     fn series(name: &str, per_s: f64, cpu_us: f64) -> Series {

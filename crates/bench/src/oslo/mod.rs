@@ -33,14 +33,10 @@ use crate::broker::Broker;
 use crate::broker::subjects::{Brokers, Subject};
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
-use crate::frame::arguments::Host;
-use crate::frame::goals::Goal;
-use crate::frame::instrument::{Instrument, Party, Wanted};
-use crate::frame::section::{FLOOR, Section};
-use crate::frame::site::{Site, Stage};
-use crate::frame::table::Column;
-use crate::frame::{self, Common};
-use crate::machine::placement::Placement;
+use crate::frame::{
+    self, Column, Common, FLOOR, Goal, Host, Instrument, Party, Section, Site, Stage, Wanted,
+};
+use crate::machine::Placement;
 use crate::network::{Network, NetworkOptions};
 use crate::report::table::{number, thousands};
 

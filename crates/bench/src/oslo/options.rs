@@ -9,9 +9,7 @@ use super::case::{Case, Driver, Operation};
 use super::topology::Topology;
 use crate::broker::Broker;
 use crate::error::BenchError;
-use crate::frame::Common;
-use crate::frame::arguments::{AsUsual, CommonOptions, Host, ServerOptions};
-use crate::frame::options::require;
+use crate::frame::{AsUsual, Common, CommonOptions, Host, ServerOptions, require};
 use crate::network::NetworkOptions;
 use crate::peer::rabbitmq::BrokerPeer;
 

@@ -9,7 +9,7 @@ use super::goals::without_goal;
 use super::topology::Topology;
 use super::{RATE, WITH_SETUP};
 use crate::figures::Series;
-use crate::frame::section::Section;
+use crate::frame::Section;
 use crate::report::table::{UNKNOWN, known, number};
 
 /// All delays of a case: heads, then rows.

@@ -7,13 +7,10 @@ use std::time::{Duration, Instant};
 use super::server::Served;
 use super::worker::{EndReport, Finding, Go, ROLE, Role};
 use crate::figures::Figures;
-use crate::frame::window::Ahead;
-use crate::load::drive::Window;
-use crate::load::histogram::Latencies;
-use crate::machine::accounting::{CpuTime, Usage, Used};
-use crate::process::place::Place;
-use crate::process::stop::Stop;
-use crate::process::workers::{Failed, INTERRUPTED, Workers};
+use crate::frame::Ahead;
+use crate::load::{Latencies, Window};
+use crate::machine::{CpuTime, Usage, Used};
+use crate::process::{Failed, INTERRUPTED, Place, Stop, Workers};
 
 pub(super) struct Plan<'a> {
     pub(super) executable: &'a Path,

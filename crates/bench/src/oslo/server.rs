@@ -12,9 +12,8 @@ use super::envelope::{Body, ID_DIGITS, LAST, Places};
 use super::names::Names;
 use crate::broker::Broker;
 use crate::broker::wire::{Event, Queue, Wire};
-use crate::load::drive::{Faults, Traffic};
-use crate::load::sequence::Sequence;
-use crate::process::worker::WorkerError;
+use crate::load::{Faults, Sequence, Traffic};
+use crate::process::WorkerError;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServerOrder {

@@ -12,8 +12,8 @@ use super::case::Operation;
 use super::client::{Client, ClientOrder};
 use super::names::Names;
 use super::server::{Served, Server, ServerOrder};
-use crate::load::drive::{Driven, Load, Window, drive, monotonic_ns};
-use crate::process::worker::{WorkerError, instruction, say};
+use crate::load::{Driven, Load, Window, drive, monotonic_ns};
+use crate::process::{WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "oslo";
 

@@ -9,9 +9,8 @@ use std::process::Command;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::process::place::Place;
-use crate::subject::ParseError;
-use crate::subject::server::guarded;
+use crate::process::Place;
+use crate::subject::{ParseError, guarded};
 
 /// A WebSocket echo server that the bench knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

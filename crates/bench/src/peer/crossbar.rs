@@ -13,13 +13,9 @@ use serde_json::{Value, json};
 
 use super::StartedPeer;
 use crate::error::BenchError;
-use crate::machine::placement::allowed_cores;
+use crate::machine::allowed_cores;
 use crate::network::Network;
-use crate::subject::Endpoint;
-use crate::subject::case::{Case, Socket};
-use crate::subject::router::REALM;
-use crate::subject::server::{ServerProcess, guarded};
-use crate::subject::target::Target;
+use crate::subject::{Case, Endpoint, REALM, ServerProcess, Socket, Target, guarded};
 
 /// It starts in three to five seconds where nothing else runs.
 const PATIENCE: Duration = Duration::from_secs(60);

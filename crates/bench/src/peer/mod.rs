@@ -10,10 +10,7 @@ use std::str::FromStr;
 
 use crate::error::BenchError;
 use crate::network::Network;
-use crate::subject::ParseError;
-use crate::subject::case::Case;
-use crate::subject::server::ServerProcess;
-use crate::subject::target::Target;
+use crate::subject::{Case, ParseError, ServerProcess, Target};
 
 /// A router that the bench knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

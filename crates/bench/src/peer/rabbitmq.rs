@@ -16,13 +16,10 @@ use crate::broker::Broker;
 use crate::broker::url::ACCOUNT;
 use crate::broker::wire::Wire;
 use crate::error::BenchError;
-use crate::machine::accounting::process_tree;
-use crate::machine::placement::allowed_cores;
+use crate::machine::{allowed_cores, process_tree};
 use crate::network::Network;
 use crate::peer::crossbar::{find_on_path, last_words};
-use crate::subject::Endpoint;
-use crate::subject::ParseError;
-use crate::subject::server::{ServerProcess, guarded};
+use crate::subject::{Endpoint, ParseError, ServerProcess, guarded};
 
 /// A broker that the bench knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

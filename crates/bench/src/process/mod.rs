@@ -6,3 +6,10 @@ pub(crate) mod place;
 pub(crate) mod stop;
 pub(crate) mod worker;
 pub(crate) mod workers;
+
+pub(crate) use place::Place;
+pub(crate) use stop::Stop;
+pub(crate) use worker::{
+    Driver, GUARD, LastWord, Listening, PATIENCE, SUBCOMMAND, WorkerError, instruction, say,
+};
+pub(crate) use workers::{Failed, INTERRUPTED, STOP_AFTER, Workers};

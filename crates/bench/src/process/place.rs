@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 
-use crate::machine::placement::bind_this_thread;
+use crate::machine::bind_this_thread;
 
 /// Cores, and a network namespace if it is not the bench's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

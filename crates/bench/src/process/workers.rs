@@ -12,9 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::BenchError;
-use crate::process::place::Place;
-use crate::process::stop::Stop;
-use crate::process::worker::{LastWord, Listening, SUBCOMMAND};
+use crate::process::{LastWord, Listening, Place, SUBCOMMAND, Stop};
 use crate::subject::Endpoint;
 
 /// A number of workers with one stream of reports.

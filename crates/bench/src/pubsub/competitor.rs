@@ -13,15 +13,11 @@ use super::search::{Bounds, search};
 use super::subjects::Subject;
 use crate::error::BenchError;
 use crate::figures::Figures;
-use crate::frame::instrument;
-use crate::frame::section::FLOOR;
-use crate::frame::site::{self, Site};
-use crate::machine::placement::Cores;
-use crate::process::worker::WorkerError;
-use crate::process::workers::INTERRUPTED;
+use crate::frame::{FLOOR, Site, instrument, site};
+use crate::machine::Cores;
+use crate::process::{INTERRUPTED, WorkerError};
 use crate::report::table::{number, thousands};
-use crate::subject::Endpoint;
-use crate::subject::case::Case;
+use crate::subject::{Case, Endpoint};
 use crate::wamp::holder::sessions_max;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

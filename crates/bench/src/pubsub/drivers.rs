@@ -13,11 +13,9 @@ use super::round::{Round, judge};
 use super::schedule::{Pace, Schedule};
 use super::subscribers::SubscribersOrder;
 use super::worker::{DriverReport, Instruction, Order, ROLE};
-use crate::load::drive::monotonic_ns;
-use crate::machine::accounting::{Memory, Usage};
-use crate::process::place::Place;
-use crate::process::stop::Stop;
-use crate::process::workers::{INTERRUPTED, STOP_AFTER, Workers};
+use crate::load::monotonic_ns;
+use crate::machine::{Memory, Usage};
+use crate::process::{INTERRUPTED, Place, STOP_AFTER, Stop, Workers};
 
 #[derive(Clone, Debug)]
 pub(super) struct Setup {

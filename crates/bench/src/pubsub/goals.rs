@@ -4,10 +4,9 @@ use super::competitor::{MAX_EVENTS_PER_S, Workload};
 use super::drivers::Rate;
 use super::round::{CPU_PER_EVENT, P50, P99};
 use crate::figures::Series;
-use crate::frame::goals::{Bound, Goal, crowded};
-use crate::frame::section::{FLOOR, Section};
+use crate::frame::{Bound, FLOOR, Goal, Section, crowded};
 use crate::report::table::number;
-use crate::subject::case::{Case, Socket, Transport};
+use crate::subject::{Case, Socket, Transport};
 
 use crosstie_wamp::Serializer;
 

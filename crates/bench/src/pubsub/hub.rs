@@ -8,10 +8,8 @@ use crosstie_wamp::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::process::worker::WorkerError;
-use crate::subject::Endpoint;
-use crate::subject::case::{Case, Transport};
-use crate::subject::target::Target;
+use crate::process::WorkerError;
+use crate::subject::{Case, Endpoint, Target, Transport};
 use crate::wamp::argument::Arguments;
 use crate::wamp::pipe::CLIENT_MASK;
 

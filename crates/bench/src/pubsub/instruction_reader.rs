@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 
 use super::worker::Instruction;
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 
 pub(super) struct InstructionReader {
     input: Stdin,

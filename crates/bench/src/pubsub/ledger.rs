@@ -6,10 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::hub::{Arrival, Hub, Reader};
 use super::schedule::Schedule;
 use super::session::{Buffer, Received, Session};
-use crate::load::drive::{Faults, Traffic};
-use crate::load::histogram::{Latencies, Recorded};
-use crate::load::sequence::Sequence;
-use crate::process::worker::WorkerError;
+use crate::load::{Faults, Latencies, Recorded, Sequence, Traffic};
+use crate::process::WorkerError;
 
 pub(super) struct Subscriber {
     pub(super) session: Session,

@@ -1,7 +1,7 @@
 //! The load client's output: one line a second, in the form of the document's client.
 
 use super::drivers::{Second, Watcher};
-use crate::frame::site::Site;
+use crate::frame::Site;
 
 /// The load as the load client names it.
 #[derive(Clone, Copy, Debug, PartialEq)]

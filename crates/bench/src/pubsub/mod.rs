@@ -39,14 +39,11 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
-use crate::frame::arguments::Host;
-use crate::frame::goals::Goal;
-use crate::frame::instrument::{Instrument, Party};
-use crate::frame::section::{FLOOR, Limit, Section};
-use crate::frame::site::{Site, Stage, Threads};
-use crate::frame::table::Column;
-use crate::frame::{self, Common};
-use crate::machine::placement::Placement;
+use crate::frame::{
+    self, Column, Common, FLOOR, Goal, Host, Instrument, Limit, Party, Section, Site, Stage,
+    Threads,
+};
+use crate::machine::Placement;
 use crate::process::descriptors;
 use crate::report::json::FLOOR_SUSPECT;
 use crate::report::table::{number, thousands};

@@ -7,15 +7,11 @@ use crosstie_wamp::Serializer;
 
 use super::profiles::PROFILES;
 use crate::error::BenchError;
-use crate::frame::Common;
-use crate::frame::arguments::{CommonOptions, Host, ServerOptions, Usual};
-use crate::frame::options::require;
+use crate::frame::{Common, CommonOptions, Host, ServerOptions, Usual, require};
 use crate::network::NetworkOptions;
 use crate::peer::Peer;
-use crate::subject::case::{Case, Socket, Transport};
 use crate::subject::cases::{self, serializer};
-use crate::subject::router::REALM;
-use crate::subject::target::Url;
+use crate::subject::{Case, REALM, Socket, Transport, Url};
 use crate::wamp::holder::sessions_max;
 
 /// Starts a router, subscribers and a publisher, and the floor of a fan-out beside them.
@@ -268,7 +264,7 @@ impl PubSubOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::arguments::usual;
+    use crate::frame::usual;
 
     #[test]
     fn options_that_contradict_each_other_are_refused() {

@@ -6,7 +6,7 @@ use super::options::{PubSubOptions, Work};
 use super::profiles::HARDWARE;
 use super::round::{EVENTS_PER_S, FOREIGN_BUSY, P50, P99};
 use crate::figures::Series;
-use crate::frame::section::{FLOOR, Section};
+use crate::frame::{FLOOR, Section};
 use crate::peer::Peer;
 use crate::report::table::{UNKNOWN, bytes, known, number, thousands};
 

@@ -20,9 +20,8 @@ use super::relay::Part;
 use super::schedule::{Pace, Schedule};
 use super::session::{Buffer, Received, Session};
 use super::worker::{DriverReport, Instruction, Ticks};
-use crate::load::drive::monotonic_ns;
-use crate::load::histogram::{Latencies, Recorded};
-use crate::process::worker::{WorkerError, say};
+use crate::load::{Latencies, Recorded, monotonic_ns};
+use crate::process::{WorkerError, say};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PublisherOrder {

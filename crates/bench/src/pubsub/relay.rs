@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::hub::{Lengths, NUMBER_BYTES};
-use crate::load::socket::{Listener, Stream};
-use crate::process::worker::{Listening, PATIENCE, WorkerError, say};
+use crate::load::{Listener, Stream};
+use crate::process::{Listening, PATIENCE, WorkerError, say};
 use crate::subject::Endpoint;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -3,9 +3,8 @@
 use super::ledger::Found;
 use super::publisher::Made;
 use crate::figures::Figures;
-use crate::load::drive::{Faults, Traffic};
-use crate::load::histogram::Latencies;
-use crate::machine::accounting::{Memory, Used};
+use crate::load::{Faults, Latencies, Traffic};
+use crate::machine::{Memory, Used};
 use crate::report::table::{known, number, thousands};
 
 #[derive(Clone, Debug, PartialEq)]

@@ -13,12 +13,9 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::hub::{Hub, framings};
 use super::relay::Part;
-use crate::load::drive::monotonic_ns;
-use crate::load::socket::Stream;
-use crate::process::worker::{PATIENCE, WorkerError};
-use crate::subject::Endpoint;
-use crate::subject::case::Transport;
-use crate::subject::target::Target;
+use crate::load::{Stream, monotonic_ns};
+use crate::process::{PATIENCE, WorkerError};
+use crate::subject::{Endpoint, Target, Transport};
 use crate::wamp::pipe::Pipe;
 
 const MESSAGE_BYTES_MAX: usize = 16 << 20;

@@ -5,14 +5,9 @@ use super::options::PubSubOptions;
 use super::relay::RelayOrder;
 use super::worker::{Order, ROLE};
 use crate::error::BenchError;
-use crate::frame::section::FLOOR;
-use crate::frame::site::{Site, Stage};
-use crate::process::worker::Listening;
-use crate::process::workers::Workers;
-use crate::subject::Endpoint;
-use crate::subject::case::{Case, Socket};
-use crate::subject::router::RouterOptions;
-use crate::subject::routers::{Routers, Wanted};
+use crate::frame::{FLOOR, Site, Stage};
+use crate::process::{Listening, Workers};
+use crate::subject::{Case, Endpoint, RouterOptions, Routers, Socket, Wanted};
 
 pub(super) struct Subject {
     pub(super) name: String,

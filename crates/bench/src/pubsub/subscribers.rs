@@ -15,8 +15,8 @@ use super::ledger::{Ledger, Subscriber};
 use super::relay::Part;
 use super::session::{Buffer, Received, Session};
 use super::worker::{DriverReport, Instruction, Ticks};
-use crate::load::drive::monotonic_ns;
-use crate::process::worker::{WorkerError, say};
+use crate::load::monotonic_ns;
+use crate::process::{WorkerError, say};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SubscribersOrder {

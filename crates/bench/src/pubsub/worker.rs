@@ -7,8 +7,7 @@ use super::publisher::{self, Made, PublisherOrder};
 use super::relay::{self, RelayOrder};
 use super::schedule::Schedule;
 use super::subscribers::{self, SubscribersOrder};
-use crate::process::descriptors;
-use crate::process::worker::WorkerError;
+use crate::process::{WorkerError, descriptors};
 
 pub(crate) const ROLE: &str = "pubsub";
 

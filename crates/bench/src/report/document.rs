@@ -1,7 +1,7 @@
 //! The figures of the source document, "Call Roundtrip Time" (WAMP over Crossbar.io, 2016), and
 //! the form in which it prints its own.
 
-use crate::subject::case::Case;
+use crate::subject::Case;
 
 /// What the document's figures were measured on.
 pub(crate) const HARDWARE: &str = "48-core machine with 2.95 TB, PyPy, Crossbar.io 0.12";

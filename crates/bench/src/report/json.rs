@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::BenchError;
-use crate::frame::goals::Verdict;
+use crate::frame::Verdict;
 use crate::machine::Machine;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
-use crate::load::histogram::Spread;
+use crate::load::Spread;
 
 /// One line below the header and no others: rows that have a second line stand apart by it.
 const STYLE: TableStyle =

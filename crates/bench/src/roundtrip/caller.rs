@@ -6,10 +6,8 @@ use std::time::Instant;
 use super::leave::{Leave, later};
 use super::waiting::{Pauses, connected};
 use super::{EndOptions, RoundTripError};
-use crate::load::drive::{
-    Answer, Driven, Exchange, Faults, Load, Traffic, Window, drive, monotonic_ns,
-};
-use crate::process::worker::WorkerError;
+use crate::load::{Answer, Driven, Exchange, Faults, Load, Traffic, Window, drive, monotonic_ns};
+use crate::process::WorkerError;
 use crate::wamp::caller::Caller;
 
 #[derive(Clone, Debug)]

@@ -17,8 +17,8 @@ pub use leave::Leave;
 
 use crosstie_wamp::Serializer;
 
-use crate::process::worker::WorkerError;
-use crate::subject::target::Url;
+use crate::process::WorkerError;
+use crate::subject::Url;
 use crate::wamp::caller::PairOrder;
 
 /// What both ends are told.

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::leave::Leave;
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 
 /// A node is there in milliseconds, ...
 const FIRST: Duration = Duration::from_millis(2);

@@ -10,14 +10,11 @@ use super::worker::{LoadOrder, ROLE, Role};
 use crate::error::BenchError;
 use crate::floor::ends::{FloorOrder, Lengths, reference};
 use crate::floor::relay::{RelayOrder, Waiting};
-use crate::frame::section::{FLOOR, Section};
-use crate::frame::site::Stage;
-use crate::process::worker::Listening;
-use crate::process::workers::Workers;
+use crate::frame::{FLOOR, Section, Stage};
+use crate::process::{Listening, Workers};
 use crate::report::json::FLOOR_SUSPECT;
 use crate::report::table::number;
-use crate::subject::Endpoint;
-use crate::subject::case::{Case, Socket};
+use crate::subject::{Case, Endpoint, Socket};
 
 /// A running relay and what its ends are started with.
 pub(super) struct Baseline {

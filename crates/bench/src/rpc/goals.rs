@@ -3,11 +3,10 @@
 use super::options::RpcOptions;
 use super::{BY_DEFAULT, CPU_PER_CALL, P50};
 use crate::figures::unfit;
-use crate::frame::goals::{Bound, Goal};
-use crate::frame::section::{FLOOR, Section};
-use crate::machine::placement::Placement;
+use crate::frame::{Bound, FLOOR, Goal, Section};
+use crate::machine::Placement;
 use crate::report::document;
-use crate::subject::case::Case;
+use crate::subject::Case;
 
 /// The document's round trip over ours, which calls one after the other as well.
 pub(super) fn document_over(options: &RpcOptions, section: &Section<Case>) -> Option<f64> {
@@ -59,9 +58,7 @@ pub(super) fn goals(options: &RpcOptions, section: &Section<Case>) -> Vec<Goal> 
 mod tests {
     use super::*;
     use crate::figures::{Figures, Series};
-    use crate::frame::arguments::usual;
-    use crate::frame::goals::judge;
-    use crate::frame::section::OWN;
+    use crate::frame::{OWN, judge, usual};
 
     #[test]
     fn goals_belong_to_their_setting() {

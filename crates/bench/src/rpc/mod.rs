@@ -17,18 +17,13 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
-use crate::frame::arguments::Host;
-use crate::frame::goals::Goal;
-use crate::frame::instrument::Instrument;
-use crate::frame::section::{FLOOR, Limit, Section};
-use crate::frame::site::{Site, Stage, Threads};
-use crate::frame::table::Column;
-use crate::frame::{self, Common, instrument};
+use crate::frame::{
+    self, Column, Common, FLOOR, Goal, Host, Instrument, Limit, Section, Site, Stage, Threads,
+    instrument,
+};
 use crate::report::document;
 use crate::report::table::{bytes, number, thousands};
-use crate::subject::case::{Case, Socket};
-use crate::subject::router::{Router, RouterOptions};
-use crate::subject::routers::{Routers, Wanted};
+use crate::subject::{Case, Router, RouterOptions, Routers, Socket, Wanted};
 
 use baseline::Baseline;
 use round::run;

@@ -3,15 +3,11 @@
 use crosstie_wamp::Serializer;
 
 use crate::error::BenchError;
-use crate::frame::Common;
-use crate::frame::arguments::{AsUsual, CommonOptions, Host, Server, ServerOptions};
-use crate::frame::options::require;
+use crate::frame::{AsUsual, Common, CommonOptions, Host, Server, ServerOptions, require};
 use crate::network::NetworkOptions;
 use crate::peer::Peer;
-use crate::subject::case::Case;
 use crate::subject::cases::{self, serializer};
-use crate::subject::router::REALM;
-use crate::subject::target::Url;
+use crate::subject::{Case, REALM, Url};
 
 impl Server for Url {
     const WHAT: &'static str = "router instead of one that is started: ws://…, rs://…, \
@@ -111,7 +107,7 @@ impl RpcOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::arguments::usual;
+    use crate::frame::usual;
 
     #[test]
     fn options_that_contradict_each_other_are_refused() {

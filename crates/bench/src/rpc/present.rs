@@ -3,11 +3,10 @@
 use super::goals::document_over;
 use super::options::RpcOptions;
 use crate::figures::Series;
-use crate::frame::section::Section;
-use crate::frame::site::Site;
+use crate::frame::{Section, Site};
 use crate::report::document;
 use crate::report::table::{known, number};
-use crate::subject::case::Case;
+use crate::subject::Case;
 
 fn plural(count: usize, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })

@@ -5,13 +5,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::figures::{Fault, Figures, Round};
-use crate::frame::window::Ahead;
-use crate::load::drive::{Driven, Faults, Traffic};
-use crate::load::histogram::Latencies;
-use crate::machine::accounting::{Memory, Usage, Used};
-use crate::process::place::Place;
-use crate::process::stop::Stop;
-use crate::process::workers::Workers;
+use crate::frame::Ahead;
+use crate::load::{Driven, Faults, Latencies, Traffic};
+use crate::machine::{Memory, Usage, Used};
+use crate::process::{Place, Stop, Workers};
 use crate::rpc::worker::{EndReport, Instruction, ROLE, Role};
 
 /// The two ends of one pair.

@@ -6,12 +6,9 @@ use super::baseline::Baseline;
 use super::options::RpcOptions;
 use super::round::{Ends, Plan};
 use super::worker::{LoadOrder, Role};
-use crate::frame::instrument::Subject;
-use crate::frame::section::FLOOR;
-use crate::frame::site::Stage;
-use crate::process::place::Place;
-use crate::subject::routers::Reachable;
-use crate::subject::target::Target;
+use crate::frame::{FLOOR, Stage, Subject};
+use crate::process::Place;
+use crate::subject::{Reachable, Target};
 use crate::wamp::caller::PairOrder;
 
 /// One of them.

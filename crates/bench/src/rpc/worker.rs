@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::floor::ends::{self, FloorCaller, FloorOrder};
 use crate::floor::relay::{RelayOrder, serve_round};
-use crate::load::drive::{Driven, Exchange, Load, Traffic, Window, drive};
-use crate::load::socket::Listener;
-use crate::process::worker::{Listening, PATIENCE, WorkerError, instruction, say};
+use crate::load::{Driven, Exchange, Listener, Load, Traffic, Window, drive};
+use crate::process::{Listening, PATIENCE, WorkerError, instruction, say};
 use crate::wamp::callee::Callee;
 use crate::wamp::caller::{Caller, PairOrder};
 

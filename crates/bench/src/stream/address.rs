@@ -5,9 +5,7 @@ use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::subject::Endpoint;
-use crate::subject::ParseError;
-use crate::subject::case::Socket;
+use crate::subject::{Endpoint, ParseError, Socket};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address(pub Endpoint);

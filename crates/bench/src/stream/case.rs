@@ -6,8 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::subject::ParseError;
-use crate::subject::case::Socket;
+use crate::subject::{ParseError, Socket};
 
 /// netperf's tests, as far as a server without its control connection can serve them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! The figures of the source document, "Stream Testee" (Crossbar.io 2015), measured with netperf.
 
 use super::case::{Case, Mode, Test};
-use crate::subject::case::Socket;
+use crate::subject::Socket;
 
 /// What the document's figures were measured on.
 pub(crate) const HARDWARE: &str = "FreeBSD 10.1, Xeon E3-1240 v3 at 3.4 GHz";

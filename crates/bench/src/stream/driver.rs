@@ -21,8 +21,8 @@ use super::local::{self, LocalEnds};
 use super::pattern::Pattern;
 use super::watch::Watch;
 use super::{throughput, transactions};
-use crate::load::histogram::Recorded;
-use crate::process::worker::{WorkerError, instruction, say};
+use crate::load::Recorded;
+use crate::process::{WorkerError, instruction, say};
 use crate::subject::Endpoint;
 
 pub(crate) const ROLE: &str = "stream-driver";
@@ -225,7 +225,7 @@ mod tests {
     use super::super::floor::{FloorOrder, listening, serve};
     use super::*;
     use crate::floor::relay::Waiting;
-    use crate::subject::case::Socket;
+    use crate::subject::Socket;
 
     const TESTS: [Test; 4] = [
         Test::RequestResponse,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::case::Mode;
 use super::local::family;
 use crate::floor::relay::Waiting;
-use crate::process::worker::{Listening, WorkerError, say};
+use crate::process::{Listening, WorkerError, say};
 use crate::subject::Endpoint;
 
 pub(crate) const ROLE: &str = "stream-floor";

@@ -2,9 +2,9 @@
 
 use super::case::{Case, Mode, Test};
 use super::netperf::NAME;
-use crate::frame::goals::{Bound, Goal};
-use crate::machine::placement::Placement;
-use crate::subject::case::Socket;
+use crate::frame::{Bound, Goal};
+use crate::machine::Placement;
+use crate::subject::Socket;
 
 pub(super) fn goals(case: &Case) -> Vec<Goal> {
     let figure = figure(case.test);

@@ -30,14 +30,10 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
-use crate::frame::arguments::Host;
-use crate::frame::goals::Goal;
-use crate::frame::instrument::{Instrument, Party};
-use crate::frame::section::{FLOOR, Limit, Section};
-use crate::frame::site::{Site, Stage};
-use crate::frame::table::Column;
-use crate::frame::{self, Common};
-use crate::machine::placement::Placement;
+use crate::frame::{
+    self, Column, Common, FLOOR, Goal, Host, Instrument, Limit, Party, Section, Site, Stage,
+};
+use crate::machine::Placement;
 use crate::report::json::FLOOR_SUSPECT;
 use crate::report::table::thousands;
 use crate::subject::Endpoint;

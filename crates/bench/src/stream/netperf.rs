@@ -11,10 +11,8 @@ use std::time::{Duration, Instant};
 use super::case::{Case, Mode, Test};
 use crate::error::BenchError;
 use crate::figures::Figures;
-use crate::process::place::Place;
-use crate::subject::Endpoint;
-use crate::subject::case::Socket;
-use crate::subject::server::{ServerProcess, guarded};
+use crate::process::Place;
+use crate::subject::{Endpoint, ServerProcess, Socket, guarded};
 
 /// Its name in tables.
 pub(super) const NAME: &str = "netserver";

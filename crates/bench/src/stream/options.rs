@@ -5,11 +5,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use super::address::{Address, socket};
 use super::case::{Case, Mode, NamedTest, Test};
 use crate::error::BenchError;
-use crate::frame::Common;
-use crate::frame::arguments::{AsUsual, CommonOptions, Host, ServerOptions};
-use crate::frame::options::require;
+use crate::frame::{AsUsual, Common, CommonOptions, Host, ServerOptions, require};
 use crate::network::NetworkOptions;
-use crate::subject::case::Socket;
+use crate::subject::Socket;
 
 /// Starts a testee and the floor's servers, and drivers as processes of their own.
 #[derive(Clone, Debug, clap::Args)]
@@ -178,7 +176,7 @@ impl StreamOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::arguments::usual;
+    use crate::frame::usual;
 
     fn tests(names: &[&str]) -> Vec<NamedTest> {
         names.iter().map(|name| name.parse().unwrap()).collect()

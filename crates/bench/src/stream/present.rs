@@ -7,11 +7,9 @@ use super::netperf;
 use super::options::StreamOptions;
 use super::{Listening, document, network};
 use crate::figures::Series;
-use crate::frame::section::Section;
-use crate::frame::table::Column;
+use crate::frame::{Column, Section};
 use crate::report::table::{known, number, thousands};
-use crate::subject::Endpoint;
-use crate::subject::case::Socket;
+use crate::subject::{Endpoint, Socket};
 
 /// The blocks of the server that is measured and of netserver; the floors are nobody's servers.
 pub(super) fn blocks(

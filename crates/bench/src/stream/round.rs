@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use super::driver::{Driven, DriverOrder, DriverReport, Go, ROLE};
 use crate::figures::Figures;
-use crate::load::histogram::Latencies;
-use crate::machine::accounting::{Usage, Used};
-use crate::process::place::Place;
-use crate::process::workers::Workers;
+use crate::load::Latencies;
+use crate::machine::{Usage, Used};
+use crate::process::{Place, Workers};
 
 pub(super) struct Plan<'a> {
     pub(super) executable: &'a Path,

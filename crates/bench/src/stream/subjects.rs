@@ -15,17 +15,10 @@ use super::testee::Testee;
 use crate::error::BenchError;
 use crate::figures::Figures;
 use crate::floor::relay::Waiting;
-use crate::frame::instrument;
-use crate::frame::section::{FLOOR, OWN};
-use crate::frame::site::{Site, Stage};
-use crate::machine::accounting::process_tree;
-use crate::machine::placement::Moved;
-use crate::process::place::Place;
-use crate::process::worker::Listening;
-use crate::process::workers::Workers;
-use crate::subject::Endpoint;
-use crate::subject::case::Socket;
-use crate::subject::server::ServerProcess;
+use crate::frame::{FLOOR, OWN, Site, Stage, instrument};
+use crate::machine::{Moved, process_tree};
+use crate::process::{Listening, Place, Workers};
+use crate::subject::{Endpoint, ServerProcess, Socket};
 
 pub(super) struct Subject {
     pub(super) name: String,

@@ -10,9 +10,8 @@ use super::address::Address;
 use super::case::Mode;
 use crate::error::BenchError;
 use crate::network::Network;
-use crate::process::place::Place;
-use crate::subject::Endpoint;
-use crate::subject::server::{ServerProcess, guarded};
+use crate::process::Place;
+use crate::subject::{Endpoint, ServerProcess, guarded};
 
 /// How a testee is to be.
 pub(crate) struct Testee<'a> {

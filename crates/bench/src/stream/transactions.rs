@@ -10,7 +10,7 @@ use rustix::net::{Shutdown, shutdown};
 
 use super::driver::{Connection, Driven, Fault, Load};
 use super::pattern::shown;
-use crate::load::histogram::Latencies;
+use crate::load::Latencies;
 use crate::report::table::thousands;
 
 /// `RR`: one connection, one request in flight.

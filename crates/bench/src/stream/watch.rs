@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::process::worker::{LastWord, say};
+use crate::process::{LastWord, say};
 use crate::report::table::thousands;
 
 /// How long nothing may move.

@@ -7,4 +7,9 @@ pub(crate) mod routers;
 pub(crate) mod server;
 pub(crate) mod target;
 
+pub(crate) use case::{Case, Socket, Transport, serializer_name};
 pub(crate) use crosstie_link::{Endpoint, ParseError};
+pub(crate) use router::{REALM, Router, RouterOptions};
+pub(crate) use routers::{Reachable, Routers, Wanted};
+pub(crate) use server::{ServerProcess, guarded};
+pub(crate) use target::{Target, Url};

@@ -6,13 +6,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::error::BenchError;
-use crate::load::socket::free_address;
-use crate::machine::placement::allowed_cores;
+use crate::load::free_address;
+use crate::machine::allowed_cores;
 use crate::network::Network;
-use crate::subject::Endpoint;
-use crate::subject::case::{Case, Socket};
-use crate::subject::server::{ServerProcess, guarded};
-use crate::subject::target::Target;
+use crate::subject::{Case, Endpoint, ServerProcess, Socket, Target, guarded};
 
 /// The realm of every router that the bench starts.
 pub(crate) const REALM: &str = "realm1";

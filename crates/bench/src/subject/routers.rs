@@ -6,16 +6,12 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::error::BenchError;
-use crate::frame::instrument::Party;
-use crate::frame::section::OWN;
-use crate::load::socket::Stream;
-use crate::machine::accounting::process_tree;
-use crate::machine::placement::{Moved, bind_processes};
+use crate::frame::{OWN, Party};
+use crate::load::Stream;
+use crate::machine::{Moved, bind_processes, process_tree};
 use crate::network::Network;
 use crate::peer::{Peer, StartedPeer};
-use crate::subject::case::Case;
-use crate::subject::router::{Router, RouterOptions};
-use crate::subject::target::{Target, Url};
+use crate::subject::{Case, Router, RouterOptions, Target, Url};
 
 #[derive(Debug)]
 pub(crate) struct Wanted<'a> {

@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::BenchError;
-use crate::load::socket::Stream;
-use crate::process::place::Place;
-use crate::process::worker::{GUARD, SUBCOMMAND};
+use crate::load::Stream;
+use crate::process::{GUARD, Place, SUBCOMMAND};
 use crate::subject::Endpoint;
 
 /// `program` at a place, bound to die with the bench; its own arguments are still to be added.

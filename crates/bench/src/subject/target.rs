@@ -7,8 +7,7 @@ use crosstie_client::{Address, Transport as Spoken};
 use crosstie_wamp::Serializer;
 use serde::{Deserialize, Serialize};
 
-use crate::subject::case::{Case, Socket, Transport, serializer_name};
-use crate::subject::{Endpoint, ParseError};
+use crate::subject::{Case, Endpoint, ParseError, Socket, Transport, serializer_name};
 
 /// A router's URL, in the forms that the client library takes, as far as the bench speaks them.
 #[derive(Clone, Debug, PartialEq, Eq)]

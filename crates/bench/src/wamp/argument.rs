@@ -3,7 +3,7 @@
 
 use crosstie_wamp::{Serializer, Value, codec};
 
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 
 /// Numbers begin here, so that they all have the same length in every serializer.
 const NUMBER_BASE: u64 = 1_000_000_000;

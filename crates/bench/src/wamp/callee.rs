@@ -3,8 +3,8 @@
 
 use crosstie_wamp::{Message, Payload, RegisterOptions, RequestId, YieldOptions};
 
-use crate::load::drive::Traffic;
-use crate::process::worker::WorkerError;
+use crate::load::Traffic;
+use crate::process::WorkerError;
 use crate::wamp::caller::PairOrder;
 use crate::wamp::pipe::{GOODBYE_AND_OUT, Output, Pipe};
 

@@ -6,9 +6,9 @@ use std::time::Instant;
 use crosstie_wamp::{CallOptions, Message, Payload, RequestId};
 use serde::{Deserialize, Serialize};
 
-use crate::load::drive::{Answer, Exchange, Faults, Traffic};
-use crate::process::worker::WorkerError;
-use crate::subject::target::Target;
+use crate::load::{Answer, Exchange, Faults, Traffic};
+use crate::process::WorkerError;
+use crate::subject::Target;
 use crate::wamp::argument::Arguments;
 use crate::wamp::pipe::Pipe;
 

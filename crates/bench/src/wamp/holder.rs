@@ -9,9 +9,8 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
-use crate::process::descriptors;
-use crate::process::worker::{WorkerError, say};
-use crate::subject::target::Target;
+use crate::process::{WorkerError, descriptors, say};
+use crate::subject::Target;
 use crate::wamp::pipe::Pipe;
 
 pub(crate) const ROLE: &str = "holder";

@@ -4,7 +4,7 @@ use crosstie_client::{Authenticator, Challenge};
 use crosstie_wamp::{Dict, Message, SessionId, Value};
 
 use super::pipe::{Output, Pipe};
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 
 /// What a router says in the end.
 #[derive(Clone, Debug, PartialEq, Eq)]

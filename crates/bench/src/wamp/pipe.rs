@@ -15,11 +15,9 @@ use crosstie_wamp::framing::websocket::{self, ClientRequest, DecoderConfig, Mess
 use crosstie_wamp::framing::{FrameError, Framing, FramingError, Item, Step, batched, rawsocket};
 use crosstie_wamp::{Dict, Message, Serializer, SessionId, Value, codec};
 
-use crate::load::drive::Traffic;
-use crate::load::socket::Stream;
-use crate::process::worker::{PATIENCE, WorkerError};
-use crate::subject::case::Transport;
-use crate::subject::target::Target;
+use crate::load::{Stream, Traffic};
+use crate::process::{PATIENCE, WorkerError};
+use crate::subject::{Target, Transport};
 
 /// The key of every frame that a driver sends. RFC 6455 section 5.3 wants it unpredictable, to
 /// protect proxies from a script; here are neither, and its cost is the same.

@@ -3,11 +3,8 @@
 
 use std::thread;
 
-use crate::load::drive::{Driven, Load, Window, drive};
-use crate::load::socket::{Listener, Stream};
-use crate::subject::Endpoint;
-use crate::subject::case::{Case, Transport};
-use crate::subject::target::Target;
+use crate::load::{Driven, Listener, Load, Stream, Window, drive};
+use crate::subject::{Case, Endpoint, Target, Transport};
 use crate::wamp::callee::{Callee, Ending};
 use crate::wamp::caller::{Caller, PairOrder};
 use crosstie_wamp::framing::rawsocket::ServerHandshake;

@@ -6,8 +6,8 @@ use crosstie_wamp::framing::websocket;
 use super::readers::Readers;
 use super::{Answers, subscribe};
 use crate::hostile::strike::Strike;
-use crate::process::worker::WorkerError;
-use crate::subject::case::Transport;
+use crate::process::WorkerError;
+use crate::subject::Transport;
 use crate::wamp::pipe::CLIENT_MASK;
 
 const SUBSCRIBERS: usize = 150;

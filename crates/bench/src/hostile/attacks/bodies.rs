@@ -8,7 +8,7 @@ use crosstie_amqp::{FrameKind, frame};
 use super::{declare_queue, own_name};
 use crate::hostile::amqp::{AmqpPeer, content, method};
 use crate::hostile::strike::Strike;
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 
 const CHANNELS: usize = 40;
 const ANNOUNCED_BYTES: u64 = 100 << 20;

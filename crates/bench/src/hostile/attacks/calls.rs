@@ -7,7 +7,7 @@ use crosstie_wamp::{CallOptions, Message, Payload, RequestId, Value};
 use super::readers::Readers;
 use super::{Answers, register};
 use crate::hostile::strike::Strike;
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 
 const PROCEDURE: &str = "crosstie.hostile.procedure";
 const CALLERS: usize = 100;

@@ -6,7 +6,7 @@ use super::{declare_queue, own_name};
 use crate::hostile::amqp::method;
 use crate::hostile::strike::Strike;
 
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 
 const CHANNELS: usize = 20;
 

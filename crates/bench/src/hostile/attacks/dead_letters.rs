@@ -7,7 +7,7 @@ use crosstie_amqp::{TableBuf, Value};
 use super::{EXPIRES_MS, own_name};
 use crate::hostile::amqp::{content, method};
 use crate::hostile::strike::Strike;
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 
 const QUEUES: usize = 10;
 const PUBLICATIONS: usize = 400;

@@ -9,7 +9,7 @@ use rustix::net::sockopt::set_socket_recv_buffer_size;
 
 use super::{TextArguments, register, subscribe, text_arguments};
 use crate::hostile::strike::Strike;
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 use crate::wamp::pipe::Pipe;
 
 const DEAF: usize = 90;

@@ -11,7 +11,7 @@ use super::own_name;
 use crate::hostile::amqp::{AmqpPeer, method};
 use crate::hostile::pages;
 use crate::hostile::strike::Strike;
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 use crate::subject::Endpoint;
 use crate::wamp::pipe::Pipe;
 

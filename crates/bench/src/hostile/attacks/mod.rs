@@ -23,8 +23,8 @@ use crosstie_wamp::{Message, Payload, RegisterOptions, RequestId, Serializer, Su
 
 use super::amqp::AmqpPeer;
 use super::strike::Strike;
-use crate::load::socket::Stream;
-use crate::process::worker::WorkerError;
+use crate::load::Stream;
+use crate::process::WorkerError;
 use crate::wamp::pipe::Pipe;
 
 /// How long a queue stays that nobody uses any more.

@@ -7,9 +7,9 @@ use crosstie_wamp::framing::websocket::{ClientRequest, key, subprotocol};
 
 use super::hold;
 use crate::hostile::strike::Strike;
-use crate::load::socket::Stream;
-use crate::process::worker::WorkerError;
-use crate::subject::case::Transport;
+use crate::load::Stream;
+use crate::process::WorkerError;
+use crate::subject::Transport;
 use crate::wamp::pipe::CLIENT_MASK;
 
 const SESSIONS: usize = 150;

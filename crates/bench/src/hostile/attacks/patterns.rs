@@ -4,7 +4,7 @@ use crosstie_wamp::{MatchPolicy, Message, PublishOptions, RequestId, SubscribeOp
 
 use super::{Answers, text_arguments};
 use crate::hostile::strike::Strike;
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 use crate::wamp::pipe::Pipe;
 
 const WILDCARD_SESSIONS: usize = 4;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::load::socket::Stream;
+use crate::load::Stream;
 use crate::wamp::pipe::Pipe;
 
 const BUFFER_BYTES: usize = 1 << 20;

@@ -7,7 +7,7 @@ use super::{declare_queue, own_name};
 use crate::broker::wire::properties;
 use crate::hostile::amqp::{AmqpPeer, content, method};
 use crate::hostile::strike::Strike;
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 
 const CC_PATTERNS: usize = 2_000;
 const CC_KEYS: usize = 450;

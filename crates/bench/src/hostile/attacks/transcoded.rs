@@ -7,8 +7,8 @@ use rustix::net::sockopt::set_socket_recv_buffer_size;
 
 use super::{Answers, hold, register, text_arguments};
 use crate::hostile::strike::Strike;
-use crate::process::worker::WorkerError;
-use crate::subject::case::Transport;
+use crate::process::WorkerError;
+use crate::subject::Transport;
 
 const CALLEES: usize = 60;
 /// With its head it is just below the longest message.

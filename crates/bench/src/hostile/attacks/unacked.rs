@@ -6,7 +6,7 @@ use crosstie_amqp::method::{BasicCancel, BasicConsume, BasicNack, BasicPublish, 
 use super::{declare_queue, own_name};
 use crate::hostile::amqp::{AmqpPeer, content, method};
 use crate::hostile::strike::Strike;
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 
 const OF_QOS: usize = 500_000;
 const QOS: usize = 3_000;

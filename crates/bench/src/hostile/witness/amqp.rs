@@ -8,7 +8,7 @@ use crosstie_amqp::method::BasicPublish;
 use super::{Act, Note, Order};
 use crate::broker::Broker;
 use crate::broker::wire::{Event, Queue, Wire, properties};
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 
 pub(super) fn acts(order: &Order) -> Vec<Box<dyn Act>> {
     let Some(broker) = &order.ways.broker else {

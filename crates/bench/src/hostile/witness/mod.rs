@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::ways::Ways;
-use crate::load::histogram::{Latencies, Recorded};
-use crate::process::worker::{WorkerError, instruction, say};
+use crate::load::{Latencies, Recorded};
+use crate::process::{WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "hostile-witness";
 

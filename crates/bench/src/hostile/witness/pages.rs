@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{Act, Note, Order};
 use crate::hostile::pages;
 use crate::hostile::ways::Pages;
-use crate::process::worker::WorkerError;
+use crate::process::WorkerError;
 
 pub(super) fn acts(order: &Order) -> Vec<Box<dyn Act>> {
     let getter = |pages: &Pages| -> Box<dyn Act> {

@@ -9,8 +9,8 @@ use crosstie_wamp::{
 };
 
 use super::{Act, Note, Order};
-use crate::process::worker::WorkerError;
-use crate::subject::target::Target;
+use crate::process::WorkerError;
+use crate::subject::Target;
 use crate::wamp::pipe::Pipe;
 
 /// Of the calls that nobody answers.
