@@ -32,6 +32,7 @@ RUNS = {
     "oslo": ("oslo", *SHORT, "--delays", "0ms,10ms", "--repeat", "10"),
     "amqp": ("amqp", *SHORT),
     "node": ("node", "--native", "--seconds", "1", "--warm-up", "0.5", "--runs", "1"),
+    "join": ("join", *SHORT),
     "footprint": ("footprint", "--sessions", "50,100", "--starts", "2"),
     "hostile": (
         *("hostile", "--attack", "batch", "--attack", "deadletters", "--scale", "0.01"),

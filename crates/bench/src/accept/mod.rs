@@ -183,14 +183,6 @@ impl Instrument for Accept {
         &self.options.common
     }
 
-    fn is_foreign(&self) -> bool {
-        self.options.server.url.is_some()
-    }
-
-    fn check(&self) -> Result<(), BenchError> {
-        self.options.check()
-    }
-
     fn start(&mut self, site: &Site) -> Result<(), BenchError> {
         self.count()?;
         match &self.options.server.url {
@@ -199,10 +191,6 @@ impl Instrument for Accept {
                 .map(|_| ()),
             None => Ok(()),
         }
-    }
-
-    fn header(&self, _site: &Site) -> Vec<String> {
-        Vec::new()
     }
 
     fn settings(&self, _site: &Site) -> Value {

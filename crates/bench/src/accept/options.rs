@@ -83,15 +83,17 @@ impl AcceptOptions {
     pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
         self.common = Common {
             pids: self.server.pids.clone(),
+            is_foreign: self.server.url.is_some(),
             network: self.network.clone(),
             runs: 1,
             ..self.file.common(host)?
         };
+        self.check()?;
         Ok(self)
     }
 
     /// Refuses what makes no sense, or would take the machine down.
-    pub(super) fn check(&self) -> Result<(), BenchError> {
+    fn check(&self) -> Result<(), BenchError> {
         require(
             (1..=5_000_000).contains(&self.connections),
             "--connections is 1 to 5,000,000",

@@ -1,11 +1,8 @@
 //! What is measured: what a broker must do for a message.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
-use crate::subject::ParseError;
+use crate::subject::names;
 
 /// From the least to the most that is asked of brokers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -26,15 +23,6 @@ pub(crate) enum Case {
 }
 
 impl Case {
-    pub(crate) const ALL: [Self; 6] = [
-        Self::Transient,
-        Self::Priorities,
-        Self::Durable,
-        Self::Transactions,
-        Self::Paced,
-        Self::DurableKept,
-    ];
-
     /// Whether messages are to survive.
     pub(super) fn is_durable(self) -> bool {
         !matches!(self, Self::Transient | Self::Priorities)
@@ -57,28 +45,14 @@ impl Case {
 /// With `x-max-priority` 10, as its documentation advises and Celery's users have it.
 const LEVELS: u8 = 11;
 
-impl fmt::Display for Case {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Transient => "transient",
-            Self::Priorities => "priorities",
-            Self::Durable => "durable",
-            Self::Transactions => "transactions",
-            Self::Paced => "paced",
-            Self::DurableKept => "durable-kept",
-        })
+names! {
+    Case {
+        Transient = "transient",
+        Priorities = "priorities",
+        Durable = "durable",
+        Transactions = "transactions",
+        Paced = "paced",
+        DurableKept = "durable-kept"
     }
-}
-
-impl FromStr for Case {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        let found = Self::ALL.into_iter().find(|case| case.to_string() == text);
-        found.ok_or_else(|| {
-            let expected =
-                "a case is transient, priorities, durable, transactions, paced or durable-kept";
-            ParseError::new(text, expected)
-        })
-    }
+    "a case is transient, priorities, durable, transactions, paced or durable-kept"
 }

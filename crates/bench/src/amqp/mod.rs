@@ -26,10 +26,10 @@ use serde_json::{Value, json};
 
 use crate::broker::subjects::{Brokers, Subject};
 use crate::error::BenchError;
-use crate::figures::{Figures, Round, Series};
+use crate::figures::{Round, Series};
 use crate::frame::{
-    self, Column, Common, Drive, FLOOR, Goal, Host, Instrument, Limit, Party, Section, Site, Stage,
-    Threads,
+    self, Column, Common, Drive, FLOOR, Goal, Host, Instrument, Limit, Section, Site, Stage,
+    Testbed, Threads,
 };
 use crate::machine::Placement;
 use crate::report::table::{number, thousands};
@@ -60,6 +60,7 @@ struct Amqp {
 
 impl Instrument for Amqp {
     const NAME: &'static str = "amqp";
+    const OVER_FLOOR: &'static [&'static str] = &[RATE];
 
     type Case = Case;
     type Subject = Subject;
@@ -68,35 +69,28 @@ impl Instrument for Amqp {
         &self.options.common
     }
 
-    fn is_foreign(&self) -> bool {
-        self.options.server.url.is_some()
-    }
-
-    fn check(&self) -> Result<(), BenchError> {
-        self.options.check()
-    }
-
     fn start(&mut self, site: &Site) -> Result<(), BenchError> {
         let AmqpOptions { server, peers, .. } = &self.options;
         self.brokers = Some(Brokers::start(site, server.url.as_ref(), peers)?);
         Ok(())
     }
 
-    fn party(&self) -> Option<&dyn Party> {
-        let brokers = self.brokers.as_ref()?;
-        Some(brokers)
+    fn testbed(&self) -> Testbed {
+        self.brokers
+            .as_ref()
+            .map(Brokers::testbed)
+            .unwrap_or_default()
     }
 
-    fn header(&self, _site: &Site) -> Vec<String> {
+    fn load(&self) -> Option<String> {
         let options = &self.options;
-        let load = format!(
+        Some(format!(
             "{} producer(s), {} consumer(s) of one queue, bodies of {} bytes, at most {} under way",
             options.producers,
             options.consumers,
             thousands(options.payload_bytes as f64),
             thousands(options.outstanding as f64),
-        );
-        vec![options.common.load(&load)]
+        ))
     }
 
     fn settings(&self, _site: &Site) -> Value {
@@ -166,10 +160,6 @@ impl Instrument for Amqp {
             busy: &["broker_busy_cores"],
             cores: 1.0,
         })
-    }
-
-    fn comparisons(&self, _site: &Site, section: &Section<Case>, series: &Series) -> Figures {
-        section.over_floor(series, &[RATE])
     }
 
     fn columns(&self, _case: &Case) -> Vec<Column> {

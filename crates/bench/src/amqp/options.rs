@@ -56,11 +56,12 @@ impl Server for Broker {
 impl AmqpOptions {
     pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
         self.common = self.usual.common(host, &self.server, &self.network)?;
+        self.check()?;
         Ok(self)
     }
 
     /// Refuses what makes no sense, or would take the machine down.
-    pub(super) fn check(&self) -> Result<(), BenchError> {
+    fn check(&self) -> Result<(), BenchError> {
         require(
             (HEAD_BYTES..=16 << 20).contains(&self.payload_bytes),
             "--payload is 12 to 16,777,216: a message begins with its number",

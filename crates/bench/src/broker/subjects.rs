@@ -3,13 +3,11 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
-
 use super::floor::{FloorOrder, ROLE as FLOOR};
 use super::node::Node;
 use super::{Broker, wire::Wire};
 use crate::error::BenchError;
-use crate::frame::{Party, Site, instrument, section};
+use crate::frame::{PeerState, Site, Testbed, instrument, section};
 use crate::machine::{Moved, allowed_cores, bind_processes};
 use crate::network::Network;
 use crate::peer::rabbitmq::{BrokerPeer, RabbitMq};
@@ -118,33 +116,23 @@ impl Brokers {
     }
 }
 
-impl Party for Brokers {
-    fn notes(&self) -> Vec<String> {
-        let foreign = self
-            .foreign
-            .iter()
-            .map(|foreign| format!("{}: {}", foreign.broker, foreign.version));
-        let peers = self.peers.iter().map(|(peer, started)| match started {
-            Some(started) => format!("{peer}: {}, started by hand", started.version),
-            None => format!("{peer}: absent. {}", peer.installation()),
+impl Brokers {
+    pub(crate) fn testbed(&self) -> Testbed {
+        let peers = self.peers.iter().map(|(peer, started)| PeerState {
+            name: peer.name(),
+            is_present: started.is_some(),
+            version: started.as_ref().map(|started| started.version.as_str()),
+            note: Some(match started {
+                Some(started) => format!("{peer}: {}, started by hand", started.version),
+                None => format!("{peer}: absent. {}", peer.installation()),
+            }),
         });
-        foreign.chain(peers).collect()
-    }
-
-    fn absent(&self) -> Vec<String> {
-        let absent = self.peers.iter().filter(|(_, started)| started.is_none());
-        absent.map(|(peer, _)| peer.name().to_owned()).collect()
-    }
-
-    fn settings(&self) -> (&'static str, Value) {
-        let peers = self.peers.iter().map(|(peer, started)| {
-            json!({
-                "name": peer.name(),
-                "version": started.as_ref().map(|started| started.version.as_str()),
-                "present": started.is_some(),
-            })
-        });
-        ("peers", peers.collect())
+        let mut testbed = Testbed::of_peers(peers);
+        if let Some(foreign) = &self.foreign {
+            let note = format!("{}: {}", foreign.broker, foreign.version);
+            testbed.notes.insert(0, note);
+        }
+        testbed
     }
 }
 

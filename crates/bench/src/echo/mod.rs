@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
 use crate::frame::{
-    self, Bound, Column, Common, Drive, Goal, Host, Instrument, Limit, Party, Section, Site, Stage,
-    Threads, require,
+    self, Bound, Column, Common, Drive, Goal, Host, Instrument, Limit, Section, Site, Stage,
+    Testbed, Threads, require,
 };
 use crate::handshake::ServersOptions;
 use crate::handshake::servers::{Server, Servers};
@@ -59,6 +59,8 @@ pub fn echo(mut options: EchoOptions, host: Host) -> Result<bool, BenchError> {
     options.common = options.servers.common(host)?;
     let url = &mut options.servers.server.url;
     *url = url.take().or_else(|| options.target.take());
+    options.common.is_foreign |= url.is_some();
+    options.check()?;
     frame::run::run(Echo {
         options,
         servers: Servers::default(),
@@ -97,6 +99,7 @@ impl EchoOptions {
 
 impl Instrument for Echo {
     const NAME: &'static str = "echo";
+    const OVER_FLOOR: &'static [&'static str] = &[RATE, SERVER_CPU];
 
     type Case = &'static str;
     type Subject = Server;
@@ -105,26 +108,18 @@ impl Instrument for Echo {
         &self.options.common
     }
 
-    fn is_foreign(&self) -> bool {
-        self.options.servers.server.url.is_some()
-    }
-
-    fn check(&self) -> Result<(), BenchError> {
-        self.options.check()
-    }
-
     fn start(&mut self, site: &Site) -> Result<(), BenchError> {
         self.servers = Servers::start(site, &self.options.servers)?;
         Ok(())
     }
 
-    fn party(&self) -> Option<&dyn Party> {
-        Some(&self.servers)
+    fn testbed(&self) -> Testbed {
+        self.servers.testbed()
     }
 
-    fn header(&self, _site: &Site) -> Vec<String> {
+    fn load(&self) -> Option<String> {
         let options = &self.options;
-        let load = format!(
+        Some(format!(
             "{} connections, {} messages of {} bytes ({}) in flight on each",
             thousands(options.connections as f64),
             options.outstanding,
@@ -134,8 +129,7 @@ impl Instrument for Echo {
             } else {
                 "binary"
             },
-        );
-        vec![options.common.load(&load)]
+        ))
     }
 
     fn settings(&self, _site: &Site) -> Value {
@@ -169,15 +163,6 @@ impl Instrument for Echo {
 
     fn limit(&self, section: &Section<&'static str>, _: &Series) -> Option<Limit> {
         Some(usage::limit(section.placement))
-    }
-
-    fn comparisons(
-        &self,
-        _site: &Site,
-        section: &Section<&'static str>,
-        series: &Series,
-    ) -> Figures {
-        section.over_floor(series, &[RATE, SERVER_CPU])
     }
 
     fn columns(&self, _: &&'static str) -> Vec<Column> {

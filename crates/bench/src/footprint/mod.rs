@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::error::BenchError;
 use crate::figures::{Fault, Figures, Round};
 use crate::frame::{
-    self, Bound, Column, Common, FileOptions, Goal, Host, Instrument, OWN, Section, Site, Stage,
+    self, Bound, Common, FileOptions, Goal, Host, Instrument, OWN, Section, Site, Stage,
     instrument, require,
 };
 use crate::load::Spread;
@@ -60,6 +60,7 @@ pub fn footprint(mut options: FootprintOptions, host: Host) -> Result<bool, Benc
         runs: 1,
         ..options.file.common(host)?
     };
+    options.check()?;
     frame::run::run(Footprint {
         options,
         held: Vec::new(),
@@ -308,14 +309,6 @@ impl Instrument for Footprint {
         &self.options.common
     }
 
-    fn check(&self) -> Result<(), BenchError> {
-        self.options.check()
-    }
-
-    fn header(&self, _site: &Site) -> Vec<String> {
-        Vec::new()
-    }
-
     fn settings(&self, _site: &Site) -> Value {
         json!({
             "starts": self.options.starts,
@@ -345,10 +338,6 @@ impl Instrument for Footprint {
 
     fn title(&self, _: &Section<Part>) -> String {
         present::TITLE.to_owned()
-    }
-
-    fn columns(&self, _: &Part) -> Vec<Column> {
-        Vec::new()
     }
 
     fn above(&self, _: &Site, _: &[&Section<Part>]) -> Vec<String> {

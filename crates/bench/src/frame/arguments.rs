@@ -134,6 +134,7 @@ impl<U: Usual> CommonOptions<U> {
         Ok(Common {
             placements: self.placements.clone(),
             pids: server.pids.clone(),
+            is_foreign: server.url.is_some(),
             network: network.clone(),
             ..self.rounds.common(host)?
         })

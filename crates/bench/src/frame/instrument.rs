@@ -9,6 +9,7 @@ use super::options::Common;
 use super::section::{Limit, Section};
 use super::site::{Site, Stage, Threads};
 use super::table::Column;
+use super::testbed::Testbed;
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
 use crate::machine::Placement;
@@ -22,18 +23,6 @@ pub(crate) trait Subject {
     fn name(&self) -> &str;
 }
 
-/// Those that stay up for a whole run: servers of one kind, ours or somebody else's, and peers.
-pub(crate) trait Party {
-    /// What a reader must know before the figures: versions, absences.
-    fn notes(&self) -> Vec<String>;
-
-    /// Peers that were asked for and are not here.
-    fn absent(&self) -> Vec<String>;
-
-    /// What the settings of the results file have about them.
-    fn settings(&self) -> (&'static str, Value);
-}
-
 /// One instrument, in the order in which the frame asks. Everything that has a default is for those
 /// few that differ.
 pub(crate) trait Instrument {
@@ -44,10 +33,14 @@ pub(crate) trait Instrument {
     const IS_PLACED: bool = true;
     /// There is one round, and the results file has no row for it beside its sum.
     const IS_SINGLE: bool = false;
+    /// A round takes the time that is asked for, and not that of a number of operations.
+    const IS_TIMED: bool = true;
     /// A subject whose round failed is not asked again in that section.
     const GIVES_UP: bool = false;
     /// Rounds print lines of their own, so that the tables come together, at the end.
     const SPEAKS: bool = false;
+    /// Figures that a subject's sum has over the floor's.
+    const OVER_FLOOR: &'static [&'static str] = &[];
 
     /// What is done: a name in the results file.
     type Case: Clone + fmt::Display;
@@ -55,28 +48,26 @@ pub(crate) trait Instrument {
 
     fn common(&self) -> &Common;
 
-    /// Whether the run is about somebody else's server.
-    fn is_foreign(&self) -> bool {
-        false
-    }
-
-    /// Refuses options that make no sense together; the common ones have been looked at.
-    fn check(&self) -> Result<(), BenchError> {
-        Ok(())
-    }
-
     /// Starts what stays up for the whole run.
     fn start(&mut self, _site: &Site) -> Result<(), BenchError> {
         Ok(())
     }
 
     /// Who stays up, for the notes, the table and the settings.
-    fn party(&self) -> Option<&dyn Party> {
+    fn testbed(&self) -> Testbed {
+        Testbed::default()
+    }
+
+    /// What is done to each subject, where a line says it.
+    fn load(&self) -> Option<String> {
         None
     }
 
     /// `Load: …` and whatever else holds for all tables.
-    fn header(&self, site: &Site) -> Vec<String>;
+    fn header(&self, _site: &Site) -> Vec<String> {
+        let load = self.load().map(|load| self.common().load(&load));
+        load.into_iter().collect()
+    }
 
     /// What was asked, beyond what is common.
     fn settings(&self, site: &Site) -> Value;
@@ -94,6 +85,11 @@ pub(crate) trait Instrument {
             cases.map(|case| (case, *placement))
         });
         Ok(placed.collect())
+    }
+
+    /// Why a case has no figures on this machine, where it has none.
+    fn left_out(&self, _case: &Self::Case) -> Option<String> {
+        None
     }
 
     /// For how many threads cores are dealt out.
@@ -140,13 +136,8 @@ pub(crate) trait Instrument {
     }
 
     /// Of a subject, what only all rounds together can say.
-    fn comparisons(
-        &self,
-        _site: &Site,
-        _section: &Section<Self::Case>,
-        _series: &Series,
-    ) -> Figures {
-        Figures::new()
+    fn comparisons(&self, _site: &Site, section: &Section<Self::Case>, series: &Series) -> Figures {
+        section.over_floor(series, Self::OVER_FLOOR)
     }
 
     /// The table that a section stands in; several in a row with one title share a table.
@@ -155,7 +146,9 @@ pub(crate) trait Instrument {
     }
 
     /// The columns after the subject's name.
-    fn columns(&self, case: &Self::Case) -> Vec<Column>;
+    fn columns(&self, _case: &Self::Case) -> Vec<Column> {
+        Vec::new()
+    }
 
     /// Whether its subjects have a row each in the table of the columns.
     fn has_rows(&self, _section: &Section<Self::Case>) -> bool {
@@ -173,9 +166,13 @@ pub(crate) trait Instrument {
     }
 
     /// Lines below the table.
-    fn below(&self, site: &Site, sections: &[&Section<Self::Case>]) -> Vec<String>;
+    fn below(&self, _site: &Site, _sections: &[&Section<Self::Case>]) -> Vec<String> {
+        Vec::new()
+    }
 
     /// What our own subject is to reach here, on the plain loopback. `before` are the sections that
     /// were measured until now.
-    fn goals(&self, section: &Section<Self::Case>, before: &[Section<Self::Case>]) -> Vec<Goal>;
+    fn goals(&self, _: &Section<Self::Case>, _before: &[Section<Self::Case>]) -> Vec<Goal> {
+        Vec::new()
+    }
 }

@@ -13,8 +13,8 @@
 //!
 //! **A new instrument** is an implementation of [`instrument::Instrument`]:
 //!
-//! 1. Its options are a struct with `common: Common` and what is its own; `fn check` refuses what
-//!    makes no sense ([`options::require`]). In the command line `CommonArguments` and
+//! 1. Its options are a struct with `common: Common` and what is its own; `fn on` takes the host and refuses
+//!    what makes no sense ([`options::require`]). In the command line `CommonArguments` and
 //!    `SubjectArguments` bring the common ones.
 //! 2. `Case` is what a row of the results file is called by; `cases` are those to measure (or
 //!    `sections`, where not every case is for every placement).
@@ -42,17 +42,19 @@ pub(crate) mod run;
 pub(crate) mod section;
 pub(crate) mod site;
 pub(crate) mod table;
+pub(crate) mod testbed;
 pub(crate) mod window;
 
-#[cfg(test)]
-pub(crate) use arguments::usual;
 pub(crate) use arguments::{
     AsUsual, CommonOptions, FileOptions, Host, RoundOptions, Server, ServerOptions, Usual, duration,
 };
-pub(crate) use goals::{Bound, Goal, Verdict, crowded, judge};
-pub(crate) use instrument::{Instrument, Party, Subject, Wanted};
+pub(crate) use goals::{Bound, Goal, Verdict, crowded};
+pub(crate) use instrument::{Instrument, Subject, Wanted};
 pub(crate) use options::{Common, require};
 pub(crate) use section::{FLOOR, Limit, OWN, Section};
 pub(crate) use site::{Site, Stage, Threads};
 pub(crate) use table::Column;
+pub(crate) use testbed::{PeerState, Testbed};
 pub(crate) use window::{Ahead, Drive};
+#[cfg(test)]
+pub(crate) use {arguments::usual, goals::judge};

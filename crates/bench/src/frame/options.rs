@@ -20,6 +20,8 @@ pub(crate) struct Common {
     pub(crate) seconds: f64,
     /// Unmeasured time before it.
     pub(crate) warm_up_seconds: f64,
+    /// Whether the run is about somebody else's server.
+    pub(crate) is_foreign: bool,
     /// The processes of somebody else's server: without them its processor time and memory stay
     /// unknown, and it runs where it will.
     pub(crate) pids: Vec<u32>,
@@ -37,6 +39,7 @@ impl Default for Common {
             runs: 5,
             seconds: 1.0,
             warm_up_seconds: 0.3,
+            is_foreign: false,
             pids: Vec::new(),
             json: None,
             network: NetworkOptions::default(),
@@ -55,7 +58,7 @@ pub(crate) fn require(held: bool, rule: &str) -> Result<(), BenchError> {
 
 impl Common {
     /// Refuses what makes no sense, or would take for ever.
-    pub(super) fn check(&self, is_foreign: bool) -> Result<(), BenchError> {
+    pub(super) fn check(&self) -> Result<(), BenchError> {
         require(self.runs > 0, "--runs is at least 1")?;
         require(
             (0.001..=86_400.0).contains(&self.seconds),
@@ -65,7 +68,7 @@ impl Common {
             (0.0..=600.0).contains(&self.warm_up_seconds),
             "--warm-up is 0 to 600",
         )?;
-        match is_foreign {
+        match self.is_foreign {
             true => self.network.check_foreign_server(),
             false => require(self.pids.is_empty(), "--pid goes with a --url"),
         }
@@ -101,35 +104,28 @@ mod tests {
     #[test]
     fn options_that_make_no_sense_are_refused() {
         #[track_caller]
-        fn check(change: fn(&mut Common), is_foreign: bool, expected: Option<&str>) {
+        fn check(change: fn(&mut Common), expected: Option<&str>) {
             let mut common = Common::default();
             change(&mut common);
-            let error = common
-                .check(is_foreign)
-                .err()
-                .map(|error| error.to_string());
+            let error = common.check().err().map(|error| error.to_string());
             assert_eq!(error.as_deref(), expected);
         }
-        check(|_| {}, false, None);
-        check(|common| common.pids = vec![1], true, None);
+        check(|_| {}, None);
+        check(
+            |common| (common.pids, common.is_foreign) = (vec![1], true),
+            None,
+        );
         check(
             |common| common.pids = vec![1],
-            false,
             Some("--pid goes with a --url"),
         );
-        check(
-            |common| common.runs = 0,
-            false,
-            Some("--runs is at least 1"),
-        );
+        check(|common| common.runs = 0, Some("--runs is at least 1"));
         check(
             |common| common.seconds = 0.0,
-            false,
             Some("--seconds is 0.001 to 86,400"),
         );
         check(
             |common| common.warm_up_seconds = -1.0,
-            false,
             Some("--warm-up is 0 to 600"),
         );
     }

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::goals::{Verdict, judge};
-use super::instrument::{Instrument, Party, Subject, Wanted};
+use super::instrument::{Instrument, Subject, Wanted};
 use super::section::{OWN, Section};
 use super::site::{Site, Stage};
 use crate::error::BenchError;
@@ -36,8 +36,7 @@ impl Report {
 /// found before an error is printed and written all the same. Whether there is something, and no round of
 /// any subject failed.
 pub(crate) fn run<I: Instrument>(mut instrument: I) -> Result<bool, BenchError> {
-    instrument.common().check(instrument.is_foreign())?;
-    instrument.check()?;
+    instrument.common().check()?;
     let site = Site::new(instrument.common(), !(I::IS_SINGLE && I::SPEAKS))?;
     let placements = instrument.common().placements(&site.allowed, I::PLACEMENTS);
     let placements = match I::IS_PLACED {
@@ -101,6 +100,18 @@ impl<I: Instrument> Run<I> {
         placement: Option<Placement>,
         of: usize,
     ) -> Result<(), BenchError> {
+        if let Some(why) = self.instrument.left_out(&case) {
+            let mut series = Series::new(OWN);
+            series.suspect = Some(why);
+            self.sections.push(Section {
+                case,
+                placement,
+                server_cores: 0,
+                series: vec![series],
+                said: Vec::new(),
+            });
+            return Ok(());
+        }
         let stage = self.site.stage(placement, self.instrument.threads())?;
         let mut subjects = self.instrument.subjects(&stage, &case)?;
         let mut section = Section {
@@ -136,8 +147,7 @@ impl<I: Instrument> Run<I> {
     }
 
     fn print_notes(&self) -> io::Result<()> {
-        let notes = self.instrument.party().map(Party::notes);
-        for note in notes.unwrap_or_default() {
+        for note in self.instrument.testbed().notes {
             writeln!(io::stdout(), "{note}")?;
         }
         Ok(())
@@ -228,8 +238,7 @@ impl<I: Instrument> Run<I> {
                 rows.push([series.subject.clone()].into_iter().chain(cells).collect());
             }
         }
-        let party = self.instrument.party();
-        for absent in party.map(Party::absent).unwrap_or_default() {
+        for absent in self.instrument.testbed().absent {
             let mut cells = vec![absent, "absent".to_owned()];
             cells.resize(width, UNKNOWN.to_owned());
             rows.push(cells);
@@ -288,8 +297,8 @@ impl<I: Instrument> Run<I> {
         };
         let mut settings = self.instrument.settings(&self.site);
         if let Value::Object(settings) = &mut settings {
-            if let Some((name, party)) = self.instrument.party().map(Party::settings) {
-                settings.insert(name.to_owned(), party);
+            if let Some((name, servers)) = self.instrument.testbed().settings {
+                settings.insert(name.to_owned(), servers);
             }
             if I::IS_PLACED {
                 let placements = self.placements.iter().map(ToString::to_string);
@@ -298,6 +307,8 @@ impl<I: Instrument> Run<I> {
             settings.insert("network".to_owned(), json!(self.site.network.description()));
             if !I::IS_SINGLE {
                 settings.insert("runs".to_owned(), json!(common.runs));
+            }
+            if !I::IS_SINGLE && I::IS_TIMED {
                 settings.insert("seconds".to_owned(), json!(common.seconds));
                 let warm_up_seconds = json!(common.warm_up_seconds);
                 settings.insert("warm_up_seconds".to_owned(), warm_up_seconds);

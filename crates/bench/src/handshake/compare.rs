@@ -12,7 +12,7 @@ use super::worker::{Order, ROLE, Ran};
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
 use crate::frame::{
-    self, Bound, Column, Common, Goal, Instrument, Limit, Party, Section, Site, Stage, Threads,
+    self, Bound, Column, Common, Goal, Instrument, Limit, Section, Site, Stage, Testbed, Threads,
 };
 use crate::load::Latencies;
 use crate::machine::Usage;
@@ -27,6 +27,7 @@ const SERVER_CPU: &str = "server_cpu_us_per_handshake";
 
 /// Measures, prints, and writes the results file if one was asked for.
 pub(super) fn compare(options: HandshakeOptions, common: Common) -> Result<bool, BenchError> {
+    options.run(common.seconds, 1).check()?;
     frame::run::run(Comparison {
         options,
         common,
@@ -59,6 +60,7 @@ impl HandshakeOptions {
 
 impl Instrument for Comparison {
     const NAME: &'static str = "handshake";
+    const OVER_FLOOR: &'static [&'static str] = &[RATE, SERVER_CPU];
 
     type Case = &'static str;
     type Subject = Server;
@@ -67,30 +69,21 @@ impl Instrument for Comparison {
         &self.common
     }
 
-    fn is_foreign(&self) -> bool {
-        self.options.servers.server.url.is_some()
-    }
-
-    fn check(&self) -> Result<(), BenchError> {
-        self.options.run(self.common.seconds, 1).check()
-    }
-
     fn start(&mut self, site: &Site) -> Result<(), BenchError> {
         self.servers = Servers::start(site, &self.options.servers)?;
         Ok(())
     }
 
-    fn party(&self) -> Option<&dyn Party> {
-        Some(&self.servers)
+    fn testbed(&self) -> Testbed {
+        self.servers.testbed()
     }
 
-    fn header(&self, _site: &Site) -> Vec<String> {
+    fn load(&self) -> Option<String> {
         let (low, high) = (self.options.low(), self.options.outstanding);
-        let load = format!(
+        Some(format!(
             "TCP connect, opening handshake, closing handshake, TCP close; {low} to {high} \
              handshakes in flight"
-        );
-        vec![self.common.load(&load)]
+        ))
     }
 
     fn settings(&self, _site: &Site) -> Value {
@@ -122,15 +115,6 @@ impl Instrument for Comparison {
 
     fn limit(&self, section: &Section<&'static str>, _: &Series) -> Option<Limit> {
         Some(usage::limit(section.placement))
-    }
-
-    fn comparisons(
-        &self,
-        _site: &Site,
-        section: &Section<&'static str>,
-        series: &Series,
-    ) -> Figures {
-        section.over_floor(series, &[RATE, SERVER_CPU])
     }
 
     fn columns(&self, _: &&'static str) -> Vec<Column> {

@@ -6,14 +6,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-
 use super::opening::Target;
 use super::probe::probe;
 use crate::error::BenchError;
 use crate::floor::websocket::{self, FloorOrder};
 use crate::frame::{
-    Common, CommonOptions, FLOOR, Host, OWN, Party, ServerOptions, Site, Subject, Usual,
+    Common, CommonOptions, FLOOR, Host, OWN, ServerOptions, Site, Subject, Testbed, Usual,
 };
 use crate::machine::{Moved, bind_processes, process_tree};
 use crate::network::{Network, NetworkOptions};
@@ -62,20 +60,6 @@ pub(crate) struct Server {
     pub(crate) processes: Vec<u32>,
 }
 
-impl Party for Servers {
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
-    }
-
-    fn absent(&self) -> Vec<String> {
-        self.absent.clone()
-    }
-
-    fn settings(&self) -> (&'static str, Value) {
-        ("servers", json!(self.notes))
-    }
-}
-
 impl Subject for Server {
     fn name(&self) -> &str {
         &self.name
@@ -87,6 +71,17 @@ pub(crate) struct Ground<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) network: &'a Network,
     pub(crate) cores: &'a [usize],
+}
+
+impl<'a> Ground<'a> {
+    pub(super) fn of(site: &'a Site) -> Self {
+        Self {
+            executable: &site.executable,
+            directory: site.directory.path(),
+            network: &site.network,
+            cores: &site.allowed,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -106,12 +101,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Servers {
     pub(crate) fn start(site: &Site, options: &ServersOptions) -> Result<Self, BenchError> {
-        let ground = Ground {
-            executable: &site.executable,
-            directory: site.directory.path(),
-            network: &site.network,
-            cores: &site.allowed,
-        };
+        let ground = Ground::of(site);
         let mut started = Self::default();
         match &options.server.url {
             Some(url) => started.add_foreign(&ground, url, &site.pids)?,
@@ -137,6 +127,10 @@ impl Servers {
             bind_processes(&server.processes, cores)?;
         }
         Ok(self.servers.clone())
+    }
+
+    pub(crate) fn testbed(&self) -> Testbed {
+        Testbed::of_notes("servers", &self.notes, &self.absent)
     }
 
     fn add_foreign(

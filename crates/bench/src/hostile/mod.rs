@@ -35,9 +35,7 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Round, Series};
-use crate::frame::{
-    self, Column, Common, Goal, Host, Instrument, Section, Site, Stage, instrument,
-};
+use crate::frame::{self, Common, Host, Instrument, Section, Site, Stage, instrument};
 use crate::machine::Placement;
 
 use catalogue::{Attack, Setting};
@@ -117,14 +115,6 @@ impl Instrument for Hostile {
 
     fn common(&self) -> &Common {
         &self.options.common
-    }
-
-    fn is_foreign(&self) -> bool {
-        self.options.is_foreign()
-    }
-
-    fn check(&self) -> Result<(), BenchError> {
-        self.options.check()
     }
 
     fn header(&self, _site: &Site) -> Vec<String> {
@@ -214,10 +204,6 @@ impl Instrument for Hostile {
         section.case.subject.name().to_owned()
     }
 
-    fn columns(&self, _case: &Case) -> Vec<Column> {
-        Vec::new()
-    }
-
     fn table(&self, sections: &[&Section<Case>]) -> Option<Vec<Vec<String>>> {
         Some(present::attacks(sections))
     }
@@ -239,9 +225,5 @@ impl Instrument for Hostile {
         let without = self.without.iter().filter(of);
         lines.extend(without.map(|(_, what)| format!("The witness went without {what}")));
         lines
-    }
-
-    fn goals(&self, _: &Section<Case>, _: &[Section<Case>]) -> Vec<Goal> {
-        Vec::new()
     }
 }

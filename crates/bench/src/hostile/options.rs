@@ -81,14 +81,16 @@ impl HostileOptions {
     pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
         self.common = Common {
             pids: self.pids.clone(),
+            is_foreign: self.is_foreign(),
             runs: 1,
             ..self.file.common(host)?
         };
+        self.check()?;
         Ok(self)
     }
 
     /// Refuses what makes no sense, or would take the machine down.
-    pub(super) fn check(&self) -> Result<(), BenchError> {
+    fn check(&self) -> Result<(), BenchError> {
         require(
             self.scale > 0.0 && self.scale <= 100.0,
             "--scale is above 0, and at most 100",

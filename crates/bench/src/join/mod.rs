@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series, unfit};
 use crate::frame::{
-    self, Bound, Column, Common, Goal, Host, Instrument, Limit, Party, Section, Site, Stage,
+    self, Bound, Column, Common, Goal, Host, Instrument, Limit, Section, Site, Stage, Testbed,
     Threads,
 };
 use crate::handshake::usage;
@@ -60,25 +60,20 @@ impl Instrument for Join {
         &self.options.common
     }
 
-    fn check(&self) -> Result<(), BenchError> {
-        self.options.check()
-    }
-
     fn start(&mut self, site: &Site) -> Result<(), BenchError> {
         self.nodes = Nodes::start(site, &self.options.peers)?;
         Ok(())
     }
 
-    fn party(&self) -> Option<&dyn Party> {
-        Some(&self.nodes)
+    fn testbed(&self) -> Testbed {
+        self.nodes.testbed()
     }
 
-    fn header(&self, _site: &Site) -> Vec<String> {
-        let load = format!(
+    fn load(&self) -> Option<String> {
+        Some(format!(
             "Unix socket, RawSocket, MessagePack: connect, HELLO to WELCOME, GOODBYE, close; {} at a time",
             self.options.outstanding
-        );
-        vec![self.options.common.load(&load)]
+        ))
     }
 
     fn settings(&self, _site: &Site) -> Value {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::credentials::{Method, ROLE};
 use crate::error::BenchError;
-use crate::frame::{OWN, Party, Site, Subject};
+use crate::frame::{OWN, Site, Subject, Testbed};
 use crate::machine::{bind_processes, process_tree};
 use crate::peer::Peer;
 use crate::peer::crossbar::{find_on_path, last_words, version};
@@ -39,20 +39,6 @@ impl Subject for Node {
     }
 }
 
-impl Party for Nodes {
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
-    }
-
-    fn absent(&self) -> Vec<String> {
-        self.absent.clone()
-    }
-
-    fn settings(&self) -> (&'static str, Value) {
-        ("nodes", json!(self.notes))
-    }
-}
-
 impl Nodes {
     pub(super) fn start(site: &Site, peers: &[Peer]) -> Result<Self, BenchError> {
         let mut started = Self::default();
@@ -60,13 +46,11 @@ impl Nodes {
         started.add(site, OWN, &site.executable, &["--threads", "1"])?;
         for peer in peers {
             let Some(program) = find_on_path(peer.name()) else {
-                let how = peer.installation();
-                let note = format!("{peer}: absent from PATH; to get it: {how}");
-                started.notes.push(note);
+                started.notes.push(peer.note(None));
                 started.absent.push(peer.name().to_owned());
                 continue;
             };
-            started.notes.push(format!("{peer}: {}", version(&program)));
+            started.notes.push(peer.note(Some(&version(&program))));
             started.add(site, peer.name(), &program, &[])?;
         }
         Ok(started)
@@ -78,6 +62,10 @@ impl Nodes {
             bind_processes(&node.processes, cores)?;
         }
         Ok(self.nodes.clone())
+    }
+
+    pub(super) fn testbed(&self) -> Testbed {
+        Testbed::of_notes("nodes", &self.notes, &self.absent)
     }
 
     fn add(

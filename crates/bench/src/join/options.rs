@@ -34,10 +34,11 @@ impl JoinOptions {
             placements: self.usual.placements.clone(),
             ..self.usual.rounds.common(host)?
         };
+        self.check()?;
         Ok(self)
     }
 
-    pub(super) fn check(&self) -> Result<(), BenchError> {
+    fn check(&self) -> Result<(), BenchError> {
         let clients = 1..=1_000;
         require(
             clients.contains(&self.outstanding),

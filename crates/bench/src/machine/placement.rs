@@ -1,16 +1,14 @@
 //! Which cores the router and its clients run on. On a small virtual machine a wake-up across
 //! cores costs ten times a switch on one, so a figure means nothing without it.
 
-use std::fmt;
 use std::io;
-use std::str::FromStr;
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::error::BenchError;
 use crate::machine::tasks;
-use crate::subject::ParseError;
+use crate::subject::names;
 
 /// The three placements of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,30 +21,9 @@ pub(crate) enum Placement {
     Free,
 }
 
-impl fmt::Display for Placement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::SameCore => "same-core",
-            Self::Split => "split",
-            Self::Free => "free",
-        })
-    }
-}
-
-impl FromStr for Placement {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        match text {
-            "same-core" => Ok(Self::SameCore),
-            "split" => Ok(Self::Split),
-            "free" => Ok(Self::Free),
-            _ => Err(ParseError::new(
-                text,
-                "a placement is same-core, split or free",
-            )),
-        }
-    }
+names! {
+    Placement { SameCore = "same-core", Split = "split", Free = "free" }
+    "a placement is same-core, split or free"
 }
 
 /// The cores a placement gives to each side.

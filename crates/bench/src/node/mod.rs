@@ -32,7 +32,9 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Fault, Figures, Round, Series};
-use crate::frame::{self, Column, Common, Goal, Host, Instrument, Party, Section, Site, Stage};
+use crate::frame::{
+    self, Column, Common, Goal, Host, Instrument, PeerState, Section, Site, Stage, Testbed,
+};
 use crate::machine::Placement;
 use crate::peer::Peer;
 use crate::peer::crossbar;
@@ -80,37 +82,16 @@ struct Crossbar {
     version: Option<String>,
 }
 
-impl Party for Crossbar {
-    fn notes(&self) -> Vec<String> {
+impl Crossbar {
+    fn testbed(&self) -> Testbed {
         let peer = Peer::Crossbar;
-        let note = match &self.version {
-            Some(version) => format!("{peer}: {version}"),
-            None => format!(
-                "{peer}: absent from PATH; to get it: {}",
-                peer.installation()
-            ),
-        };
-        self.is_wanted.then_some(note).into_iter().collect()
-    }
-
-    fn absent(&self) -> Vec<String> {
-        let is_absent = self.is_wanted && self.program.is_none();
-        is_absent
-            .then(|| Peer::Crossbar.name().to_owned())
-            .into_iter()
-            .collect()
-    }
-
-    fn settings(&self) -> (&'static str, Value) {
-        let peer = json!({
-            "name": Peer::Crossbar.name(),
-            "version": self.version,
-            "present": self.program.is_some(),
-        });
-        (
-            "peers",
-            self.is_wanted.then_some(peer).into_iter().collect(),
-        )
+        let version = self.version.as_deref();
+        Testbed::of_peers(self.is_wanted.then(|| PeerState {
+            name: peer.name(),
+            is_present: self.program.is_some(),
+            version,
+            note: Some(peer.note(version)),
+        }))
     }
 }
 
@@ -206,10 +187,6 @@ impl Instrument for Nodes {
         &self.options.common
     }
 
-    fn check(&self) -> Result<(), BenchError> {
-        self.options.check()
-    }
-
     fn start(&mut self, site: &Site) -> Result<(), BenchError> {
         let options = &self.options;
         for directory in &options.directories {
@@ -231,8 +208,8 @@ impl Instrument for Nodes {
         Ok(())
     }
 
-    fn party(&self) -> Option<&dyn Party> {
-        Some(&self.crossbar)
+    fn testbed(&self) -> Testbed {
+        self.crossbar.testbed()
     }
 
     fn header(&self, _site: &Site) -> Vec<String> {

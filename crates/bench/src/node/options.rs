@@ -50,10 +50,11 @@ impl Usual for OfNodes {
 impl NodeOptions {
     pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
         self.common = self.rounds.common(host)?;
+        self.check()?;
         Ok(self)
     }
 
-    pub(super) fn check(&self) -> Result<(), BenchError> {
+    fn check(&self) -> Result<(), BenchError> {
         require(self.batch > 0, "--calls-per-line is at least 1")
     }
 }

@@ -1,7 +1,6 @@
 //! What is measured: an operation, by a client and a server of one kind.
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use crosstie_link::units;
@@ -10,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::document;
 use super::topology::Topology;
 use crate::figures::Series;
-use crate::subject::ParseError;
+use crate::subject::names;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -21,30 +20,9 @@ pub(crate) enum Operation {
     Cast,
 }
 
-impl Operation {
-    pub(crate) const ALL: [Self; 2] = [Self::Call, Self::Cast];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Call => "call",
-            Self::Cast => "cast",
-        }
-    }
-}
-
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Operation {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        let found = Self::ALL.into_iter().find(|known| known.name() == text);
-        found.ok_or_else(|| ParseError::new(text, "an operation is call or cast"))
-    }
+names! {
+    Operation { Call = "call", Cast = "cast" }
+    "an operation is call or cast"
 }
 
 /// Whose client and server drive the broker.

@@ -34,7 +34,7 @@ use crate::broker::subjects::{Brokers, Subject};
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
 use crate::frame::{
-    self, Column, Common, FLOOR, Goal, Host, Instrument, Party, Section, Site, Stage, Wanted,
+    self, Column, Common, FLOOR, Goal, Host, Instrument, Section, Site, Stage, Testbed, Wanted,
 };
 use crate::machine::Placement;
 use crate::network::{Network, NetworkOptions};
@@ -163,14 +163,6 @@ impl Instrument for Oslo {
         &self.options.common
     }
 
-    fn is_foreign(&self) -> bool {
-        self.options.server.url.is_some()
-    }
-
-    fn check(&self) -> Result<(), BenchError> {
-        self.options.check()
-    }
-
     fn start(&mut self, site: &Site) -> Result<(), BenchError> {
         let directory = site.directory.path();
         let python = self.options.python.as_ref();
@@ -193,9 +185,11 @@ impl Instrument for Oslo {
         Ok(())
     }
 
-    fn party(&self) -> Option<&dyn Party> {
-        let brokers = self.brokers.as_ref()?;
-        Some(brokers)
+    fn testbed(&self) -> Testbed {
+        self.brokers
+            .as_ref()
+            .map(Brokers::testbed)
+            .unwrap_or_default()
     }
 
     fn header(&self, _site: &Site) -> Vec<String> {

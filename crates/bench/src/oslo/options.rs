@@ -67,11 +67,12 @@ impl OsloOptions {
     pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
         let network = NetworkOptions::default();
         self.common = self.usual.common(host, &self.server, &network)?;
+        self.check()?;
         Ok(self)
     }
 
     /// Refuses what makes no sense, or would take for ever.
-    pub(super) fn check(&self) -> Result<(), BenchError> {
+    fn check(&self) -> Result<(), BenchError> {
         require(
             (1..=1_000_000).contains(&self.repeat),
             "--repeat is 1 to 1,000,000",

@@ -1,16 +1,14 @@
 //! A WebSocket echo server on Autobahn for Python, which the source document measured.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::str::FromStr;
 use std::time::Duration;
 
 use crate::process::Place;
-use crate::subject::{ParseError, guarded};
+use crate::subject::{guarded, names};
 
 /// A WebSocket echo server that the bench knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +17,6 @@ pub(crate) enum EchoPeer {
 }
 
 impl EchoPeer {
-    pub(crate) fn name(self) -> &'static str {
-        "autobahn"
-    }
-
     pub(crate) fn installation(self) -> &'static str {
         "pip install autobahn, into the python3 on PATH or the one of --peer-python"
     }
@@ -63,24 +57,9 @@ fn version(python: &Path) -> Option<String> {
     (output.status.success() && !line.is_empty()).then(|| line.to_owned())
 }
 
-impl fmt::Display for EchoPeer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for EchoPeer {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        match text {
-            "autobahn" => Ok(Self::Autobahn),
-            _ => Err(ParseError::new(
-                text,
-                "the peer that can be started is autobahn",
-            )),
-        }
-    }
+names! {
+    EchoPeer { Autobahn = "autobahn" }
+    "the peer that can be started is autobahn"
 }
 
 #[cfg(test)]

@@ -4,13 +4,11 @@ pub(crate) mod autobahn;
 pub(crate) mod crossbar;
 pub(crate) mod rabbitmq;
 
-use std::fmt;
 use std::path::Path;
-use std::str::FromStr;
 
 use crate::error::BenchError;
 use crate::network::Network;
-use crate::subject::{Case, ParseError, ServerProcess, Target};
+use crate::subject::{Case, ServerProcess, Target, names};
 
 /// A router that the bench knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,15 +18,20 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Crossbar => "crossbar",
-        }
-    }
-
     pub(crate) fn installation(self) -> &'static str {
         match self {
             Self::Crossbar => "pip install crossbar",
+        }
+    }
+
+    /// What a reader is told of it: its version, or how to get it.
+    pub(crate) fn note(self, version: Option<&str>) -> String {
+        match version {
+            Some(version) => format!("{self}: {version}"),
+            None => format!(
+                "{self}: absent from PATH; to get it: {}",
+                self.installation()
+            ),
         }
     }
 
@@ -47,24 +50,9 @@ impl Peer {
     }
 }
 
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Peer {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        match text {
-            "crossbar" => Ok(Self::Crossbar),
-            _ => Err(ParseError::new(
-                text,
-                "the peer that can be started is crossbar",
-            )),
-        }
-    }
+names! {
+    Peer { Crossbar = "crossbar" }
+    "the peer that can be started is crossbar"
 }
 
 /// A running peer.

@@ -2,12 +2,10 @@
 //! directories of its own, and nothing of it left when it ends. No plug-ins, no log but warnings,
 //! its own defaults in everything else.
 
-use std::fmt;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,7 +17,7 @@ use crate::error::BenchError;
 use crate::machine::{allowed_cores, process_tree};
 use crate::network::Network;
 use crate::peer::crossbar::{find_on_path, last_words};
-use crate::subject::{Endpoint, ParseError, ServerProcess, guarded};
+use crate::subject::{Endpoint, ServerProcess, guarded, names};
 
 /// A broker that the bench knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,33 +26,14 @@ pub(crate) enum BrokerPeer {
 }
 
 impl BrokerPeer {
-    pub(crate) fn name(self) -> &'static str {
-        "rabbitmq"
-    }
-
     pub(crate) fn installation(self) -> &'static str {
         "apt-get install rabbitmq-server"
     }
 }
 
-impl fmt::Display for BrokerPeer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for BrokerPeer {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        match text {
-            "rabbitmq" => Ok(Self::RabbitMq),
-            _ => Err(ParseError::new(
-                text,
-                "the peer that can be started is rabbitmq",
-            )),
-        }
-    }
+names! {
+    BrokerPeer { RabbitMq = "rabbitmq" }
+    "the peer that can be started is rabbitmq"
 }
 
 pub(crate) struct RabbitMq {

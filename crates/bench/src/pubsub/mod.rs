@@ -40,7 +40,7 @@ use serde_json::{Value, json};
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
 use crate::frame::{
-    self, Column, Common, FLOOR, Goal, Host, Instrument, Limit, Party, Section, Site, Stage,
+    self, Column, Common, FLOOR, Goal, Host, Instrument, Limit, Section, Site, Stage, Testbed,
     Threads,
 };
 use crate::machine::Placement;
@@ -90,21 +90,13 @@ impl Instrument for PubSub {
         &self.options.common
     }
 
-    fn is_foreign(&self) -> bool {
-        self.options.server.url.is_some()
-    }
-
-    fn check(&self) -> Result<(), BenchError> {
-        self.options.check()
-    }
-
     fn start(&mut self, site: &Site) -> Result<(), BenchError> {
         self.subjects = Subjects::start(&self.options, site)?;
         Ok(())
     }
 
-    fn party(&self) -> Option<&dyn Party> {
-        Some(&self.subjects.routers)
+    fn testbed(&self) -> Testbed {
+        self.subjects.routers.testbed()
     }
 
     fn header(&self, _site: &Site) -> Vec<String> {

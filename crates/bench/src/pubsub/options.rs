@@ -176,6 +176,7 @@ impl PubSubOptions {
         rounds.runs.get_or_insert(runs);
         self.common = self.usual.common(host, &self.server, &self.network)?;
         self.common.warm_up_seconds = self.common.warm_up_seconds.min(seconds);
+        self.check()?;
         Ok(self)
     }
 
@@ -186,7 +187,7 @@ impl PubSubOptions {
     }
 
     /// Refuses what makes no sense, or would take the machine down.
-    pub(super) fn check(&self) -> Result<(), BenchError> {
+    fn check(&self) -> Result<(), BenchError> {
         require(
             (1..=1_000_000).contains(&self.clients),
             "--clients is 1 to 1,000,000",

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::BenchError;
+use crate::figures::DRIVER_BOUND;
 use crate::frame::Verdict;
 use crate::machine::Machine;
 
@@ -46,14 +47,17 @@ pub(crate) struct Row {
 }
 
 /// How the reason begins where nothing went wrong, and the floor is not what it should be: the machine
-/// had something else to do.
+/// had something else to do. The same is true where a machine is too small: [`DRIVER_BOUND`].
 pub(crate) const FLOOR_SUSPECT: &str = "floor suspect";
 
 impl Row {
     /// Whether something was lost, wrong or not measured. A figure that only does not count is no
     /// failure of what was measured: the table and the results file say so.
     pub(crate) fn has_failed(&self) -> bool {
-        !self.valid && !self.why.starts_with(FLOOR_SUSPECT)
+        let is_harmless = [FLOOR_SUSPECT, DRIVER_BOUND]
+            .iter()
+            .any(|why| self.why.starts_with(why));
+        !self.valid && !is_harmless
     }
 }
 

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
 use crate::frame::{
-    self, Column, Common, FLOOR, Goal, Host, Instrument, Limit, Section, Site, Stage, Threads,
-    instrument,
+    self, Column, Common, FLOOR, Goal, Host, Instrument, Limit, Section, Site, Stage, Testbed,
+    Threads,
 };
 use crate::report::document;
 use crate::report::table::{bytes, number, thousands};
@@ -27,7 +27,7 @@ use crate::subject::{Case, Router, RouterOptions, Routers, Socket, Wanted};
 
 use baseline::Baseline;
 use round::run;
-use subjects::{Party, ends, plan};
+use subjects::{RpcSubject, ends, plan};
 
 const P50: &str = "rtt_us.p50";
 /// Ours with a thread for each core, which it takes where it is not told, on the one core of all.
@@ -55,18 +55,10 @@ impl Instrument for Rpc {
     const SPEAKS: bool = true;
 
     type Case = Case;
-    type Subject = Party;
+    type Subject = RpcSubject;
 
     fn common(&self) -> &Common {
         &self.options.common
-    }
-
-    fn is_foreign(&self) -> bool {
-        self.options.server.url.is_some()
-    }
-
-    fn check(&self) -> Result<(), BenchError> {
-        self.options.check()
     }
 
     fn start(&mut self, site: &Site) -> Result<(), BenchError> {
@@ -98,8 +90,8 @@ impl Instrument for Rpc {
         Ok(())
     }
 
-    fn party(&self) -> Option<&dyn instrument::Party> {
-        Some(&self.routers)
+    fn testbed(&self) -> Testbed {
+        self.routers.testbed()
     }
 
     fn header(&self, site: &Site) -> Vec<String> {
@@ -131,28 +123,28 @@ impl Instrument for Rpc {
     }
 
     /// The floor comes second: beside the router, before any peer.
-    fn subjects(&mut self, stage: &Stage<'_>, case: &Case) -> Result<Vec<Party>, BenchError> {
+    fn subjects(&mut self, stage: &Stage<'_>, case: &Case) -> Result<Vec<RpcSubject>, BenchError> {
         let network = &stage.site.network;
         let routers = self.routers.of(*case, &stage.cores.router, network)?;
         let floor = Baseline::start(&self.options, stage, *case)?;
-        let mut subjects: Vec<Party> = routers.into_iter().map(Party::Router).collect();
-        subjects.insert(1.min(subjects.len()), Party::Floor(floor));
+        let mut subjects: Vec<RpcSubject> = routers.into_iter().map(RpcSubject::Router).collect();
+        subjects.insert(1.min(subjects.len()), RpcSubject::Floor(floor));
         let is_wanted = case.socket == Socket::Unix && stage.cores.clients == stage.cores.router;
         if let Some(router) = self.by_default.as_mut().filter(|_| is_wanted) {
             let one = router.reachable(BY_DEFAULT, *case, &stage.cores.router, network)?;
-            subjects.push(Party::Router(one));
+            subjects.push(RpcSubject::Router(one));
         }
         Ok(subjects)
     }
 
-    fn round(&mut self, stage: &Stage<'_>, case: &Case, subject: &mut Party) -> Round {
+    fn round(&mut self, stage: &Stage<'_>, case: &Case, subject: &mut RpcSubject) -> Round {
         let (options, place) = (&self.options, stage.clients());
         match subject {
-            Party::Floor(floor) => {
+            RpcSubject::Floor(floor) => {
                 let plan = plan(options, stage, &floor.ends, &place, &floor.processes);
                 run(&plan, &mut |_| {})
             }
-            Party::Router(router) => {
+            RpcSubject::Router(router) => {
                 let ends = ends(&router.target, options, stage.at);
                 let plan = plan(options, stage, &ends, &place, &router.processes);
                 let prefix = case.document_prefix();
@@ -165,9 +157,9 @@ impl Instrument for Rpc {
         }
     }
 
-    fn end(&mut self, stage: &Stage<'_>, section: &mut Section<Case>, subjects: Vec<Party>) {
+    fn end(&mut self, stage: &Stage<'_>, section: &mut Section<Case>, subjects: Vec<RpcSubject>) {
         for subject in subjects {
-            if let Party::Floor(floor) = subject {
+            if let RpcSubject::Floor(floor) = subject {
                 section.said.push(floor.description());
                 let suspicion = floor.suspicion(&self.options, stage, section);
                 let mut series = section.series.iter_mut();

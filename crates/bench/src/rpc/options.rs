@@ -65,11 +65,12 @@ pub struct RpcOptions {
 impl RpcOptions {
     pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
         self.common = self.usual.common(host, &self.server, &self.network)?;
+        self.check()?;
         Ok(self)
     }
 
     /// Refuses what makes no sense, or would take the machine down.
-    pub(super) fn check(&self) -> Result<(), BenchError> {
+    fn check(&self) -> Result<(), BenchError> {
         require(self.batch > 0, "--calls-per-line is at least 1")?;
         let outstanding = 1..=65_536;
         require(

@@ -12,12 +12,12 @@ use crate::subject::{Reachable, Target};
 use crate::wamp::caller::PairOrder;
 
 /// One of them.
-pub(super) enum Party {
+pub(super) enum RpcSubject {
     Router(Reachable),
     Floor(Baseline),
 }
 
-impl Subject for Party {
+impl Subject for RpcSubject {
     fn name(&self) -> &str {
         match self {
             Self::Router(router) => &router.name,

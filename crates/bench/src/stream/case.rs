@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::subject::{ParseError, Socket};
+use crate::subject::{ParseError, Socket, names};
 
 /// netperf's tests, as far as a server without its control connection can serve them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -86,17 +86,6 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    pub(crate) const ALL: [Self; 3] = [Self::Echo, Self::Discard, Self::Chargen];
-
-    /// As the testee's `--mode` takes it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Echo => "echo",
-            Self::Discard => "discard",
-            Self::Chargen => "chargen",
-        }
-    }
-
     /// Whether a server of this mode is a peer for this test.
     pub(crate) fn serves(self, test: Test) -> bool {
         match self {
@@ -107,13 +96,9 @@ impl Mode {
     }
 }
 
-impl FromStr for Mode {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        let found = Self::ALL.into_iter().find(|mode| mode.name() == text);
-        found.ok_or_else(|| ParseError::new(text, "a mode is echo, discard or chargen"))
-    }
+names! {
+    Mode { Echo = "echo", Discard = "discard", Chargen = "chargen" }
+    "a mode is echo, discard or chargen"
 }
 
 /// One combination, written `TCP_RR`; where a mode must be said, `TCP_STREAM echo`.

@@ -269,7 +269,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for waiting in [Waiting::Epoll, Waiting::Blocking] {
             for socket in [Socket::Tcp, Socket::Unix] {
-                for mode in Mode::ALL {
+                for &mode in Mode::ALL {
                     let endpoint = floor(directory.path(), mode, waiting, socket);
                     for test in TESTS.into_iter().filter(|test| mode.serves(*test)) {
                         let case = Case { test, socket, mode };

@@ -31,7 +31,8 @@ use serde_json::{Value, json};
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
 use crate::frame::{
-    self, Column, Common, FLOOR, Goal, Host, Instrument, Limit, Party, Section, Site, Stage,
+    self, Column, Common, FLOOR, Goal, Host, Instrument, Limit, PeerState, Section, Site, Stage,
+    Testbed,
 };
 use crate::machine::Placement;
 use crate::report::json::FLOOR_SUSPECT;
@@ -78,33 +79,19 @@ struct Netserver {
     found: Option<Netperf>,
 }
 
-impl Party for Netserver {
-    fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        if self.is_wanted && self.found.is_none() {
-            notes.push(format!("netserver: absent. {}", netperf::INSTALLATION));
-        }
-        if self.is_wanted && self.is_behind_link {
-            let why = "not over a link, which its data connections would go around";
-            notes.push(format!("netserver: {why}"));
-        }
-        notes
-    }
-
-    fn absent(&self) -> Vec<String> {
-        let is_absent = self.is_wanted && self.found.is_none();
-        is_absent
-            .then(|| netperf::NAME.to_owned())
-            .into_iter()
-            .collect()
-    }
-
-    fn settings(&self) -> (&'static str, Value) {
-        let peer = json!({ "name": netperf::NAME, "present": self.found.is_some() });
-        (
-            "peers",
-            self.is_wanted.then_some(peer).into_iter().collect(),
-        )
+impl Netserver {
+    fn testbed(&self) -> Testbed {
+        let why = match (&self.found, self.is_behind_link) {
+            (None, _) => Some(netperf::INSTALLATION),
+            (Some(_), true) => Some("not over a link, which its data connections would go around"),
+            (Some(_), false) => None,
+        };
+        Testbed::of_peers(self.is_wanted.then(|| PeerState {
+            name: netperf::NAME,
+            is_present: self.found.is_some(),
+            version: None,
+            note: why.map(|why| format!("{}: {why}", netperf::NAME)),
+        }))
     }
 }
 
@@ -139,25 +126,16 @@ impl Instrument for Streams {
         &self.options.common
     }
 
-    fn is_foreign(&self) -> bool {
-        self.options.server.url.is_some()
+    fn testbed(&self) -> Testbed {
+        self.netserver.testbed()
     }
 
-    fn check(&self) -> Result<(), BenchError> {
-        self.options.check()
-    }
-
-    fn party(&self) -> Option<&dyn Party> {
-        Some(&self.netserver)
-    }
-
-    fn header(&self, _site: &Site) -> Vec<String> {
-        let load = format!(
+    fn load(&self) -> Option<String> {
+        Some(format!(
             "one connection at a time, {} byte(s) each way, sends of {} bytes",
             self.options.request_bytes,
             thousands(self.options.send_bytes as f64),
-        );
-        vec![self.options.common.load(&load)]
+        ))
     }
 
     fn settings(&self, _site: &Site) -> Value {

@@ -82,6 +82,7 @@ fn request_size(text: &str) -> Result<usize, String> {
 impl StreamOptions {
     pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
         self.common = self.usual.common(host, &self.server, &self.network)?;
+        self.check()?;
         Ok(self)
     }
 
@@ -91,7 +92,7 @@ impl StreamOptions {
     }
 
     /// Refuses what makes no sense, or would take the machine down.
-    pub(super) fn check(&self) -> Result<(), BenchError> {
+    fn check(&self) -> Result<(), BenchError> {
         // Both ends hold a whole request before they answer, so it must fit what the kernel buffers.
         require(
             (1..=65_536).contains(&self.request_bytes),

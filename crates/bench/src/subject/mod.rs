@@ -13,3 +13,39 @@ pub(crate) use router::{REALM, Router, RouterOptions};
 pub(crate) use routers::{Reachable, Routers, Wanted};
 pub(crate) use server::{ServerProcess, guarded};
 pub(crate) use target::{Target, Url};
+
+/// The names of an enum's values on the command line and in results files, each once; then what is said
+/// of a word that is none of them.
+macro_rules! names {
+    ($type:ty { $($variant:ident = $name:literal),+ } $expected:literal) => {
+        impl $type {
+            #[allow(dead_code, reason = "not every enum is gone through")]
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name),+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::subject::ParseError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                match text {
+                    $($name => Ok(Self::$variant),)+
+                    _ => Err(Self::Err::new(text, $expected)),
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use names;

@@ -3,10 +3,8 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
-
 use crate::error::BenchError;
-use crate::frame::{OWN, Party};
+use crate::frame::{OWN, PeerState, Testbed};
 use crate::load::Stream;
 use crate::machine::{Moved, bind_processes, process_tree};
 use crate::network::Network;
@@ -135,56 +133,26 @@ impl Routers {
         moved.collect()
     }
 
-    /// What the reader must know before the figures.
-    pub(crate) fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        for (peer, started) in &self.peers {
-            notes.push(match started {
-                Some(started) => format!("{peer}: {}", started.version),
-                None => format!(
-                    "{peer}: absent from PATH; to get it: {}",
-                    peer.installation()
-                ),
-            });
-        }
+    pub(crate) fn testbed(&self) -> Testbed {
+        let peers = self.peers.iter().map(|(peer, started)| {
+            let version = started.as_ref().map(|started| started.version.as_str());
+            PeerState {
+                name: peer.name(),
+                is_present: started.is_some(),
+                version,
+                note: Some(peer.note(version)),
+            }
+        });
+        let mut testbed = Testbed::of_peers(peers);
         let foreign = self.foreign.as_ref();
         if foreign.is_some_and(|foreign| foreign.moved.processes().is_empty()) {
-            notes.push(
+            testbed.notes.push(
                 "without --pid the router stays on the cores it has, and its processor \
                  time and memory are unknown"
                     .to_owned(),
             );
         }
-        notes
-    }
-
-    /// The peers, as the settings in the JSON frame have them.
-    pub(crate) fn peer_settings(&self) -> Value {
-        self.peers
-            .iter()
-            .map(|(peer, started)| {
-                json!({
-                    "name": peer.name(),
-                    "version": started.as_ref().map(|started| started.version.as_str()),
-                    "present": started.is_some(),
-                })
-            })
-            .collect()
-    }
-}
-
-impl Party for Routers {
-    fn notes(&self) -> Vec<String> {
-        Self::notes(self)
-    }
-
-    fn absent(&self) -> Vec<String> {
-        let absent = self.peers.iter().filter(|(_, started)| started.is_none());
-        absent.map(|(peer, _)| peer.name().to_owned()).collect()
-    }
-
-    fn settings(&self) -> (&'static str, Value) {
-        ("peers", self.peer_settings())
+        testbed
     }
 }
 
