@@ -68,7 +68,7 @@ pub(crate) fn run(instrument: Bench) -> anyhow::Result<ExitCode> {
 }
 
 /// Runs an instrument that Ctrl-C ends early; it tells what it has found.
-fn measured<O>(
+pub(crate) fn measured<O>(
     options: O,
     instrument: impl FnOnce(O, Host) -> Result<bool, BenchError>,
 ) -> anyhow::Result<ExitCode> {

@@ -11,7 +11,7 @@ use crosstie_bench::{MeasureOptions, measure_link, raise_descriptors};
 use crosstie_link::units::{duration, rate};
 use crosstie_link::{Cut, Direction, Endpoint, Link, LinkOptions, address, written};
 
-use crate::bench::build;
+use crate::bench::measured;
 use crate::signals::Signals;
 
 /// Relay a stream with a delay, as a longer line would.
@@ -76,19 +76,14 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         bail!("{why}");
     }
     let (Some(listen), Some(connect)) = (arguments.listen, arguments.connect) else {
-        let is_exact = measure_link(&MeasureOptions {
-            build: build(),
+        let options = MeasureOptions {
             link: options,
             messages: arguments.messages,
             interval: arguments.interval,
             runs: arguments.runs,
             json: arguments.json,
-        })?;
-        return Ok(if is_exact {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        });
+        };
+        return measured(options, measure_link);
     };
     raise_descriptors();
     let link = Link::bind(&listen, &connect, &options)

@@ -35,6 +35,6 @@ pub fn handshake(options: HandshakeOptions, host: Host) -> Result<bool, BenchErr
     let common = options.servers.common(host)?;
     match options.scaling.is_empty() {
         true => compare::compare(options, common),
-        false => scaling::scaling(&options, &common),
+        false => scaling::scaling(&options, common),
     }
 }

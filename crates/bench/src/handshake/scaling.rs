@@ -2,34 +2,27 @@
 //! our own testee. Each number of workers is warmed up, then measured three times without being
 //! started again.
 
-use std::io::{self, IsTerminal, Write};
-use std::time::{Duration, Instant};
-
-use indicatif::ProgressBar;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::analysis::Analysis;
 use super::options::HandshakeOptions;
-use super::run::{RunOptions, run};
+use super::run::{Run, RunOptions, run};
 use super::servers::{Ground, Servers};
 use crate::error::BenchError;
-use crate::figures::{Figures, Series};
-use crate::frame::Common;
-use crate::machine::{Machine, allowed_cores, bind_this_thread};
-use crate::network::Network;
-use crate::process::directory;
-use crate::report::json::{Frame, write};
-use crate::report::table::{UNKNOWN, known, spread, table, thousands};
+use crate::figures::{DRIVER_BOUND, Figures, Round};
+use crate::frame::{self, Common, Instrument, OWN, Section, Site, Stage, Subject, require};
+use crate::machine::{allowed_cores, bind_this_thread};
+use crate::report::table::{UNKNOWN, known, spread, thousands};
 
-/// The load: in each run, with wsperf's threads and marks in the document.
-struct Scaling<'a> {
-    common: &'a Common,
+struct Scaling {
+    common: Common,
     /// Numbers of workers, one row each.
-    workers: &'a [usize],
+    workers: Vec<usize>,
+    /// In each run, with wsperf's threads and marks in the document.
     run: RunOptions,
     /// Connections before the first run.
     warm_up: u64,
-    runs: usize,
+    cores: usize,
 }
 
 /// The document's three runs on as many cores: handshakes/s, and the median in ms.
@@ -45,220 +38,201 @@ const HARDWARE: &str = "Autobahn for Python on PyPy, a Core i7, driven by wsperf
 const RATE: &str = "handshakes_per_s";
 const MEDIAN_MS: &str = "open_median_ms";
 
-struct Line {
-    workers: usize,
-    /// Why there are no figures.
-    without: Option<String>,
-    series: Series,
-}
-
 /// Measures and prints. Whether everything that was measured counts.
-pub(super) fn scaling(options: &HandshakeOptions, common: &Common) -> Result<bool, BenchError> {
+pub(super) fn scaling(options: &HandshakeOptions, mut common: Common) -> Result<bool, BenchError> {
+    let sensible = options.scaling.iter().all(|w| (1..=256).contains(w));
+    require(sensible, "--scaling takes numbers of workers, 1 to 256")?;
     let (threads, low, high) = (8, 1_000, 2_000);
-    let options = &Scaling {
-        common,
-        workers: &options.scaling,
-        run: RunOptions {
-            threads,
-            connections: options.scaling_connections,
-            low,
-            high,
-            seconds_max: None,
-            timeout_s: options.timeout_s,
-        },
-        warm_up: options.scaling_connections.div_ceil(4),
-        runs: options.servers.usual.rounds.runs.unwrap_or(3),
+    let run = RunOptions {
+        threads,
+        connections: options.scaling_connections,
+        low,
+        high,
+        seconds_max: None,
+        timeout_s: options.timeout_s,
     };
-    options.run.check()?;
-    let sensible = options.workers.iter().all(|w| (1..=256).contains(w));
-    if !sensible || options.workers.is_empty() || options.runs == 0 {
-        let rule = "--scaling takes numbers of workers, 1 to 256, and at least one run";
-        return Err(BenchError::Options(rule.to_owned()));
-    }
-    let allowed = allowed_cores()?;
-    let machine = Machine::now();
-    let mut lines = Vec::new();
-    // What was measured before something broke is printed and written all the same.
-    let mut measured = Ok(());
-    for workers in options.workers {
-        let mut line = Line {
-            workers: *workers,
-            without: driver_bound(*workers, allowed.len()),
-            series: Series::new("crosstie"),
-        };
-        if line.without.is_none() {
-            measured = measure(options, &allowed, &mut line);
-        }
-        lines.push(line);
-        if measured.is_err() || options.common.stop.is_wished() {
-            break;
-        }
-    }
-    bind_this_thread(&allowed)?;
-    print(&mut io::stdout(), &machine, options, &lines)?;
-    if let Some(path) = &options.common.json {
-        let frame = Frame {
-            bench: "handshake",
-            version: &options.common.build.version,
-            commit: &options.common.build.commit,
-            machine: &machine,
-            settings: json!({
-                "scaling": options.workers,
-                "connections": options.run.connections,
-                "threads": options.run.threads,
-                "low": options.run.low,
-                "high": options.run.high,
-                "warm_up_connections": options.warm_up,
-                "runs": options.runs,
-                "document_hardware": HARDWARE,
-            }),
-            results: lines.iter().flat_map(Line::rows).collect(),
-            verdicts: Vec::new(),
-        };
-        write(path, &frame)?;
-    }
-    measured?;
-    Ok(lines
-        .iter()
-        .all(|line| line.without.is_some() || line.series.is_valid()))
+    run.check()?;
+    common.runs = options.servers.usual.rounds.runs.unwrap_or(3);
+    frame::run::run(Scaling {
+        common,
+        workers: options.scaling.clone(),
+        run,
+        warm_up: options.scaling_connections.div_ceil(4),
+        cores: allowed_cores()?.len(),
+    })
 }
 
 /// Workers that leave the driver no core of its own would only show what the driver leaves them.
 fn driver_bound(workers: usize, cores: usize) -> Option<String> {
     (workers >= cores).then(|| {
-        format!("driver-bound: {workers} workers and a driver need more than {cores} cores")
+        format!("{DRIVER_BOUND}: {workers} workers and a driver need more than {cores} cores")
     })
 }
 
-fn measure(options: &Scaling<'_>, allowed: &[usize], line: &mut Line) -> Result<(), BenchError> {
-    let (server_cores, driver_cores) = allowed.split_at(line.workers);
-    let executable = std::env::current_exe()?;
-    let directory = directory::create()?;
-    let network = Network::set_up(&options.common.network, &executable, directory.path())?;
-    let ground = Ground {
-        executable: &executable,
-        directory: directory.path(),
-        network: &network,
-        cores: server_cores,
-    };
-    let servers = Servers::testee(&ground, line.workers)?;
-    let Some(server) = servers.servers.first() else {
-        return Ok(());
-    };
-    // The drivers are threads of this process.
-    bind_this_thread(driver_cores)?;
-    let warm_up = RunOptions {
-        connections: options.warm_up,
-        ..options.run
-    };
-    let progress = match io::stderr().is_terminal() {
-        true => ProgressBar::new_spinner(),
-        false => ProgressBar::hidden(),
-    };
-    progress.enable_steady_tick(Duration::from_millis(200));
-    for at in 0..=options.runs {
-        if options.common.stop.is_wished() {
-            break;
-        }
-        let (load, what) = match at {
-            0 => (&warm_up, "warm-up".to_owned()),
-            at => (&options.run, format!("run {at}/{}", options.runs)),
+/// Our testee with a number of workers.
+#[derive(Clone)]
+struct Workers(usize);
+
+impl std::fmt::Display for Workers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "workers-{}", self.0)
+    }
+}
+
+/// It, running and warmed up.
+struct Testee(Servers);
+
+impl Subject for Testee {
+    fn name(&self) -> &str {
+        OWN
+    }
+}
+
+impl Scaling {
+    fn run(
+        &self,
+        site: &Site,
+        workers: usize,
+        at: usize,
+        testee: &Testee,
+    ) -> Result<Run, BenchError> {
+        let load = match at {
+            0 => RunOptions {
+                connections: self.warm_up,
+                ..self.run
+            },
+            _ => self.run,
         };
-        let begun = Instant::now();
-        let made = run(&server.target, load, &mut |done| {
-            let seconds = begun.elapsed().as_secs();
-            let workers = line.workers;
-            progress.set_message(format!("{workers} workers, {what}: {done} in {seconds} s"));
-        })?;
-        if at == 0 {
-            continue;
-        }
+        // The drivers are threads of this process.
+        bind_this_thread(&site.allowed[workers..])?;
+        let target = &testee.0.servers[0].target;
+        run(target, &load, &mut |done| {
+            let what = if at == 0 {
+                "warm-up".to_owned()
+            } else {
+                format!("run {at}")
+            };
+            site.announce(format!("{workers} workers, {what}: {done}"));
+        })
+    }
+}
+
+impl Instrument for Scaling {
+    const NAME: &'static str = "handshake";
+    const PLACEMENTS: &'static [crate::machine::Placement] = &[];
+    const IS_PLACED: bool = false;
+    const IS_TIMED: bool = false;
+    const SPEAKS: bool = true;
+
+    type Case = Workers;
+    type Subject = Testee;
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn header(&self, _site: &Site) -> Vec<String> {
+        vec![format!(
+            "Load: {} runs of {} connections, {} threads, {} to {} handshakes in flight, after {} \
+             connections of warm-up; median, below it smallest–largest",
+            self.common.runs,
+            thousands(self.run.connections as f64),
+            self.run.threads,
+            thousands(self.run.low as f64),
+            thousands(self.run.high as f64),
+            thousands(self.warm_up as f64),
+        )]
+    }
+
+    fn settings(&self, _site: &Site) -> Value {
+        json!({
+            "scaling": self.workers,
+            "connections": self.run.connections,
+            "threads": self.run.threads,
+            "low": self.run.low,
+            "high": self.run.high,
+            "warm_up_connections": self.warm_up,
+            "document_hardware": HARDWARE,
+        })
+    }
+
+    fn cases(&self) -> Result<Vec<Workers>, BenchError> {
+        Ok(self.workers.iter().copied().map(Workers).collect())
+    }
+
+    fn left_out(&self, case: &Workers) -> Option<String> {
+        driver_bound(case.0, self.cores)
+    }
+
+    fn subjects(&mut self, stage: &Stage<'_>, case: &Workers) -> Result<Vec<Testee>, BenchError> {
+        let ground = Ground {
+            cores: &stage.site.allowed[..case.0],
+            ..Ground::of(stage.site)
+        };
+        let testee = Testee(Servers::testee(&ground, case.0)?);
+        self.run(stage.site, case.0, 0, &testee)?;
+        Ok(vec![testee])
+    }
+
+    fn round(&mut self, stage: &Stage<'_>, case: &Workers, testee: &mut Testee) -> Round {
+        let made = self.run(stage.site, case.0, stage.at + 1, testee);
+        let made = made.map_err(|error| error.to_string())?;
         let analysis = Analysis::of(std::slice::from_ref(&made.log));
-        progress.suspend(|| write!(io::stdout(), "{analysis}"))?;
-        line.series.push(match made.fault() {
-            Some(fault) => Err(fault),
+        stage.site.say(analysis.to_string().trim_end());
+        match made.fault() {
+            Some(fault) => Err(fault.into()),
             None => Ok(Figures::new()
                 .with(RATE, analysis.handshakes_per_s())
                 .with_known(MEDIAN_MS, analysis.median_ms())),
-        });
+        }
     }
-    progress.finish_and_clear();
-    Ok(())
+
+    fn title(&self, _section: &Section<Workers>) -> String {
+        "Numbers of workers".to_owned()
+    }
+
+    fn table(&self, sections: &[&Section<Workers>]) -> Option<Vec<Vec<String>>> {
+        let heads = [
+            "workers",
+            "handshakes/s",
+            "median ms",
+            "÷ 1 worker",
+            "document",
+            "median ms",
+            "÷ 1 worker",
+        ];
+        let rows = sections.iter().filter_map(|section| row(section, sections));
+        let heads = heads.map(str::to_owned).to_vec();
+        Some([heads].into_iter().chain(rows).collect())
+    }
+
+    fn below(&self, _site: &Site, _sections: &[&Section<Workers>]) -> Vec<String> {
+        vec![format!("  document: means of its three runs; {HARDWARE}")]
+    }
 }
 
-impl Line {
-    fn rows(&self) -> Vec<crate::report::json::Row> {
-        let mut rows = self.series.rows(&format!("workers-{}", self.workers), None);
-        if let (Some(why), Some(row)) = (&self.without, rows.first_mut()) {
-            row.valid = false;
-            row.why.clone_from(why);
-        }
-        rows
-    }
-}
-
-fn print(
-    out: &mut impl Write,
-    machine: &Machine,
-    options: &Scaling<'_>,
-    lines: &[Line],
-) -> io::Result<()> {
-    writeln!(out, "Machine: {}", machine.line())?;
-    writeln!(
-        out,
-        "Load: {} runs of {} connections, {} threads, {} to {} handshakes in flight, after {} \
-         connections of warm-up; median, below it smallest–largest",
-        options.runs,
-        thousands(options.run.connections as f64),
-        options.run.threads,
-        thousands(options.run.low as f64),
-        thousands(options.run.high as f64),
-        thousands(options.warm_up as f64),
-    )?;
-    let one = lines.iter().find(|line| line.workers == 1);
-    let document_one = document(1).map(|(rate, _)| rate);
-    let mut rows = table(&[
-        "workers",
-        "handshakes/s",
-        "median ms",
-        "÷ 1 worker",
-        "document",
-        "median ms",
-        "÷ 1 worker",
-    ]);
-    for line in lines {
-        let rate = match &line.without {
-            Some(_) => "driver-bound".to_owned(),
-            None => spread(line.series.spread(RATE), thousands),
-        };
-        let own = line.series.median(RATE);
-        let over_one = own.zip(one.and_then(|one| one.series.median(RATE)));
-        let ratio = |(rate, one): (f64, f64)| format!("{:.2}", rate / one);
-        let document = document(line.workers);
-        rows.add_row([
-            line.workers.to_string(),
-            rate,
-            spread(line.series.spread(MEDIAN_MS), |ms| format!("{ms:.1}")),
-            over_one.map_or_else(|| UNKNOWN.to_owned(), ratio),
-            known(document.map(|(rate, _)| rate), thousands),
-            known(document.map(|(_, ms)| ms), |ms| format!("{ms:.1}")),
-            document
-                .map(|(rate, _)| rate)
-                .zip(document_one)
-                .map_or_else(|| "not given".to_owned(), ratio),
-        ]);
-    }
-    writeln!(out, "{}", rows.trim_fmt())?;
-    for line in lines {
-        if let Some(why) = &line.without {
-            writeln!(out, "  {why}")?;
-        }
-        let why = line.series.why();
-        if !why.is_empty() {
-            writeln!(out, "  not counted: {} workers: {why}", line.workers)?;
-        }
-    }
-    writeln!(out, "  document: means of its three runs; {HARDWARE}")
+fn row(section: &Section<Workers>, all: &[&Section<Workers>]) -> Option<Vec<String>> {
+    let (workers, series) = (section.case.0, section.own()?);
+    let rate = match series.suspect {
+        Some(_) => DRIVER_BOUND.to_owned(),
+        None => spread(series.spread(RATE), thousands),
+    };
+    let one = all.iter().find(|section| section.case.0 == 1);
+    let one = one.and_then(|one| one.own()?.median(RATE));
+    let over_one = series.median(RATE).zip(one);
+    let ratio = |(rate, one): (f64, f64)| format!("{:.2}", rate / one);
+    let ms = |ms: f64| format!("{ms:.1}");
+    let document_rate = |workers| document(workers).map(|(rate, _)| rate);
+    let document_over_one = document_rate(workers).zip(document_rate(1));
+    Some(vec![
+        workers.to_string(),
+        rate,
+        spread(series.spread(MEDIAN_MS), ms),
+        over_one.map_or_else(|| UNKNOWN.to_owned(), ratio),
+        known(document_rate(workers), thousands),
+        known(document(workers).map(|(_, ms)| ms), ms),
+        document_over_one.map_or_else(|| "not given".to_owned(), ratio),
+    ])
 }
 
 /// Means of the document's runs.

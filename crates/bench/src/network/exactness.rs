@@ -6,28 +6,29 @@
 //!   sender ───▶ link ─────▶ receiver      the same twice, the delay, and the link's own error
 //! ```
 
-use std::io::{self, Write};
+use std::io;
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crosstie_link::{Direction, Endpoint, Late, LinkOptions};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::link::{LinkOrder, LinkReport, ROLE};
 use crate::error::BenchError;
-use crate::figures::{Figures, Series};
+use crate::figures::{Figures, Round, Series, unfit};
+use crate::frame::{
+    self, Bound, Common, FLOOR, Goal, Host, Instrument, OWN, Section, Site, Stage, Subject, require,
+};
 use crate::load::{Latencies, Listener, Stream, monotonic_ns};
-use crate::machine::{CpuTime, Machine, allowed_cores};
-use crate::process::{Place, Workers};
-use crate::report::json::{Build, Frame, write};
-use crate::report::table::{known, number, spread, table};
+use crate::machine::{CpuTime, Placement};
+use crate::process::Workers;
+use crate::report::table::{known, number, spread};
 
 /// What can be asked of it.
 #[derive(Clone, Debug)]
 pub struct MeasureOptions {
-    pub build: Build,
     /// Its direction does not matter: the messages go the way that is delayed.
     pub link: LinkOptions,
     /// Messages in each round.
@@ -38,63 +39,150 @@ pub struct MeasureOptions {
     pub json: Option<PathBuf>,
 }
 
-/// What a link's error is to stay below, in microseconds.
-const ERROR_P50_US_MAX: f64 = 100.0;
-const ERROR_P99_US_MAX: f64 = 300.0;
-
 const PATIENCE: Duration = Duration::from_secs(10);
 const MESSAGE_BYTES: usize = 64;
 
-/// Measures and prints; whether the error is below its bounds.
-pub fn measure(options: &MeasureOptions) -> Result<bool, BenchError> {
-    if options.messages == 0 || options.runs == 0 || options.interval.is_zero() {
-        let why = "messages, interval and runs are more than nothing";
-        return Err(BenchError::Options(why.to_owned()));
+/// Measures, prints to standard output, and writes the results file if one was asked for.
+pub fn measure(options: MeasureOptions, host: Host) -> Result<bool, BenchError> {
+    require(
+        options.messages > 0 && options.runs > 0 && !options.interval.is_zero(),
+        "messages, interval and runs are more than nothing",
+    )?;
+    let common = Common {
+        build: host.build,
+        stop: host.stop,
+        runs: options.runs,
+        json: options.json.clone(),
+        ..Common::default()
+    };
+    frame::run::run(Exactness { options, common })
+}
+
+struct Exactness {
+    options: MeasureOptions,
+    common: Common,
+}
+
+/// How the messages go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Direct,
+    Through,
+}
+
+impl Subject for Way {
+    fn name(&self) -> &str {
+        match self {
+            Self::Direct => FLOOR,
+            Self::Through => OWN,
+        }
     }
-    let executable = std::env::current_exe()?;
-    let machine = Machine::now();
-    let mut direct = Series::new("floor");
-    let mut through = Series::new("crosstie");
-    for _ in 0..options.runs {
-        direct.push(round(options, None));
-        through.push(round(options, Some(&executable)));
+}
+
+impl Instrument for Exactness {
+    const NAME: &'static str = "link";
+    const PLACEMENTS: &'static [Placement] = &[];
+    const IS_PLACED: bool = false;
+    const IS_TIMED: bool = false;
+
+    type Case = &'static str;
+    type Subject = Way;
+
+    fn common(&self) -> &Common {
+        &self.common
     }
-    let is_within = present(&mut io::stdout(), options, &machine, &direct, &through)?;
-    if let Some(path) = &options.json {
-        let case = "one-way";
-        let frame = Frame {
-            bench: "link",
-            version: &options.build.version,
-            commit: &options.build.commit,
-            machine: &machine,
-            settings: json!({
-                "link": options.link.to_string(),
-                "messages": options.messages,
-                "message_bytes": MESSAGE_BYTES,
-                "interval_ms": options.interval.as_secs_f64() * 1e3,
-                "runs": options.runs,
-            }),
-            results: [through.rows(case, None), direct.rows(case, None)].concat(),
-            verdicts: Vec::new(),
+
+    fn header(&self, _site: &Site) -> Vec<String> {
+        let options = &self.options;
+        vec![format!(
+            "Link: {}; {} rounds of {} messages of {MESSAGE_BYTES} bytes, one each {} ms; one way, \
+             without the delay; median over rounds, below it smallest–largest",
+            options.link,
+            options.runs,
+            options.messages,
+            number(options.interval.as_secs_f64() * 1e3),
+        )]
+    }
+
+    fn settings(&self, _site: &Site) -> Value {
+        json!({
+            "link": self.options.link.to_string(),
+            "messages": self.options.messages,
+            "message_bytes": MESSAGE_BYTES,
+            "interval_ms": self.options.interval.as_secs_f64() * 1e3,
+        })
+    }
+
+    fn cases(&self) -> Result<Vec<&'static str>, BenchError> {
+        Ok(vec!["one-way"])
+    }
+
+    fn subjects(&mut self, _: &Stage<'_>, _: &&'static str) -> Result<Vec<Way>, BenchError> {
+        Ok(vec![Way::Through, Way::Direct])
+    }
+
+    fn round(&mut self, stage: &Stage<'_>, _: &&'static str, way: &mut Way) -> Round {
+        let found = round(&self.options, stage, *way);
+        Ok(found.map_err(|error| error.to_string())?)
+    }
+
+    fn table(&self, sections: &[&Section<&'static str>]) -> Option<Vec<Vec<String>>> {
+        let mut rows = vec![["µs", "p50", "p99", "max"].map(str::to_owned).to_vec()];
+        for (name, subject, figure) in [
+            ("directly", FLOOR, "one_way"),
+            ("through the link", OWN, "one_way"),
+            ("within it, due to delivered", OWN, "due_to_delivered"),
+        ] {
+            let series = sections.first()?.subject(subject);
+            let cell = |quantile: &str| {
+                let figure = format!("{figure}_{quantile}_us");
+                spread(series.and_then(|series| series.spread(&figure)), number)
+            };
+            rows.push(vec![name.to_owned(), cell("p50"), cell("p99"), cell("max")]);
+        }
+        Some(rows)
+    }
+
+    fn below(&self, _site: &Site, sections: &[&Section<&'static str>]) -> Vec<String> {
+        let through = sections.first().and_then(|section| section.own());
+        let median = |figure| through.and_then(|series: &Series| series.median(figure));
+        let cpu = known(median("link_cpu_us_per_message"), number);
+        let mut lines = vec![format!("  the link's processor time per message: {cpu} µs")];
+        if median("link_is_realtime") == Some(0.0) {
+            lines.push(
+                "  without real-time priority (root, and `chrt` of util-linux) it waits its turn \
+                 where others are busy"
+                    .to_owned(),
+            );
+        }
+        lines
+    }
+
+    fn goals(&self, section: &Section<&'static str>, _: &[Section<&'static str>]) -> Vec<Goal> {
+        let floor = section.subject(FLOOR);
+        let floor_us = floor.and_then(|floor| floor.median("one_way_p50_us"));
+        let own_us = |figure| section.own().and_then(|own| own.median(figure));
+        let goal = |figure, what: &str, most| {
+            let error_us = own_us(figure).zip(floor_us).map(|(own, floor)| own - floor);
+            let what = format!("error (beyond the direct p50), µs, {what}");
+            Goal::told(what, error_us, Bound::AtMost(most)).unless(unfit(&section.series))
         };
-        write(path, &frame)?;
+        vec![
+            goal("one_way_p50_us", "p50", 100.0),
+            goal("one_way_p99_us", "p99", 300.0),
+        ]
     }
-    Ok(is_within && direct.is_valid() && through.is_valid())
 }
 
-/// All messages of one round; through a link, if there is an executable to start it from.
-fn round(options: &MeasureOptions, executable: Option<&Path>) -> Result<Figures, String> {
-    try_round(options, executable).map_err(|error| error.to_string())
-}
-
-fn try_round(options: &MeasureOptions, executable: Option<&Path>) -> io::Result<Figures> {
+/// All messages of one round.
+fn round(options: &MeasureOptions, stage: &Stage<'_>, way: Way) -> io::Result<Figures> {
     let any_port = Endpoint::Tcp((Ipv4Addr::LOCALHOST, 0).into());
     let (listener, receiver) = Listener::bind(&any_port)?;
     let mut link = Workers::default();
     let mut target = receiver.clone();
     let mut delay = Duration::ZERO;
     let mut is_realtime = false;
-    if let Some(executable) = executable {
+    if way == Way::Through {
         delay = options.link.delay;
         let order = LinkOrder {
             listen: any_port,
@@ -104,7 +192,7 @@ fn try_round(options: &MeasureOptions, executable: Option<&Path>) -> io::Result<
                 ..options.link.clone()
             },
         };
-        link.start(executable, ROLE, &Place::on(&allowed_cores()?), &order)?;
+        link.start(&stage.site.executable, ROLE, &stage.servers(), &order)?;
         let ready = |report| match report {
             LinkReport::Ready { endpoint, realtime } => Ok((endpoint, realtime)),
             other => Err(other),
@@ -121,7 +209,7 @@ fn try_round(options: &MeasureOptions, executable: Option<&Path>) -> io::Result<
         .join()
         .unwrap_or_else(|_| Err(io::Error::other("the receiver ended")))?;
     let mut figures = with_late(Figures::new(), "one_way", late);
-    if executable.is_some() {
+    if way == Way::Through {
         let cpu_ns = CpuTime::of(&processes).since(&before);
         let cpu_us = cpu_ns as f64 / 1e3 / messages as f64;
         figures = figures
@@ -194,71 +282,4 @@ fn receive(listener: &Listener, messages: u64, delay: Duration) -> io::Result<La
         p99: late.p99,
         max: late.max,
     })
-}
-
-fn present(
-    out: &mut impl Write,
-    options: &MeasureOptions,
-    machine: &Machine,
-    direct: &Series,
-    through: &Series,
-) -> io::Result<bool> {
-    writeln!(out, "Machine: {}", machine.line())?;
-    writeln!(
-        out,
-        "Link: {}; {} rounds of {} messages of {MESSAGE_BYTES} bytes, one each {} ms; one way, \
-         without the delay; median over rounds, below it smallest–largest\n",
-        options.link,
-        options.runs,
-        options.messages,
-        number(options.interval.as_secs_f64() * 1e3),
-    )?;
-    let mut rows = table(&["µs", "p50", "p99", "max"]);
-    let mut row = |name: &str, series: &Series, figure: &str| {
-        let cell =
-            |quantile: &str| spread(series.spread(&format!("{figure}_{quantile}_us")), number);
-        rows.add_row([name.to_owned(), cell("p50"), cell("p99"), cell("max")]);
-    };
-    row("directly", direct, "one_way");
-    row("through the link", through, "one_way");
-    row("within it, due to delivered", through, "due_to_delivered");
-    writeln!(out, "{}", rows.trim_fmt())?;
-    for series in [direct, through] {
-        if !series.is_valid() {
-            writeln!(out, "  not counted: {}: {}", series.subject, series.why())?;
-        }
-    }
-    let (Some(own), Some(tail), Some(floor)) = (
-        through.median("one_way_p50_us"),
-        through.median("one_way_p99_us"),
-        direct.median("one_way_p50_us"),
-    ) else {
-        return Ok(false);
-    };
-    let (error_p50, error_p99) = (own - floor, tail - floor);
-    let is_within = error_p50 <= ERROR_P50_US_MAX && error_p99 <= ERROR_P99_US_MAX;
-    writeln!(
-        out,
-        "  error (beyond the direct p50): p50 {} µs, p99 {} µs",
-        number(error_p50),
-        number(error_p99)
-    )?;
-    if through.median("link_is_realtime") == Some(0.0) {
-        writeln!(
-            out,
-            "  without real-time priority (root, and `chrt` of util-linux) it waits its turn where \
-             others are busy"
-        )?;
-    }
-    writeln!(
-        out,
-        "  the link's processor time per message: {} µs",
-        known(through.median("link_cpu_us_per_message"), number)
-    )?;
-    writeln!(
-        out,
-        "  goal: p50 ≤ {ERROR_P50_US_MAX} µs, p99 ≤ {ERROR_P99_US_MAX} µs, {}",
-        if is_within { "met" } else { "missed" }
-    )?;
-    Ok(is_within)
 }
