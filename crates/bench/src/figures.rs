@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::BenchError;
 use crate::load::{Rtt, Spread};
+use crate::machine::Used;
 use crate::report::json::Row;
 
 /// What one subject showed in one round.
@@ -69,6 +70,33 @@ impl Figures {
             self.set(&format!("{name}_{quantile}_us"), us);
         }
         self
+    }
+
+    /// With cores kept busy by the subject, which is called so in names, its driver and everybody else,
+    /// and the processor time that each operation took at a rate of so many in a second.
+    pub(crate) fn with_usage(
+        self,
+        subject: &str,
+        operation: &str,
+        used: &Used,
+        per_s: f64,
+    ) -> Self {
+        let per_operation = |ns| used.us_per_operation(ns, per_s);
+        let subject_ns = used.subject_ns;
+        self.with_known(
+            &format!("{subject}_cpu_us_per_{operation}"),
+            subject_ns.map(per_operation),
+        )
+        .with_known(
+            &format!("{subject}_busy_cores"),
+            subject_ns.map(|ns| used.cores(ns)),
+        )
+        .with(
+            &format!("driver_cpu_us_per_{operation}"),
+            per_operation(used.drivers_ns),
+        )
+        .with("driver_busy_cores", used.cores(used.drivers_ns))
+        .with("foreign_busy_cores", used.cores(used.others_ns))
     }
 
     pub(crate) fn value(&self, name: &str) -> Option<f64> {

@@ -1,6 +1,5 @@
 //! Our own broker: a node directory with one AMQP transport, started as a user would.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -10,10 +9,10 @@ use serde_json::{Value, json};
 use super::Broker;
 use super::url::ACCOUNT;
 use crate::error::BenchError;
+use crate::frame::OWN;
 use crate::machine::{allowed_cores, process_tree};
 use crate::network::Network;
-use crate::peer::crossbar::last_words;
-use crate::subject::{Endpoint, ServerProcess, guarded};
+use crate::subject::{Endpoint, NodeDirectory, ServerProcess, guarded};
 
 pub(super) struct Node {
     pub(super) broker: Broker,
@@ -31,27 +30,16 @@ impl Node {
         network: &Network,
     ) -> Result<Self, BenchError> {
         let directory = directory.join("broker");
-        fs::create_dir_all(&directory)?;
         let address = network.free_server_address()?;
-        let config = serde_json::to_vec_pretty(&config(address, &directory));
-        fs::write(
-            directory.join("config.json"),
-            config.map_err(std::io::Error::from)?,
-        )?;
         let place = network.server_place(&allowed_cores()?);
-        let mut command = guarded(executable, &place, executable);
-        command
-            .args(["start", "--loglevel", "warn", "--cbdir"])
-            .arg(&directory);
-        let log = directory.join("broker.log");
-        command.stderr(fs::File::create(&log)?);
-        let mut process = ServerProcess::spawn(command, "crosstie")?;
-        let accepts = process.wait_until_it_accepts(&Endpoint::Tcp(address), PATIENCE);
-        if let Err(error) = accepts {
-            let why = format!("{error}; its last words: {}", last_words(&log));
-            let name = "crosstie".to_owned();
-            return Err(BenchError::Server { name, why });
-        }
+        let node = NodeDirectory {
+            config: config(address, &directory),
+            directory: &directory,
+            options: &["--loglevel", "warn"],
+            patience: PATIENCE,
+        };
+        let command = guarded(executable, &place, executable);
+        let process = ServerProcess::start_node(command, OWN, &node, [Endpoint::Tcp(address)])?;
         Ok(Self {
             broker: Broker::own(address),
             process,

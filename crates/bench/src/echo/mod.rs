@@ -215,7 +215,7 @@ impl EchoOptions {
         };
         let (findings, used) = drive.run(&load)?;
         figures(&findings, self.common.seconds, |rate| {
-            usage::figures(&used, "message", rate)
+            Figures::new().with_usage("server", "message", &used, rate)
         })
     }
 }
@@ -225,8 +225,7 @@ fn figures(
     seconds: f64,
     usage: impl FnOnce(f64) -> Figures,
 ) -> Result<Figures, String> {
-    let mut rtt = Latencies::default();
-    rtt.add(&findings.recorded);
+    let rtt = Latencies::of(&findings.recorded);
     if let Some(fault) = findings.faults.describe() {
         return Err(fault);
     }

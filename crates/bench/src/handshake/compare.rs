@@ -183,16 +183,14 @@ impl Comparison {
         Ok(figures(
             &ran,
             rate,
-            usage::figures(&used, "handshake", rate_used),
+            Figures::new().with_usage("server", "handshake", &used, rate_used),
         ))
     }
 }
 
 fn figures(ran: &Ran, rate: f64, usage: Figures) -> Figures {
-    let mut open = Latencies::default();
-    open.add(&ran.open);
-    let mut close = Latencies::default();
-    close.add(&ran.close);
+    let open = Latencies::of(&ran.open);
+    let close = Latencies::of(&ran.close);
     let figures = usage
         .with("handshakes", ran.succeeded as f64)
         .with("handshakes_per_s", rate)

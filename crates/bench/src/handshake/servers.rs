@@ -1,10 +1,9 @@
 //! The WebSocket servers of a comparison: ours or the one at a URL, the floor, and peers. They
 //! stay up for the whole run and are moved to the cores of each placement.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::opening::Target;
 use super::probe::probe;
@@ -190,30 +189,17 @@ impl Servers {
     fn add_process(
         &mut self,
         site: &Ground<'_>,
-        mut command: std::process::Command,
+        command: std::process::Command,
         name: &str,
         address: SocketAddr,
         patience: Duration,
     ) -> Result<(), BenchError> {
         let log = site.directory.join(format!("{name}.log"));
-        command.stderr(fs::File::create(&log)?);
-        let mut process = ServerProcess::spawn(command, name)?;
+        let mut process = ServerProcess::spawn_logged(command, name, log)?;
         let target = reached(site, &Endpoint::Tcp(address))?;
-        let deadline = Instant::now() + patience;
-        while let Err(error) = probe(&target, PATIENCE) {
-            let why = if !process.is_alive() {
-                "it ended before it listened".to_owned()
-            } else if Instant::now() > deadline {
-                error.to_string()
-            } else {
-                // Short against a start, long against a probe's cost.
-                std::thread::sleep(Duration::from_millis(1));
-                continue;
-            };
-            let why = format!("{why}; its last words: {}", last_words(&log));
-            let name = name.to_owned();
-            return Err(BenchError::Server { name, why });
-        }
+        process.wait_until(patience, || {
+            probe(&target, PATIENCE).map_err(|error| error.to_string())
+        })?;
         let processes = process_tree(process.id());
         self._processes.push(process);
         self.servers.push(Server {
@@ -265,13 +251,4 @@ fn reached(site: &Ground<'_>, server: &Endpoint) -> Result<Target, BenchError> {
             path.display()
         ))),
     }
-}
-
-fn last_words(log: &Path) -> String {
-    let text = fs::read_to_string(log).unwrap_or_default();
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
-    lines[lines.len().saturating_sub(3)..].join(" / ")
 }

@@ -22,8 +22,7 @@ pub(super) struct Waits {
 
 impl Waits {
     pub(super) fn of(account: &Account) -> Option<Self> {
-        let mut latencies = Latencies::default();
-        latencies.add(&account.waits);
+        let latencies = Latencies::of(&account.waits);
         (latencies.count() > 0).then(|| Self {
             p99_ms: latencies.summary().p99 / 1e3,
             worst_ms: account.worst_ns as f64 / 1e6,

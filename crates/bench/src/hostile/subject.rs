@@ -1,7 +1,6 @@
 //! Who is attacked: our own node, started anew for each attack so that its memory tells, peers that
 //! are started likewise, or somebody else's router and broker, which stay.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
@@ -20,10 +19,9 @@ use crate::frame::OWN;
 use crate::machine::{allowed_cores, process_tree};
 use crate::network::Network;
 use crate::peer::StartedPeer;
-use crate::peer::crossbar::last_words;
 use crate::peer::rabbitmq::{BrokerPeer, RabbitMq};
 use crate::subject::{
-    Case, Endpoint, REALM, ServerProcess, Socket, Target, Transport, Url, guarded,
+    Case, Endpoint, NodeDirectory, REALM, ServerProcess, Socket, Target, Transport, Url, guarded,
 };
 
 /// Whose turn it is.
@@ -175,24 +173,15 @@ fn start_own(setting: Setting, starting: &Starting<'_>) -> Result<Started, Bench
     let wamp = starting.network.free_server_address()?;
     let amqp = starting.network.free_server_address()?;
     let directory = starting.directory;
-    let config = serde_json::to_vec_pretty(&config(setting, wamp, amqp));
-    let config = config.map_err(std::io::Error::from)?;
-    fs::write(directory.join("config.json"), config)?;
-    let mut command = own_command(setting, starting)?;
-    command
-        .args(["start", "--loglevel", "warn", "--cbdir"])
-        .arg(directory);
-    let log = directory.join("node.log");
-    command.stderr(fs::File::create(&log)?);
-    let mut process = ServerProcess::spawn(command, "crosstie")?;
-    for address in [wamp, amqp] {
-        let accepts = process.wait_until_it_accepts(&Endpoint::Tcp(address), PATIENCE);
-        if let Err(error) = accepts {
-            let why = format!("{error}; its last words: {}", last_words(&log));
-            let name = "crosstie".to_owned();
-            return Err(BenchError::Server { name, why });
-        }
-    }
+    let node = NodeDirectory {
+        config: config(setting, wamp, amqp),
+        directory,
+        options: &["--loglevel", "warn"],
+        patience: PATIENCE,
+    };
+    let command = own_command(setting, starting)?;
+    let endpoints = [wamp, amqp].map(Endpoint::Tcp);
+    let process = ServerProcess::start_node(command, OWN, &node, endpoints)?;
     let target = |(transport, serializer): &(Transport, Serializer)| Target {
         endpoint: Endpoint::Tcp(wamp),
         transport: *transport,

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crosstie_client::Authenticator;
-use crosstie_wamp::{Message, RequestId, SubscribeOptions};
+use crosstie_wamp::Message;
 use serde::{Deserialize, Serialize};
 
 use super::credentials::Method;
@@ -147,16 +147,7 @@ fn observe(target: &Target) -> Result<(), WorkerError> {
     if let Joined::Refused(reason) = pipe.log_in(&target.realm, &*authenticator)? {
         return Err(WorkerError::Refused(format!("the observer: {reason}")));
     }
-    pipe.push(&Message::Subscribe {
-        request: RequestId(1),
-        options: SubscribeOptions::default(),
-        topic: "wamp.session.on_join".into(),
-    })?;
-    pipe.flush()?;
-    pipe.receive(|message, _| match message {
-        Message::Subscribed { .. } => Ok(()),
-        other => Err(WorkerError::unexpected("SUBSCRIBED", other)),
-    })?;
+    pipe.subscribe("wamp.session.on_join")?;
     say(&Driver::<Found>::Ready);
     while let Some(seconds) = instruction::<f64>()? {
         let (begun, cpu_ns) = (Instant::now(), own_cpu_ns());

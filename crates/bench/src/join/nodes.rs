@@ -1,6 +1,5 @@
 //! The nodes that sessions join: ours and peers, each on a directory of its own with the same configuration.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,8 +11,8 @@ use crate::error::BenchError;
 use crate::frame::{OWN, Site, Subject, Testbed};
 use crate::machine::{bind_processes, process_tree};
 use crate::peer::Peer;
-use crate::peer::crossbar::{find_on_path, last_words, version};
-use crate::subject::{Endpoint, REALM, ServerProcess, Target, Transport, guarded};
+use crate::peer::crossbar::{find_on_path, version};
+use crate::subject::{Endpoint, NodeDirectory, REALM, ServerProcess, Target, Transport, guarded};
 
 /// Crossbar.io starts in three to five seconds where nothing else runs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -43,7 +42,12 @@ impl Nodes {
     pub(super) fn start(site: &Site, peers: &[Peer]) -> Result<Self, BenchError> {
         let mut started = Self::default();
         // One thread, as a worker of Crossbar.io has.
-        started.add(site, OWN, &site.executable, &["--threads", "1"])?;
+        started.add(
+            site,
+            OWN,
+            &site.executable,
+            &["--loglevel", "error", "--threads", "1"],
+        )?;
         for peer in peers {
             let Some(program) = find_on_path(peer.name()) else {
                 started.notes.push(peer.note(None));
@@ -51,7 +55,7 @@ impl Nodes {
                 continue;
             };
             started.notes.push(peer.note(Some(&version(&program))));
-            started.add(site, peer.name(), &program, &[])?;
+            started.add(site, peer.name(), &program, &["--loglevel", "error"])?;
         }
         Ok(started)
     }
@@ -76,25 +80,16 @@ impl Nodes {
         options: &[&str],
     ) -> Result<(), BenchError> {
         let directory = site.directory.path().join(name);
-        fs::create_dir(&directory)?;
-        let socket = directory.join("router.sock");
-        let config = serde_json::to_vec_pretty(&configuration(&socket));
-        let config = config.map_err(std::io::Error::from)?;
-        fs::write(directory.join("config.json"), config)?;
+        let endpoint = Endpoint::Unix(directory.join("router.sock"));
         let place = site.network.server_place(&site.allowed);
-        let mut command = guarded(&site.executable, &place, program);
-        command.args(["start", "--loglevel", "error", "--cbdir"]);
-        command.arg(&directory).args(options);
-        let log = directory.join("log");
-        command.stderr(fs::File::create(&log)?);
-        let mut process = ServerProcess::spawn(command, name)?;
-        let endpoint = Endpoint::Unix(socket);
-        process
-            .wait_until_it_accepts(&endpoint, PATIENCE)
-            .map_err(|error| BenchError::Server {
-                name: name.to_owned(),
-                why: format!("{error}; its last words: {}", last_words(&log)),
-            })?;
+        let command = guarded(&site.executable, &place, program);
+        let node = NodeDirectory {
+            config: configuration(&directory.join("router.sock")),
+            directory: &directory,
+            options,
+            patience: PATIENCE,
+        };
+        let process = ServerProcess::start_node(command, name, &node, [endpoint.clone()])?;
         self.nodes.push(Node {
             name,
             target: Target {

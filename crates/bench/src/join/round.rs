@@ -8,7 +8,7 @@ use super::nodes::Node;
 use super::options::JoinOptions;
 use crate::figures::Figures;
 use crate::frame::Stage;
-use crate::handshake::usage::{self, PATIENCE};
+use crate::handshake::usage::PATIENCE;
 use crate::load::Latencies;
 use crate::machine::Usage;
 use crate::process::{Driver, Workers};
@@ -59,9 +59,9 @@ pub(super) fn run(
     let rate = |found: &Found| found.count as f64 / found.seconds;
     // The readings enclose the last answers, which may wait for others beside.
     let rate_used = found.count as f64 / used.seconds;
-    let mut times = Latencies::default();
-    times.add(&found.times);
-    let figures = usage::figures(&used, "join", rate_used)
+    let times = Latencies::of(&found.times);
+    let figures = Figures::new()
+        .with_usage("server", "join", &used, rate_used)
         .with("joins", found.count as f64)
         .with("joins_per_s", rate(&found))
         .with_times("join", &times.summary());

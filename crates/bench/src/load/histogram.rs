@@ -41,6 +41,13 @@ impl Latencies {
         }
     }
 
+    /// What another process has recorded.
+    pub(crate) fn of(recorded: &Recorded) -> Self {
+        let mut latencies = Self::default();
+        latencies.add(recorded);
+        latencies
+    }
+
     pub(crate) fn add(&mut self, recorded: &Recorded) {
         for (value, count) in &recorded.counts {
             self.histogram.saturating_record_n(*value, *count);

@@ -198,8 +198,7 @@ fn figures(
         Some(steady) => (&steady.driven, steady.elapsed_ns),
         None => (&finding.driven, finding.elapsed_ns),
     };
-    let mut latencies = Latencies::default();
-    latencies.add(&driven.recorded);
+    let latencies = Latencies::of(&driven.recorded);
     let operations = latencies.count() as f64;
     if latencies.count() == 0 {
         return Err("no operation in time".to_owned());
@@ -214,35 +213,18 @@ fn figures(
         (Extent::Count { .. }, Some(_)) => operations + first,
         _ => operations,
     };
-    let per_operation = |ns| used.us_per_operation(ns, accounted / used.seconds);
     let setup_s = finding.setup_ns as f64 / 1e9;
-    let rtt_us = latencies.summary();
+    // Links are neither the broker's nor somebody else's.
+    let used = Used {
+        others_ns: (used.others_ns - links_ns).max(0.0),
+        ..used.clone()
+    };
     let figures = Figures::new()
         .with("operations", operations)
         .with("operations_per_s", per_s)
-        .with("rtt_avg_us", rtt_us.avg)
-        .with("rtt_p50_us", rtt_us.p50)
-        .with("rtt_p99_us", rtt_us.p99)
-        .with("rtt_p99_9_us", rtt_us.p99_9)
-        .with("rtt_max_us", rtt_us.max)
+        .with_times("rtt", &latencies.summary())
         .with("setup_ms", setup_s * 1e3)
-        .with_known(
-            "broker_cpu_us_per_operation",
-            used.subject_ns.map(per_operation),
-        )
-        .with_known(
-            "broker_busy_cores",
-            used.subject_ns.map(|ns| used.cores(ns)),
-        )
-        .with(
-            "driver_cpu_us_per_operation",
-            per_operation(used.drivers_ns),
-        )
-        .with("driver_busy_cores", used.cores(used.drivers_ns))
-        .with(
-            "foreign_busy_cores",
-            used.cores((used.others_ns - links_ns).max(0.0)),
-        );
+        .with_usage("broker", "operation", &used, accounted / used.seconds);
     Ok(match plan.extent {
         Extent::Time { .. } => figures,
         // The document's clock starts before its client connects.

@@ -15,7 +15,9 @@ use super::StartedPeer;
 use crate::error::BenchError;
 use crate::machine::allowed_cores;
 use crate::network::Network;
-use crate::subject::{Case, Endpoint, REALM, ServerProcess, Socket, Target, guarded};
+use crate::subject::{
+    Case, Endpoint, NodeDirectory, REALM, ServerProcess, Socket, Target, guarded,
+};
 
 /// It starts in three to five seconds where nothing else runs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,34 +32,21 @@ pub(super) fn start(
         return Ok(None);
     };
     let node = directory.join("crossbar");
-    fs::create_dir_all(&node)?;
     let mut targets = Vec::new();
     for case in cases {
         let address = network.free_server_address()?;
         targets.push((*case, target(*case, &node, address)));
     }
-    let config = serde_json::to_vec_pretty(&node_config(&targets)).map_err(std::io::Error::from)?;
-    fs::write(node.join("config.json"), config)?;
     let place = network.server_place(&allowed_cores()?);
-    let mut command = guarded(executable, &place, &crossbar);
-    command
-        .args(["start", "--loglevel", "warn", "--cbdir"])
-        .arg(&node);
-    // It says a lot at every start; that matters only when it does not start.
-    let log = node.join("crossbar.log");
-    command.stderr(fs::File::create(&log)?);
-    let mut process = ServerProcess::spawn(command, "crossbar")?;
-    for (_, target) in &targets {
-        process
-            .wait_until_it_accepts(&target.endpoint, PATIENCE)
-            .map_err(|error| {
-                let why = format!("{error}; its last words: {}", last_words(&log));
-                BenchError::Server {
-                    name: "crossbar".to_owned(),
-                    why,
-                }
-            })?;
-    }
+    let command = guarded(executable, &place, &crossbar);
+    let node = NodeDirectory {
+        config: node_config(&targets),
+        directory: &node,
+        options: &["--loglevel", "warn"],
+        patience: PATIENCE,
+    };
+    let endpoints = targets.iter().map(|(_, target)| target.endpoint.clone());
+    let process = ServerProcess::start_node(command, "crossbar", &node, endpoints)?;
     Ok(Some(StartedPeer {
         version: version(&crossbar),
         process,
@@ -126,15 +115,6 @@ fn transport(case: Case, target: &Target) -> Value {
         "rawsocket"
     };
     json!({ "type": kind, "endpoint": endpoint, "serializers": [case.serializer.name()] })
-}
-
-pub(crate) fn last_words(log: &Path) -> String {
-    let text = fs::read_to_string(log).unwrap_or_default();
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
-    lines[lines.len().saturating_sub(3)..].join(" / ")
 }
 
 /// The program of that name that a shell would run.

@@ -6,7 +6,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -16,7 +16,7 @@ use crate::broker::wire::Wire;
 use crate::error::BenchError;
 use crate::machine::{allowed_cores, process_tree};
 use crate::network::Network;
-use crate::peer::crossbar::{find_on_path, last_words};
+use crate::peer::crossbar::find_on_path;
 use crate::subject::{Endpoint, ServerProcess, guarded, names};
 
 /// A broker that the bench knows how to start.
@@ -86,8 +86,7 @@ impl RabbitMq {
         let mut command = guarded(executable, &place, &script);
         let log = directory.join("rabbitmq.log");
         environment(&mut command, &directory, distribution, mapped);
-        command.stderr(fs::File::create(&log)?);
-        let server = ServerProcess::spawn(command, "rabbitmq")?;
+        let server = ServerProcess::spawn_logged(command, "rabbitmq", log)?;
         let mut started = Self {
             broker: Broker::own(address),
             version: String::new(),
@@ -95,14 +94,7 @@ impl RabbitMq {
             left: Left::default(),
             mapper,
         };
-        match started.wait(address) {
-            Ok(version) => started.version = version,
-            Err(error) => {
-                let why = format!("{error}; its last words: {}", last_words(&log));
-                let name = "rabbitmq".to_owned();
-                return Err(BenchError::Server { name, why });
-            }
-        }
+        started.version = started.wait(address)?;
         Ok(Some(started))
     }
 
@@ -120,18 +112,13 @@ impl RabbitMq {
     fn wait(&mut self, address: SocketAddr) -> Result<String, BenchError> {
         let endpoint = Endpoint::Tcp(address);
         self.server.wait_until_it_accepts(&endpoint, PATIENCE)?;
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match Wire::open(&self.broker, "crosstie bench") {
-                Ok(wire) => {
-                    let version = wire.server().to_owned();
-                    let _ = wire.close();
-                    return Ok(version);
-                }
-                Err(error) if Instant::now() > deadline => return Err(error.into()),
-                Err(_) => std::thread::sleep(Duration::from_millis(50)),
-            }
-        }
+        let broker = &self.broker;
+        self.server.wait_until(PATIENCE, || {
+            let wire = Wire::open(broker, "crosstie bench").map_err(|error| error.to_string())?;
+            let version = wire.server().to_owned();
+            let _ = wire.close();
+            Ok(version)
+        })
     }
 }
 

@@ -48,8 +48,7 @@ pub(super) fn judge(
     memory: Option<Memory>,
 ) -> Round {
     let mut latencies = Latencies::default();
-    let mut late = Latencies::default();
-    late.add(&made.late);
+    let late = Latencies::of(&made.late);
     let mut faults = Faults::default();
     let mut traffic = Traffic::default();
     let (mut events, mut bytes) = (0, 0);
@@ -61,34 +60,25 @@ pub(super) fn judge(
         bytes += found.bytes_in_window;
     }
     let events_per_s = events as f64 / used.seconds;
-    let per_event = |nanoseconds| used.us_per_operation(nanoseconds, events_per_s);
-    let cores = |nanoseconds| used.cores(nanoseconds);
-    let (latency, late) = (latencies.summary(), late.summary());
-    let timed = (latencies.count() > 0).then_some(latency);
-    let figures = Figures::new()
+    let late = late.summary();
+    let mut figures = Figures::new()
         .with("publications", made.published as f64)
         .with("publications_per_s", events_per_s / clients.max(1) as f64)
         .with("events", events as f64)
         .with(EVENTS_PER_S, events_per_s)
         .with("mbit_per_s", bytes as f64 * 8.0 / 1e6 / used.seconds)
-        .with_known("latency_avg_us", timed.map(|latency| latency.avg))
-        .with_known(P50, timed.map(|latency| latency.p50))
-        .with_known(P99, timed.map(|latency| latency.p99))
-        .with_known("latency_p99_9_us", timed.map(|latency| latency.p99_9))
-        .with_known("latency_max_us", timed.map(|latency| latency.max))
-        .with_known(CPU_PER_EVENT, used.subject_ns.map(per_event))
-        .with_known(BUSY, used.subject_ns.map(cores))
+        .with_usage("router", "event", used, events_per_s)
         .with_known(
             "router_pss_bytes",
             memory.filter(|memory| memory.pss > 0).map(|m| m.pss as f64),
         )
-        .with("driver_cpu_us_per_event", per_event(used.drivers_ns))
-        .with("driver_busy_cores", cores(used.drivers_ns))
-        .with(FOREIGN_BUSY, cores(used.others_ns))
         .with("events_per_read", traffic.messages_per_read())
         .with("publisher_late_p50_us", late.p50)
         .with("publisher_late_p99_us", late.p99)
         .with("publisher_late_max_us", late.max);
+    if latencies.count() > 0 {
+        figures = figures.with_times("latency", &latencies.summary());
+    }
     Round {
         figures,
         fault: fault(clients, made, found, faults),

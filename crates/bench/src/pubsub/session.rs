@@ -5,9 +5,9 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use crosstie_wamp::Serializer;
 use crosstie_wamp::framing::websocket::{self, DecoderConfig, MessageKind, Role};
 use crosstie_wamp::framing::{Framing, FramingError, Item, Step, batched, rawsocket};
-use crosstie_wamp::{Message, RequestId, Serializer, SubscribeOptions};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
@@ -74,7 +74,7 @@ impl Session {
                 };
                 pipe.join(&target.realm)?;
                 if part == Part::Subscriber {
-                    subscribe(&mut pipe, topic)?;
+                    pipe.subscribe(topic)?;
                 }
                 Ok(Self {
                     link: Link::Router(pipe),
@@ -200,31 +200,6 @@ impl AsFd for Link {
             Self::Router(pipe) => pipe.as_fd(),
             Self::Floor(stream) => stream.as_fd(),
         }
-    }
-}
-
-fn subscribe(pipe: &mut Pipe, topic: &str) -> Result<(), WorkerError> {
-    pipe.push(&Message::Subscribe {
-        request: RequestId(1),
-        options: SubscribeOptions::default(),
-        topic: topic.into(),
-    })?;
-    pipe.flush()?;
-    let received = pipe.receive(|message, _| match message {
-        Message::Subscribed { .. } => Ok(()),
-        Message::Error { error, .. } => Err(WorkerError::Refused(format!(
-            "to subscribe {topic}: {error}"
-        ))),
-        Message::Goodbye { reason, .. } => {
-            Err(WorkerError::Refused(format!("the session: {reason}")))
-        }
-        // Somebody else's publication to the same topic.
-        Message::Event { .. } => Ok(()),
-        other => Err(WorkerError::unexpected("SUBSCRIBED", other)),
-    })?;
-    match received {
-        true => Ok(()),
-        false => Err(WorkerError::Closed("answering SUBSCRIBE")),
     }
 }
 

@@ -76,17 +76,11 @@ fn figures(plan: &Plan<'_>, driven: &Driven, used: &Used) -> Figures {
         .with("foreign_busy_cores", used.cores(used.others_ns));
     if plan.order.case.test.is_transactional() {
         let count = driven.transactions as f64;
-        let mut latencies = Latencies::default();
-        latencies.add(&driven.recorded);
-        let rtt_us = latencies.summary();
+        let latencies = Latencies::of(&driven.recorded);
         figures = figures
             .with("transactions", count)
             .with("transactions_per_s", count / driven.seconds)
-            .with("rtt_avg_us", rtt_us.avg)
-            .with("rtt_p50_us", rtt_us.p50)
-            .with("rtt_p99_us", rtt_us.p99)
-            .with("rtt_p99_9_us", rtt_us.p99_9)
-            .with("rtt_max_us", rtt_us.max)
+            .with_times("rtt", &latencies.summary())
             .with_known(
                 "server_cpu_us_per_transaction",
                 used.subject_ns.map(|ns| ns / 1e3 / count),

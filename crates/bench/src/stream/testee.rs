@@ -3,8 +3,7 @@
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::address::Address;
 use super::case::Mode;
@@ -41,29 +40,13 @@ impl Testee<'_> {
             .args(["testee", "stream", "--mode", self.mode.name()])
             .args(["--listen", &Address::of(&self.endpoint)])
             .args(["--workers", &self.workers.to_string()])
-            .stderr(fs::File::create(&log)?)
             // Ctrl-C is for the bench, which ends this when it has looked.
             .process_group(0);
-        let mut process = ServerProcess::spawn(command, NAME)?;
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let said = fs::read_to_string(&log)?;
-            if said.contains(READY) {
-                return Ok((process, network.reach(&self.endpoint)?));
-            }
-            let why = match process.is_alive() {
-                false => "it ended before it listened",
-                true if Instant::now() > deadline => "it does not listen",
-                true => {
-                    // Short against the few milliseconds of a start.
-                    thread::sleep(Duration::from_micros(500));
-                    continue;
-                }
-            };
-            return Err(BenchError::Server {
-                name: NAME.to_owned(),
-                why: [why, said.trim()].join(": "),
-            });
-        }
+        let mut process = ServerProcess::spawn_logged(command, NAME, log.clone())?;
+        process.wait_until(PATIENCE, || match fs::read_to_string(&log) {
+            Ok(said) if said.contains(READY) => Ok(()),
+            _ => Err("it does not listen".to_owned()),
+        })?;
+        Ok((process, network.reach(&self.endpoint)?))
     }
 }

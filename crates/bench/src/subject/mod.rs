@@ -11,7 +11,7 @@ pub(crate) use case::{Case, Socket, Transport, serializer_name};
 pub(crate) use crosstie_link::{Endpoint, ParseError};
 pub(crate) use router::{REALM, Router, RouterOptions};
 pub(crate) use routers::{Reachable, Routers, Wanted};
-pub(crate) use server::{ServerProcess, guarded};
+pub(crate) use server::{NodeDirectory, ServerProcess, guarded};
 pub(crate) use target::{Target, Url};
 
 /// The names of an enum's values on the command line and in results files, each once; then what is said

@@ -1,11 +1,14 @@
 //! Servers under test, ours or somebody else's: started the way a user would, and ended with the
 //! bench however that ends.
 
-use std::path::Path;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use crate::error::BenchError;
 use crate::load::Stream;
@@ -26,6 +29,7 @@ pub(crate) fn guarded(executable: &Path, place: &Place, program: &Path) -> Comma
 pub(crate) struct ServerProcess {
     child: Child,
     name: String,
+    log: Option<PathBuf>,
 }
 
 impl ServerProcess {
@@ -33,12 +37,47 @@ impl ServerProcess {
     pub(crate) fn spawn(mut command: Command, name: impl Into<String>) -> Result<Self, BenchError> {
         let name = name.into();
         match command.stdin(Stdio::null()).stdout(Stdio::null()).spawn() {
-            Ok(child) => Ok(Self { child, name }),
+            Ok(child) => Ok(Self {
+                child,
+                name,
+                log: None,
+            }),
             Err(error) => Err(BenchError::Server {
                 name,
                 why: error.to_string(),
             }),
         }
+    }
+
+    /// Its standard error goes to a file. That matters only when it does not start.
+    pub(crate) fn spawn_logged(
+        mut command: Command,
+        name: impl Into<String>,
+        log: PathBuf,
+    ) -> Result<Self, BenchError> {
+        command.stderr(fs::File::create(&log)?);
+        let mut process = Self::spawn(command, name)?;
+        process.log = Some(log);
+        Ok(process)
+    }
+
+    /// A node of Crossbar.io's form in a directory of its own, until all that it listens at accepts.
+    pub(crate) fn start_node(
+        mut command: Command,
+        name: &str,
+        node: &NodeDirectory<'_>,
+        endpoints: impl IntoIterator<Item = Endpoint>,
+    ) -> Result<Self, BenchError> {
+        fs::create_dir_all(node.directory)?;
+        let config = serde_json::to_vec_pretty(&node.config).map_err(io::Error::from)?;
+        fs::write(node.directory.join("config.json"), config)?;
+        command.args(["start", "--cbdir"]).arg(node.directory);
+        command.args(node.options);
+        let mut process = Self::spawn_logged(command, name, node.directory.join("log"))?;
+        for endpoint in endpoints {
+            process.wait_until_it_accepts(&endpoint, node.patience)?;
+        }
+        Ok(process)
     }
 
     /// Waits for a connection to succeed.
@@ -47,27 +86,41 @@ impl ServerProcess {
         endpoint: &Endpoint,
         patience: Duration,
     ) -> Result<(), BenchError> {
-        let deadline = Instant::now() + patience;
-        let fail = |name: &str, why| {
-            let name = name.to_owned();
-            Err(BenchError::Server { name, why })
-        };
+        self.wait_until(patience, || match Stream::connect(endpoint) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("{endpoint}: {error}")),
+        })
+    }
+
+    /// Waits until it is ready; why it could not be started tells what it said last.
+    pub(crate) fn wait_until<T>(
+        &mut self,
+        patience: Duration,
+        mut ready: impl FnMut() -> Result<T, String>,
+    ) -> Result<T, BenchError> {
+        let begun = Instant::now();
         loop {
-            let Err(error) = Stream::connect(endpoint) else {
-                return Ok(());
+            let error = match ready() {
+                Ok(found) => return Ok(found),
+                Err(error) => error,
             };
-            if let Some(status) = self.child.try_wait()? {
-                return fail(
-                    &self.name,
-                    format!("it ended before it listened ({status})"),
-                );
+            let mut why = match self.child.try_wait()? {
+                Some(status) => format!("it ended before it listened ({status})"),
+                None if begun.elapsed() > patience => {
+                    format!("{error}, for {} s", patience.as_secs())
+                }
+                None => {
+                    // Short against a start, whether that takes milliseconds or seconds.
+                    let pause = (begun.elapsed() / 100).max(Duration::from_micros(100));
+                    std::thread::sleep(pause);
+                    continue;
+                }
+            };
+            if let Some(log) = &self.log {
+                why += &format!("; its last words: {}", last_words(log));
             }
-            if Instant::now() > deadline {
-                let seconds = patience.as_secs();
-                return fail(&self.name, format!("{endpoint} for {seconds} s: {error}"));
-            }
-            // Short against the few milliseconds of a start, long against a connection's cost.
-            std::thread::sleep(Duration::from_micros(100));
+            let name = self.name.clone();
+            return Err(BenchError::Server { name, why });
         }
     }
 
@@ -78,6 +131,24 @@ impl ServerProcess {
     pub(crate) fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
+}
+
+/// What a node is started with.
+pub(crate) struct NodeDirectory<'a> {
+    pub(crate) directory: &'a Path,
+    pub(crate) config: Value,
+    /// Of its `start`.
+    pub(crate) options: &'a [&'a str],
+    pub(crate) patience: Duration,
+}
+
+fn last_words(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    lines[lines.len().saturating_sub(3)..].join(" / ")
 }
 
 impl Drop for ServerProcess {

@@ -4,7 +4,6 @@
 use std::io::{self, BufRead};
 use std::net::Ipv4Addr;
 
-use crosstie_wamp::{Message, RequestId, SubscribeOptions};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
@@ -109,22 +108,7 @@ fn grow(
         let mut pipe = Pipe::connect_idle(&order.target, order.source)?;
         pipe.join(&order.target.realm)?;
         let topic = format!("{}.{}", order.topic_prefix, sessions.len());
-        pipe.push(&Message::Subscribe {
-            request: RequestId(1),
-            options: SubscribeOptions::default(),
-            topic: topic.into(),
-        })?;
-        pipe.flush()?;
-        let received = pipe.receive(|message, _| match message {
-            Message::Subscribed { .. } => Ok(()),
-            Message::Error { error, .. } => {
-                Err(WorkerError::Refused(format!("SUBSCRIBE: {error}")))
-            }
-            other => Err(WorkerError::unexpected("SUBSCRIBED", other)),
-        })?;
-        if !received {
-            return Err(WorkerError::Closed("answering SUBSCRIBE"));
-        }
+        pipe.subscribe(&topic)?;
         let data = EventData::new_u64(sessions.len() as u64);
         epoll::add(epoll, &pipe, data, EventFlags::IN).map_err(io::Error::from)?;
         sessions.push(Some(pipe));

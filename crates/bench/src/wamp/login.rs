@@ -1,7 +1,7 @@
-//! Joining as somebody: HELLO, CHALLENGE, AUTHENTICATE, and what comes of it.
+//! How a session begins: as somebody, with HELLO, CHALLENGE and AUTHENTICATE; its subscription.
 
 use crosstie_client::{Authenticator, Challenge};
-use crosstie_wamp::{Dict, Message, SessionId, Value};
+use crosstie_wamp::{Dict, Message, RequestId, SessionId, SubscribeOptions, Value};
 
 use super::pipe::{Output, Pipe};
 use crate::process::WorkerError;
@@ -38,6 +38,32 @@ impl Pipe {
             }
         }
         joined.ok_or(WorkerError::Closed("answering HELLO"))
+    }
+
+    /// Subscribes, as the session's first request.
+    pub(crate) fn subscribe(&mut self, topic: &str) -> Result<(), WorkerError> {
+        self.push(&Message::Subscribe {
+            request: RequestId(1),
+            options: SubscribeOptions::default(),
+            topic: topic.into(),
+        })?;
+        self.flush()?;
+        let received = self.receive(|message, _| match message {
+            Message::Subscribed { .. } => Ok(()),
+            Message::Error { error, .. } => Err(WorkerError::Refused(format!(
+                "to subscribe {topic}: {error}"
+            ))),
+            Message::Goodbye { reason, .. } => {
+                Err(WorkerError::Refused(format!("the session: {reason}")))
+            }
+            // Somebody else's publication to the same topic.
+            Message::Event { .. } => Ok(()),
+            other => Err(WorkerError::unexpected("SUBSCRIBED", other)),
+        })?;
+        match received {
+            true => Ok(()),
+            false => Err(WorkerError::Closed("answering SUBSCRIBE")),
+        }
     }
 }
 
