@@ -15,6 +15,7 @@ use crate::error::BenchError;
 use crate::figures::{Fault, Figures, Round};
 use crate::load::{Latencies, Rtt, monotonic_ns};
 use crate::machine::{CpuTime, Memory, kernel_memory};
+use crate::process::STOP_AFTER;
 
 #[derive(Clone, Debug, Default)]
 struct Found {
@@ -256,7 +257,7 @@ impl Run<'_> {
                     key.store(true, Ordering::Relaxed);
                 });
                 while !pressed.load(Ordering::Relaxed) && !self.stopped() {
-                    thread::sleep(LOOK);
+                    thread::sleep(STOP_AFTER);
                 }
             }
         }
@@ -303,7 +304,7 @@ impl Run<'_> {
             if left.is_zero() {
                 return;
             }
-            thread::sleep(left.min(LOOK));
+            thread::sleep(left.min(STOP_AFTER));
         }
     }
 
@@ -311,9 +312,6 @@ impl Run<'_> {
         self.plan.site.stop.is_wished()
     }
 }
-
-/// How soon a stop is seen.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// What server and clients had used at one moment.
 struct Spent {

@@ -189,3 +189,21 @@ pub(crate) fn usual<O: clap::Args>() -> O {
     let matches = command.try_get_matches_from([""; 0]).unwrap();
     O::from_arg_matches(&matches).unwrap()
 }
+
+/// Holds the cases that options ask for, or why they are refused, against what is expected.
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn check_cases<C: std::fmt::Display>(
+    found: Result<Vec<C>, BenchError>,
+    expected: Result<&str, &str>,
+) {
+    let names = |cases: Vec<C>| cases.iter().map(ToString::to_string).collect::<Vec<_>>();
+    match (found.map(names), expected) {
+        (Ok(cases), Ok(expected)) => assert_eq!(cases.join(", "), expected),
+        (Err(error), Err(expected)) => {
+            let error = error.to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        (found, expected) => panic!("{found:?} instead of {expected:?}"),
+    }
+}

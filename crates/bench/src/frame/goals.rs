@@ -33,7 +33,7 @@ enum Reached {
     /// Over another subject's, round by round.
     Over(&'static str, &'static str),
     /// What the instrument has computed, and why it cannot be judged.
-    Told(Option<f64>, Option<String>),
+    Computed(Option<f64>, Option<String>),
 }
 
 impl Goal {
@@ -74,17 +74,17 @@ impl Goal {
     }
 
     /// For what the instrument has computed itself.
-    pub(crate) fn told(what: impl Into<String>, reached: Option<f64>, bound: Bound) -> Self {
+    pub(crate) fn computed(what: impl Into<String>, reached: Option<f64>, bound: Bound) -> Self {
         Self {
             what: what.into(),
-            reached: Reached::Told(reached, None),
+            reached: Reached::Computed(reached, None),
             bound,
         }
     }
 
     /// ... unless something speaks against judging it.
     pub(crate) fn unless(mut self, why: Option<&str>) -> Self {
-        if let Reached::Told(_, unfit) = &mut self.reached {
+        if let Reached::Computed(_, unfit) = &mut self.reached {
             *unfit = why.map(str::to_owned);
         }
         self
@@ -143,7 +143,7 @@ pub(crate) fn judge<C: fmt::Display>(
 ) -> Option<Verdict> {
     let own = section.own()?;
     let (reached, unfit) = match &goal.reached {
-        Reached::Told(reached, unfit) => (Some((*reached)?), unfit.clone()),
+        Reached::Computed(reached, unfit) => (Some((*reached)?), unfit.clone()),
         Reached::Median(figure, unit) => {
             let reached = own.median(figure).map(|value| value / unit);
             (reached, unfit([own]).map(str::to_owned))
@@ -269,12 +269,12 @@ mod tests {
             None,
         );
         check(
-            &Goal::told("z", Some(4.0), AtMost(3.0)),
+            &Goal::computed("z", Some(4.0), AtMost(3.0)),
             0.0,
             "",
             Some("z ≤ 3.00: 4.00, missed"),
         );
-        let why = Goal::told("z", Some(4.0), AtMost(3.0)).unless(Some("no"));
+        let why = Goal::computed("z", Some(4.0), AtMost(3.0)).unless(Some("no"));
         check(&why, 0.0, "", Some("z ≤ 3.00: 4.00, not judged: no"));
     }
 

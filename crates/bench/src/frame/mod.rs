@@ -57,4 +57,7 @@ pub(crate) use table::Column;
 pub(crate) use testbed::{PeerState, Testbed};
 pub(crate) use window::{Ahead, Drive};
 #[cfg(test)]
-pub(crate) use {arguments::usual, goals::judge};
+pub(crate) use {
+    arguments::{check_cases, usual},
+    goals::judge,
+};

@@ -21,7 +21,7 @@ pub(crate) struct Ahead {
     pub(crate) start: Instant,
     pub(crate) end: Instant,
     /// What drivers are told.
-    pub(crate) told: drive::Window,
+    pub(crate) window: drive::Window,
 }
 
 impl Ahead {
@@ -32,7 +32,7 @@ impl Ahead {
         Self {
             start,
             end: start + measured,
-            told: drive::Window {
+            window: drive::Window {
                 start_ns,
                 end_ns: start_ns + measured.as_nanos() as u64,
             },
@@ -69,7 +69,7 @@ impl Drive<'_> {
         let (warm_up, measured) = (self.common.warm_up_seconds, self.common.seconds);
         let seconds = Duration::from_secs_f64;
         let ahead = Ahead::of(seconds(warm_up), seconds(measured));
-        driver.tell(0, &ahead.told);
+        driver.tell(0, &ahead.window);
         let drivers = driver.processes();
         // On a busy machine the driver may be through before this process is woken.
         let mut found = None;

@@ -157,11 +157,11 @@ impl Instrument for Join {
             }
             Beside::Guessers => {
                 let what = "p99 ÷ p99 without them";
-                vec![Goal::told(what, over(P99), Bound::AtMost(2.0)).unless(unfit)]
+                vec![Goal::computed(what, over(P99), Bound::AtMost(2.0)).unless(unfit)]
             }
             Beside::Observer => {
                 let what = "joins/s ÷ joins/s unobserved";
-                vec![Goal::told(what, over(RATE), Bound::AtLeast(0.7)).unless(unfit)]
+                vec![Goal::computed(what, over(RATE), Bound::AtLeast(0.7)).unless(unfit)]
             }
         }
     }

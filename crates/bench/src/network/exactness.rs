@@ -165,7 +165,7 @@ impl Instrument for Exactness {
         let goal = |figure, what: &str, most| {
             let error_us = own_us(figure).zip(floor_us).map(|(own, floor)| own - floor);
             let what = format!("error (beyond the direct p50), µs, {what}");
-            Goal::told(what, error_us, Bound::AtMost(most)).unless(unfit(&section.series))
+            Goal::computed(what, error_us, Bound::AtMost(most)).unless(unfit(&section.series))
         };
         vec![
             goal("one_way_p50_us", "p50", 100.0),

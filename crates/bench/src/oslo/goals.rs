@@ -69,7 +69,7 @@ fn delayed(section: &Section<Placed>, all: &[Section<Placed>]) -> Option<Goal> {
     if let Some(reached) = case.over_limit(own) {
         // Two digits behind the point would hide what is missed by half a hundredth.
         let what = format!("{case}: % of the delay's limit");
-        let goal = Goal::told(what, Some(100.0 * reached), Bound::AtLeast(99.0));
+        let goal = Goal::computed(what, Some(100.0 * reached), Bound::AtLeast(99.0));
         return Some(goal.unless(unfit([own])));
     }
     let is_undelayed = |other: &&Section<Placed>| {
@@ -81,7 +81,7 @@ fn delayed(section: &Section<Placed>, all: &[Section<Placed>]) -> Option<Goal> {
         return None;
     }
     let reached = own.median(RATE)? / undelayed.median(RATE)?;
-    let goal = Goal::told(
+    let goal = Goal::computed(
         format!("{case} ÷ without delay"),
         Some(reached),
         Bound::AtLeast(0.9),

@@ -73,7 +73,7 @@ pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
         Extent::Time { warm_up, measured } => {
             let ahead = Ahead::of(warm_up, measured);
             let go = Go {
-                window: ahead.told,
+                window: ahead.window,
                 operations_max: u64::MAX,
                 steady_operations: 0,
             };

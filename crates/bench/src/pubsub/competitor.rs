@@ -4,12 +4,12 @@ use std::fmt;
 use std::net::Ipv4Addr;
 
 use super::drivers::{Drivers, Load, Rate, Setup};
-use super::hub::Hub;
 use super::lines::{Lines, Parameters};
 use super::options::{PubSubOptions, Work};
 use super::profiles::Profile;
 use super::round::{BUSY, EVENTS_PER_S, P99, Round};
 use super::search::{Bounds, search};
+use super::server::Server;
 use super::subjects::Subject;
 use crate::error::BenchError;
 use crate::figures::Figures;
@@ -123,14 +123,14 @@ impl Competitor {
         let name = &subject.name;
         let setup = Setup {
             executable: stage.site.executable.clone(),
-            hub: subject.hub.clone(),
+            server: subject.server.clone(),
             clients: workload.clients,
             payload_bytes: workload.payload_bytes,
             acknowledge: options.acknowledge && name != FLOOR,
             gate: matches!(options.work, Work::Saturate { .. }),
             uprate: options.uprate,
             processes: processes(options, workload.clients, &stage.cores),
-            sources: sources(&subject.hub, workload.clients),
+            sources: sources(&subject.server, workload.clients),
             place: stage.clients(),
         };
         let shown = is_first.then(|| shown(options, workload)).flatten();
@@ -284,10 +284,10 @@ const CLIENTS_PER_SOURCE: usize = 25_000;
 
 /// Where connections come from: as many loopback addresses as are needed; elsewhere, whichever
 /// address leads there.
-fn sources(hub: &Hub, clients: usize) -> Vec<Ipv4Addr> {
-    let endpoint = match hub {
-        Hub::Router { target, .. } => &target.endpoint,
-        Hub::Floor { endpoint, .. } => endpoint,
+fn sources(server: &Server, clients: usize) -> Vec<Ipv4Addr> {
+    let endpoint = match server {
+        Server::Router { target, .. } => &target.endpoint,
+        Server::Floor { endpoint, .. } => endpoint,
     };
     match endpoint {
         Endpoint::Tcp(address) if address.ip().is_loopback() => {
@@ -343,14 +343,14 @@ mod tests {
     fn loopback_has_addresses_enough() {
         #[track_caller]
         fn check(endpoint: &str, clients: usize, expected: &[&str]) {
-            let hub = Hub::Floor {
+            let server = Server::Floor {
                 endpoint: Endpoint::Tcp(endpoint.parse().unwrap()),
-                lengths: crate::pubsub::hub::Lengths {
+                lengths: crate::pubsub::server::Lengths {
                     publication: 8,
                     event: 8,
                 },
             };
-            let sources: Vec<String> = sources(&hub, clients)
+            let sources: Vec<String> = sources(&server, clients)
                 .iter()
                 .map(ToString::to_string)
                 .collect();

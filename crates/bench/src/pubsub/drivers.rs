@@ -6,11 +6,11 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::hub::Hub;
 use super::ledger::{Found, Since};
-use super::publisher::{Made, PublisherOrder};
+use super::publisher::{Published, PublisherOrder};
 use super::round::{Round, judge};
 use super::schedule::{Pace, Schedule};
+use super::server::Server;
 use super::subscribers::SubscribersOrder;
 use super::worker::{DriverReport, Instruction, Order, ROLE};
 use crate::load::monotonic_ns;
@@ -20,7 +20,7 @@ use crate::process::{INTERRUPTED, Place, STOP_AFTER, Stop, Workers};
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) executable: PathBuf,
-    pub(super) hub: Hub,
+    pub(super) server: Server,
     pub(super) clients: usize,
     pub(super) payload_bytes: usize,
     pub(super) acknowledge: bool,
@@ -145,7 +145,7 @@ impl Drivers {
         };
         for clients in shares(setup.clients - usize::from(setup.gate), setup.processes) {
             let order = Order::Subscribers(SubscribersOrder {
-                hub: setup.hub.clone(),
+                server: setup.server.clone(),
                 payload_bytes: setup.payload_bytes,
                 clients,
                 sources: setup.sources.clone(),
@@ -156,7 +156,7 @@ impl Drivers {
         }
         drivers.await_ready(drivers.groups, watcher, stop)?;
         let order = Order::Publisher(PublisherOrder {
-            hub: setup.hub.clone(),
+            server: setup.server.clone(),
             payload_bytes: setup.payload_bytes,
             acknowledge: setup.acknowledge,
             source: setup.sources[0],
@@ -290,7 +290,7 @@ impl Drivers {
         Ok(round)
     }
 
-    fn await_made(&self, run: &mut Run<'_>) -> Result<Made, String> {
+    fn await_made(&self, run: &mut Run<'_>) -> Result<Published, String> {
         // It gives up a little after its schedule ends, or seconds after the last answer.
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -328,7 +328,7 @@ struct Run<'a> {
     watcher: &'a mut dyn Watcher,
     workers: usize,
     seconds: BTreeMap<u64, (usize, Second)>,
-    made: Option<Made>,
+    made: Option<Published>,
     found: Vec<Found>,
 }
 
@@ -366,9 +366,9 @@ impl Run<'_> {
                     since,
                 },
             )) => self.count_tick(second, sent, since),
-            Some((_, DriverReport::Made(made))) => self.made = Some(made),
+            Some((_, DriverReport::Published(made))) => self.made = Some(made),
             Some((_, DriverReport::Found(found))) => self.found.push(found),
-            // A publisher whose hub has closed: it has told why.
+            // A publisher whose server has closed: it has told why.
             Some((_, DriverReport::Left)) => {}
             Some((_, other)) => return Err(format!("{other:?} from a worker that was at work")),
         }

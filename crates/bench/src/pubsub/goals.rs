@@ -71,7 +71,7 @@ pub(super) fn profile_goals(all: &[&Section<Workload>]) -> Vec<Goal> {
     let every = Bound::AtLeast(all.len() as f64);
     // That a round of a result does not count is itself what this goal is about.
     let whole = Some(whole.count() as f64);
-    let mut goals = vec![Goal::told(
+    let mut goals = vec![Goal::computed(
         "results in which nothing was lost",
         whole,
         every,
@@ -90,7 +90,7 @@ pub(super) fn profile_goals(all: &[&Section<Workload>]) -> Vec<Goal> {
         let (most, furthest) = (number(most), number(*furthest));
         let what =
             format!("results with {what} ≤ {most} (the furthest {furthest}, result {result})");
-        goals.push(Goal::told(what, Some(met as f64), every));
+        goals.push(Goal::computed(what, Some(met as f64), every));
     }
     goals.into_iter().map(|goal| goal.unless(unfit)).collect()
 }

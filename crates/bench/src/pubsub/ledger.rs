@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::hub::{Arrival, Hub, Reader};
 use super::schedule::Schedule;
+use super::server::{Arrival, Reader, Server};
 use super::session::{Buffer, Received, Session};
 use crate::load::{Faults, Latencies, Recorded, Sequence, Traffic};
 use crate::process::WorkerError;
@@ -51,7 +51,7 @@ pub(super) struct Ledger {
     pub(super) faults: Faults,
     /// Since the last line of the load client.
     pub(super) since_tick: Since,
-    /// What a hub said before it closed, or why it had to be left.
+    /// What a server said before it closed, or why it had to be left.
     pub(super) farewell: Option<String>,
 }
 
@@ -80,15 +80,15 @@ pub(super) struct Found {
     pub bytes_in_window: u64,
     pub faults: Faults,
     pub traffic: Traffic,
-    /// Sessions that the hub has closed.
+    /// Sessions that the server has closed.
     pub gone: usize,
     pub farewell: Option<String>,
 }
 
 impl Ledger {
-    pub(super) fn new(hub: &Hub, payload_bytes: usize) -> Result<Self, WorkerError> {
+    pub(super) fn new(server: &Server, payload_bytes: usize) -> Result<Self, WorkerError> {
         Ok(Self {
-            reader: Reader::new(hub, payload_bytes)?,
+            reader: Reader::new(server, payload_bytes)?,
             schedule: None,
             latencies: Latencies::default(),
             events: 0,

@@ -2,12 +2,12 @@
 //! document's figures and live peers.
 //!
 //! ```text
-//!                   ┌▶ subscriber ┐
-//! publisher ─▶ hub ─┼▶ subscriber ├ one process, one epoll      hub: a router, or the floor's relay
-//!  by the clock     └▶ subscriber ┘
+//!                      ┌▶ subscriber ┐
+//! publisher ─▶ server ─┼▶ subscriber ├ one process, one epoll   server: a router, or the floor's relay
+//!  by the clock        └▶ subscriber ┘
 //! ```
 //!
-//! From the sockets up: [`session`], [`hub`] (what is published and what arrives), `sequence`
+//! From the sockets up: [`session`], [`server`] (what is published and what arrives), `sequence`
 //! and [`ledger`] (is it all there), [`subscribers`], [`publisher`], [`relay`]; [`worker`] (those
 //! as processes), [`drivers`] (the processes of one subject), [`round`] (what a run found);
 //! [`competitor`] and [`search`] (several subjects), [`lines`] and [`present`].
@@ -15,7 +15,6 @@
 mod competitor;
 mod drivers;
 mod goals;
-mod hub;
 mod instruction_reader;
 mod ledger;
 mod lines;
@@ -27,6 +26,7 @@ mod relay;
 mod round;
 mod schedule;
 mod search;
+mod server;
 mod session;
 mod subjects;
 mod subscribers;

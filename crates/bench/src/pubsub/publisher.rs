@@ -1,5 +1,5 @@
 //! The publisher's process: publishes at the intended instants, and catches up with all it owes
-//! where it, or the hub, falls behind. Saturated, it keeps a number of publications under way, and
+//! where it, or the server, falls behind. Saturated, it keeps a number of publications under way, and
 //! learns from a subscriber of its own (the last to subscribe) which have come through.
 
 use std::collections::VecDeque;
@@ -13,11 +13,11 @@ use rustix::io::Errno;
 use rustix::thread::set_current_timer_slack;
 use serde::{Deserialize, Serialize};
 
-use super::hub::{Arrival, Hub, Reader, Writer};
 use super::instruction_reader::{Heard, InstructionReader};
 use super::ledger::{Found, Ledger, Since, Subscriber};
 use super::relay::Part;
 use super::schedule::{Pace, Schedule};
+use super::server::{Arrival, Reader, Server, Writer};
 use super::session::{Buffer, Received, Session};
 use super::worker::{DriverReport, Instruction, Ticks};
 use crate::load::{Latencies, Recorded, monotonic_ns};
@@ -25,7 +25,7 @@ use crate::process::{WorkerError, say};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PublisherOrder {
-    pub(super) hub: Hub,
+    pub(super) server: Server,
     pub(super) payload_bytes: usize,
     pub(super) acknowledge: bool,
     pub(super) source: Ipv4Addr,
@@ -34,11 +34,11 @@ pub(crate) struct PublisherOrder {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Made {
+pub(super) struct Published {
     /// The number after the last publication.
     pub end: u64,
     pub published: u64,
-    /// What the schedule asked for and was not published: the hub took too little for too long.
+    /// What the schedule asked for and was not published: the server took too little for too long.
     pub unpublished: u64,
     /// Publications without an acknowledgement that was asked for.
     pub unacknowledged: u64,
@@ -46,7 +46,7 @@ pub(super) struct Made {
     pub late: Recorded,
     /// What its own subscriber got.
     pub gate: Found,
-    /// Why it ended before its time: the hub has closed, or takes nothing.
+    /// Why it ended before its time: the server has closed, or takes nothing.
     pub broken: Option<String>,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn work(order: &PublisherOrder) -> Result<(), WorkerError> {
     while let Some(schedule) = publisher.await_go()? {
         let made = publisher.run(schedule);
         let broken = made.broken.is_some();
-        say(&DriverReport::Made(made));
+        say(&DriverReport::Published(made));
         if broken {
             // What was found is told; there is nobody to take leave of.
             say(&DriverReport::Left);
@@ -108,21 +108,21 @@ struct Run {
 
 impl Publisher {
     fn join(order: &PublisherOrder) -> Result<Self, WorkerError> {
-        let session = Session::open(&order.hub, Part::Publisher, order.source)?;
+        let session = Session::open(&order.server, Part::Publisher, order.source)?;
         let gate = match order.gate {
             false => None,
             true => Some((
                 Subscriber::new(
-                    Session::open(&order.hub, Part::Subscriber, order.source)?,
+                    Session::open(&order.server, Part::Subscriber, order.source)?,
                     0,
                 ),
-                Ledger::new(&order.hub, order.payload_bytes)?,
+                Ledger::new(&order.server, order.payload_bytes)?,
             )),
         };
         Ok(Self {
             session,
-            writer: Writer::new(&order.hub, order.payload_bytes, order.acknowledge)?,
-            reader: Reader::new(&order.hub, order.payload_bytes)?,
+            writer: Writer::new(&order.server, order.payload_bytes, order.acknowledge)?,
+            reader: Reader::new(&order.server, order.payload_bytes)?,
             gate,
             acknowledge: order.acknowledge,
             acknowledged: 0,
@@ -147,7 +147,7 @@ impl Publisher {
         }
     }
 
-    fn run(&mut self, schedule: Schedule) -> Made {
+    fn run(&mut self, schedule: Schedule) -> Published {
         self.stopped = false;
         self.acknowledged = 0;
         self.run = Run {
@@ -167,7 +167,7 @@ impl Publisher {
             Some((subscriber, ledger)) => ledger.found([&*subscriber].into_iter(), 0, 0, end),
             None => Found::default(),
         };
-        Made {
+        Published {
             end,
             published,
             unpublished: *outcome.as_ref().unwrap_or(&0),

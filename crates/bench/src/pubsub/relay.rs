@@ -8,7 +8,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::hub::{Lengths, NUMBER_BYTES};
+use super::server::{Lengths, NUMBER_BYTES};
 use crate::load::{Listener, Stream};
 use crate::process::{Listening, PATIENCE, WorkerError, say};
 use crate::subject::Endpoint;
@@ -19,7 +19,7 @@ pub(crate) struct RelayOrder {
     pub(super) lengths: Lengths,
 }
 
-/// What a connection to a hub is for. The relay is told in one byte, and answers with it.
+/// What a connection to a server is for. The relay is told in one byte, and answers with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Publisher = b'p' as isize,

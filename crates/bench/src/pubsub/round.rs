@@ -1,7 +1,7 @@
 //! What one run found: its figures, and whether they count.
 
 use super::ledger::Found;
-use super::publisher::Made;
+use super::publisher::Published;
 use crate::figures::Figures;
 use crate::load::{Faults, Latencies, Traffic};
 use crate::machine::{Memory, Used};
@@ -42,7 +42,7 @@ impl Round {
 
 pub(super) fn judge(
     clients: usize,
-    made: &Made,
+    made: &Published,
     found: &[Found],
     used: &Used,
     memory: Option<Memory>,
@@ -86,7 +86,7 @@ pub(super) fn judge(
 }
 
 /// Why it does not count.
-fn fault(clients: usize, made: &Made, found: &[Found], faults: Faults) -> Option<String> {
+fn fault(clients: usize, made: &Published, found: &[Found], faults: Faults) -> Option<String> {
     let mut why: Vec<String> = Vec::new();
     why.extend(made.broken.clone());
     let gone: usize = found.iter().map(|found| found.gone).sum();

@@ -11,8 +11,8 @@ use crosstie_wamp::framing::{Framing, FramingError, Item, Step, batched, rawsock
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::hub::{Hub, framings};
 use super::relay::Part;
+use super::server::{Server, framings};
 use crate::load::{Stream, monotonic_ns};
 use crate::process::{PATIENCE, WorkerError};
 use crate::subject::{Endpoint, Target, Transport};
@@ -59,15 +59,15 @@ enum Cutter {
 pub(super) enum Received {
     Nothing,
     Bytes(usize),
-    /// The hub has closed.
+    /// The server has closed.
     End,
 }
 
 impl Session {
     /// Connects and joins, or tells the floor what it will do there.
-    pub(super) fn open(hub: &Hub, part: Part, source: Ipv4Addr) -> Result<Self, WorkerError> {
-        match hub {
-            Hub::Router { target, topic } => {
+    pub(super) fn open(server: &Server, part: Part, source: Ipv4Addr) -> Result<Self, WorkerError> {
+        match server {
+            Server::Router { target, topic } => {
                 let mut pipe = match target.endpoint {
                     Endpoint::Tcp(SocketAddr::V6(_)) => Pipe::connect(target)?,
                     _ => Pipe::connect_idle(target, source)?,
@@ -83,7 +83,7 @@ impl Session {
                     rest: Vec::new(),
                 })
             }
-            Hub::Floor { endpoint, lengths } => {
+            Server::Floor { endpoint, lengths } => {
                 let stream = Stream::connect_from(source, endpoint)
                     .map_err(|error| WorkerError::Connect(endpoint.to_string(), error))?;
                 stream.limit_waiting(Some(PATIENCE))?;
@@ -163,7 +163,7 @@ impl Session {
         })
     }
 
-    /// Writes all of it, and waits where the hub does not take it.
+    /// Writes all of it, and waits where the server does not take it.
     pub(super) fn write_all(&self, mut bytes: &[u8]) -> Result<(), WorkerError> {
         while !bytes.is_empty() {
             match send(self.link.as_fd(), bytes, SendFlags::NOSIGNAL) {

@@ -1,8 +1,8 @@
 //! Who is measured: the routers, and the floor beside them.
 
-use super::hub::{Hub, Lengths};
 use super::options::PubSubOptions;
 use super::relay::RelayOrder;
+use super::server::{Lengths, Server};
 use super::worker::{Order, ROLE};
 use crate::error::BenchError;
 use crate::frame::{FLOOR, Site, Stage};
@@ -11,7 +11,7 @@ use crate::subject::{Case, Endpoint, RouterOptions, Routers, Socket, Wanted};
 
 pub(super) struct Subject {
     pub(super) name: String,
-    pub(super) hub: Hub,
+    pub(super) server: Server,
     /// Empty where nobody told which they are.
     pub(super) processes: Vec<u32>,
     /// The floor's own process ends with this.
@@ -68,7 +68,7 @@ impl Subjects {
             .into_iter()
             .map(|router| Subject {
                 name: router.name,
-                hub: Hub::Router {
+                server: Server::Router {
                     target: router.target,
                     topic: topic.clone(),
                 },
@@ -102,7 +102,7 @@ fn floor(
     let endpoint = relay.start_server(name, &site.executable, ROLE, &stage.servers(), &order)?;
     Ok(Subject {
         name: FLOOR.to_owned(),
-        hub: Hub::Floor {
+        server: Server::Floor {
             endpoint: site.network.reach(&endpoint)?,
             lengths,
         },

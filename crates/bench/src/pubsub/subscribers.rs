@@ -9,10 +9,10 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::hub::Hub;
 use super::instruction_reader::{Heard, InstructionReader};
 use super::ledger::{Ledger, Subscriber};
 use super::relay::Part;
+use super::server::Server;
 use super::session::{Buffer, Received, Session};
 use super::worker::{DriverReport, Instruction, Ticks};
 use crate::load::monotonic_ns;
@@ -20,7 +20,7 @@ use crate::process::{WorkerError, say};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SubscribersOrder {
-    pub(super) hub: Hub,
+    pub(super) server: Server,
     pub(super) payload_bytes: usize,
     pub(super) clients: usize,
     /// Where their TCP connections come from, in turn.
@@ -80,7 +80,7 @@ impl Subscribers {
             epoll,
             instructions,
             buffer: Buffer::default(),
-            ledger: Ledger::new(&order.hub, order.payload_bytes)?,
+            ledger: Ledger::new(&order.server, order.payload_bytes)?,
             subscribers: Vec::with_capacity(order.clients),
             open: 0,
             run: None,
@@ -97,7 +97,7 @@ impl Subscribers {
                 }
             }
             let source = order.sources[at % order.sources.len()];
-            let session = Session::open(&order.hub, Part::Subscriber, source)
+            let session = Session::open(&order.server, Part::Subscriber, source)
                 .map_err(|error| with_count(error, at, order.clients))?;
             add(&subscribers.epoll, &session, at as u64)?;
             subscribers

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ledger::{Found, Since};
-use super::publisher::{self, Made, PublisherOrder};
+use super::publisher::{self, Published, PublisherOrder};
 use super::relay::{self, RelayOrder};
 use super::schedule::Schedule;
 use super::subscribers::{self, SubscribersOrder};
@@ -43,7 +43,7 @@ pub(super) enum DriverReport {
         since: Since,
     },
     /// A publisher's run is over.
-    Made(Made),
+    Published(Published),
     /// A run of subscribers is over.
     Found(Found),
     /// It has taken leave.

@@ -20,7 +20,7 @@ fn by_default(section: &Section<Case>) -> Option<Goal> {
     let (ours, floor) = (section.subject(BY_DEFAULT)?, section.subject(FLOOR)?);
     let reached = section.over(ours, FLOOR, P50)?.median;
     let what = "p50 with default threads ÷ floor";
-    let goal = Goal::told(what, Some(reached), Bound::AtMost(1.15));
+    let goal = Goal::computed(what, Some(reached), Bound::AtMost(1.15));
     Some(goal.unless(unfit([ours, floor])))
 }
 
@@ -42,7 +42,7 @@ pub(super) fn goals(options: &RpcOptions, section: &Section<Case>) -> Vec<Goal> 
             goals.push(Goal::over_floor("p50 ÷ floor", P50, bound));
             let bound = Bound::AtLeast(document_over_ours[pair]);
             let reached = document_over(options, section);
-            let goal = Goal::told("document ÷ p50", reached, bound);
+            let goal = Goal::computed("document ÷ p50", reached, bound);
             goals.push(goal.unless(unfit(section.own())));
         }
         goals.extend(by_default(section));

@@ -83,7 +83,7 @@ impl Attempt {
     fn run(mut self, plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Round {
         let ahead = Ahead::of(plan.warm_up, plan.measured);
         for caller in self.pairs..2 * self.pairs {
-            self.workers.tell(caller, &Instruction::Go(ahead.told));
+            self.workers.tell(caller, &Instruction::Go(ahead.window));
         }
         let drivers = self.workers.processes();
         let mut findings = Findings {

@@ -177,7 +177,7 @@ impl StreamOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::usual;
+    use crate::frame::{check_cases, usual};
 
     fn tests(names: &[&str]) -> Vec<NamedTest> {
         names.iter().map(|name| name.parse().unwrap()).collect()
@@ -194,18 +194,7 @@ mod tests {
             let mut options = usual::<StreamOptions>();
             change(&mut options);
             let cases = options.check().and_then(|()| options.definite_cases());
-            let cases = cases.map(|cases| {
-                let cases: Vec<String> = cases.iter().map(ToString::to_string).collect();
-                cases.join(", ")
-            });
-            match (cases, expected) {
-                (Ok(cases), Ok(expected)) => assert_eq!(cases, expected),
-                (Err(error), Err(expected)) => {
-                    let error = error.to_string();
-                    assert!(error.contains(expected), "{error}");
-                }
-                (found, expected) => panic!("{found:?} instead of {expected:?}"),
-            }
+            check_cases(cases, expected);
         }
         check(
             |_| (),

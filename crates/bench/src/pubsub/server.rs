@@ -14,7 +14,7 @@ use crate::wamp::argument::Arguments;
 use crate::wamp::pipe::CLIENT_MASK;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) enum Hub {
+pub(super) enum Server {
     Router {
         target: Target,
         topic: String,
@@ -118,18 +118,18 @@ pub(super) enum Writer {
 
 impl Writer {
     pub(super) fn new(
-        hub: &Hub,
+        server: &Server,
         payload_bytes: usize,
         acknowledge: bool,
     ) -> Result<Self, WorkerError> {
-        Ok(match hub {
-            Hub::Router { target, topic } => Self::Router {
+        Ok(match server {
+            Server::Router { target, topic } => Self::Router {
                 topic: topic.clone(),
                 framing: framings(target.transport).0,
                 arguments: Arguments::new(target.serializer, payload_bytes)?,
                 acknowledge,
             },
-            Hub::Floor { lengths, .. } => Self::Floor {
+            Server::Floor { lengths, .. } => Self::Floor {
                 length: lengths.publication,
             },
         })
@@ -170,7 +170,7 @@ impl Writer {
     }
 }
 
-/// What a message from a hub is.
+/// What a message from a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// The event of the publication with this number, with its content.
@@ -200,8 +200,8 @@ pub(super) enum Reader {
 }
 
 impl Reader {
-    pub(super) fn new(hub: &Hub, payload_bytes: usize) -> Result<Self, WorkerError> {
-        let Hub::Router { target, .. } = hub else {
+    pub(super) fn new(server: &Server, payload_bytes: usize) -> Result<Self, WorkerError> {
+        let Server::Router { target, .. } = server else {
             return Ok(Self::Floor);
         };
         let mut arguments = Arguments::new(target.serializer, payload_bytes)?;
@@ -313,12 +313,12 @@ mod tests {
     #[test]
     fn events_are_told_by_their_number() {
         for serializer in Serializer::ALL {
-            let hub = Hub::Router {
+            let server = Server::Router {
                 target: target(serializer, Transport::WebSocket),
                 topic: "x".to_owned(),
             };
             let mut arguments = Arguments::new(serializer, 32).unwrap();
-            let mut reader = Reader::new(&hub, 32).unwrap();
+            let mut reader = Reader::new(&server, 32).unwrap();
             for (number, next) in [(5, 5), (6, 5), (5, 6), (5, 5)] {
                 let event = event(serializer, arguments.numbered(number));
                 assert_eq!(reader.read(&event, next).unwrap(), Arrival::Event(number));
@@ -333,11 +333,11 @@ mod tests {
     fn other_bytes_for_the_same_are_the_same() {
         #[track_caller]
         fn check(message: &str, expected: Arrival) {
-            let hub = Hub::Router {
+            let server = Server::Router {
                 target: target(Serializer::Json, Transport::WebSocket),
                 topic: "x".to_owned(),
             };
-            let mut reader = Reader::new(&hub, 0).unwrap();
+            let mut reader = Reader::new(&server, 0).unwrap();
             assert_eq!(reader.read(message.as_bytes(), 5).unwrap(), expected);
         }
         check("[36,1,2,{},[1000000005]]", Arrival::Event(5));
