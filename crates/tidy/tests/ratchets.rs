@@ -7,11 +7,11 @@ use crosstie_tidy::{Source, members, sources};
 /// A function beyond this does more than one thing, or holds a table that could be a constant.
 const FUNCTION_LINES: usize = 70;
 /// How many functions are longer, tests among them.
-const LONG_FUNCTIONS_MAX: usize = 13;
+const LONG_FUNCTIONS_MAX: usize = 11;
 
 /// How many files are the largest ones, and the lines that they may have together. Tests may be long tables.
 const LARGEST_FILES: usize = 10;
-const LARGEST_LINES_MAX: usize = 5_135;
+const LARGEST_LINES_MAX: usize = 5_110;
 
 /// How far a number may be below its bound before the bound has to follow.
 const SLACK_FUNCTIONS: usize = 5;

@@ -182,14 +182,7 @@ fn start_own(setting: Setting, starting: &Starting<'_>) -> Result<Started, Bench
     let command = own_command(setting, starting)?;
     let endpoints = [wamp, amqp].map(Endpoint::Tcp);
     let process = ServerProcess::start_node(command, OWN, &node, endpoints)?;
-    let target = |(transport, serializer): &(Transport, Serializer)| Target {
-        endpoint: Endpoint::Tcp(wamp),
-        transport: *transport,
-        serializer: *serializer,
-        host: wamp.to_string(),
-        resource: "/ws".to_owned(),
-        realm: REALM.to_owned(),
-    };
+    let target = |spoken| Target::own(Endpoint::Tcp(wamp), case(spoken), "/ws");
     Ok(Started {
         ways: Ways {
             targets: SPOKEN.iter().map(target).collect(),

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crosstie_wamp::Serializer;
 use serde_json::{Value, json};
 
 use super::credentials::{Method, ROLE};
@@ -12,7 +11,7 @@ use crate::frame::{OWN, Site, Subject, Testbed};
 use crate::machine::{bind_processes, process_tree};
 use crate::peer::Peer;
 use crate::peer::crossbar::{find_on_path, version};
-use crate::subject::{Endpoint, NodeDirectory, REALM, ServerProcess, Target, Transport, guarded};
+use crate::subject::{Case, Endpoint, NodeDirectory, REALM, ServerProcess, Target, guarded};
 
 /// Crossbar.io starts in three to five seconds where nothing else runs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -92,14 +91,7 @@ impl Nodes {
         let process = ServerProcess::start_node(command, name, &node, [endpoint.clone()])?;
         self.nodes.push(Node {
             name,
-            target: Target {
-                endpoint,
-                transport: Transport::RawSocket,
-                serializer: Serializer::MsgPack,
-                host: "localhost".to_owned(),
-                resource: "/".to_owned(),
-                realm: REALM.to_owned(),
-            },
+            target: Target::own(endpoint, Case::OF_THE_DOCUMENT[0], "/"),
             processes: process_tree(process.id()),
         });
         self.running.push(process);

@@ -113,6 +113,13 @@ impl Traffic {
         self.messages += other.messages;
     }
 
+    fn since(self, before: Self) -> Self {
+        Self {
+            reads: self.reads.saturating_sub(before.reads),
+            messages: self.messages.saturating_sub(before.messages),
+        }
+    }
+
     /// Zero of no reads.
     pub(crate) fn messages_per_read(&self) -> f64 {
         if self.reads == 0 {
@@ -235,12 +242,7 @@ pub(crate) fn drive(
     driven.faults.lost += in_flight.len() as u64;
     driven.faults.add(exchange.faults());
     driven.recorded = latencies.recorded();
-    driven.traffic = Traffic {
-        reads: traffic_after.reads.saturating_sub(traffic_before.reads),
-        messages: traffic_after
-            .messages
-            .saturating_sub(traffic_before.messages),
-    };
+    driven.traffic = traffic_after.since(traffic_before);
     Ok(driven)
 }
 

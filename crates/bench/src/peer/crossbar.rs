@@ -56,21 +56,11 @@ pub(super) fn start(
 
 /// The transports' endpoints, each case with its own.
 fn target(case: Case, node: &Path, address: SocketAddr) -> Target {
-    let (endpoint, host) = match case.socket {
-        Socket::Unix => (
-            Endpoint::Unix(node.join(format!("{case}.sock"))),
-            "localhost".to_owned(),
-        ),
-        Socket::Tcp => (Endpoint::Tcp(address), address.to_string()),
+    let endpoint = match case.socket {
+        Socket::Unix => Endpoint::Unix(node.join(format!("{case}.sock"))),
+        Socket::Tcp => Endpoint::Tcp(address),
     };
-    Target {
-        endpoint,
-        transport: case.transport,
-        serializer: case.serializer,
-        host,
-        resource: "/".to_owned(),
-        realm: REALM.to_owned(),
-    }
+    Target::own(endpoint, case, "/")
 }
 
 fn node_config(targets: &[(Case, Target)]) -> Value {

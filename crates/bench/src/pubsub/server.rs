@@ -282,16 +282,15 @@ fn decode(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::subject::Socket;
 
     fn target(serializer: Serializer, transport: Transport) -> Target {
-        Target {
-            endpoint: Endpoint::Unix("/x".into()),
+        let case = Case {
+            socket: Socket::Unix,
             transport,
             serializer,
-            host: "localhost".to_owned(),
-            resource: "/ws".to_owned(),
-            realm: "realm1".to_owned(),
-        }
+        };
+        Target::own(Endpoint::Unix("/x".into()), case, "/ws")
     }
 
     fn event(serializer: Serializer, args: &[u8]) -> Vec<u8> {

@@ -82,8 +82,10 @@ struct Netserver {
 impl Netserver {
     fn testbed(&self) -> Testbed {
         let why = match (&self.found, self.is_behind_link) {
-            (None, _) => Some(netperf::INSTALLATION),
-            (Some(_), true) => Some("not over a link, which its data connections would go around"),
+            (None, _) => Some(format!("absent. {}", netperf::INSTALLATION)),
+            (Some(_), true) => {
+                Some("not over a link, which its data connections would go around".to_owned())
+            }
             (Some(_), false) => None,
         };
         Testbed::of_peers(self.is_wanted.then(|| PeerState {

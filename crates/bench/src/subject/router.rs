@@ -41,18 +41,11 @@ impl Listening {
 
     /// What a worker needs to speak to it.
     pub(crate) fn target(&self, case: Case) -> Target {
-        let (endpoint, host) = match case.socket {
-            Socket::Unix => (Endpoint::Unix(self.socket.clone()), "localhost".to_owned()),
-            Socket::Tcp => (Endpoint::Tcp(self.address), self.address.to_string()),
+        let endpoint = match case.socket {
+            Socket::Unix => Endpoint::Unix(self.socket.clone()),
+            Socket::Tcp => Endpoint::Tcp(self.address),
         };
-        Target {
-            endpoint,
-            transport: case.transport,
-            serializer: case.serializer,
-            host,
-            resource: self.resource.to_owned(),
-            realm: REALM.to_owned(),
-        }
+        Target::own(endpoint, case, self.resource)
     }
 
     fn endpoints(&self) -> [Endpoint; 2] {

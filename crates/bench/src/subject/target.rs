@@ -7,7 +7,7 @@ use crosstie_client::{Address, Transport as Spoken};
 use crosstie_wamp::Serializer;
 use serde::{Deserialize, Serialize};
 
-use crate::subject::{Case, Endpoint, ParseError, Socket, Transport, serializer_name};
+use crate::subject::{Case, Endpoint, ParseError, REALM, Socket, Transport, serializer_name};
 
 /// A router's URL, in the forms that the client library takes, as far as the bench speaks them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +98,24 @@ pub struct Target {
     pub host: String,
     pub resource: String,
     pub realm: String,
+}
+
+impl Target {
+    /// That of a router of the bench's own.
+    pub(crate) fn own(endpoint: Endpoint, case: Case, resource: &str) -> Self {
+        let host = match &endpoint {
+            Endpoint::Unix(_) => "localhost".to_owned(),
+            Endpoint::Tcp(address) => address.to_string(),
+        };
+        Self {
+            endpoint,
+            transport: case.transport,
+            serializer: case.serializer,
+            host,
+            resource: resource.to_owned(),
+            realm: REALM.to_owned(),
+        }
+    }
 }
 
 #[cfg(test)]

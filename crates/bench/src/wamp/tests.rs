@@ -37,14 +37,7 @@ fn check(case: &str, outstanding: usize, payload_bytes: usize, behaviour: Behavi
     let directory = tempfile::tempdir().unwrap();
     let endpoint = Endpoint::Unix(directory.path().join("router.sock"));
     let (listener, endpoint) = Listener::bind(&endpoint).unwrap();
-    let target = Target {
-        endpoint,
-        transport: case.transport,
-        serializer: case.serializer,
-        host: "localhost".into(),
-        resource: "/ws".into(),
-        realm: "realm1".into(),
-    };
+    let target = Target::own(endpoint, case, "/ws");
     let order = PairOrder {
         target,
         procedure: "test.echo".into(),
@@ -127,14 +120,7 @@ fn a_callee_is_called_at_once_and_silent_at_last() {
     let endpoint = Endpoint::Unix(directory.path().join("router.sock"));
     let (listener, endpoint) = Listener::bind(&endpoint).unwrap();
     let case: Case = "uds-rawsocket-msgpack".parse().unwrap();
-    let target = Target {
-        endpoint,
-        transport: case.transport,
-        serializer: case.serializer,
-        host: "localhost".into(),
-        resource: "/".into(),
-        realm: "realm1".into(),
-    };
+    let target = Target::own(endpoint, case, "/ws");
     let order = PairOrder {
         target,
         procedure: "test.echo".into(),
@@ -149,15 +135,7 @@ fn a_callee_is_called_at_once_and_silent_at_last() {
     thread::scope(|scope| {
         let router = scope.spawn(|| {
             let mut callee = End::accept(&listener, case);
-            callee.receive(|message| {
-                let Message::Register { request, .. } = message else {
-                    panic!("{message:?}")
-                };
-                Some(Message::Registered {
-                    request: *request,
-                    registration: RegistrationId(1),
-                })
-            });
+            callee.let_register();
             callee.send(&invocation(1));
             callee.flush();
             let mut came = Vec::new();
@@ -189,15 +167,7 @@ fn a_callee_is_called_at_once_and_silent_at_last() {
 /// Routes between the first two connections: the callee comes first.
 fn route(listener: &Listener, case: Case, behaviour: Behaviour) {
     let mut callee = End::accept(listener, case);
-    callee.receive(|message| {
-        let Message::Register { request, .. } = message else {
-            panic!("{message:?}")
-        };
-        Some(Message::Registered {
-            request: *request,
-            registration: RegistrationId(1),
-        })
-    });
+    callee.let_register();
     callee.flush();
     let mut caller = End::accept(listener, case);
     let mut answered = 0;
@@ -335,6 +305,19 @@ enum Decoder {
 }
 
 impl End {
+    /// Grants the one registration that comes.
+    fn let_register(&mut self) {
+        self.receive(|message| {
+            let Message::Register { request, .. } = message else {
+                panic!("{message:?}")
+            };
+            Some(Message::Registered {
+                request: *request,
+                registration: RegistrationId(1),
+            })
+        });
+    }
+
     fn accept(listener: &Listener, case: Case) -> Self {
         let stream = listener.accept().unwrap();
         let (framing, decoder) = match case.transport {
