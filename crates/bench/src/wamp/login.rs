@@ -15,6 +15,29 @@ pub(crate) enum Joined {
 }
 
 impl Pipe {
+    /// HELLO and WELCOME, as nobody in particular.
+    pub(crate) fn join(&mut self, realm: &str) -> Result<SessionId, WorkerError> {
+        self.join_with(realm, &[])
+    }
+
+    /// The same with features that every role announces.
+    pub(crate) fn join_with(
+        &mut self,
+        realm: &str,
+        features: &[&str],
+    ) -> Result<SessionId, WorkerError> {
+        let details = vec![roles(features)];
+        let unexpected = |message: &Message<'_>, _: &mut Output| {
+            Err(WorkerError::unexpected("WELCOME", message))
+        };
+        match self.introduce(realm, details, unexpected)? {
+            Joined::Welcome(session) => Ok(session),
+            Joined::Refused(reason) => {
+                Err(WorkerError::Refused(format!("realm {realm}: {reason}")))
+            }
+        }
+    }
+
     /// Joins with the credentials of an authenticator.
     pub(crate) fn log_in(
         &mut self,
@@ -22,22 +45,42 @@ impl Pipe {
         authenticator: &dyn Authenticator,
     ) -> Result<Joined, WorkerError> {
         let hello_extra = authenticator.hello_extra();
+        let details = details(authenticator, &hello_extra);
+        self.introduce(realm, details, |message, output| {
+            answer(message, output, authenticator, &hello_extra)
+        })
+    }
+
+    /// HELLO, and what comes of it; `between` is given what is neither WELCOME nor ABORT.
+    fn introduce(
+        &mut self,
+        realm: &str,
+        details: Dict,
+        mut between: impl FnMut(&Message<'_>, &mut Output) -> Result<(), WorkerError>,
+    ) -> Result<Joined, WorkerError> {
         self.push(&Message::Hello {
             realm: realm.into(),
-            details: details(authenticator, &hello_extra),
+            details,
         })?;
         let mut joined = None;
-        while joined.is_none() {
+        loop {
             self.flush()?;
             let is_open = self.receive(|message, output| {
-                joined = step(message, output, authenticator, &hello_extra)?;
+                match message {
+                    Message::Welcome { session, .. } => joined = Some(Joined::Welcome(*session)),
+                    Message::Abort { reason, .. } => {
+                        joined = Some(Joined::Refused(reason.to_string()));
+                    }
+                    other => between(other, output)?,
+                }
                 Ok(())
             })?;
-            if !is_open && joined.is_none() {
-                return Err(WorkerError::Closed("answering HELLO"));
+            match joined {
+                Some(joined) => return Ok(joined),
+                None if !is_open => return Err(WorkerError::Closed("answering HELLO")),
+                None => {}
             }
         }
-        joined.ok_or(WorkerError::Closed("answering HELLO"))
     }
 
     /// Subscribes, as the session's first request.
@@ -67,39 +110,47 @@ impl Pipe {
     }
 }
 
-fn step(
+fn answer(
     message: &Message<'_>,
     output: &mut Output,
     authenticator: &dyn Authenticator,
     hello_extra: &Dict,
-) -> Result<Option<Joined>, WorkerError> {
-    match message {
-        Message::Welcome { session, .. } => Ok(Some(Joined::Welcome(*session))),
-        Message::Abort { reason, .. } => Ok(Some(Joined::Refused(reason.to_string()))),
-        Message::Challenge { method, extra } => {
-            let challenge = Challenge {
-                method: method.to_string(),
-                extra: extra.clone(),
-                hello_extra: hello_extra.clone(),
-            };
-            let answer = authenticator.answer(&challenge);
-            let answer = answer.map_err(WorkerError::handshake)?;
-            output.push(&Message::Authenticate {
-                signature: answer.signature.into(),
-                extra: answer.extra,
-            })?;
-            Ok(None)
-        }
-        other => Err(WorkerError::unexpected("WELCOME", other)),
-    }
+) -> Result<(), WorkerError> {
+    let Message::Challenge { method, extra } = message else {
+        return Err(WorkerError::unexpected("WELCOME", message));
+    };
+    let challenge = Challenge {
+        method: method.to_string(),
+        extra: extra.clone(),
+        hello_extra: hello_extra.clone(),
+    };
+    let answer = authenticator.answer(&challenge);
+    let answer = answer.map_err(WorkerError::handshake)?;
+    output.push(&Message::Authenticate {
+        signature: answer.signature.into(),
+        extra: answer.extra,
+    })
+}
+
+/// All of a client, with features that each of them announces.
+fn roles(features: &[&str]) -> (String, Value) {
+    let features = features.iter();
+    let features: Dict = features
+        .map(|feature| ((*feature).to_owned(), Value::Bool(true)))
+        .collect();
+    let role = match features.is_empty() {
+        true => Dict::new(),
+        false => vec![("features".to_owned(), Value::Dict(features))],
+    };
+    let roles = ["caller", "callee", "publisher", "subscriber"];
+    let roles = roles.map(|name| (name.to_owned(), Value::Dict(role.clone())));
+    ("roles".to_owned(), Value::Dict(roles.into()))
 }
 
 fn details(authenticator: &dyn Authenticator, extra: &Dict) -> Dict {
-    let roles = ["caller", "callee", "publisher", "subscriber"];
-    let roles = roles.map(|name| (name.to_owned(), Value::Dict(Dict::new())));
     let method = Value::from(authenticator.method());
     let mut details = vec![
-        ("roles".to_owned(), Value::Dict(roles.into())),
+        roles(&[]),
         ("authmethods".to_owned(), Value::List(vec![method])),
     ];
     if let Some(authid) = authenticator.authid() {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crosstie_wamp::framing::websocket::{self, ClientRequest, DecoderConfig, MessageKind, Role};
 use crosstie_wamp::framing::{FrameError, Framing, FramingError, Item, Step, batched, rawsocket};
-use crosstie_wamp::{Dict, Message, Serializer, SessionId, Value, codec};
+use crosstie_wamp::{Dict, Message, Serializer, codec};
 
 use crate::load::{Stream, Traffic};
 use crate::process::{PATIENCE, WorkerError};
@@ -107,53 +107,6 @@ impl Pipe {
             traffic: Traffic::default(),
             departed: None,
         })
-    }
-
-    /// HELLO and WELCOME, as nobody in particular.
-    pub(crate) fn join(&mut self, realm: &str) -> Result<SessionId, WorkerError> {
-        self.join_with(realm, &[])
-    }
-
-    /// The same with features that every role announces.
-    pub(crate) fn join_with(
-        &mut self,
-        realm: &str,
-        features: &[&str],
-    ) -> Result<SessionId, WorkerError> {
-        let features: Dict = features
-            .iter()
-            .map(|feature| ((*feature).to_owned(), Value::Bool(true)))
-            .collect();
-        let role = match features.is_empty() {
-            true => Dict::new(),
-            false => vec![("features".to_owned(), Value::Dict(features))],
-        };
-        let roles = ["caller", "callee", "publisher", "subscriber"];
-        let roles: Dict = roles
-            .iter()
-            .map(|name| ((*name).to_owned(), Value::Dict(role.clone())))
-            .collect();
-        let details = vec![("roles".to_owned(), Value::Dict(roles))];
-        self.push(&Message::Hello {
-            realm: realm.into(),
-            details,
-        })?;
-        self.flush()?;
-        let mut welcome = None;
-        let received = self.receive(|message, _| match message {
-            Message::Welcome { session, .. } => {
-                welcome = Some(*session);
-                Ok(())
-            }
-            Message::Abort { reason, .. } => {
-                Err(WorkerError::Refused(format!("realm {realm}: {reason}")))
-            }
-            other => Err(WorkerError::unexpected("WELCOME", other)),
-        })?;
-        match (received, welcome) {
-            (true, Some(session)) => Ok(session),
-            _ => Err(WorkerError::Closed("answering HELLO")),
-        }
     }
 
     /// GOODBYE, and the router's own. A router that only closes is content too.
