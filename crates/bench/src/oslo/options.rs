@@ -91,7 +91,7 @@ impl OsloOptions {
 
     pub(super) fn cases(&self) -> Vec<Case> {
         let operations = match self.operations.is_empty() {
-            true => &Operation::ALL[..],
+            true => Operation::ALL,
             false => &self.operations,
         };
         let native = (!self.only_python).then_some(Driver::Native);

@@ -217,7 +217,7 @@ fn figures(
     // Links are neither the broker's nor somebody else's.
     let used = Used {
         others_ns: (used.others_ns - links_ns).max(0.0),
-        ..used.clone()
+        ..*used
     };
     let figures = Figures::new()
         .with("operations", operations)

@@ -154,7 +154,7 @@ impl StreamOptions {
     fn modes_for(&self, test: Test) -> Result<Vec<Mode>, BenchError> {
         let offered: &[Mode] = match (self.modes.is_empty(), &self.server.url) {
             (false, _) => &self.modes,
-            (true, None) => &Mode::ALL,
+            (true, None) => Mode::ALL,
             (true, Some(_)) => &[Mode::Echo],
         };
         let modes: Vec<Mode> = offered
