@@ -70,8 +70,7 @@ impl Instrument for Amqp {
     }
 
     fn start(&mut self, site: &Site) -> Result<(), BenchError> {
-        let AmqpOptions { server, peers, .. } = &self.options;
-        self.brokers = Some(Brokers::start(site, server.url.as_ref(), peers)?);
+        self.brokers = Some(Brokers::start(site, &self.options.brokers)?);
         Ok(())
     }
 

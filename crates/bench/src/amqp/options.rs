@@ -2,11 +2,10 @@
 
 use super::case::Case;
 use super::ledger::HEAD_BYTES;
-use crate::broker::Broker;
+use crate::broker::subjects::BrokersOptions;
 use crate::error::BenchError;
-use crate::frame::{AsUsual, Common, CommonOptions, Host, Server, ServerOptions, require};
+use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
 use crate::network::NetworkOptions;
-use crate::peer::rabbitmq::BrokerPeer;
 
 /// Starts a broker and the floor's, and a driver as a process of its own.
 #[derive(Clone, Debug, clap::Args)]
@@ -39,23 +38,18 @@ pub struct AmqpOptions {
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(super) consumers: usize,
     #[command(flatten)]
-    pub(super) server: ServerOptions<Broker>,
-    /// rabbitmq: start Debian's server and measure it in the same rounds.
-    #[arg(long = "peer", value_name = "PEER")]
-    pub(super) peers: Vec<BrokerPeer>,
+    pub(super) brokers: BrokersOptions,
     #[command(flatten)]
     usual: CommonOptions<AsUsual>,
     #[command(flatten)]
     network: NetworkOptions,
 }
 
-impl Server for Broker {
-    const WHAT: &'static str = "broker instead of ours: rabbit://USER:PASSWORD@HOST:PORT/VHOST";
-}
-
 impl AmqpOptions {
     pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
-        self.common = self.usual.common(host, &self.server, &self.network)?;
+        self.common = self
+            .usual
+            .common(host, &self.brokers.server, &self.network)?;
         self.check()?;
         Ok(self)
     }

@@ -7,11 +7,25 @@ use super::floor::{FloorOrder, ROLE as FLOOR};
 use super::node::Node;
 use super::{Broker, wire::Wire};
 use crate::error::BenchError;
-use crate::frame::{PeerState, Site, Testbed, instrument, section};
+use crate::frame::{PeerState, Server, ServerOptions, Site, Testbed, instrument, section};
 use crate::machine::{Moved, allowed_cores, bind_processes};
 use crate::network::Network;
 use crate::peer::rabbitmq::{BrokerPeer, RabbitMq};
 use crate::process::{Listening, Workers};
+
+/// What every instrument of brokers takes.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct BrokersOptions {
+    #[command(flatten)]
+    pub(crate) server: ServerOptions<Broker>,
+    /// rabbitmq: start Debian's server and measure it in the same rounds.
+    #[arg(long = "peer", value_name = "PEER")]
+    peers: Vec<BrokerPeer>,
+}
+
+impl Server for Broker {
+    const WHAT: &'static str = "broker instead of ours: rabbit://USER:PASSWORD@HOST:PORT/VHOST";
+}
 
 /// One of them, and how it is reached without a link.
 #[derive(Clone, Debug)]
@@ -45,22 +59,18 @@ struct Foreign {
 
 impl Brokers {
     /// Ours or the one at a URL, the floor, and peers.
-    pub(crate) fn start(
-        site: &Site,
-        url: Option<&Broker>,
-        peers_wanted: &[BrokerPeer],
-    ) -> Result<Self, BenchError> {
+    pub(crate) fn start(site: &Site, options: &BrokersOptions) -> Result<Self, BenchError> {
         let (directory, executable) = (site.directory.path(), &*site.executable);
         let network = &site.network;
         let (mut own, mut foreign) = (None, None);
-        match url {
+        match &options.server.url {
             Some(broker) => foreign = Some(Foreign::find(broker, &site.pids)?),
             None => own = Some(Node::start(directory, executable, network)?),
         }
         let mut floor_process = Workers::default();
         let floor = start_floor(&mut floor_process, executable, network)?;
         let mut peers = Vec::new();
-        for peer in peers_wanted {
+        for peer in &options.peers {
             let started = match peer {
                 BrokerPeer::RabbitMq => RabbitMq::start(directory, executable, network)?,
             };

@@ -180,8 +180,7 @@ impl Instrument for Oslo {
             let network = Network::set_up(&options, &site.executable, directory)?;
             self.links.push((*delay, network));
         }
-        let OsloOptions { server, peers, .. } = &self.options;
-        self.brokers = Some(Brokers::start(site, server.url.as_ref(), peers)?);
+        self.brokers = Some(Brokers::start(site, &self.options.brokers)?);
         Ok(())
     }
 

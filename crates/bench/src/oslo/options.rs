@@ -7,11 +7,10 @@ use crosstie_link::units;
 
 use super::case::{Case, Driver, Operation};
 use super::topology::Topology;
-use crate::broker::Broker;
+use crate::broker::subjects::BrokersOptions;
 use crate::error::BenchError;
-use crate::frame::{AsUsual, Common, CommonOptions, Host, ServerOptions, require};
+use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
 use crate::network::NetworkOptions;
-use crate::peer::rabbitmq::BrokerPeer;
 
 /// Which half of the bench is wished for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -55,10 +54,7 @@ pub struct OsloOptions {
     #[arg(long, requires = "python")]
     only_python: bool,
     #[command(flatten)]
-    pub(super) server: ServerOptions<Broker>,
-    /// rabbitmq: start Debian's server and measure it in the same rounds.
-    #[arg(long = "peer", value_name = "PEER")]
-    pub(super) peers: Vec<BrokerPeer>,
+    pub(super) brokers: BrokersOptions,
     #[command(flatten)]
     usual: CommonOptions<AsUsual>,
 }
@@ -66,7 +62,7 @@ pub struct OsloOptions {
 impl OsloOptions {
     pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
         let network = NetworkOptions::default();
-        self.common = self.usual.common(host, &self.server, &network)?;
+        self.common = self.usual.common(host, &self.brokers.server, &network)?;
         self.check()?;
         Ok(self)
     }

@@ -121,7 +121,7 @@ impl Instrument for PubSub {
             "payload_bytes": options.payload_bytes,
             "uprate_per_s": options.uprate,
             "acknowledge": options.acknowledge,
-            "router_threads": options.router_threads,
+            "router_threads": options.routers.threads,
             "document_hardware": profiles::HARDWARE,
         })
     }
@@ -143,7 +143,7 @@ impl Instrument for PubSub {
 
     fn threads(&self) -> Threads {
         Threads {
-            server: self.options.router_threads,
+            server: self.options.routers.threads,
             clients: 2,
         }
     }
@@ -209,7 +209,7 @@ impl Instrument for PubSub {
     fn limit(&self, section: &Section<Workload>, series: &Series) -> Option<Limit> {
         let threads = match series.subject == FLOOR {
             true => 1,
-            false => self.options.router_threads,
+            false => self.options.routers.threads,
         };
         self.options.work.is_free().then(|| Limit {
             busy: &[BUSY],
@@ -263,7 +263,7 @@ impl Instrument for PubSub {
 
     fn table(&self, sections: &[&Section<Workload>]) -> Option<Vec<Vec<String>>> {
         let is_of_profiles = matches!(self.options.work, Work::Profiles(_));
-        is_of_profiles.then(|| present::profiles(sections, &self.options.peers))
+        is_of_profiles.then(|| present::profiles(sections, &self.options.routers.peers))
     }
 
     fn above(&self, _site: &Site, sections: &[&Section<Workload>]) -> Vec<String> {

@@ -7,11 +7,9 @@ use crosstie_wamp::Serializer;
 
 use super::profiles::PROFILES;
 use crate::error::BenchError;
-use crate::frame::{Common, CommonOptions, Host, ServerOptions, Usual, require};
+use crate::frame::{Common, CommonOptions, Host, Usual, require};
 use crate::network::NetworkOptions;
-use crate::peer::Peer;
-use crate::subject::cases::{self, serializer};
-use crate::subject::{Case, REALM, Socket, Transport, Url};
+use crate::subject::{Case, RoutersOptions, Socket, Transport};
 use crate::wamp::holder::sessions_max;
 
 /// Starts a router, subscribers and a publisher, and the floor of a fan-out beside them.
@@ -26,7 +24,7 @@ pub struct PubSubOptions {
     #[arg(skip)]
     pub(super) work: Work,
     #[command(flatten)]
-    pub(super) server: ServerOptions<Url>,
+    pub(super) routers: RoutersOptions,
     /// Subscribers.
     #[arg(short, long, default_value_t = 10, value_name = "N")]
     pub(super) clients: usize,
@@ -79,17 +77,6 @@ pub struct PubSubOptions {
     /// Leave out the floor.
     #[arg(long)]
     pub(super) no_floor: bool,
-    #[arg(long, default_value = REALM)]
-    pub(super) realm: String,
-    /// json, msgpack or cbor, in place of the one that a case or URL would use.
-    #[arg(long, value_parser = serializer)]
-    pub(super) serializer: Option<Serializer>,
-    /// crossbar: start, measure and stop a Crossbar.io found on PATH; may be repeated.
-    #[arg(long = "peer", value_name = "PEER")]
-    pub(super) peers: Vec<Peer>,
-    /// Threads of the router that is started.
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub(super) router_threads: usize,
     #[command(flatten)]
     usual: CommonOptions<OfLoads>,
     #[command(flatten)]
@@ -174,7 +161,9 @@ impl PubSubOptions {
         let rounds = &mut self.usual.rounds;
         let seconds = *rounds.seconds.get_or_insert(seconds);
         rounds.runs.get_or_insert(runs);
-        self.common = self.usual.common(host, &self.server, &self.network)?;
+        self.common = self
+            .usual
+            .common(host, &self.routers.server, &self.network)?;
         self.common.warm_up_seconds = self.common.warm_up_seconds.min(seconds);
         self.check()?;
         Ok(self)
@@ -205,7 +194,6 @@ impl PubSubOptions {
             "--uprate is 0.1 to 1,000,000",
         )?;
         require(self.payload_bytes <= 8 << 20, "--payload is at most 8 MiB")?;
-        require(self.router_threads > 0, "--router-threads is at least 1")?;
         let processes = self.processes.unwrap_or(1);
         require((1..=64).contains(&processes), "--processes is 1 to 64")?;
         match &self.work {
@@ -225,9 +213,7 @@ impl PubSubOptions {
                 "--p99 is 10us to 10s",
             )?,
         }
-        let named =
-            self.server.url.is_none() && !self.cases.is_empty() && self.serializer.is_some();
-        require(!named, "a --case names its own serializer")?;
+        self.routers.check(&self.cases)?;
         self.check_descriptors()
     }
 
@@ -241,7 +227,7 @@ impl PubSubOptions {
             _ => self.clients,
         };
         let most = sessions_max();
-        let starts_one = self.server.url.is_none() || !self.no_floor;
+        let starts_one = self.routers.server.url.is_none() || !self.no_floor;
         if starts_one && clients >= most {
             return Err(BenchError::Options(format!(
                 "{clients} clients are more than one process may hold open here ({most}); raise the \
@@ -253,12 +239,7 @@ impl PubSubOptions {
 
     /// The cases to measure.
     pub(super) fn definite_cases(&self) -> Result<Vec<Case>, BenchError> {
-        cases::definite(
-            &self.cases,
-            self.serializer,
-            self.server.url.as_ref(),
-            &[CASE_OF_THE_DOCUMENT],
-        )
+        self.routers.cases(&self.cases, &[CASE_OF_THE_DOCUMENT])
     }
 }
 
@@ -278,23 +259,23 @@ mod tests {
         }
         check(|_| {}, Ok("tcp-websocket-json"));
         check(
-            |options| options.serializer = Some(Serializer::Cbor),
+            |options| options.routers.serializer = Some(Serializer::Cbor),
             Ok("tcp-websocket-cbor"),
         );
         check(
-            |options| options.server.url = "rs+unix:///x.sock".parse().ok(),
+            |options| options.routers.server.url = "rs+unix:///x.sock".parse().ok(),
             Ok("uds-rawsocket-msgpack"),
         );
         check(
             |options| {
-                options.server.url = "ws://127.0.0.1:9000".parse().ok();
+                options.routers.server.url = "ws://127.0.0.1:9000".parse().ok();
                 options.cases = vec!["tcp-websocket-msgpack-batched".parse().unwrap()];
             },
             Ok("tcp-websocket-msgpack-batched"),
         );
         check(
             |options| {
-                options.server.url = "ws://127.0.0.1:9000".parse().ok();
+                options.routers.server.url = "ws://127.0.0.1:9000".parse().ok();
                 options.cases = vec!["uds-rawsocket-msgpack".parse().unwrap()];
             },
             Err("not what that URL speaks"),

@@ -7,7 +7,7 @@ use super::worker::{Order, ROLE};
 use crate::error::BenchError;
 use crate::frame::{FLOOR, Site, Stage};
 use crate::process::{Listening, Workers};
-use crate::subject::{Case, Endpoint, RouterOptions, Routers, Socket, Wanted};
+use crate::subject::{Case, Endpoint, Routers, Socket};
 
 pub(super) struct Subject {
     pub(super) name: String,
@@ -28,21 +28,10 @@ pub(super) struct Subjects {
 
 impl Subjects {
     pub(super) fn start(options: &PubSubOptions, site: &Site) -> Result<Self, BenchError> {
-        let wanted = Wanted {
-            router: RouterOptions {
-                executable: site.executable.clone(),
-                threads: Some(options.router_threads),
-                spin: false,
-            },
-            url: options.server.url.as_ref(),
-            pids: &site.pids,
-            realm: &options.realm,
-            peers: &options.peers,
-            cases: &options.definite_cases()?,
-            directory: site.directory.path(),
-        };
+        let own = options.routers.own(site, false);
+        let cases = options.definite_cases()?;
         Ok(Self {
-            routers: Routers::start(&wanted, &site.network)?,
+            routers: Routers::start(&options.routers, &own, site, &cases)?,
             stages: 0,
         })
     }

@@ -78,7 +78,7 @@ impl Baseline {
             endpoint,
             waiting,
             pairs: options.pairs,
-            threads: options.router_threads.min(options.pairs),
+            threads: options.routers.threads.min(options.pairs),
             lengths,
         };
         let mut relay = Workers::default();

@@ -23,7 +23,7 @@ use crate::frame::{
 };
 use crate::report::document;
 use crate::report::table::{bytes, number, thousands};
-use crate::subject::{Case, Router, RouterOptions, Routers, Socket, Wanted};
+use crate::subject::{Case, Router, RouterOptions, Routers, Socket};
 
 use baseline::Baseline;
 use round::run;
@@ -63,25 +63,13 @@ impl Instrument for Rpc {
 
     fn start(&mut self, site: &Site) -> Result<(), BenchError> {
         let options = &self.options;
-        let wanted = Wanted {
-            router: RouterOptions {
-                executable: site.executable.clone(),
-                threads: Some(options.router_threads),
-                spin: options.spin,
-            },
-            url: options.server.url.as_ref(),
-            pids: &site.pids,
-            realm: &options.realm,
-            peers: &options.peers,
-            cases: &self.cases()?,
-            directory: site.directory.path(),
-        };
-        self.routers = Routers::start(&wanted, &site.network)?;
-        let is_plain = options.server.url.is_none() && site.network.description().is_none();
+        let own = options.routers.own(site, options.spin);
+        self.routers = Routers::start(&options.routers, &own, site, &self.cases()?)?;
+        let is_plain = !options.common.is_foreign && site.network.description().is_none();
         if options.is_one_call() && is_plain {
             let by_default = RouterOptions {
                 threads: None,
-                ..wanted.router
+                ..own
             };
             let directory = site.directory.path().join(BY_DEFAULT);
             fs::create_dir(&directory)?;
@@ -105,7 +93,7 @@ impl Instrument for Rpc {
             "outstanding": options.outstanding,
             "pairs": options.pairs,
             "payload_bytes": options.payload_bytes,
-            "router_threads": options.router_threads,
+            "router_threads": options.routers.threads,
             "spin": options.spin,
             "document_hardware": document::HARDWARE,
         })
@@ -117,7 +105,7 @@ impl Instrument for Rpc {
 
     fn threads(&self) -> Threads {
         Threads {
-            server: self.options.router_threads,
+            server: self.options.routers.threads,
             clients: self.options.pairs,
         }
     }
@@ -172,7 +160,7 @@ impl Instrument for Rpc {
 
     /// One call at a time waits for the router by intent.
     fn limit(&self, section: &Section<Case>, _series: &Series) -> Option<Limit> {
-        let threads = self.options.router_threads;
+        let threads = self.options.routers.threads;
         (self.options.in_flight() > 1).then(|| Limit {
             busy: &["router_busy_cores"],
             cores: threads.min(section.server_cores) as f64,

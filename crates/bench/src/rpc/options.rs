@@ -1,18 +1,9 @@
 //! What can be asked of `bench rpc`, and what cannot be had together.
 
-use crosstie_wamp::Serializer;
-
 use crate::error::BenchError;
-use crate::frame::{AsUsual, Common, CommonOptions, Host, Server, ServerOptions, require};
+use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
 use crate::network::NetworkOptions;
-use crate::peer::Peer;
-use crate::subject::cases::{self, serializer};
-use crate::subject::{Case, REALM, Url};
-
-impl Server for Url {
-    const WHAT: &'static str = "router instead of one that is started: ws://…, rs://…, \
-                                ws+unix://…, rs+unix://…";
-}
+use crate::subject::{Case, RoutersOptions};
 
 /// Starts a router, and callers and callees as processes of their own.
 #[derive(Clone, Debug, clap::Args)]
@@ -41,21 +32,10 @@ pub struct RpcOptions {
     #[arg(long = "payload", default_value_t = 0, value_name = "BYTES")]
     pub(super) payload_bytes: usize,
     #[command(flatten)]
-    pub(super) server: ServerOptions<Url>,
-    #[arg(long, default_value = REALM)]
-    pub(super) realm: String,
-    /// json, msgpack or cbor, in place of the one that a case or URL would use.
-    #[arg(long, value_parser = serializer)]
-    pub(super) serializer: Option<Serializer>,
-    /// crossbar: start, measure and stop a Crossbar.io found on PATH; may be repeated.
-    #[arg(long = "peer", value_name = "PEER")]
-    pub(super) peers: Vec<Peer>,
+    pub(super) routers: RoutersOptions,
     /// Start the router with its busy-poll option.
     #[arg(long)]
     pub(super) spin: bool,
-    /// Threads of the router that is started.
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub(super) router_threads: usize,
     #[command(flatten)]
     pub(super) usual: CommonOptions<AsUsual>,
     #[command(flatten)]
@@ -64,7 +44,9 @@ pub struct RpcOptions {
 
 impl RpcOptions {
     pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
-        self.common = self.usual.common(host, &self.server, &self.network)?;
+        self.common = self
+            .usual
+            .common(host, &self.routers.server, &self.network)?;
         self.check()?;
         Ok(self)
     }
@@ -79,15 +61,12 @@ impl RpcOptions {
         )?;
         require((1..=1_000).contains(&self.pairs), "--pairs is 1 to 1,000")?;
         require(self.payload_bytes <= 8 << 20, "--payload is at most 8 MiB")?;
-        require(self.router_threads > 0, "--router-threads is at least 1")?;
-        let named =
-            self.server.url.is_none() && !self.cases.is_empty() && self.serializer.is_some();
-        require(!named, "a --case names its own serializer")
+        self.routers.check(&self.cases)
     }
 
     /// Whether a call goes after the other, of a router that nothing special is asked of.
     pub(super) fn is_one_call(&self) -> bool {
-        self.in_flight() == 1 && self.router_threads == 1 && !self.spin
+        self.in_flight() == 1 && self.routers.threads == 1 && !self.spin
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -96,17 +75,14 @@ impl RpcOptions {
 
     /// The cases to measure.
     pub(super) fn definite_cases(&self) -> Result<Vec<Case>, BenchError> {
-        cases::definite(
-            &self.cases,
-            self.serializer,
-            self.server.url.as_ref(),
-            &Case::OF_THE_DOCUMENT,
-        )
+        self.routers.cases(&self.cases, &Case::OF_THE_DOCUMENT)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use crosstie_wamp::Serializer;
+
     use super::*;
     use crate::frame::{check_cases, usual};
 
@@ -121,7 +97,7 @@ mod tests {
         }
         check(|_| (), Ok("uds-rawsocket-msgpack, tcp-websocket-json"));
         check(
-            |o| o.serializer = Some(Serializer::Cbor),
+            |o| o.routers.serializer = Some(Serializer::Cbor),
             Ok("uds-rawsocket-cbor, tcp-websocket-cbor"),
         );
         check(
@@ -129,16 +105,16 @@ mod tests {
             Ok("tcp-rawsocket-json"),
         );
         check(
-            |o| o.server.url = "ws://127.0.0.1:1/ws".parse().ok(),
+            |o| o.routers.server.url = "ws://127.0.0.1:1/ws".parse().ok(),
             Ok("tcp-websocket-json"),
         );
         check(
-            |o| o.server.url = "rs+unix:///x".parse().ok(),
+            |o| o.routers.server.url = "rs+unix:///x".parse().ok(),
             Ok("uds-rawsocket-msgpack"),
         );
         check(
             |o| {
-                o.server.url = "rs+unix:///x".parse().ok();
+                o.routers.server.url = "rs+unix:///x".parse().ok();
                 o.cases = Case::OF_THE_DOCUMENT.to_vec();
             },
             Err("tcp-websocket-json is not what that URL speaks"),

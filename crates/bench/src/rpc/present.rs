@@ -27,7 +27,7 @@ pub(super) fn header(options: &RpcOptions, site: &Site) -> Vec<String> {
             .load(&format!("{pairs} of {what}, {calls} in flight each")),
         format!(
             "Router: {}{}; a round trip is timed from its write to its read",
-            plural(options.router_threads, "thread"),
+            plural(options.routers.threads, "thread"),
             if options.spin { ", busy-polling" } else { "" },
         ),
     ];

@@ -1,29 +1,13 @@
 //! The routers of a run: ours or the one at a URL, and the peers beside it. They stay up for the
 //! whole run and are moved to the cores of each placement.
 
-use std::path::Path;
-
 use crate::error::BenchError;
-use crate::frame::{OWN, PeerState, Testbed};
+use crate::frame::{OWN, PeerState, Site, Testbed};
 use crate::load::Stream;
 use crate::machine::{Moved, bind_processes, process_tree};
 use crate::network::Network;
 use crate::peer::{Peer, StartedPeer};
-use crate::subject::{Case, Router, RouterOptions, Target, Url};
-
-#[derive(Debug)]
-pub(crate) struct Wanted<'a> {
-    /// How ours is started, where there is no URL.
-    pub router: RouterOptions,
-    /// Somebody else's, in place of ours.
-    pub url: Option<&'a Url>,
-    pub pids: &'a [u32],
-    pub realm: &'a str,
-    pub peers: &'a [Peer],
-    pub cases: &'a [Case],
-    /// For sockets and node directories.
-    pub directory: &'a Path,
-}
+use crate::subject::{Case, Router, RouterOptions, RoutersOptions, Target, Url};
 
 #[derive(Debug)]
 pub(crate) struct Reachable {
@@ -80,16 +64,21 @@ pub(crate) struct Routers {
 }
 
 impl Routers {
-    pub(crate) fn start(wanted: &Wanted<'_>, network: &Network) -> Result<Self, BenchError> {
+    pub(crate) fn start(
+        options: &RoutersOptions,
+        own: &RouterOptions,
+        site: &Site,
+        cases: &[Case],
+    ) -> Result<Self, BenchError> {
+        let (network, directory) = (&site.network, site.directory.path());
         let (mut router, mut foreign) = (None, None);
-        match wanted.url {
-            Some(url) => foreign = Some(Foreign::find(url, wanted)?),
-            None => router = Some(Router::start(&wanted.router, wanted.directory, network)?),
+        match &options.server.url {
+            Some(url) => foreign = Some(Foreign::find(url, options)?),
+            None => router = Some(Router::start(own, directory, network)?),
         }
         let mut peers = Vec::new();
-        for peer in wanted.peers {
-            let executable = &wanted.router.executable;
-            let started = peer.start(wanted.cases, wanted.directory, executable, network)?;
+        for peer in &options.peers {
+            let started = peer.start(cases, directory, &site.executable, network)?;
             peers.push((*peer, started));
         }
         Ok(Self {
@@ -164,15 +153,15 @@ struct Foreign {
 }
 
 impl Foreign {
-    fn find(url: &Url, wanted: &Wanted<'_>) -> Result<Self, BenchError> {
+    fn find(url: &Url, options: &RoutersOptions) -> Result<Self, BenchError> {
         if let Err(error) = Stream::connect(&url.endpoint) {
             let why = format!("nobody listens at {} ({error})", url.endpoint);
             return Err(BenchError::Options(why));
         }
         Ok(Self {
             url: url.clone(),
-            realm: wanted.realm.to_owned(),
-            moved: Moved::find(wanted.pids, "--pid")?,
+            realm: options.realm.clone(),
+            moved: Moved::find(&options.server.pids, "--pid")?,
         })
     }
 

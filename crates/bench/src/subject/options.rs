@@ -1,0 +1,89 @@
+//! What is asked of the routers of a run: whose they are, how ours is started, which cases they serve.
+
+use crosstie_wamp::Serializer;
+
+use crate::error::BenchError;
+use crate::frame::{Server, ServerOptions, Site, require};
+use crate::peer::Peer;
+use crate::subject::{Case, REALM, RouterOptions, Url};
+
+/// What every instrument of routers takes.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct RoutersOptions {
+    #[command(flatten)]
+    pub(crate) server: ServerOptions<Url>,
+    #[arg(long, default_value = REALM)]
+    pub(crate) realm: String,
+    /// json, msgpack or cbor, in place of the one that a case or URL would use.
+    #[arg(long, value_parser = serializer)]
+    pub(crate) serializer: Option<Serializer>,
+    /// crossbar: start, measure and stop a Crossbar.io found on PATH; may be repeated.
+    #[arg(long = "peer", value_name = "PEER")]
+    pub(crate) peers: Vec<Peer>,
+    /// Threads of the router that is started.
+    #[arg(long = "router-threads", default_value_t = 1, value_name = "N")]
+    pub(crate) threads: usize,
+}
+
+impl Server for Url {
+    const WHAT: &'static str = "router instead of one that is started: ws://…, rs://…, \
+                                ws+unix://…, rs+unix://…";
+}
+
+impl RoutersOptions {
+    /// Refuses what makes no sense beside the cases that were named.
+    pub(crate) fn check(&self, named: &[Case]) -> Result<(), BenchError> {
+        require(self.threads > 0, "--router-threads is at least 1")?;
+        let is_named_twice =
+            self.server.url.is_none() && !named.is_empty() && self.serializer.is_some();
+        require(!is_named_twice, "a --case names its own serializer")
+    }
+
+    /// How ours is started, where there is no URL.
+    pub(crate) fn own(&self, site: &Site, spin: bool) -> RouterOptions {
+        RouterOptions {
+            executable: site.executable.clone(),
+            threads: Some(self.threads),
+            spin,
+        }
+    }
+
+    /// The cases to measure: those named, or the usual ones, or what a URL speaks.
+    pub(crate) fn cases(&self, named: &[Case], usual: &[Case]) -> Result<Vec<Case>, BenchError> {
+        let Some(url) = &self.server.url else {
+            let mut cases = match named.is_empty() {
+                true => usual.to_vec(),
+                false => named.to_vec(),
+            };
+            if let Some(serializer) = self.serializer {
+                cases
+                    .iter_mut()
+                    .for_each(|case| case.serializer = serializer);
+            }
+            return Ok(cases);
+        };
+        let usual = match url.websocket {
+            true => Serializer::Json,
+            false => Serializer::MsgPack,
+        };
+        let url_case = url.case(self.serializer.unwrap_or(usual), false);
+        if named.is_empty() {
+            return Ok(vec![url_case]);
+        }
+        let stranger = named.iter().find(|case| {
+            case.socket != url_case.socket
+                || case.transport.is_websocket() != url_case.transport.is_websocket()
+        });
+        match stranger {
+            Some(case) => Err(BenchError::Options(format!(
+                "{case} is not what that URL speaks"
+            ))),
+            None => Ok(named.to_vec()),
+        }
+    }
+}
+
+/// As the option of that name has it.
+fn serializer(name: &str) -> Result<Serializer, String> {
+    Serializer::from_name(name).ok_or_else(|| "expected json, msgpack or cbor".to_owned())
+}
