@@ -9,7 +9,7 @@ use crate::chart::{
 use crate::document::figures_for;
 use crate::instrument::{columns, headlines};
 use crate::metric::{self, Metric, Unit};
-use crate::run::{Group, Run, Spread};
+use crate::run::{Group, Run, Spread, each_once};
 
 /// Beyond this many cases a distribution for each is more than anybody reads.
 const DISTRIBUTIONS_MAX: usize = 8;
@@ -34,15 +34,9 @@ pub(super) fn drawings(run: &Run, roles: &Roles) -> Markup {
 
 /// The subjects of a chart, each once.
 pub(super) fn legend<'a>(subjects: impl Iterator<Item = (&'a str, Role)>) -> Markup {
-    let mut entries: Vec<(&str, Role)> = Vec::new();
-    for (name, role) in subjects {
-        if !entries.iter().any(|(known, _)| *known == name) {
-            entries.push((name, role));
-        }
-    }
     html! {
         ul.legend {
-            @for (name, role) in entries {
+            @for (name, role) in each_once(subjects) {
                 li { (PreEscaped(legend_mark(role))) (name) }
             }
         }
@@ -305,16 +299,11 @@ fn paired(found: &[Curve], x: &Metric, y: &Metric) -> Markup {
 /// Figures that one row holds as a list, such as memory by number of sessions: a curve for each
 /// case.
 fn lists(run: &Run) -> Markup {
-    let mut names: Vec<&str> = Vec::new();
     let subjects = || {
         let groups = run.groups.iter();
         groups.flat_map(|group| group.subjects.iter().map(move |subject| (group, subject)))
     };
-    for name in subjects().flat_map(|(_, subject)| subject.lists.keys()) {
-        if !names.contains(&name.as_str()) {
-            names.push(name);
-        }
-    }
+    let names = each_once(subjects().flat_map(|(_, subject)| subject.lists.keys()));
     html! {
         @for name in names {
             @let items: Vec<_> = subjects()

@@ -7,7 +7,7 @@ use crate::chart::{Mark, Rank, Roles, Scale, ranges};
 use crate::frame::{Outcome, Verdict};
 use crate::instrument::headlines;
 use crate::metric::{Metric, Unit, number};
-use crate::run::{FLOOR, Group, Run, Spread};
+use crate::run::{FLOOR, Group, Run, Spread, each_once};
 
 /// Beyond this many cases a run is one row of the overview, over all of them.
 const CASES_MAX: usize = 8;
@@ -101,12 +101,8 @@ fn run_ranks(run: &Run, roles: &Roles) -> Vec<Rank> {
         Some(headline) => format!("{} cases, {}", ranked.len(), Metric::of(headline).label),
         None => format!("{} cases", ranked.len()),
     };
-    let mut names: Vec<String> = Vec::new();
-    for (name, _) in ranked.iter().flat_map(|(_, marks)| marks) {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
+    let names = ranked.iter().flat_map(|(_, marks)| marks);
+    let names = each_once(names.map(|(name, _)| name.clone()));
     let over_all = names.into_iter().filter_map(|name| {
         let medians = ranked.iter().flat_map(|(_, marks)| marks);
         let medians = medians.filter(|(other, _)| *other == name);

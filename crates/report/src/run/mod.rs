@@ -165,14 +165,9 @@ impl Run {
 
     /// Every name of a figure, in the order of the first appearance.
     pub(crate) fn figure_names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
         let subjects = self.groups.iter().flat_map(|group| &group.subjects);
-        for name in subjects.flat_map(|subject| subject.figures.keys()) {
-            if !names.contains(&name.as_str()) {
-                names.push(name);
-            }
-        }
-        names
+        let names = subjects.flat_map(|subject| subject.figures.keys());
+        each_once(names.map(String::as_str))
     }
 
     /// The same question asked of the same machine: of two such runs the newer one is shown.
@@ -189,6 +184,17 @@ impl Run {
             && settings(&self.settings) == settings(&newer.settings)
             && cases(self) == cases(newer)
     }
+}
+
+/// In the order of the first appearance.
+pub(crate) fn each_once<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for item in items {
+        if !once.contains(&item) {
+            once.push(item);
+        }
+    }
+    once
 }
 
 /// Without what differs by the day and not by the question.

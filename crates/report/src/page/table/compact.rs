@@ -7,7 +7,7 @@ use crate::document::{document, figures_for};
 use crate::instrument::headlines;
 use crate::metric::{Metric, bare, number, symbol, with_unit};
 use crate::page::drawings::sentence;
-use crate::run::{Group, OWN, Run};
+use crate::run::{Group, OWN, Run, each_once};
 
 pub(super) fn compact(run: &Run) -> Markup {
     let headlines: Vec<&str> = headlines(run).into_iter().take(RATIOS_MAX).collect();
@@ -55,13 +55,8 @@ pub(super) fn compact(run: &Run) -> Markup {
 
 /// In the order of the first case; ours first in each.
 fn subjects(run: &Run) -> Vec<&str> {
-    let mut subjects: Vec<&str> = Vec::new();
-    for subject in run.groups.iter().flat_map(|group| &group.subjects) {
-        if !subjects.contains(&subject.name.as_str()) {
-            subjects.push(&subject.name);
-        }
-    }
-    subjects
+    let subjects = run.groups.iter().flat_map(|group| &group.subjects);
+    each_once(subjects.map(|subject| subject.name.as_str()))
 }
 
 fn valid(group: &Group) -> bool {
