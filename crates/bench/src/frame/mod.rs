@@ -14,11 +14,11 @@
 //! **A new instrument** is an implementation of [`instrument::Instrument`]:
 //!
 //! 1. Its options are a struct with `common: Common` and what is its own; `fn on` takes the host and refuses
-//!    what makes no sense ([`options::require`]). In the command line `CommonArguments` and
-//!    `SubjectArguments` bring the common ones.
+//!    what makes no sense ([`options::require`]). The common ones are [`arguments::CommonOptions`] and
+//!    [`arguments::ServerOptions`], flattened into it; `RoutersOptions` and `BrokersOptions` have the latter.
 //! 2. `Case` is what a row of the results file is called by; `cases` are those to measure (or
 //!    `sections`, where not every case is for every placement).
-//! 3. `start` starts what stays up for the run, `subjects` says who takes turns in a section and moves
+//! 3. `start` starts what stays up for the run, `testbed` tells of it, `subjects` says who takes turns in a section and moves
 //!    them to `stage.cores`. The first is the one that the run is about; `crosstie` and `floor` are
 //!    [`section::OWN`] and [`section::FLOOR`].
 //! 4. `round` measures one subject once and returns [`crate::figures::Figures`] by name (`a.b` is
@@ -28,8 +28,8 @@
 //!    name of figure. Where rows are no subjects, `table` gives its own rows; `title` puts sections
 //!    into one table. `below` are the lines that explain it. What a round measures of other cases is
 //!    `beside`: sections that are written and judged like any other.
-//! 6. `comparisons` are figures of the sum alone (what is over the floor, what the document has);
-//!    `limit` says what a driver-bound rate is; `goals` what ours is to reach.
+//! 6. `OVER_FLOOR` and `comparisons` are figures of the sum alone (what is over the floor, what the document
+//!    has); `left_out` says for which cases a machine is too small; `limit` says what a driver-bound rate is; `goals` what ours is to reach.
 //! 7. `run(instrument)` is all that is left of the function that the command line calls.
 //!
 //! Nothing here knows an instrument by its name; what is peculiar to one is a default that it overrides.
