@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use crosstie_auth::wamp::Methods;
 use crosstie_config::{
     self as config, Amqp, Definitions, Files, NamedFiles, Problem, Severity, Skipped, Tls,
 };
@@ -69,6 +70,9 @@ pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
                 let errors = match files {
                     Files::Tls(tls) => Vec::from_iter(tls_error(tls, &directory)),
                     Files::Definitions { path, amqp } => definitions(path, amqp, &directory)?,
+                    Files::Principals(methods) => {
+                        Vec::from_iter(principals_error(methods, &directory))
+                    }
                     Files::Cores(cores) => {
                         // The file may be meant for another machine.
                         let missing = missing_cores(cores);
@@ -98,6 +102,13 @@ pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
 /// Why a listener could not be opened with these files.
 fn tls_error(files: &Tls, directory: &Path) -> Option<String> {
     check_tls(files, directory).err().map(|e| e.to_string())
+}
+
+/// Why principals could not be read from their files.
+fn principals_error(methods: &Methods, directory: &Path) -> Option<String> {
+    let environment = |name: &str| std::env::var(name).ok();
+    let read = config::read_principals(methods, directory, &environment);
+    read.err().map(|e| e.to_string())
 }
 
 /// Which of these cores a process here cannot run on: a node would not start.

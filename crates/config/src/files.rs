@@ -2,6 +2,8 @@
 //! files hold, and which cores there are, is not the configuration's to judge; its user can say
 //! where they are named.
 
+use crosstie_auth::wamp::Methods;
+
 use crate::model::{Amqp, Tls};
 use crate::tree::Span;
 
@@ -20,6 +22,8 @@ pub enum Files {
     Tls(Tls),
     /// The definitions at `path`, which join what the worker has.
     Definitions { path: String, amqp: Box<Amqp> },
+    /// Those with principals, of a transport with these methods.
+    Principals(Box<Methods>),
     /// No files: the cores that a worker is to run on, by the kernel's numbers.
     Cores(Vec<usize>),
 }

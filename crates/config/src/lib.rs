@@ -22,6 +22,7 @@ mod files;
 mod model;
 mod near;
 mod part;
+mod principals;
 mod problem;
 mod secrets;
 mod tree;
@@ -30,6 +31,8 @@ mod view;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use crosstie_auth::wamp::{Method, Methods, PrincipalsFile};
 
 pub use convert::convert;
 pub use definitions::NoDefinitions;
@@ -76,6 +79,9 @@ pub const EMBEDDED_TCP: &str = "transport1";
 
 /// A file of more bytes is not a configuration.
 const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// Some hundred thousand principals.
+const PRINCIPALS_BYTES_MAX: u64 = 64 << 20;
 
 /// A file of more bytes holds no secret.
 const SECRET_BYTES_MAX: u64 = 64 << 10;
@@ -164,10 +170,63 @@ pub fn load(path: &Path, environment: Environment<'_>) -> Result<Loaded, Failure
     }
 }
 
+/// The methods with the principals of their files; a relative path begins at `directory`.
+pub fn read_principals(
+    methods: &Methods,
+    directory: &Path,
+    environment: Environment<'_>,
+) -> Result<Methods, Failure> {
+    let mut read = methods.clone();
+    for PrincipalsFile { method, path } in &methods.files {
+        let path = directory.join(path);
+        let (source, format) = read_source_of(&path, PRINCIPALS_BYTES_MAX)?;
+        let beside = path.parent().unwrap_or_else(|| Path::new(""));
+        let outside = Outside {
+            environment,
+            secret: &|file| read_secret(&beside.join(file)),
+        };
+        let mut problems = Vec::new();
+        replace_principals(&mut read, *method, &source, format, outside, &mut problems);
+        if problem::failed(&problems) {
+            return Err(Failure::Invalid { source, problems });
+        }
+    }
+    Ok(read)
+}
+
+/// Puts the principals that a file holds in the place of those that a method has.
+fn replace_principals(
+    methods: &mut Methods,
+    method: Method,
+    source: &Source,
+    format: Format,
+    outside: Outside<'_>,
+    problems: &mut Vec<Problem>,
+) {
+    let Some(file) = tree::parse(&source.text, format, problems) else {
+        return;
+    };
+    let Some(key) = catalogue::AUTH.key(method.name()) else {
+        return;
+    };
+    let mut root = principals::wrapped(methods, method, file);
+    check::check(&mut root, &key.kind, key.name, Some(outside), problems);
+    if problem::failed(problems) {
+        return;
+    }
+    if let Some(view) = view::view_of(&root, &key.kind) {
+        build::Builder::new(problems).replace_principals(methods, method, view);
+    }
+}
+
 /// Reads the file at `path` and tells its format from its name.
 pub fn read_source(path: &Path) -> Result<(Source, Format), Failure> {
+    read_source_of(path, FILE_BYTES_MAX)
+}
+
+fn read_source_of(path: &Path, bytes_max: u64) -> Result<(Source, Format), Failure> {
     let format = Format::of(path).ok_or_else(|| Failure::UnknownFormat { path: path.into() })?;
-    let bytes = read(path, FILE_BYTES_MAX).map_err(|error| Failure::Unreadable {
+    let bytes = read(path, bytes_max).map_err(|error| Failure::Unreadable {
         path: path.into(),
         error,
     })?;

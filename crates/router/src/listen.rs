@@ -20,6 +20,7 @@ use crate::amqp::AmqpEndpoint;
 use crate::rendered::Rendered;
 use crate::report;
 use crate::router_state::RouterState;
+use crate::wamp::live_methods::LiveMethods;
 use crate::wamp::supervision::Supervision;
 
 /// What all connections of one listener share.
@@ -55,7 +56,7 @@ pub(crate) struct Listening {
 /// RawSocket on a listener.
 pub(crate) struct RawSocketEndpoint {
     pub(crate) options: RawSocket,
-    pub(crate) auth: Arc<Methods>,
+    pub(crate) auth: Arc<LiveMethods>,
     pub(crate) supervision: Arc<Supervision>,
 }
 
@@ -63,7 +64,7 @@ pub(crate) struct RawSocketEndpoint {
 pub(crate) struct WebSocketEndpoint {
     pub(crate) path: Option<String>,
     pub(crate) options: WebSocket,
-    pub(crate) auth: Arc<Methods>,
+    pub(crate) auth: Arc<LiveMethods>,
     pub(crate) supervision: Arc<Supervision>,
 }
 
@@ -76,21 +77,33 @@ struct Endpoints {
 }
 
 impl Endpoints {
-    fn of(transport: &model::Transport, router: &RouterState) -> io::Result<Self> {
+    fn of(
+        transport: &model::Transport,
+        router: &RouterState,
+        directory: &Path,
+    ) -> io::Result<Self> {
+        let live = |auth: &Arc<Methods>| LiveMethods::start(auth, directory, router.door.keeper());
+        let rawsocket = |options: &RawSocket| {
+            let auth = live(&options.auth)?;
+            io::Result::Ok(RawSocketEndpoint::new(options, auth))
+        };
+        let websocket = |path: Option<&String>, options: &WebSocket| {
+            let auth = live(&options.auth)?;
+            io::Result::Ok(WebSocketEndpoint::new(path, options, auth))
+        };
         let mut endpoints = Self::default();
         match &transport.kind {
-            TransportKind::RawSocket(options) => endpoints.rawsocket = Some(options.into()),
+            TransportKind::RawSocket(options) => endpoints.rawsocket = Some(rawsocket(options)?),
             TransportKind::WebSocket(options) => {
-                endpoints.websockets = vec![WebSocketEndpoint::new(None, options)];
+                endpoints.websockets = vec![websocket(None, options)?];
             }
             TransportKind::Universal {
-                rawsocket,
-                websocket,
+                rawsocket: raw,
+                websocket: paths,
             } => {
-                endpoints.rawsocket = rawsocket.as_ref().map(RawSocketEndpoint::from);
-                let websockets = websocket.iter();
-                let websockets = websockets.map(|(path, o)| WebSocketEndpoint::new(Some(path), o));
-                endpoints.websockets = websockets.collect();
+                endpoints.rawsocket = raw.as_ref().map(rawsocket).transpose()?;
+                let websockets = paths.iter().map(|(path, o)| websocket(Some(path), o));
+                endpoints.websockets = websockets.collect::<io::Result<_>>()?;
             }
             TransportKind::Amqp(options) => {
                 let no_broker = || io::Error::other("the worker's AMQP has not been started");
@@ -110,10 +123,10 @@ impl Endpoints {
     }
 }
 
-impl From<&RawSocket> for RawSocketEndpoint {
-    fn from(options: &RawSocket) -> Self {
+impl RawSocketEndpoint {
+    fn new(options: &RawSocket, auth: Arc<LiveMethods>) -> Self {
         Self {
-            auth: Arc::clone(&options.auth),
+            auth,
             supervision: Arc::new(options.into()),
             options: options.clone(),
         }
@@ -121,10 +134,10 @@ impl From<&RawSocket> for RawSocketEndpoint {
 }
 
 impl WebSocketEndpoint {
-    fn new(path: Option<&String>, options: &WebSocket) -> Self {
+    fn new(path: Option<&String>, options: &WebSocket, auth: Arc<LiveMethods>) -> Self {
         Self {
             path: path.cloned(),
-            auth: Arc::clone(&options.auth),
+            auth,
             supervision: Arc::new((&options.options).into()),
             options: options.clone(),
         }
@@ -141,7 +154,7 @@ impl Listening {
             rawsocket,
             websockets,
             amqp,
-        } = Endpoints::of(transport, &router)?;
+        } = Endpoints::of(transport, &router, directory)?;
         // Which path a connection asks for shows only in its handshake.
         let timeouts = websockets
             .iter()

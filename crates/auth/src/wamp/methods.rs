@@ -3,8 +3,8 @@
 use super::client::Client;
 use super::next::Outcome;
 use super::{
-    Anonymous, Authenticator, Channel, Cryptosign, ErrorTexts, Method, Refusal, Scram, Ticket,
-    WampCra,
+    Anonymous, Authenticator, Channel, Cryptosign, ErrorTexts, Method, PrincipalsFile, Refusal,
+    Scram, Ticket, WampCra,
 };
 
 /// Everything that a transport takes. A method that is not there is not taken.
@@ -16,6 +16,8 @@ pub struct Methods {
     pub scram: Option<Scram>,
     pub cryptosign: Option<Cryptosign>,
     pub error_texts: ErrorTexts,
+    /// Where principals are that have not been read.
+    pub files: Vec<PrincipalsFile>,
 }
 
 impl Methods {

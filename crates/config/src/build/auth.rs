@@ -10,6 +10,7 @@ use crosstie_auth::wamp::{
 
 use super::functions::REALM as FUNCTIONS_REALM;
 use super::{Builder, milliseconds};
+use crate::files::Files;
 use crate::model::{Realm, Role};
 use crate::problem::Problem;
 use crate::tree::{Span, quoted};
@@ -35,7 +36,12 @@ impl Builder<'_> {
                 Some("crossbar") => ErrorTexts::Crossbar,
                 _ => ErrorTexts::Neutral,
             },
+            files: self.principals_files(auth),
         };
+        if !methods.files.is_empty() {
+            let files = Files::Principals(Box::new(methods.clone()));
+            self.names(auth.span, files);
+        }
         if methods.is_empty() {
             methods.anonymous = Some(standard());
         }
@@ -45,7 +51,7 @@ impl Builder<'_> {
         methods
     }
 
-    fn ticket(&mut self, ticket: View<'_>) -> Ticket {
+    pub(super) fn ticket(&mut self, ticket: View<'_>) -> Ticket {
         if let Some(authenticator) = self.asked(ticket) {
             return Ticket::Dynamic(authenticator);
         }
@@ -76,7 +82,7 @@ impl Builder<'_> {
         }
     }
 
-    fn wampcra(&mut self, wampcra: View<'_>) -> WampCra {
+    pub(super) fn wampcra(&mut self, wampcra: View<'_>) -> WampCra {
         if let Some(authenticator) = self.asked(wampcra) {
             return WampCra::Dynamic(authenticator);
         }
@@ -110,7 +116,7 @@ impl Builder<'_> {
         }
     }
 
-    fn scram(&mut self, scram: View<'_>) -> Scram {
+    pub(super) fn scram(&mut self, scram: View<'_>) -> Scram {
         if let Some(authenticator) = self.asked(scram) {
             return Scram::Dynamic(authenticator);
         }

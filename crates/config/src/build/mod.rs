@@ -9,6 +9,7 @@ mod endpoint;
 mod exposure;
 mod functions;
 mod names;
+mod principals;
 mod realm;
 mod transport;
 mod worker;

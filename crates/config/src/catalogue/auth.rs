@@ -4,7 +4,7 @@ use super::cryptosign::CRYPTOSIGN;
 use super::form::{Fallback, Key, Kind, Rule, SECRET, TYPE, Table, Tagged, Words, integer, key};
 use super::scram::SCRAM;
 
-pub(super) static AUTH: Table = Table {
+pub(crate) static AUTH: Table = Table {
     path: "auth",
     name: "a transport's auth",
     keys: &[
@@ -185,7 +185,16 @@ static TICKET_STATIC: Table = Table {
             },
             "Who may come in, by authid.",
         )
-        .required(),
+        .otherwise("read from `principals_file`"),
+        key(
+            "principals_file",
+            Kind::Text(Rule::Path),
+            "In place of `principals`, a file of JSON or YAML with what would stand there. It is read again within three \
+             seconds of a change; while it has an error what was read before holds. A relative path begins at the \
+             node's directory.",
+        )
+        .environment()
+        .own(),
         DEFAULT_ROLE.own(),
     ],
 };
@@ -246,7 +255,16 @@ static WAMPCRA_STATIC: Table = Table {
             },
             "Who may come in, by authid.",
         )
-        .required(),
+        .otherwise("read from `users_file`"),
+        key(
+            "users_file",
+            Kind::Text(Rule::Path),
+            "In place of `users`, a file of JSON or YAML with what would stand there. It is read again within three \
+             seconds of a change; while it has an error what was read before holds. A relative path begins at the \
+             node's directory.",
+        )
+        .environment()
+        .own(),
         DEFAULT_ROLE.own(),
     ],
 };

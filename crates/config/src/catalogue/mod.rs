@@ -23,6 +23,7 @@ mod web;
 mod worker;
 
 pub(crate) use amqp::AMQP;
+pub(crate) use auth::AUTH;
 pub use form::{Fallback, Key, Kind, Table, Tagged, Words};
 pub use node::CONFIG;
 pub(crate) use realm::{REALM, ROLE};

@@ -27,7 +27,16 @@ static SCRAM_STATIC: Table = Table {
             },
             "Who may come in, by authid.",
         )
-        .required(),
+        .otherwise("read from `principals_file`"),
+        key(
+            "principals_file",
+            Kind::Text(Rule::Path),
+            "In place of `principals`, a file of JSON or YAML with what would stand there. It is read again within three \
+             seconds of a change; while it has an error what was read before holds. A relative path begins at the \
+             node's directory.",
+        )
+        .environment()
+        .own(),
         DEFAULT_ROLE.own(),
     ],
 };

@@ -4,7 +4,6 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crosstie_auth::wamp::Methods;
 use crosstie_transport::{Connection, Ended, Outcome, Place, Protocol};
 use crosstie_wamp::framing::websocket::{self, DecoderConfig, MessageKind, Role};
 use crosstie_wamp::framing::{Framing, rawsocket};
@@ -18,6 +17,7 @@ use crate::serve::Converse;
 use crate::wamp::compression::CompressFilter;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::frames::Frames;
+use crate::wamp::live_methods::LiveMethods;
 use crate::wamp::open::{Done, Left, Open, Turn};
 use crate::wamp::peer::{Peer, Wire};
 use crate::wamp::session::Session;
@@ -217,7 +217,7 @@ impl Conversation {
         wire: Wire,
         batched: bool,
         message_bytes_max: usize,
-        auth: &Arc<Methods>,
+        auth: &Arc<LiveMethods>,
         supervision: &Arc<Supervision>,
     ) {
         let peer = Peer {

@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crosstie_auth::wamp::{
-    Answer, Call, Cause, Channel, Given, Handshake, Hello, Method, Principal, Provider, Refusal,
-    Step,
+    Answer, Call, Cause, Channel, Given, Handshake, Hello, Method, Methods, Principal, Provider,
+    Refusal, Step,
 };
 use crosstie_routing::{ClientFeatures, Identity, JoinError, Refused, error, welcome_details};
 use crosstie_wamp::{Dict, Message, MessageType, Payload, SessionId, Value};
@@ -43,7 +43,8 @@ impl Session {
             return self.refuse(AUTHENTICATION_FAILED, "the system has no randomness");
         };
         let authid = hello.authid.unwrap_or_default();
-        let (handshake, step) = Handshake::begin(&self.auth, hello, &given, &self.channel());
+        let methods = self.auth.now();
+        let (handshake, step) = Handshake::begin(&methods, hello, &given, &self.channel(&methods));
         let Some(handshake) = handshake else {
             return match step {
                 Step::Accept(principal) => self.join(*principal, features, None),
@@ -58,9 +59,9 @@ impl Session {
     }
 
     /// What this session's methods may look at of its connection.
-    fn channel(&self) -> Channel<'_> {
+    fn channel(&self, methods: &Methods) -> Channel<'_> {
         // Nobody else pays for what it takes to make it.
-        let is_bound = self.auth.has(Method::Cryptosign);
+        let is_bound = methods.has(Method::Cryptosign);
         Channel {
             is_tls: self.listening.tls.is_some(),
             tls_exporter: is_bound

@@ -12,6 +12,7 @@ pub(crate) mod elsewhere;
 pub(crate) mod end_reason;
 mod frames;
 mod joining;
+pub(crate) mod live_methods;
 pub(crate) mod message_counts;
 mod open;
 pub(crate) mod outbox;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use crosstie_auth::wamp::Methods;
 use crosstie_config::LoneSurrogates;
 use crosstie_routing::{Refused, SessionKey, Violation, error};
 use crosstie_transport::Budget;
@@ -21,6 +20,7 @@ use crate::counters::{Counter, counters};
 use crate::listen::Listening;
 use crate::report;
 use crate::wamp::end_reason::EndReason;
+use crate::wamp::live_methods::LiveMethods;
 use crate::wamp::message_counts::{Direction, Messages, is_of_sessions};
 use crate::wamp::payload_encodings::{PayloadEncodings, Source};
 use crate::wamp::peer::Peer;
@@ -30,7 +30,7 @@ use crate::wamp::realm::SharedRealm;
 /// The state of a session. WAMP basic profile, "Session Establishment" and "Session Closing".
 pub(crate) struct Session {
     pub(super) listening: Arc<Listening>,
-    pub(super) auth: Arc<Methods>,
+    pub(super) auth: Arc<LiveMethods>,
     pub(crate) peer: Peer,
     pub(super) state: State,
     /// HELLOs that were refused since the last session.
@@ -69,7 +69,7 @@ impl State {
 }
 
 impl Session {
-    pub(crate) fn new(listening: Arc<Listening>, auth: Arc<Methods>, peer: Peer) -> Self {
+    pub(crate) fn new(listening: Arc<Listening>, auth: Arc<LiveMethods>, peer: Peer) -> Self {
         Self {
             listening,
             auth,

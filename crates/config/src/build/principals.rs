@@ -1,0 +1,51 @@
+//! Principals in files of their own: where they are, and who takes their place.
+
+use crosstie_auth::wamp::{Method, Methods, PrincipalsFile};
+
+use super::Builder;
+use crate::principals::KEYS;
+use crate::problem::Problem;
+use crate::tree::quoted;
+use crate::view::View;
+
+impl Builder<'_> {
+    /// The files of a transport's methods. A method has its principals here or there.
+    pub(super) fn principals_files(&mut self, auth: View<'_>) -> Vec<PrincipalsFile> {
+        let mut files = Vec::new();
+        for (method, here, there) in KEYS {
+            let view = auth.object(method.name());
+            let Some(view) = view.filter(|view| view.text("type") == Some("static")) else {
+                continue;
+            };
+            match (view.given(here), view.text(there)) {
+                (Some(_), None) => {}
+                (None, Some(path)) => files.push(PrincipalsFile {
+                    method,
+                    path: path.to_owned(),
+                }),
+                _ => {
+                    let (name, here, there) = (method.name(), quoted(here), quoted(there));
+                    let message = format!("{name} needs {here} or {there}, and not both");
+                    self.problems.push(Problem::error(view.span, message));
+                }
+            }
+        }
+        files
+    }
+
+    /// Puts the principals of `view`, a method's object, in the place of those that the method has.
+    pub(crate) fn replace_principals(
+        &mut self,
+        methods: &mut Methods,
+        method: Method,
+        view: View<'_>,
+    ) {
+        match method {
+            Method::Ticket => methods.ticket = Some(self.ticket(view)),
+            Method::WampCra => methods.wampcra = Some(self.wampcra(view)),
+            Method::Scram | Method::WampScram => methods.scram = Some(self.scram(view)),
+            Method::Cryptosign => methods.cryptosign = Some(self.cryptosign(view)),
+            _ => {}
+        }
+    }
+}
