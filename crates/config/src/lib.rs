@@ -31,7 +31,9 @@ mod view;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use crosstie_auth::wamp::jwt::Jwks;
 use crosstie_auth::wamp::{Method, Methods, PrincipalsFile};
 
 pub use convert::convert;
@@ -180,6 +182,14 @@ pub fn read_principals(
     for PrincipalsFile { method, path } in &methods.files {
         let path = directory.join(path);
         let (source, format) = read_source_of(&path, PRINCIPALS_BYTES_MAX)?;
+        if let (Method::Jwt, Some(jwt)) = (*method, &mut read.jwt) {
+            let keys = Jwks::parse(&source.text).map_err(|e| {
+                let problems = vec![Problem::error(Span::default(), e.to_string())];
+                Failure::Invalid { source, problems }
+            })?;
+            jwt.keys = Arc::new(keys);
+            continue;
+        }
         let beside = path.parent().unwrap_or_else(|| Path::new(""));
         let outside = Outside {
             environment,

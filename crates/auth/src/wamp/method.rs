@@ -13,17 +13,20 @@ pub enum Method {
     /// SCRAM as the specification names it.
     WampScram,
     Cryptosign,
+    /// A JSON Web Token.
+    Jwt,
 }
 
 impl Method {
     /// In the order of their declaration.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Anonymous,
         Self::Ticket,
         Self::WampCra,
         Self::Scram,
         Self::WampScram,
         Self::Cryptosign,
+        Self::Jwt,
     ];
 
     pub(super) fn parse(name: &str) -> Option<Self> {
@@ -39,6 +42,7 @@ impl Method {
             Self::Scram => "scram",
             Self::WampScram => "wamp-scram",
             Self::Cryptosign => "cryptosign",
+            Self::Jwt => "jwt",
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::client::Client;
 use super::next::Outcome;
 use super::{
-    Anonymous, Authenticator, Channel, Cryptosign, ErrorTexts, Method, PrincipalsFile, Refusal,
-    Scram, Ticket, WampCra,
+    Anonymous, Authenticator, Channel, Cryptosign, ErrorTexts, Jwt, Method, PrincipalsFile,
+    Refusal, Scram, Ticket, WampCra,
 };
 
 /// Everything that a transport takes. A method that is not there is not taken.
@@ -15,6 +15,7 @@ pub struct Methods {
     pub wampcra: Option<WampCra>,
     pub scram: Option<Scram>,
     pub cryptosign: Option<Cryptosign>,
+    pub jwt: Option<Jwt>,
     pub error_texts: ErrorTexts,
     /// Where principals are that have not been read.
     pub files: Vec<PrincipalsFile>,
@@ -29,6 +30,7 @@ impl Methods {
             Method::WampCra => self.wampcra.is_some(),
             Method::Scram | Method::WampScram => self.scram.is_some(),
             Method::Cryptosign => self.cryptosign.is_some(),
+            Method::Jwt => self.jwt.is_some(),
         }
     }
 
@@ -58,7 +60,13 @@ impl Methods {
         let wampcra = wampcra.map(|role| (Method::WampCra, role));
         let scram = scram.map(|role| (Method::Scram, role));
         let cryptosign = cryptosign.map(|role| (Method::Cryptosign, role));
-        ticket.chain(wampcra).chain(scram).chain(cryptosign)
+        let jwt = self.jwt.iter().flat_map(Jwt::roles);
+        let jwt = jwt.map(|role| (Method::Jwt, role));
+        ticket
+            .chain(wampcra)
+            .chain(scram)
+            .chain(cryptosign)
+            .chain(jwt)
     }
 
     /// Handles HELLO by the client's method.
@@ -77,6 +85,7 @@ impl Methods {
                 let cryptosign = self.cryptosign.as_ref();
                 cryptosign.map(|cryptosign| cryptosign.begin(client, channel))
             }
+            Method::Jwt => self.jwt.as_ref().map(Jwt::begin),
         };
         let nobody = || Err(Refusal::of_authenticator("there is none".to_owned()));
         begun.unwrap_or_else(nobody)

@@ -39,6 +39,13 @@ pub enum Cause {
     AmbiguousKey,
     /// The channel has no id of the kind that the client asks for.
     NoChannelBinding,
+    /// A token that is none, or by an algorithm that is not taken.
+    MalformedToken,
+    ExpiredToken,
+    /// A token whose time has not come.
+    EarlyToken,
+    /// A token of another issuer, for others, or without what it has to say.
+    WrongClaims,
     /// What it says in HELLO for its method is not what the method needs.
     MalformedExtra,
     /// The authenticator has answered with an error.
@@ -54,7 +61,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 19] = [
         Self::NoMethod,
         Self::NoAuthid,
         Self::UnknownPrincipal,
@@ -63,6 +70,10 @@ impl Cause {
         Self::UnknownKey,
         Self::AmbiguousKey,
         Self::NoChannelBinding,
+        Self::MalformedToken,
+        Self::ExpiredToken,
+        Self::EarlyToken,
+        Self::WrongClaims,
         Self::MalformedExtra,
         Self::AuthenticatorDenied,
         Self::AuthenticatorFailed,
@@ -83,6 +94,10 @@ impl Cause {
             Self::UnknownKey => "unknown_key",
             Self::AmbiguousKey => "ambiguous_key",
             Self::NoChannelBinding => "no_channel_binding",
+            Self::MalformedToken => "malformed_token",
+            Self::ExpiredToken => "expired_token",
+            Self::EarlyToken => "early_token",
+            Self::WrongClaims => "wrong_claims",
             Self::MalformedExtra => "malformed_extra",
             Self::AuthenticatorDenied => "authenticator_denied",
             Self::AuthenticatorFailed => "authenticator_failed",
@@ -101,6 +116,8 @@ impl Cause {
                 | Self::WrongTicket
                 | Self::WrongSignature
                 | Self::UnknownKey
+                | Self::MalformedToken
+                | Self::WrongClaims
                 | Self::AuthenticatorDenied
         )
     }

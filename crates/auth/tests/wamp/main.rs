@@ -2,6 +2,7 @@
 
 mod cryptosign;
 mod handshakes;
+mod jwt;
 mod scram;
 mod script;
 mod ticket_hashes;

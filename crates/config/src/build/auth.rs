@@ -32,6 +32,7 @@ impl Builder<'_> {
             wampcra: auth.object("wampcra").map(|wampcra| self.wampcra(wampcra)),
             scram: auth.object("scram").map(|scram| self.scram(scram)),
             cryptosign: auth.object("cryptosign").map(|c| self.cryptosign(c)),
+            jwt: auth.object("jwt").map(|jwt| self.jwt(jwt)),
             error_texts: match auth.text("error_texts") {
                 Some("crossbar") => ErrorTexts::Crossbar,
                 _ => ErrorTexts::Neutral,

@@ -8,6 +8,7 @@ mod cryptosign;
 mod endpoint;
 mod exposure;
 mod functions;
+mod jwt;
 mod names;
 mod principals;
 mod realm;

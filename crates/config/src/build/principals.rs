@@ -30,6 +30,13 @@ impl Builder<'_> {
                 }
             }
         }
+        // Its keys are public, and come from elsewhere.
+        if let Some(path) = auth.object("jwt").and_then(|jwt| jwt.text("jwks_file")) {
+            files.push(PrincipalsFile {
+                method: Method::Jwt,
+                path: path.to_owned(),
+            });
+        }
         files
     }
 

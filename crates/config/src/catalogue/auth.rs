@@ -2,6 +2,7 @@
 
 use super::cryptosign::CRYPTOSIGN;
 use super::form::{Fallback, Key, Kind, Rule, SECRET, TYPE, Table, Tagged, Words, integer, key};
+use super::jwt::JWT;
 use super::scram::SCRAM;
 
 pub(crate) static AUTH: Table = Table {
@@ -39,6 +40,13 @@ pub(crate) static AUTH: Table = Table {
             "Sessions that have a private key, with which they sign a challenge (WAMP-cryptosign).",
         )
         .otherwise("not taken"),
+        key(
+            "jwt",
+            Kind::Tagged(&JWT),
+            "Sessions that have a JSON Web Token of an issuer.",
+        )
+        .otherwise("not taken")
+        .own(),
         key(
             "error_texts",
             Kind::OneOf(&ERROR_TEXTS),

@@ -11,6 +11,7 @@ mod connecting;
 mod cryptosign;
 mod endpoint;
 mod form;
+mod jwt;
 mod node;
 mod options;
 mod other_options;

@@ -85,10 +85,12 @@ async fn watch(live: Weak<LiveMethods>, files: Arc<Files>, mut read: Vec<Stamp>)
             None => {}
             Some(Ok(methods)) => {
                 *live.now.write() = Arc::new(methods);
-                tracing::info!("principals were read again: {files}");
+                tracing::info!("principals or keys were read again: {files}");
             }
             Some(Err(why)) => {
-                tracing::warn!("principals stay as they were, the new ones have an error: {why}");
+                tracing::warn!(
+                    "principals and keys stay as they were, the new ones have an error: {why}"
+                );
             }
         }
     }

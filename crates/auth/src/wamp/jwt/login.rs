@@ -1,0 +1,60 @@
+//! What is done with the inputs of a handshake by a token.
+
+use std::sync::Arc;
+
+use crosstie_wamp::Dict;
+
+use super::token::Claims;
+use super::{Jwks, Rules};
+use crate::wamp::answer::Assigned;
+use crate::wamp::client::Client;
+use crate::wamp::next::{Next, Outcome};
+use crate::wamp::{Cause, Provider};
+
+/// Whom an issuer's tokens let in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Jwt {
+    pub keys: Arc<Jwks>,
+    pub rules: Arc<Rules>,
+}
+
+impl Jwt {
+    /// The roles that the configuration gives.
+    pub(in crate::wamp) fn roles(&self) -> Vec<&str> {
+        self.rules.default_role.as_deref().into_iter().collect()
+    }
+
+    /// Handles HELLO: a token is asked for.
+    pub(in crate::wamp) fn begin(&self) -> Outcome {
+        let Self { keys, rules } = self.clone();
+        Ok(Next::challenge(Dict::new(), move |client, authenticate| {
+            accept(client, &keys, &rules, authenticate.signature)
+        }))
+    }
+}
+
+const TRUSTED: &str = "trusted";
+
+fn accept(client: &Client, keys: &Jwks, rules: &Rules, token: &str) -> Outcome {
+    let refuse = |cause| client.refusal(cause, "token is invalid");
+    let now_s = client.given.unix_ms / 1_000;
+    let claims = Claims::of(token, keys, rules, now_s).map_err(refuse)?;
+    let authid = claims.text(&rules.authid_claim);
+    let authid = authid.ok_or_else(|| refuse(Cause::WrongClaims))?;
+    // Who says HELLO as somebody else has another's token, or is mistaken.
+    if client.authid.as_deref().is_some_and(|said| said != authid) {
+        return Err(refuse(Cause::WrongClaims));
+    }
+    let role = claims.text(&rules.role_claim);
+    // Every realm has the role, and it may everything: no issuer gives that away.
+    if role == Some(TRUSTED) {
+        return Err(refuse(Cause::WrongClaims));
+    }
+    let assigned = Assigned {
+        authid: Some(authid.to_owned()),
+        role: role.map(Arc::from),
+        ..Assigned::default()
+    };
+    let principal = client.assign(assigned, rules.default_role.as_ref(), Provider::Static)?;
+    Ok(Next::accept(principal))
+}

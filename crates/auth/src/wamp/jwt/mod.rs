@@ -1,0 +1,15 @@
+//! JSON Web Tokens (RFC 7519), signed with a key of which the router has the public half.
+//!
+//! No secret is shared, so that neither `none` nor a symmetric algorithm is known here at all: a token cannot be made with
+//! what is public.
+
+mod algorithm;
+mod keys;
+mod login;
+mod rules;
+mod token;
+
+pub use algorithm::Algorithm;
+pub use keys::{Jwks, JwksError};
+pub use login::Jwt;
+pub use rules::Rules;
