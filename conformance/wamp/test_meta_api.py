@@ -217,6 +217,19 @@ def test_whoever_subscribes_to_its_own_coming_is_answered_first(router):
         assert peer.hear(UNSUBSCRIBED)[1] == request
 
 
+@pytest.mark.parametrize("serializer", ["json", "msgpack", "cbor"])
+def test_what_a_session_said_of_itself(router, serializer):
+    watcher = joined(router, serializer)
+    watcher.subscribe("wamp.session.on_join")
+    extra = {"team": ["red", 1, 2.5, None], "nested": {"k": True}}
+    long = {"x": "y" * 5_000}
+    with joined(router, authextra=extra), joined(router), joined(router, authextra=long):
+        told = [watcher.hear(EVENT)[4][0] for _ in range(3)]
+        assert [details["authextra"] for details in told] == [extra, None, None]
+        for details in told:
+            assert ask(watcher, "wamp.session.get", details["session"]) == details
+
+
 def test_kill(router):
     killer = joined(router)
     with joined(router, "cbor") as victim:

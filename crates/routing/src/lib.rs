@@ -4,6 +4,7 @@
 //!
 //! 1. [`Realm::join`] a session that has been authenticated, with a handle that means something
 //!    to the caller (a connection; a letter in a test).
+//!    [`Realm::keep_authextra`] where its authentication said more of it, and
 //!    [`Realm::welcomed`] once it has been sent WELCOME: whoever asked for it is told of the session.
 //! 2. [`Realm::handle`] each message that the session sends, in order. A [`Violation`] means:
 //!    ABORT that session and leave.

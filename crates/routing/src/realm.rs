@@ -235,8 +235,9 @@ impl<H> Realm<H> {
                 self.roles.release(session.role);
             }
             let room = session.calls.capacity();
-            if room > 0 {
-                out.hold(&session.handle, -calls_bytes(room));
+            let held = calls_bytes(room) + session.authextra_bytes() as isize;
+            if held > 0 {
+                out.hold(&session.handle, -held);
             }
             self.tell_left(&session);
         }

@@ -54,6 +54,8 @@ pub(crate) struct Rare {
     pub(crate) unfinished: VecDeque<RequestId>,
     /// What is published when it has left.
     pub(crate) testaments: Testaments,
+    /// What its authentication said of it beside its identity, in CBOR; empty where that was nothing.
+    pub(crate) authextra: Box<[u8]>,
 }
 
 impl<H> Session<H> {
@@ -63,10 +65,17 @@ impl<H> Session<H> {
             let Rare {
                 unfinished,
                 testaments,
+                authextra,
             } = &**rare;
-            unfinished.is_empty() && testaments.is_empty()
+            unfinished.is_empty() && testaments.is_empty() && authextra.is_empty()
         };
         self.rare.take_if(is_empty);
+    }
+
+    /// Bytes of what is kept of its authentication until it is gone.
+    pub(crate) fn authextra_bytes(&self) -> usize {
+        let rare = self.rare.as_deref();
+        rare.map_or(0, |rare| rare.authextra.len())
     }
 
     /// It has left: whether it had testaments then, and needs its role until they are published.

@@ -410,6 +410,7 @@ impl Model {
             text("authmethod", "simulated"),
             text("authprovider", "simulated"),
             text("realm", &self.config.name),
+            ("authextra".to_owned(), Value::Null),
         ]
     }
 }

@@ -17,8 +17,8 @@ use crosstie_transport::{Connection, Outcome as Read, PeerAddress, Protocol, Soc
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::framing::{Framing, Item, rawsocket};
 use crosstie_wamp::{
-    CallOptions, CancelMode, CancelOptions, Message, MessageType, Payload, RequestId, Serializer,
-    Value,
+    CallOptions, CancelMode, CancelOptions, Dict, Message, MessageType, Payload, RequestId,
+    Serializer, Value,
 };
 use parking_lot::Mutex;
 
@@ -135,7 +135,13 @@ impl Caller {
             authprovider: "static".into(),
         };
         // It is nobody's session, and the meta API does not speak of it.
-        let joined = realm.join(peer, identity, ClientFeatures::default(), None, |_| false);
+        let joined = realm.join(
+            peer,
+            identity,
+            ClientFeatures::default(),
+            (None, &Dict::new()),
+            |_| false,
+        );
         let key = joined.map_err(|e| match e {
             NotJoined::Stopped => Unanswered::NoSuchRealm {
                 realm: realm.name().to_owned(),

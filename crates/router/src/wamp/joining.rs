@@ -287,6 +287,7 @@ impl Session {
         };
         let identity = identity(&principal);
         let extra = principal.authextra;
+        let shown = shown(extra.clone());
         let own = realm
             .discloses_router
             .then_some((&*router.node, &*router.id));
@@ -299,7 +300,13 @@ impl Session {
             welcomed = self.welcome(session, details, extra, own);
             welcomed.is_ok()
         };
-        match realm.join(self.peer.clone(), identity.clone(), features, id, welcome) {
+        match realm.join(
+            self.peer.clone(),
+            identity.clone(),
+            features,
+            (id, &shown),
+            welcome,
+        ) {
             Ok(key) => {
                 report::session_joined(&realm, &self.peer, joined_as, &identity);
                 let realm = Arc::clone(&realm);
@@ -366,6 +373,12 @@ impl Session {
             }
         }
     }
+}
+
+/// What others may be told of a session's `authextra`: not what only its own client has a use for.
+fn shown(mut extra: Dict) -> Dict {
+    extra.retain(|(key, _)| key != "verifier" && key != "scram_server_signature");
+    extra
 }
 
 fn no_realm(name: &str) -> Refusal {

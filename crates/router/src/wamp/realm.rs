@@ -11,7 +11,7 @@ use crosstie_routing::{
     TakingOut, Time, Violation,
 };
 use crosstie_transport::Connection;
-use crosstie_wamp::{Message, Payload, Serializer, SessionId};
+use crosstie_wamp::{Dict, Message, Payload, Serializer, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::counters::{Counter, counters};
@@ -128,14 +128,15 @@ impl SharedRealm {
         &self.name
     }
 
-    /// Lets a session in, under the id that it was told before or any other, and has `welcome` queue its
+    /// Lets a session in, under the id that it was told before or any other, of which others may be told
+    /// `authextra`, and has `welcome` queue its
     /// WELCOME, and say whether it could, before anything else can be queued for it.
     pub(crate) fn join(
         &self,
         peer: Peer,
         identity: Identity,
         features: ClientFeatures,
-        id: Option<SessionId>,
+        (id, authextra): (Option<SessionId>, &Dict),
         welcome: impl FnOnce(SessionId) -> bool,
     ) -> Result<SessionKey, NotJoined> {
         let now = self.now();
@@ -147,6 +148,7 @@ impl SharedRealm {
             let joined = realm.join_as(id, now, peer, identity, features);
             let (key, id) = joined.map_err(NotJoined::Refused)?;
             if welcome(id) {
+                realm.keep_authextra(key, authextra, outbox);
                 realm.welcomed(now, key, outbox);
             }
             counters().count(Counter::SessionsJoined);

@@ -1,6 +1,7 @@
 //! `wamp.session.count`, `list` and `get`, and what is told of a session that joins or leaves.
 
-use crosstie_wamp::{Dict, SessionId, Value};
+use crosstie_wamp::codec::{self, Limits};
+use crosstie_wamp::{Dict, Serializer, SessionId, Value};
 
 use super::arguments::Arguments;
 use super::ids;
@@ -13,7 +14,33 @@ use crate::{Identity, Outbox, Realm, SessionKey, Time};
 const PLACES_PER_STEP: usize = 16;
 const IDS_PER_STEP: usize = 2;
 
+/// A client may say what it likes in `authextra`; more than this is not kept for others to ask for.
+const AUTHEXTRA_BYTES_MAX: usize = 4_096;
+
 impl<H> Realm<H> {
+    /// Keeps what a session's authentication said of it (`authextra`), for those who ask. To be called
+    /// before [`Realm::welcomed`], where there is something.
+    pub fn keep_authextra(
+        &mut self,
+        session: SessionKey,
+        authextra: &Dict,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let found = self.sessions.find(session);
+        let Some(index) = found.filter(|_| self.config.meta_api && !authextra.is_empty()) else {
+            return;
+        };
+        let mut bytes = Vec::new();
+        let value = Value::Dict(authextra.clone());
+        let written = codec::encode_value(&value, Serializer::Cbor, &mut bytes);
+        if written.is_err() || bytes.len() > AUTHEXTRA_BYTES_MAX {
+            return;
+        }
+        let session = &mut self.sessions[index];
+        out.hold(&session.handle, bytes.len() as isize);
+        session.rare.get_or_insert_default().authextra = bytes.into();
+    }
+
     /// To be called when a session that joined has been sent its WELCOME: whoever wants to know of new
     /// sessions is told of this one. One that cannot be welcomed, and leaves, is never spoken of.
     pub fn welcomed(&mut self, now: Time, session: SessionKey, out: &mut dyn Outbox<H>) {
@@ -131,7 +158,15 @@ fn describe<H>(realm: &str, session: &Session<H>, out: &dyn Outbox<H>) -> Dict {
         ("authmethod".to_owned(), Value::from(&**authmethod)),
         ("authprovider".to_owned(), Value::from(&**authprovider)),
         ("realm".to_owned(), Value::from(realm)),
+        ("authextra".to_owned(), authextra(session)),
     ];
     out.describe(&session.handle, &mut details);
     details
+}
+
+fn authextra<H>(session: &Session<H>) -> Value {
+    let kept = session.rare.as_deref().map(|rare| &*rare.authextra);
+    let read = |bytes| codec::decode_value(Serializer::Cbor, bytes, &Limits { depth_max: 512 });
+    let value = kept.filter(|bytes| !bytes.is_empty()).map(read);
+    value.and_then(Result::ok).unwrap_or(Value::Null)
 }

@@ -12,8 +12,8 @@ use crosstie_routing::{
     RealmConfig, RefusalCause, Refused, RequestIdCheck, Role, RoleMatch, SessionKey, TakingOut,
     Time, Verdict, Violation,
 };
-use crosstie_wamp::Message;
 use crosstie_wamp::uri::UriCheck;
+use crosstie_wamp::{Dict, Message};
 
 pub(super) struct Case<'t> {
     pub(super) name: &'t str,
@@ -405,11 +405,13 @@ impl Player {
             authprovider: "static".into(),
         };
         let mut features = ClientFeatures::default();
+        let mut authextra = Dict::new();
         for (key, value) in pairs(attributes) {
             match key {
                 "role" => identity.authrole = value.into(),
                 "authid" => identity.authid = value.into(),
                 "features" => features = notation::features(value)?,
+                "authextra" => authextra = notation::dict(value)?,
                 _ => return Err(format!("no such attribute: {key}")),
             }
         }
@@ -418,7 +420,10 @@ impl Player {
             Ok((key, id)) => {
                 self.sessions.insert(who, key);
                 self.labels.insert(who.to_string(), id.0);
-                self.with_realm(|realm, out| realm.welcomed(now, key, out));
+                self.with_realm(|realm, out| {
+                    realm.keep_authextra(key, &authextra, out);
+                    realm.welcomed(now, key, out);
+                });
             }
             Err(refused) => {
                 let text = format!("REFUSED {}", refused.uri());

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use crosstie_routing::{ClientFeature, ClientFeatures};
+use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, InvocationPolicy, MatchPolicy,
     Message, MessageType, Payload, PublishOptions, Receivers, RegisterOptions, RegistrationId,
@@ -268,6 +269,14 @@ pub(super) fn match_policy(name: &str) -> Option<MatchPolicy> {
         "prefix" => Some(MatchPolicy::Prefix),
         "wildcard" => Some(MatchPolicy::Wildcard),
         _ => None,
+    }
+}
+
+/// A dictionary as JSON, without spaces.
+pub(super) fn dict(json: &str) -> Result<Dict, String> {
+    match codec::decode_value(Serializer::Json, json.as_bytes(), &Limits::default()) {
+        Ok(Value::Dict(dict)) => Ok(dict),
+        other => Err(format!("{json} is no dictionary: {other:?}")),
     }
 }
 
