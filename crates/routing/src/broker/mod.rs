@@ -452,6 +452,8 @@ impl Broker {
 }
 
 /// Whether the publisher is disclosed, or why there is no publication.
+// Inlined into both of its callers: with two it is not otherwise, which costs each publication 38 instructions.
+#[inline(always)]
 fn permit_publish<H>(
     context: &mut Context<'_, H>,
     from: SessionIndex,
