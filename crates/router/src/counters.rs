@@ -38,12 +38,13 @@ pub(crate) enum Counter {
     RetainedEventsEvicted,
     RetainedEventsNotSent,
     RequestsDenied,
+    AuthorizersAsked,
     TurnsYielded,
 }
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 29] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 30] = [
         (Self::Reads, "reads", "Reads that brought bytes"),
         (
             Self::ReceivedBytes,
@@ -179,6 +180,11 @@ impl Counter {
             Self::RequestsDenied,
             "requests_denied",
             "Requests that a session's role does not allow",
+        ),
+        (
+            Self::AuthorizersAsked,
+            "authorizers_asked",
+            "Questions to authorizers",
         ),
         (
             Self::TurnsYielded,

@@ -3,6 +3,7 @@
 
 use std::fmt::{self, Write as _};
 
+use crosstie_auth::wamp::Answer;
 use crosstie_routing::Identity;
 use crosstie_transport::Connection;
 use crosstie_wamp::SessionId;
@@ -112,6 +113,22 @@ pub(crate) fn request_denied(realm: &SharedRealm, denied: &Denied) {
         let (action, uri) = (denied.action.name(), Escaped(&denied.uri));
         let cause = denied.cause.name();
         tell!(realm, denied.peer, denied.identity, action, %uri, cause, "request denied");
+    }
+}
+
+/// An authorizer has not decided: somebody will look for the reason why sessions may do nothing.
+pub(crate) fn authorizer_failed(realm: &SharedRealm, procedure: &str, answer: &Answer) {
+    if FAULTS.may_log() {
+        let text = match answer {
+            Answer::Error { uri, text } => format!("{uri}: {text}"),
+            other => format!("{other:?}"),
+        };
+        tracing::warn!(
+            realm = %Escaped(realm.name()),
+            procedure = %Escaped(procedure),
+            "authorizer failed: {}",
+            Escaped(&text)
+        );
     }
 }
 

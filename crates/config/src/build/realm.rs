@@ -1,6 +1,6 @@
 //! Realms, roles and permissions.
 
-use crosstie_routing::WILDCARD_COMPONENTS_MAX;
+use crosstie_routing::{Authorizer, CacheOptions, CacheScope, WILDCARD_COMPONENTS_MAX};
 
 use super::{Builder, Names};
 use crate::model::{
@@ -71,23 +71,43 @@ impl Builder<'_> {
 
     pub(crate) fn role(&mut self, role: View<'_>) -> Role {
         let name = role.text("name").unwrap_or_default();
-        let has_permissions = role.given("permissions").is_some();
-        if role.boolean("allow-by-default") && !has_permissions {
-            return Role::everything(name);
+        let others = ["permissions", "authorizer"];
+        let decides = others.into_iter().find(|key| role.given(key).is_some());
+        if others.into_iter().all(|key| role.given(key).is_some()) {
+            let message = "a role has \"permissions\" or an \"authorizer\", not both".into();
+            let at = role.span_of("authorizer");
+            self.problems.push(Problem::error(at, message));
         }
         if role.boolean("allow-by-default") {
-            let message =
-                "\"allow-by-default\" has no effect in a role with \"permissions\"".into();
-            let at = role.span_of("allow-by-default");
-            self.problems.push(Problem::warning(at, message));
+            let Some(decides) = decides else {
+                return Role::everything(name);
+            };
+            self.note_without_effect(
+                role,
+                "allow-by-default",
+                &format!("in a role with {decides:?}"),
+            );
+        }
+        let authorizer = role.text("authorizer").map(|uri| authorizer(role, uri));
+        for key in AUTHORIZER_KEYS {
+            if authorizer.is_none() && role.given(key).is_some() {
+                self.note_without_effect(role, key, "without \"authorizer\"");
+            }
         }
         Role {
             role_match: match role.text("role_match") {
                 Some("crossbar") => RoleMatch::Crossbar,
                 _ => RoleMatch::Specific,
             },
+            authorizer,
             ..Role::new(name, self.permissions(role))
         }
+    }
+
+    fn note_without_effect(&mut self, role: View<'_>, key: &str, why: &str) {
+        let message = format!("{} has no effect {why}", quoted(key));
+        let at = role.span_of(key);
+        self.problems.push(Problem::warning(at, message));
     }
 
     /// Crossbar.io lets a permission replace an earlier one for the same pattern; so do we, and
@@ -164,6 +184,34 @@ impl Builder<'_> {
             },
             cache: object.boolean("cache"),
         }
+    }
+}
+
+const AUTHORIZER_KEYS: [&str; 4] = [
+    "authorizer_timeout_ms",
+    "authorizer_cache",
+    "authorizer_cache_ms",
+    "authorizer_cache_entries_max",
+];
+
+fn authorizer(role: View<'_>, procedure: &str) -> Authorizer {
+    let number = |key| {
+        let number = role.integer(key);
+        number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
+    };
+    Authorizer {
+        procedure: procedure.to_owned(),
+        timeout_ms: number("authorizer_timeout_ms"),
+        cache: CacheOptions {
+            scope: match role.text("authorizer_cache") {
+                Some("authid") => CacheScope::Authid,
+                Some("session") => CacheScope::Session,
+                _ => CacheScope::Role,
+            },
+            expiry_ms: number("authorizer_cache_ms"),
+            entries_max: usize::try_from(number("authorizer_cache_entries_max"))
+                .unwrap_or(usize::MAX),
+        },
     }
 }
 

@@ -1,6 +1,8 @@
 //! Realms, roles and permissions: every key that is taken. Long and flat.
 
-use super::form::{Fallback, Kind, NO, Rule, Table, Words, YES, integer, key, list};
+use super::form::{
+    Fallback, Kind, NO, Rule, Table, Words, YES, integer, integer_or_zero, key, list,
+};
 
 pub(crate) static REALM: Table = Table {
     path: "realms[]",
@@ -154,9 +156,47 @@ pub(crate) static ROLE: Table = Table {
         )
         .otherwise("none"),
         key(
+            "authorizer",
+            Kind::Text(Rule::ExactUri),
+            "The procedure of the realm that [decides](authorization.md#authorizers) what sessions with the \
+             role may do, in place of `permissions`. It is called with the session, the URI, the action \
+             and the message's options.",
+        )
+        .otherwise("permissions decide"),
+        key(
+            "authorizer_timeout_ms",
+            integer(1, 3_600_000),
+            "How long it may take to answer, in milliseconds; what it is asked about fails then.",
+        )
+        .fallback(Fallback::Integer(5_000))
+        .own(),
+        key(
+            "authorizer_cache",
+            Kind::OneOf(&AUTHORIZER_CACHE),
+            "For whom a decision counts that it lets be kept: for all sessions with the role, as on \
+             Crossbar.io, for those with the same authid, or for that session alone.",
+        )
+        .fallback(Fallback::Text("role"))
+        .own(),
+        key(
+            "authorizer_cache_ms",
+            integer_or_zero(1, 31_536_000_000),
+            "For how long a decision is kept, in milliseconds; 0 is until it is taken out, or the role ends.",
+        )
+        .fallback(Fallback::Integer(0))
+        .own(),
+        key(
+            "authorizer_cache_entries_max",
+            integer_or_zero(1, 100_000),
+            "How many decisions are kept; for one more the one goes that has not been used for the longest \
+             time. 0 keeps none.",
+        )
+        .fallback(Fallback::Integer(10_000))
+        .own(),
+        key(
             "allow-by-default",
             Kind::Boolean,
-            "Whether a role without `permissions` may do everything.",
+            "Whether a role without `permissions` and `authorizer` may do everything.",
         )
         .fallback(NO),
         key(
@@ -168,6 +208,11 @@ pub(crate) static ROLE: Table = Table {
         .fallback(Fallback::Text("specific"))
         .own(),
     ],
+};
+
+static AUTHORIZER_CACHE: Words = Words {
+    path: "realms[].roles[].authorizer_cache",
+    words: &["role", "authid", "session"],
 };
 
 static ROLE_MATCH: Words = Words {

@@ -131,10 +131,6 @@ pub static KEYS: &[Place] = &[
         ],
     ),
     within(
-        "realms[].roles[]",
-        &[later("authorizer", "there are only static permissions")],
-    ),
-    within(
         "realms[].roles[].permissions[]",
         &[later(
             "validate",

@@ -75,6 +75,7 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
     register_handshakes(&mut registry, routers);
     register_denials(&mut registry, routers);
     register_realms(&mut registry, routers);
+    register_decisions(&mut registry, routers);
     register_testees(&mut registry, routers);
     amqp::register_metrics(&mut registry, routers);
     let mut gauge = |name: &str, help: &str, value: usize| {
@@ -285,6 +286,46 @@ fn register_realms(registry: &mut Registry, routers: &[Arc<RouterState>]) {
         "realm_retained_bytes",
         "Bytes of the retained events, with their topics and lists",
         retained_bytes,
+    );
+}
+
+/// What authorizers are asked, and what is kept of what they have said.
+fn register_decisions(registry: &mut Registry, routers: &[Arc<RouterState>]) {
+    type ByRealm = Family<[(&'static str, String); 2], Gauge>;
+    let (decisions, decision_bytes) = (ByRealm::default(), ByRealm::default());
+    let judged = ByRealm::default();
+    let hits: Family<[(&'static str, String); 2], Count> = Family::default();
+    for (router, realm) in realms(routers) {
+        let labels = [
+            ("worker", router.id.clone()),
+            ("realm", realm.name().to_owned()),
+        ];
+        let kept = realm.decisions();
+        decisions.get_or_create(&labels).set(kept.count as i64);
+        decision_bytes.get_or_create(&labels).set(kept.bytes as i64);
+        let pending = realm.judged.pending() as i64;
+        judged.get_or_create(&labels).set(pending);
+        hits.get_or_create(&labels).inc_by(kept.hits);
+    }
+    registry.register(
+        "realm_decisions",
+        "Decisions of authorizers that are kept",
+        decisions,
+    );
+    registry.register(
+        "realm_decision_bytes",
+        "Bytes of the decisions that are kept, roughly",
+        decision_bytes,
+    );
+    registry.register(
+        "realm_decisions_reused",
+        "Times that a decision was found kept, and nobody was asked",
+        hits,
+    );
+    registry.register(
+        "realm_sessions_judged",
+        "Sessions that an authorizer is being asked about",
+        judged,
     );
 }
 

@@ -1,4 +1,4 @@
-//! Sessions of the router's own, which call the procedures that say who others are.
+//! Sessions of the router's own, which call the procedures that say who others are and what they may do.
 //!
 //! Such a session is as any other to its realm: what it is sent is framed into a socket. Behind that is no
 //! process but a task that reads the answers. Its calls go into the realm directly, from the thread that
@@ -9,10 +9,10 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crosstie_auth::wamp::{Answer, Authenticator, Call, Unanswered};
-use crosstie_routing::{ClientFeatures, Identity, SessionKey};
+use crosstie_routing::{ClientFeatures, Identity, Question, Role, SessionKey};
 use crosstie_transport::{Connection, Outcome as Read, PeerAddress, Protocol, Socket, pump};
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::framing::{Framing, Item, rawsocket};
@@ -35,8 +35,8 @@ pub(crate) struct Authenticators {
     callers: Mutex<HashMap<Place, Arc<Caller>>>,
 }
 
-/// A realm and a role in it.
-type Place = (String, Arc<str>);
+/// A realm, a role in it, and the authid of whoever asks there.
+type Place = (String, Arc<str>, &'static str);
 
 /// One such session.
 pub(crate) struct Caller {
@@ -59,6 +59,17 @@ pub(crate) struct Asked {
     request: u64,
 }
 
+/// What a realm has done with a message of such a session.
+enum Told {
+    Handled,
+    Refused,
+    /// Nothing: the session's role has an authorizer, which is not asked for the router's own.
+    Judged,
+}
+
+const AUTHENTICATOR: &str = "crosstie.authenticator";
+const AUTHORIZER: &str = "crosstie.authorizer";
+
 /// The longest answer: beyond, its caller is told so in its place.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
@@ -73,13 +84,29 @@ impl Authenticators {
         slot: &Arc<Slot>,
     ) -> Result<Asked, Unanswered> {
         let caller = self.caller(state, &call.authenticator, &call.realm)?;
-        let asked = caller.call(call, slot)?;
-        let timeout = call.authenticator.timeout;
-        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        let nothing = Answer::Unanswered(Unanswered::Timeout { timeout_ms });
-        state
-            .door
-            .fill_after(timeout, slot, Outcome::Answer(nothing));
+        let authid = call.authid.as_deref().map_or(Value::Null, Value::from);
+        let arguments = Value::List(vec![
+            Value::from(call.realm.as_str()),
+            authid,
+            Value::Dict(call.details.clone()),
+        ]);
+        let asked = caller.call(&call.authenticator.procedure, &arguments, slot)?;
+        limit(state, call.authenticator.timeout, slot);
+        Ok(asked)
+    }
+
+    /// Asks an authorizer, in the realm of those whom it is asked about.
+    pub(crate) fn ask(
+        &self,
+        state: &RouterState,
+        realm: &Arc<SharedRealm>,
+        question: &Question,
+        arguments: &Value,
+        slot: &Arc<Slot>,
+    ) -> Result<Asked, Unanswered> {
+        let caller = self.caller_in(state, realm, &Role::TRUSTED.into(), AUTHORIZER)?;
+        let asked = caller.call(&question.procedure, arguments, slot)?;
+        limit(state, Duration::from_millis(question.timeout_ms), slot);
         Ok(asked)
     }
 
@@ -95,19 +122,36 @@ impl Authenticators {
             realm: name.to_owned(),
         };
         let realm = state.realm(name).ok_or_else(no_realm)?;
-        let role = &authenticator.role;
+        self.caller_in(state, &realm, &authenticator.role, AUTHENTICATOR)
+    }
+
+    fn caller_in(
+        &self,
+        state: &RouterState,
+        realm: &Arc<SharedRealm>,
+        role: &Arc<str>,
+        authid: &'static str,
+    ) -> Result<Arc<Caller>, Unanswered> {
         let mut callers = self.callers.lock();
         callers.retain(|_, caller| caller.is_there());
-        let key = (name.to_owned(), Arc::clone(role));
+        let key = (realm.name().to_owned(), Arc::clone(role), authid);
         if let Some(caller) = callers.get(&key)
-            && Arc::ptr_eq(&caller.realm, &realm)
+            && Arc::ptr_eq(&caller.realm, realm)
         {
             return Ok(Arc::clone(caller));
         }
-        let caller = Caller::join(state, &realm, role)?;
+        let caller = Caller::join(state, realm, role, authid)?;
         callers.insert(key, Arc::clone(&caller));
         Ok(caller)
     }
+}
+
+/// Fills a slot with the end of the patience for its answer.
+fn limit(state: &RouterState, timeout: Duration, slot: &Arc<Slot>) {
+    let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+    let nothing = Answer::Unanswered(Unanswered::Timeout { timeout_ms });
+    let outcome = Outcome::Answer(nothing);
+    state.door.fill_after(timeout, slot, outcome);
 }
 
 impl Caller {
@@ -115,6 +159,7 @@ impl Caller {
         state: &RouterState,
         realm: &Arc<SharedRealm>,
         role: &Arc<str>,
+        authid: &'static str,
     ) -> Result<Arc<Self>, Unanswered> {
         let lost = |text: String| Unanswered::Lost { text };
         let (own, other) = ends().map_err(|e| lost(e.to_string()))?;
@@ -129,7 +174,7 @@ impl Caller {
             },
         };
         let identity = Identity {
-            authid: "crosstie.authenticator".into(),
+            authid: authid.into(),
             authrole: Arc::clone(role),
             authmethod: "internal".into(),
             authprovider: "static".into(),
@@ -178,16 +223,15 @@ impl Caller {
         !self.is_over.load(Ordering::Relaxed) && self.realm.has(self.key)
     }
 
-    fn call(self: &Arc<Self>, call: &Call, slot: &Arc<Slot>) -> Result<Asked, Unanswered> {
+    fn call(
+        self: &Arc<Self>,
+        procedure: &str,
+        arguments: &Value,
+        slot: &Arc<Slot>,
+    ) -> Result<Asked, Unanswered> {
         let lost = |text: String| Unanswered::Lost { text };
-        let authid = call.authid.as_deref().map_or(Value::Null, Value::from);
-        let arguments = Value::List(vec![
-            Value::from(call.realm.as_str()),
-            authid,
-            Value::Dict(call.details.clone()),
-        ]);
         let mut args = Vec::new();
-        codec::encode_value(&arguments, SERIALIZER, &mut args).map_err(|e| lost(e.to_string()))?;
+        codec::encode_value(arguments, SERIALIZER, &mut args).map_err(|e| lost(e.to_string()))?;
         // From one lock to the other: the realm wants ids in the order in which they are drawn.
         let mut calls = self.calls.lock();
         calls.request_last += 1;
@@ -196,7 +240,7 @@ impl Caller {
         let message = Message::Call {
             request: RequestId(request),
             options: CallOptions::default(),
-            procedure: call.authenticator.procedure.as_str().into(),
+            procedure: procedure.into(),
             payload: Payload {
                 serializer: SERIALIZER,
                 args: &args,
@@ -210,19 +254,26 @@ impl Caller {
             request,
         };
         match handled {
-            true if self.is_there() => Ok(asked),
-            _ => Err(lost("its realm was stopped".to_owned())),
+            Told::Handled if self.is_there() => Ok(asked),
+            Told::Judged => Err(lost(
+                "whoever asks has a role with an authorizer".to_owned(),
+            )),
+            Told::Handled | Told::Refused => Err(lost("its realm was stopped".to_owned())),
         }
     }
 
-    /// Hands a message of this session to its realm; whether that took it.
-    fn tell(&self, message: &Message<'_>) -> bool {
+    /// Hands a message of this session to its realm.
+    fn tell(&self, message: &Message<'_>) -> Told {
         let source = Source {
             connection: &self.connection,
             bytes: None,
         };
-        let (handled, _) = self.realm.handle(Instant::now(), self.key, message, source);
-        handled.is_ok()
+        let handled = self.realm.handle(Instant::now(), self.key, message, source);
+        match (handled.outcome, handled.asked) {
+            (Ok(()), None) => Told::Handled,
+            (Ok(()), Some(_)) => Told::Judged,
+            (Err(_), _) => Told::Refused,
+        }
     }
 
     fn answer(&self, request: RequestId, answer: Answer) {

@@ -136,6 +136,9 @@ impl Session {
 
     /// Goes on with what has happened elsewhere. If nothing has, it is the peer that has gone.
     pub(crate) fn handle_elsewhere(&mut self) -> ControlFlow<()> {
+        if self.is_judged {
+            return self.handle_verdict();
+        }
         let Some(mut pending) = self.state.take_pending() else {
             return ControlFlow::Continue(());
         };
@@ -288,6 +291,7 @@ impl Session {
         let identity = identity(&principal);
         let extra = principal.authextra;
         let shown = shown(extra.clone());
+        let kept = realm.asks_about(&identity.authrole).then(|| extra.clone());
         let own = realm
             .discloses_router
             .then_some((&*router.node, &*router.id));
@@ -310,6 +314,9 @@ impl Session {
             Ok(key) => {
                 report::session_joined(&realm, &self.peer, joined_as, &identity);
                 let realm = Arc::clone(&realm);
+                if let Some(extra) = kept {
+                    self.keep_extra(&realm, key, extra);
+                }
                 self.state = State::Joined { realm, key };
                 self.refusals = 0;
             }

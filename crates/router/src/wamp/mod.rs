@@ -3,7 +3,8 @@
 //! A [`conversation`] is one connection's first bytes, handshake and frames; a [`session`] in it is what
 //! lies between HELLO and GOODBYE, and [`joining`] is how it comes to be; a [`realm`] is the one lock that
 //! its messages are routed under; an [`outbox`] encodes what the realm says into the queues of the [`peer`]s, each payload in the serializers
-//! that these use ([`payload_encodings`]).
+//! that these use ([`payload_encodings`]). Where a role is judged by an authorizer, its sessions' messages wait
+//! for that in [`judging`].
 
 pub(crate) mod authenticators;
 mod compression;
@@ -12,6 +13,8 @@ pub(crate) mod elsewhere;
 pub(crate) mod end_reason;
 mod frames;
 mod joining;
+pub(crate) mod judged;
+mod judging;
 pub(crate) mod live_methods;
 pub(crate) mod message_counts;
 mod open;
@@ -19,7 +22,9 @@ pub(crate) mod outbox;
 mod payload_encodings;
 pub(crate) mod peer;
 mod pending;
+mod question;
 pub(crate) mod realm;
+mod roles;
 pub(crate) mod session;
 pub(crate) mod supervision;
 pub(crate) mod upgrade;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crosstie_routing::{
-    Action, CloseReason, Denial, Identity, Note, Outbox, RefusalCause, Refused,
+    Action, CloseReason, Denial, Identity, Note, Outbox, Question, RefusalCause, Refused,
 };
 use crosstie_wamp::framing::Framing;
 use crosstie_wamp::{Dict, Message, SessionId, Value};
@@ -30,6 +30,8 @@ pub(crate) struct RealmOutbox<'a, 'p> {
     pub(crate) left: Vec<Left>,
     /// The action that the sender of the present message may not do.
     pub(crate) denied: Option<Box<Denied>>,
+    /// What an authorizer is to be asked about the present message.
+    pub(crate) asked: Option<Box<Question>>,
 }
 
 /// A session that is out of the realm.
@@ -67,6 +69,7 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
             closed: Vec::new(),
             left: Vec::new(),
             denied: None,
+            asked: None,
         }
     }
 }
@@ -176,6 +179,10 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
         }
         details.push(text("serializer", serializer));
         details.push(("transport".to_owned(), Value::Dict(transport)));
+    }
+
+    fn ask(&mut self, _: &Peer, question: Question) {
+        self.asked = Some(Box::new(question));
     }
 
     fn denied(&mut self, denial: &Denial<'_, Peer>) {

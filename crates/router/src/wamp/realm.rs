@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crosstie_config::{self as model, LoneSurrogates};
 use crosstie_routing::{
-    ClientFeatures, Denial, Identity, JoinError, Realm, RealmConfig, RealmCounts, Role, SessionKey,
-    TakingOut, Time, Violation,
+    ClientFeatures, Decisions, Denial, Identity, JoinError, Question, Realm, RealmConfig,
+    RealmCounts, Role, SessionKey, Time, Verdict, Violation,
 };
 use crosstie_transport::Connection;
 use crosstie_wamp::{Dict, Message, Payload, Serializer, SessionId};
@@ -21,6 +21,7 @@ use crate::router_state::RouterState;
 use crate::sessions::Seen;
 use crate::timer::Timer;
 use crate::wamp::end_reason::EndReason;
+use crate::wamp::judged::Judged;
 use crate::wamp::message_counts::{Direction, Messages, RealmMessages, is_of_sessions};
 use crate::wamp::outbox::{Left, RealmOutbox};
 use crate::wamp::payload_encodings::{PayloadEncodings, Source};
@@ -44,21 +45,31 @@ pub(crate) struct SharedRealm {
     pub(crate) meta_api: bool,
     /// Its sessions' comings are told at a level that operators do not see unless they ask for it.
     pub(crate) is_quiet: bool,
-    roles: Mutex<Vec<StartedRole>>,
-    realm: Mutex<Realm<Peer>>,
+    pub(super) roles: Mutex<Vec<StartedRole>>,
+    pub(super) realm: Mutex<Realm<Peer>>,
     /// Counted under the lock of `realm`.
     pub(crate) messages: RealmMessages,
     /// The router's, of all its realms.
-    session_messages: Arc<Messages>,
+    pub(super) session_messages: Arc<Messages>,
     /// Nobody joins any more. Written under the lock of `realm`, and read there before a
     /// session is let in.
-    stopped: AtomicBool,
+    pub(super) stopped: AtomicBool,
     router: Weak<RouterState>,
+    pub(crate) judged: Judged,
     /// Connections whose sessions others have ended, for the keeper to close if they do not answer.
     killed: Mutex<Vec<Weak<Connection>>>,
     start: Instant,
     /// In the realm's time.
-    timer: Timer,
+    pub(super) timer: Timer,
+}
+
+/// What has become of a message.
+pub(crate) struct Handled {
+    pub(crate) outcome: Result<(), Violation>,
+    /// How much of a turn it took.
+    pub(crate) steps: u32,
+    /// What an authorizer is to be asked first: nothing has been done.
+    pub(crate) asked: Option<Box<Question>>,
 }
 
 /// A role that sessions may have.
@@ -77,9 +88,6 @@ pub(crate) enum NotJoined {
 
 /// Places of the table of sessions that are looked at under one lock.
 const PLACES_MAX: usize = 256;
-
-/// Places whose sessions are taken out under one lock: about a millisecond.
-const ENDED_MAX: usize = 1_024;
 
 /// A payload of so many bytes is transcoded before the lock is taken; a shorter one under it,
 /// where that takes less time than unlocking and locking again.
@@ -111,6 +119,7 @@ impl SharedRealm {
             discloses_router: model.discloses_router,
             meta_api: model.meta_api,
             router,
+            judged: Judged::default(),
             killed: Mutex::default(),
             is_quiet,
             roles: Mutex::new(roles.map(|role| StartedRole { role, started }).collect()),
@@ -156,14 +165,28 @@ impl SharedRealm {
         })
     }
 
-    /// Routes one message of a session, received at `now`; also how many steps of a turn that took.
+    /// Routes one message of a session, received at `now`.
+    #[inline]
     pub(crate) fn handle(
         &self,
         now: Instant,
         from: SessionKey,
         message: &Message<'_>,
         source: Source<'_>,
-    ) -> (Result<(), Violation>, u32) {
+    ) -> Handled {
+        self.handle_with(now, from, message, source, None)
+    }
+
+    /// The same for a message that has come before, if it was judged meanwhile.
+    #[inline]
+    pub(crate) fn handle_with(
+        &self,
+        now: Instant,
+        from: SessionKey,
+        message: &Message<'_>,
+        source: Source<'_>,
+        judged: Option<(Question, Verdict)>,
+    ) -> Handled {
         let now = self.time(now);
         let payload = message.payload().copied().unwrap_or(Payload::EMPTY);
         let mut encodings = PayloadEncodings::new(payload);
@@ -171,13 +194,31 @@ impl SharedRealm {
             self.prepare_encodings(from, message, source, &mut encodings);
         }
         self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
-            if !is_of_sessions(message.kind()) {
-                let messages = outbox.messages;
-                messages.count_alone(Direction::Received, message.kind());
+            let outcome = match judged {
+                None => {
+                    if !is_of_sessions(message.kind()) {
+                        let messages = outbox.messages;
+                        messages.count_alone(Direction::Received, message.kind());
+                    }
+                    realm.handle(now, from, message, outbox)
+                }
+                Some(judged) => realm.handle_judged(now, from, message, judged, outbox),
+            };
+            Handled {
+                outcome,
+                steps: realm.take_steps(),
+                asked: outbox.asked.take(),
             }
-            let handled = realm.handle(now, from, message, outbox);
-            (handled, realm.take_steps())
         })
+    }
+
+    /// Whether a session's authorizer is not to be asked, because it would wait for itself.
+    pub(crate) fn waits_for_itself(&self, session: SessionKey) -> bool {
+        self.realm.lock().waits_for_itself(session)
+    }
+
+    pub(crate) fn decisions(&self) -> Decisions {
+        self.realm.lock().decisions()
     }
 
     /// Answers one message of a session, received at `now`, that is not to be routed.
@@ -260,73 +301,6 @@ impl SharedRealm {
         self.realm.lock().has(session)
     }
 
-    /// Lets nobody in any more, and takes everybody out with a GOODBYE.
-    pub(crate) fn stop(&self) -> Vec<Peer> {
-        let taking_out = {
-            let mut realm = self.realm.lock();
-            self.stopped.store(true, Ordering::Relaxed);
-            realm.end()
-        };
-        let ended = self.take_out(taking_out, EndReason::RealmStopped, &Farewell::CLOSE_REALM);
-        self.timer.wake();
-        ended
-    }
-
-    /// Adds a role; whether there was none of that name.
-    pub(crate) fn start_role(&self, role: &Role) -> bool {
-        let mut roles = self.roles.lock();
-        let is_new = self.realm.lock().start_role(role);
-        if is_new {
-            roles.push(StartedRole {
-                role: role.clone(),
-                started: SystemTime::now(),
-            });
-        }
-        is_new
-    }
-
-    /// Removes a role, and takes everybody who has it out with a GOODBYE; `None` if there is no
-    /// such role.
-    pub(crate) fn stop_role(&self, name: &str) -> Option<Vec<Peer>> {
-        let mut roles = self.roles.lock();
-        // The role that every realm has was not started, and is not stopped.
-        if roles.iter().all(|started| started.role.name != name) {
-            return None;
-        }
-        roles.retain(|started| started.role.name != name);
-        let taking_out = self.realm.lock().stop_role(name)?;
-        Some(self.take_out(taking_out, EndReason::RoleStopped, &Farewell::STOP_ROLE))
-    }
-
-    /// Takes sessions out with a GOODBYE, under one lock no more than others may wait for.
-    fn take_out(
-        &self,
-        mut taking_out: TakingOut,
-        why: EndReason,
-        farewell: &Farewell<'_>,
-    ) -> Vec<Peer> {
-        let now = self.now();
-        let mut all = Vec::new();
-        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
-        while let Some(ended) = self.enter_in_turn(&mut encodings, why, |realm, outbox| {
-            let ended = realm.take_out(now, &mut taking_out, ENDED_MAX, outbox)?;
-            self.say_goodbye_to(&ended, farewell);
-            Some(ended)
-        }) {
-            all.extend(ended);
-        }
-        all
-    }
-
-    /// The roles, each with how many sessions have it.
-    pub(crate) fn roles(&self) -> Vec<(StartedRole, usize)> {
-        let roles = self.roles.lock();
-        let realm = self.realm.lock();
-        let sessions = |started: &StartedRole| realm.role_sessions(&started.role.name);
-        let counted = roles.iter().map(|s| (s.clone(), sessions(s).unwrap_or(0)));
-        counted.collect()
-    }
-
     /// Every session's peer.
     pub(crate) fn peers(&self) -> Vec<Peer> {
         self.realm.lock().handles().cloned().collect()
@@ -396,7 +370,7 @@ impl SharedRealm {
 
     /// The same for whoever comes again at once: a thread that waits has the lock next. It would find it
     /// taken again otherwise, because to wake takes longer than to lock.
-    fn enter_in_turn<R>(
+    pub(super) fn enter_in_turn<R>(
         &self,
         encodings: &mut PayloadEncodings<'_>,
         why: EndReason,
@@ -426,17 +400,11 @@ impl SharedRealm {
         outcome
     }
 
-    /// Says GOODBYE to sessions that were taken out.
-    fn say_goodbye_to(&self, peers: &[Peer], farewell: &Farewell<'_>) {
-        peers
-            .iter()
-            .for_each(|peer| say_goodbye(&self.session_messages, peer, farewell));
-    }
-
     /// Tells and counts who has left, and what was denied.
     #[cold]
     fn tell(&self, outbox: RealmOutbox<'_, '_>, why: EndReason) {
         let mut killed = Vec::new();
+        let has_judged = !outbox.left.is_empty() && self.judged.pending() > 0;
         for left in &outbox.left {
             let Left {
                 peer,
@@ -455,6 +423,10 @@ impl SharedRealm {
                 (false, false) => why,
             };
             counters().left(why);
+            // One that is judged goes on: it has to answer.
+            if has_judged {
+                peer.connection.resume_reading();
+            }
             report::session_left(self, peer, *id, identity, why);
         }
         if let Some(denied) = outbox.denied
@@ -508,7 +480,7 @@ impl SharedRealm {
         }
     }
 
-    fn now(&self) -> Time {
+    pub(super) fn now(&self) -> Time {
         self.time(Instant::now())
     }
 

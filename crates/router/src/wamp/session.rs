@@ -37,6 +37,8 @@ pub(crate) struct Session {
     pub(super) refusals: u8,
     /// Lines of the log about topics that nobody publishes to.
     silent_topics: Cell<u8>,
+    /// A message of it is judged, and nothing else is handled before that.
+    pub(super) is_judged: bool,
     /// What its messages took of the present turn.
     steps: u32,
 }
@@ -77,6 +79,7 @@ impl Session {
             state: State::Closed(None),
             refusals: 0,
             silent_topics: Cell::new(0),
+            is_judged: false,
             steps: 0,
         }
     }
@@ -106,7 +109,7 @@ impl Session {
     ) -> ControlFlow<()> {
         let serializer = self.peer.wire.serializer;
         match codec::decode(serializer, bytes, &self.listening.decoding) {
-            Ok(message) => self.handle(&message, source, now),
+            Ok(message) => self.handle(&message, bytes, source, now),
             Err(e) if e.is_lone_surrogate() => self.handle_lone_surrogates(bytes, &e, now),
             Err(e) => self.message_fault(bytes, &e),
         }
@@ -115,6 +118,7 @@ impl Session {
     fn handle(
         &mut self,
         message: &Message<'_>,
+        bytes: &[u8],
         source: Option<&Bytes>,
         now: Instant,
     ) -> ControlFlow<()> {
@@ -147,13 +151,12 @@ impl Session {
                     {
                         self.say_silent(topic);
                     }
-                    let source = Source {
+                    let place = Source {
                         connection: &self.peer.connection,
                         bytes: source,
                     };
-                    let (handled, steps) = realm.handle(now, *key, message, source);
-                    self.steps = self.steps.saturating_add(steps);
-                    self.handled(handled)
+                    let handled = realm.handle(now, *key, message, place);
+                    self.handle_routed(handled, bytes, source)
                 }
             },
             State::Closed(_) => match message {
@@ -203,7 +206,7 @@ impl Session {
             return self.handled(declined);
         }
         counters().add(Counter::LoneSurrogatesReplaced, count as u64);
-        self.handle(&message, None, now)
+        self.handle(&message, &replaced, None, now)
     }
 
     /// A message that may not come before a session is open.
@@ -217,7 +220,7 @@ impl Session {
     }
 
     /// What becomes of the connection once the realm has handled a message.
-    fn handled(&mut self, handled: Result<(), Violation>) -> ControlFlow<()> {
+    pub(super) fn handled(&mut self, handled: Result<(), Violation>) -> ControlFlow<()> {
         match handled {
             Ok(()) => ControlFlow::Continue(()),
             Err(Violation { uri, message }) => self.abort(uri, &message),
@@ -267,6 +270,11 @@ impl Session {
             }
         }
         (ControlFlow::Continue(()), &[])
+    }
+
+    #[inline]
+    pub(super) fn add_steps(&mut self, steps: u32) {
+        self.steps = self.steps.saturating_add(steps);
     }
 
     /// Charges a turn with what was handled, and was read from so many bytes; whether it is over.
@@ -326,7 +334,11 @@ impl Session {
     /// was in one until now.
     pub(crate) fn leave(&mut self, why: EndReason) -> bool {
         match mem::replace(&mut self.state, State::Closed(None)) {
-            State::Joined { realm, key } => realm.leave(key, why),
+            State::Joined { realm, key } => {
+                self.is_judged = false;
+                self.forget_judged(&realm, key);
+                realm.leave(key, why)
+            }
             State::Closed(pending) => {
                 if let Some(pending) = pending {
                     self.end_pending(&pending);
@@ -351,7 +363,8 @@ impl Session {
     /// Whether nothing is to be handled before something has happened elsewhere.
     #[inline]
     pub(crate) fn waits(&self) -> bool {
-        matches!(&self.state, State::Closed(Some(pending)) if pending.waits_elsewhere())
+        self.is_judged
+            || matches!(&self.state, State::Closed(Some(pending)) if pending.waits_elsewhere())
     }
 
     pub(crate) fn is_joined(&self) -> bool {

@@ -1,0 +1,199 @@
+//! Messages that an authorizer is asked about.
+//!
+//! ```text
+//!   message ─► realm: it depends ─► what is asked ─► a call by a session of the router's own
+//!      │                                                │ (the connection is not read from)
+//!      └─ the same message, with what was said ◄─ slot ◄┘
+//! ```
+//!
+//! Nothing of a session is handled while one of its messages is judged, so that no later one overtakes it.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use crosstie_auth::wamp::Answer;
+use crosstie_routing::{Question, SessionKey, Verdict};
+use crosstie_wamp::{Dict, Value, codec};
+
+use crate::counters::{Counter, counters};
+use crate::origin;
+use crate::report;
+use crate::wamp::authenticators::Asked;
+use crate::wamp::elsewhere::{Outcome, Slot};
+use crate::wamp::judged::{Judging, Kept};
+use crate::wamp::payload_encodings::Source;
+use crate::wamp::peer::Peer;
+use crate::wamp::question;
+use crate::wamp::realm::{Handled, SharedRealm};
+use crate::wamp::session::{Session, State};
+
+/// Puts bytes on the account of a peer.
+fn hold(peer: &Peer, bytes: usize) {
+    let delta = isize::try_from(bytes).unwrap_or(isize::MAX);
+    peer.connection.hold(delta);
+}
+
+fn release(peer: &Peer, bytes: usize) {
+    let delta = isize::try_from(bytes).unwrap_or(isize::MAX);
+    peer.connection.hold(-delta);
+}
+
+impl Session {
+    /// Has an authorizer asked about a message.
+    #[cold]
+    pub(super) fn ask(
+        &mut self,
+        bytes: &[u8],
+        source: Option<&Bytes>,
+        question: Question,
+    ) -> ControlFlow<()> {
+        let message = Kept::of(bytes, source);
+        self.ask_again(message, question, false)
+    }
+
+    fn ask_again(&mut self, message: Kept, question: Question, is_short: bool) -> ControlFlow<()> {
+        let State::Joined { realm, key } = &self.state else {
+            return ControlFlow::Continue(());
+        };
+        let (realm, key) = (Arc::clone(realm), *key);
+        let slot = Slot::new(&self.peer.connection);
+        counters().count(Counter::AuthorizersAsked);
+        match self.call_authorizer(&realm, key, &message, &question, is_short, &slot) {
+            Ok(asked) => {
+                hold(&self.peer, message.held());
+                let judging = Judging {
+                    message,
+                    question,
+                    slot,
+                    is_short,
+                    asked: Box::new(asked),
+                };
+                realm.judged.insert(key, judging);
+                self.is_judged = true;
+                ControlFlow::Continue(())
+            }
+            Err(verdict) => {
+                self.peer.connection.resume_reading();
+                self.handle_judged(&realm, key, &message, question, verdict)
+            }
+        }
+    }
+
+    fn call_authorizer(
+        &self,
+        realm: &Arc<SharedRealm>,
+        key: SessionKey,
+        message: &Kept,
+        question: &Question,
+        is_short: bool,
+        slot: &Arc<Slot>,
+    ) -> Result<Asked, Verdict> {
+        if realm.waits_for_itself(key) {
+            return Err(question::unavailable(
+                "those who serve the authorizer have a role that it is asked about, so that it would wait \
+                 for itself",
+            ));
+        }
+        let transport = origin::transport(&self.peer, self.listening.tls.is_some());
+        let extra = realm.judged.extra(key);
+        let options = (!is_short).then(|| question::options(&self.peer, message.bytes()));
+        let arguments = question::arguments(question, extra.as_deref(), transport, options);
+        let router = &self.listening.router;
+        let asked = router
+            .authenticators
+            .ask(router, realm, question, &arguments, slot);
+        asked.map_err(question::unanswered)
+    }
+
+    /// Goes on with a message that was judged. If nothing was said, the session was taken out, or its peer
+    /// has gone.
+    #[cold]
+    pub(super) fn handle_verdict(&mut self) -> ControlFlow<()> {
+        self.is_judged = false;
+        let State::Joined { realm, key } = &self.state else {
+            return ControlFlow::Continue(());
+        };
+        let (realm, key) = (Arc::clone(realm), *key);
+        let judging = realm.judged.take(key);
+        let Some(judging) = judging else {
+            return ControlFlow::Continue(());
+        };
+        let Judging {
+            message,
+            question,
+            slot,
+            is_short,
+            asked,
+        } = judging;
+        release(&self.peer, message.held());
+        let answer = slot.take();
+        drop(asked);
+        match answer {
+            Some(Outcome::Answer(answer)) => {
+                if !is_short && question::takes_no_options(&answer) {
+                    return self.ask_again(message, question, true);
+                }
+                if let Answer::Unanswered(_) | Answer::Error { .. } = answer {
+                    report::authorizer_failed(&realm, &question.procedure, &answer);
+                }
+                let verdict = question::verdict(answer);
+                self.handle_judged(&realm, key, &message, question, verdict)
+            }
+            _ if realm.has(key) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn handle_judged(
+        &mut self,
+        realm: &Arc<SharedRealm>,
+        key: SessionKey,
+        kept: &Kept,
+        question: Question,
+        verdict: Verdict,
+    ) -> ControlFlow<()> {
+        let serializer = self.peer.wire.serializer;
+        let Ok(message) = codec::decode(serializer, kept.bytes(), &self.listening.decoding) else {
+            // It was a message when it came.
+            return ControlFlow::Continue(());
+        };
+        let source = Source {
+            connection: &self.peer.connection,
+            bytes: kept.source(),
+        };
+        let judged = Some((question, verdict));
+        let handled = realm.handle_with(Instant::now(), key, &message, source, judged);
+        self.handle_routed(handled, kept.bytes(), kept.source())
+    }
+
+    /// The session leaves.
+    pub(super) fn forget_judged(&self, realm: &SharedRealm, key: SessionKey) {
+        release(&self.peer, realm.judged.forget(key));
+    }
+
+    /// Keeps what else was found out about a session that may be judged.
+    pub(super) fn keep_extra(&self, realm: &SharedRealm, key: SessionKey, extra: Dict) {
+        let mut bytes = Vec::new();
+        let written = codec::encode_value(&Value::Dict(extra), question::SERIALIZER, &mut bytes);
+        if written.is_ok() {
+            hold(&self.peer, realm.judged.keep_extra(key, bytes));
+        }
+    }
+
+    /// What becomes of a message that its realm has handled.
+    #[inline]
+    pub(super) fn handle_routed(
+        &mut self,
+        handled: Handled,
+        bytes: &[u8],
+        source: Option<&Bytes>,
+    ) -> ControlFlow<()> {
+        self.add_steps(handled.steps);
+        match handled.asked {
+            None => self.handled(handled.outcome),
+            Some(question) => self.ask(bytes, source, *question),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What an operator does to a realm: its roles come and go, and it is stopped.
+
+use std::sync::atomic::Ordering;
+use std::time::SystemTime;
+
+use crosstie_routing::{Role, TakingOut};
+use crosstie_wamp::Payload;
+
+use crate::wamp::end_reason::EndReason;
+use crate::wamp::payload_encodings::PayloadEncodings;
+use crate::wamp::peer::Peer;
+use crate::wamp::realm::{SharedRealm, StartedRole};
+use crate::wamp::session::{Farewell, say_goodbye};
+
+/// Places whose sessions are taken out under one lock: about a millisecond.
+const ENDED_MAX: usize = 1_024;
+
+impl SharedRealm {
+    /// Lets nobody in any more, and takes everybody out with a GOODBYE.
+    pub(crate) fn stop(&self) -> Vec<Peer> {
+        let taking_out = {
+            let mut realm = self.realm.lock();
+            self.stopped.store(true, Ordering::Relaxed);
+            realm.end()
+        };
+        let ended = self.take_out(taking_out, EndReason::RealmStopped, &Farewell::CLOSE_REALM);
+        self.timer.wake();
+        ended
+    }
+
+    /// Adds a role; whether there was none of that name.
+    pub(crate) fn start_role(&self, role: &Role) -> bool {
+        let mut roles = self.roles.lock();
+        let is_new = self.realm.lock().start_role(role);
+        if is_new {
+            roles.push(StartedRole {
+                role: role.clone(),
+                started: SystemTime::now(),
+            });
+        }
+        is_new
+    }
+
+    /// Removes a role, and takes everybody who has it out with a GOODBYE; `None` if there is no
+    /// such role.
+    pub(crate) fn stop_role(&self, name: &str) -> Option<Vec<Peer>> {
+        let mut roles = self.roles.lock();
+        // The role that every realm has was not started, and is not stopped.
+        if roles.iter().all(|started| started.role.name != name) {
+            return None;
+        }
+        roles.retain(|started| started.role.name != name);
+        let taking_out = self.realm.lock().stop_role(name)?;
+        Some(self.take_out(taking_out, EndReason::RoleStopped, &Farewell::STOP_ROLE))
+    }
+
+    /// Takes sessions out with a GOODBYE, under one lock no more than others may wait for.
+    fn take_out(
+        &self,
+        mut taking_out: TakingOut,
+        why: EndReason,
+        farewell: &Farewell<'_>,
+    ) -> Vec<Peer> {
+        let now = self.now();
+        let mut all = Vec::new();
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        while let Some(ended) = self.enter_in_turn(&mut encodings, why, |realm, outbox| {
+            let ended = realm.take_out(now, &mut taking_out, ENDED_MAX, outbox)?;
+            self.say_goodbye_to(&ended, farewell);
+            Some(ended)
+        }) {
+            all.extend(ended);
+        }
+        all
+    }
+
+    /// The roles, each with how many sessions have it.
+    pub(crate) fn roles(&self) -> Vec<(StartedRole, usize)> {
+        let roles = self.roles.lock();
+        let realm = self.realm.lock();
+        let sessions = |started: &StartedRole| realm.role_sessions(&started.role.name);
+        let counted = roles.iter().map(|s| (s.clone(), sessions(s).unwrap_or(0)));
+        counted.collect()
+    }
+
+    /// Whether sessions of a role are judged by an authorizer.
+    pub(crate) fn asks_about(&self, authrole: &str) -> bool {
+        let roles = self.roles.lock();
+        let mut roles = roles.iter().map(|started| &started.role);
+        roles.any(|role| role.authorizer.is_some() && role.name == authrole)
+    }
+
+    /// Says GOODBYE to sessions that were taken out.
+    fn say_goodbye_to(&self, peers: &[Peer], farewell: &Farewell<'_>) {
+        peers
+            .iter()
+            .for_each(|peer| say_goodbye(&self.session_messages, peer, farewell));
+    }
+}
