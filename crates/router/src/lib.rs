@@ -19,6 +19,7 @@ mod admission;
 pub mod amqp;
 mod audit;
 mod bound;
+mod certificate;
 mod counters;
 mod denials;
 mod door;

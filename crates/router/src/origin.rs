@@ -7,6 +7,7 @@ use crosstie_transport::PeerAddress;
 use crosstie_wamp::framing::Framing;
 use crosstie_wamp::{Dict, Value};
 
+use crate::certificate;
 use crate::wamp::peer::Peer;
 
 /// Node, worker, the client's own address, process.
@@ -76,17 +77,20 @@ pub(crate) fn transport(peer: &Peer, is_secure: bool) -> Value {
         "own_tid",
         "own_fd",
         "channel_id",
-        "peer_cert",
-        "client_cert",
         "websocket_protocol",
         "websocket_extensions_in_use",
         "http_headers_received",
         "http_headers_sent",
         "http_cbtid",
     ];
+    let shown = peer.connection.peer_certificate();
+    let shown = shown.and_then(|der| certificate::details(&der));
+    let shown = shown.unwrap_or(Value::Null);
+    let certificates = [("peer_cert", shown.clone()), ("client_cert", shown)];
+    let known = known.into_iter().chain(certificates);
     let known = known.map(|(key, value)| (key.to_owned(), value));
     let unknown = unknown.map(|key| (key.to_owned(), Value::Null));
-    Value::Dict(known.into_iter().chain(unknown).collect())
+    Value::Dict(known.chain(unknown).collect())
 }
 
 /// In Crossbar.io's words.

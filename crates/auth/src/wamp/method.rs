@@ -15,11 +15,13 @@ pub enum Method {
     Cryptosign,
     /// A JSON Web Token.
     Jwt,
+    /// A certificate.
+    Tls,
 }
 
 impl Method {
     /// In the order of their declaration.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Anonymous,
         Self::Ticket,
         Self::WampCra,
@@ -27,6 +29,7 @@ impl Method {
         Self::WampScram,
         Self::Cryptosign,
         Self::Jwt,
+        Self::Tls,
     ];
 
     pub(super) fn parse(name: &str) -> Option<Self> {
@@ -43,6 +46,7 @@ impl Method {
             Self::WampScram => "wamp-scram",
             Self::Cryptosign => "cryptosign",
             Self::Jwt => "jwt",
+            Self::Tls => "tls",
         }
     }
 }

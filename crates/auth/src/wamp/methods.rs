@@ -4,7 +4,7 @@ use super::client::Client;
 use super::next::Outcome;
 use super::{
     Anonymous, Authenticator, Channel, Cryptosign, ErrorTexts, Jwt, Method, PrincipalsFile,
-    Refusal, Scram, Ticket, WampCra,
+    Refusal, Scram, Ticket, Tls, WampCra,
 };
 
 /// Everything that a transport takes. A method that is not there is not taken.
@@ -16,6 +16,7 @@ pub struct Methods {
     pub scram: Option<Scram>,
     pub cryptosign: Option<Cryptosign>,
     pub jwt: Option<Jwt>,
+    pub tls: Option<Tls>,
     pub error_texts: ErrorTexts,
     /// Where principals are that have not been read.
     pub files: Vec<PrincipalsFile>,
@@ -31,6 +32,7 @@ impl Methods {
             Method::Scram | Method::WampScram => self.scram.is_some(),
             Method::Cryptosign => self.cryptosign.is_some(),
             Method::Jwt => self.jwt.is_some(),
+            Method::Tls => self.tls.is_some(),
         }
     }
 
@@ -46,7 +48,8 @@ impl Methods {
         let wampcra = self.wampcra.as_ref().and_then(WampCra::authenticator);
         let scram = self.scram.as_ref().and_then(Scram::authenticator);
         let cryptosign = self.cryptosign.as_ref().and_then(Cryptosign::authenticator);
-        let all = [anonymous, ticket, wampcra, scram, cryptosign];
+        let tls = self.tls.as_ref().and_then(Tls::authenticator);
+        let all = [anonymous, ticket, wampcra, scram, cryptosign, tls];
         all.into_iter().flatten()
     }
 
@@ -62,11 +65,14 @@ impl Methods {
         let cryptosign = cryptosign.map(|role| (Method::Cryptosign, role));
         let jwt = self.jwt.iter().flat_map(Jwt::roles);
         let jwt = jwt.map(|role| (Method::Jwt, role));
+        let tls = self.tls.iter().flat_map(Tls::roles);
+        let tls = tls.map(|role| (Method::Tls, role));
         ticket
             .chain(wampcra)
             .chain(scram)
             .chain(cryptosign)
             .chain(jwt)
+            .chain(tls)
     }
 
     /// Handles HELLO by the client's method.
@@ -86,6 +92,7 @@ impl Methods {
                 cryptosign.map(|cryptosign| cryptosign.begin(client, channel))
             }
             Method::Jwt => self.jwt.as_ref().map(Jwt::begin),
+            Method::Tls => self.tls.as_ref().map(|tls| tls.begin(client, channel)),
         };
         let nobody = || Err(Refusal::of_authenticator("there is none".to_owned()));
         begun.unwrap_or_else(nobody)

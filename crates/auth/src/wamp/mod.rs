@@ -36,6 +36,7 @@ mod refusal;
 pub mod scram;
 mod step;
 mod ticket;
+mod tls;
 mod wampcra;
 
 pub use anonymous::Anonymous;
@@ -56,4 +57,5 @@ pub use refusal::{Cause, ErrorTexts, Refusal};
 pub use scram::Scram;
 pub use step::{Call, Step};
 pub use ticket::{Ticket, TicketHash, TicketHashError, TicketWork, Tickets};
+pub use tls::{Certificate, CertificateHolder, CertificateHolders, Tls, fingerprint};
 pub use wampcra::{Key, KeyDerivation, Salted, Secret, SecretError, Users, WampCra};

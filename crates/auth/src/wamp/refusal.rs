@@ -35,7 +35,11 @@ pub enum Cause {
     WrongSignature,
     /// The key is nobody's, or not the principal's.
     UnknownKey,
-    /// Several principals have the key, and the client does not say which it is.
+    /// It has shown no certificate.
+    NoCertificate,
+    /// Its certificate is nobody's.
+    UnknownCertificate,
+    /// Several principals have the key or the certificate, and the client does not say which it is.
     AmbiguousKey,
     /// The channel has no id of the kind that the client asks for.
     NoChannelBinding,
@@ -61,13 +65,15 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::NoMethod,
         Self::NoAuthid,
         Self::UnknownPrincipal,
         Self::WrongTicket,
         Self::WrongSignature,
         Self::UnknownKey,
+        Self::NoCertificate,
+        Self::UnknownCertificate,
         Self::AmbiguousKey,
         Self::NoChannelBinding,
         Self::MalformedToken,
@@ -92,6 +98,8 @@ impl Cause {
             Self::WrongTicket => "wrong_ticket",
             Self::WrongSignature => "wrong_signature",
             Self::UnknownKey => "unknown_key",
+            Self::NoCertificate => "no_certificate",
+            Self::UnknownCertificate => "unknown_certificate",
             Self::AmbiguousKey => "ambiguous_key",
             Self::NoChannelBinding => "no_channel_binding",
             Self::MalformedToken => "malformed_token",

@@ -102,7 +102,7 @@ fn the_vectors_of_the_specification() {
         let over = Channel {
             is_tls: bound.is_some(),
             tls_exporter: bound,
-            own_key: None,
+            ..Channel::default()
         };
         let mut principals = KeyHolders::default();
         principals.insert("joe", holder(&[seed], Some("user"), None));
@@ -459,7 +459,7 @@ fn channels() -> [Channel<'static>; 3] {
     known.map(|(is_tls, tls_exporter)| Channel {
         is_tls,
         tls_exporter,
-        own_key: None,
+        ..Channel::default()
     })
 }
 
@@ -553,6 +553,7 @@ fn the_routers_own_proof() {
             is_tls: true,
             tls_exporter: Some([5; 32]),
             own_key: Some(&own),
+            ..Channel::default()
         };
         let extra = format!(
             "{},\"channel_binding\":{binding},\"challenge\":\"{CHANNEL}\"",

@@ -6,4 +6,5 @@ mod jwt;
 mod scram;
 mod script;
 mod ticket_hashes;
+mod tls;
 mod vectors;

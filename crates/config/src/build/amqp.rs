@@ -74,10 +74,7 @@ impl Builder<'_> {
         endpoint: &Endpoint,
     ) -> AmqpTransport {
         let options = transport.section("options");
-        let asks_for_certificates = matches!(
-            endpoint,
-            Endpoint::Tcp(tcp) if tcp.tls.as_ref().is_some_and(|tls| !tls.client_authorities.is_empty())
-        );
+        let asks_for_certificates = endpoint.asks_for_certificates();
         let mut mechanisms: Vec<_> = transport
             .texts("mechanisms")
             .filter_map(mechanism)

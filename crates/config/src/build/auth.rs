@@ -33,6 +33,7 @@ impl Builder<'_> {
             scram: auth.object("scram").map(|scram| self.scram(scram)),
             cryptosign: auth.object("cryptosign").map(|c| self.cryptosign(c)),
             jwt: auth.object("jwt").map(|jwt| self.jwt(jwt)),
+            tls: auth.object("tls").map(|tls| self.certificates(tls)),
             error_texts: match auth.text("error_texts") {
                 Some("crossbar") => ErrorTexts::Crossbar,
                 _ => ErrorTexts::Neutral,

@@ -3,6 +3,7 @@
 
 mod amqp;
 mod auth;
+mod certificates;
 mod component;
 mod cryptosign;
 mod endpoint;

@@ -1,5 +1,9 @@
 //! Transports, and what is spoken on them.
 
+use std::sync::Arc;
+
+use crosstie_auth::wamp::Methods;
+
 use super::{Builder, Names, bound, milliseconds, size, time};
 use crate::catalogue::{PAGES, SERIALIZERS};
 use crate::model::{
@@ -16,6 +20,8 @@ struct Place<'r> {
     realms: Option<&'r [Realm]>,
     /// Nobody reaches it but from this machine.
     is_loopback: bool,
+    /// Clients may show certificates.
+    sees_certificates: bool,
 }
 
 impl Builder<'_> {
@@ -40,6 +46,7 @@ impl Builder<'_> {
         let place = Place {
             realms,
             is_loopback: endpoint.is_loopback(),
+            sees_certificates: endpoint.asks_for_certificates(),
         };
         let kind = match transport.text("type") {
             Some("amqp") => TransportKind::Amqp(self.amqp_transport(transport, &endpoint)),
@@ -122,7 +129,7 @@ impl Builder<'_> {
         let options = object.section("options");
         RawSocket {
             serializers: serializers(object),
-            auth: self.auth(object, place.realms).into(),
+            auth: self.auth_at(object, place),
             message_bytes_max: self.message_bytes_max(options),
             ping: Ping {
                 interval: time(options, "auto_ping_interval"),
@@ -133,11 +140,23 @@ impl Builder<'_> {
         }
     }
 
+    /// Where nobody can show a certificate nobody comes in by one.
+    fn auth_at(&mut self, object: View<'_>, place: Place<'_>) -> Arc<Methods> {
+        let methods = self.auth(object, place.realms);
+        if methods.tls.is_some() && !place.sees_certificates {
+            let message = "\"tls\" needs \"ca_certificates\" in the endpoint's \"tls\": without them no client \
+                           shows a certificate, and whoever comes by it will be refused";
+            let at = object.section("auth").span_of("tls");
+            self.problems.push(Problem::warning(at, message.into()));
+        }
+        Arc::new(methods)
+    }
+
     fn websocket(&mut self, object: View<'_>, place: Place<'_>) -> WebSocket {
         WebSocket {
             url: object.text("url").map(str::to_owned),
             serializers: serializers(object),
-            auth: self.auth(object, place.realms).into(),
+            auth: self.auth_at(object, place),
             options: self.websocket_options(object.section("options"), place),
         }
     }

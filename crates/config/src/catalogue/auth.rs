@@ -1,5 +1,6 @@
 //! Authentication: every key that is taken. Long and flat.
 
+use super::certificates::TLS_AUTH;
 use super::cryptosign::CRYPTOSIGN;
 use super::form::{Fallback, Key, Kind, Rule, SECRET, TYPE, Table, Tagged, Words, integer, key};
 use super::jwt::JWT;
@@ -47,6 +48,13 @@ pub(crate) static AUTH: Table = Table {
         )
         .otherwise("not taken")
         .own(),
+        key(
+            "tls",
+            Kind::Tagged(&TLS_AUTH),
+            "Sessions whose connection has shown a TLS client certificate, which the endpoint's `ca_certificates` ask \
+             for.",
+        )
+        .otherwise("not taken"),
         key(
             "error_texts",
             Kind::OneOf(&ERROR_TEXTS),

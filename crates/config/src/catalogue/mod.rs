@@ -7,6 +7,7 @@
 
 mod amqp;
 mod auth;
+mod certificates;
 mod connecting;
 mod cryptosign;
 mod endpoint;

@@ -28,7 +28,7 @@ pub struct Refused {
 }
 
 const NO_SUCH_METHOD: &str =
-    "sessions can be anonymous, or come by ticket, WAMP-CRA, SCRAM or WAMP-cryptosign";
+    "sessions can be anonymous, or come by ticket, WAMP-CRA, SCRAM, WAMP-cryptosign or certificate";
 const NO_PYTHON: &str = "there is no Python in a router worker";
 const NO_TWISTED: &str = "an endpoint is described by its keys, not by Twisted's strings";
 const NO_PROXY: &str = "a router worker serves a realm on all cores by itself";
@@ -206,7 +206,6 @@ pub static KEYS: &[Place] = &[
     within(
         "auth",
         &[
-            later("tls", NO_SUCH_METHOD),
             later("cookie", NO_SUCH_METHOD),
             never("anonymous-proxy", NO_PROXY),
             never("cryptosign-proxy", NO_PROXY),
@@ -279,6 +278,13 @@ pub static VALUES: &[Place] = &[
                 "two encodings that cannot read each other go by this name",
             ),
         ],
+    ),
+    within(
+        "auth.tls.type",
+        &[never(
+            "function",
+            "Crossbar.io has not implemented it; use `dynamic`",
+        )],
     ),
     within(
         "components[].type",

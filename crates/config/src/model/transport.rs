@@ -106,6 +106,14 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
+    /// Whether clients may or must show certificates.
+    pub fn asks_for_certificates(&self) -> bool {
+        let Self::Tcp(TcpEndpoint { tls: Some(tls), .. }) = self else {
+            return false;
+        };
+        !tls.client_authorities.is_empty()
+    }
+
     /// Whether it is an address that nobody reaches but over this machine's loopback.
     pub fn is_loopback(&self) -> bool {
         match self {

@@ -5,12 +5,13 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crosstie_auth::wamp::{
-    Answer, Call, Cause, Channel, Given, Handshake, Hello, Method, Methods, Principal, Provider,
-    Refusal, Step,
+    Answer, Call, Cause, Certificate, Channel, Given, Handshake, Hello, Method, Methods, Principal,
+    Provider, Refusal, Step,
 };
 use crosstie_routing::{ClientFeatures, Identity, JoinError, Refused, error, welcome_details};
 use crosstie_wamp::{Dict, Message, MessageType, Payload, SessionId, Value};
 
+use crate::certificate;
 use crate::door;
 use crate::origin;
 use crate::report;
@@ -44,7 +45,9 @@ impl Session {
         };
         let authid = hello.authid.unwrap_or_default();
         let methods = self.auth.now();
-        let (handshake, step) = Handshake::begin(&methods, hello, &given, &self.channel(&methods));
+        let certificate = self.certificate(&methods);
+        let channel = self.channel(&methods, certificate.as_ref());
+        let (handshake, step) = Handshake::begin(&methods, hello, &given, &channel);
         let Some(handshake) = handshake else {
             return match step {
                 Step::Accept(principal) => self.join(*principal, features, None),
@@ -59,7 +62,11 @@ impl Session {
     }
 
     /// What this session's methods may look at of its connection.
-    fn channel(&self, methods: &Methods) -> Channel<'_> {
+    fn channel<'c>(
+        &'c self,
+        methods: &Methods,
+        certificate: Option<&'c Certificate>,
+    ) -> Channel<'c> {
         // Nobody else pays for what it takes to make it.
         let is_bound = methods.has(Method::Cryptosign);
         Channel {
@@ -67,8 +74,16 @@ impl Session {
             tls_exporter: is_bound
                 .then(|| self.peer.connection.tls_exporter())
                 .flatten(),
+            certificate,
             own_key: self.listening.router.key.as_ref(),
         }
+    }
+
+    /// The certificate that the client has shown, if there is a method that looks at it.
+    fn certificate(&self, methods: &Methods) -> Option<Certificate> {
+        let is_looked_at = methods.has(Method::Tls);
+        let shown = is_looked_at.then(|| self.peer.connection.peer_certificate());
+        certificate::read(&shown.flatten()?)
     }
 
     /// There is more to come: if there may be one more of which that is so.
