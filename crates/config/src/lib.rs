@@ -42,13 +42,14 @@ pub use files::{Files, NamedFiles};
 pub use model::{
     Admin, Allow, Allowed, Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission,
     AmqpTransport, AmqpUser, AmqpVhost, AuditLog, CallTimeoutUnit, ChildEnvironment, Component,
-    ComponentKind, Config, ContainerShutdown, ContainerWorker, Controller, DefinedArguments,
-    DefinedBinding, DefinedExchange, DefinedQueue, Definitions, Deflate, Disclose, DiscloseMe,
-    EmptyEligible, Endpoint, GuestInput, GuestOutput, GuestWatch, GuestWorker, HostMonitorWorker,
-    Inherit, Json, Limits, LoneSurrogates, MatchPolicy, NativeOptions, Page, Permission, Ping,
-    RawSocket, Realm, RequestIdCheck, Restart, Role, RoleMatch, RouterWorker, Serializer,
-    ShutdownTrigger, Skipped, TcpEndpoint, Testee, TesteeKind, TesteeWorker, Tls, Transport,
-    TransportKind, UriCheck, WebSocket, WebSocketOptions, WebSocketTestee, Worker,
+    ComponentKind, Config, ContainerShutdown, ContainerWorker, Controller, Cookie, CookieStore,
+    DefinedArguments, DefinedBinding, DefinedExchange, DefinedQueue, Definitions, Deflate,
+    Disclose, DiscloseMe, EmptyEligible, Endpoint, GuestInput, GuestOutput, GuestWatch,
+    GuestWorker, HostMonitorWorker, Inherit, Json, Limits, LoneSurrogates, MatchPolicy,
+    NativeOptions, Page, Permission, Ping, RawSocket, Realm, RequestIdCheck, Restart, Role,
+    RoleMatch, RouterWorker, Serializer, ShutdownTrigger, Skipped, TcpEndpoint, Testee, TesteeKind,
+    TesteeWorker, Tls, Transport, TransportKind, UriCheck, WebSocket, WebSocketOptions,
+    WebSocketTestee, Worker,
 };
 pub use part::{
     component_from_json, realm_from_json, role_from_json, transport_from_json, worker_from_json,

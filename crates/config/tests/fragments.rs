@@ -72,6 +72,10 @@ const PLACES: &[(&str, &str)] = &[
         r#"{"version": 2, "workers": [{"type": "router", "realms": [REALM], "transports": [{"type": "websocket", "endpoint": {"type": "unix", "path": "s"}, "options": @}]}]}"#,
     ),
     (
+        "cookie",
+        r#"{"version": 2, "workers": [{"type": "router", "realms": [REALM], "transports": [{"type": "websocket", "endpoint": {"type": "unix", "path": "s"}, "auth": {"cookie": {}}, "cookie": @}]}]}"#,
+    ),
+    (
         "router components",
         r#"{"version": 2, "workers": [{"type": "router", "realms": [REALM], "transports": [TRANSPORT], "components": @}]}"#,
     ),

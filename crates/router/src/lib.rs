@@ -20,6 +20,7 @@ pub mod amqp;
 mod audit;
 mod bound;
 mod certificate;
+mod cookies;
 mod counters;
 mod denials;
 mod door;

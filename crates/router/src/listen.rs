@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::amqp::AmqpEndpoint;
+use crate::cookies::Jar;
 use crate::rendered::Rendered;
 use crate::report;
 use crate::router_state::RouterState;
@@ -65,6 +66,7 @@ pub(crate) struct WebSocketEndpoint {
     pub(crate) path: Option<String>,
     pub(crate) options: WebSocket,
     pub(crate) auth: Arc<LiveMethods>,
+    pub(crate) cookies: Option<Jar>,
     pub(crate) supervision: Arc<Supervision>,
 }
 
@@ -89,7 +91,7 @@ impl Endpoints {
         };
         let websocket = |path: Option<&String>, options: &WebSocket| {
             let auth = live(&options.auth)?;
-            io::Result::Ok(WebSocketEndpoint::new(path, options, auth))
+            WebSocketEndpoint::new(path, options, auth, directory)
         };
         let mut endpoints = Self::default();
         match &transport.kind {
@@ -134,13 +136,21 @@ impl RawSocketEndpoint {
 }
 
 impl WebSocketEndpoint {
-    fn new(path: Option<&String>, options: &WebSocket, auth: Arc<LiveMethods>) -> Self {
-        Self {
+    fn new(
+        path: Option<&String>,
+        options: &WebSocket,
+        auth: Arc<LiveMethods>,
+        directory: &Path,
+    ) -> io::Result<Self> {
+        let cookies = options.cookie.as_ref();
+        let cookies = cookies.map(|cookie| Jar::open(cookie, directory));
+        Ok(Self {
             path: path.cloned(),
             auth,
+            cookies: cookies.transpose()?,
             supervision: Arc::new((&options.options).into()),
             options: options.clone(),
-        }
+        })
     }
 }
 

@@ -79,6 +79,23 @@ fn origin_is_allowed(origin: &str, allowed: &Allowed) -> bool {
     }
 }
 
+/// Whether what a page says is said for whoever has the browser: a page of another site may open a WebSocket too, and
+/// the browser sends the cookies along.
+pub(crate) fn may_use_cookies(origin: Option<&str>, host: &str, allowed: &Allowed) -> bool {
+    let Some(origin) = origin else {
+        return true;
+    };
+    let of_origin = origin.split_once("://").map(|(_, host)| without_port(host));
+    if of_origin.is_some_and(|name| name.eq_ignore_ascii_case(without_port(host))) {
+        return true;
+    }
+    match allowed {
+        Allowed::Matching(patterns) => patterns.iter().all(|pattern| pattern != "*"),
+        Allowed::Loopback => true,
+        _ => false,
+    }
+}
+
 fn any_matches(patterns: &[String], text: &str) -> bool {
     patterns.iter().any(|pattern| matches_star(pattern, text))
 }

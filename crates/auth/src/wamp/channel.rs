@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::cookie::Remembered;
 use super::{Certificate, SigningKey};
 
 /// What a handshake may look at beside what the client says.
@@ -12,6 +13,8 @@ pub struct Channel<'c> {
     pub tls_exporter: Option<[u8; 32]>,
     /// The one that the client has shown, if it has.
     pub certificate: Option<&'c Certificate>,
+    /// Who its cookie says that it is.
+    pub remembered: Option<&'c Remembered>,
     /// What the router signs with.
     pub own_key: Option<&'c Arc<SigningKey>>,
 }

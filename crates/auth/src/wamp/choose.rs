@@ -2,7 +2,7 @@
 
 use crosstie_wamp::Value;
 
-use super::{Cause, Method, Methods, Refusal};
+use super::{Cause, Channel, Hello, Method, Methods, Principal, Provider, Refusal};
 
 /// The first of the client's methods that is configured is final.
 pub(super) fn choose(methods: &Methods, offered: &[Value]) -> Result<Method, Refusal> {
@@ -22,4 +22,28 @@ pub(super) fn choose(methods: &Methods, offered: &[Value]) -> Result<Method, Ref
         let reason = "wamp.error.no_matching_auth_method";
         Refusal::new(reason, text, Cause::NoMethod)
     })
+}
+
+/// Who has logged in before, and goes before everything else that a client offers. The realm is that of the login.
+pub(super) fn known_again(
+    methods: &Methods,
+    hello: Hello<'_>,
+    channel: &Channel<'_>,
+) -> Option<Principal> {
+    let who = channel.remembered.filter(|_| methods.cookie)?;
+    let is_offered = offers_cookie(hello.authmethods);
+    is_offered.then(|| Principal {
+        realm: who.realm.clone(),
+        authid: who.authid.clone(),
+        authrole: who.authrole.clone(),
+        authmethod: who.authmethod,
+        authprovider: Provider::Cookie,
+        authextra: who.authextra.clone(),
+    })
+}
+
+/// Whether a client is willing to be known by its cookie.
+pub fn offers_cookie(authmethods: &[Value]) -> bool {
+    let mut offered = authmethods.iter().filter_map(Value::as_str);
+    offered.any(|method| method == "cookie")
 }

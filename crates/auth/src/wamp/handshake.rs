@@ -4,7 +4,7 @@
 
 use crosstie_wamp::Dict;
 
-use super::choose::choose;
+use super::choose::{choose, known_again};
 use super::client::Client;
 use super::next::{AtAnswer, AtAuthenticate, AtKey, Authenticate, Next, Outcome};
 use super::wampcra::Key;
@@ -33,6 +33,9 @@ impl Handshake {
         given: &Given,
         channel: &Channel<'_>,
     ) -> (Option<Box<Self>>, Step) {
+        if let Some(principal) = known_again(methods, hello, channel) {
+            return (None, Step::Accept(Box::new(principal)));
+        }
         let method = match choose(methods, hello.authmethods) {
             Ok(method) => method,
             Err(refusal) => return (None, Step::Refuse(refusal)),

@@ -17,6 +17,8 @@ pub struct Methods {
     pub cryptosign: Option<Cryptosign>,
     pub jwt: Option<Jwt>,
     pub tls: Option<Tls>,
+    /// Whether those are known again that have logged in by another one.
+    pub cookie: bool,
     pub error_texts: ErrorTexts,
     /// Where principals are that have not been read.
     pub files: Vec<PrincipalsFile>,
@@ -38,7 +40,7 @@ impl Methods {
 
     /// Whether nothing is configured that lets anybody in.
     pub fn is_empty(&self) -> bool {
-        !Method::ALL.into_iter().any(|method| self.has(method))
+        !self.cookie && !Method::ALL.into_iter().any(|method| self.has(method))
     }
 
     /// The procedures that it calls.

@@ -27,11 +27,13 @@ pub enum Provider {
     Dynamic,
     /// A function that the node hosts.
     Function,
+    /// The cookie of an earlier login.
+    Cookie,
 }
 
 impl Provider {
     /// In the order of their declaration.
-    pub const ALL: [Self; 3] = [Self::Static, Self::Dynamic, Self::Function];
+    pub const ALL: [Self; 4] = [Self::Static, Self::Dynamic, Self::Function, Self::Cookie];
 
     /// As WELCOME has it.
     pub fn name(self) -> &'static str {
@@ -39,6 +41,7 @@ impl Provider {
             Self::Static => "static",
             Self::Dynamic => "dynamic",
             Self::Function => "function",
+            Self::Cookie => "cookie",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! WAMP's methods of authentication: handshakes as scripts, and vectors.
 
+mod cookies;
 mod cryptosign;
 mod handshakes;
 mod jwt;

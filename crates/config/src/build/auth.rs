@@ -34,6 +34,7 @@ impl Builder<'_> {
             cryptosign: auth.object("cryptosign").map(|c| self.cryptosign(c)),
             jwt: auth.object("jwt").map(|jwt| self.jwt(jwt)),
             tls: auth.object("tls").map(|tls| self.certificates(tls)),
+            cookie: auth.given("cookie").is_some(),
             error_texts: match auth.text("error_texts") {
                 Some("crossbar") => ErrorTexts::Crossbar,
                 _ => ErrorTexts::Neutral,

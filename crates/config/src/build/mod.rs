@@ -5,6 +5,7 @@ mod amqp;
 mod auth;
 mod certificates;
 mod component;
+mod cookie;
 mod cryptosign;
 mod endpoint;
 mod exposure;
@@ -40,6 +41,7 @@ pub(crate) struct Builder<'a> {
     workers: Names,
     listeners: Vec<endpoint::Listener>,
     stores: Vec<amqp::StoreFile>,
+    cookie_files: Vec<String>,
     files: Vec<NamedFiles>,
     /// The worker that is being built will not be started, and takes no address.
     disabled: bool,
@@ -56,6 +58,7 @@ impl<'a> Builder<'a> {
             workers: Names::new("the worker id", "worker"),
             listeners: Vec::new(),
             stores: Vec::new(),
+            cookie_files: Vec::new(),
             files: Vec::new(),
             disabled: false,
             queue_bytes_max: usize::MAX,

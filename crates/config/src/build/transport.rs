@@ -127,6 +127,12 @@ impl Builder<'_> {
 
     fn rawsocket(&mut self, object: View<'_>, place: Place<'_>) -> RawSocket {
         let options = object.section("options");
+        let auth = object.section("auth");
+        if auth.given("cookie").is_some() {
+            let message = "\"cookie\" has no effect: RawSocket has no cookies";
+            let at = auth.span_of("cookie");
+            self.problems.push(Problem::warning(at, message.into()));
+        }
         RawSocket {
             serializers: serializers(object),
             auth: self.auth_at(object, place),
@@ -157,6 +163,7 @@ impl Builder<'_> {
             url: object.text("url").map(str::to_owned),
             serializers: serializers(object),
             auth: self.auth_at(object, place),
+            cookie: self.cookie(object),
             options: self.websocket_options(object.section("options"), place),
         }
     }

@@ -19,11 +19,11 @@ impl Builder<'_> {
         let built = match worker.text("type") {
             Some("container") => Worker::Container(self.container(worker, id)),
             Some("guest") => Worker::Guest(guest(worker, id)),
-            Some("websocket-testee") => Worker::WebSocketTestee(TesteeWorker {
+            Some("websocket-testee") => Worker::WebSocketTestee(Box::new(TesteeWorker {
                 id,
                 cpu_affinity: cpu_affinity(worker.section("options")),
                 transport: self.testee_transport(worker),
-            }),
+            })),
             Some("hostmonitor") => Worker::HostMonitor(HostMonitorWorker {
                 id,
                 interval: milliseconds(worker.section("options"), "interval"),

@@ -1,6 +1,7 @@
 //! Authentication: every key that is taken. Long and flat.
 
 use super::certificates::TLS_AUTH;
+use super::cookie::COOKIE_AUTH;
 use super::cryptosign::CRYPTOSIGN;
 use super::form::{Fallback, Key, Kind, Rule, SECRET, TYPE, Table, Tagged, Words, integer, key};
 use super::jwt::JWT;
@@ -53,6 +54,12 @@ pub(crate) static AUTH: Table = Table {
             Kind::Tagged(&TLS_AUTH),
             "Sessions whose connection has shown a TLS client certificate, which the endpoint's `ca_certificates` ask \
              for.",
+        )
+        .otherwise("not taken"),
+        key(
+            "cookie",
+            Kind::Object(&COOKIE_AUTH),
+            "Sessions whose browser has logged in before, by another method and with the same `cookie`.",
         )
         .otherwise("not taken"),
         key(

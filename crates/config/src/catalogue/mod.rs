@@ -9,6 +9,7 @@ mod amqp;
 mod auth;
 mod certificates;
 mod connecting;
+mod cookie;
 mod cryptosign;
 mod endpoint;
 mod form;

@@ -27,8 +27,6 @@ pub struct Refused {
     pub why: &'static str,
 }
 
-const NO_SUCH_METHOD: &str =
-    "sessions can be anonymous, or come by ticket, WAMP-CRA, SCRAM, WAMP-cryptosign or certificate";
 const NO_PYTHON: &str = "there is no Python in a router worker";
 const NO_TWISTED: &str = "an endpoint is described by its keys, not by Twisted's strings";
 const NO_PROXY: &str = "a router worker serves a realm on all cores by itself";
@@ -138,10 +136,6 @@ pub static KEYS: &[Place] = &[
         )],
     ),
     within(
-        "transports[websocket]",
-        &[later("cookie", "there is no cookie authentication")],
-    ),
-    within(
         "transports[rawsocket]",
         &[
             never("cookie", "RawSocket has no cookies"),
@@ -181,7 +175,6 @@ pub static KEYS: &[Place] = &[
             never("endpoint", "the universal transport has the endpoint"),
             never("max_connections", "it belongs to the universal transport"),
             never("pages", "they belong to the universal transport"),
-            later("cookie", "there is no cookie authentication"),
         ],
     ),
     within(
@@ -206,7 +199,6 @@ pub static KEYS: &[Place] = &[
     within(
         "auth",
         &[
-            later("cookie", NO_SUCH_METHOD),
             never("anonymous-proxy", NO_PROXY),
             never("cryptosign-proxy", NO_PROXY),
         ],
@@ -278,6 +270,13 @@ pub static VALUES: &[Place] = &[
                 "two encodings that cannot read each other go by this name",
             ),
         ],
+    ),
+    within(
+        "websocket.cookie.store.type",
+        &[never(
+            "database",
+            "a store of type `file` keeps cookies, and drops what is gone",
+        )],
     ),
     within(
         "auth.tls.type",

@@ -31,6 +31,8 @@ pub enum Rule {
     /// A segment of a web path, or `/`.
     WebPath,
     WebSocketUrl,
+    /// Crossbar.io's form of a cookie's name.
+    CookieName,
     /// An Ed25519 key, or anything else of 32 bytes.
     Hexadecimal64,
     /// An IP address, `localhost`, or nothing for all interfaces.
@@ -55,6 +57,7 @@ impl Rule {
             Self::ExactUri => Some("^[^\\s#.]+(\\.[^\\s#.]+)*$"),
             Self::WebPath => Some("^([A-Za-z0-9_-]+|/)$"),
             Self::WebSocketUrl => Some("^wss?://[^/\\s]+"),
+            Self::CookieName => Some("^[a-z][a-z0-9_]+$"),
             Self::Hexadecimal64 => Some("^[0-9A-Fa-f]{64}$"),
             Self::Interface => None,
         }
@@ -77,6 +80,9 @@ impl Rule {
             Self::ExactUri => "a URI, without whitespace, # and empty components",
             Self::WebPath => "one segment of a web path (letters, digits, - and _), or /",
             Self::WebSocketUrl => "a URL that begins with ws:// or wss:// and names a host",
+            Self::CookieName => {
+                "two or more lower-case letters, digits and underscores, a letter first"
+            }
             Self::Hexadecimal64 => "64 hexadecimal digits",
             Self::Interface => "an IP address, localhost, or nothing for all interfaces",
         }
@@ -116,6 +122,12 @@ impl Rule {
                 .strip_prefix("ws://")
                 .or_else(|| text.strip_prefix("wss://"))
                 .is_some_and(|rest| rest.starts_with(|c: char| c != '/' && !c.is_whitespace())),
+            Self::CookieName => {
+                text.len() >= 2
+                    && text.starts_with(|first: char| first.is_ascii_lowercase())
+                    && word(text, b"_")
+                    && !text.bytes().any(|byte| byte.is_ascii_uppercase())
+            }
             Self::Hexadecimal64 => {
                 text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
             }

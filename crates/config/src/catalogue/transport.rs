@@ -2,6 +2,7 @@
 
 use super::amqp::AMQP_TRANSPORT;
 use super::auth::AUTH;
+use super::cookie::COOKIE;
 use super::endpoint::ENDPOINT;
 use super::form::{
     Fallback, Key, Kind, NO, Rule, TYPE, Table, Tagged, Words, integer, key, list, list_not_empty,
@@ -67,6 +68,12 @@ const AUTH_KEY: Key = key(
     "How sessions say who they are. An empty object counts as none.",
 )
 .otherwise("everybody is anonymous, with role `anonymous`");
+const COOKIE_KEY: Key = key(
+    "cookie",
+    Kind::Object(&COOKIE),
+    "The cookie that browsers are given, by which they are known again (`auth.cookie`).",
+)
+.otherwise("none is given");
 const DEBUG: Key = key("debug", Kind::Boolean, "").inert("the log level says what is logged");
 
 pub(super) static RAWSOCKET_TRANSPORT: Table = Table {
@@ -100,6 +107,7 @@ pub(super) static WEBSOCKET_TRANSPORT: Table = Table {
         URL,
         SERIALIZERS_KEY,
         AUTH_KEY,
+        COOKIE_KEY,
         key(
             "options",
             Kind::Object(&WEBSOCKET_OPTIONS),
@@ -230,6 +238,7 @@ pub(super) static UNIVERSAL_WEBSOCKET: Table = Table {
         URL,
         SERIALIZERS_KEY,
         AUTH_KEY,
+        COOKIE_KEY,
         key(
             "options",
             Kind::Object(&WEBSOCKET_OPTIONS),

@@ -23,8 +23,8 @@ pub use crosstie_routing::{
 pub use crosstie_wamp::uri::UriCheck;
 pub use crosstie_wamp::{MatchPolicy, Serializer};
 pub use transport::{
-    Allowed, Deflate, Endpoint, Page, Ping, RawSocket, TcpEndpoint, Testee, TesteeKind, Tls,
-    Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
+    Allowed, Cookie, CookieStore, Deflate, Endpoint, Page, Ping, RawSocket, TcpEndpoint, Testee,
+    TesteeKind, Tls, Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
 };
 pub use worker::{
     ChildEnvironment, Component, ComponentKind, ContainerShutdown, ContainerWorker, GuestInput,

@@ -169,7 +169,30 @@ pub struct WebSocket {
     pub serializers: Vec<Serializer>,
     /// How sessions prove who they are.
     pub auth: Arc<Methods>,
+    pub cookie: Option<Box<Cookie>>,
     pub options: WebSocketOptions,
+}
+
+/// The cookie that browsers are given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cookie {
+    pub name: String,
+    pub characters: usize,
+    pub max_age_s: u64,
+    pub secure: bool,
+    pub http_only: bool,
+    /// As a cookie says it.
+    pub same_site: Option<String>,
+    pub store: CookieStore,
+    pub cookies_max: usize,
+}
+
+/// Where cookies are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CookieStore {
+    Memory,
+    /// A path.
+    File(String),
 }
 
 /// How the router speaks WebSocket.

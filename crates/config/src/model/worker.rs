@@ -11,7 +11,7 @@ pub enum Worker {
     Router(Box<RouterWorker>),
     Container(ContainerWorker),
     Guest(GuestWorker),
-    WebSocketTestee(TesteeWorker),
+    WebSocketTestee(Box<TesteeWorker>),
     HostMonitor(HostMonitorWorker),
 }
 

@@ -159,23 +159,24 @@ impl Conversation {
         }
         let upgraded = upgrade::upgrade(&request, &listening.websockets, &listening.allowed_hosts);
         Some(match upgraded {
-            Ok(upgraded) => self.open_websocket(consumed, &upgraded),
+            Ok(upgraded) => self.open_websocket(consumed, upgraded),
             Err(refused) => self.reject(refused.status, &refused.reason),
         })
     }
 
-    fn open_websocket(&mut self, consumed: usize, upgraded: &Upgraded<'_>) -> Outcome {
+    fn open_websocket(&mut self, consumed: usize, upgraded: Upgraded<'_>) -> Outcome {
         let Upgraded {
             endpoint,
             serializer,
             batched,
             deflate,
+            cookie,
             response,
         } = upgraded;
         let options = &endpoint.options.options;
-        self.append(response);
+        self.append(&response);
         if let Some(deflate) = deflate {
-            let filter = CompressFilter::new(*deflate);
+            let filter = CompressFilter::new(deflate);
             self.connection.set_filter(Box::new(Mutex::new(filter)));
         }
         let kind = if serializer.is_binary() {
@@ -189,18 +190,21 @@ impl Conversation {
             // The JSON decoder checks the text that it reads; nobody needs it twice.
             validate_text: false,
             expect: Some(kind),
-            deflate: *deflate,
+            deflate,
         };
         let wire = Wire {
-            serializer: *serializer,
-            framing: Framing::WebSocketServer { batched: *batched },
+            serializer,
+            framing: Framing::WebSocketServer { batched },
             message_bytes_max: u32::MAX,
         };
+        if let (Some(jar), Some(cookie)) = (&endpoint.cookies, cookie) {
+            jar.attach(cookie, &self.connection, wire);
+        }
         let frames = Frames::WebSocket(websocket::Decoder::new(Role::Server, config));
         self.open_session(
             frames,
             wire,
-            *batched,
+            batched,
             options.message_bytes_max,
             &endpoint.auth,
             &endpoint.supervision,
@@ -545,6 +549,10 @@ impl Drop for Conversation {
         // Also when the task is dropped with its runtime, or a panic unwinds it.
         self.leave(EndReason::Lost);
         self.listening.router.watch.remove(self.watch);
+        let endpoints = self.listening.websockets.iter();
+        for jar in endpoints.filter_map(|endpoint| endpoint.cookies.as_ref()) {
+            jar.detach(&self.connection);
+        }
         if std::thread::panicking() {
             self.connection.close();
         }

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crosstie_auth::wamp::cookie::Remembered;
 use crosstie_auth::wamp::{
     Answer, Call, Cause, Certificate, Channel, Given, Handshake, Hello, Method, Methods, Principal,
     Provider, Refusal, Step,
@@ -46,7 +47,8 @@ impl Session {
         let authid = hello.authid.unwrap_or_default();
         let methods = self.auth.now();
         let certificate = self.certificate(&methods);
-        let channel = self.channel(&methods, certificate.as_ref());
+        let remembered = self.remembered(hello);
+        let channel = self.channel(&methods, certificate.as_ref(), remembered.as_ref());
         let (handshake, step) = Handshake::begin(&methods, hello, &given, &channel);
         let Some(handshake) = handshake else {
             return match step {
@@ -66,6 +68,7 @@ impl Session {
         &'c self,
         methods: &Methods,
         certificate: Option<&'c Certificate>,
+        remembered: Option<&'c Remembered>,
     ) -> Channel<'c> {
         // Nobody else pays for what it takes to make it.
         let is_bound = methods.has(Method::Cryptosign);
@@ -75,6 +78,7 @@ impl Session {
                 .then(|| self.peer.connection.tls_exporter())
                 .flatten(),
             certificate,
+            remembered,
             own_key: self.listening.router.key.as_ref(),
         }
     }
@@ -304,6 +308,7 @@ impl Session {
             return self.refuse(&refusal.reason, &refusal.text);
         };
         let identity = identity(&principal);
+        let to_remember = self.to_remember(&principal);
         let extra = principal.authextra;
         let shown = shown(extra.clone());
         let kept = realm.asks_about(&identity.authrole).then(|| extra.clone());
@@ -333,6 +338,9 @@ impl Session {
                     self.keep_extra(&realm, key, extra);
                 }
                 self.state = State::Joined { realm, key };
+                if let Some((jar, who)) = self.cookies().zip(to_remember) {
+                    jar.remember(&self.peer.connection, who);
+                }
                 self.refusals = 0;
             }
             Err(NotJoined::Stopped) => {

@@ -15,6 +15,7 @@ mod frames;
 mod joining;
 pub(crate) mod judged;
 mod judging;
+mod knowing;
 pub(crate) mod live_methods;
 pub(crate) mod message_counts;
 mod open;

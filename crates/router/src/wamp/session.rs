@@ -48,6 +48,8 @@ pub(crate) struct Session {
 const META: &str = "wamp.";
 /// Bytes that are checked and passed on in the time of a step.
 const STEP_BYTES: usize = 128;
+/// By which a client wants its cookie forgotten.
+const LOGOUT: &str = "wamp.close.logout";
 /// More of one session are not said.
 const SILENT_TOPICS_SAID_MAX: u8 = 16;
 
@@ -128,7 +130,12 @@ impl Session {
         }
         match &self.state {
             State::Joined { realm, key } => match message {
-                Message::Goodbye { .. } => self.handle_goodbye(),
+                Message::Goodbye { reason, .. } => {
+                    if reason == LOGOUT {
+                        self.log_out();
+                    }
+                    self.handle_goodbye()
+                }
                 Message::Abort { reason, .. } => {
                     let reason = reason.to_string();
                     self.leave(EndReason::Aborted);

@@ -4,8 +4,9 @@ use crosstie_config::{Allowed, Deflate as Compression};
 use crosstie_wamp::Serializer;
 use crosstie_wamp::framing::websocket::{self, Deflate, DeflateConfig, Request};
 
+use crate::cookies::Given;
 use crate::listen::WebSocketEndpoint;
-use crate::origins::{host_may_enter, origin_may_connect};
+use crate::origins::{host_may_enter, may_use_cookies, origin_may_connect};
 
 /// An upgrade that was granted.
 pub(crate) struct Upgraded<'a> {
@@ -14,6 +15,8 @@ pub(crate) struct Upgraded<'a> {
     pub(crate) batched: bool,
     /// What was agreed about compression, if anything.
     pub(crate) deflate: Option<Deflate>,
+    /// What it is known by, where the endpoint has cookies.
+    pub(crate) cookie: Option<Given>,
     /// The bytes that say so.
     pub(crate) response: Vec<u8>,
 }
@@ -68,11 +71,13 @@ pub(crate) fn upgrade<'a>(
     };
     let name = websocket::subprotocol(serializer, batched);
     let server = [("Server", concat!("Crosstie/", env!("CARGO_PKG_VERSION")))];
-    let headers = if options.options.show_server_version {
-        &server[..]
-    } else {
-        &[]
-    };
+    let (cookie, set_cookie) = cookie(request, endpoint, asked.origin, asked.host).unzip();
+    let set_cookie = set_cookie.flatten();
+    let mut headers: Vec<(&str, &str)> = Vec::new();
+    if options.options.show_server_version {
+        headers.extend(server);
+    }
+    headers.extend(set_cookie.as_deref().map(|text| ("Set-Cookie", text)));
     let agreed = match &options.options.compression {
         Some(compression) => deflate_config(compression)
             .accept(&asked.extensions)
@@ -81,14 +86,32 @@ pub(crate) fn upgrade<'a>(
     };
     let (deflate, extensions) = agreed.unzip();
     let protocol = named.then_some(name);
-    let response = websocket::accept_response(asked.key, protocol, extensions.as_deref(), headers);
+    let response = websocket::accept_response(asked.key, protocol, extensions.as_deref(), &headers);
     Ok(Upgraded {
         endpoint,
         serializer,
         batched,
         deflate,
+        cookie,
         response,
     })
+}
+
+/// The cookie of who asks, and what the answer says of it.
+fn cookie(
+    request: &Request<'_>,
+    endpoint: &WebSocketEndpoint,
+    origin: Option<&str>,
+    host: &str,
+) -> Option<(Given, Option<String>)> {
+    let jar = endpoint.cookies.as_ref()?;
+    let allowed = &endpoint.options.options.allowed_origins;
+    if !may_use_cookies(origin, host, allowed) {
+        return None;
+    }
+    let given = jar.give(request.header("Cookie"))?;
+    let header = jar.header(&given);
+    Some((given, header))
 }
 
 pub(crate) fn deflate_config(compression: &Compression) -> DeflateConfig {

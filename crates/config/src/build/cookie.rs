@@ -1,0 +1,61 @@
+//! Cookies of WebSocket transports.
+
+use super::{Builder, bound};
+use crate::model::{Cookie, CookieStore};
+use crate::problem::Problem;
+use crate::tree::quoted;
+use crate::view::View;
+
+/// 128 bits of 6 each.
+const CHARACTERS_ENOUGH: usize = 22;
+
+impl Builder<'_> {
+    pub(super) fn cookie(&mut self, websocket: View<'_>) -> Option<Box<Cookie>> {
+        let auth = websocket.section("auth");
+        let Some(cookie) = websocket.object("cookie") else {
+            if auth.given("cookie").is_some() {
+                let message = "nobody comes in by a cookie without \"cookie\" beside \"auth\"";
+                let at = auth.span_of("cookie");
+                self.problems.push(Problem::warning(at, message.into()));
+            }
+            return None;
+        };
+        if auth.given("cookie").is_none() {
+            let message = "nobody is known again by it without \"cookie\" in \"auth\"";
+            self.problems
+                .push(Problem::warning(cookie.span, message.into()));
+        }
+        let characters = bound(cookie, "length");
+        if characters < CHARACTERS_ENOUGH {
+            let message = format!(
+                "a cookie of {characters} characters can be guessed: expected {CHARACTERS_ENOUGH} or more"
+            );
+            let at = cookie.span_of("length");
+            self.problems.push(Problem::warning(at, message));
+        }
+        let store = cookie.object("store");
+        let file = store.filter(|store| store.text("type") == Some("file"));
+        let store = match file.and_then(|file| file.text("filename")) {
+            Some(path) => {
+                if self.cookie_files.iter().any(|taken| taken == path) {
+                    let message = format!("another transport has the file {}", quoted(path));
+                    let at = file.map_or(cookie.span, |file| file.span_of("filename"));
+                    self.problems.push(Problem::error(at, message));
+                }
+                self.cookie_files.push(path.to_owned());
+                CookieStore::File(path.to_owned())
+            }
+            None => CookieStore::Memory,
+        };
+        Some(Box::new(Cookie {
+            name: cookie.text("name").unwrap_or_default().to_owned(),
+            characters,
+            max_age_s: bound(cookie, "max_age") as u64,
+            secure: cookie.boolean("secure"),
+            http_only: cookie.boolean("http_strict"),
+            same_site: cookie.text("same_site").map(str::to_owned),
+            store,
+            cookies_max: bound(cookie, "cookies_max"),
+        }))
+    }
+}

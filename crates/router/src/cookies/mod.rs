@@ -1,0 +1,237 @@
+//! Cookies of a WebSocket transport: given out with the upgrade, remembered with a login, forgotten with a logout.
+
+mod file;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Weak};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crosstie_auth::wamp::cookie::{Cookies, Record, Remembered};
+use crosstie_config::{Cookie, CookieStore};
+use crosstie_transport::Connection;
+use parking_lot::Mutex;
+
+use crate::wamp::peer::{Peer, Wire};
+use file::CookieFile;
+
+/// The cookies of one path of a transport.
+pub(crate) struct Jar {
+    options: Cookie,
+    state: Mutex<State>,
+    file: Option<CookieFile>,
+}
+
+struct State {
+    cookies: Cookies,
+    /// The cookie of each connection that is open, by its place in memory, which is its own for as long.
+    by_connection: HashMap<usize, Used>,
+}
+
+struct Used {
+    text: String,
+    /// It was made for this connection: nobody else can have brought it into the world.
+    is_new: bool,
+    connection: Weak<Connection>,
+    wire: Wire,
+}
+
+/// The cookie of a request: the one that it has, if that is known, or a new one.
+pub(crate) struct Given {
+    text: String,
+    is_new: bool,
+}
+
+impl Jar {
+    pub(crate) fn open(options: &Cookie, directory: &Path) -> io::Result<Self> {
+        let mut cookies = Cookies::new(options.cookies_max);
+        let file = match &options.store {
+            CookieStore::File(path) => {
+                let path = directory.join(path);
+                let file = CookieFile::open(path, &mut cookies, now_ms());
+                Some(file?)
+            }
+            CookieStore::Memory => None,
+        };
+        Ok(Self {
+            options: options.clone(),
+            state: Mutex::new(State {
+                cookies,
+                by_connection: HashMap::new(),
+            }),
+            file,
+        })
+    }
+
+    /// The cookie of an upgrade; none if the system has no randomness.
+    pub(crate) fn give(&self, header: Option<&str>) -> Option<Given> {
+        let pairs = header.unwrap_or_default().split(';');
+        let mut texts = pairs.filter_map(|pair| {
+            let (name, text) = pair.split_once('=')?;
+            (name.trim() == self.options.name).then(|| text.trim())
+        });
+        let state = self.state.lock();
+        let now_ms = now_ms();
+        let known = texts.find(|text| state.cookies.find(text, now_ms).is_some());
+        if let Some(text) = known {
+            let text = text.to_owned();
+            return Some(Given {
+                text,
+                is_new: false,
+            });
+        }
+        drop(state);
+        let text = random_text(self.options.characters)?;
+        Some(Given { text, is_new: true })
+    }
+
+    /// What the answer says of it, if the client does not have it yet.
+    pub(crate) fn header(&self, given: &Given) -> Option<String> {
+        given.is_new.then(|| {
+            let Cookie {
+                name, max_age_s, ..
+            } = &self.options;
+            let mut header = format!("{name}={};max-age={max_age_s}", given.text);
+            let flags = [
+                (self.options.secure, ";Secure"),
+                (self.options.http_only, ";HttpOnly"),
+            ];
+            header.extend(flags.iter().filter(|(is_on, _)| *is_on).map(|(_, f)| *f));
+            if let Some(same_site) = &self.options.same_site {
+                header.push_str(";SameSite=");
+                header.push_str(same_site);
+            }
+            header
+        })
+    }
+
+    /// The connection that has it.
+    pub(crate) fn attach(&self, given: Given, connection: &Arc<Connection>, wire: Wire) {
+        let used = Used {
+            text: given.text,
+            is_new: given.is_new,
+            connection: Arc::downgrade(connection),
+            wire,
+        };
+        self.state
+            .lock()
+            .by_connection
+            .insert(key(connection), used);
+    }
+
+    /// The connection has ended.
+    pub(crate) fn detach(&self, connection: &Arc<Connection>) {
+        self.state.lock().by_connection.remove(&key(connection));
+    }
+
+    /// Who the connection's cookie says that it is.
+    pub(crate) fn find(&self, connection: &Arc<Connection>) -> Option<Remembered> {
+        let state = self.state.lock();
+        let used = state.by_connection.get(&key(connection))?;
+        state.cookies.find(&used.text, now_ms()).cloned()
+    }
+
+    /// Somebody has logged in. A cookie that was there before stands for nobody else from then on: whoever planted it
+    /// in a browser would be who logs in there.
+    pub(crate) fn remember(&self, connection: &Arc<Connection>, who: Remembered) {
+        let now_ms = now_ms();
+        let mut state = self.state.lock();
+        let State {
+            cookies,
+            by_connection,
+        } = &mut *state;
+        let Some(used) = by_connection.get(&key(connection)) else {
+            return;
+        };
+        let before = cookies.forget(&used.text);
+        let is_own = match &before {
+            Some(before) => before.who.realm == who.realm && before.who.authid == who.authid,
+            None => used.is_new,
+        };
+        if !is_own {
+            self.note_gone(before.into_iter(), now_ms);
+            return;
+        }
+        let created_ms = before.map_or(now_ms, |before| before.created_ms);
+        let record = Record {
+            text: used.text.clone(),
+            created_ms,
+            modified_ms: now_ms,
+            max_age_s: self.options.max_age_s,
+            who,
+        };
+        let mut gone = Vec::new();
+        if let Some(file) = &self.file {
+            file.append(&record, None);
+        }
+        cookies.keep(record, &mut gone);
+        self.note_gone(gone.into_iter(), now_ms);
+        self.tidy(cookies);
+    }
+
+    /// Forgets the connection's cookie; the others that have it.
+    pub(crate) fn forget(&self, connection: &Arc<Connection>) -> Vec<Peer> {
+        let mut state = self.state.lock();
+        let own = key(connection);
+        let Some(used) = state.by_connection.get_mut(&own) else {
+            return Vec::new();
+        };
+        // It is nobody's any more, and not to be anybody's again.
+        used.is_new = false;
+        let text = used.text.clone();
+        let Some(gone) = state.cookies.forget(&text) else {
+            return Vec::new();
+        };
+        self.note_gone(std::iter::once(gone), now_ms());
+        self.tidy(&state.cookies);
+        let others = state.by_connection.iter();
+        let others = others.filter(|(other, used)| **other != own && used.text == text);
+        let peers = others.filter_map(|(_, used)| {
+            Some(Peer {
+                connection: used.connection.upgrade()?,
+                wire: used.wire,
+            })
+        });
+        peers.collect()
+    }
+
+    fn note_gone(&self, gone: impl Iterator<Item = Record>, now_ms: u64) {
+        if let Some(file) = &self.file {
+            gone.for_each(|record| file.append(&record, Some(now_ms)));
+        }
+    }
+
+    /// Has the file written anew where most of it is about cookies that are gone.
+    fn tidy(&self, cookies: &Cookies) {
+        if let Some(file) = self
+            .file
+            .as_ref()
+            .filter(|file| file.is_long(cookies.len()))
+        {
+            file.rewrite(cookies.records());
+        }
+    }
+}
+
+fn key(connection: &Arc<Connection>) -> usize {
+    Arc::as_ptr(connection) as usize
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+/// Of 64 characters that a cookie may have (RFC 6265, section 4.1.1).
+fn random_text(characters: usize) -> Option<String> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut chance = vec![0; characters];
+    getrandom::fill(&mut chance).ok()?;
+    let characters = chance.iter();
+    Some(
+        characters
+            .map(|byte| char::from(ALPHABET[usize::from(byte % 64)]))
+            .collect(),
+    )
+}

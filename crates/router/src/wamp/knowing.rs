@@ -1,0 +1,62 @@
+//! Cookies in a session's life: who is known again at HELLO, remembered at WELCOME, forgotten with a logout.
+
+use std::sync::Arc;
+
+use crosstie_auth::wamp::cookie::Remembered;
+use crosstie_auth::wamp::{Hello, Method, Principal, Provider, offers_cookie};
+
+use crate::cookies::Jar;
+use crate::report;
+use crate::wamp::end_reason::EndReason;
+use crate::wamp::session::Session;
+
+impl Session {
+    /// The cookies of the endpoint that the session came by, where they say who somebody is.
+    pub(super) fn cookies(&self) -> Option<&Jar> {
+        let mut endpoints = self.listening.websockets.iter();
+        let own = endpoints.find(|endpoint| Arc::ptr_eq(&endpoint.auth, &self.auth))?;
+        own.cookies.as_ref().filter(|_| own.options.auth.cookie)
+    }
+
+    /// Who has logged in before. A client that does not want to be known by its cookie is not any more, as with
+    /// Crossbar.io.
+    pub(super) fn remembered(&self, hello: Hello<'_>) -> Option<Remembered> {
+        let jar = self.cookies()?;
+        let connection = &self.peer.connection;
+        let who = jar.find(connection)?;
+        if offers_cookie(hello.authmethods) {
+            return Some(who);
+        }
+        jar.forget(connection);
+        None
+    }
+
+    /// Who is to be known again: not who has proven nothing, of whom there may be any number.
+    pub(super) fn to_remember(&self, principal: &Principal) -> Option<Remembered> {
+        self.cookies()?;
+        let is_login =
+            principal.authmethod != Method::Anonymous && principal.authprovider != Provider::Cookie;
+        is_login.then(|| Remembered {
+            realm: principal.realm.clone(),
+            authid: principal.authid.clone(),
+            authrole: Arc::clone(&principal.authrole),
+            authmethod: principal.authmethod,
+            authextra: principal.authextra.clone(),
+        })
+    }
+
+    /// The cookie stands for nobody from now on, and who came by it is out.
+    pub(super) fn log_out(&self) {
+        let Some(jar) = self.cookies() else {
+            return;
+        };
+        for other in jar.forget(&self.peer.connection) {
+            let text = "another session with the same cookie has logged out";
+            EndReason::Killed.note(&other.connection);
+            report::session_closed(&other.connection, "wamp.close.logout", text);
+            other.say_last("wamp.close.logout", text);
+            other.connection.flush();
+            other.connection.close();
+        }
+    }
+}
