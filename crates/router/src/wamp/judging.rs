@@ -22,11 +22,12 @@ use crate::origin;
 use crate::report;
 use crate::wamp::authenticators::Asked;
 use crate::wamp::elsewhere::{Outcome, Slot};
+use crate::wamp::handled::Handled;
 use crate::wamp::judged::{Judging, Kept};
 use crate::wamp::payload_encodings::Source;
 use crate::wamp::peer::Peer;
 use crate::wamp::question;
-use crate::wamp::realm::{Handled, SharedRealm};
+use crate::wamp::realm::SharedRealm;
 use crate::wamp::session::{Session, State};
 
 /// Puts bytes on the account of a peer.
@@ -163,8 +164,8 @@ impl Session {
             connection: &self.peer.connection,
             bytes: kept.source(),
         };
-        let judged = Some((question, verdict));
-        let handled = realm.handle_with(Instant::now(), key, &message, source, judged);
+        let judged = (question, verdict);
+        let handled = realm.handle_judged(Instant::now(), key, &message, source, judged);
         self.handle_routed(handled, kept.bytes(), kept.source())
     }
 

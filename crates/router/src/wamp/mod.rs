@@ -12,6 +12,7 @@ pub(crate) mod conversation;
 pub(crate) mod elsewhere;
 pub(crate) mod end_reason;
 mod frames;
+mod handled;
 mod joining;
 pub(crate) mod judged;
 mod judging;

@@ -21,6 +21,7 @@ use crate::router_state::RouterState;
 use crate::sessions::Seen;
 use crate::timer::Timer;
 use crate::wamp::end_reason::EndReason;
+use crate::wamp::handled::Handled;
 use crate::wamp::judged::Judged;
 use crate::wamp::message_counts::{Direction, Messages, RealmMessages, is_of_sessions};
 use crate::wamp::outbox::{Left, RealmOutbox};
@@ -61,15 +62,6 @@ pub(crate) struct SharedRealm {
     start: Instant,
     /// In the realm's time.
     pub(super) timer: Timer,
-}
-
-/// What has become of a message.
-pub(crate) struct Handled {
-    pub(crate) outcome: Result<(), Violation>,
-    /// How much of a turn it took.
-    pub(crate) steps: u32,
-    /// What an authorizer is to be asked first: nothing has been done.
-    pub(crate) asked: Option<Box<Question>>,
 }
 
 /// A role that sessions may have.
@@ -174,42 +166,51 @@ impl SharedRealm {
         message: &Message<'_>,
         source: Source<'_>,
     ) -> Handled {
-        self.handle_with(now, from, message, source, None)
+        let now = self.time(now);
+        let mut encodings = self.encodings(from, message, source);
+        self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
+            if !is_of_sessions(message.kind()) {
+                let messages = outbox.messages;
+                messages.count_alone(Direction::Received, message.kind());
+            }
+            let outcome = realm.handle(now, from, message, outbox);
+            Handled::of(outcome, realm, outbox)
+        })
     }
 
-    /// The same for a message that has come before, if it was judged meanwhile.
-    #[inline]
-    pub(crate) fn handle_with(
+    /// The same for a message that has come before, and was judged meanwhile. A function of its own: what was
+    /// judged would be moved for every message otherwise.
+    #[cold]
+    pub(crate) fn handle_judged(
         &self,
         now: Instant,
         from: SessionKey,
         message: &Message<'_>,
         source: Source<'_>,
-        judged: Option<(Question, Verdict)>,
+        judged: (Question, Verdict),
     ) -> Handled {
         let now = self.time(now);
+        let mut encodings = self.encodings(from, message, source);
+        self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
+            let outcome = realm.handle_judged(now, from, message, judged, outbox);
+            Handled::of(outcome, realm, outbox)
+        })
+    }
+
+    /// The encodings of a message's payload, with those that others need where it is long.
+    #[inline]
+    fn encodings<'p>(
+        &self,
+        from: SessionKey,
+        message: &'p Message<'p>,
+        source: Source<'_>,
+    ) -> PayloadEncodings<'p> {
         let payload = message.payload().copied().unwrap_or(Payload::EMPTY);
         let mut encodings = PayloadEncodings::new(payload);
         if payload.len() >= TRANSCODE_OUTSIDE_BYTES_MIN {
             self.prepare_encodings(from, message, source, &mut encodings);
         }
-        self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
-            let outcome = match judged {
-                None => {
-                    if !is_of_sessions(message.kind()) {
-                        let messages = outbox.messages;
-                        messages.count_alone(Direction::Received, message.kind());
-                    }
-                    realm.handle(now, from, message, outbox)
-                }
-                Some(judged) => realm.handle_judged(now, from, message, judged, outbox),
-            };
-            Handled {
-                outcome,
-                steps: realm.take_steps(),
-                asked: outbox.asked.take(),
-            }
-        })
+        encodings
     }
 
     /// Whether a session's authorizer is not to be asked, because it would wait for itself.
