@@ -58,6 +58,7 @@ def node(tmp_path_factory, certificate_directory: Path) -> Iterator[Router]:
         guarded("tcp", config.tcp()),
         guarded("unix", config.unix()),
         guarded("tls", config.tls(certificate_directory)),
+        config.universal("asked", config.tcp(), rawsocket={"auth": asked}, websocket=paths),
         config.universal("open", config.tcp()),
     ]
     realms = [
@@ -75,12 +76,23 @@ def node(tmp_path_factory, certificate_directory: Path) -> Iterator[Router]:
 def log_in(node, new_session, certificate_directory) -> Callable:
     """Log in over a link."""
 
-    def log_in(link: Link, method: str, authid: str, secret: str, path: str = "/ws"):
-        place = where(node, link, path, certificate_directory)
+    def log_in(link: Link, method: str, authid: str, secret: str, is_asked: bool = False):
+        place = where(node, link, "/ws", certificate_directory)
+        if is_asked:
+            place = where_asked(node, link, certificate_directory)
         auth = {"method": method, "authid": authid, "secret": secret}
         return new_session(link.client).open(place, auth=auth)
 
     return log_in
+
+
+def where_asked(node: Router, link: Link, certificate_directory: Path) -> dict:
+    """Return where a procedure is asked: of RawSocket a listener of its own."""
+    if link.kind == "ws":
+        return where(node, link, "/dynamic", certificate_directory)
+    assert link.over == "tcp"
+    _, port = node.address("asked")
+    return {**where(node, link, "", certificate_directory), "port": port}
 
 
 @pytest.mark.parametrize(("method", "authid", "secret", "_answer"), KNOWN)
@@ -99,7 +111,7 @@ def test_who_has_a_key_needs_no_authid(link, log_in):
     assert (details["authid"], details["authrole"]) == ("joe", "user")
 
 
-@only(lambda link: link.kind == "ws")
+@only(lambda link: link.kind == "ws" or link.over == "tcp")
 @pytest.mark.parametrize(("method", "authid", "secret", "answer"), KNOWN)
 def test_by_a_procedure(link, node, log_in, start_thread, method, authid, secret, answer):
     with RawSocket.tcp(node.address("open")).shake_hands().join("auth") as authenticator:
@@ -110,7 +122,7 @@ def test_by_a_procedure(link, node, log_in, start_thread, method, authid, secret
             authenticator.say(YIELD, invocation[1], {}, [answer])
 
         serving = start_thread(serve)
-        details = log_in(link, method, authid, secret, path="/dynamic").details
+        details = log_in(link, method, authid, secret, is_asked=True).details
         serving.join()
     assert (details["authid"], details["authrole"]) == (authid, "user")
     assert (details["authmethod"], details["authprovider"]) == (method, "dynamic")

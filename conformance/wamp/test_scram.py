@@ -20,6 +20,7 @@ from rig.rawsocket import RawSocket
 from rig.router import Router
 from rig.session import ABORT, HELLO, INVOCATION, ROLES, WELCOME, YIELD
 from wamp.test_authentication import AUTHENTICATE, CHALLENGE, NOT_AUTHORIZED, expect_refusal
+from wamp.test_logging_in import where_asked
 
 PROCEDURE = "com.example.authenticate"
 PASSWORD = "p4ssw0rd"
@@ -83,6 +84,9 @@ def node(tmp_path_factory, certificate_directory: Path) -> Iterator[Router]:
         guarded("tcp", config.tcp()),
         guarded("unix", config.unix()),
         guarded("tls", config.tls(certificate_directory)),
+        config.universal(
+            "asked", config.tcp(), rawsocket={"auth": {"scram": asked}}, websocket=paths
+        ),
         config.universal("open", config.tcp()),
     ]
     realms = [
@@ -100,8 +104,10 @@ def node(tmp_path_factory, certificate_directory: Path) -> Iterator[Router]:
 def log_in(node, new_session, certificate_directory) -> Callable:
     """Log in over a link with Autobahn."""
 
-    def log_in(link: Link, password: str = PASSWORD, path: str = "/ws"):
-        place = where(node, link, path, certificate_directory)
+    def log_in(link: Link, password: str = PASSWORD, is_asked: bool = False):
+        place = where(node, link, "/ws", certificate_directory)
+        if is_asked:
+            place = where_asked(node, link, certificate_directory)
         auth = {"method": "scram", "authid": "joe", "secret": password}
         return new_session(link.client).open(place, auth=auth)
 
@@ -118,7 +124,7 @@ def test_autobahn_by_the_file(link, log_in):
     assert raised.value.uri == NOT_AUTHORIZED
 
 
-@only(lambda link: not link.is_javascript and link.kind == "ws")
+@only(lambda link: not link.is_javascript and (link.kind == "ws" or link.over == "tcp"))
 def test_autobahn_by_a_procedure(link, node, log_in):
     with RawSocket.tcp(node.address("open")).shake_hands().join("auth") as authenticator:
         authenticator.register(PROCEDURE)
@@ -129,7 +135,7 @@ def test_autobahn_by_a_procedure(link, node, log_in):
 
         serving = threading.Thread(target=serve, daemon=True)
         serving.start()
-        details = log_in(link, path="/dynamic").details
+        details = log_in(link, is_asked=True).details
         serving.join()
     assert (details["authid"], details["authrole"]) == ("joe", "user")
     assert (details["authmethod"], details["authprovider"]) == ("scram", "dynamic")
