@@ -14,6 +14,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("queues", &["amqp", "auth", "collections"]),
     ("routing", &["collections", "wamp"]),
     ("config", &["auth", "routing", "wamp"]),
+    ("web", &["wamp"]),
     ("store", &["amqp", "queues"]),
     ("transport", &[]),
     ("testee", &["transport", "wamp"]),
@@ -30,6 +31,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "testee",
             "transport",
             "wamp",
+            "web",
         ],
     ),
     ("node", &["client", "config", "router"]),
@@ -55,6 +57,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("collections", &[]),
     ("queues", &[]),
     ("wamp", &[]),
+    ("web", &[]),
     ("routing", &[]),
     ("config", &["crates/config/src/lib.rs"]),
 ];

@@ -6,6 +6,7 @@
 
 mod amqp;
 mod transport;
+mod web;
 mod worker;
 
 use std::time::Duration;
@@ -25,6 +26,11 @@ pub use crosstie_wamp::{MatchPolicy, Serializer};
 pub use transport::{
     Allowed, Cookie, CookieStore, Deflate, Endpoint, Page, Ping, RawSocket, TcpEndpoint, Testee,
     TesteeKind, Tls, Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
+};
+pub use web::{
+    FileSource, HttpBridge, HttpBridgeOptions, LongPoll, RequestKey, ReverseProxy, Web, WebArchive,
+    WebFiles, WebJson, WebOptions, WebPaths, WebProgram, WebPython, WebService,
+    WebSocketReverseProxy, Webhook,
 };
 pub use worker::{
     ChildEnvironment, Component, ComponentKind, ContainerShutdown, ContainerWorker, GuestInput,

@@ -1,0 +1,202 @@
+//! Web services: what HTTP requests find on a listener, by path.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::{Json, RawSocket, WebSocket};
+
+/// The web services of a listener.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Web {
+    pub paths: WebPaths,
+    pub options: WebOptions,
+}
+
+/// Services by the next component of a request's path; `/` has what no other has.
+pub type WebPaths = Vec<(String, WebService)>;
+
+/// How HTTP is spoken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebOptions {
+    /// Each request is a line of the log.
+    pub access_log: bool,
+    /// `Strict-Transport-Security` with that age, over TLS alone (RFC 6797).
+    pub hsts_max_age: Option<Duration>,
+    /// How long a connection may ask for nothing.
+    pub client_timeout: Option<Duration>,
+}
+
+/// What is found at a path.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum WebService {
+    /// Nothing, said so.
+    None,
+    /// Services below it.
+    Path(WebPaths),
+    Files(WebFiles),
+    Archive(WebArchive),
+    Redirect {
+        url: String,
+    },
+    Json(WebJson),
+    /// A page about the node.
+    NodeInfo,
+    WebSocket(Box<WebSocket>),
+    LongPoll(Box<LongPoll>),
+    Caller(Box<HttpBridge>),
+    Publisher(Box<HttpBridge>),
+    Webhook(Box<Webhook>),
+    ReverseProxy(ReverseProxy),
+    WebSocketReverseProxy(Box<WebSocketReverseProxy>),
+    /// A program that is started for each request (RFC 3875).
+    Cgi {
+        /// Relative to the node's directory.
+        directory: String,
+        processor: String,
+    },
+    /// Python in a process beside the router.
+    Python(Box<WebPython>),
+}
+
+/// Files below a directory, or of a Python package.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebFiles {
+    pub source: FileSource,
+    pub lists_directories: bool,
+    /// Media types by the end of a file's name, with its dot.
+    pub mime_types: Vec<(String, String)>,
+    /// How long a client may keep what it was sent; it is told nothing of that where not said.
+    pub cache_timeout: Option<Duration>,
+    /// Served in place of what is not there, relative to the directory.
+    pub default_file: Option<String>,
+}
+
+/// Where files are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileSource {
+    /// Relative to the node's directory.
+    Directory(String),
+    /// A folder inside a Python package.
+    Package { package: String, resource: String },
+}
+
+/// Members of a zip file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebArchive {
+    /// Relative to the node's directory.
+    pub archive: String,
+    /// Where it is fetched from when it is not there.
+    pub origin: Option<String>,
+    /// Whether it is fetched at all.
+    pub download: bool,
+    /// Whether members are kept in memory.
+    pub cache: bool,
+    pub default_object: Option<String>,
+    pub object_prefix: Option<String>,
+    pub mime_types: Vec<(String, String)>,
+    /// SHA-256 of the whole file, one of which must be its own.
+    pub hashes: Vec<String>,
+    /// Served in place of what is not there.
+    pub default_file: Option<String>,
+}
+
+/// A value that is always the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebJson {
+    pub value: Json,
+    pub is_pretty: bool,
+    pub allow_cross_origin: bool,
+    pub discourage_caching: bool,
+}
+
+/// WAMP in HTTP requests (WAMP, "HTTP Longpoll Transport").
+#[derive(Clone, Debug, PartialEq)]
+pub struct LongPoll {
+    /// How messages are judged: as those of a stream are.
+    pub session: RawSocket,
+    /// How long a session lives of which nothing is heard.
+    pub session_timeout: Duration,
+    /// How long a request for messages waits for the first.
+    pub request_timeout: Duration,
+    pub queue_bytes_max: usize,
+    pub queue_messages_max: usize,
+}
+
+/// HTTP requests as calls or publications.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpBridge {
+    pub realm: String,
+    pub role: String,
+    pub options: HttpBridgeOptions,
+}
+
+/// Which requests a bridge takes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HttpBridgeOptions {
+    /// Requests must be signed with this key and its secret.
+    pub signature: Option<RequestKey>,
+    pub require_tls: bool,
+    /// Networks that requests may come from: an address, and how many bits of it count; any where empty.
+    pub require_ip: Vec<(IpAddr, u8)>,
+    pub body_bytes_max: usize,
+    /// How far a signed request's time may be from ours; any where not said.
+    pub timestamp_delta_max: Option<Duration>,
+    /// A signed request is taken once.
+    pub refuse_replay: bool,
+}
+
+/// What requests are signed with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestKey {
+    pub key: String,
+    pub secret: String,
+}
+
+/// HTTP requests as events of one topic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Webhook {
+    pub bridge: HttpBridge,
+    pub topic: String,
+    pub success_response: String,
+    pub error_response: String,
+    /// What GitHub signs with.
+    pub github_secret: Option<String>,
+}
+
+/// Requests passed on to another HTTP server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReverseProxy {
+    pub host: String,
+    pub port: u16,
+    /// What takes the place of the service's own path.
+    pub path: String,
+    pub forwarded_port: u16,
+    pub forwarded_proto: String,
+}
+
+/// WebSocket connections passed on to another server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebSocketReverseProxy {
+    /// As it listens.
+    pub frontend: WebSocket,
+    /// `ws://` or `wss://`.
+    pub url: String,
+}
+
+/// A WSGI application or a Twisted resource.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebPython {
+    pub program: WebProgram,
+    pub threads_min: usize,
+    pub threads_max: usize,
+}
+
+/// What is run in Python.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum WebProgram {
+    Wsgi { module: String, object: String },
+    Resource { class: String, extra: Json },
+}
