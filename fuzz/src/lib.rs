@@ -6,4 +6,5 @@
 pub mod amqp;
 pub mod codec;
 pub mod framing;
+pub mod joints;
 pub mod mutation;

@@ -5,7 +5,7 @@
 use std::panic;
 
 use crosstie_fuzz::mutation::{Random, mutated};
-use crosstie_fuzz::{amqp, codec, framing};
+use crosstie_fuzz::{amqp, codec, framing, joints};
 use crosstie_wamp::Serializer;
 
 const RUNS: u64 = 100_000;
@@ -158,4 +158,14 @@ fn amqp_properties() {
 #[test]
 fn amqp_table() {
     check("amqp_table", &amqp::table_seeds(), amqp::table);
+}
+
+#[test]
+fn joint_bodies() {
+    check("joint_bodies", &joints::body_seeds(), joints::bodies);
+}
+
+#[test]
+fn joint_calls() {
+    check("joint_calls", &joints::call_seeds(), joints::calls);
 }

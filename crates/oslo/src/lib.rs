@@ -9,16 +9,16 @@
 //! Never: a broker's own code; it is measured and used by URL like any other.
 
 mod connection;
-mod envelope;
-mod failure;
 mod identifier;
 mod python;
 mod rpc;
 mod url;
 
+pub use crosstie_joints::{
+    Call, EnvelopeError, RemoteFailure, Reply, Request, RequestText, read_reply, read_request,
+};
+
 pub use connection::{Connection, ConnectionError, ConnectionOptions, Content, Event, Mechanism};
-pub use envelope::{Call, EnvelopeError, Reply, Request, RequestText, read_reply, read_request};
-pub use failure::RemoteFailure;
 pub use identifier::Identifiers;
 pub use python::python_repr;
 pub use rpc::{

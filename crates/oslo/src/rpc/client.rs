@@ -5,13 +5,12 @@ use std::{fmt, mem};
 
 use crosstie_amqp::Method;
 use crosstie_amqp::method::{BasicAck, BasicConsume, BasicPublish, QueueDeclare};
+use crosstie_joints::{EnvelopeError, RemoteFailure, RequestText, read_reply};
 use serde_json::Value;
 
 use super::sender::Sender;
 use super::{CHANNEL, Target, expiring, properties};
 use crate::connection::{Connection, ConnectionError, ConnectionOptions};
-use crate::envelope::{EnvelopeError, RequestText, read_reply};
-use crate::failure::RemoteFailure;
 use crate::identifier::Identifiers;
 use crate::url::TransportUrl;
 

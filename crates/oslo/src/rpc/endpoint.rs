@@ -3,10 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
+use crosstie_joints::{RemoteFailure, Request};
 use serde_json::{Map, Value, json};
-
-use crate::envelope::Request;
-use crate::failure::RemoteFailure;
 
 /// What a method is given.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crosstie_amqp::method::BasicPublish;
+use crosstie_joints::Reply;
 
 use super::properties;
 use super::sender::Sender;
 use crate::connection::{ConnectionError, ConnectionOptions};
-use crate::envelope::Reply;
 use crate::identifier::Identifiers;
 use crate::url::TransportUrl;
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crosstie_amqp::Method;
 use crosstie_amqp::method::BasicAck;
+use crosstie_joints::{EnvelopeError, RemoteFailure, Reply, read_request};
 use serde_json::Value;
 
 use super::at_work::AtWork;
@@ -16,8 +17,6 @@ use super::reply_sender::ReplySender;
 use super::server::{Reconnect, ServerError, Stop};
 use super::{CHANNEL, Endpoint, Incoming, Target, consuming};
 use crate::connection::{Connection, ConnectionError};
-use crate::envelope::{EnvelopeError, Reply, read_request};
-use crate::failure::RemoteFailure;
 
 /// How often a server that nobody calls looks whether it is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(200);

@@ -130,9 +130,7 @@ impl Reply {
             self.is_ending,
             Value::from(self.msg_id.as_deref()),
         );
-        out.extend_from_slice(ENVELOPE_FRONT);
-        out.extend_from_slice(inside_quotes(&inner).as_bytes());
-        out.extend_from_slice(ENVELOPE_BACK);
+        seal(&inner, out);
     }
 }
 
@@ -184,8 +182,15 @@ pub fn read_reply(body: &[u8]) -> Result<Reply, EnvelopeError> {
 const ENVELOPE_FRONT: &[u8] = br#"{"oslo.version": "2.0", "oslo.message": ""#;
 const ENVELOPE_BACK: &[u8] = br#""}"#;
 
+/// Puts a message, which is JSON, into an envelope.
+pub(crate) fn seal(message: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(ENVELOPE_FRONT);
+    out.extend_from_slice(inside_quotes(message).as_bytes());
+    out.extend_from_slice(ENVELOPE_BACK);
+}
+
 /// What is in the envelope; without one, the message itself.
-fn open(body: &[u8]) -> Result<Map<String, Value>, EnvelopeError> {
+pub(crate) fn open(body: &[u8]) -> Result<Map<String, Value>, EnvelopeError> {
     let mut message: Map<String, Value> =
         serde_json::from_slice(body).map_err(EnvelopeError::Json)?;
     let (Some(version), Some(inner)) = (
