@@ -5,7 +5,7 @@
 
 use crate::Outside;
 use crate::catalogue::refused::{self, KEYS, VALUES};
-use crate::catalogue::{Fallback, Key, Kind, Table, Tagged, inside};
+use crate::catalogue::{Fallback, Key, Kind, Table, Tagged};
 use crate::near::{nearest, of_texts, places_below};
 use crate::problem::Problem;
 use crate::secrets::is_secret;
@@ -43,13 +43,7 @@ impl Checker<'_> {
         for entry in entries.iter_mut() {
             match table.key(&entry.key) {
                 Some(key) => self.entry(entry, key, table),
-                None => {
-                    self.stray(entry, table);
-                    if let Some(kind) = inside(table.path, &entry.key) {
-                        let subject = format!("{} in {}", quoted(&entry.key), table.name);
-                        self.value(&mut entry.node, &kind, &subject);
-                    }
-                }
+                None => self.stray(entry, table),
             }
         }
         for key in table.keys {
@@ -168,6 +162,8 @@ impl Checker<'_> {
             }
             (Kind::OneOrMore(of), Value::List(items)) => self.items(items, of, subject),
             (Kind::OneOrMore(of), _) => self.value(node, of, subject),
+            (Kind::OrNull(_), Value::Null) => {}
+            (Kind::OrNull(of), _) => self.value(node, of, subject),
             (
                 Kind::Map {
                     keys,
@@ -226,10 +222,6 @@ impl Checker<'_> {
             None => {
                 let problem = wrong_word(tag.node.span, tagged.path, name, &names, &subject);
                 self.problems.push(problem);
-                // All that would have to change is told at once.
-                if let Some(kind) = inside(tagged.path, name) {
-                    self.value(node, &kind, &subject);
-                }
             }
         }
     }
@@ -370,6 +362,7 @@ fn expected(kind: &Kind) -> String {
         Kind::List { .. } => "a list that is not empty".into(),
         Kind::OneOrMore(of) => format!("{}, or a list of such", expected(of)),
         Kind::Either(one, other) => format!("{}, or {}", expected(one), expected(other)),
+        Kind::OrNull(of) => format!("{}, or null", expected(of)),
         Kind::Json => "anything".into(),
         Kind::Map { .. } | Kind::Object(_) | Kind::Tagged(_) => "an object".into(),
     }

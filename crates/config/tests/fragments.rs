@@ -72,6 +72,22 @@ const PLACES: &[(&str, &str)] = &[
         r#"{"version": 2, "workers": [{"type": "router", "realms": [REALM], "transports": [{"type": "websocket", "endpoint": {"type": "unix", "path": "s"}, "options": @}]}]}"#,
     ),
     (
+        "web",
+        r#"{"version": 2, "workers": [{"type": "router", "realms": [REALM], "transports": [{"type": "web", "endpoint": {"type": "tcp", "port": 8080, "interface": "localhost"}, "paths": @}]}]}"#,
+    ),
+    (
+        "web options",
+        r#"{"version": 2, "workers": [{"type": "router", "realms": [REALM], "transports": [{"type": "web", "endpoint": {"type": "tcp", "port": 8080, "interface": "localhost"}, "paths": {"/": {"type": "none"}}, "options": @}]}]}"#,
+    ),
+    (
+        "web tls",
+        r#"{"version": 2, "workers": [{"type": "router", "realms": [REALM], "transports": [{"type": "web", "endpoint": {"type": "tcp", "port": 443, "interface": "localhost", "tls": {"key": "k.pem", "certificate": "c.pem"}}, "paths": {"/": {"type": "caller", "realm": "realm1", "role": "anonymous", "options": {"require_tls": true}}}, "options": @}]}]}"#,
+    ),
+    (
+        "universal web",
+        r#"{"version": 2, "workers": [{"type": "router", "realms": [REALM], "transports": [{"type": "universal", "endpoint": {"type": "unix", "path": "s"}, "web": @}]}]}"#,
+    ),
+    (
         "cookie",
         r#"{"version": 2, "workers": [{"type": "router", "realms": [REALM], "transports": [{"type": "websocket", "endpoint": {"type": "unix", "path": "s"}, "auth": {"cookie": {}}, "cookie": @}]}]}"#,
     ),

@@ -102,6 +102,7 @@ impl Endpoints {
             TransportKind::Universal {
                 rawsocket: raw,
                 websocket: paths,
+                web: None,
             } => {
                 endpoints.rawsocket = raw.as_ref().map(rawsocket).transpose()?;
                 let websockets = paths.iter().map(|(path, o)| websocket(Some(path), o));
@@ -115,11 +116,7 @@ impl Endpoints {
                     broker: Arc::clone(broker),
                 }));
             }
-            other => {
-                return Err(io::Error::other(format!(
-                    "transport {other:?} is not known here"
-                )));
-            }
+            _ => return Err(io::Error::other("web services are not served yet")),
         }
         Ok(endpoints)
     }

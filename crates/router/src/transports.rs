@@ -288,6 +288,7 @@ fn kind(kind: &TransportKind) -> &'static str {
         TransportKind::RawSocket(_) => "rawsocket",
         TransportKind::WebSocket(_) => "websocket",
         TransportKind::Universal { .. } => "universal",
+        TransportKind::Web(_) => "web",
         TransportKind::Amqp(_) => "amqp",
         TransportKind::Testee(testee) => match testee.kind {
             TesteeKind::WebSocket(_) => "websocket.testee",

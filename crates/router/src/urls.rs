@@ -60,6 +60,7 @@ pub(crate) fn of_transport(
         TransportKind::Universal {
             rawsocket: raw,
             websocket: by_path,
+            ..
         } => {
             let mut urls: Vec<_> = by_path.iter().map(|(path, _)| websocket(path)).collect();
             urls.extend(raw.as_ref().map(|_| rawsocket()));

@@ -3,7 +3,7 @@
 use crosstie_auth::wamp::{Anonymous, Methods};
 
 use super::Builder;
-use crate::model::{Amqp, AmqpUser, Endpoint, Realm, Role, Transport, TransportKind, WebSocket};
+use crate::model::{Amqp, AmqpUser, Endpoint, Realm, Role, Transport, TransportKind, WebService};
 use crate::problem::Problem;
 use crate::tree::quoted;
 use crate::view::View;
@@ -49,19 +49,20 @@ fn open_to_all(transport: &Transport, realms: &[Realm]) -> Option<(String, Strin
     if !is_reached_from_elsewhere(&transport.endpoint) {
         return None;
     }
-    let of_websocket = |websocket: &WebSocket| of_auth(&websocket.auth, realms);
-    match &transport.kind {
-        TransportKind::RawSocket(rawsocket) => of_auth(&rawsocket.auth, realms),
-        TransportKind::WebSocket(websocket) => of_websocket(websocket),
-        TransportKind::Universal {
-            rawsocket,
-            websocket,
-        } => {
-            let raw = rawsocket.as_ref().and_then(|r| of_auth(&r.auth, realms));
-            raw.or_else(|| websocket.iter().find_map(|(_, w)| of_websocket(w)))
-        }
+    let raw = match &transport.kind {
+        TransportKind::RawSocket(rawsocket) => Some(&rawsocket.auth),
+        TransportKind::Universal { rawsocket, .. } => rawsocket.as_ref().map(|r| &r.auth),
         _ => None,
-    }
+    };
+    let websockets = transport.kind.websockets();
+    let websockets = websockets.iter().map(|websocket| &websocket.auth);
+    let services = transport.kind.web_services().into_iter();
+    let long_polls = services.filter_map(|service| match service {
+        WebService::LongPoll(long_poll) => Some(&long_poll.session.auth),
+        _ => None,
+    });
+    let mut all = raw.into_iter().chain(websockets).chain(long_polls);
+    all.find_map(|auth| of_auth(auth, realms))
 }
 
 /// A listener that insists on certificates is not reached without one.

@@ -15,6 +15,7 @@ mod names;
 mod principals;
 mod realm;
 mod transport;
+mod web;
 mod worker;
 
 use std::time::Duration;

@@ -7,19 +7,20 @@ use crosstie_auth::wamp::Methods;
 use super::{Builder, Names, bound, milliseconds, size, time};
 use crate::catalogue::{PAGES, SERIALIZERS};
 use crate::model::{
-    Allowed, Deflate, Page, Ping, RawSocket, Realm, Serializer, Testee, TesteeKind, Transport,
-    TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
+    Allowed, Deflate, Endpoint, Page, Ping, RawSocket, Realm, Serializer, Testee, TesteeKind,
+    Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
 };
 use crate::problem::Problem;
 use crate::view::View;
 
 /// Where something is spoken.
 #[derive(Clone, Copy)]
-struct Place<'r> {
+pub(super) struct Place<'r> {
     /// The worker's realms, if they are known.
-    realms: Option<&'r [Realm]>,
+    pub(super) realms: Option<&'r [Realm]>,
     /// Nobody reaches it but from this machine.
     is_loopback: bool,
+    pub(super) is_tls: bool,
     /// Clients may show certificates.
     sees_certificates: bool,
 }
@@ -46,6 +47,7 @@ impl Builder<'_> {
         let place = Place {
             realms,
             is_loopback: endpoint.is_loopback(),
+            is_tls: matches!(&endpoint, Endpoint::Tcp(tcp) if tcp.tls.is_some()),
             sees_certificates: endpoint.asks_for_certificates(),
         };
         let kind = match transport.text("type") {
@@ -57,7 +59,7 @@ impl Builder<'_> {
             connections_max: transport.integer("max_connections").map(size),
             allowed_hosts: match transport.text("type") {
                 // A configuration that names origins has thought of everybody who reaches the listener.
-                Some("universal" | "websocket") => {
+                Some("universal" | "web" | "websocket") => {
                     let is_closed = endpoint.is_loopback() && !says_origins(&kind);
                     allowed(transport, "allowed_hosts", is_closed)
                 }
@@ -66,7 +68,7 @@ impl Builder<'_> {
             endpoint,
             kind,
             pages: match transport.text("type") {
-                Some("universal" | "websocket") => pages(transport, false),
+                Some("universal" | "web" | "websocket") => pages(transport, false),
                 _ => Vec::new(),
             },
         }
@@ -93,6 +95,7 @@ impl Builder<'_> {
         match transport.text("type") {
             Some("rawsocket") => TransportKind::RawSocket(self.rawsocket(transport, place)),
             Some("websocket") => TransportKind::WebSocket(self.websocket(transport, place)),
+            Some("web") => TransportKind::Web(self.web(transport, place)),
             Some("stream.testee") => testee(transport, TesteeKind::Stream),
             Some("websocket.testee") => testee(
                 transport,
@@ -114,14 +117,17 @@ impl Builder<'_> {
             (path, self.websocket(websocket, place))
         });
         let websocket: Vec<_> = paths.collect();
-        if rawsocket.is_none() && websocket.is_empty() {
-            let message = "a universal transport needs \"rawsocket\" or a path in \"websocket\"";
+        let web = transport.object("web").map(|web| self.web(web, place));
+        if rawsocket.is_none() && websocket.is_empty() && web.is_none() {
+            let message =
+                "a universal transport needs \"rawsocket\", a path in \"websocket\", or \"web\"";
             self.problems
                 .push(Problem::error(transport.span, message.into()));
         }
         TransportKind::Universal {
             rawsocket,
             websocket,
+            web,
         }
     }
 
@@ -147,7 +153,7 @@ impl Builder<'_> {
     }
 
     /// Where nobody can show a certificate nobody comes in by one.
-    fn auth_at(&mut self, object: View<'_>, place: Place<'_>) -> Arc<Methods> {
+    pub(super) fn auth_at(&mut self, object: View<'_>, place: Place<'_>) -> Arc<Methods> {
         let methods = self.auth(object, place.realms);
         if methods.tls.is_some() && !place.sees_certificates {
             let message = "\"tls\" needs \"ca_certificates\" in the endpoint's \"tls\": without them no client \
@@ -158,12 +164,27 @@ impl Builder<'_> {
         Arc::new(methods)
     }
 
-    fn websocket(&mut self, object: View<'_>, place: Place<'_>) -> WebSocket {
+    pub(super) fn websocket(&mut self, object: View<'_>, place: Place<'_>) -> WebSocket {
         WebSocket {
             url: object.text("url").map(str::to_owned),
             serializers: serializers(object),
             auth: self.auth_at(object, place),
             cookie: self.cookie(object),
+            options: self.websocket_options(object.section("options"), place),
+        }
+    }
+
+    /// What only passes messages on asks nobody who he is.
+    pub(super) fn websocket_without_sessions(
+        &mut self,
+        object: View<'_>,
+        place: Place<'_>,
+    ) -> WebSocket {
+        WebSocket {
+            url: object.text("url").map(str::to_owned),
+            serializers: Vec::new(),
+            auth: Arc::default(),
+            cookie: None,
             options: self.websocket_options(object.section("options"), place),
         }
     }
@@ -198,7 +219,7 @@ impl Builder<'_> {
     }
 
     /// A message that no queue can hold would never reach anybody.
-    fn message_bytes_max(&mut self, options: View<'_>) -> usize {
+    pub(super) fn message_bytes_max(&mut self, options: View<'_>) -> usize {
         const OTHERWISE: usize = 16 << 20;
         let queue_bytes_max = self.queue_bytes_max;
         let Some(max) = options.integer("max_message_size").map(size) else {
@@ -229,11 +250,7 @@ pub(super) fn allowed(object: View<'_>, key: &str, otherwise_loopback: bool) -> 
 fn says_origins(kind: &TransportKind) -> bool {
     let says =
         |websocket: &WebSocket| matches!(websocket.options.allowed_origins, Allowed::Matching(_));
-    match kind {
-        TransportKind::WebSocket(websocket) => says(websocket),
-        TransportKind::Universal { websocket, .. } => websocket.iter().any(|(_, w)| says(w)),
-        _ => false,
-    }
+    kind.websockets().into_iter().any(says)
 }
 
 /// The pages that are listed, or, where none are, all of them or none.
@@ -250,7 +267,7 @@ pub(super) fn pages(object: View<'_>, otherwise_all: bool) -> Vec<Page> {
     object.texts("pages").filter_map(page).collect()
 }
 
-fn serializers(object: View<'_>) -> Vec<Serializer> {
+pub(super) fn serializers(object: View<'_>) -> Vec<Serializer> {
     let named = |name: &str| Serializer::from_name(name);
     if object.given("serializers").is_none() {
         return SERIALIZERS

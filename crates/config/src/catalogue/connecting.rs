@@ -89,7 +89,7 @@ static CONNECTING_WEBSOCKET: Table = Table {
     ],
 };
 
-static CONNECTING_ENDPOINT: Tagged = Tagged {
+pub(super) static CONNECTING_ENDPOINT: Tagged = Tagged {
     path: "components[].transport.endpoint.type",
     name: "a component's endpoint",
     variants: &[("tcp", &CONNECTING_TCP), ("unix", &CONNECTING_UNIX)],

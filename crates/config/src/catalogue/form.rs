@@ -53,6 +53,8 @@ pub enum Kind {
     },
     /// One value of the kind, or a list of them.
     OneOrMore(&'static Self),
+    /// A value of the kind, or null.
+    OrNull(&'static Self),
     /// A value of the first kind, or else a list or object of the second.
     Either(&'static Self, &'static Self),
     /// An object with keys of the writer's choice.

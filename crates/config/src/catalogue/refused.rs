@@ -27,11 +27,9 @@ pub struct Refused {
     pub why: &'static str,
 }
 
-const NO_PYTHON: &str = "there is no Python in a router worker";
 const NO_TWISTED: &str = "an endpoint is described by its keys, not by Twisted's strings";
 const NO_PROXY: &str = "a router worker serves a realm on all cores by itself";
 
-const NO_WEB: &str = "there are no web services beside `pages`";
 const ROLE_OF_TRANSPORT: &str = "the router's transport says which role it gets";
 const NO_WAMP: &str = "a testee speaks no WAMP";
 const IN_CONTAINER_CLASS: &[Refused] = &[
@@ -155,10 +153,7 @@ pub static KEYS: &[Place] = &[
     ),
     within(
         "transports[universal]",
-        &[
-            later("mqtt", "MQTT is not spoken"),
-            later("web", "there are no web services beside `pages`"),
-        ],
+        &[later("mqtt", "MQTT is not spoken")],
     ),
     within(
         "transports[universal].rawsocket",
@@ -170,6 +165,15 @@ pub static KEYS: &[Place] = &[
     ),
     within(
         "transports[universal].websocket{}",
+        &[
+            never("id", "the universal transport has the id"),
+            never("endpoint", "the universal transport has the endpoint"),
+            never("max_connections", "it belongs to the universal transport"),
+            never("pages", "they belong to the universal transport"),
+        ],
+    ),
+    within(
+        "transports[universal].web",
         &[
             never("id", "the universal transport has the id"),
             never("endpoint", "the universal transport has the endpoint"),
@@ -226,36 +230,21 @@ pub static VALUES: &[Place] = &[
         &[
             never("flashpolicy", "browsers have no Flash any more"),
             later("mqtt", "MQTT is not spoken"),
-            later(
-                "web",
-                "there are no web services; where it only carried WAMP, a universal transport \
-                 with \"websocket\": {\"ws\": {}} takes its place, and `pages` has status pages",
-            ),
         ],
     ),
     within(
         "transports[web].paths{}.type",
         &[
-            later("static", "files are not served"),
-            later("path", "there are no nested paths"),
-            later("redirect", NO_WEB),
-            later("json", NO_WEB),
-            later("nodeinfo", "`pages` has a status page"),
-            later("longpoll", "WAMP is not spoken over HTTP requests"),
-            later("caller", "there is no HTTP bridge"),
-            later("publisher", "there is no HTTP bridge"),
-            later("webhook", "there is no HTTP bridge"),
-            later("reverseproxy", NO_WEB),
-            later("websocket-reverseproxy", NO_WEB),
-            later("archive", "files are not served"),
             never(
-                "cgi",
-                "programs are not run for requests; a guest may be a web server",
+                "wap",
+                "templates are filled in by a program of one's own, which `wsgi` runs",
             ),
-            never("wsgi", NO_PYTHON),
-            never("resource", NO_PYTHON),
-            never("wap", NO_PYTHON),
-            later("none", NO_WEB),
+            never(
+                "upload",
+                "Crossbar.io has dropped it; a program of one's own, which `wsgi` runs, takes files",
+            ),
+            never("catalog", "a router needs no blockchain"),
+            never("pairme", "a router needs no blockchain"),
         ],
     ),
     within(

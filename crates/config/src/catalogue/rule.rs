@@ -1,6 +1,6 @@
 //! Rules for texts: as a check, as a regular expression, and in words.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// A rule for a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,14 @@ pub enum Rule {
     /// A segment of a web path, or `/`.
     WebPath,
     WebSocketUrl,
+    HttpUrl,
+    /// What a browser is sent to.
+    Location,
+    /// The beginning of a URL's path, or nothing.
+    UrlPath,
+    MediaType,
+    /// An IP address, or a network with the length of its prefix or its mask.
+    Network,
     /// Crossbar.io's form of a cookie's name.
     CookieName,
     /// An Ed25519 key, or anything else of 32 bytes.
@@ -57,6 +65,11 @@ impl Rule {
             Self::ExactUri => Some("^[^\\s#.]+(\\.[^\\s#.]+)*$"),
             Self::WebPath => Some("^([A-Za-z0-9_-]+|/)$"),
             Self::WebSocketUrl => Some("^wss?://[^/\\s]+"),
+            Self::HttpUrl => Some("^https?://[^/\\s]+"),
+            Self::Location => Some("^[^\\s\\u0000-\\u001f\\u007f]+$"),
+            Self::UrlPath => Some("^(/[^\\s?#\\u0000-\\u001f\\u007f]*)?$"),
+            Self::MediaType => Some("^[!-~]+/[ -~]+$"),
+            Self::Network => Some("^[0-9A-Fa-f.:]+(/[0-9.]+)?$"),
             Self::CookieName => Some("^[a-z][a-z0-9_]+$"),
             Self::Hexadecimal64 => Some("^[0-9A-Fa-f]{64}$"),
             Self::Interface => None,
@@ -80,6 +93,11 @@ impl Rule {
             Self::ExactUri => "a URI, without whitespace, # and empty components",
             Self::WebPath => "one segment of a web path (letters, digits, - and _), or /",
             Self::WebSocketUrl => "a URL that begins with ws:// or wss:// and names a host",
+            Self::HttpUrl => "a URL that begins with http:// or https:// and names a host",
+            Self::Location => "a URL or a path, without whitespace and control characters",
+            Self::UrlPath => "a path that begins with a slash, without whitespace, ? and #",
+            Self::MediaType => "a media type, such as text/html",
+            Self::Network => "an IP address, or a network such as 192.168.0.0/16",
             Self::CookieName => {
                 "two or more lower-case letters, digits and underscores, a letter first"
             }
@@ -122,6 +140,23 @@ impl Rule {
                 .strip_prefix("ws://")
                 .or_else(|| text.strip_prefix("wss://"))
                 .is_some_and(|rest| rest.starts_with(|c: char| c != '/' && !c.is_whitespace())),
+            Self::HttpUrl => text
+                .strip_prefix("http://")
+                .or_else(|| text.strip_prefix("https://"))
+                .is_some_and(|rest| rest.starts_with(|c: char| c != '/' && !c.is_whitespace())),
+            Self::Location => {
+                !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+            }
+            Self::UrlPath => {
+                let foreign = |c: char| c.is_whitespace() || c.is_control() || c == '?' || c == '#';
+                text.is_empty() || (text.starts_with('/') && !text.contains(foreign))
+            }
+            Self::MediaType => {
+                let (kind, rest) = text.split_once('/').unwrap_or_default();
+                let printable = |text: &str| text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+                !kind.is_empty() && !kind.contains(' ') && !rest.is_empty() && printable(text)
+            }
+            Self::Network => network(text).is_some(),
             Self::CookieName => {
                 text.len() >= 2
                     && text.starts_with(|first: char| first.is_ascii_lowercase())
@@ -136,4 +171,43 @@ impl Rule {
             }
         }
     }
+}
+
+/// The network's address, and how many bits of it count, as Python's `ip_network` reads it: `10.0.0.0/8`,
+/// `10.0.0.0/255.0.0.0`, `10.0.0.0/0.255.255.255`, or one address. No bit behind the prefix may be set.
+pub(crate) fn network(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, length) = match text.split_once('/') {
+        Some((address, length)) => (address, Some(length)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().ok()?;
+    let bits_max: u8 = if address.is_ipv4() { 32 } else { 128 };
+    let bits = match (length, address) {
+        (None, _) => bits_max,
+        (Some(length), _) if length.bytes().all(|byte| byte.is_ascii_digit()) => {
+            length.parse().ok().filter(|bits| *bits <= bits_max)?
+        }
+        (Some(mask), IpAddr::V4(_)) => bits_of_mask(mask.parse().ok()?)?,
+        _ => return None,
+    };
+    let value = match address {
+        IpAddr::V4(address) => u128::from(u32::from(address)) << 96,
+        IpAddr::V6(address) => u128::from(address),
+    };
+    let behind = value.checked_shl(u32::from(bits)).unwrap_or(0);
+    (behind == 0).then_some((address, bits))
+}
+
+/// Of a mask with ones before its zeros, or the other way round.
+fn bits_of_mask(mask: Ipv4Addr) -> Option<u8> {
+    let mask = u32::from(mask);
+    let ones = mask.leading_ones();
+    let bits = match mask.checked_shl(ones).unwrap_or(0) {
+        0 if ones > 0 || mask == 0 => ones,
+        _ => {
+            let zeros = mask.leading_zeros();
+            (mask.trailing_ones() == 32 - zeros).then_some(zeros)?
+        }
+    };
+    u8::try_from(bits).ok()
 }

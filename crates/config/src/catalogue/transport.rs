@@ -9,6 +9,7 @@ use super::form::{
 };
 use super::options::{RAWSOCKET_OPTIONS, WEBSOCKET_OPTIONS};
 use super::other_options::WEBSOCKET_TESTEE_OPTIONS;
+use super::web::{UNIVERSAL_WEB, WEB_TRANSPORT};
 
 pub(crate) static TRANSPORT: Tagged = Tagged {
     path: "transports[].type",
@@ -18,6 +19,7 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
         ("rawsocket", &RAWSOCKET_TRANSPORT),
         ("stream.testee", &STREAM_TESTEE_TRANSPORT),
         ("universal", &UNIVERSAL_TRANSPORT),
+        ("web", &WEB_TRANSPORT),
         ("websocket", &WEBSOCKET_TRANSPORT),
         ("websocket.testee", &WEBSOCKET_TESTEE_TRANSPORT),
     ],
@@ -36,7 +38,7 @@ pub(super) const MAX_CONNECTIONS: Key = key(
     "How many connections it holds at a time; one more is closed at once.",
 )
 .otherwise("bounded by `limits.sessions_max`");
-const PAGES_KEY: Key = key(
+pub(super) const PAGES_KEY: Key = key(
     "pages",
     list(&PAGE),
     "The pages that plain HTTP requests on its port can see: `health` at \
@@ -55,26 +57,27 @@ pub(super) const ALLOWED_HOSTS: Key = key(
              `allowed_origins` is given; else any",
 )
 .own();
-const SERIALIZERS_KEY: Key = key(
+pub(super) const SERIALIZERS_KEY: Key = key(
     "serializers",
     list_not_empty(&SERIALIZER),
     "The serializers that clients may choose; over WebSocket each also in its \
              batched form.",
 )
 .otherwise("all of them");
-const AUTH_KEY: Key = key(
+pub(super) const AUTH_KEY: Key = key(
     "auth",
     Kind::Object(&AUTH),
     "How sessions say who they are. An empty object counts as none.",
 )
 .otherwise("everybody is anonymous, with role `anonymous`");
-const COOKIE_KEY: Key = key(
+pub(super) const COOKIE_KEY: Key = key(
     "cookie",
     Kind::Object(&COOKIE),
     "The cookie that browsers are given, by which they are known again (`auth.cookie`).",
 )
 .otherwise("none is given");
-const DEBUG: Key = key("debug", Kind::Boolean, "").inert("the log level says what is logged");
+pub(super) const DEBUG: Key =
+    key("debug", Kind::Boolean, "").inert("the log level says what is logged");
 
 pub(super) static RAWSOCKET_TRANSPORT: Table = Table {
     path: "transports[rawsocket]",
@@ -160,7 +163,7 @@ const TESTEE_DEBUG: Key = key(
 )
 .fallback(NO);
 
-const URL: Key = key(
+pub(super) const URL: Key = key(
     "url",
     Kind::Text(Rule::WebSocketUrl),
     "The address that people are told, where it is not the endpoint's own \
@@ -192,6 +195,12 @@ pub(super) static UNIVERSAL_TRANSPORT: Table = Table {
             "WebSocket on the port, by path: `ws` stands for `/ws`.",
         )
         .otherwise("not spoken"),
+        key(
+            "web",
+            Kind::Object(&UNIVERSAL_WEB),
+            "Web services on the port, at paths where no WebSocket is.",
+        )
+        .otherwise("none"),
         PAGES_KEY,
         ALLOWED_HOSTS,
     ],

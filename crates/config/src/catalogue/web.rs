@@ -1,58 +1,137 @@
-//! Web transports, which are refused as a whole and looked into all the same. Somebody who brings one is
-//! told at once what else of it would have to change, such as how its clients authenticate.
-//!
-//! These tables are reached by the checks alone: nothing here is taken.
+//! Web transports, and the web services of universal ones: every key of theirs that is taken.
 
 use super::endpoint::ENDPOINT;
-use super::form::{Kind, Rule, TYPE, Table, Tagged, key};
-use super::transport::{TRANSPORT_ID, UNIVERSAL_WEBSOCKET};
+use super::form::{
+    Fallback, Kind, NO, Rule, TYPE, Table, Tagged, Words, integer, integer_or_zero, key,
+};
+use super::http_bridge::{CALLER, PUBLISHER, WEBHOOK};
+use super::transport::{ALLOWED_HOSTS, MAX_CONNECTIONS, PAGES_KEY, TRANSPORT_ID};
+use super::web_files::{ARCHIVE, CGI, JSON, NODE_INFO, NONE, REDIRECT, STATIC};
+use super::web_other::{
+    LONG_POLL, RESOURCE, REVERSE_PROXY, WEB_WEBSOCKET, WEBSOCKET_REVERSE_PROXY, WSGI,
+};
 
-/// The catalogue of a refused value or key, by its place and name; nothing where it is not looked into.
-pub(crate) fn inside(path: &str, name: &str) -> Option<Kind> {
-    match (path, name) {
-        ("transports[].type", "web") => Some(Kind::Object(&WEB_TRANSPORT)),
-        ("transports[universal]", "web") => Some(Kind::Object(&UNIVERSAL_WEB)),
-        ("transports[web].paths{}.type", "path") => Some(Kind::Object(&WEB_PATH)),
-        _ => None,
-    }
-}
-
-static WEB_TRANSPORT: Table = Table {
+pub(super) static WEB_TRANSPORT: Table = Table {
     path: "transports[web]",
     name: "a web transport",
     keys: &[
         TYPE,
         TRANSPORT_ID,
-        key("endpoint", Kind::Tagged(&ENDPOINT), "").required(),
-        key("paths", PATHS, "").required(),
-        key("options", Kind::Json, ""),
+        key("endpoint", Kind::Tagged(&ENDPOINT), "Where it listens.").required(),
+        MAX_CONNECTIONS.own(),
+        key("paths", paths(), PATHS_ABOUT).required(),
+        key("options", Kind::Object(&WEB_OPTIONS), "How HTTP is spoken.")
+            .otherwise("all of their defaults"),
+        PAGES_KEY,
+        ALLOWED_HOSTS,
     ],
 };
 
-static UNIVERSAL_WEB: Table = Table {
+pub(super) static UNIVERSAL_WEB: Table = Table {
     path: "transports[universal].web",
     name: "web services in a universal transport",
     keys: &[
-        key("paths", PATHS, "").required(),
-        key("options", Kind::Json, ""),
+        key(
+            "type",
+            Kind::OneOf(&Words {
+                path: "",
+                words: &["web"],
+            }),
+            "May be left out.",
+        )
+        .fallback(Fallback::Text("web")),
+        key("paths", paths(), PATHS_ABOUT).required(),
+        key(
+            "options",
+            Kind::Object(&WEB_OPTIONS),
+            "How HTTP is spoken. (Crossbar.io looks at them in a web transport alone.)",
+        )
+        .otherwise("all of their defaults"),
+    ],
+};
+
+const PATHS_ABOUT: &str = "What is found, by the next component of a request's path: `files` stands for `/files` and \
+     what is below it; `/` has what no other has. Deeper paths are those of a service of type `path`.";
+
+static WEB_OPTIONS: Table = Table {
+    path: "transports[web].options",
+    name: "web options",
+    keys: &[
+        key(
+            "access_log",
+            Kind::Boolean,
+            "Whether each request is a line of the log.",
+        )
+        .fallback(NO),
+        key(
+            "hsts",
+            Kind::Boolean,
+            "Whether browsers are told to come by TLS alone (`Strict-Transport-Security`, RFC 6797).",
+        )
+        .fallback(NO),
+        key(
+            "hsts_max_age",
+            integer(0, 1 << 32),
+            "How long they are to keep to that, in seconds.",
+        )
+        .fallback(Fallback::Integer(31_536_000)),
+        key(
+            "client_timeout",
+            Kind::OrNull(&integer_or_zero(1, 86_400)),
+            "How long a connection may ask for nothing, in seconds, before it is closed; 0 or `null`: for ever.",
+        )
+        .fallback(Fallback::Integer(60)),
+        key("display_tracebacks", Kind::Boolean, "")
+            .inert("clients are never shown what failed inside"),
+    ],
+};
+
+/// A function, because what holds itself can be a static alone.
+const fn paths() -> Kind {
+    Kind::Map {
+        keys: Rule::WebPath,
+        of: &SERVICE,
+        environment: false,
+    }
+}
+
+static SERVICE: Kind = Kind::Tagged(&WEB_SERVICE);
+
+pub(super) static WEB_SERVICE: Tagged = Tagged {
+    path: "transports[web].paths{}.type",
+    name: "a web service",
+    variants: &[
+        ("static", &STATIC),
+        ("path", &WEB_PATH),
+        ("redirect", &REDIRECT),
+        ("json", &JSON),
+        ("nodeinfo", &NODE_INFO),
+        ("websocket", &WEB_WEBSOCKET),
+        ("longpoll", &LONG_POLL),
+        ("caller", &CALLER),
+        ("publisher", &PUBLISHER),
+        ("webhook", &WEBHOOK),
+        ("reverseproxy", &REVERSE_PROXY),
+        ("websocket-reverseproxy", &WEBSOCKET_REVERSE_PROXY),
+        ("archive", &ARCHIVE),
+        ("cgi", &CGI),
+        ("wsgi", &WSGI),
+        ("resource", &RESOURCE),
+        ("none", &NONE),
     ],
 };
 
 static WEB_PATH: Table = Table {
-    path: "transports[web].paths{}[path]",
+    path: "web[path]",
     name: "a nested web path",
-    keys: &[TYPE, key("paths", PATHS, "").required()],
-};
-
-const PATHS: Kind = Kind::Map {
-    keys: Rule::WebPath,
-    of: &Kind::Tagged(&WEB_SERVICE),
-    environment: false,
-};
-
-/// WebSocket alone is something that there is, elsewhere.
-static WEB_SERVICE: Tagged = Tagged {
-    path: "transports[web].paths{}.type",
-    name: "a web service",
-    variants: &[("websocket", &UNIVERSAL_WEBSOCKET)],
+    keys: &[
+        TYPE,
+        super::web_files::SERVICE_ID,
+        key(
+            "paths",
+            paths(),
+            "What is found below it, as in the transport.",
+        )
+        .required(),
+    ],
 };

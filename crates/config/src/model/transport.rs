@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crosstie_auth::wamp::Methods;
 
-use super::{AmqpTransport, Serializer};
+use super::{AmqpTransport, Serializer, Web, WebPaths, WebService};
 
 /// One listener and what it speaks.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,11 +45,60 @@ pub enum TransportKind {
         rawsocket: Option<RawSocket>,
         /// By path, with its leading slash.
         websocket: Vec<(String, WebSocket)>,
+        /// What is found at other paths.
+        web: Option<Web>,
     },
+    /// HTTP.
+    Web(Web),
     /// AMQP 0-9-1; it leads to the worker's vhosts.
     Amqp(AmqpTransport),
     /// An echo, for tests and measurements; it leads to no realm.
     Testee(Testee),
+}
+
+impl TransportKind {
+    /// Every WebSocket that leads to a realm.
+    pub fn websockets(&self) -> Vec<&WebSocket> {
+        let mut all = Vec::new();
+        match self {
+            Self::WebSocket(websocket) => all.push(websocket),
+            Self::Universal { websocket, web, .. } => {
+                all.extend(websocket.iter().map(|(_, websocket)| websocket));
+                all.extend(web.iter().flat_map(|web| websockets(&web.paths)));
+            }
+            Self::Web(web) => all.extend(websockets(&web.paths)),
+            _ => {}
+        }
+        all
+    }
+
+    /// Every web service, with those below others.
+    pub fn web_services(&self) -> Vec<&WebService> {
+        match self {
+            Self::Universal { web: Some(web), .. } | Self::Web(web) => services(&web.paths),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn websockets(paths: &WebPaths) -> impl Iterator<Item = &WebSocket> {
+    services(paths)
+        .into_iter()
+        .filter_map(|service| match service {
+            WebService::WebSocket(websocket) => Some(&**websocket),
+            _ => None,
+        })
+}
+
+fn services(paths: &WebPaths) -> Vec<&WebService> {
+    let mut all = Vec::new();
+    for (_, service) in paths {
+        all.push(service);
+        if let WebService::Path(paths) = service {
+            all.extend(services(paths));
+        }
+    }
+    all
 }
 
 /// An echo.

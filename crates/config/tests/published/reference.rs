@@ -115,6 +115,7 @@ fn value(kind: &Kind) -> String {
         }
         Kind::List { of, .. } => format!("list of: {}", value(of)),
         Kind::OneOrMore(of) => format!("one or a list of: {}", value(of)),
+        Kind::OrNull(of) => format!("{}, or `null`", value(of)),
         Kind::Either(one, other) => format!("{}, or {}", value(one), value(other)),
         Kind::Map {
             keys: Rule::WebPath,

@@ -94,6 +94,7 @@ fn kind(of: &Kind, definitions: &mut Map<String, Value>) -> Value {
             let one = kind(of, definitions);
             json!({ "anyOf": [one, { "type": "array", "items": one }] })
         }
+        Kind::OrNull(of) => json!({ "anyOf": [kind(of, definitions), { "type": "null" }] }),
         Kind::Either(one, other) => {
             json!({ "anyOf": [kind(one, definitions), kind(other, definitions)] })
         }

@@ -1,0 +1,356 @@
+//! Web services: where each stands, and what it has to make sense.
+
+use std::time::Duration;
+
+use super::transport::{Place, serializers};
+use super::{Builder, bound};
+use crate::catalogue::network;
+use crate::model::{
+    FileSource, HttpBridge, HttpBridgeOptions, LongPoll, Ping, RawSocket, RequestKey, ReverseProxy,
+    Role, Web, WebArchive, WebFiles, WebJson, WebOptions, WebPaths, WebProgram, WebPython,
+    WebService, WebSocketReverseProxy, Webhook,
+};
+use crate::problem::Problem;
+use crate::tree::{Value, quoted};
+use crate::view::View;
+
+/// A request's body is as long as a message may be.
+const BODY_BYTES_MAX: usize = 16 << 20;
+
+impl Builder<'_> {
+    pub(super) fn web(&mut self, object: View<'_>, place: Place<'_>) -> Web {
+        let options = object.section("options");
+        let hsts = options.boolean("hsts");
+        if hsts && !place.is_tls {
+            let message = "\"hsts\" has no effect without \"tls\" in the endpoint: browsers heed it over TLS alone";
+            let at = options.span_of("hsts");
+            self.problems.push(Problem::warning(at, message.into()));
+        }
+        Web {
+            paths: self.web_paths(object, place),
+            options: WebOptions {
+                access_log: options.boolean("access_log"),
+                hsts_max_age: seconds(options, "hsts_max_age").filter(|_| hsts),
+                client_timeout: seconds(options, "client_timeout").filter(|time| !time.is_zero()),
+            },
+        }
+    }
+
+    fn web_paths(&mut self, object: View<'_>, place: Place<'_>) -> WebPaths {
+        let paths = object.map("paths");
+        let paths =
+            paths.map(|(path, service)| (path.to_owned(), self.web_service(service, place)));
+        paths.collect()
+    }
+
+    fn web_service(&mut self, service: View<'_>, place: Place<'_>) -> WebService {
+        match service.text("type").unwrap_or_default() {
+            "static" => WebService::Files(self.web_files(service)),
+            "path" => WebService::Path(self.web_paths(service, place)),
+            "redirect" => WebService::Redirect {
+                url: text(service, "url"),
+            },
+            "json" => WebService::Json(web_json(service)),
+            "nodeinfo" => WebService::NodeInfo,
+            "websocket" => WebService::WebSocket(Box::new(self.websocket(service, place))),
+            "longpoll" => WebService::LongPoll(Box::new(self.long_poll(service, place))),
+            "caller" => WebService::Caller(Box::new(self.http_bridge(service, place))),
+            "publisher" => WebService::Publisher(Box::new(self.http_bridge(service, place))),
+            "webhook" => WebService::Webhook(Box::new(self.webhook(service, place))),
+            "reverseproxy" => WebService::ReverseProxy(reverse_proxy(service)),
+            "websocket-reverseproxy" => {
+                WebService::WebSocketReverseProxy(Box::new(self.websocket_proxy(service, place)))
+            }
+            "archive" => WebService::Archive(self.web_archive(service)),
+            "cgi" => WebService::Cgi {
+                directory: text(service, "directory"),
+                processor: text(service, "processor"),
+            },
+            "wsgi" => WebService::Python(Box::new(self.wsgi(service))),
+            "resource" => WebService::Python(Box::new(WebPython {
+                program: WebProgram::Resource {
+                    class: text(service, "classname"),
+                    extra: service.json("extra"),
+                },
+                threads_min: 0,
+                threads_max: 1,
+            })),
+            _ => WebService::None,
+        }
+    }
+
+    fn web_files(&mut self, service: View<'_>) -> WebFiles {
+        let given = |key| service.given(key).is_some();
+        let source = match (given("directory"), given("package"), given("resource")) {
+            (false, true, true) => FileSource::Package {
+                package: text(service, "package"),
+                resource: text(service, "resource"),
+            },
+            (is_directory, is_package, is_resource) => {
+                if !is_directory || is_package || is_resource {
+                    let message = "a service of files needs \"directory\", or \"package\" and \"resource\", and not both";
+                    self.problems
+                        .push(Problem::error(service.span, message.into()));
+                }
+                FileSource::Directory(text(service, "directory"))
+            }
+        };
+        let options = service.section("options");
+        WebFiles {
+            source,
+            lists_directories: options.boolean("enable_directory_listing"),
+            mime_types: mime_types(options),
+            cache_timeout: seconds(options, "cache_timeout"),
+            default_file: options.text("default_file").map(str::to_owned),
+        }
+    }
+
+    fn web_archive(&mut self, service: View<'_>) -> WebArchive {
+        let download = service.boolean("download");
+        if download && service.given("origin").is_none() {
+            let message = "\"download\" has no effect without \"origin\"";
+            let at = service.span_of("download");
+            self.problems.push(Problem::warning(at, message.into()));
+        }
+        let options = service.section("options");
+        let maybe = |key| service.text(key).map(str::to_owned);
+        WebArchive {
+            archive: text(service, "archive"),
+            origin: maybe("origin"),
+            download,
+            cache: service.boolean("cache"),
+            default_object: maybe("default_object"),
+            object_prefix: maybe("object_prefix"),
+            mime_types: mime_types(service),
+            hashes: service
+                .texts("hashes")
+                .map(str::to_ascii_lowercase)
+                .collect(),
+            default_file: options.text("default_file").map(str::to_owned),
+        }
+    }
+
+    fn long_poll(&mut self, service: View<'_>, place: Place<'_>) -> LongPoll {
+        let options = service.section("options");
+        LongPoll {
+            session: RawSocket {
+                serializers: serializers(service),
+                auth: self.auth_at(service, place),
+                message_bytes_max: self.message_bytes_max(options),
+                ping: Ping {
+                    interval: None,
+                    timeout: None,
+                    payload_bytes: 12,
+                    restart_on_any_traffic: true,
+                },
+            },
+            session_timeout: seconds(options, "session_timeout").unwrap_or_default(),
+            request_timeout: seconds(options, "request_timeout").unwrap_or_default(),
+            queue_bytes_max: bound(options, "queue_limit_bytes"),
+            queue_messages_max: bound(options, "queue_limit_messages"),
+        }
+    }
+
+    fn http_bridge(&mut self, service: View<'_>, place: Place<'_>) -> HttpBridge {
+        self.check_bridge(service, place);
+        let options = service.section("options");
+        let signature = self.request_key(options);
+        let timestamp_delta_max =
+            seconds(options, "timestamp_delta_limit").filter(|time| !time.is_zero());
+        let refuse_replay = options.boolean("refuse_replay");
+        if refuse_replay && (signature.is_none() || timestamp_delta_max.is_none()) {
+            let message = "\"refuse_replay\" needs \"key\" and \"secret\", and a \"timestamp_delta_limit\" that is not 0: \
+                           what was signed is remembered as long as it would be taken";
+            let at = options.span_of("refuse_replay");
+            self.problems.push(Problem::error(at, message.into()));
+        }
+        if options.boolean("require_tls") && !place.is_tls {
+            let message = "\"require_tls\" refuses every request: the endpoint has no \"tls\"";
+            let at = options.span_of("require_tls");
+            self.problems.push(Problem::warning(at, message.into()));
+        }
+        HttpBridge {
+            realm: text(service, "realm"),
+            role: text(service, "role"),
+            options: HttpBridgeOptions {
+                signature,
+                require_tls: options.boolean("require_tls"),
+                require_ip: options.texts("require_ip").filter_map(network).collect(),
+                body_bytes_max: self.body_bytes_max(options),
+                timestamp_delta_max,
+                refuse_replay,
+            },
+        }
+    }
+
+    fn request_key(&mut self, options: View<'_>) -> Option<RequestKey> {
+        match (options.text("key"), options.text("secret")) {
+            (Some(key), Some(secret)) => Some(RequestKey {
+                key: key.to_owned(),
+                secret: secret.to_owned(),
+            }),
+            (None, None) => None,
+            (key, _) => {
+                let (there, missing) = match key {
+                    Some(_) => ("key", "secret"),
+                    None => ("secret", "key"),
+                };
+                let message = format!("\"{there}\" needs \"{missing}\" beside it");
+                let at = options.span_of(there);
+                self.problems.push(Problem::error(at, message));
+                None
+            }
+        }
+    }
+
+    fn webhook(&mut self, service: View<'_>, place: Place<'_>) -> Webhook {
+        self.check_bridge(service, place);
+        let options = service.section("options");
+        Webhook {
+            bridge: HttpBridge {
+                realm: text(service, "realm"),
+                role: text(service, "role"),
+                options: HttpBridgeOptions {
+                    body_bytes_max: self.body_bytes_max(options),
+                    ..HttpBridgeOptions::default()
+                },
+            },
+            topic: text(options, "topic"),
+            success_response: text(options, "success_response"),
+            error_response: text(options, "error_response"),
+            github_secret: options.text("github_secret").map(str::to_owned),
+        }
+    }
+
+    /// 0 stands for as much as a message may have.
+    fn body_bytes_max(&self, options: View<'_>) -> usize {
+        match bound(options, "post_body_limit") {
+            0 => BODY_BYTES_MAX.min(self.queue_bytes_max),
+            max => max,
+        }
+    }
+
+    /// Whether the worker has the realm, and the realm the role.
+    fn check_bridge(&mut self, service: View<'_>, place: Place<'_>) {
+        let Some(realms) = place.realms else { return };
+        let [name, role] = ["realm", "role"].map(|key| text(service, key));
+        let realm = realms.iter().find(|realm| realm.name == name);
+        let problem = match realm {
+            None => {
+                let message = format!("this router worker has no realm {}", quoted(&name));
+                Problem::error(service.span_of("realm"), message)
+            }
+            Some(realm) if role == Role::TRUSTED || realm.roles.iter().any(|r| r.name == role) => {
+                return;
+            }
+            Some(_) => {
+                let (realm, quoted) = (quoted(&name), quoted(&role));
+                let message =
+                    format!("the realm {realm} of this router worker has no role {quoted}");
+                Problem::error(service.span_of("role"), message)
+            }
+        };
+        self.problems.push(problem);
+    }
+
+    fn websocket_proxy(&mut self, service: View<'_>, place: Place<'_>) -> WebSocketReverseProxy {
+        let backend = service.section("backend");
+        let url = text(backend, "url");
+        if let Some(endpoint) = backend.object("endpoint")
+            && !leads_to(&url, endpoint)
+        {
+            let message = "\"endpoint\" is not where \"url\" leads; the URL's own host and port are connected to";
+            let at = backend.span_of("endpoint");
+            self.problems.push(Problem::error(at, message.into()));
+        }
+        WebSocketReverseProxy {
+            frontend: self.websocket_without_sessions(service, place),
+            url,
+        }
+    }
+
+    fn wsgi(&mut self, service: View<'_>) -> WebPython {
+        let (threads_min, threads_max) =
+            (bound(service, "minthreads"), bound(service, "maxthreads"));
+        if threads_min > threads_max {
+            let message = format!(
+                "\"minthreads\" must not be more than \"maxthreads\", which is {threads_max}"
+            );
+            let at = service.span_of("minthreads");
+            self.problems.push(Problem::error(at, message));
+        }
+        WebPython {
+            program: WebProgram::Wsgi {
+                module: text(service, "module"),
+                object: text(service, "object"),
+            },
+            threads_min,
+            threads_max,
+        }
+    }
+}
+
+fn web_json(service: View<'_>) -> WebJson {
+    let options = service.section("options");
+    WebJson {
+        value: service.json("value"),
+        is_pretty: options.boolean("prettify"),
+        allow_cross_origin: options.boolean("allow_cross_origin"),
+        discourage_caching: options.boolean("discourage_caching"),
+    }
+}
+
+fn reverse_proxy(service: View<'_>) -> ReverseProxy {
+    let port = |key| bound(service, key).try_into().unwrap_or(0);
+    ReverseProxy {
+        host: text(service, "host"),
+        port: port("port"),
+        path: text(service, "path"),
+        forwarded_port: port("forwarded_port"),
+        forwarded_proto: text(service, "forwarded_proto"),
+    }
+}
+
+/// By endings as they are looked up: with their dot, in lower case.
+fn mime_types(object: View<'_>) -> Vec<(String, String)> {
+    let types = object.variables("mime_types").into_iter();
+    let dotted = |ending: String| match ending.starts_with('.') {
+        true => ending.to_lowercase(),
+        false => format!(".{}", ending.to_lowercase()),
+    };
+    types.map(|(ending, kind)| (dotted(ending), kind)).collect()
+}
+
+/// Whether an endpoint is the host and port of a URL.
+fn leads_to(url: &str, endpoint: View<'_>) -> bool {
+    let (rest, port) = match (url.strip_prefix("wss://"), url.strip_prefix("ws://")) {
+        (Some(rest), _) => (rest, 443),
+        (_, Some(rest)) => (rest, 80),
+        _ => return false,
+    };
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, digits)) if !digits.ends_with(']') => (host, digits.parse().unwrap_or(0)),
+        _ => (authority, port),
+    };
+    let bare = |host: &str| host.trim_matches(['[', ']']).to_ascii_lowercase();
+    endpoint.text("type") == Some("tcp")
+        && endpoint
+            .text("host")
+            .is_some_and(|there| bare(there) == bare(host))
+        && endpoint.integer("port") == Some(port)
+        && endpoint.given("tls").is_some() == url.starts_with("wss://")
+}
+
+fn text(object: View<'_>, key: &str) -> String {
+    object.text(key).unwrap_or_default().to_owned()
+}
+
+/// A time in seconds; none where there is neither a number nor a default, or null is given.
+fn seconds(object: View<'_>, key: &str) -> Option<Duration> {
+    if let Some(Value::Null) = object.given(key).map(|node| &node.value) {
+        return None;
+    }
+    let seconds = object.integer(key)?;
+    Some(Duration::from_secs(seconds.try_into().unwrap_or(0)))
+}

@@ -1,0 +1,230 @@
+//! Web services that others serve: sessions, servers behind, programs. Long and flat.
+
+use super::connecting::CONNECTING_ENDPOINT;
+use super::form::{Fallback, Kind, Rule, TYPE, Table, Words, integer, key};
+use super::options::WEBSOCKET_OPTIONS;
+use super::transport::{AUTH_KEY, COOKIE_KEY, DEBUG, SERIALIZERS_KEY, URL};
+use super::web_files::SERVICE_ID;
+
+pub(super) static WEB_WEBSOCKET: Table = Table {
+    path: "web[websocket]",
+    name: "WebSocket at a web path",
+    keys: &[
+        TYPE,
+        SERVICE_ID,
+        URL,
+        SERIALIZERS_KEY,
+        AUTH_KEY,
+        COOKIE_KEY,
+        key(
+            "options",
+            Kind::Object(&WEBSOCKET_OPTIONS),
+            "How WebSocket is spoken.",
+        )
+        .otherwise("all of their defaults"),
+        DEBUG,
+    ],
+};
+
+pub(super) static LONG_POLL: Table = Table {
+    path: "web[longpoll]",
+    name: "a long-poll service",
+    keys: &[
+        TYPE,
+        SERVICE_ID,
+        SERIALIZERS_KEY.own(),
+        AUTH_KEY.own(),
+        key(
+            "options",
+            Kind::Object(&LONG_POLL_OPTIONS),
+            "How sessions live in requests.",
+        )
+        .otherwise("all of their defaults"),
+    ],
+};
+
+static LONG_POLL_OPTIONS: Table = Table {
+    path: "web[longpoll].options",
+    name: "long-poll options",
+    keys: &[
+        key(
+            "session_timeout",
+            integer(1, 86_400),
+            "How long a session lives of which no request comes, in seconds.",
+        )
+        .fallback(Fallback::Integer(30)),
+        key(
+            "request_timeout",
+            integer(1, 3_600),
+            "How long a request for messages waits for the first, in seconds, before its answer is empty. (On \
+             Crossbar.io it is without effect; Autobahn|JS gives up after 12.)",
+        )
+        .fallback(Fallback::Integer(10)),
+        key(
+            "queue_limit_bytes",
+            integer(1_024, 1 << 30),
+            "Bytes that wait for a session between its requests. (On Crossbar.io it is without effect.)",
+        )
+        .fallback(Fallback::Integer(131_072)),
+        key(
+            "queue_limit_messages",
+            integer(1, 1_000_000),
+            "Messages that wait for a session between its requests. (On Crossbar.io it is without effect.)",
+        )
+        .fallback(Fallback::Integer(100)),
+        key(
+            "max_message_size",
+            integer(512, 16 << 20),
+            "The largest message that is taken, in bytes.",
+        )
+        .otherwise("16,777,216, or `limits.queue_bytes_max` if that is less")
+        .own(),
+        key("debug", Kind::Boolean, "").inert("the log level says what is logged"),
+        key("debug_transport_id", Kind::Text(Rule::Any), "")
+            .inert("whoever guessed a session's id would have the session"),
+    ],
+};
+
+pub(super) static REVERSE_PROXY: Table = Table {
+    path: "web[reverseproxy]",
+    name: "a reverse proxy",
+    keys: &[
+        TYPE,
+        SERVICE_ID,
+        key(
+            "host",
+            Kind::Text(Rule::Host),
+            "The host that requests are passed to.",
+        )
+        .required()
+        .environment(),
+        key("port", integer(1, 65_535), "Its port.")
+            .required()
+            .environment(),
+        key(
+            "path",
+            Kind::Text(Rule::UrlPath),
+            "What takes the place of the service's own path.",
+        )
+        .fallback(Fallback::Text("")),
+        key(
+            "forwarded_port",
+            integer(1, 65_535),
+            "What the server is told of the port that the client asked (`X-Forwarded-Port`).",
+        )
+        .fallback(Fallback::Integer(80)),
+        key(
+            "forwarded_proto",
+            Kind::OneOf(&Words {
+                path: "",
+                words: &["http", "https"],
+            }),
+            "What the server is told of how the client asked (`X-Forwarded-Proto`).",
+        )
+        .fallback(Fallback::Text("http")),
+    ],
+};
+
+pub(super) static WEBSOCKET_REVERSE_PROXY: Table = Table {
+    path: "web[websocket-reverseproxy]",
+    name: "a reverse proxy of WebSockets",
+    keys: &[
+        TYPE,
+        SERVICE_ID,
+        URL,
+        key(
+            "options",
+            Kind::Object(&WEBSOCKET_OPTIONS),
+            "How WebSocket is spoken with clients.",
+        )
+        .otherwise("all of their defaults"),
+        key(
+            "backend",
+            Kind::Object(&BACKEND),
+            "The server that connections are passed to.",
+        )
+        .required(),
+    ],
+};
+
+static BACKEND: Table = Table {
+    path: "web[websocket-reverseproxy].backend",
+    name: "the server behind a reverse proxy of WebSockets",
+    keys: &[
+        key(
+            "type",
+            Kind::OneOf(&Words {
+                path: "",
+                words: &["websocket"],
+            }),
+            "What it speaks.",
+        )
+        .required(),
+        SERVICE_ID,
+        key(
+            "url",
+            Kind::Text(Rule::WebSocketUrl),
+            "The URL that is asked for, over TLS if it begins with `wss`.",
+        )
+        .required()
+        .environment(),
+        key(
+            "endpoint",
+            Kind::Tagged(&CONNECTING_ENDPOINT),
+            "Where the URL leads; it must be the URL's own host and port.",
+        )
+        .otherwise("made from the URL"),
+        key("serializers", Kind::Json, "").inert("what the client asks for is passed on"),
+        key("options", Kind::Json, "").inert("the proxy's own options count on both sides"),
+        DEBUG,
+    ],
+};
+
+pub(super) static WSGI: Table = Table {
+    path: "web[wsgi]",
+    name: "a WSGI application",
+    keys: &[
+        TYPE,
+        SERVICE_ID,
+        key(
+            "module",
+            Kind::Text(Rule::NotEmpty),
+            "The Python module that has it.",
+        )
+        .required(),
+        key(
+            "object",
+            Kind::Text(Rule::NotEmpty),
+            "Its name in the module.",
+        )
+        .required(),
+        key(
+            "minthreads",
+            integer(0, 1_024),
+            "Threads that wait for requests.",
+        )
+        .fallback(Fallback::Integer(0)),
+        key(
+            "maxthreads",
+            integer(1, 1_024),
+            "Threads at most: requests that are served at a time.",
+        )
+        .fallback(Fallback::Integer(20)),
+    ],
+};
+
+pub(super) static RESOURCE: Table = Table {
+    path: "web[resource]",
+    name: "a Twisted resource",
+    keys: &[
+        TYPE,
+        SERVICE_ID,
+        key(
+            "classname",
+            Kind::Text(Rule::PythonName),
+            "The class, with its module.",
+        )
+        .required(),
+        key("extra", Kind::Json, "What it is made with.").otherwise("nothing"),
+    ],
+};
