@@ -6,6 +6,7 @@ use tokio::sync::mpsc;
 
 use crate::management::Request;
 use crate::process::Ended;
+use crate::programs::StartProgram;
 use crate::workers::components::NotStarted;
 
 /// What happened.
@@ -42,6 +43,8 @@ pub(crate) enum Event {
     KillDue,
     /// All routers have said goodbye to their sessions.
     RoutersStopped { is_all_stored: bool },
+    /// A router wants a program started.
+    StartProgram(StartProgram),
     /// Somebody calls a procedure of the management realm.
     Request(Request),
 }

@@ -17,6 +17,7 @@ mod management;
 mod node;
 mod place;
 pub mod process;
+mod programs;
 mod report;
 mod shutdown;
 mod task;

@@ -19,6 +19,7 @@ use crate::event::{Event, Events};
 use crate::management::Management;
 use crate::place::Place;
 use crate::process::Children;
+use crate::programs::Starter;
 use crate::report;
 use crate::shutdown::Ending;
 use crate::triggers;
@@ -133,6 +134,11 @@ impl Node {
         let audit = config.audit_log.as_ref();
         let audit = audit.map(|log| open_audit(log, &options.directory));
         let audit = audit.transpose()?;
+        let starting = events.clone();
+        let programs = Starter {
+            place: place.clone(),
+            send: Box::new(move |order| drop(starting.send(Event::StartProgram(order)))),
+        };
         let mut node = Self {
             id: id.clone(),
             title: config.controller.title.clone(),
@@ -148,6 +154,7 @@ impl Node {
                 overview: Arc::default(),
                 audit,
                 key: options.key.as_ref().and_then(NodeKey::signing_key),
+                programs: Some(Arc::new(programs)),
             },
             moving_transports: options.moving_transports,
             since: SystemTime::now(),
@@ -222,6 +229,11 @@ impl Node {
             Event::EndOverdue(run) => self.handle_end_overdue(&run),
             Event::KillDue => self.handle_kill_due(),
             Event::RoutersStopped { is_all_stored } => self.handle_routers_stopped(is_all_stored),
+            Event::StartProgram(order) => {
+                if !self.is_ending() {
+                    order.start(&self.children);
+                }
+            }
             Event::Request(request) => request.answer(self),
         }
     }

@@ -7,19 +7,20 @@
 
 use std::ffi::OsString;
 use std::future::Future;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::pin::Pin;
 use std::process::{ExitCode, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs};
 
 use crosstie_config::{ChildEnvironment, Inherit};
 use crosstie_node::process::{
     CHILD_GUARD, Child, Children, Command, EXEC_CHILD, Ended, LINE_BYTES_MAX, LINES_PER_SECOND_MAX,
-    Level, Line, Output, Stdin, Watch, child_guard, exec_child,
+    Level, Line, Output, Stdin, Watch, child_guard, exec_child, output,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncBufReadExt;
@@ -54,6 +55,8 @@ tests![
     cores,
     variables,
     input,
+    streams_of_somebody_elses,
+    a_child_that_is_asked,
     no_descriptor_is_inherited,
     a_killed_nodes_children_end,
     a_killed_node_without_guard_ends_its_children,
@@ -183,6 +186,37 @@ async fn lines_and_their_levels() {
         (Level::Info, "last"),
     ];
     assert_eq!(lines, expected);
+}
+
+async fn streams_of_somebody_elses() {
+    let (input_out, mut input) = std::io::pipe().expect("a pipe");
+    let (mut output, output_in) = std::io::pipe().expect("a pipe");
+    input.write_all(b"in").expect("room");
+    drop(input);
+    let mut command = sh("cat; echo told >&2");
+    command.streams.stdin = Some(Arc::new(input_out.into()));
+    command.streams.stdout = Some(Arc::new(output_in.into()));
+    assert_eq!(texts(&command).await, ["told"]);
+    drop(command);
+    let mut said = String::new();
+    output.read_to_string(&mut said).expect("an end");
+    assert_eq!(said, "in");
+}
+
+async fn a_child_that_is_asked() {
+    let executable = env::current_exe().expect("this program");
+    let ask = |script: &str, within| {
+        let said = output(&executable, &sh(script), within);
+        said.map_err(|error| error.to_string())
+    };
+    assert_eq!(ask("echo said", PATIENCE), Ok("said\n".to_owned()));
+    let refused = ask("echo first >&2; echo last >&2; exit 3", PATIENCE);
+    let refused = refused.expect_err("no success");
+    assert!(refused.ends_with("exit code 3: last"), "{refused}");
+    let late = ask("sleep 1000", Duration::ZERO).expect_err("no end");
+    assert!(late.ends_with("was not done within 0 s"), "{late}");
+    let gone = output(&executable, &Command::new("/no/such", "/"), PATIENCE);
+    assert!(gone.is_err());
 }
 
 async fn output_that_is_not_wanted() {

@@ -15,6 +15,7 @@ use crate::error::{StartError, StartFault, StopError};
 use crate::leaving;
 use crate::listen::Listening;
 use crate::overview::Overview;
+use crate::programs::Programs;
 use crate::report;
 use crate::router_state::RouterState;
 use crate::transports::RunningTransport;
@@ -40,6 +41,8 @@ pub struct RouterOptions {
     pub audit: Option<Arc<Audit>>,
     /// What it proves with that it is itself, to clients that ask for that.
     pub key: Option<Arc<SigningKey>>,
+    /// Who starts what web services are answered by; without it these do not start.
+    pub programs: Option<Arc<dyn Programs>>,
 }
 
 /// A running router. It knows nothing of other routers.

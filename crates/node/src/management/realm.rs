@@ -38,6 +38,7 @@ pub(super) fn start(node: &str, socket: &Path) -> Result<Router, String> {
         overview: std::sync::Arc::default(),
         audit: None,
         key: None,
+        programs: None,
     };
     let limits = Config::embedded_default().limits;
     let started = || {

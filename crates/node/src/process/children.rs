@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -44,7 +45,7 @@ impl Children {
         command: &Command,
         lines: impl FnMut(Line) + Send + 'static,
     ) -> io::Result<Child> {
-        let (program, mut process) = self.prepare(command)?;
+        let (program, mut process) = prepare(&self.executable, command)?;
         let mark = orphans::new_mark();
         process.env(orphans::VARIABLE, &mark);
         self.guard.start()?;
@@ -69,55 +70,67 @@ impl Children {
         });
         Ok(Child { process, ended })
     }
-
-    fn prepare(&self, command: &Command) -> io::Result<(PathBuf, std::process::Command)> {
-        let directory = &command.directory;
-        if !directory.is_dir() {
-            let text = format!("working directory '{}' is not there", directory.display());
-            return Err(io::Error::new(io::ErrorKind::NotFound, text));
-        }
-        let cpus = &command.cpu_affinity;
-        if let Some(cpu) = cpus.iter().find(|&&cpu| cpu >= CpuSet::MAX_CPU) {
-            let text = format!("no core {cpu}: expected less than {}", CpuSet::MAX_CPU);
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        }
-        let own_directory = self.executable.parent().unwrap_or_else(|| Path::new("/"));
-        let variables = command.variables(std::env::vars_os(), own_directory);
-        let path = variables.get(OsStr::new("PATH")).map(AsRef::as_ref);
-        let withheld = command.withheld(std::env::vars_os().map(|(name, _)| name));
-        if !withheld.is_empty() {
-            // By name alone: what they hold is why they are not passed on.
-            tracing::debug!(
-                "{} does not see these variables of the node's, for want of `env.inherit`: {}",
-                command.program.display(),
-                withheld.join(", ")
-            );
-        }
-        let program = find_program(&command.program, directory, path)?;
-
-        let mut process = std::process::Command::new(&self.executable);
-        process
-            .args(exec_child::arguments(cpus))
-            .arg(&program)
-            .args(&command.arguments)
-            .current_dir(directory)
-            .env_clear()
-            .envs(variables)
-            .process_group(0)
-            .stdin(match command.stdin {
-                Stdin::Null => Stdio::null(),
-                Stdin::Text { .. } => Stdio::piped(),
-            })
-            .stdout(stdio(command.stdout))
-            .stderr(stdio(command.stderr));
-        Ok((program, process))
-    }
 }
 
 impl Drop for Children {
     fn drop(&mut self) {
         orphans::end_all();
     }
+}
+
+/// The process that becomes a command, by way of this program.
+pub(super) fn prepare(
+    executable: &Path,
+    command: &Command,
+) -> io::Result<(PathBuf, std::process::Command)> {
+    let directory = &command.directory;
+    if !directory.is_dir() {
+        let text = format!("working directory '{}' is not there", directory.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+    }
+    let cpus = &command.cpu_affinity;
+    if let Some(cpu) = cpus.iter().find(|&&cpu| cpu >= CpuSet::MAX_CPU) {
+        let text = format!("no core {cpu}: expected less than {}", CpuSet::MAX_CPU);
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    let own_directory = executable.parent().unwrap_or_else(|| Path::new("/"));
+    let variables = command.variables(std::env::vars_os(), own_directory);
+    let path = variables.get(OsStr::new("PATH")).map(AsRef::as_ref);
+    let withheld = command.withheld(std::env::vars_os().map(|(name, _)| name));
+    if !withheld.is_empty() {
+        // By name alone: what they hold is why they are not passed on.
+        tracing::debug!(
+            "{} does not see these variables of the node's, for want of `env.inherit`: {}",
+            command.program.display(),
+            withheld.join(", ")
+        );
+    }
+    let program = find_program(&command.program, directory, path)?;
+
+    let mut process = std::process::Command::new(executable);
+    process
+        .args(exec_child::arguments(cpus))
+        .arg(&program)
+        .args(&command.arguments)
+        .current_dir(directory)
+        .env_clear()
+        .envs(variables)
+        .process_group(0)
+        .stdin(match (&command.streams.stdin, &command.stdin) {
+            (Some(stream), _) => handed(stream)?,
+            (None, Stdin::Null) => Stdio::null(),
+            (None, Stdin::Text { .. }) => Stdio::piped(),
+        })
+        .stdout(match &command.streams.stdout {
+            Some(stream) => handed(stream)?,
+            None => stdio(command.stdout),
+        })
+        .stderr(stdio(command.stderr));
+    Ok((program, process))
+}
+
+fn handed(stream: &OwnedFd) -> io::Result<Stdio> {
+    stream.try_clone().map(Stdio::from)
 }
 
 fn stdio(output: Output) -> Stdio {

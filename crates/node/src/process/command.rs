@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crosstie_config::{ChildEnvironment, Inherit};
 
@@ -24,6 +26,15 @@ pub struct Command {
     pub stdin: Stdin,
     pub stdout: Output,
     pub stderr: Output,
+    pub streams: Streams,
+}
+
+/// What the child is handed in the place of its standard input and output, whatever else is said of
+/// these.
+#[derive(Clone, Debug, Default)]
+pub struct Streams {
+    pub stdin: Option<Arc<OwnedFd>>,
+    pub stdout: Option<Arc<OwnedFd>>,
 }
 
 /// What a child reads.
@@ -64,6 +75,7 @@ impl Command {
             stdin: Stdin::Null,
             stdout: Output::Lines,
             stderr: Output::Lines,
+            streams: Streams::default(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crosstie_config::{ContainerShutdown, Json, NativeOptions};
 
 use crate::place::Place;
-use crate::process::{Command, Output, Stdin, find_program};
+use crate::process::{Command, Output, Stdin, Streams, find_program};
 
 /// The package's module that hosts components.
 const MODULE: &str = "crosstie.container";
@@ -63,6 +63,7 @@ pub(crate) fn command(
         },
         stdout: Output::Lines,
         stderr: Output::Lines,
+        streams: Streams::default(),
     })
 }
 
@@ -93,7 +94,7 @@ pub(crate) fn advice(program: &Path, lines: &[String]) -> Option<String> {
 
 /// The interpreter: the configured one, else one beside the node's own program, as in a virtual
 /// environment, else the one on PATH.
-fn interpreter(configured: Option<&str>, place: &Place) -> Result<PathBuf, String> {
+pub(crate) fn interpreter(configured: Option<&str>, place: &Place) -> Result<PathBuf, String> {
     let search_path = std::env::var_os("PATH");
     let find = |name: &Path| find_program(name, &place.directory, search_path.as_deref());
     if let Some(name) = configured {

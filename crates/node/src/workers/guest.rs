@@ -9,7 +9,7 @@ use tracing::warn;
 
 use crate::event::{Event, Events};
 use crate::place::Place;
-use crate::process::{Command, Output, Stdin, Watch};
+use crate::process::{Command, Output, Stdin, Streams, Watch};
 
 /// Between two tries to watch directories: twice as long each time.
 const BETWEEN_TRIES_FIRST: Duration = Duration::from_millis(250);
@@ -32,6 +32,7 @@ pub(crate) fn command(guest: &GuestWorker, place: &Place) -> Command {
         stdin: stdin(&guest.stdin),
         stdout: output(guest.stdout),
         stderr: output(guest.stderr),
+        streams: Streams::default(),
     }
 }
 
