@@ -21,6 +21,9 @@ pub(crate) struct Door {
     pending: Arc<AtomicUsize>,
     pending_max: usize,
     refused: [AtomicU64; Cause::ALL.len()],
+    /// How often issuers' keys were fetched, and could not be.
+    keys_fetched: AtomicU64,
+    keys_failed: AtomicU64,
     /// Where there are timers, and threads for what takes its time.
     keeper: Handle,
     /// So that handshakes that wait for keys take neither all cores nor memory without bound.
@@ -58,6 +61,8 @@ impl Door {
             pending: Arc::default(),
             pending_max,
             refused: [const { AtomicU64::new(0) }; Cause::ALL.len()],
+            keys_fetched: AtomicU64::new(0),
+            keys_failed: AtomicU64::new(0),
             keeper,
             workers: Arc::new(Semaphore::new(workers_max())),
             audit,
@@ -112,6 +117,37 @@ impl Door {
     /// How many were not let in for that.
     pub(crate) fn refused(&self, cause: Cause) -> u64 {
         self.refused[cause as usize].load(Ordering::Relaxed)
+    }
+
+    /// Counts an answer of the server with an issuer's keys: whether they are others than before, or why there are none.
+    pub(crate) fn note_keys(&self, url: &str, answer: Result<bool, &str>) {
+        let (event, reason) = match answer {
+            Ok(_) => ("keys_fetched", ""),
+            Err(why) => ("keys_not_fetched", why),
+        };
+        match answer {
+            Ok(is_new) => {
+                self.keys_fetched.fetch_add(1, Ordering::Relaxed);
+                if !is_new {
+                    return;
+                }
+                tracing::info!("the keys of {url} are others now");
+            }
+            Err(why) => {
+                self.keys_failed.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!("no keys from {url}, and those before hold: {why}");
+            }
+        }
+        if let Some(audit) = &self.audit {
+            audit.note(&[("event", event), ("url", url), ("reason", reason)]);
+        }
+    }
+
+    /// How often issuers' keys were fetched, and how often that failed.
+    pub(crate) fn keys_fetches(&self) -> (u64, u64) {
+        let [fetched, failed] =
+            [&self.keys_fetched, &self.keys_failed].map(|count| count.load(Ordering::Relaxed));
+        (fetched, failed)
     }
 
     /// Has `slot` filled when so much time has passed.

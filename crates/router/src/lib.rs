@@ -30,6 +30,7 @@ mod listen;
 mod metrics;
 mod origin;
 mod origins;
+mod outgoing;
 mod overview;
 mod pages;
 mod programs;

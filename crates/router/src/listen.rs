@@ -84,7 +84,7 @@ impl Endpoints {
         router: &RouterState,
         directory: &Path,
     ) -> io::Result<Self> {
-        let live = |auth: &Arc<Methods>| LiveMethods::start(auth, directory, router.door.keeper());
+        let live = |auth: &Arc<Methods>| LiveMethods::start(auth, directory, &router.door);
         let rawsocket = |options: &RawSocket| {
             let auth = live(&options.auth)?;
             io::Result::Ok(RawSocketEndpoint::new(options, auth))

@@ -57,7 +57,7 @@ pub(crate) struct RouterState {
     pub(crate) page_connections_max: usize,
     conversations: AtomicUsize,
     testees: Mutex<Vec<Arc<TesteeTransport>>>,
-    pub(crate) door: Door,
+    pub(crate) door: Arc<Door>,
     pub(crate) denials: Denials,
     pub(crate) authenticators: Authenticators,
     pub(crate) key: Option<Arc<SigningKey>>,
@@ -106,12 +106,12 @@ impl RouterState {
             page_connections_max: limits.page_connections_max,
             conversations: AtomicUsize::new(0),
             testees: Mutex::default(),
-            door: Door::new(
+            door: Arc::new(Door::new(
                 limits.handshakes_pending_max,
                 limits.login_delay_max,
                 keeper,
                 options.audit.clone(),
-            ),
+            )),
             denials: Denials::new(options.audit.clone()),
             authenticators: Authenticators::default(),
             key: options.key.clone(),

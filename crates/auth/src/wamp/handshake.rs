@@ -2,11 +2,14 @@
 //!
 //! What a method does with its inputs is in the method's module; here each input finds whoever waits for it.
 
+use std::sync::Arc;
+
 use crosstie_wamp::Dict;
 
 use super::choose::{choose, known_again};
 use super::client::Client;
-use super::next::{AtAnswer, AtAuthenticate, AtKey, Authenticate, Next, Outcome};
+use super::jwt::Jwks;
+use super::next::{AtAnswer, AtAuthenticate, AtKey, AtKeys, Authenticate, Next, Outcome};
 use super::wampcra::Key;
 use super::{Answer, Channel, Given, Hello, Method, Methods, Refusal, Step};
 
@@ -21,6 +24,8 @@ enum Awaited {
     /// What an authenticator says.
     Answer(AtAnswer),
     Key(AtKey),
+    /// An issuer's keys.
+    Keys(AtKeys),
     /// Nothing: it is over.
     Nothing,
 }
@@ -93,6 +98,17 @@ impl Handshake {
         self.take(outcome)
     }
 
+    /// Handles the keys that an issuer has now.
+    pub fn handle_keys(&mut self, keys: Arc<Jwks>) -> Step {
+        let outcome = match self.awaited() {
+            Awaited::Keys(then) => then(&mut self.client, keys),
+            _ => Err(Refusal::of_authenticator(
+                "no keys were asked for".to_owned(),
+            )),
+        };
+        self.take(outcome)
+    }
+
     pub fn method(&self) -> Method {
         self.client.method
     }
@@ -136,6 +152,10 @@ impl Handshake {
             Ok(Next::Derive { derivation, then }) => {
                 self.awaited = Awaited::Key(then);
                 Step::Derive(Box::new(derivation))
+            }
+            Ok(Next::Fetch { then }) => {
+                self.awaited = Awaited::Keys(then);
+                Step::Fetch
             }
             Err(refusal) => Step::Refuse(refusal),
         }

@@ -5,11 +5,13 @@
 //! AUTHENTICATE          ─▶ Handshake::handle_authenticate ─▶ Step
 //! an authenticator said ─▶ Handshake::handle_answer ─▶ Step
 //! a key was derived     ─▶ Handshake::handle_key ─▶ Step
+//! keys were fetched     ─▶ Handshake::handle_keys ─▶ Step
 //!
 //! Step: Accept(Principal)   WELCOME, if there is such a realm and it has the role
 //!       Challenge           CHALLENGE, and the next input is AUTHENTICATE
 //!       Call                an authenticator is to be called, and the next input is what it says
 //!       Derive              a key is to be derived, on a thread that may take its time
+//!       Fetch               the keys of tokens' issuer are to be fetched
 //!       Refuse(Refusal)     ABORT
 //! ```
 

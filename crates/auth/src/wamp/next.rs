@@ -1,9 +1,12 @@
 //! What follows from an input of a handshake, and who goes on with the one after it.
 
+use std::sync::Arc;
+
 use crosstie_wamp::{Dict, Value};
 
 use super::answer;
 use super::client::Client;
+use super::jwt::Jwks;
 use super::wampcra::Key;
 use super::{Authenticator, Call, Derivation, Principal, Refusal};
 
@@ -16,6 +19,7 @@ pub(super) enum Next {
     Challenge { extra: Dict, then: AtAuthenticate },
     Call { call: Box<Call>, then: AtAnswer },
     Derive { derivation: Derivation, then: AtKey },
+    Fetch { then: AtKeys },
 }
 
 /// AUTHENTICATE.
@@ -28,6 +32,7 @@ pub(super) struct Authenticate<'a> {
 pub(super) type AtAuthenticate =
     Box<dyn for<'a> FnOnce(&mut Client, Authenticate<'a>) -> Outcome + Send>;
 pub(super) type AtAnswer = Box<dyn FnOnce(&mut Client, Value) -> Outcome + Send>;
+pub(super) type AtKeys = Box<dyn FnOnce(&mut Client, Arc<Jwks>) -> Outcome + Send>;
 pub(super) type AtKey = Box<dyn FnOnce(&mut Client, Key) -> Outcome + Send>;
 
 impl Next {
@@ -79,6 +84,15 @@ impl Next {
     ) -> Self {
         Self::Derive {
             derivation,
+            then: Box::new(then),
+        }
+    }
+
+    /// The issuer's keys are fetched, unless they were just now, and given to `then`.
+    pub(super) fn fetch(
+        then: impl FnOnce(&mut Client, Arc<Jwks>) -> Outcome + Send + 'static,
+    ) -> Self {
+        Self::Fetch {
             then: Box::new(then),
         }
     }

@@ -10,9 +10,14 @@ use super::{Authenticator, Derivation, Method, Principal, Refusal};
 #[derive(Debug)]
 pub enum Step {
     Accept(Box<Principal>),
-    Challenge { method: Method, extra: Dict },
+    Challenge {
+        method: Method,
+        extra: Dict,
+    },
     Call(Box<Call>),
     Derive(Box<Derivation>),
+    /// The keys of tokens' issuer are to be fetched, if they were not just now.
+    Fetch,
     Refuse(Refusal),
 }
 

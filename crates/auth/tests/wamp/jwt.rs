@@ -1,7 +1,10 @@
 //! Tokens: made with Python's `cryptography`, in `tokens.txt`. Its first line is the set of keys; then each case is a
 //! name, a token, and what comes of it at 2014-06-22T16:36:25Z.
 
-use crosstie_auth::wamp::jwt::{Algorithm, Jwks, Rules};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosstie_auth::wamp::jwt::{Algorithm, Jwks, KeysUrl, Rules};
 use crosstie_auth::wamp::{Jwt, Methods};
 
 use crate::script::check;
@@ -23,6 +26,7 @@ fn methods(algorithms: &[Algorithm]) -> Methods {
                 clock_skew_s: 60,
             }
             .into(),
+            url: None,
         }),
         ..Methods::default()
     }
@@ -78,6 +82,53 @@ fn what_a_token_is_not_enough_for() {
             "> hello methods=jwt
              < challenge jwt {{}}
              > authenticate {token}
+             < {refused} (malformed_token): {words}"
+        ),
+    );
+}
+
+/// Of an issuer that publishes its keys at a URL: a key that is not known is asked for once.
+#[test]
+fn a_key_that_may_be_new() {
+    let all = TOKENS.lines().next().expect("the keys");
+    let other = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"other","x":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]}"#;
+    let mut methods = methods(&Algorithm::ALL);
+    let url = KeysUrl {
+        url: "https://issuer/keys".into(),
+        ca_certificates: Vec::new(),
+        refresh: Duration::ZERO..=Duration::ZERO,
+        timeout: Duration::ZERO,
+        bytes_max: 0,
+    };
+    let jwt = methods.jwt.as_mut().expect("is there");
+    jwt.keys = Arc::default();
+    jwt.url = Some(Arc::new(url));
+    let token = TOKENS.split("\n# EdDSA\n").nth(1).expect("a token");
+    let token = token.lines().next().expect("a token");
+    let refused = "refuse wamp.error.not_authorized";
+    let words = "the authid or its credentials are not valid";
+    check(
+        &methods,
+        &format!(
+            "> hello methods=jwt
+             < challenge jwt {{}}
+             > authenticate {token}
+             < fetch
+             > keys {all}
+             < accept realm1 joe user jwt static {{}}
+             > hello methods=jwt
+             < challenge jwt {{}}
+             > authenticate {token}
+             < fetch
+             > authenticate {token}
+             < not due
+             > keys {other}
+             < {refused} (unknown_key): {words}
+             > keys {all}
+             < refuse wamp.error.authentication_failed (authenticator_failed): no keys were asked for
+             > hello methods=jwt
+             < challenge jwt {{}}
+             > authenticate a.b.c
              < {refused} (malformed_token): {words}"
         ),
     );

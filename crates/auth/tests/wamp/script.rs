@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Other inputs: `answer VALUE` and `error URI TEXT`, of an authenticator; `unanswered`; `key`, the one that is
-//! asked for, derived; `sign KEY`, AUTHENTICATE with a signature of the challenge, `sign25519 SEED [CHANNEL]` with one by
+//! asked for, derived; `keys JWKS`, those that were fetched; `sign KEY`, AUTHENTICATE with a signature of the challenge, `sign25519 SEED [CHANNEL]` with one by
 //! the Ed25519 key of a seed; `prove READING c=BINDING PASSWORD EXTRA`, AUTHENTICATE with a proof of SCRAM, and before it
 //! `name NAME`, its authid in another form. Values are JSON.
 
@@ -16,6 +16,7 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use crosstie_auth::wamp::jwt::Jwks;
 use crosstie_auth::wamp::scram::{AuthMessage, Function, Kdf, Reading};
 use crosstie_auth::wamp::{
     Answer, Channel, Derivation, Given, Handshake, Hello, Key, Methods, SigningKey, Step,
@@ -134,6 +135,7 @@ impl Script<'_> {
                 let derivation = self.derivation.take().expect("was asked for");
                 Some(handshake.handle_key(derivation.derive()))
             }
+            "keys" => Some(handshake.handle_keys(Jwks::parse(rest).expect("are keys").into())),
             other => panic!("{other} is no input"),
         }
     }
@@ -216,6 +218,7 @@ impl Script<'_> {
                 self.derivation = Some(*derivation);
                 "derive".to_owned()
             }
+            Some(Step::Fetch) => "fetch".to_owned(),
             Some(Step::Refuse(refusal)) => format!(
                 "refuse {} ({}): {}",
                 refusal.reason,

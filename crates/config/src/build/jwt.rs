@@ -1,13 +1,15 @@
 //! Whose tokens let sessions in.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crosstie_auth::wamp::Jwt;
-use crosstie_auth::wamp::jwt::{Algorithm, Rules};
+use crosstie_auth::wamp::jwt::{Algorithm, KeysUrl, Rules};
 
-use super::Builder;
 use super::auth::shared;
+use super::{Builder, bound, milliseconds};
 use crate::problem::Problem;
+use crate::tree::quoted;
 use crate::view::View;
 
 impl Builder<'_> {
@@ -25,7 +27,13 @@ impl Builder<'_> {
                 .push(Problem::warning(jwt.span, message.to_owned()));
         }
         let text = |key| jwt.text(key).map(str::to_owned);
+        if jwt.text("jwks_file").is_some() == jwt.text("jwks_url").is_some() {
+            let message = "jwt needs \"jwks_file\" or \"jwks_url\", and not both";
+            self.problems
+                .push(Problem::error(jwt.span, message.to_owned()));
+        }
         Jwt {
+            url: self.keys_url(jwt).map(Arc::new),
             keys: Arc::default(),
             rules: Arc::new(Rules {
                 algorithms,
@@ -40,5 +48,47 @@ impl Builder<'_> {
                     .unwrap_or_default(),
             }),
         }
+    }
+
+    /// Where the keys are fetched, if they are not read from a file.
+    fn keys_url(&mut self, jwt: View<'_>) -> Option<KeysUrl> {
+        const OF_A_URL: [&str; 5] = [
+            "jwks_ca_certificates",
+            "jwks_refresh_s_min",
+            "jwks_refresh_s_max",
+            "jwks_timeout_ms",
+            "jwks_bytes_max",
+        ];
+        let Some(url) = jwt.text("jwks_url") else {
+            for key in OF_A_URL {
+                if jwt.given(key).is_some() {
+                    let message = format!("{} has no effect without \"jwks_url\"", quoted(key));
+                    self.problems
+                        .push(Problem::warning(jwt.span_of(key), message));
+                }
+            }
+            return None;
+        };
+        if url.starts_with("http://") {
+            let message = "whoever is between this node and the keys' server can make tokens of their own: https:// \
+                           is meant for that";
+            let at = jwt.span_of("jwks_url");
+            self.problems.push(Problem::warning(at, message.to_owned()));
+        }
+        let seconds = |key| Duration::from_secs(bound(jwt, key) as u64);
+        let (min, max) = (seconds("jwks_refresh_s_min"), seconds("jwks_refresh_s_max"));
+        if min > max {
+            let message = "\"jwks_refresh_s_min\" must not be more than \"jwks_refresh_s_max\"";
+            let at = jwt.span_of("jwks_refresh_s_min");
+            self.problems.push(Problem::error(at, message.to_owned()));
+        }
+        let certificates = jwt.texts("jwks_ca_certificates").map(str::to_owned);
+        Some(KeysUrl {
+            url: url.to_owned(),
+            ca_certificates: certificates.collect(),
+            refresh: min..=max,
+            timeout: milliseconds(jwt, "jwks_timeout_ms"),
+            bytes_max: bound(jwt, "jwks_bytes_max"),
+        })
     }
 }

@@ -197,6 +197,7 @@ fn register_totals(registry: &mut Registry) {
 fn register_handshakes(registry: &mut Registry, routers: &[Arc<RouterState>]) {
     let pending: Family<[(&'static str, String); 1], Gauge> = Family::default();
     let refused: Family<[(&'static str, String); 2], Count> = Family::default();
+    let fetches: Family<[(&'static str, String); 2], Count> = Family::default();
     for router in routers {
         let door = &router.door;
         let worker = ("worker", router.id.clone());
@@ -206,7 +207,17 @@ fn register_handshakes(registry: &mut Registry, routers: &[Arc<RouterState>]) {
             let labels = [worker.clone(), ("cause", cause.name().to_owned())];
             refused.get_or_create(&labels).inc_by(door.refused(cause));
         }
+        let (fetched, failed) = door.keys_fetches();
+        for (outcome, count) in [("fetched", fetched), ("failed", failed)] {
+            let labels = [worker.clone(), ("outcome", outcome.to_owned())];
+            fetches.get_or_create(&labels).inc_by(count);
+        }
     }
+    registry.register(
+        "token_keys_fetches",
+        "Answers of servers with the keys of tokens' issuers, by outcome",
+        fetches,
+    );
     registry.register(
         "handshakes_pending",
         "Sessions that have been sent a challenge, or that an authenticator is asked about",

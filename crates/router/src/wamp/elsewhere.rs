@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
+use crosstie_auth::wamp::jwt::Jwks;
 use crosstie_auth::wamp::{Answer, Key};
 use crosstie_transport::Connection;
 use parking_lot::Mutex;
@@ -16,6 +17,8 @@ pub(crate) struct Slot {
 pub(crate) enum Outcome {
     Answer(Answer),
     Key(Key),
+    /// An issuer's.
+    Keys(Arc<Jwks>),
     /// So much time has passed.
     Elapsed,
 }

@@ -172,6 +172,10 @@ impl Session {
                 Some(Outcome::Key(key)) => Some(handshake.handle_key(key)),
                 _ => None,
             },
+            Waits::Keys { slot } => match slot.take() {
+                Some(Outcome::Keys(keys)) => Some(handshake.handle_keys(keys)),
+                _ => None,
+            },
             Waits::Refusal { slot, refusal } => match slot.take() {
                 Some(Outcome::Elapsed) => {
                     let refusal = refusal.clone();
@@ -217,6 +221,16 @@ impl Session {
                 let door = &self.listening.router.door;
                 door.fill_with(&slot, move || Outcome::Key(derivation.derive()));
                 pending.waits = Waits::Key { slot };
+                self.wait(pending)
+            }
+            Step::Fetch => {
+                let slot = Slot::new(&self.peer.connection);
+                if let Some(keys) = self.auth.want_keys(&slot) {
+                    self.peer.connection.resume_reading();
+                    let step = pending.handshake.handle_keys(keys);
+                    return self.take_step(pending, step);
+                }
+                pending.waits = Waits::Keys { slot };
                 self.wait(pending)
             }
             Step::Refuse(refusal) => self.turn_away(pending, refusal),

@@ -1,4 +1,4 @@
-//! The methods of a listener as they are now: principals may stand in files, which change.
+//! The methods of a listener as they are now: principals may stand in files, which change, and keys at URLs.
 //!
 //! The files are looked at each second rather than watched by the system: a file that is mounted into a
 //! container, or over a network, is exchanged without a word about it. A file is read again when it has been the
@@ -11,14 +11,23 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
-use crosstie_auth::wamp::Methods;
+use crosstie_auth::wamp::jwt::Jwks;
+use crosstie_auth::wamp::{Jwt, Methods};
 use crosstie_config::read_principals;
-use parking_lot::RwLock;
-use tokio::runtime::Handle;
+use parking_lot::{Mutex, RwLock};
+use tokio::task::AbortHandle;
+
+use crate::door::Door;
+use crate::wamp::elsewhere::Slot;
+use crate::wamp::issuer::{Fetched, Issuer};
 
 /// A handshake goes on with what there was when it began.
 pub(crate) struct LiveMethods {
     now: RwLock<Arc<Methods>>,
+    /// Who is asked for tokens' keys.
+    issuer: Option<Arc<Issuer>>,
+    /// What is done for it from time to time, which ends with it.
+    tasks: Mutex<Vec<AbortHandle>>,
 }
 
 /// What tells one state of a file from another; none where there is no file.
@@ -26,32 +35,128 @@ type Stamp = Option<(SystemTime, u64, u64)>;
 
 const PERIOD: Duration = Duration::from_secs(1);
 
+/// A server that fails is left alone for twice as long each time, as often as this.
+const RETRY_DOUBLINGS_MAX: u32 = 10;
+
 impl LiveMethods {
-    /// Reads the principals' files, if there are any, and goes on looking at them on `keeper`.
+    /// Reads the principals' files, if there are any, and goes on looking at them, and at URLs with keys.
     pub(crate) fn start(
         configured: &Arc<Methods>,
         directory: &Path,
-        keeper: &Handle,
+        door: &Arc<Door>,
     ) -> io::Result<Arc<Self>> {
+        let url = configured.jwt.as_ref().and_then(|jwt| jwt.url.as_ref());
+        let issuer = url.map(|url| Issuer::new(url, directory).map(Arc::new));
+        let issuer = issuer.transpose()?;
         let files = Files {
             configured: Arc::clone(configured),
             directory: directory.to_owned(),
         };
-        if configured.files.is_empty() {
-            let now = RwLock::new(files.configured);
-            return Ok(Arc::new(Self { now }));
-        }
         let stamps = files.stamps();
-        let methods = files.read().map_err(io::Error::other)?;
+        let now = match configured.files.is_empty() {
+            true => Arc::clone(configured),
+            false => Arc::new(files.read().map_err(io::Error::other)?),
+        };
         let live = Arc::new(Self {
-            now: RwLock::new(Arc::new(methods)),
+            now: RwLock::new(now),
+            issuer,
+            tasks: Mutex::default(),
         });
-        keeper.spawn(watch(Arc::downgrade(&live), Arc::new(files), stamps));
+        let weak = || Arc::downgrade(&live);
+        let mut tasks = Vec::new();
+        if !configured.files.is_empty() {
+            tasks.push(door.keeper().spawn(watch(weak(), Arc::new(files), stamps)));
+        }
+        if let Some(issuer) = &live.issuer {
+            let (issuer, door) = (Arc::clone(issuer), Arc::clone(door));
+            tasks.push(door.keeper().clone().spawn(follow(weak(), issuer, door)));
+        }
+        *live.tasks.lock() = tasks.iter().map(|task| task.abort_handle()).collect();
         Ok(live)
+    }
+
+    /// Has `slot` filled with the issuer's keys once its server has answered; or the keys that there are, if it was
+    /// asked just now.
+    pub(super) fn want_keys(&self, slot: &Arc<Slot>) -> Option<Arc<Jwks>> {
+        let issuer = self.issuer.as_ref();
+        let is_asked = issuer.is_some_and(|issuer| issuer.want(slot));
+        (!is_asked).then(|| self.keys())
+    }
+
+    fn keys(&self) -> Arc<Jwks> {
+        let now = self.now.read();
+        now.jwt
+            .as_ref()
+            .map(|jwt| Arc::clone(&jwt.keys))
+            .unwrap_or_default()
+    }
+
+    /// Puts keys that were fetched in the place of those before; whether they are others.
+    fn put_keys(&self, keys: Jwks) -> bool {
+        let mut now = self.now.write();
+        let mut methods = Methods::clone(&now);
+        let is_new = match &mut methods.jwt {
+            Some(jwt) if *jwt.keys != keys => {
+                jwt.keys = Arc::new(keys);
+                true
+            }
+            _ => false,
+        };
+        if is_new {
+            *now = Arc::new(methods);
+        }
+        is_new
+    }
+
+    /// Puts methods that were read in the place of those before, but for keys that were fetched.
+    fn put(&self, mut methods: Methods) {
+        let mut now = self.now.write();
+        if let (Some(Jwt { keys, .. }), Some(jwt), Some(_)) =
+            (&now.jwt, &mut methods.jwt, &self.issuer)
+        {
+            jwt.keys = Arc::clone(keys);
+        }
+        *now = Arc::new(methods);
     }
 
     pub(crate) fn now(&self) -> Arc<Methods> {
         Arc::clone(&self.now.read())
+    }
+}
+
+impl Drop for LiveMethods {
+    fn drop(&mut self) {
+        for task in self.tasks.get_mut() {
+            task.abort();
+        }
+    }
+}
+
+/// Fetches the issuer's keys again and again.
+async fn follow(live: Weak<LiveMethods>, issuer: Arc<Issuer>, door: Arc<Door>) {
+    let (min, max) = issuer.source.refresh.clone().into_inner();
+    let mut failed = 0;
+    loop {
+        let fetched = issuer.fetch().await;
+        let Some(live) = live.upgrade() else {
+            return;
+        };
+        let rest = match fetched {
+            Ok(Fetched { keys, holds }) => {
+                failed = 0;
+                let is_new = live.put_keys(keys);
+                door.note_keys(&issuer.source.url, Ok(is_new));
+                holds.unwrap_or(max)
+            }
+            Err(why) => {
+                door.note_keys(&issuer.source.url, Err(&why));
+                failed += 1;
+                min.saturating_mul(1 << failed.min(RETRY_DOUBLINGS_MAX))
+            }
+        };
+        issuer.answer(&live.keys());
+        drop(live);
+        issuer.rest(rest.clamp(min, max)).await;
     }
 }
 
@@ -84,7 +189,7 @@ async fn watch(live: Weak<LiveMethods>, files: Arc<Files>, mut read: Vec<Stamp>)
         match outcome {
             None => {}
             Some(Ok(methods)) => {
-                *live.now.write() = Arc::new(methods);
+                live.put(methods);
                 tracing::info!("principals or keys were read again: {files}");
             }
             Some(Err(why)) => {

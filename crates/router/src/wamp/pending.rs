@@ -29,6 +29,10 @@ pub(super) enum Waits {
     Key {
         slot: Arc<Slot>,
     },
+    /// An issuer's keys.
+    Keys {
+        slot: Arc<Slot>,
+    },
     /// The end of a delay, before this is said.
     Refusal {
         slot: Arc<Slot>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crosstie_wamp::Dict;
 
 use super::token::Claims;
-use super::{Jwks, Rules};
+use super::{Jwks, KeysUrl, Rules};
 use crate::wamp::answer::Assigned;
 use crate::wamp::client::Client;
 use crate::wamp::next::{Next, Outcome};
@@ -16,6 +16,8 @@ use crate::wamp::{Cause, Provider};
 pub struct Jwt {
     pub keys: Arc<Jwks>,
     pub rules: Arc<Rules>,
+    /// Where there may be other keys.
+    pub url: Option<Arc<KeysUrl>>,
 }
 
 impl Jwt {
@@ -26,19 +28,33 @@ impl Jwt {
 
     /// Handles HELLO: a token is asked for.
     pub(in crate::wamp) fn begin(&self) -> Outcome {
-        let Self { keys, rules } = self.clone();
+        let Self { keys, rules, url } = self.clone();
         Ok(Next::challenge(Dict::new(), move |client, authenticate| {
-            accept(client, &keys, &rules, authenticate.signature)
+            let token = authenticate.signature;
+            match claims(client, &keys, &rules, token) {
+                // The issuer may have made a new key since its keys were fetched.
+                Err(Cause::UnknownKey) if url.is_some() => {
+                    let token = token.to_owned();
+                    Ok(Next::fetch(move |client, keys| {
+                        let claims = claims(client, &keys, &rules, &token);
+                        accept(client, &rules, claims)
+                    }))
+                }
+                claims => accept(client, &rules, claims),
+            }
         }))
     }
 }
 
 const TRUSTED: &str = "trusted";
 
-fn accept(client: &Client, keys: &Jwks, rules: &Rules, token: &str) -> Outcome {
+fn claims(client: &Client, keys: &Jwks, rules: &Rules, token: &str) -> Result<Claims, Cause> {
+    Claims::of(token, keys, rules, client.given.unix_ms / 1_000)
+}
+
+fn accept(client: &Client, rules: &Rules, claims: Result<Claims, Cause>) -> Outcome {
     let refuse = |cause| client.refusal(cause, "token is invalid");
-    let now_s = client.given.unix_ms / 1_000;
-    let claims = Claims::of(token, keys, rules, now_s).map_err(refuse)?;
+    let claims = claims.map_err(refuse)?;
     let authid = claims.text(&rules.authid_claim);
     let authid = authid.ok_or_else(|| refuse(Cause::WrongClaims))?;
     // Who says HELLO as somebody else has another's token, or is mistaken.

@@ -7,9 +7,11 @@ mod algorithm;
 mod keys;
 mod login;
 mod rules;
+mod source;
 mod token;
 
 pub use algorithm::Algorithm;
 pub use keys::{Jwks, JwksError};
 pub use login::Jwt;
 pub use rules::Rules;
+pub use source::KeysUrl;

@@ -1,0 +1,124 @@
+//! HTTP requests of the router's own to others' servers.
+//!
+//! What they answer is bounded in time and bytes by whoever asks. Redirections are not followed: where an operator has
+//! named a server, no other is trusted in its name.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::header::{ACCEPT, HeaderMap, USER_AGENT};
+use hyper::{Request, StatusCode, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::{Error as PemError, PemObject as _};
+
+/// Asks servers over HTTP and HTTPS.
+#[derive(Clone)]
+pub(crate) struct Outgoing {
+    client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+}
+
+/// A whole answer.
+pub(crate) struct Fetched {
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Outgoing {
+    /// One that trusts those whom the system trusts, and whose certificates are in these files.
+    pub(crate) fn new(ca_files: &[PathBuf]) -> io::Result<Self> {
+        let mut roots = RootCertStore::empty();
+        // Single certificates of the system that cannot be read are the system's business. Where there are none, a
+        // server of HTTPS is not trusted, and that is said when it is asked.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        for path in ca_files {
+            for certificate in certificates(path)? {
+                roots.add(certificate).map_err(|e| named(path, &e))?;
+            }
+        }
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(io::Error::other)?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1()
+            .build();
+        // Each is asked seldom: a connection that waits for the next time is closed by then.
+        let client = Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(0)
+            .build(connector);
+        Ok(Self { client })
+    }
+
+    /// Gets what is at a URL; a reason in words where that cannot be had.
+    pub(crate) async fn get(
+        &self,
+        url: &str,
+        timeout: Duration,
+        bytes_max: usize,
+    ) -> Result<Fetched, String> {
+        let whole = tokio::time::timeout(timeout, self.get_whole(url, bytes_max));
+        whole
+            .await
+            .unwrap_or_else(|_| Err(format!("no whole answer in {} ms", timeout.as_millis())))
+    }
+
+    async fn get_whole(&self, url: &str, bytes_max: usize) -> Result<Fetched, String> {
+        let uri: Uri = url.parse().map_err(|e| format!("no URL: {e}"))?;
+        let request = Request::get(uri)
+            .header(ACCEPT, "application/json")
+            .header(USER_AGENT, AGENT)
+            .body(Empty::new())
+            .map_err(|e| e.to_string())?;
+        let answer = self.client.request(request).await.map_err(|e| whole(&e))?;
+        if answer.status() != StatusCode::OK {
+            return Err(format!("answered with {}", answer.status()));
+        }
+        let (head, body) = answer.into_parts();
+        let body = Limited::new(body, bytes_max);
+        let body = body.collect().await.map_err(|e| e.to_string())?;
+        Ok(Fetched {
+            headers: head.headers,
+            body: body.to_bytes(),
+        })
+    }
+}
+
+/// An error and what it comes from, which says more.
+fn whole(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
+    let certificates = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect::<Result<Vec<_>, PemError>>)
+        .map_err(|e| named(path, &e))?;
+    match certificates.is_empty() {
+        true => Err(named(path, &"expected certificates, found none")),
+        false => Ok(certificates),
+    }
+}
+
+fn named(path: &Path, why: &dyn std::fmt::Display) -> io::Error {
+    io::Error::other(format!("CA file {}: {why}", path.display()))
+}
+
+const AGENT: &str = concat!("Crosstie/", env!("CARGO_PKG_VERSION"));
