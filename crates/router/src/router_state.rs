@@ -12,6 +12,7 @@ use crosstie_transport::{Account, Connection, ConnectionLimits, Debt, descriptor
 use crosstie_wamp::codec;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 use crate::addresses::Addresses;
 use crate::amqp::Broker;
@@ -65,6 +66,8 @@ pub(crate) struct RouterState {
     amqp: OnceLock<Arc<Broker>>,
     number_last: AtomicU32,
     stopping: AtomicBool,
+    /// Changes when a realm or a role has come.
+    pub(crate) comings: watch::Sender<()>,
 }
 
 impl RouterState {
@@ -118,6 +121,7 @@ impl RouterState {
             amqp: OnceLock::new(),
             number_last: AtomicU32::new(0),
             stopping: AtomicBool::new(false),
+            comings: watch::Sender::new(()),
         }
     }
 
@@ -151,6 +155,8 @@ impl RouterState {
             Arc::downgrade(self),
         ));
         realms.insert(realm.name.clone(), Arc::clone(&added));
+        drop(realms);
+        self.comings.send_replace(());
         Some(added)
     }
 

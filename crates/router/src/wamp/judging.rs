@@ -20,7 +20,6 @@ use crosstie_wamp::{Dict, Value, codec};
 use crate::counters::{Counter, counters};
 use crate::origin;
 use crate::report;
-use crate::wamp::authenticators::Asked;
 use crate::wamp::elsewhere::{Outcome, Slot};
 use crate::wamp::handled::Handled;
 use crate::wamp::judged::{Judging, Kept};
@@ -28,6 +27,7 @@ use crate::wamp::payload_encodings::Source;
 use crate::wamp::peer::Peer;
 use crate::wamp::question;
 use crate::wamp::realm::SharedRealm;
+use crate::wamp::resident::Asked;
 use crate::wamp::session::{Session, State};
 
 /// Puts bytes on the account of a peer.
@@ -92,19 +92,17 @@ impl Session {
         slot: &Arc<Slot>,
     ) -> Result<Asked, Verdict> {
         if realm.waits_for_itself(key) {
-            return Err(question::unavailable(
-                "those who serve the authorizer have a role that it is asked about, so that it would wait \
-                 for itself",
-            ));
+            return Err(question::unavailable(question::WAITS_FOR_ITSELF));
         }
         let transport = origin::transport(&self.peer, self.listening.tls.is_some());
         let extra = realm.judged.extra(key);
         let options = (!is_short).then(|| question::options(&self.peer, message.bytes()));
         let arguments = question::arguments(question, extra.as_deref(), transport, options);
         let router = &self.listening.router;
-        let asked = router
-            .authenticators
-            .ask(router, realm, question, &arguments, slot);
+        let asked =
+            router
+                .authenticators
+                .ask_in_time(router, realm.name(), question, &arguments, slot);
         asked.map_err(question::unanswered)
     }
 

@@ -13,6 +13,10 @@ const TEXT_CHARACTERS_MAX: usize = 500;
 /// `authextra`, as it is kept.
 pub(crate) const SERIALIZER: Serializer = Serializer::Cbor;
 
+/// Why an authorizer is not asked.
+pub(super) const WAITS_FOR_ITSELF: &str = "those who serve the authorizer have a role that it is asked about, so that it would wait \
+     for itself";
+
 /// The call's arguments: the session, the URI, the action, and the message's options.
 pub(super) fn arguments(
     question: &Question,

@@ -124,6 +124,11 @@ impl SharedRealm {
         }
     }
 
+    /// The router that it is in, while that is there.
+    pub(super) fn router(&self) -> Option<Arc<RouterState>> {
+        self.router.upgrade()
+    }
+
     /// The realm's URI.
     pub(crate) fn name(&self) -> &str {
         &self.name

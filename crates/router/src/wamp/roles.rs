@@ -38,6 +38,10 @@ impl SharedRealm {
                 started: SystemTime::now(),
             });
         }
+        drop(roles);
+        if let Some(router) = self.router() {
+            router.comings.send_replace(());
+        }
         is_new
     }
 

@@ -1,0 +1,82 @@
+//! Where a session of the router's own belongs, whether it is there or not.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::reply::Failed;
+use super::room::{NotLetIn, Rooms};
+use super::session::{Manner, Resident};
+
+/// A realm, and how a session is there.
+pub(crate) struct Place {
+    rooms: Arc<dyn Rooms>,
+    realm: String,
+    manner: Manner,
+    resident: Mutex<Option<Arc<Resident>>>,
+}
+
+impl Place {
+    /// Nobody is there before somebody asks.
+    pub(crate) fn new(rooms: Arc<dyn Rooms>, realm: &str, manner: Manner) -> Self {
+        Self {
+            rooms,
+            realm: realm.to_owned(),
+            manner,
+            resident: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn realm(&self) -> &str {
+        &self.realm
+    }
+
+    pub(crate) fn role(&self) -> &str {
+        &self.manner.identity.authrole
+    }
+
+    /// The session that is there, which joins now if there was none.
+    pub(crate) fn resident(&self) -> Result<Arc<Resident>, Failed> {
+        let mut resident = self.resident.lock();
+        if let Some(there) = &*resident
+            && !there.is_over()
+        {
+            return Ok(Arc::clone(there));
+        }
+        let joined = self.join().map_err(Failed::NotLetIn)?;
+        *resident = Some(Arc::clone(&joined));
+        Ok(joined)
+    }
+
+    /// The same, once its realm and its role are there.
+    pub(crate) async fn awaited(&self) -> Arc<Resident> {
+        let mut comings = self.rooms.comings();
+        loop {
+            comings.mark_unchanged();
+            if let Ok(resident) = self.resident() {
+                return resident;
+            }
+            if comings.changed().await.is_err() {
+                // The router has gone, and nobody comes any more.
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    fn join(&self) -> Result<Arc<Resident>, NotLetIn> {
+        let room = self.rooms.room(&self.realm);
+        let room = room.ok_or_else(|| NotLetIn::NoSuchRealm {
+            realm: self.realm.clone(),
+        })?;
+        Resident::join(room, &self.rooms.limits(), &self.manner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let resident = self.resident.get_mut().take();
+        if let Some(resident) = resident {
+            resident.end("whoever asked has gone");
+        }
+    }
+}

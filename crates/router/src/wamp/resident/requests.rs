@@ -1,0 +1,155 @@
+//! What such a session asks of its realm, as futures. Whoever drops one does not wait any more: a call is
+//! cancelled.
+
+use std::sync::Arc;
+
+use crosstie_wamp::{
+    CallOptions, Message, Payload, PublicationId, PublishOptions, RegisterOptions, RequestId,
+    SubscribeOptions,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use super::reply::{Failed, Kept, Reply};
+use super::session::{Asked, Resident, Untaken, send};
+use super::streams::{Registration, Subscription};
+
+/// Has what is said reach its receivers also where a request is dropped.
+struct Guard(Option<Asked>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        drop(self.0.take());
+        send();
+    }
+}
+
+impl From<Untaken> for Failed {
+    fn from(untaken: Untaken) -> Self {
+        Self::Lost(untaken.text())
+    }
+}
+
+impl Resident {
+    /// Calls a procedure.
+    pub(crate) async fn call(
+        self: &Arc<Self>,
+        procedure: &str,
+        options: CallOptions,
+        payload: Payload<'_>,
+    ) -> Result<Kept, Failed> {
+        let read = |reply: Reply<'_>| match reply {
+            Reply::Result(payload) => Ok(Kept::of(&payload)),
+            other => Err(Failed::of(other)),
+        };
+        let message = |request| Message::Call {
+            request,
+            options,
+            procedure: procedure.into(),
+            payload,
+        };
+        self.request(read, message).await
+    }
+
+    /// Publishes an event; its id, where the options ask for an acknowledgement.
+    pub(crate) async fn publish(
+        self: &Arc<Self>,
+        topic: &str,
+        options: PublishOptions,
+        payload: Payload<'_>,
+    ) -> Result<Option<PublicationId>, Failed> {
+        let is_acknowledged = options.acknowledge;
+        let message = |request| Message::Publish {
+            request,
+            options,
+            topic: topic.into(),
+            payload,
+        };
+        if !is_acknowledged {
+            self.tell(message)?;
+            send();
+            return Ok(None);
+        }
+        let read = |reply: Reply<'_>| match reply {
+            Reply::Published(publication) => Ok(Some(publication)),
+            other => Err(Failed::of(other)),
+        };
+        self.request(read, message).await
+    }
+
+    /// Subscribes to a topic that this session has not subscribed to.
+    pub(crate) async fn subscribe(
+        self: &Arc<Self>,
+        topic: &str,
+        options: SubscribeOptions,
+    ) -> Result<Subscription, Failed> {
+        let resident = Arc::clone(self);
+        let read = move |reply: Reply<'_>| {
+            let Reply::Subscribed(id) = reply else {
+                return Err(Failed::of(reply));
+            };
+            // The first event may be behind the answer already.
+            let (sender, events) = mpsc::unbounded_channel();
+            let mut line = resident.line.lock();
+            if line.subscriptions.contains_key(&id) {
+                return Err(Failed::Lost("it is subscribed to that already".to_owned()));
+            }
+            line.subscriptions.insert(id, sender);
+            drop(line);
+            Ok(Subscription {
+                resident,
+                id,
+                events,
+            })
+        };
+        let message = |request| Message::Subscribe {
+            request,
+            options,
+            topic: topic.into(),
+        };
+        self.request(read, message).await
+    }
+
+    /// Registers a procedure.
+    pub(crate) async fn register(
+        self: &Arc<Self>,
+        procedure: &str,
+        options: RegisterOptions,
+    ) -> Result<Registration, Failed> {
+        let resident = Arc::clone(self);
+        let read = move |reply: Reply<'_>| {
+            let Reply::Registered(id) = reply else {
+                return Err(Failed::of(reply));
+            };
+            let (sender, invocations) = mpsc::unbounded_channel();
+            resident.line.lock().registrations.insert(id, sender);
+            Ok(Registration {
+                resident,
+                id,
+                invocations,
+            })
+        };
+        let message = |request| Message::Register {
+            request,
+            options,
+            procedure: procedure.into(),
+        };
+        self.request(read, message).await
+    }
+
+    async fn request<'m, R: Send + 'static>(
+        self: &Arc<Self>,
+        read: impl FnOnce(Reply<'_>) -> Result<R, Failed> + Send + 'static,
+        message: impl FnOnce(RequestId) -> Message<'m>,
+    ) -> Result<R, Failed> {
+        let (sender, answer) = oneshot::channel();
+        let then = Box::new(move |reply: Reply<'_>| {
+            // Whoever asked may not wait any more.
+            let _ = sender.send(read(reply));
+        });
+        let asked = self.ask(then, message);
+        send();
+        let _guard = Guard(Some(asked?));
+        let lost = || Failed::Lost("its session was closed".to_owned());
+        answer.await.unwrap_or_else(|_| Err(lost()))
+    }
+}

@@ -1,0 +1,264 @@
+//! What comes to a session of the router's own without its asking for each: events, and invocations.
+
+use std::sync::Arc;
+
+use crosstie_wamp::{
+    Disclosed, EventDetails, InvocationDetails, Message, MessageType, Payload, PublicationId,
+    RegistrationId, RequestId, SubscriptionId, YieldOptions,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use super::reply::Kept;
+use super::session::{Resident, send};
+
+/// What an item costs beside its payload, about.
+const ITEM_BYTES: usize = 256;
+
+/// Events of one subscription, until whoever has it drops it. A session has each subscription once.
+pub(crate) struct Subscription {
+    pub(super) resident: Arc<Resident>,
+    pub(super) id: SubscriptionId,
+    pub(super) events: mpsc::UnboundedReceiver<Event>,
+}
+
+/// An event.
+pub(crate) struct Event {
+    pub(crate) publication: PublicationId,
+    /// Of a subscription by pattern.
+    pub(crate) topic: Option<String>,
+    pub(crate) publisher: Option<Disclosed<'static>>,
+    pub(crate) payload: Kept,
+    untaken: Untaken,
+}
+
+/// Invocations of one registration, until whoever has it drops it.
+pub(crate) struct Registration {
+    pub(super) resident: Arc<Resident>,
+    pub(super) id: RegistrationId,
+    pub(super) invocations: mpsc::UnboundedReceiver<Invocation>,
+}
+
+/// An invocation. Whoever drops it without an answer has it fail.
+pub(crate) struct Invocation {
+    /// Of a registration by pattern.
+    pub(crate) procedure: Option<String>,
+    pub(crate) caller: Option<Disclosed<'static>>,
+    /// Milliseconds; 0 means none.
+    pub(crate) timeout_ms: u64,
+    pub(crate) payload: Kept,
+    request: RequestId,
+    /// Until it has said so.
+    interrupted: Option<oneshot::Receiver<()>>,
+    is_answered: bool,
+    untaken: Untaken,
+}
+
+/// Bytes that are noted for a session until somebody has taken them.
+struct Untaken {
+    resident: Arc<Resident>,
+    bytes: usize,
+}
+
+impl Untaken {
+    fn new(resident: &Arc<Resident>, payload: &Kept) -> Self {
+        let bytes = payload.len() + ITEM_BYTES;
+        resident.note_untaken(bytes);
+        let resident = Arc::clone(resident);
+        Self { resident, bytes }
+    }
+
+    fn take(&mut self) {
+        self.resident.note_taken(std::mem::take(&mut self.bytes));
+    }
+}
+
+impl Drop for Untaken {
+    fn drop(&mut self) {
+        self.take();
+    }
+}
+
+impl Subscription {
+    /// The next event; none when the session or the subscription has ended.
+    pub(crate) async fn next(&mut self) -> Option<Event> {
+        let mut event = self.events.recv().await?;
+        event.untaken.take();
+        Some(event)
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let is_there = self.resident.forget_subscription(self.id);
+        if is_there {
+            let subscription = self.id;
+            let _ = self.resident.tell(|request| Message::Unsubscribe {
+                request,
+                subscription,
+            });
+            send();
+        }
+    }
+}
+
+impl Registration {
+    /// The next invocation; none when the session or the registration has ended.
+    pub(crate) async fn next(&mut self) -> Option<Invocation> {
+        let mut invocation = self.invocations.recv().await?;
+        invocation.untaken.take();
+        Some(invocation)
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let is_there = self.resident.forget_registration(self.id);
+        if is_there {
+            let registration = self.id;
+            let _ = self.resident.tell(|request| Message::Unregister {
+                request,
+                registration,
+            });
+            send();
+        }
+    }
+}
+
+impl Event {
+    pub(super) fn new(
+        resident: &Arc<Resident>,
+        publication: PublicationId,
+        details: EventDetails<'_>,
+        payload: &Payload<'_>,
+    ) -> Self {
+        let payload = Kept::of(payload);
+        Self {
+            publication,
+            topic: details.topic.map(|topic| topic.into_owned()),
+            publisher: details.publisher.map(owned),
+            untaken: Untaken::new(resident, &payload),
+            payload,
+        }
+    }
+}
+
+impl Invocation {
+    pub(super) fn new(
+        resident: &Arc<Resident>,
+        request: RequestId,
+        details: InvocationDetails<'_>,
+        payload: &Payload<'_>,
+    ) -> (Self, oneshot::Sender<()>) {
+        let payload = Kept::of(payload);
+        let (interrupt, interrupted) = oneshot::channel();
+        let invocation = Self {
+            procedure: details.procedure.map(|procedure| procedure.into_owned()),
+            caller: details.caller.map(owned),
+            timeout_ms: details.timeout_ms,
+            untaken: Untaken::new(resident, &payload),
+            payload,
+            request,
+            interrupted: Some(interrupted),
+            is_answered: false,
+        };
+        (invocation, interrupt)
+    }
+
+    /// Answers it.
+    pub(crate) fn answer(mut self, payload: Payload<'_>) {
+        self.end(&Message::Yield {
+            request: self.request,
+            options: YieldOptions::default(),
+            payload,
+        });
+    }
+
+    /// Answers it with an error.
+    pub(crate) fn fail(mut self, uri: &str, payload: Payload<'_>) {
+        self.fail_with(uri, payload);
+    }
+
+    /// Waits until nobody waits for the answer any more.
+    pub(crate) async fn interrupted(&mut self) {
+        if let Some(interrupted) = &mut self.interrupted {
+            let _ = interrupted.await;
+            self.interrupted = None;
+        }
+    }
+
+    fn fail_with(&mut self, uri: &str, payload: Payload<'_>) {
+        self.end(&Message::Error {
+            request_type: MessageType::Invocation,
+            request: self.request,
+            details: Vec::new(),
+            error: uri.into(),
+            payload,
+        });
+    }
+
+    fn end(&mut self, message: &Message<'_>) {
+        self.is_answered = true;
+        let resident = &self.untaken.resident;
+        resident.line.lock().invoked.remove(&self.request);
+        resident.say(message);
+        send();
+    }
+}
+
+impl Drop for Invocation {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.fail_with("wamp.error.canceled", Payload::EMPTY);
+        }
+    }
+}
+
+impl Resident {
+    pub(super) fn pass_event(&self, subscription: SubscriptionId, event: Event) {
+        let events = self.line.lock().subscriptions.get(&subscription).cloned();
+        if let Some(events) = events {
+            // Whoever had it may have gone just now.
+            let _ = events.send(event);
+        }
+    }
+
+    pub(super) fn pass_invocation(
+        &self,
+        registration: RegistrationId,
+        invocation: Invocation,
+        interrupt: oneshot::Sender<()>,
+    ) {
+        let mut line = self.line.lock();
+        line.invoked.insert(invocation.request, interrupt);
+        let invocations = line.registrations.get(&registration).cloned();
+        drop(line);
+        // Where nobody is there, it is dropped, and thereby refused.
+        if let Some(invocations) = invocations {
+            let _ = invocations.send(invocation);
+        }
+    }
+
+    pub(super) fn interrupt(&self, request: RequestId) {
+        let interrupt = self.line.lock().invoked.remove(&request);
+        if let Some(interrupt) = interrupt {
+            let _ = interrupt.send(());
+        }
+    }
+
+    /// Whether there was one.
+    pub(super) fn forget_subscription(&self, id: SubscriptionId) -> bool {
+        self.line.lock().subscriptions.remove(&id).is_some()
+    }
+
+    pub(super) fn forget_registration(&self, id: RegistrationId) -> bool {
+        self.line.lock().registrations.remove(&id).is_some()
+    }
+}
+
+fn owned(disclosed: Disclosed<'_>) -> Disclosed<'static> {
+    Disclosed {
+        session: disclosed.session,
+        authid: disclosed.authid.into_owned().into(),
+        authrole: disclosed.authrole.into_owned().into(),
+    }
+}
