@@ -4,7 +4,6 @@
 use std::net::SocketAddr;
 
 use crosstie_transport::PeerAddress;
-use crosstie_wamp::framing::Framing;
 use crosstie_wamp::{Dict, Value};
 
 use crate::certificate;
@@ -50,10 +49,7 @@ pub(crate) fn remove(welcome: &mut Dict) {
 /// What an authenticator is told of the connection: the keys are Crossbar.io's, and what is not kept here
 /// until somebody asks is null.
 pub(crate) fn transport(peer: &Peer, is_secure: bool) -> Value {
-    let framing = match peer.wire.framing {
-        Framing::RawSocket => "rawsocket",
-        _ => "websocket",
-    };
+    let framing = peer.wire.framing.name();
     let known = [
         (
             "channel_type",

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crosstie_routing::{Identity, Time};
-use crosstie_wamp::framing::Framing;
 use crosstie_wamp::{Serializer, SessionId};
 
 use crate::router::Router;
@@ -111,10 +110,7 @@ fn status(realm: &SharedRealm, seen: Seen) -> SessionStatus {
         authrole: seen.identity.authrole.to_string(),
         authmethod: seen.identity.authmethod.to_string(),
         peer: seen.peer.connection.peer().to_string(),
-        framing: match seen.peer.wire.framing {
-            Framing::RawSocket => "rawsocket",
-            _ => "websocket",
-        },
+        framing: seen.peer.wire.framing.name(),
         serializer: match seen.peer.wire.serializer {
             Serializer::Json => "json",
             Serializer::MsgPack => "msgpack",

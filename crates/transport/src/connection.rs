@@ -12,20 +12,20 @@ use std::{fmt, future, io, mem};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+use crate::end::End;
 use crate::out::{Out, Phase};
 use crate::queue::SHARED_BYTES_MIN;
-use crate::{
-    ConnectionLimits, Debt, Filter, Meter, PeerAddress, Refused, Socket, Stage, clock, cork,
-};
+use crate::{ConnectionLimits, Filter, Meter, PeerAddress, Refused, Socket, Stage, clock, cork};
 
 /// A socket with its queue. Shared by all who send to it; its reader is [`crate::pump`].
 pub struct Connection {
-    pub(crate) socket: Socket,
+    pub(crate) end: End,
     pub(crate) limits: Arc<ConnectionLimits>,
     pub(crate) out: Mutex<Out>,
     /// Set before the connection is shared, if at all; boxed because most have none.
     pub(crate) stage: Option<Box<Mutex<dyn Stage>>>,
-    pub(crate) filter: OnceLock<Box<Mutex<dyn Filter>>>,
+    /// Boxed twice, because most have none: so an idle connection holds one word for it.
+    pub(crate) filter: OnceLock<Box<Box<Mutex<dyn Filter>>>>,
     pub(crate) meter: Option<Arc<Meter>>,
     /// Seconds since the worker's start at which something was last received.
     received_at_s: AtomicU32,
@@ -44,8 +44,16 @@ impl Connection {
         stage: Option<Box<Mutex<dyn Stage>>>,
         limits: Arc<ConnectionLimits>,
     ) -> Self {
+        Self::of(End::Socket(socket), stage, limits)
+    }
+
+    pub(crate) fn of(
+        end: End,
+        stage: Option<Box<Mutex<dyn Stage>>>,
+        limits: Arc<ConnectionLimits>,
+    ) -> Self {
         Self {
-            socket,
+            end,
             limits,
             stage,
             filter: OnceLock::new(),
@@ -84,6 +92,7 @@ impl Connection {
     ) -> Result<(), Refused<E>> {
         let mut out = self.out.lock();
         out.check(&self.limits)?;
+        self.check_items()?;
         if out.queued_bytes() >= queued_bytes_max {
             return Err(Refused::Full);
         }
@@ -97,6 +106,9 @@ impl Connection {
         if out.admit(&self.limits, appended)? {
             self.note_debt(&mut out);
         }
+        if appended > 0 {
+            self.note_item();
+        }
         cork::note_appended(appended);
         self.cork(&mut out, false);
         Ok(())
@@ -106,10 +118,12 @@ impl Connection {
     pub fn append_shared(self: &Arc<Self>, bytes: &Bytes) -> Result<(), Refused<()>> {
         let mut out = self.out.lock();
         out.check(&self.limits)?;
+        self.check_items()?;
         out.queue.append_shared(bytes);
         if out.admit(&self.limits, bytes.len())? {
             self.note_debt(&mut out);
         }
+        self.note_item();
         match bytes.len() < SHARED_BYTES_MIN {
             true => cork::note_appended(bytes.len()),
             false => cork::note_appended_shared(bytes.len()),
@@ -128,12 +142,14 @@ impl Connection {
     ) -> Result<(), Refused<()>> {
         let mut out = self.out.lock();
         out.check(&self.limits)?;
+        self.check_items()?;
         let before = out.queue.len();
         out.queue.append_parts(own, parts);
         let appended = out.queue.len() - before;
         if out.admit(&self.limits, appended)? {
             self.note_debt(&mut out);
         }
+        self.note_item();
         cork::note_appended(own.len());
         cork::note_appended_shared(appended - own.len());
         self.cork(&mut out, is_event);
@@ -151,7 +167,7 @@ impl Connection {
     /// goes as it is; a second filter is not taken.
     pub fn set_filter(&self, filter: Box<Mutex<dyn Filter>>) {
         let mut out = self.out.lock();
-        if self.filter.set(filter).is_ok() && !out.queue.is_empty() {
+        if self.filter.set(Box::new(filter)).is_ok() && !out.queue.is_empty() {
             out.unfiltered = Some(Box::new(mem::take(&mut out.queue)));
         }
     }
@@ -199,7 +215,7 @@ impl Connection {
         // A paused reader learns of the end.
         let reader = out.reader.take();
         drop(out);
-        self.socket.shut_down();
+        self.end.shut_down();
         reader.into_iter().for_each(|reader| reader.wake());
     }
 
@@ -333,50 +349,6 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Whether there is little room in the account of all connections for so many bytes: who can
-    /// keep them does so until [`Connection::room`], so that nobody has to be closed for them.
-    pub fn is_room_short(&self, bytes: usize) -> bool {
-        self.limits.account.is_short_for(bytes)
-    }
-
-    /// Waits until there is room for so many bytes in the account of all connections.
-    pub async fn room(&self, bytes: usize) {
-        self.limits.account.room(bytes).await;
-    }
-
-    /// Notes that some layer holds so many bytes more for the peer, or less: anything that stays
-    /// because the peer asked for it, and that is neither queued for it nor input of it. A constant
-    /// per item is exact enough, as long as what is added is taken off again; what is left when the
-    /// connection is dropped is taken off then.
-    pub fn hold(self: &Arc<Self>, delta: isize) {
-        let mut out = self.out.lock();
-        out.hold(delta, &self.limits);
-        self.note_debt(&mut out);
-    }
-
-    /// What the peer owes: what is held for it at the moment, by kind.
-    pub fn debt(&self) -> Debt {
-        self.out.lock().debt()
-    }
-
-    /// Has the account know the connection for as long as it owes much.
-    pub(crate) fn note_debt(self: &Arc<Self>, out: &mut Out) {
-        if !out.is_debtor() && out.debt().bytes() >= self.limits.account.share_bytes() {
-            out.set_debtor(true);
-            self.limits.account.register(self);
-        } else {
-            self.note_debt_paid(out);
-        }
-    }
-
-    /// The same where it can only owe less.
-    pub(crate) fn note_debt_paid(&self, out: &mut Out) {
-        if out.is_debtor() && out.debt().bytes() < self.limits.account.share_bytes() / 2 {
-            out.set_debtor(false);
-            self.limits.account.forget(self);
-        }
-    }
-
     /// Bytes that wait to be sent.
     pub fn queued_bytes(&self) -> usize {
         self.out.lock().queued_bytes()
@@ -384,12 +356,15 @@ impl Connection {
 
     /// The other end's address.
     pub fn peer(&self) -> PeerAddress {
-        self.socket.peer()
+        self.end.peer()
     }
 
     /// The certificate that the peer has shown, checked, in DER.
     pub fn peer_certificate(&self) -> Option<Vec<u8>> {
-        self.stage()?.lock().peer_certificate()
+        match self.stage() {
+            Some(stage) => stage.lock().peer_certificate(),
+            None => self.mailbox_certificate(),
+        }
     }
 
     /// What both ends know of a TLS 1.3 channel and nobody else does: `tls-exporter` (RFC 9266).
@@ -397,8 +372,12 @@ impl Connection {
         self.stage()?.lock().tls_exporter()
     }
 
-    pub(crate) fn socket(&self) -> &Socket {
-        &self.socket
+    /// The socket, where there is one.
+    pub(crate) fn socket(&self) -> io::Result<&Socket> {
+        match &self.end {
+            End::Socket(socket) => Ok(socket),
+            End::Mailbox(_) => Err(io::ErrorKind::NotConnected.into()),
+        }
     }
 
     pub(crate) fn stage(&self) -> Option<&Mutex<dyn Stage>> {
@@ -442,7 +421,7 @@ impl Connection {
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
-            .field("socket", &self.socket)
+            .field("end", &self.end)
             .finish_non_exhaustive()
     }
 }

@@ -18,7 +18,9 @@ use crate::descriptors::{Room, is_shortage};
 use crate::out::Phase;
 use crate::pump::is_transient;
 use crate::queue::Queue;
-use crate::{Connection, Filter, Refused, Stage, account, clock, cork, meter, readiness, workers};
+use crate::{
+    Connection, Filter, Refused, Socket, Stage, account, clock, cork, meter, readiness, workers,
+};
 
 /// Batches that a thread sends for one connection before it looks at the others.
 const BATCHES_MAX: usize = 16;
@@ -49,6 +51,9 @@ struct Batch<'c> {
 impl Connection {
     /// Sends what is queued, as far as the socket takes it. Needs a tokio context.
     pub fn flush(self: &Arc<Self>) {
+        if let Some(mailbox) = self.as_mailbox() {
+            return self.offer(mailbox);
+        }
         {
             let mut out = self.out.lock();
             out.corked_by = 0;
@@ -73,7 +78,7 @@ impl Connection {
             self.flush();
             return Ok(());
         }
-        let sent = match self.socket.send(bytes) {
+        let sent = match self.socket().and_then(|socket| socket.send(bytes)) {
             Ok(count) => count,
             Err(e) if is_transient(&e) => 0,
             Err(e) => {
@@ -98,6 +103,7 @@ impl Connection {
         let mut out = self.out.lock();
         out.check(&self.limits)?;
         let is_transformed = self.stage.is_some() || self.filter.get().is_some();
+        let is_transformed = is_transformed || self.as_mailbox().is_some();
         let is_idle = !is_transformed && !out.sending && out.is_empty();
         out.sending |= is_idle;
         Ok(is_idle)
@@ -176,7 +182,7 @@ impl Connection {
         } else if !out.queue.is_empty() || out.stage_stirred {
             batch.queue = mem::take(&mut out.queue);
             // Looked up under the lock: a filter that is set from now on is for later bytes.
-            batch.filter = self.filter.get().map(|filter| &**filter);
+            batch.filter = self.filter.get().map(|filter| &***filter);
             out.stage_stirred = false;
         } else if out.phase == Phase::Finishing && stage.is_some() && !out.farewell_said {
             out.farewell_said = true;
@@ -186,7 +192,7 @@ impl Connection {
             out.release(&self.limits);
             self.note_debt_paid(&mut out);
             if out.phase == Phase::Finishing {
-                self.socket.shut_down_write();
+                self.socket().into_iter().for_each(Socket::shut_down_write);
             }
             return None;
         }
@@ -196,14 +202,15 @@ impl Connection {
 
     /// Sends some bytes more than `bytes_max` of `batch`, or all of it, or what the socket takes.
     fn send_batch(&self, batch: &mut Queue, bytes_max: usize) -> io::Result<Sent> {
+        let socket = self.socket()?;
         let mut left = bytes_max;
         while !batch.is_empty() {
             if left == 0 {
                 return Ok(Sent::TurnOver);
             }
             let sent = match batch.single() {
-                Some(bytes) => self.socket.send(&bytes[..bytes.len().min(CALL_BYTES_MAX)]),
-                None => self.socket.send_slices(&batch.slices(CALL_BYTES_MAX)),
+                Some(bytes) => socket.send(&bytes[..bytes.len().min(CALL_BYTES_MAX)]),
+                None => socket.send_slices(&batch.slices(CALL_BYTES_MAX)),
             };
             match sent {
                 Ok(count) => {
@@ -302,7 +309,7 @@ async fn writable<'r>(
     let writable = match registered.take() {
         Some(writable) => writable,
         None => {
-            let duplicate = connection.socket.duplicate()?;
+            let duplicate = connection.socket()?.duplicate()?;
             // Waiting can do without, unlike what the last ones are for.
             if Room::left_by(&duplicate) == Room::Last {
                 return Err(Errno::MFILE.into());

@@ -18,10 +18,13 @@ mod clock;
 mod connection;
 mod cores;
 mod cork;
+mod debt;
 pub mod descriptors;
+mod end;
 mod flush;
 mod ledger;
 mod listener;
+mod mailbox;
 mod meter;
 mod out;
 mod pump;
@@ -43,6 +46,7 @@ pub use cork::{
     uncork_few,
 };
 pub use listener::{Endpoint, Listener, TcpOptions, bind_group};
+pub use mailbox::{Portion, Taken, Taker};
 pub use meter::{Meter, sent_bytes_unmetered};
 pub use out::{ConnectionLimits, Refused};
 pub use pump::{Ended, Outcome, Place, Protocol, Pump, Unread, pump, pump_in};

@@ -151,6 +151,23 @@ impl Out {
         self.charge(limits);
     }
 
+    /// What is queued waits until somebody takes it, of a mailbox.
+    pub(crate) fn await_taker(&mut self, now_s: u32, limits: &ConnectionLimits) {
+        if !self.blocked {
+            self.blocked = true;
+            self.taken_at_s = now_s;
+            self.ledger.get_or_insert_default().begin_full(now_s);
+        }
+        self.charge(limits);
+    }
+
+    /// So much of a mailbox was taken, and more waits.
+    pub(crate) fn note_taken(&mut self, taken: usize, now_s: u32, limits: &ConnectionLimits) {
+        self.taken_at_s = now_s;
+        self.ledger.get_or_insert_default().taken_bytes += taken;
+        self.charge(limits);
+    }
+
     /// What was to be sent waits for the sender's next turn. The socket took `taken` bytes before.
     pub(crate) fn keep_rest(&mut self, rest: Queue, taken: usize, now_s: u32) {
         self.note_in_flight(&Queue::default());

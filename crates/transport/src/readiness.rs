@@ -25,8 +25,10 @@ pub(crate) fn register_owned(fd: OwnedFd, interest: Interest) -> io::Result<Asyn
 /// for writability too wakes its reader each time the peer takes bytes out of it, which costs
 /// a sequential call over a Unix socket 1.1 µs.
 pub(crate) fn register_reader(connection: &Arc<Connection>) -> io::Result<AsyncFd<Reader>> {
+    // A mailbox has nothing to register.
+    connection.socket()?;
     let reader = Reader(Arc::clone(connection));
-    // SAFETY: `Reader` keeps its connection alive, and a connection owns one descriptor, which
+    // SAFETY: `Reader` keeps its connection alive, and this one owns one descriptor, which
     // it neither replaces nor closes before it is dropped.
     let registered = unsafe { AsyncFd::register_with_interest(reader, Interest::READABLE) };
     Ok(registered?)
@@ -38,6 +40,7 @@ pub(crate) struct Reader(Arc<Connection>);
 
 impl AsRawFd for Reader {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.socket().as_raw_fd()
+        // Only one with a socket is made.
+        self.0.socket().map_or(-1, AsRawFd::as_raw_fd)
     }
 }

@@ -45,7 +45,7 @@ impl ConnectionStream {
     /// Receives once; zero is the end of the stream.
     fn receive(&mut self) -> io::Result<usize> {
         let mut buffer = [0; 4096];
-        let received = self.connection.socket().recv(&mut buffer)?;
+        let received = self.connection.socket()?.recv(&mut buffer)?;
         let Some(stage) = self.connection.stage() else {
             self.input.extend_from_slice(&buffer[..received]);
             return Ok(received);

@@ -6,4 +6,5 @@
 
 pub mod cgi;
 pub mod forward;
+pub mod longpoll;
 pub mod path;

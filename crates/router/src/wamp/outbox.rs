@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crosstie_routing::{
     Action, CloseReason, Denial, Identity, Note, Outbox, Question, RefusalCause, Refused,
 };
-use crosstie_wamp::framing::Framing;
 use crosstie_wamp::{Dict, Message, SessionId, Value};
 
 use crate::counters::{Counter, Counters};
@@ -165,13 +164,7 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
                 "channel_type",
                 if address == "unix" { "unix" } else { "tcp" },
             ),
-            text(
-                "channel_framing",
-                match session.wire.framing {
-                    Framing::RawSocket => "rawsocket",
-                    _ => "websocket",
-                },
-            ),
+            text("channel_framing", session.wire.framing.name()),
             text("channel_serializer", serializer),
         ];
         if self.discloses_address {

@@ -185,7 +185,7 @@ impl Wire {
     /// A dense index of the form: peers of the same index are sent the same bytes.
     pub(crate) fn index(&self) -> usize {
         let framing = match self.framing {
-            Framing::RawSocket => 0,
+            Framing::RawSocket | Framing::LongPoll => 0,
             Framing::WebSocketServer { batched: false } => 1,
             Framing::WebSocketServer { batched: true } | Framing::WebSocketClient { .. } => 2,
             Framing::WebSocketServerAutobahn => 3,

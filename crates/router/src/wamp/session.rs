@@ -255,7 +255,7 @@ impl Session {
     ) -> (ControlFlow<()>, &'b [u8]) {
         let serializer = self.peer.wire.serializer;
         if !self.is_joined() && batched::is_autobahn(serializer, bytes) {
-            self.peer.wire.framing = Framing::WebSocketServerAutobahn;
+            self.peer.wire.framing = self.peer.wire.framing.for_autobahn();
         }
         let mut batch = batched::split(serializer, bytes);
         let mut left = bytes.len();

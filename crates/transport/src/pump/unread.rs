@@ -373,7 +373,7 @@ fn receive(
     connection: &Connection,
     receive: impl FnOnce(&Socket) -> io::Result<usize>,
 ) -> Result<usize, Ended> {
-    match receive(connection.socket()) {
+    match connection.socket().and_then(receive) {
         Ok(0) => Err(Ended::ByPeer { unconsumed: 0 }),
         Ok(count) => {
             connection.note_received(clock::now_s());

@@ -176,6 +176,23 @@ impl Queue {
         slices
     }
 
+    /// Appends the first `count` unsent bytes to `out`.
+    pub(crate) fn copy_to(&self, count: usize, out: &mut Vec<u8>) {
+        let mut skip = self.sent;
+        let mut left = count;
+        let closed = self.runs.iter().flat_map(|runs| &runs.runs);
+        for bytes in closed.map(Run::bytes).chain([&self.tail[..]]) {
+            let unsent = bytes.get(skip..).unwrap_or_default();
+            skip = skip.saturating_sub(bytes.len());
+            let copied = &unsent[..unsent.len().min(left)];
+            out.extend_from_slice(copied);
+            left -= copied.len();
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
     /// A queue of what `transform` makes of each run. It is called once even when there is none.
     /// Nothing of this queue has been consumed, so that a run is made of whole appended items.
     pub(crate) fn transformed<E>(

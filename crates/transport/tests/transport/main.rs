@@ -6,6 +6,7 @@ mod connection;
 mod cork;
 mod hold;
 mod listener;
+mod mailbox;
 mod pause;
 mod places;
 mod pump;

@@ -12,9 +12,9 @@ use super::{FrameError, FramingError};
 use crate::Serializer;
 
 /// The end of each message of a JSON batch: the ASCII record separator.
-pub(super) const SEPARATOR: u8 = 0x1E;
+pub const SEPARATOR: u8 = 0x1E;
 /// The end that Autobahn|Python gives it.
-pub(super) const SEPARATOR_AUTOBAHN: u8 = 0x18;
+pub const SEPARATOR_AUTOBAHN: u8 = 0x18;
 const LENGTH_BYTES: usize = 4;
 
 /// The messages of one batch, in order. An empty batch is an error, and so is an empty message.

@@ -90,6 +90,10 @@ pub const APART_BYTES_MIN: usize = 64 * 1024;
 pub enum Framing {
     /// A four-byte prefix.
     RawSocket,
+    /// What waits to be asked for over HTTP (WAMP, "HTTP Longpoll Transport"): each message behind its length,
+    /// until it is known what an answer takes. The same bytes as [`Framing::RawSocket`]'s, of messages that are
+    /// shorter than [`rawsocket::LENGTH_MAX`].
+    LongPoll,
     /// A server's WebSocket frames, unmasked.
     WebSocketServer { batched: bool },
     /// The same, in batches for a client that is [`batched::is_autobahn`].
@@ -130,7 +134,7 @@ impl Framing {
         debug_assert!(apart_bytes == 0 || self.mask().is_none());
         let length_hint = length_hint.max(apart_bytes);
         let (batched, mask) = match self {
-            Self::RawSocket => return rawsocket::frame(apart_bytes, out, write),
+            Self::RawSocket | Self::LongPoll => return rawsocket::frame(apart_bytes, out, write),
             Self::WebSocketServer { batched } => (batched, None),
             Self::WebSocketServerAutobahn => (true, None),
             Self::WebSocketClient { batched, mask } => (batched, Some(mask)),
@@ -152,10 +156,11 @@ impl Framing {
         }
     }
 
-    /// Appends a ping. A WebSocket ping carries at most 125 bytes: the rest is left out.
+    /// Appends a ping. A WebSocket ping carries at most 125 bytes: the rest is left out. Over HTTP there are none.
     pub fn ping(self, payload: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::RawSocket => rawsocket::ping(payload, out),
+            Self::LongPoll => {}
             _ => websocket::ping(self.mask(), payload, out),
         }
     }
@@ -164,23 +169,47 @@ impl Framing {
     pub fn pong(self, payload: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::RawSocket => rawsocket::pong(payload, out),
+            Self::LongPoll => {}
             _ => websocket::pong(self.mask(), payload, out),
         }
     }
 
     /// Appends a Close frame; the reason is cut to the 123 bytes that fit.
-    /// A RawSocket has none: nothing is appended, closing the connection says it all.
+    /// A RawSocket has none: nothing is appended, closing the connection says it all. Neither has a long-poll.
     pub fn close(self, code: u16, reason: &str, out: &mut Vec<u8>) {
         match self {
-            Self::RawSocket => {}
+            Self::RawSocket | Self::LongPoll => {}
             _ => websocket::close(self.mask(), code, reason, out),
+        }
+    }
+
+    /// In one word: `rawsocket`, `websocket`, `longpoll`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RawSocket => "rawsocket",
+            Self::LongPoll => "longpoll",
+            Self::WebSocketServer { .. }
+            | Self::WebSocketServerAutobahn
+            | Self::WebSocketClient { .. } => "websocket",
+        }
+    }
+
+    /// How a client is answered that is [`batched::is_autobahn`].
+    pub fn for_autobahn(self) -> Self {
+        match self {
+            Self::WebSocketServer { .. } => Self::WebSocketServerAutobahn,
+            // What it is given is made when it asks.
+            other => other,
         }
     }
 
     fn mask(self) -> Option<[u8; 4]> {
         match self {
             Self::WebSocketClient { mask, .. } => Some(mask),
-            Self::RawSocket | Self::WebSocketServer { .. } | Self::WebSocketServerAutobahn => None,
+            Self::RawSocket
+            | Self::LongPoll
+            | Self::WebSocketServer { .. }
+            | Self::WebSocketServerAutobahn => None,
         }
     }
 }

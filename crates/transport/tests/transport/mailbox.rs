@@ -1,0 +1,152 @@
+//! Connections without a socket: what is queued is taken by who asks, in order and within the same bounds.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use crosstie_transport::{
+    Connection, ConnectionLimits, Kind, PeerAddress, Portion, Refused, Taken, uncork,
+};
+
+use crate::rig::{append, generous, limits, run};
+
+fn mailbox(limits: &Arc<ConnectionLimits>, items_max: usize) -> Arc<Connection> {
+    let peer = PeerAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], 1)));
+    Arc::new(Connection::mailbox(
+        peer,
+        None,
+        items_max,
+        Arc::clone(limits),
+    ))
+}
+
+fn item(text: &str) -> Vec<u8> {
+    [&(text.len() as u32).to_be_bytes()[..], text.as_bytes()].concat()
+}
+
+#[test]
+fn items_are_taken_one_by_one_or_all_at_once() {
+    run(async {
+        let connection = mailbox(&generous(), usize::MAX);
+        assert_eq!(connection.take(Portion::All), Taken::Nothing);
+        let long = "x".repeat(3000);
+        let shared = Bytes::from(item(&long));
+        assert_eq!(append(&connection, &item("one")), Ok(()));
+        assert_eq!(connection.append_shared(&shared), Ok(()));
+        assert_eq!(append(&connection, &item("three")), Ok(()));
+        uncork();
+        assert_eq!(connection.take(Portion::Item), Taken::Bytes(item("one")));
+        assert_eq!(append(&connection, &item("four")), Ok(()));
+        assert_eq!(connection.take(Portion::Item), Taken::Bytes(item(&long)));
+        assert_eq!(connection.take(Portion::Item), Taken::Bytes(item("three")));
+        assert_eq!(append(&connection, &item("five")), Ok(()));
+        let rest = [item("four"), item("five")].concat();
+        assert_eq!(connection.take(Portion::All), Taken::Bytes(rest));
+        assert_eq!(connection.take(Portion::All), Taken::Nothing);
+    });
+}
+
+#[test]
+fn what_waits_is_on_the_account_until_it_is_taken() {
+    run(async {
+        let limits = limits(1 << 20, 1 << 30);
+        let connection = mailbox(&limits, usize::MAX);
+        assert_eq!(append(&connection, &item(&"x".repeat(5000))), Ok(()));
+        uncork();
+        assert!(limits.account.bytes(Kind::Queued) >= 5000);
+        assert!(matches!(connection.take(Portion::All), Taken::Bytes(_)));
+        assert_eq!(limits.account.total_bytes(), 0);
+        assert_eq!(append(&connection, &item("one")), Ok(()));
+        assert_eq!(append(&connection, &item("two")), Ok(()));
+        uncork();
+        assert!(matches!(connection.take(Portion::Item), Taken::Bytes(_)));
+        assert!(limits.account.total_bytes() > 0);
+        drop(connection);
+        assert_eq!(limits.account.total_bytes(), 0);
+    });
+}
+
+#[test]
+fn both_bounds_are_kept() {
+    run(async {
+        let connection = mailbox(&limits(100, 1 << 30), 3);
+        for _ in 0..3 {
+            assert_eq!(append(&connection, &item("a")), Ok(()));
+        }
+        assert_eq!(append(&connection, &item("a")), Err(Refused::Full));
+        let shared = Bytes::from(item("a"));
+        assert_eq!(connection.append_shared(&shared), Err(Refused::Full));
+        let parts = connection.append_parts(&[0], &[(0, &shared)], false);
+        assert_eq!(parts, Err(Refused::Full));
+        assert!(matches!(connection.take(Portion::Item), Taken::Bytes(_)));
+        assert_eq!(append(&connection, &item("a")), Ok(()));
+        assert_eq!(append(&connection, &item("a")), Err(Refused::Full));
+        assert!(matches!(connection.take(Portion::Item), Taken::Bytes(_)));
+        assert!(matches!(connection.take(Portion::All), Taken::Bytes(_)));
+        assert!(matches!(connection.take(Portion::All), Taken::Nothing));
+        // A long one is taken where nothing waits, and then no other.
+        assert_eq!(append(&connection, &item(&"x".repeat(200))), Ok(()));
+        assert_eq!(append(&connection, &item("a")), Err(Refused::Full));
+        // The last words find room.
+        connection.append_last(|out| out.extend_from_slice(&item("bye")));
+        assert_eq!(append(&connection, &item("a")), Err(Refused::Gone));
+        let Taken::Bytes(bytes) = connection.take(Portion::All) else {
+            panic!("the last words are lost");
+        };
+        assert!(bytes.ends_with(&item("bye")));
+        assert_eq!(connection.take(Portion::All), Taken::Over);
+    });
+}
+
+#[test]
+fn who_waits_is_told() {
+    run(async {
+        let connection = mailbox(&generous(), usize::MAX);
+        let taking = {
+            let connection = Arc::clone(&connection);
+            tokio::spawn(async move {
+                let _taker = connection.taker();
+                loop {
+                    connection.offered(|| false).await;
+                    if let Taken::Bytes(bytes) = connection.take(Portion::All) {
+                        return bytes;
+                    }
+                }
+            })
+        };
+        while !connection.has_taker() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(append(&connection, &item("news")), Ok(()));
+        uncork();
+        assert_eq!(taking.await.expect("it ends"), item("news"));
+        assert!(!connection.has_taker());
+    });
+}
+
+#[test]
+fn the_end_is_told_and_loses_what_waits() {
+    run(async {
+        let connection = mailbox(&generous(), usize::MAX);
+        let ending = {
+            let connection = Arc::clone(&connection);
+            tokio::spawn(async move { connection.ended().await })
+        };
+        tokio::task::yield_now().await;
+        assert_eq!(append(&connection, &item("late")), Ok(()));
+        connection.pause_reading();
+        let reading = {
+            let connection = Arc::clone(&connection);
+            tokio::spawn(async move { connection.reading().await })
+        };
+        tokio::task::yield_now().await;
+        assert!(!ending.is_finished() && !reading.is_finished());
+        connection.close();
+        uncork();
+        ending.await.expect("it ends");
+        reading.await.expect("it ends");
+        connection.offered(|| false).await;
+        assert_eq!(connection.take(Portion::All), Taken::Over);
+        assert_eq!(append(&connection, &item("a")), Err(Refused::Gone));
+    });
+}
