@@ -102,6 +102,31 @@ def test_convert_writes_beside_the_file_and_over_nothing(tmp_path):
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["config.json", "config.yaml"]
 
 
+def test_convert_writes_version_2_of_what_is_of_version_1(tmp_path):
+    permission = {"uri": "com.example.*", "call": True}
+    role = {"name": "anonymous", "permissions": [permission]}
+    endpoint = {"type": "tcp", "port": 8080, "interface": "localhost"}
+    worker = {
+        "type": "router",
+        "realms": [{"name": "realm1", "roles": [role]}],
+        "transports": [{"type": "websocket", "endpoint": endpoint}],
+    }
+    write(tmp_path / "config.json", {"workers": [worker]})
+    checked = crosstie("check", "--config", "config.json", cwd=tmp_path)
+    assert checked.returncode == 0, checked.stderr
+    assert '"version" is missing and taken to be 1' in checked.stderr
+
+    target = ("--output", "config.json", "--force")
+    converted = crosstie("convert", "config.json", *target, cwd=tmp_path)
+    assert converted.returncode == 0, converted.stderr
+    assert "taken to be 1: the permission of it is converted" in converted.stderr
+    written = json.loads((tmp_path / "config.json").read_text())
+    assert written["version"] == 2
+    permission = written["workers"][0]["realms"][0]["roles"][0]["permissions"][0]
+    assert permission == {"uri": "com.example.*", "allow": {"call": True}}
+    assert crosstie("check", "--config", "config.json", cwd=tmp_path).stderr == ""
+
+
 @pytest.mark.parametrize("name", ["full.yaml", "node.yaml", "roundtrip.json", "template.json"])
 def test_convert_there_and_back_says_the_same(tmp_path, name):
     there = crosstie("convert", CASES / name, "--output", "-", cwd=tmp_path)

@@ -1,4 +1,4 @@
-//! `crosstie convert`: a configuration file from JSON to YAML, or the other way.
+//! `crosstie convert`: a configuration file from JSON to YAML, or the other way, and from version 1 to 2.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -13,7 +13,8 @@ use crosstie_node::directory::CONFIG_NAMES;
 use crate::check::Place;
 use crate::output::print;
 
-/// Write a configuration file anew in the other language, beside it; the keys stay in their order.
+/// Write a configuration file anew in the other language, beside it, and in version 2 of the format if it is of
+/// version 1; the keys stay in their order.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The file; by default the configuration of the node's directory.
@@ -40,7 +41,12 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     };
     let (output, to) = target(&path, from, arguments.output)?;
     let text = match config::convert(&source, from, to) {
-        Ok(text) => text,
+        Ok((text, warnings)) => {
+            if !warnings.is_empty() {
+                complain!("{}", config::render(&warnings, &source).trim_end());
+            }
+            text
+        }
         Err(problems) => return told(&Failure::Invalid { source, problems }),
     };
     if from == Format::Yaml && source.text.contains('#') {

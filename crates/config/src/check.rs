@@ -136,6 +136,13 @@ impl Checker<'_> {
         };
         match (kind, &mut node.value) {
             (Kind::Boolean, Value::Boolean(_)) => {}
+            (Kind::Only(only, reason), Value::Boolean(value)) => {
+                if value != only {
+                    let message =
+                        format!("{subject} can only be {only}, which it counts as: {reason}");
+                    self.problems.push(Problem::warning(node.span, message));
+                }
+            }
             (Kind::Always(only, reason), Value::Boolean(value)) => {
                 if value != only {
                     let message = format!("{subject} can only be {only}: {reason}");
@@ -158,38 +165,64 @@ impl Checker<'_> {
                 }
             }
             (Kind::List { of, least }, Value::List(items)) if items.len() >= *least => {
+                self.leave_out(items, of, *least, subject);
                 self.items(items, of, subject);
             }
             (Kind::OneOrMore(of), Value::List(items)) => self.items(items, of, subject),
             (Kind::OneOrMore(of), _) => self.value(node, of, subject),
             (Kind::OrNull(_), Value::Null) => {}
             (Kind::OrNull(of), _) => self.value(node, of, subject),
-            (
-                Kind::Map {
-                    keys,
-                    of,
-                    environment,
-                },
-                Value::Object(entries),
-            ) => {
-                for entry in entries {
-                    let mut subject = format!("{} in {subject}", quoted(&entry.key));
-                    if !keys.holds(&entry.key) {
-                        let message = format!("the key {subject} must be {}", keys.words());
-                        self.problems.push(Problem::error(entry.key_span, message));
-                    }
-                    if !*environment || self.substitute(&mut entry.node, of, &mut subject) {
-                        self.secret(&entry.key, |checker| {
-                            checker.value(&mut entry.node, of, &subject);
-                        });
-                    }
-                }
-            }
+            (Kind::Map { .. }, Value::Object(entries)) => self.map(entries, kind, subject),
             (Kind::Json, _) => {}
             (Kind::Object(table), _) => self.object(node, table, subject),
             (Kind::Tagged(tagged), _) => self.tagged(node, tagged, subject),
             _ => self.mismatch(node, subject, &expected(kind)),
         }
+    }
+
+    fn map(&mut self, entries: &mut [Entry], kind: &Kind, subject: &str) {
+        let Kind::Map {
+            keys,
+            of,
+            environment,
+        } = kind
+        else {
+            return;
+        };
+        for entry in entries {
+            let mut subject = format!("{} in {subject}", quoted(&entry.key));
+            if !keys.holds(&entry.key) {
+                let message = format!("the key {subject} must be {}", keys.words());
+                self.problems.push(Problem::error(entry.key_span, message));
+            }
+            if !*environment || self.substitute(&mut entry.node, of, &mut subject) {
+                self.secret(&entry.key, |checker| {
+                    checker.value(&mut entry.node, of, &subject);
+                });
+            }
+        }
+    }
+
+    /// Takes out the items that a node can do without, unless too few would be left.
+    fn leave_out(&mut self, items: &mut Vec<Node>, of: &Kind, least: usize, subject: &str) {
+        let dispensable = |item: &Node| known_of(item, of).filter(|known| known.when.is_left_out());
+        let count = items
+            .iter()
+            .filter(|item| dispensable(item).is_some())
+            .count();
+        if items.len() - count < least {
+            return;
+        }
+        items.retain(|item| {
+            let Some(known) = dispensable(item) else {
+                return true;
+            };
+            let (name, when, why) = (quoted(known.name), known.when.words(), known.why);
+            let message = format!("{name} as an item of {subject} is {when}: {why}");
+            let at = item.entry("type").map_or(item.span, |tag| tag.node.span);
+            self.problems.push(Problem::warning(at, message));
+            false
+        });
     }
 
     fn items(&mut self, items: &mut [Node], of: &Kind, subject: &str) {
@@ -232,7 +265,10 @@ impl Checker<'_> {
         if let Some(known) = refused::find(KEYS, table.path, &entry.key) {
             let (when, why) = (known.when.words(), known.why);
             let message = format!("{name} in {} is {when}: {why}", table.name);
-            return self.problems.push(Problem::error(entry.key_span, message));
+            return self.problems.push(match known.when.is_left_out() {
+                true => Problem::warning(entry.key_span, message),
+                false => Problem::error(entry.key_span, message),
+            });
         }
         let mut message = format!("unknown key {name} in {}", table.name);
         let near = table.keys.iter().map(|key| key.name);
@@ -291,9 +327,26 @@ fn wrong_word(at: Span, path: &str, word: &str, words: &[&str], subject: &str) -
     Problem::error(at, message)
 }
 
+/// What is known of an item of a list that is not taken: of a word, or of an object by its type.
+fn known_of(item: &Node, of: &Kind) -> Option<&'static refused::Refused> {
+    let (path, value) = match of {
+        Kind::OneOf(words) => (words.path, &item.value),
+        Kind::Tagged(tagged) => (tagged.path, &item.entry("type")?.node.value),
+        _ => return None,
+    };
+    match value {
+        Value::Text(name) => refused::find(VALUES, path, name),
+        _ => None,
+    }
+}
+
 fn refused_word(at: Span, word: &str, known: &refused::Refused, subject: &str) -> Problem {
-    let (when, why) = (known.when.words(), known.why);
-    let message = format!("{word} as {subject} is {when}: {why}");
+    // What can be left out of a list is all that there is here.
+    let when = match known.when.is_left_out() {
+        true => refused::When::Never.words(),
+        false => known.when.words(),
+    };
+    let message = format!("{word} as {subject} is {when}: {}", known.why);
     Problem::error(at, message)
 }
 
@@ -342,7 +395,7 @@ fn variable(node: &Node) -> Option<&str> {
 /// The words for a value of this kind, after "must be".
 fn expected(kind: &Kind) -> String {
     match kind {
-        Kind::Boolean => "true or false".into(),
+        Kind::Boolean | Kind::Only(..) => "true or false".into(),
         Kind::Always(only, _) => only.to_string(),
         Kind::Integer { min, max, or_zero } => {
             let or_zero = if *or_zero { "0 or " } else { "" };

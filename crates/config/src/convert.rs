@@ -1,31 +1,37 @@
-//! A file in the other of the two languages, with its keys in their order.
+//! A file in the other of the two languages, and of version 2, with its keys in their order.
 //!
 //! The meaning of a file is decided by our own readers, so the result is read again, and given out
 //! only if it says the same. Whether it is a good configuration does not matter here.
 
+use crate::earlier;
 use crate::problem::{Problem, Source, failed};
 use crate::tree::{self, Format, Node, Span, Value};
 
 /// A list of short words stands in one line.
 const LINE_CHARACTERS_MAX: usize = 60;
 
-/// `source`, which is written in `from`, in `to`. Comments are lost; aliases and merged keys are
-/// written out.
-pub fn convert(source: &Source, from: Format, to: Format) -> Result<String, Vec<Problem>> {
+/// `source`, which is written in `from`, in `to`, and in version 2 of the format; warned of is what was of
+/// version 1. Comments are lost; aliases and merged keys are written out.
+pub fn convert(
+    source: &Source,
+    from: Format,
+    to: Format,
+) -> Result<(String, Vec<Problem>), Vec<Problem>> {
     let mut problems = Vec::new();
-    let Some(node) = tree::parse(&source.text, from, &mut problems) else {
+    let Some(mut node) = tree::parse(&source.text, from, &mut problems) else {
         return Err(problems);
     };
     if failed(&problems) {
         return Err(problems);
     }
+    earlier::renew(&mut node, &mut problems);
     let text = match to {
         Format::Json => format!("{:#}\n", node.to_json()),
         Format::Yaml => yaml(&node),
     };
     let again = tree::parse(&text, to, &mut problems);
     if again.is_some_and(|again| same(&node, &again)) {
-        return Ok(text);
+        return Ok((text, problems));
     }
     let at = first_difference(&node).unwrap_or(node.span);
     let message = format!("this cannot be said in {}", to.name());

@@ -2,8 +2,8 @@
 //! keys beside it.
 //!
 //! ```text
-//! text ──tree──▶ positioned tree ──check──▶ the same, known to hold what the tables say
-//!                                             ──build──▶ Config, with every default filled in
+//! text ──tree──▶ positioned tree ──earlier──▶ of version 2 ──check──▶ the same, known to hold what the tables say
+//!                                 ──build──▶ Config, with every default filled in
 //! ```
 //!
 //! Text goes in; a checked [`Config`] or the [`Problem`]s with their places come out. Nothing
@@ -18,6 +18,7 @@ pub mod catalogue;
 mod check;
 mod convert;
 mod definitions;
+mod earlier;
 mod files;
 mod model;
 mod near;
@@ -26,6 +27,7 @@ mod principals;
 mod problem;
 mod secrets;
 mod tree;
+mod twisted;
 mod view;
 
 use std::fmt;
@@ -142,6 +144,7 @@ fn parse_with_files(
     let Some(mut root) = tree::parse(&source.text, format, &mut problems) else {
         return Err(problems);
     };
+    earlier::renew(&mut root, &mut problems);
     let table = &catalogue::CONFIG;
     let kind = catalogue::Kind::Object(table);
     check::check(&mut root, &kind, table.name, Some(outside), &mut problems);

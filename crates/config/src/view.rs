@@ -215,7 +215,7 @@ pub(crate) fn view_of<'a>(node: &'a Node, kind: &Kind) -> Option<View<'a>> {
 fn effective(entries: &[Entry], table: &'static Table) -> Json {
     let entries = entries.iter().filter_map(|entry| {
         let key = table.key(&entry.key)?;
-        if key.inert.is_some() || matches!(key.kind, Kind::Always(..)) {
+        if key.inert.is_some() || matches!(key.kind, Kind::Always(..) | Kind::Only(..)) {
             return None;
         }
         let value = match (&entry.node.value, view_of(&entry.node, &key.kind)) {

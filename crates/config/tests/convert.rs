@@ -8,7 +8,11 @@
 use std::fs;
 use std::path::Path;
 
-use crosstie_config::{Format, Source, convert, parse};
+use crosstie_config::{Format, Problem, Source, parse};
+
+fn convert(source: &Source, from: Format, to: Format) -> Result<String, Vec<Problem>> {
+    crosstie_config::convert(source, from, to).map(|(text, _)| text)
+}
 
 fn source(text: &str) -> Source {
     Source {
@@ -178,4 +182,20 @@ fn good_files_lead_to_the_same_model() {
         count += 1;
     }
     assert!(count >= 6, "{count} good files");
+}
+
+#[test]
+fn what_is_of_version_1_is_written_in_version_2() {
+    let old = r#"{"workers": [{"type": "router", "realms": [{"name": "realm1", "roles": [
+        {"name": "anonymous", "permissions": [{"uri": "com.*", "call": true, "publish": false}]}]}]}]}"#;
+    let (new, warnings) = crosstie_config::convert(&source(old), Format::Json, Format::Json)
+        .expect("what of it can be said");
+    let json: serde_json::Value = serde_json::from_str(&new).expect("JSON");
+    assert_eq!(json["version"], 2);
+    let permission = &json["workers"][0]["realms"][0]["roles"][0]["permissions"][0];
+    let expected = serde_json::json!({"uri": "com.*", "allow": {"call": true, "publish": false}});
+    assert_eq!(*permission, expected);
+    assert_eq!(warnings.len(), 1);
+    let again = crosstie_config::convert(&source(&new), Format::Json, Format::Json);
+    assert_eq!(again, Ok((new, Vec::new())));
 }

@@ -34,19 +34,7 @@ impl Builder<'_> {
             self.problems.push(Problem::warning(at, message));
         }
         let store = cookie.object("store");
-        let file = store.filter(|store| store.text("type") == Some("file"));
-        let store = match file.and_then(|file| file.text("filename")) {
-            Some(path) => {
-                if self.cookie_files.iter().any(|taken| taken == path) {
-                    let message = format!("another transport has the file {}", quoted(path));
-                    let at = file.map_or(cookie.span, |file| file.span_of("filename"));
-                    self.problems.push(Problem::error(at, message));
-                }
-                self.cookie_files.push(path.to_owned());
-                CookieStore::File(path.to_owned())
-            }
-            None => CookieStore::Memory,
-        };
+        let store = store.map_or(CookieStore::Memory, |store| self.cookie_store(store));
         Some(Box::new(Cookie {
             name: cookie.text("name").unwrap_or_default().to_owned(),
             characters,
@@ -57,5 +45,31 @@ impl Builder<'_> {
             store,
             cookies_max: bound(cookie, "cookies_max"),
         }))
+    }
+
+    fn cookie_store(&mut self, store: View<'_>) -> CookieStore {
+        let (path, at) = match store.text("type") {
+            Some("file") => {
+                let path = store.text("filename").unwrap_or_default().to_owned();
+                (path, store.span_of("filename"))
+            }
+            Some("database") => {
+                let directory = store.text("path").unwrap_or_default();
+                let path = format!("{}.cookies", directory.trim_end_matches('/'));
+                let message = format!(
+                    "the database is taken to be the file {}; who is known by the database logs in again",
+                    quoted(&path)
+                );
+                self.problems.push(Problem::warning(store.span, message));
+                (path, store.span_of("path"))
+            }
+            _ => return CookieStore::Memory,
+        };
+        if self.cookie_files.contains(&path) {
+            let message = format!("another transport has the file {}", quoted(&path));
+            self.problems.push(Problem::error(at, message));
+        }
+        self.cookie_files.push(path.clone());
+        CookieStore::File(path)
     }
 }

@@ -206,7 +206,7 @@ impl Builder<'_> {
             ping: Ping {
                 interval: time(options, "auto_ping_interval"),
                 timeout: time(options, "auto_ping_timeout"),
-                payload_bytes: bound(options, "auto_ping_size"),
+                payload_bytes: self.ping_bytes(options),
                 restart_on_any_traffic: options.boolean("auto_ping_restart_on_any_traffic"),
             },
             compression: compression.object("deflate").map(deflate),
@@ -216,6 +216,19 @@ impl Builder<'_> {
             echo_close_codereason: options.boolean("echo_close_codereason"),
             fail_by_drop: options.boolean("fail_by_drop"),
         }
+    }
+
+    /// A ping is told from others by what it carries.
+    fn ping_bytes(&mut self, options: View<'_>) -> usize {
+        const LEAST: usize = 12;
+        let bytes = bound(options, "auto_ping_size");
+        if bytes < LEAST {
+            let message =
+                format!("{bytes} bytes do not tell one ping from another; {LEAST} are sent");
+            let at = options.span_of("auto_ping_size");
+            self.problems.push(Problem::warning(at, message));
+        }
+        bytes.max(LEAST)
     }
 
     /// A message that no queue can hold would never reach anybody.

@@ -1,5 +1,6 @@
 //! Web services: where each stands, and what it has to make sense.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::transport::{Place, serializers};
@@ -16,6 +17,8 @@ use crate::view::View;
 
 /// A request's body is as long as a message may be.
 const BODY_BYTES_MAX: usize = 16 << 20;
+
+const DAY: Duration = Duration::from_hours(24);
 
 impl Builder<'_> {
     pub(super) fn web(&mut self, object: View<'_>, place: Place<'_>) -> Web {
@@ -144,7 +147,9 @@ impl Builder<'_> {
                     restart_on_any_traffic: true,
                 },
             },
-            session_timeout: seconds(options, "session_timeout").unwrap_or_default(),
+            session_timeout: seconds(options, "session_timeout")
+                .filter(|time| !time.is_zero())
+                .unwrap_or(DAY),
             request_timeout: seconds(options, "request_timeout").unwrap_or_default(),
             queue_bytes_max: bound(options, "queue_limit_bytes"),
             queue_messages_max: bound(options, "queue_limit_messages"),
@@ -175,12 +180,34 @@ impl Builder<'_> {
             options: HttpBridgeOptions {
                 signature,
                 require_tls: options.boolean("require_tls"),
-                require_ip: options.texts("require_ip").filter_map(network).collect(),
+                require_ip: self.networks(options),
                 body_bytes_max: self.body_bytes_max(options),
                 timestamp_delta_max,
                 refuse_replay,
             },
         }
+    }
+
+    fn networks(&mut self, options: View<'_>) -> Vec<(IpAddr, u8)> {
+        let mut networks = Vec::new();
+        let items = options.items("require_ip").iter();
+        for (item, text) in items.zip(options.texts("require_ip")) {
+            let Some((address, bits)) = network(text) else {
+                continue;
+            };
+            let written = text
+                .split('/')
+                .next()
+                .and_then(|written| written.parse().ok());
+            if written != Some(address) {
+                let message = format!(
+                    "{text} is no network, for bits behind its prefix are set; it is taken to be {address}/{bits}"
+                );
+                self.problems.push(Problem::warning(item.span, message));
+            }
+            networks.push((address, bits));
+        }
+        networks
     }
 
     fn request_key(&mut self, options: View<'_>) -> Option<RequestKey> {
@@ -333,7 +360,15 @@ fn leads_to(url: &str, endpoint: View<'_>) -> bool {
         Some((host, digits)) if !digits.ends_with(']') => (host, digits.parse().unwrap_or(0)),
         _ => (authority, port),
     };
-    let bare = |host: &str| host.trim_matches(['[', ']']).to_ascii_lowercase();
+    let bare = |host: &str| {
+        let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
+        let is_loopback = host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        if is_loopback {
+            "localhost".to_owned()
+        } else {
+            host
+        }
+    };
     endpoint.text("type") == Some("tcp")
         && endpoint
             .text("host")

@@ -137,9 +137,9 @@ pub(super) const FUNCTION: &[Key] = &[
     key("config", Kind::Json, "Anything: what `create` is called with.").otherwise("an empty dictionary"),
     key(
         "expose_controller",
-        Kind::Always(
+        Kind::Only(
             false,
-            "an authenticator that is to manage the node connects to its management realm like any client",
+            "`create` is called with None; an authenticator that is to manage the node connects to its management realm like any client",
         ),
         "Whether `create` gets the node's controller.",
     )

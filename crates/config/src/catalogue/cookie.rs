@@ -58,7 +58,11 @@ static SAME_SITE: Words = Words {
 static STORE: Tagged = Tagged {
     path: "websocket.cookie.store.type",
     name: "a store of cookies",
-    variants: &[("memory", &MEMORY), ("file", &FILE)],
+    variants: &[
+        ("memory", &MEMORY),
+        ("file", &FILE),
+        ("database", &DATABASE),
+    ],
 };
 
 static MEMORY: Table = Table {
@@ -81,6 +85,31 @@ static FILE: Table = Table {
         .required(),
         key("purge_on_startup", Kind::Boolean, "")
             .inert("what is deleted or expired is purged at every start"),
+    ],
+};
+
+static DATABASE: Table = Table {
+    path: "websocket.cookie.store[database]",
+    name: "a store of cookies in a database",
+    keys: &[
+        TYPE,
+        key(
+            "path",
+            Kind::Text(Rule::Path),
+            "The database's directory. Cookies are kept in a file beside it, whose name has `.cookies` behind the \
+             directory's; a relative path begins at the node's directory.",
+        )
+        .required(),
+        key("purge_on_startup", Kind::Boolean, "")
+            .inert("what is deleted or expired is purged at every start"),
+        key("maxsize", integer(0, i64::MAX), "").inert("`cookies_max` bounds the file"),
+        key("sync", Kind::Boolean, "").inert("the file is synced by a thread of its own"),
+        key(
+            "readonly",
+            Kind::Always(false, "who logs in is written down"),
+            "Whether nothing is written.",
+        )
+        .fallback(NO),
     ],
 };
 

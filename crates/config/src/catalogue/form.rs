@@ -34,6 +34,8 @@ pub enum Kind {
     Boolean,
     /// A boolean of which only one value works, and why.
     Always(bool, &'static str),
+    /// A boolean of which the other value is without effect, and why: it is taken, and warned of.
+    Only(bool, &'static str),
     Integer {
         min: i64,
         max: i64,

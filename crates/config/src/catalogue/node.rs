@@ -22,7 +22,8 @@ pub static CONFIG: Table = Table {
                 path: "(file).version",
                 numbers: &[2],
             },
-            "The version of the format. A file without it counts as version 2, with a warning.",
+            "The version of the format. Version 1 is converted when it is read, with a warning; a file without a \
+             version is of version 1 where its permissions are.",
         )
         .fallback(Fallback::Integer(2)),
         key("controller", Kind::Object(&CONTROLLER), "The node itself.")

@@ -68,8 +68,8 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
         ping_timeout(),
         key(
             "auto_ping_size",
-            integer(12, 125),
-            "The size of a ping's payload, in bytes.",
+            integer(1, 125),
+            "The size of a ping's payload, in bytes; fewer than 12 count as 12, with a warning.",
         )
         .fallback(Fallback::Integer(12)),
         key(

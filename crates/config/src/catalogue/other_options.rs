@@ -41,7 +41,7 @@ pub(super) static WEBSOCKET_TESTEE_OPTIONS: Table = Table {
         key("close_handshake_timeout", MILLISECONDS, "").inert(NO_TIMERS),
         key("auto_ping_interval", MILLISECONDS, "").inert(NO_PINGS),
         key("auto_ping_timeout", MILLISECONDS, "").inert(NO_PINGS),
-        key("auto_ping_size", integer(12, 125), "").inert(NO_PINGS),
+        key("auto_ping_size", integer(1, 125), "").inert(NO_PINGS),
         key("auto_ping_restart_on_any_traffic", Kind::Boolean, "").inert(NO_PINGS),
     ],
 };

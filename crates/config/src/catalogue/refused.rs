@@ -9,6 +9,8 @@ pub enum When {
     Later,
     /// Not supported.
     Never,
+    /// Taken with a warning, and left out: what it is for is not lost, or not what a node is for.
+    LeftOut,
 }
 
 /// A key or value that is refused at one place.
@@ -27,6 +29,9 @@ pub struct Refused {
     pub why: &'static str,
 }
 
+const NO_FLASH: &str = "browsers have no Flash any more";
+const NO_MANHOLE: &str = "whoever knew its password could run any code there; `crosstie` and the management realm look into a node";
+const NO_CONNECTIONS: &str = "components connect to databases themselves";
 const NO_TWISTED: &str = "an endpoint is described by its keys, not by Twisted's strings";
 const NO_PROXY: &str = "a router worker serves a realm on all cores by itself";
 
@@ -50,21 +55,24 @@ pub static KEYS: &[Place] = &[
     within(
         "controller",
         &[
-            never("manhole", "there is no Python in the node to log in to"),
-            later("connections", "the node makes no connections of its own"),
+            left_out("manhole", NO_MANHOLE),
+            left_out("connections", NO_CONNECTIONS),
             later("keyring", "the node's key is `key.priv` in its directory"),
-            never("blockchain", "a router needs no blockchain"),
-            never(
+            left_out("blockchain", "a router needs no blockchain"),
+            left_out(
                 "enable_docker",
-                "the node does not manage containers of Docker",
+                "containers of Docker are managed by Docker; a guest may run `docker run`",
             ),
         ],
     ),
     within(
         "controller.fabric",
         &[
-            never("transport", "there is no uplink to a management node"),
-            never(
+            left_out(
+                "transport",
+                "there is no uplink to a management node; the management realm `crossbar` is the node's own",
+            ),
+            left_out(
                 "heartbeat",
                 "there is no uplink to a management node; /metrics tells what it would",
             ),
@@ -73,26 +81,23 @@ pub static KEYS: &[Place] = &[
     within(
         "workers[router]",
         &[
-            never(
-                "manhole",
-                "there is no Python in a router worker to log in to",
-            ),
-            later("connections", "a router makes no connections of its own"),
+            left_out("manhole", NO_MANHOLE),
+            left_out("connections", NO_CONNECTIONS),
         ],
     ),
     within(
         "workers[container]",
         &[
-            never(
-                "manhole",
-                "whoever knew its password could run any code there",
-            ),
-            never("connections", "components make connections of their own"),
+            left_out("manhole", NO_MANHOLE),
+            left_out("connections", NO_CONNECTIONS),
         ],
     ),
     within(
         "workers[container].options",
-        &[never("reactor", "Twisted takes the best of its reactors")],
+        &[left_out(
+            "reactor",
+            "Twisted takes the best of its reactors",
+        )],
     ),
     within("workers[container].components[class]", IN_CONTAINER_CLASS),
     within(
@@ -122,8 +127,11 @@ pub static KEYS: &[Place] = &[
             later("store", "there is no event history and no call queue"),
             later("rlinks", "there are no links between routers"),
             later("inventory", "there are no interface catalogs"),
-            later("trace", "messages are not recorded"),
-            never("stats", "the page /metrics counts messages"),
+            left_out("trace", "messages are not recorded"),
+            left_out(
+                "stats",
+                "the page /metrics counts messages; `wamp.session.on_stats` is not published",
+            ),
         ],
     ),
     within(
@@ -148,7 +156,7 @@ pub static KEYS: &[Place] = &[
                 "allow_null_origin",
                 "a testee lets pages of every origin in",
             ),
-            never("flash_policy", "browsers have no Flash any more"),
+            left_out("flash_policy", NO_FLASH),
         ],
     ),
     within(
@@ -188,10 +196,7 @@ pub static KEYS: &[Place] = &[
             "an endpoint listens on one port; port 0 takes any that is free",
         )],
     ),
-    within(
-        "websocket.options",
-        &[never("flash_policy", "browsers have no Flash any more")],
-    ),
+    within("websocket.options", &[left_out("flash_policy", NO_FLASH)]),
     within(
         "auth.cryptosign[static]",
         &[never(
@@ -212,13 +217,6 @@ pub static KEYS: &[Place] = &[
 /// Values of a key that chooses among words or numbers, by the path of the choice.
 pub static VALUES: &[Place] = &[
     within(
-        "(file).version",
-        &[never(
-            "1",
-            "the format is too old; upgrade the file to version 2 (`crossbar upgrade` does it)",
-        )],
-    ),
-    within(
         "workers[].type",
         &[
             never("proxy", NO_PROXY),
@@ -228,7 +226,7 @@ pub static VALUES: &[Place] = &[
     within(
         "transports[].type",
         &[
-            never("flashpolicy", "browsers have no Flash any more"),
+            left_out("flashpolicy", NO_FLASH),
             later("mqtt", "MQTT is not spoken"),
         ],
     ),
@@ -250,22 +248,15 @@ pub static VALUES: &[Place] = &[
     within(
         "serializers[]",
         &[
-            never(
+            left_out(
                 "flatbuffers",
                 "its messages need a schema that WAMP does not have",
             ),
-            later(
+            left_out(
                 "ubjson",
-                "two encodings that cannot read each other go by this name",
+                "two encodings that cannot read each other go by this name; clients choose another",
             ),
         ],
-    ),
-    within(
-        "websocket.cookie.store.type",
-        &[never(
-            "database",
-            "a store of type `file` keeps cookies, and drops what is gone",
-        )],
     ),
     within(
         "auth.tls.type",
@@ -320,6 +311,14 @@ const fn later(name: &'static str, why: &'static str) -> Refused {
     }
 }
 
+const fn left_out(name: &'static str, why: &'static str) -> Refused {
+    Refused {
+        name,
+        when: When::LeftOut,
+        why,
+    }
+}
+
 const fn never(name: &'static str, why: &'static str) -> Refused {
     Refused {
         name,
@@ -329,11 +328,16 @@ const fn never(name: &'static str, why: &'static str) -> Refused {
 }
 
 impl When {
+    pub fn is_left_out(self) -> bool {
+        self == Self::LeftOut
+    }
+
     /// The beginning of the sentence that [`Refused::why`] ends.
     pub fn words(self) -> &'static str {
         match self {
             Self::Later => "not yet supported",
             Self::Never => "not supported",
+            Self::LeftOut => "left out",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Rules for texts: as a check, as a regular expression, and in words.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A rule for a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl Rule {
 }
 
 /// The network's address, and how many bits of it count, as Python's `ip_network` reads it: `10.0.0.0/8`,
-/// `10.0.0.0/255.0.0.0`, `10.0.0.0/0.255.255.255`, or one address. No bit behind the prefix may be set.
+/// `10.0.0.0/255.0.0.0`, `10.0.0.0/0.255.255.255`, or one address. Bits behind those are zero.
 pub(crate) fn network(text: &str) -> Option<(IpAddr, u8)> {
     let (address, length) = match text.split_once('/') {
         Some((address, length)) => (address, Some(length)),
@@ -190,12 +190,18 @@ pub(crate) fn network(text: &str) -> Option<(IpAddr, u8)> {
         (Some(mask), IpAddr::V4(_)) => bits_of_mask(mask.parse().ok()?)?,
         _ => return None,
     };
-    let value = match address {
-        IpAddr::V4(address) => u128::from(u32::from(address)) << 96,
-        IpAddr::V6(address) => u128::from(address),
+    let behind = |address_bits: u8| u32::from(address_bits - bits);
+    let network = match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(behind(32)).unwrap_or(0);
+            Ipv4Addr::from(u32::from(address) & mask).into()
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(behind(128)).unwrap_or(0);
+            Ipv6Addr::from(u128::from(address) & mask).into()
+        }
     };
-    let behind = value.checked_shl(u32::from(bits)).unwrap_or(0);
-    (behind == 0).then_some((address, bits))
+    Some((network, bits))
 }
 
 /// Of a mask with ones before its zeros, or the other way round.

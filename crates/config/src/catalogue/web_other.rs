@@ -1,7 +1,7 @@
 //! Web services that others serve: sessions, servers behind, programs. Long and flat.
 
 use super::connecting::CONNECTING_ENDPOINT;
-use super::form::{Fallback, Kind, Rule, TYPE, Table, Words, integer, key};
+use super::form::{Fallback, Kind, Rule, TYPE, Table, Words, integer, integer_or_zero, key};
 use super::options::WEBSOCKET_OPTIONS;
 use super::transport::{AUTH_KEY, COOKIE_KEY, DEBUG, SERIALIZERS_KEY, URL};
 use super::web_files::SERVICE_ID;
@@ -49,8 +49,8 @@ static LONG_POLL_OPTIONS: Table = Table {
     keys: &[
         key(
             "session_timeout",
-            integer(1, 86_400),
-            "How long a session lives of which no request comes, in seconds.",
+            integer_or_zero(1, 86_400),
+            "How long a session lives of which no request comes, in seconds; 0: a day.",
         )
         .fallback(Fallback::Integer(30)),
         key(
@@ -171,7 +171,7 @@ static BACKEND: Table = Table {
         key(
             "endpoint",
             Kind::Tagged(&CONNECTING_ENDPOINT),
-            "Where the URL leads; it must be the URL's own host and port.",
+            "Where the URL leads; it must be the URL's own host and port, and only `localhost` has other names.",
         )
         .otherwise("made from the URL"),
         key("serializers", Kind::Json, "").inert("what the client asks for is passed on"),

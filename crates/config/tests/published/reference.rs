@@ -93,7 +93,7 @@ fn table_of(out: &mut String, table: &Table, tag: Tag) {
 
 fn value(kind: &Kind) -> String {
     match kind {
-        Kind::Boolean => "boolean".into(),
+        Kind::Boolean | Kind::Only(..) => "boolean".into(),
         Kind::Always(only, _) => format!("`{only}`"),
         &Kind::Integer { min, max, or_zero } => {
             let or_zero = if or_zero && min > 0 { "0 or " } else { "" };
@@ -151,6 +151,7 @@ fn fallback(key: &Key) -> String {
 fn always(kind: &Kind) -> String {
     match kind {
         Kind::Always(only, why) => format!(" Only `{only}`: {why}."),
+        Kind::Only(only, why) => format!(" `{}` is warned of: {why}.", !only),
         _ => String::new(),
     }
 }

@@ -72,7 +72,7 @@ fn property(key: &Key, definitions: &mut Map<String, Value>) -> Value {
 
 fn kind(of: &Kind, definitions: &mut Map<String, Value>) -> Value {
     match of {
-        Kind::Boolean => json!({ "type": "boolean" }),
+        Kind::Boolean | Kind::Only(..) => json!({ "type": "boolean" }),
         Kind::Always(only, _) => json!({ "const": only }),
         &Kind::Integer { min, max, or_zero } => {
             let mut integer = json!({ "type": "integer", "minimum": min });

@@ -121,9 +121,9 @@ const EXTRA: Key = key(
 
 const EXPOSE_CONTROLLER: Key = key(
     "expose_controller",
-    Kind::Always(
+    Kind::Only(
         false,
-        "a component that is to manage the node connects to its management realm like any client",
+        "`config.controller` is None; a component that is to manage the node connects to its management realm like any client",
     ),
     "Whether components get a session with the node's controller.",
 )
@@ -131,9 +131,9 @@ const EXPOSE_CONTROLLER: Key = key(
 
 const EXPOSE_SHARED: Key = key(
     "expose_shared",
-    Kind::Always(
+    Kind::Only(
         false,
-        "components that share values in one process import one module",
+        "`config.shared` is None; components that share values in one process import one module",
     ),
     "Whether the components of a worker get one dictionary between them.",
 )

@@ -1,0 +1,121 @@
+//! What earlier versions of the format said in other words, and what Twisted says in its own: put into the
+//! words of today, in the tree, before anything is checked.
+//!
+//! Version 1 has a permission's actions beside its pattern (`call`, `register`, `publish`, `subscribe`),
+//! where version 2 has them in `allow`. Nothing else differs, and a file says its version or, of version 1,
+//! may say none.
+
+use crate::problem::Problem;
+use crate::tree::{Entry, Node, Span, Value};
+use crate::twisted;
+
+/// The version of the format that everything else reads.
+const VERSION: i64 = 2;
+
+const ACTIONS: [&str; 4] = ["call", "register", "publish", "subscribe"];
+
+/// What a permission of version 2 has, and no earlier one.
+const LATER: [&str; 4] = ["allow", "match", "disclose", "cache"];
+
+/// Brings a file to version 2.
+pub(crate) fn renew(root: &mut Node, problems: &mut Vec<Problem>) {
+    twisted::replace(root, problems);
+    let version = root.entry("version").map(|entry| entry.node.clone());
+    match version.as_ref().map(|version| &version.value) {
+        None | Some(Value::Integer(1)) => {}
+        Some(_) => return,
+    }
+    let mut converted = 0;
+    for_each_permission(root, &mut |permission| {
+        converted += usize::from(convert(permission))
+    });
+    let at = version.as_ref().map_or(root.span, |version| version.span);
+    let permissions = match converted {
+        1 => "the permission of it is".to_owned(),
+        count => format!("the {count} permissions of it are"),
+    };
+    let message = match (version.is_some(), converted) {
+        (true, 0) => {
+            "\"version\" 1 is taken as version 2: the file has nothing that differs".to_owned()
+        }
+        (true, _) => format!("\"version\" 1 is taken as version 2: {permissions} converted"),
+        // The words for a file without a version follow where the whole is built.
+        (false, 0) => return,
+        (false, _) => format!("\"version\" is missing and taken to be 1: {permissions} converted"),
+    };
+    set_version(root, at);
+    let note = "`crosstie convert` writes the file anew, in version 2";
+    problems.push(Problem::warning(at, message).note(note));
+}
+
+fn set_version(root: &mut Node, span: Span) {
+    let Value::Object(entries) = &mut root.value else {
+        return;
+    };
+    let node = Node {
+        span,
+        value: Value::Integer(VERSION),
+    };
+    match entries.iter_mut().find(|entry| entry.key == "version") {
+        Some(entry) => entry.node = node,
+        None => entries.insert(
+            0,
+            Entry {
+                key: "version".into(),
+                key_span: span,
+                node,
+            },
+        ),
+    }
+}
+
+fn for_each_permission(root: &mut Node, visit: &mut impl FnMut(&mut Node)) {
+    for worker in items(root, "workers") {
+        for realm in items(worker, "realms") {
+            for role in items(realm, "roles") {
+                items(role, "permissions").iter_mut().for_each(&mut *visit);
+            }
+        }
+    }
+}
+
+fn items<'n>(node: &'n mut Node, key: &str) -> &'n mut [Node] {
+    let Value::Object(entries) = &mut node.value else {
+        return &mut [];
+    };
+    let entry = entries.iter_mut().find(|entry| entry.key == key);
+    match entry.map(|entry| &mut entry.node.value) {
+        Some(Value::List(items)) => items,
+        _ => &mut [],
+    }
+}
+
+/// Moves a permission's actions into `allow`; whether it was of version 1.
+fn convert(permission: &mut Node) -> bool {
+    let span = permission.span;
+    let Value::Object(entries) = &mut permission.value else {
+        return false;
+    };
+    let has = |names: &[&str]| {
+        entries
+            .iter()
+            .any(|entry| names.contains(&entry.key.as_str()))
+    };
+    if has(&LATER) || !has(&ACTIONS) {
+        return false;
+    }
+    let (actions, mut others): (Vec<Entry>, Vec<Entry>) = std::mem::take(entries)
+        .into_iter()
+        .partition(|entry| ACTIONS.contains(&entry.key.as_str()));
+    let key_span = actions.first().map_or(span, |action| action.key_span);
+    others.push(Entry {
+        key: "allow".into(),
+        key_span,
+        node: Node {
+            span: key_span,
+            value: Value::Object(actions),
+        },
+    });
+    *entries = others;
+    true
+}
