@@ -173,6 +173,12 @@ def strace() -> str | None:
 
 
 @functools.cache
+def curl() -> str | None:
+    """Somebody else's client of HTTP/2."""
+    return None if shutil.which("curl") else packages("curl")
+
+
+@functools.cache
 def rabbitmq() -> str | None:
     """RabbitMQ, which judges AMQP. Debian's package starts it where there is an init system."""
     if Path("/usr/lib/rabbitmq/bin/rabbitmq-server").exists():

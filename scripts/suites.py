@@ -158,6 +158,12 @@ def of_wamp() -> list[Suite]:
             leaves_out="nine of twelve groups of compression: 12.2 to 12.5, 13.2 to 13.6",
             whole=[judge],
         ),
+        black_box(
+            "web",
+            "web services: requests as browsers and attackers write them",
+            ["web"],
+            needs.curl,
+        ),
         black_box("command-line", "each command as a user would type it", ["cli"]),
         black_box(
             "report",

@@ -40,12 +40,14 @@ mod router;
 mod router_state;
 mod serve;
 mod sessions;
+mod start;
 mod testee;
 mod timer;
 mod transports;
 mod urls;
 mod wamp;
 mod watch;
+mod web;
 
 pub use admin::{Admin, start_admin};
 pub use audit::Audit;

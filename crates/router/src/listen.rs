@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,11 +12,16 @@ use crosstie_auth::wamp::Methods;
 use crosstie_config::{self as model, Allowed, Page, RawSocket, TransportKind, WebSocket};
 use crosstie_transport::descriptors::is_shortage;
 use crosstie_transport::tls::{self, TlsFiles};
-use crosstie_transport::{ConnectionLimits, Endpoint, Listener, Socket, TcpOptions, Workers};
+use crosstie_transport::{
+    Connection, ConnectionLimits, Endpoint, Listener, Socket, TcpOptions, Workers,
+};
 use crosstie_wamp::codec;
+use crosstie_wamp::framing::websocket;
+use crosstie_web::http2;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::admission::Excess;
 use crate::amqp::AmqpEndpoint;
 use crate::cookies::Jar;
 use crate::rendered::Rendered;
@@ -35,6 +41,8 @@ pub(crate) struct Listening {
     /// Then the listener speaks nothing else.
     pub(crate) amqp: Option<Arc<AmqpEndpoint>>,
     pub(crate) pages: Vec<Page>,
+    /// What answers other requests.
+    pub(crate) http: Option<Arc<dyn Http>>,
     pub(crate) allowed_hosts: Allowed,
     /// What the pages tell of; an operators' listener tells of every router.
     pub(crate) routers: Mutex<Vec<Arc<RouterState>>>,
@@ -53,6 +61,9 @@ pub(crate) struct Listening {
     stopped: Notify,
     emptied: Notify,
 }
+
+/// Makes what answers, for a transport of that router in that node directory.
+pub(crate) type MakeHttp = fn(&model::Web, &Arc<RouterState>, &Path) -> io::Result<Arc<dyn Http>>;
 
 /// RawSocket on a listener.
 pub(crate) struct RawSocketEndpoint {
@@ -102,10 +113,18 @@ impl Endpoints {
             TransportKind::Universal {
                 rawsocket: raw,
                 websocket: paths,
-                web: None,
+                web,
             } => {
                 endpoints.rawsocket = raw.as_ref().map(rawsocket).transpose()?;
-                let websockets = paths.iter().map(|(path, o)| websocket(Some(path), o));
+                let of_web = web.iter().flat_map(|web| web.websockets());
+                let paths = paths.iter().map(|(path, o)| (Some(path.clone()), o));
+                let websockets = paths.chain(of_web);
+                let websockets = websockets.map(|(path, o)| websocket(path.as_ref(), o));
+                endpoints.websockets = websockets.collect::<io::Result<_>>()?;
+            }
+            TransportKind::Web(web) => {
+                let websockets = web.websockets().into_iter();
+                let websockets = websockets.map(|(path, o)| websocket(path.as_ref(), o));
                 endpoints.websockets = websockets.collect::<io::Result<_>>()?;
             }
             TransportKind::Amqp(options) => {
@@ -133,6 +152,14 @@ impl RawSocketEndpoint {
 }
 
 impl WebSocketEndpoint {
+    /// Whether a request for that path is for it: what is below its own is too, as with Crossbar.io.
+    pub(crate) fn is_at(&self, path: &str) -> bool {
+        self.path.as_deref().is_none_or(|at| {
+            let below = path.strip_prefix(at);
+            below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+
     fn new(
         path: Option<&String>,
         options: &WebSocket,
@@ -173,6 +200,9 @@ impl Listening {
             Some(amqp) => Arc::new(amqp.limits(&router.limits)),
             None => Arc::clone(&router.limits),
         };
+        let http = web_of(&transport.kind).map(|web| (router.make_http)(web, &router, directory));
+        let http = http.transpose()?;
+        let protocols = http.as_ref().map_or(&[][..], |_| HTTP);
         Ok(Self {
             handshake_timeout: amqp_timeout.unwrap_or(timeout),
             routers: Mutex::new(vec![Arc::clone(&router)]),
@@ -183,8 +213,9 @@ impl Listening {
             websockets,
             amqp,
             pages: transport.pages.clone(),
+            http,
             allowed_hosts: transport.allowed_hosts.clone(),
-            tls: tls_of(&transport.endpoint, directory)?,
+            tls: tls_of(&transport.endpoint, directory, protocols)?,
             limits,
             connections: AtomicUsize::new(0),
             page_connections: AtomicUsize::new(0),
@@ -214,9 +245,10 @@ impl Listening {
             websockets: Vec::new(),
             amqp: None,
             pages: admin.pages.clone(),
+            http: None,
             allowed_hosts: admin.allowed_hosts.clone(),
             routers: Mutex::default(),
-            tls: tls_of(&admin.endpoint, directory)?,
+            tls: tls_of(&admin.endpoint, directory, &[])?,
             limits,
             connections: AtomicUsize::new(0),
             page_connections: AtomicUsize::new(0),
@@ -280,18 +312,48 @@ impl Listening {
         self.router.count_out();
     }
 
+    /// Whether a connection that has begun so speaks HTTP/2, as far as can be told, and if so, whether its beginning is
+    /// there as a whole.
+    pub(crate) fn begins_http2(&self, input: &[u8]) -> Option<bool> {
+        let may = self.http.is_some() && http2::may_begin(input);
+        may.then_some(input.len() >= http2::PREFACE.len())
+    }
+
+    /// Whether a request that opens no WebSocket is answered here; else with which status, and why. Web services are
+    /// for those who are no excess; pages are for operators, who want to know why there are so many.
+    pub(crate) fn takes_http(&self, excess: Option<Excess>) -> Result<(), (u16, String)> {
+        match (&self.http, excess) {
+            (Some(_), Some(excess)) => Err((503, excess.text().to_owned())),
+            (None, _) if self.pages.is_empty() => {
+                let e = websocket::HandshakeError::NotUpgrade;
+                Err((e.status(), e.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a WebSocket is found at `path`.
     pub(crate) fn is_websocket(&self, path: &str) -> bool {
-        let is_here = |at: &Option<String>| at.as_deref().is_none_or(|at| at == path);
-        self.websockets
-            .iter()
-            .any(|endpoint| is_here(&endpoint.path))
+        self.websockets.iter().any(|endpoint| endpoint.is_at(path))
+    }
+}
+
+/// What a listener of web services speaks over TLS, in the names of ALPN.
+const HTTP: &[&[u8]] = &[b"h2", b"http/1.1"];
+
+/// The web services of a transport.
+fn web_of(kind: &TransportKind) -> Option<&model::Web> {
+    match kind {
+        TransportKind::Web(web) => Some(web),
+        TransportKind::Universal { web, .. } => web.as_ref(),
+        _ => None,
     }
 }
 
 pub(crate) fn tls_of(
     endpoint: &model::Endpoint,
     directory: &Path,
+    protocols: &'static [&'static [u8]],
 ) -> io::Result<Option<Arc<tls::ServerConfig>>> {
     let model::Endpoint::Tcp(model::TcpEndpoint {
         tls: Some(files), ..
@@ -299,15 +361,19 @@ pub(crate) fn tls_of(
     else {
         return Ok(None);
     };
-    tls_from(files, directory).map(Some)
+    tls_from(files, directory, protocols).map(Some)
 }
 
 /// Whether a listener could be opened with these files; the error names the one that is at fault.
 pub fn check_tls(files: &model::Tls, directory: &Path) -> io::Result<()> {
-    tls_from(files, directory).map(drop)
+    tls_from(files, directory, &[]).map(drop)
 }
 
-fn tls_from(files: &model::Tls, directory: &Path) -> io::Result<Arc<tls::ServerConfig>> {
+fn tls_from(
+    files: &model::Tls,
+    directory: &Path,
+    protocols: &'static [&'static [u8]],
+) -> io::Result<Arc<tls::ServerConfig>> {
     let at = |path: &String| directory.join(path);
     let files = TlsFiles {
         certificate: at(&files.certificate),
@@ -315,6 +381,7 @@ fn tls_from(files: &model::Tls, directory: &Path) -> io::Result<Arc<tls::ServerC
         chain: files.chain_certificates.iter().map(at).collect(),
         client_authorities: files.client_authorities.iter().map(at).collect(),
         is_certificate_optional: files.is_certificate_optional,
+        protocols,
     };
     tls::server_config(&files)
 }
@@ -378,4 +445,16 @@ pub(crate) async fn accept(listener: &Listener, workers: &Workers) -> Socket {
             }
         }
     }
+}
+
+/// What answers the HTTP requests of a listener of web services. The listener knows no more of them: they reach
+/// realms as its own conversations do.
+pub(crate) trait Http: Send + Sync {
+    /// Answers the requests of one connection, of which these bytes have come, until it ends.
+    fn serve(
+        self: Arc<Self>,
+        listening: Arc<Listening>,
+        connection: Arc<Connection>,
+        input: Vec<u8>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }

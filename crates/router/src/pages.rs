@@ -65,7 +65,19 @@ fn may_enter(listening: &Listening, request: &Request<Incoming>) -> Result<(), S
     page_may_ask(origin, &listening.allowed_hosts)
 }
 
-fn respond(listening: &Listening, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+/// Whether one of the listener's pages is at that path.
+pub(crate) fn is_page(listening: &Listening, path: &str) -> bool {
+    let page = match path {
+        "/health" => Page::Health,
+        "/metrics" => Page::Metrics,
+        "/" => Page::Status,
+        _ => return false,
+    };
+    listening.pages.contains(&page)
+}
+
+/// Answers one request.
+pub(crate) fn respond(listening: &Listening, request: &Request<Incoming>) -> Response<Full<Bytes>> {
     if let Err(reason) = may_enter(listening, request) {
         counters().count(Counter::PeerFaults);
         return text(StatusCode::FORBIDDEN, reason + "\n");

@@ -13,7 +13,7 @@ use crate::amqp::{self, Broker};
 use crate::audit::Audit;
 use crate::error::{StartError, StartFault, StopError};
 use crate::leaving;
-use crate::listen::Listening;
+use crate::listen::{Listening, MakeHttp};
 use crate::overview::Overview;
 use crate::programs::Programs;
 use crate::report;
@@ -83,10 +83,11 @@ pub struct RoleStatus {
 
 impl Router {
     /// Starts the threads of `worker`; none of its realms or transports yet.
-    pub fn start(
+    pub(crate) fn start_with(
         worker: &model::RouterWorker,
         limits: &model::Limits,
         options: &RouterOptions,
+        make_http: MakeHttp,
     ) -> Result<Self, StartError> {
         let workers = threads(worker, options).map_err(|error| StartError {
             what: format!("the threads of worker {}", worker.id),
@@ -97,6 +98,7 @@ impl Router {
             limits,
             options,
             workers.keeper_handle(),
+            make_http,
         ));
         let watched = Arc::clone(&state);
         workers.spawn_keeper(async move { watched.watch.run().await });

@@ -19,6 +19,7 @@ use crate::amqp::Broker;
 use crate::counters::{Counter, counters};
 use crate::denials::Denials;
 use crate::door::Door;
+use crate::listen::MakeHttp;
 use crate::overview::Overview;
 use crate::report;
 use crate::router::RouterOptions;
@@ -37,6 +38,8 @@ pub(crate) struct RouterState {
     pub(crate) node: String,
     /// It serves the node itself, and nobody is interested in who comes and goes.
     pub(crate) is_private: bool,
+    /// Makes what answers HTTP on listeners of web services.
+    pub(crate) make_http: MakeHttp,
     /// Looked at when a session opens, never for a message.
     realms: RwLock<HashMap<String, Arc<SharedRealm>>>,
     realm_limits: Limits,
@@ -76,6 +79,7 @@ impl RouterState {
         limits: &model::Limits,
         options: &RouterOptions,
         keeper: Handle,
+        make_http: MakeHttp,
     ) -> Self {
         let account = Account::new(limits.queue_bytes_total_max);
         account.set_on_debtor(close_debtor);
@@ -83,6 +87,7 @@ impl RouterState {
             id: worker.id.clone(),
             node: options.node.clone(),
             is_private: options.is_private,
+            make_http,
             realms: RwLock::default(),
             realm_limits: realm_limits(limits),
             limits: Arc::new(ConnectionLimits {

@@ -136,6 +136,9 @@ pub(crate) trait Converse: Protocol + Send + 'static {
 /// Ends a connection, or leaves it to those who serve pages.
 fn end(admitted: Admitted, connection: Arc<Connection>, ended: Ended, workers: &Workers) {
     match ended {
+        Ended::HandedOver { input } if admitted.listening.http.is_some() => {
+            serve_http(admitted, connection, input, workers);
+        }
         Ended::HandedOver { input } => {
             let kept = Arc::clone(&connection);
             let started = match PagePlace::take(&admitted) {
@@ -175,6 +178,26 @@ fn connection(listening: &Listening, socket: Socket) -> Option<Arc<Connection>> 
         stage,
         Arc::clone(&listening.limits),
     )))
+}
+
+/// Leaves a connection to the listener's web services.
+fn serve_http(admitted: Admitted, connection: Arc<Connection>, input: Vec<u8>, workers: &Workers) {
+    let listening = Arc::clone(&admitted.listening);
+    let Some(http) = &listening.http else {
+        return connection.close();
+    };
+    let kept = Arc::clone(&connection);
+    let serving = Arc::clone(http).serve(Arc::clone(&listening), Arc::clone(&connection), input);
+    let started = workers.spawn_web(async move {
+        serving.await;
+        connection.finish();
+        connection.close();
+        drop(admitted);
+    });
+    if let Err(e) = started {
+        tracing::error!("cannot start a thread for HTTP: {e}");
+        kept.close();
+    }
 }
 
 /// Plain HTTP, for as long as the peer keeps asking.

@@ -52,7 +52,7 @@ impl TesteeTransport {
         let serving = Serving::new(
             Arc::new(kind),
             Arc::clone(workers),
-            listen::tls_of(&transport.endpoint, directory)?,
+            listen::tls_of(&transport.endpoint, directory, &[])?,
             Arc::clone(&statistics),
         );
         Ok(Self {

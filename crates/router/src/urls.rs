@@ -60,12 +60,14 @@ pub(crate) fn of_transport(
         TransportKind::Universal {
             rawsocket: raw,
             websocket: by_path,
-            ..
+            web,
         } => {
             let mut urls: Vec<_> = by_path.iter().map(|(path, _)| websocket(path)).collect();
             urls.extend(raw.as_ref().map(|_| rawsocket()));
+            urls.extend(web.iter().flat_map(|web| of_web(web, &place, secure)));
             urls
         }
+        TransportKind::Web(web) => of_web(web, &place, secure),
         TransportKind::Amqp(_) => vec![place.url(&format!("amqp{secure}"), "")],
         TransportKind::Testee(testee) => vec![match &testee.kind {
             TesteeKind::WebSocket(options) => options.url.clone().unwrap_or_else(|| websocket("/")),
@@ -73,6 +75,18 @@ pub(crate) fn of_transport(
         }],
         _ => Vec::new(),
     }
+}
+
+/// Where WAMP is spoken among web services, and the services themselves.
+fn of_web(web: &model::Web, place: &Place, secure: &str) -> Vec<String> {
+    let url = |(path, websocket): (Option<String>, &model::WebSocket)| {
+        let path = path.as_deref().unwrap_or("/");
+        let url = websocket.url.clone();
+        url.unwrap_or_else(|| place.url(&format!("ws{secure}"), path))
+    };
+    let mut urls: Vec<_> = web.websockets().into_iter().map(url).collect();
+    urls.push(place.url(&format!("http{secure}"), "/"));
+    urls
 }
 
 enum Place {

@@ -23,6 +23,9 @@ pub struct TlsFiles {
     pub client_authorities: Vec<PathBuf>,
     /// Then they may also show none.
     pub is_certificate_optional: bool,
+    /// What is spoken there, by preference, for clients that ask (ALPN, RFC 7301); nobody is answered where
+    /// empty.
+    pub protocols: &'static [&'static [u8]],
 }
 
 /// Reads the files into a server configuration; the error names the file and what was wrong.
@@ -55,9 +58,10 @@ pub fn server_config(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
         };
         builder.with_client_cert_verifier(verifier.build().map_err(io::Error::other)?)
     };
-    let config = builder
+    let mut config = builder
         .with_single_cert(chain, key)
         .map_err(|e| invalid(&files.certificate, &format!("certificate and key: {e}")))?;
+    config.alpn_protocols = files.protocols.iter().map(|name| name.to_vec()).collect();
     Ok(Arc::new(config))
 }
 

@@ -5,6 +5,9 @@
 //! request, and what it may answer. *Never:* IO, a clock, a realm.
 
 pub mod cgi;
+pub mod condition;
 pub mod forward;
+pub mod http2;
 pub mod longpoll;
 pub mod path;
+pub mod range;

@@ -12,6 +12,37 @@ pub struct Web {
     pub options: WebOptions,
 }
 
+impl Web {
+    /// Every WebSocket with its path, by which it is found; what has no path has every other.
+    pub fn websockets(&self) -> Vec<(Option<String>, &WebSocket)> {
+        let mut found = Vec::new();
+        websockets(&self.paths, "", &mut found);
+        found.sort_by_key(|(path, _)| path.is_none());
+        found
+    }
+}
+
+fn websockets<'w>(
+    paths: &'w WebPaths,
+    base: &str,
+    found: &mut Vec<(Option<String>, &'w WebSocket)>,
+) {
+    for (path, service) in paths {
+        let here = match path.as_str() {
+            "/" => base.to_owned(),
+            path => format!("{base}/{path}"),
+        };
+        match service {
+            WebService::WebSocket(websocket) => {
+                let path = (!here.is_empty()).then_some(here);
+                found.push((path, websocket));
+            }
+            WebService::Path(below) => websockets(below, &here, found),
+            _ => {}
+        }
+    }
+}
+
 /// Services by the next component of a request's path; `/` has what no other has.
 pub type WebPaths = Vec<(String, WebService)>;
 

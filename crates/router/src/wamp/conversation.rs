@@ -143,16 +143,18 @@ impl Conversation {
 
     fn open_http(&mut self, input: &[u8]) -> Option<Outcome> {
         let listening = Arc::clone(&self.listening);
+        if let Some(is_whole) = listening.begins_http2(input) {
+            return is_whole.then_some(Outcome::HandOver { consumed: 0 });
+        }
         let (consumed, request) = match websocket::parse_request(input) {
             Ok(parsed) => parsed?,
             Err(e) => return Some(self.reject(e.status(), &e.to_string())),
         };
         if !request.is_websocket_upgrade() {
-            if listening.pages.is_empty() {
-                let e = websocket::HandshakeError::NotUpgrade;
-                return Some(self.reject(e.status(), &e.to_string()));
-            }
-            return Some(Outcome::HandOver { consumed: 0 });
+            return Some(match listening.takes_http(self.excess) {
+                Ok(()) => Outcome::HandOver { consumed: 0 },
+                Err((status, reason)) => self.reject(status, &reason),
+            });
         }
         if let Some(excess) = self.excess {
             return Some(self.reject(503, excess.text()));

@@ -35,9 +35,7 @@ pub(crate) fn upgrade<'a>(
     allowed_hosts: &Allowed,
 ) -> Result<Upgraded<'a>, NotUpgraded> {
     let path = request.path();
-    let is_here =
-        |endpoint: &&WebSocketEndpoint| endpoint.path.as_deref().is_none_or(|at| at == path);
-    let Some(endpoint) = endpoints.iter().find(is_here) else {
+    let Some(endpoint) = endpoints.iter().find(|endpoint| endpoint.is_at(path)) else {
         return Err(refuse(404, format!("no WebSocket at {path}")));
     };
     let options = &endpoint.options;

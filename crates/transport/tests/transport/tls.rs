@@ -71,6 +71,7 @@ impl Papers {
             key: self.path("server.key"),
             client_authorities: Vec::new(),
             is_certificate_optional: false,
+            protocols: &[],
         }
     }
 
@@ -86,6 +87,7 @@ impl Papers {
     fn either(&self) -> TlsFiles {
         TlsFiles {
             is_certificate_optional: true,
+            protocols: &[],
             ..self.mutual()
         }
     }
@@ -422,6 +424,7 @@ fn bad_files_are_named() {
             .into_iter()
             .collect(),
         is_certificate_optional: false,
+        protocols: &[],
     };
     let cases = [
         (

@@ -2,7 +2,7 @@
 //! keeper: one more thread, for everything that has to do with time. What may take long beside that,
 //! as pages do, has a thread too, from when it is first needed; and so has what takes long of the
 //! connections themselves, large messages: as many threads as there are for all others. The kernel
-//! shares the cores among all of these, so that nobody's small message waits for somebody's large one.
+//! shares the cores among all of these, and those of connections that speak HTTP, so that nobody's small message waits for somebody's large one.
 //!
 //! The serving runtimes have no timers. A runtime that has some looks at the clock and at its
 //! timers each time it goes to sleep, which is once per message of a sequential caller.
@@ -61,11 +61,14 @@ pub struct Workers {
     pages: Mutex<Option<Worker>>,
     /// The threads of large messages, as many as were needed so far.
     bulk: Mutex<Vec<Worker>>,
+    /// The threads of connections that speak HTTP, as many as were needed so far.
+    web: Mutex<Vec<Worker>>,
     next: AtomicUsize,
     /// Where connections are dealt by load. A thread that polls its sockets looks busy whatever it has
     /// to do: then they are dealt in turn.
     balanced: Option<Arc<Threads>>,
     next_bulk: AtomicUsize,
+    next_web: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -127,9 +130,11 @@ impl Workers {
             keeper,
             pages: Mutex::new(None),
             bulk: Mutex::default(),
+            web: Mutex::default(),
             next: AtomicUsize::new(0),
             balanced,
             next_bulk: AtomicUsize::new(0),
+            next_web: AtomicUsize::new(0),
         })
     }
 
@@ -215,6 +220,22 @@ impl Workers {
         Ok(pages.insert(worker).handle.spawn(future))
     }
 
+    /// Runs `future`, which serves a connection that speaks HTTP, on the next thread for these: there are
+    /// timers, and what takes long makes no message late.
+    pub fn spawn_web(&self, future: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+        let mut web = self.web.lock();
+        let index = self.next_web.fetch_add(1, Ordering::Relaxed) % self.workers.len();
+        if index >= web.len() {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let name = format!("web{}", web.len());
+            web.push(Worker::start(name, runtime, None, Duration::ZERO)?);
+        }
+        if let Some(worker) = web.get(index).or_else(|| web.last()) {
+            worker.handle.spawn(future);
+        }
+        Ok(())
+    }
+
     /// The keeper's tokio context, for threads that have none.
     pub fn keeper_handle(&self) -> Handle {
         self.keeper.handle.clone()
@@ -235,6 +256,8 @@ impl Workers {
         }
         let bulk = mem::take(&mut *self.bulk.lock());
         bulk.iter().for_each(Worker::stop);
+        let web = mem::take(&mut *self.web.lock());
+        web.iter().for_each(Worker::stop);
         self.keeper.stop();
     }
 
@@ -365,96 +388,4 @@ async fn poll_after_activity(busy_poll: Duration) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{Read, Write};
-    use std::os::unix::net::UnixStream;
-    use std::pin::Pin;
-
-    use super::*;
-    use crate::{
-        Account, Connection, ConnectionLimits, Ended, Outcome, PeerAddress, Protocol, Socket, pump,
-    };
-
-    /// Answers each input with the name of the thread that handles it.
-    struct WhereAmI(Arc<Connection>);
-
-    impl Protocol for WhereAmI {
-        fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
-            let current = thread::current();
-            let name = current.name().unwrap_or_default();
-            let _ = self.0.append(|out| {
-                out.extend_from_slice(name.as_bytes());
-                Ok::<(), ()>(())
-            });
-            Outcome::Continue {
-                consumed: input.len(),
-                wanted: 0,
-            }
-        }
-
-        fn may_move(&self) -> bool {
-            true
-        }
-    }
-
-    fn serve(
-        connection: Arc<Connection>,
-        workers: Arc<Workers>,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(async move {
-            let mut protocol = WhereAmI(Arc::clone(&connection));
-            if let Ended::Moved { to } = pump(&connection, &mut protocol).await {
-                let there = Arc::clone(&workers);
-                there.spawn_moved(to, serve(connection, workers));
-            }
-        })
-    }
-
-    fn ask(client: &mut UnixStream) -> String {
-        client.write_all(b"?").expect("sent");
-        let mut answer = [0; 7];
-        client.read_exact(&mut answer).expect("answered");
-        String::from_utf8_lossy(&answer).into_owned()
-    }
-
-    #[test]
-    fn a_thread_that_is_asked_to_gives_away_every_other_connection() {
-        let options = WorkerOptions {
-            threads: 2,
-            ..WorkerOptions::default()
-        };
-        let workers = Arc::new(Workers::start(options).expect("threads"));
-        let limits = Arc::new(ConnectionLimits {
-            queue_bytes_max: 1 << 20,
-            stall_max: Duration::ZERO,
-            message_max: Duration::MAX,
-            bytes_per_second_min: 0,
-            account: Arc::new(Account::new(1 << 20)),
-        });
-        let mut clients: Vec<_> = (0..4)
-            .map(|_| {
-                let (mut ours, theirs) = UnixStream::pair().expect("a pair");
-                theirs.set_nonblocking(true).expect("set");
-                let socket = Socket::new(theirs.into(), PeerAddress::Unix(None));
-                let connection = Arc::new(Connection::new(socket, None, Arc::clone(&limits)));
-                workers.spawn_connection(serve(connection, Arc::clone(&workers)));
-                // It has begun before the next one is dealt.
-                assert_eq!(ask(&mut ours), "worker0");
-                ours
-            })
-            .collect();
-        let threads = workers.balanced.as_ref().expect("two threads");
-        let count = |clients: &mut [UnixStream]| {
-            let away = clients
-                .iter_mut()
-                .filter_map(|client| (ask(client) == "worker1").then_some(()));
-            away.count()
-        };
-        // A request is withdrawn when the threads are looked at next.
-        while count(&mut clients) == 0 {
-            threads.ask(0, 1);
-        }
-        let away = count(&mut clients);
-        assert!((1..4).contains(&away), "{away}");
-    }
-}
+mod tests;

@@ -1,0 +1,62 @@
+//! Answers that need no thought: a text, a page, a value.
+
+use std::io;
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Response, StatusCode};
+
+/// What an answer consists of: bytes that are there, or that come.
+pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
+
+/// Bytes that are there.
+pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into())
+        .map_err(|never| match never {})
+        .boxed_unsync()
+}
+
+/// An answer of that type.
+pub(crate) fn typed(
+    status: StatusCode,
+    kind: &'static str,
+    body: impl Into<Bytes>,
+) -> Response<Body> {
+    let mut response = Response::new(full(body));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// A line of text.
+pub(crate) fn text(status: StatusCode, text: impl Into<String>) -> Response<Body> {
+    let line = text.into() + "\n";
+    typed(status, "text/plain; charset=utf-8", line)
+}
+
+/// A page that says so, for a browser.
+pub(crate) fn page(status: StatusCode, title: &str, text: &str) -> Response<Body> {
+    let (title, text) = (escaped(title), escaped(text));
+    let page = format!(
+        "<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title>\
+         <meta name=color-scheme content=\"light dark\"><h1>{title}</h1><p>{text}</html>\n"
+    );
+    typed(status, "text/html; charset=utf-8", page)
+}
+
+/// What no service has.
+pub(crate) fn not_found() -> Response<Body> {
+    let text = "Nothing is served at this address.";
+    page(StatusCode::NOT_FOUND, "404 Not Found", text)
+}
+
+/// Text as HTML has it, in an attribute too.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}

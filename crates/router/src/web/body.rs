@@ -1,0 +1,74 @@
+//! The body of a request, within its bounds of bytes and time.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use hyper::body::{Body as _, Incoming};
+
+/// A body that was not taken.
+#[derive(Debug)]
+pub(crate) enum NoBody {
+    /// It is longer than that; so much was said or came.
+    TooLong { bytes: u64 },
+    /// It did not come in time.
+    TooSlow,
+    /// The connection ended, or its framing is broken.
+    Broken(hyper::Error),
+}
+
+impl NoBody {
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::Broken(_) => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+/// All of a body. What was said to be too long is not read.
+pub(crate) async fn collect(
+    mut body: Incoming,
+    bytes_max: usize,
+    within: Duration,
+) -> Result<Bytes, NoBody> {
+    let said = body.size_hint().lower();
+    if said > bytes_max as u64 {
+        return Err(NoBody::TooLong { bytes: said });
+    }
+    let collected = async {
+        let mut first = Bytes::new();
+        let mut all = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(NoBody::Broken)?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            let bytes = first.len() + all.len() + data.len();
+            if bytes > bytes_max {
+                return Err(NoBody::TooLong {
+                    bytes: bytes as u64,
+                });
+            }
+            // Most bodies come in one piece, which nobody needs to copy.
+            match (first.is_empty(), all.is_empty()) {
+                (true, true) => first = data,
+                (false, true) => {
+                    all.extend_from_slice(&first);
+                    all.extend_from_slice(&data);
+                    first = Bytes::new();
+                }
+                _ => all.extend_from_slice(&data),
+            }
+        }
+        Ok(if first.is_empty() {
+            all.freeze()
+        } else {
+            first
+        })
+    };
+    let collected = tokio::time::timeout(within, collected).await;
+    collected.unwrap_or(Err(NoBody::TooSlow))
+}

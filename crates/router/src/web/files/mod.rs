@@ -1,0 +1,222 @@
+//! Files below a directory.
+
+mod content;
+mod directory;
+mod listing;
+
+use std::io;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use crosstie_config::{FileSource, WebFiles};
+use crosstie_web::condition::{Condition, Validators};
+use crosstie_web::range::{self, Range};
+use hyper::header::{
+    ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_TYPE, ETAG, EXPIRES, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED, LOCATION, RANGE,
+};
+use hyper::{Method, Response, StatusCode};
+
+use crate::web::answer::{self, Body};
+use crate::web::{Answering, Asked, Service, ready};
+use directory::{Directory, Found, OpenFile};
+
+/// A service of files.
+pub(crate) struct Files {
+    directory: Directory,
+    lists_directories: bool,
+    mime_types: Vec<(String, String)>,
+    cache_timeout: Option<Duration>,
+    default_file: Option<Vec<String>>,
+}
+
+/// What a directory shows of itself, where it is there.
+const INDEX: &str = "index.html";
+
+impl Files {
+    pub(super) fn open(model: &WebFiles, node_directory: &Path) -> io::Result<Self> {
+        let FileSource::Directory(path) = &model.source else {
+            return Err(io::Error::other(
+                "files of a Python package are not known here",
+            ));
+        };
+        let components = |path: &String| path.split('/').map(str::to_owned).collect();
+        Ok(Self {
+            directory: Directory::open(node_directory.join(path))?,
+            lists_directories: model.lists_directories,
+            mime_types: model.mime_types.clone(),
+            cache_timeout: model.cache_timeout,
+            default_file: model.default_file.as_ref().map(components),
+        })
+    }
+
+    fn found(&self, asked: &Asked) -> io::Result<Response<Body>> {
+        let is_slashed = asked.rest.last().is_none_or(String::is_empty);
+        let path: Vec<&str> = asked.rest.iter().map(String::as_str).collect();
+        let path = path.strip_suffix(&[""]).unwrap_or(&path);
+        match self.directory.find(path)? {
+            Found::File(file) if !is_slashed => self.file(asked, file, path),
+            Found::Directory if !is_slashed || is_bare(asked) => Ok(slashed(asked)),
+            Found::Directory => {
+                let mut index = path.to_vec();
+                index.push(INDEX);
+                match self.directory.find(&index)? {
+                    Found::File(file) => self.file(asked, file, &index),
+                    _ if self.lists_directories => {
+                        let names = self.directory.list(path)?;
+                        Ok(listing::page(asked.request.uri().path(), &names))
+                    }
+                    _ => self.missing(asked),
+                }
+            }
+            Found::File(_) | Found::Nothing => self.missing(asked),
+        }
+    }
+
+    /// What is shown in place of what is not there.
+    fn missing(&self, asked: &Asked) -> io::Result<Response<Body>> {
+        let Some(default) = &self.default_file else {
+            return Ok(answer::not_found());
+        };
+        let path: Vec<&str> = default.iter().map(String::as_str).collect();
+        match self.directory.find(&path)? {
+            Found::File(file) => self.file(asked, file, &path),
+            _ => Ok(answer::not_found()),
+        }
+    }
+
+    fn file(&self, asked: &Asked, file: OpenFile, path: &[&str]) -> io::Result<Response<Body>> {
+        let request = asked.request.headers();
+        let validators = Validators::new(file.modified, file.length);
+        let mut response = Response::new(answer::full(""));
+        self.describe(response.headers_mut(), &validators, path);
+        let condition = condition(request).judge(&validators);
+        if let Some(status) = condition {
+            *response.status_mut() =
+                StatusCode::from_u16(status).unwrap_or(StatusCode::NOT_MODIFIED);
+            return Ok(response);
+        }
+        let asked_for = text(request, RANGE)
+            .filter(|_| text(request, IF_RANGE).is_none_or(|text| validators.are_those_of(text)));
+        let range = asked_for.map_or(Range::All, |text| range::parse(text, file.length));
+        let (first, length) = match range {
+            Range::All => (0, file.length),
+            Range::Part { first, length } => {
+                *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+                let last = first + length - 1;
+                let part = format!("bytes {first}-{last}/{}", file.length);
+                insert(response.headers_mut(), CONTENT_RANGE, part);
+                (first, length)
+            }
+            Range::Unsatisfiable => {
+                *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
+                let whole = format!("bytes */{}", file.length);
+                insert(response.headers_mut(), CONTENT_RANGE, whole);
+                return Ok(response);
+            }
+        };
+        if *asked.request.method() == Method::HEAD {
+            insert(response.headers_mut(), CONTENT_LENGTH, length.to_string());
+        } else {
+            *response.body_mut() = content::body(file.file, first, length)?;
+        }
+        Ok(response)
+    }
+
+    /// What is said of a file, whether it is sent or not.
+    fn describe(&self, headers: &mut HeaderMap, validators: &Validators, path: &[&str]) {
+        insert(headers, CONTENT_TYPE, self.kind(path));
+        insert(headers, ETAG, validators.tag().to_owned());
+        insert(headers, LAST_MODIFIED, validators.modified_text());
+        headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        // Whoever may ask may read: nothing here depends on who it is.
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        if let Some(age) = self.cache_timeout {
+            let text = format!("max-age={}, public", age.as_secs());
+            insert(headers, CACHE_CONTROL, text);
+            if let Some(at) = SystemTime::now().checked_add(age) {
+                insert(headers, EXPIRES, httpdate::fmt_http_date(at));
+            }
+        }
+    }
+
+    /// The media type, by the longest end of a name that is configured, or as everybody has it.
+    fn kind(&self, path: &[&str]) -> String {
+        let name = path.last().copied().unwrap_or_default();
+        let ends = |(end, _): &&(String, String)| name.ends_with(end.as_str());
+        let configured = self.mime_types.iter().filter(ends);
+        if let Some((_, kind)) = configured.max_by_key(|(end, _)| end.len()) {
+            return kind.clone();
+        }
+        let guess = mime_guess::from_path(name).first_raw();
+        guess.unwrap_or("application/octet-stream").to_owned()
+    }
+}
+
+impl Service for Files {
+    fn answer(&self, asked: Asked) -> Answering<'_> {
+        if let Some(refused) = asked.refused_method() {
+            return ready(refused);
+        }
+        let found = self.found(&asked);
+        ready(found.unwrap_or_else(|e| failed(&asked.request.uri().to_string(), &e)))
+    }
+}
+
+/// Whether the request is for the service's own path without a slash behind it, below which no name leads anywhere.
+fn is_bare(asked: &Asked) -> bool {
+    asked.rest.is_empty() && !asked.base.is_empty()
+}
+
+/// Leads to the same with a slash behind it: names on a page of that directory are relative to it. The name alone is
+/// said, so that it leads nowhere else.
+fn slashed(asked: &Asked) -> Response<Body> {
+    let path = asked.request.uri().path();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let mut location = format!("./{name}/");
+    if let Some(query) = asked.request.uri().query() {
+        location = format!("{location}?{query}");
+    }
+    let mut response = Response::new(answer::full(""));
+    *response.status_mut() = StatusCode::FOUND;
+    insert(response.headers_mut(), LOCATION, location);
+    response
+}
+
+fn condition(headers: &HeaderMap) -> Condition<'_> {
+    Condition {
+        matches: text(headers, IF_MATCH),
+        unmodified_since: text(headers, IF_UNMODIFIED_SINCE),
+        none_matches: text(headers, IF_NONE_MATCH),
+        modified_since: text(headers, IF_MODIFIED_SINCE),
+    }
+}
+
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// A header whose value may be configured: what HTTP cannot say is left out.
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: String) {
+    if let Ok(value) = HeaderValue::try_from(value) {
+        headers.insert(name, value);
+    }
+}
+
+/// What the system refuses is nobody else's business; why is in the log.
+fn failed(path: &str, e: &io::Error) -> Response<Body> {
+    match e.kind() {
+        io::ErrorKind::PermissionDenied => answer::page(
+            StatusCode::FORBIDDEN,
+            "403 Forbidden",
+            "This may not be read.",
+        ),
+        io::ErrorKind::InvalidFilename => answer::not_found(),
+        _ => {
+            tracing::warn!("cannot serve {path:?}: {e}");
+            let text = "What is at this address could not be read.";
+            answer::page(StatusCode::INTERNAL_SERVER_ERROR, "500 Error", text)
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Web services: a listener's HTTP requests, each answered by the service that its path leads to.
+//!
+//! ```text
+//! connection ──▶ Site::find(path) ──▶ Service::answer(Asked) ──▶ Response<Body>
+//! ```
+//!
+//! HTTP itself is hyper's. Connections are served on threads of their own, which have timers: neither a long
+//! answer nor a request's decoding makes a WAMP message late. Whatever a service needs to know of a request is
+//! in [`Asked`]; what it does wrong never reaches further than its own answer. A listener knows its services as
+//! [`Http`](crate::listen::Http) alone, and `start.rs` is where the two meet: services need realms, sessions and
+//! listeners, and none of these needs them.
+
+pub(crate) mod answer;
+#[allow(dead_code, reason = "services that read bodies stand on it")]
+pub(crate) mod body;
+mod connection;
+mod files;
+mod fixed;
+mod node_info;
+pub(crate) mod services;
+mod site;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crosstie_transport::Connection;
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+
+use crate::listen::{Http, Listening};
+
+pub(crate) use answer::Body;
+use site::Site;
+
+/// What is found at a path.
+pub(crate) trait Service: Send + Sync {
+    /// Answers one request.
+    fn answer(&self, asked: Asked) -> Answering<'_>;
+}
+
+/// An answer on its way.
+pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>;
+
+/// One request, and with whom it came.
+pub(crate) struct Asked {
+    pub(crate) request: Request<Incoming>,
+    pub(crate) listening: Arc<Listening>,
+    #[allow(dead_code, reason = "services that ask who it is stand on it")]
+    pub(crate) connection: Arc<Connection>,
+    /// Where the service stands: `/files`; empty for the service at `/`.
+    pub(crate) base: String,
+    /// The components of the path below it, decoded; the last is empty where the path ends with a slash.
+    pub(crate) rest: Vec<String>,
+}
+
+impl Asked {
+    /// Whether it came over TLS.
+    #[allow(dead_code, reason = "services that want TLS stand on it")]
+    pub(crate) fn is_secure(&self) -> bool {
+        self.listening.tls.is_some()
+    }
+
+    /// What a service that only shows something says to who wants anything else; `None` for who may see it.
+    pub(crate) fn refused_method(&self) -> Option<Response<Body>> {
+        if matches!(*self.request.method(), Method::GET | Method::HEAD) {
+            return None;
+        }
+        let mut response = answer::text(StatusCode::METHOD_NOT_ALLOWED, "expected GET or HEAD");
+        let allowed = HeaderValue::from_static("GET, HEAD");
+        response.headers_mut().insert(ALLOW, allowed);
+        Some(response)
+    }
+}
+
+/// An answer that is there at once.
+pub(crate) fn ready(response: Response<Body>) -> Answering<'static> {
+    Box::pin(std::future::ready(response))
+}
+
+impl Http for Site {
+    fn serve(
+        self: Arc<Self>,
+        listening: Arc<Listening>,
+        connection: Arc<Connection>,
+        input: Vec<u8>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(connection::serve(self, listening, connection, input))
+    }
+}

@@ -1,0 +1,51 @@
+//! A page about the node: what Crossbar.io's service of that name shows.
+
+use std::fmt::Write as _;
+use std::process;
+
+use hyper::header::{CACHE_CONTROL, HeaderValue};
+use hyper::{Response, StatusCode};
+
+use crate::web::answer::{escaped, typed};
+use crate::web::{Answering, Asked, Body, Service, ready};
+
+/// The service.
+pub(super) struct NodeInfo;
+
+impl Service for NodeInfo {
+    fn answer(&self, asked: Asked) -> Answering<'_> {
+        ready(asked.refused_method().unwrap_or_else(|| page(&asked)))
+    }
+}
+
+fn page(asked: &Asked) -> Response<Body> {
+    let router = &asked.listening.router;
+    let mut rows = String::new();
+    let mut row = |name: &str, value: &str| {
+        // A string takes everything.
+        let _ = write!(rows, "<tr><th>{name}<td>{}", escaped(value));
+    };
+    row("node", &router.node);
+    row("router worker", &router.id);
+    row("version", env!("CARGO_PKG_VERSION"));
+    row("process", &process::id().to_string());
+    row(
+        "up for",
+        &format!("{} s", router.overview.uptime().as_secs()),
+    );
+    if let Some(key) = &router.key {
+        row("public key", &key.public_hexadecimal());
+    }
+    for worker in router.overview.workers() {
+        let text = format!("{}, {}", worker.kind, worker.status);
+        row(&format!("worker {}", escaped(&worker.id)), &text);
+    }
+    let page = format!(
+        "<!doctype html><html lang=en><meta charset=utf-8><title>Crosstie node</title>\
+         <meta name=color-scheme content=\"light dark\"><h1>Crosstie</h1><table>{rows}</table></html>\n"
+    );
+    let mut response = typed(StatusCode::OK, "text/html; charset=utf-8", page);
+    let no_store = HeaderValue::from_static("no-store");
+    response.headers_mut().insert(CACHE_CONTROL, no_store);
+    response
+}

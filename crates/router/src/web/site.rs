@@ -1,0 +1,96 @@
+//! The tree of a listener's web services.
+
+use std::collections::HashMap;
+use std::io;
+
+use crosstie_config::{Web, WebOptions, WebPaths, WebService};
+
+use crate::web::Service;
+
+/// The services of a listener, by path.
+pub(super) struct Site {
+    root: Branch,
+    pub(super) options: WebOptions,
+}
+
+/// The services below one component of a path.
+struct Branch {
+    children: HashMap<String, Node>,
+    /// What has everything that no child has.
+    rest: Option<Box<dyn Service>>,
+}
+
+/// Makes a service.
+type Make<'m> = dyn Fn(&WebService) -> io::Result<Box<dyn Service>> + 'm;
+
+enum Node {
+    Branch(Branch),
+    Service(Box<dyn Service>),
+}
+
+/// The service that a path leads to.
+pub(super) struct Found<'s> {
+    pub(super) service: &'s dyn Service,
+    /// How many components of the path lead to it.
+    pub(super) depth: usize,
+}
+
+impl Site {
+    pub(super) fn new(web: &Web, make: &Make<'_>) -> io::Result<Self> {
+        Ok(Self {
+            root: Branch::new(&web.paths, make)?,
+            options: web.options.clone(),
+        })
+    }
+
+    /// The service that these components lead to. Children come before the service at `/` of their parent.
+    pub(super) fn find(&self, components: &[String]) -> Option<Found<'_>> {
+        self.root.find(components, 0)
+    }
+}
+
+impl Branch {
+    fn new(paths: &WebPaths, make: &Make<'_>) -> io::Result<Self> {
+        let mut branch = Self {
+            children: HashMap::new(),
+            rest: None,
+        };
+        for (path, service) in paths {
+            let node = match service {
+                WebService::Path(below) => Node::Branch(Self::new(below, make)?),
+                service => {
+                    let at = |e| io::Error::other(format!("web service at \"{path}\": {e}"));
+                    Node::Service(make(service).map_err(at)?)
+                }
+            };
+            match (path.as_str(), node) {
+                ("/", Node::Service(service)) => branch.rest = Some(service),
+                // A map of its own at `/` is one with the map around it.
+                ("/", Node::Branch(below)) => {
+                    branch.children.extend(below.children);
+                    branch.rest = below.rest;
+                }
+                (_, node) => {
+                    branch.children.insert(path.clone(), node);
+                }
+            }
+        }
+        Ok(branch)
+    }
+
+    fn find(&self, components: &[String], depth: usize) -> Option<Found<'_>> {
+        let child = components.get(depth).and_then(|c| self.children.get(c));
+        let found = match child {
+            Some(Node::Service(service)) => Some(Found {
+                service: &**service,
+                depth: depth + 1,
+            }),
+            Some(Node::Branch(below)) => below.find(components, depth + 1),
+            None => None,
+        };
+        found.or_else(|| {
+            let service = &**self.rest.as_ref()?;
+            Some(Found { service, depth })
+        })
+    }
+}

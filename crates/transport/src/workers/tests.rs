@@ -1,0 +1,93 @@
+//! Connections go where they are asked to.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::pin::Pin;
+
+use super::*;
+use crate::{
+    Account, Connection, ConnectionLimits, Ended, Outcome, PeerAddress, Protocol, Socket, pump,
+};
+
+/// Answers each input with the name of the thread that handles it.
+struct WhereAmI(Arc<Connection>);
+
+impl Protocol for WhereAmI {
+    fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
+        let current = thread::current();
+        let name = current.name().unwrap_or_default();
+        let _ = self.0.append(|out| {
+            out.extend_from_slice(name.as_bytes());
+            Ok::<(), ()>(())
+        });
+        Outcome::Continue {
+            consumed: input.len(),
+            wanted: 0,
+        }
+    }
+
+    fn may_move(&self) -> bool {
+        true
+    }
+}
+
+fn serve(
+    connection: Arc<Connection>,
+    workers: Arc<Workers>,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move {
+        let mut protocol = WhereAmI(Arc::clone(&connection));
+        if let Ended::Moved { to } = pump(&connection, &mut protocol).await {
+            let there = Arc::clone(&workers);
+            there.spawn_moved(to, serve(connection, workers));
+        }
+    })
+}
+
+fn ask(client: &mut UnixStream) -> String {
+    client.write_all(b"?").expect("sent");
+    let mut answer = [0; 7];
+    client.read_exact(&mut answer).expect("answered");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn a_thread_that_is_asked_to_gives_away_every_other_connection() {
+    let options = WorkerOptions {
+        threads: 2,
+        ..WorkerOptions::default()
+    };
+    let workers = Arc::new(Workers::start(options).expect("threads"));
+    let limits = Arc::new(ConnectionLimits {
+        queue_bytes_max: 1 << 20,
+        stall_max: Duration::ZERO,
+        message_max: Duration::MAX,
+        bytes_per_second_min: 0,
+        account: Arc::new(Account::new(1 << 20)),
+    });
+    let mut clients: Vec<_> = (0..4)
+        .map(|_| {
+            let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+            theirs.set_nonblocking(true).expect("set");
+            let socket = Socket::new(theirs.into(), PeerAddress::Unix(None));
+            let connection = Arc::new(Connection::new(socket, None, Arc::clone(&limits)));
+            workers.spawn_connection(serve(connection, Arc::clone(&workers)));
+            // It has begun before the next one is dealt.
+            assert_eq!(ask(&mut ours), "worker0");
+            ours
+        })
+        .collect();
+    let threads = workers.balanced.as_ref().expect("two threads");
+    let count = |clients: &mut [UnixStream]| {
+        let away = clients
+            .iter_mut()
+            .filter_map(|client| (ask(client) == "worker1").then_some(()));
+        away.count()
+    };
+    // A request is withdrawn when the threads are looked at next.
+    while count(&mut clients) == 0 {
+        threads.ask(0, 1);
+    }
+    let away = count(&mut clients);
+    assert!((1..4).contains(&away), "{away}");
+}
