@@ -15,7 +15,7 @@ from rig.puppet import Puppet, Session
 from rig.rawsocket import RawSocket
 from rig.relay import Relay
 from rig.router import Line, Router
-from rig.waiting import await_true
+from rig.waiting import DEADLINE_S, await_true
 
 pytest_plugins = ["rig.hosting", "rig.brokers", "hostile.stage"]
 
@@ -79,6 +79,9 @@ def puppets(certificate_directory: Path) -> Iterator[Callable[[str], Puppet]]:
     running: dict[str, Puppet] = {}
 
     def puppet(client: str) -> Puppet:
+        # One that has died fails the test that used it, and no other.
+        if client in running and running[client].has_ended:
+            running.pop(client).close()
         if client not in running:
             running[client] = Puppet(client, certificate_directory / "ca.pem")
         return running[client]
@@ -136,7 +139,7 @@ def new_session(puppets) -> Iterator[Callable[[str], Session]]:
     yield new
     for session in sessions:
         if session.details:
-            session.puppet.start({"session": session.name, "do": "drop"}).exception(10)
+            session.puppet.start({"session": session.name, "do": "drop"}).exception(DEADLINE_S)
         session.puppet.forget(session)
 
 

@@ -195,12 +195,12 @@ def test_admin_pages_on_a_port_of_their_own(start_router):
     router = start_router(config.plain(transport, admin=admin))
     line = router.await_log(lambda line: line.text.startswith("Admin pages started at"))
     url = line.text.split()[-1].rstrip("/")
-    with urllib.request.urlopen(f"{url}/health", timeout=10) as response:
+    with urllib.request.urlopen(f"{url}/health", timeout=30) as response:
         assert response.read().strip() == b"ok"
-    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as response:
+    with urllib.request.urlopen(f"{url}/metrics", timeout=30) as response:
         assert b"crosstie_connections" in response.read()
     with pytest.raises(urllib.error.HTTPError) as raised:
-        urllib.request.urlopen(f"{url}/", timeout=10)
+        urllib.request.urlopen(f"{url}/", timeout=30)
     assert raised.value.code == 404
 
 

@@ -16,6 +16,7 @@ Byte strings, which JSON lacks, are written as `{"$bytes": BASE64}`.
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 import json
 import os
@@ -96,12 +97,19 @@ class Puppet:
             self.process.stdin.flush()
         return future
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process is no more."""
+        return self.process.poll() is not None
+
     def close(self) -> None:
         """End the process; it ends with its input."""
         assert self.process.stdin is not None
-        self.process.stdin.close()
+        # What it was not sent before it died is nobody's loss.
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         try:
-            self.process.wait(5)
+            self.process.wait(DEADLINE_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

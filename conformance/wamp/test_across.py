@@ -99,7 +99,7 @@ def test_progress_across(open_link, uri, client):
     caller = open_link(Link("twisted", "rs", "tcp", "cbor"))
     callee.register(uri, {"do": "progress", "count": 3})
     call = caller.start_call(uri, options={"receive_progress": True})
-    assert [step["args"] for step in call.result(10)["progress"]] == [[0], [1], [2]]
+    assert [step["args"] for step in call.result(30)["progress"]] == [[0], [1], [2]]
 
 
 def test_shared_between_unlike_callees(open_link, uri):
