@@ -4,6 +4,7 @@
 //! procedure by a signed request, and what is answered; what another server or a script is told of a
 //! request, and what it may answer. *Never:* IO, a clock, a realm.
 
+pub mod bridge;
 pub mod cgi;
 pub mod condition;
 pub mod forward;

@@ -162,6 +162,34 @@ pub fn decode_value(
     }
 }
 
+/// Looks whether `bytes` hold one value, and nothing else.
+pub fn check_value(
+    serializer: Serializer,
+    bytes: &[u8],
+    limits: &Limits,
+) -> Result<(), DecodeError> {
+    match serializer {
+        Serializer::Json => check::<JsonReader<'_>>(bytes, limits),
+        Serializer::MsgPack => check::<MsgPackReader<'_>>(bytes, limits),
+        Serializer::Cbor => check::<CborReader<'_>>(bytes, limits),
+    }
+}
+
+/// Reads the one dictionary in `bytes`, and hands each entry's key and the bytes of its value to `entry`:
+/// for who passes values on unread. A key that comes twice is handed over twice.
+pub fn read_entries<'a>(
+    serializer: Serializer,
+    bytes: &'a [u8],
+    limits: &Limits,
+    mut entry: impl FnMut(&str, &'a [u8]),
+) -> Result<(), DecodeError> {
+    match serializer {
+        Serializer::Json => entries::<JsonReader<'_>>(bytes, limits, &mut entry),
+        Serializer::MsgPack => entries::<MsgPackReader<'_>>(bytes, limits, &mut entry),
+        Serializer::Cbor => entries::<CborReader<'_>>(bytes, limits, &mut entry),
+    }
+}
+
 /// Appends one value. JSON writes a non-finite float as an error. On an error `out` is as it was.
 pub fn encode_value(
     value: &Value,
@@ -174,6 +202,31 @@ pub fn encode_value(
         Serializer::MsgPack => value::write(&mut MsgPackWriter::new(out), value, fails),
         Serializer::Cbor => value::write(&mut CborWriter::new(out), value, fails),
     })
+}
+
+fn check<'a, R: Reader<'a>>(bytes: &'a [u8], limits: &Limits) -> Result<(), DecodeError> {
+    let mut reader = R::new(bytes)?;
+    reader.skip(limits.depth_bound())?;
+    reader.end()
+}
+
+fn entries<'a, R: Reader<'a>>(
+    bytes: &'a [u8],
+    limits: &Limits,
+    entry: &mut dyn FnMut(&str, &'a [u8]),
+) -> Result<(), DecodeError> {
+    let mut reader = R::new(bytes)?;
+    let start = reader.value_offset();
+    let depth_left = reader::enter(limits.depth_bound(), start)?;
+    let mut dict = reader.open_dict()?;
+    while reader.more(&mut dict)? {
+        let key = reader.text()?;
+        reader.separator()?;
+        let start = reader.value_offset();
+        reader.skip(depth_left)?;
+        entry(&key, &bytes[start..reader.offset()]);
+    }
+    reader.end()
 }
 
 fn read_value<'a, R: Reader<'a>>(bytes: &'a [u8], limits: &Limits) -> Result<Value, DecodeError> {

@@ -1,0 +1,112 @@
+//! What a request's header says of its body.
+
+use http::HeaderMap;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+
+use super::Refusal;
+
+const JSON: &[u8] = b"application/json";
+
+/// Checks the type of the body, if one is given: JSON, where that is wanted, in UTF-8.
+pub(super) fn check_type(headers: &HeaderMap, is_json: bool) -> Result<(), Refusal> {
+    let Some(given) = headers.get(CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let mut parts = given.as_bytes().split(|byte| *byte == b';');
+    let kind = parts.next().unwrap_or_default();
+    let kind = kind.trim_ascii().to_ascii_lowercase();
+    if is_json && kind != JSON {
+        return Err(Refusal::ContentType(kind));
+    }
+    let mut keys: Vec<Vec<u8>> = Vec::new();
+    for part in parts.filter(|part| part.contains(&b'=')) {
+        let mut fields = part.split(|byte| *byte == b'=');
+        let mut field = || {
+            let field = fields.next().unwrap_or_default();
+            field.trim_ascii().to_ascii_lowercase()
+        };
+        let (key, value) = (field(), field());
+        if fields.next().is_some() || keys.contains(&key) || keys.len() == PARAMETERS_MAX {
+            return Err(Refusal::Charset);
+        }
+        if key == b"charset" && value != b"utf-8" && value != b"utf8" {
+            return Err(Refusal::Charset);
+        }
+        keys.push(key);
+    }
+    Ok(())
+}
+
+/// More are nobody's content type; each is compared with those before.
+const PARAMETERS_MAX: usize = 16;
+
+/// How long the body is said to be.
+pub(super) fn said_length(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let length = lengths.next();
+    if lengths.next().is_some() {
+        return Err(Refusal::SeveralLengths);
+    }
+    // What is no number does not come so far: it would be another request's beginning.
+    Ok(length.and_then(|length| length.to_str().ok()?.parse().ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    type Checked = Result<(), Refusal>;
+
+    #[test]
+    fn types() {
+        let other = |kind: &[u8]| Err(Refusal::ContentType(kind.to_vec()));
+        let rows: &[(&[u8], Checked, Checked)] = &[
+            (b"application/json", Ok(()), Ok(())),
+            (b" Application/JSON ;Charset = UTF-8", Ok(()), Ok(())),
+            (b"application/json; charset=utf8", Ok(()), Ok(())),
+            (
+                b"application/json; version=1; charset=utf-8",
+                Ok(()),
+                Ok(()),
+            ),
+            (b"application/json; plain", Ok(()), Ok(())),
+            (b"", other(b""), Ok(())),
+            (b"text/plain; charset=utf-8", other(b"text/plain"), Ok(())),
+            (
+                b"application/json; charset=\"utf-8\"",
+                Err(Refusal::Charset),
+                Err(Refusal::Charset),
+            ),
+            (
+                b"application/json; charset=utf-8; charset=utf-8",
+                Err(Refusal::Charset),
+                Err(Refusal::Charset),
+            ),
+            (
+                b"application/json; a=b=c",
+                Err(Refusal::Charset),
+                Err(Refusal::Charset),
+            ),
+            (
+                b"text/plain; charset=utf-16",
+                other(b"text/plain"),
+                Err(Refusal::Charset),
+            ),
+            (b"\xff", other(b"\xff"), Ok(())),
+        ];
+        for (given, as_json, as_any) in rows {
+            let mut headers = HeaderMap::new();
+            let value = HeaderValue::from_bytes(given).expect("a header");
+            headers.insert(CONTENT_TYPE, value);
+            assert_eq!(check_type(&headers, true), *as_json, "{given:?}");
+            assert_eq!(check_type(&headers, false), *as_any, "{given:?}");
+        }
+        assert_eq!(check_type(&HeaderMap::new(), true), Ok(()));
+        let many = "a/b".to_owned() + &(0..20).map(|n| format!(";k{n}=v")).collect::<String>();
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, many.parse().expect("a header"));
+        assert_eq!(check_type(&headers, false), Err(Refusal::Charset));
+    }
+}
