@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crosstie_transport::Socket;
 use crosstie_transport::descriptors::Room;
+use crosstie_transport::{PeerAddress, Socket};
 
 use crate::addresses::AddressPlace;
 use crate::counters::{Counter, counters};
@@ -56,18 +56,29 @@ pub(crate) struct Admitted {
 impl Admitted {
     /// Counts a connection in, if only to tell it that there are too many.
     pub(crate) fn admit(listening: &Arc<Listening>, socket: &Socket) -> Option<Self> {
+        // The node's own processes may have the last.
+        let room = match listening.router.is_private {
+            true => Room::Enough,
+            false => Room::left_by(socket),
+        };
+        let (admitted, is_told) = Self::judge(listening, socket.peer(), room);
+        is_told.then_some(admitted)
+    }
+
+    /// Counts a client in that has no connection of its own, and so no descriptor.
+    pub(crate) fn admit_peer(listening: &Arc<Listening>, peer: PeerAddress) -> Self {
+        Self::judge(listening, peer, Room::Enough).0
+    }
+
+    /// Counts somebody in, and says whether there is room to tell one who is too many.
+    fn judge(listening: &Arc<Listening>, peer: PeerAddress, room: Room) -> (Self, bool) {
         let router = &listening.router;
         let (here, everywhere) = listening.count_in();
         let over = |count: usize, max: usize| count.saturating_sub(max.saturating_sub(1));
         let excess =
             over(here, listening.connections_max).max(over(everywhere, router.connections_max));
-        let (address, of_address) = router.peer_addresses.count_in(socket.peer());
+        let (address, of_address) = router.peer_addresses.count_in(peer);
         let of_address = over(of_address as usize, router.address_connections_max);
-        // The node's own processes may have the last.
-        let room = match router.is_private {
-            true => Room::Enough,
-            false => Room::left_by(socket),
-        };
         let admitted = Self {
             listening: Arc::clone(listening),
             address,
@@ -85,7 +96,7 @@ impl Admitted {
         };
         let is_told =
             excess <= TURNED_AWAY_MAX && of_address <= ADDRESS_TURNED_AWAY_MAX && room < Room::Last;
-        is_told.then_some(admitted)
+        (admitted, is_told)
     }
 }
 

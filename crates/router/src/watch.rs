@@ -45,6 +45,8 @@ enum Phase {
         /// four bytes more for the transport that it came by.
         pinged_at_s: Option<NonZeroU32>,
     },
+    /// The session talks in requests: they must not be further apart.
+    Requests { within_s: u32 },
     /// An AMQP client in its vhost: both sides send something each interval (section 4.2.7).
     Amqp { heartbeat_s: u16 },
     /// The last bytes are on their way; the peer is to close its side.
@@ -100,6 +102,11 @@ impl Watch {
         );
     }
 
+    /// The session is there, of a client that has no connection: from now on it is gone if it asks for nothing so long.
+    pub(crate) fn opened_by_requests(&self, key: WatchKey, within_s: u32) {
+        self.set_phase(key, Phase::Requests { within_s });
+    }
+
     /// An AMQP client is in its vhost; 0: no heartbeats were agreed on.
     pub(crate) fn opened_amqp(&self, key: WatchKey, heartbeat_s: u16) {
         self.set_phase(key, Phase::Amqp { heartbeat_s });
@@ -147,7 +154,7 @@ impl Watch {
         let entries = self.entries.lock();
         let awaited = entries.iter().map(|(_, watched)| Awaited {
             connection: Arc::clone(&watched.connection),
-            is_session: matches!(watched.phase, Phase::Open { .. }),
+            is_session: matches!(watched.phase, Phase::Open { .. } | Phase::Requests { .. }),
         });
         awaited.collect()
     }
@@ -165,7 +172,7 @@ impl Watch {
                     watched.connection.close();
                 }
                 Phase::Closing { .. } => watched.connection.finish(),
-                Phase::Open { .. } | Phase::Amqp { .. } => {}
+                Phase::Open { .. } | Phase::Requests { .. } | Phase::Amqp { .. } => {}
             }
         }
     }
@@ -258,6 +265,9 @@ fn address(connection: &Arc<Connection>) -> usize {
 /// What is said of a peer that does not read.
 pub(crate) const STALLED: &str = "takes nothing, or next to nothing, of what waits for it";
 
+/// What is said of a client that has no connection, and asks for nothing.
+const UNASKED: &str = "no request came in time";
+
 /// Connections looked at under one lock.
 const SWEEP_MAX: usize = 1024;
 
@@ -313,6 +323,11 @@ impl Watched {
                     Some(_) | None => {}
                 }
                 None
+            }
+            Phase::Requests { within_s } => {
+                let heard_s = connection.received_at_s().max(self.since_s);
+                let is_gone = now_s.saturating_sub(heard_s) > *within_s && !connection.has_taker();
+                is_gone.then_some((Counter::ConnectionsClosedForSilence, UNASKED))
             }
             Phase::Amqp { heartbeat_s } if *heartbeat_s > 0 => {
                 let interval_s = u32::from(*heartbeat_s);

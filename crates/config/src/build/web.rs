@@ -135,6 +135,14 @@ impl Builder<'_> {
 
     fn long_poll(&mut self, service: View<'_>, place: Place<'_>) -> LongPoll {
         let options = service.section("options");
+        let patience = |key| match seconds(options, key) {
+            Some(time) if !time.is_zero() => time,
+            _ => DAY,
+        };
+        let most = |key| match bound(options, key) {
+            0 => usize::MAX,
+            most => most,
+        };
         LongPoll {
             session: RawSocket {
                 serializers: serializers(service),
@@ -147,12 +155,10 @@ impl Builder<'_> {
                     restart_on_any_traffic: true,
                 },
             },
-            session_timeout: seconds(options, "session_timeout")
-                .filter(|time| !time.is_zero())
-                .unwrap_or(DAY),
-            request_timeout: seconds(options, "request_timeout").unwrap_or_default(),
-            queue_bytes_max: bound(options, "queue_limit_bytes"),
-            queue_messages_max: bound(options, "queue_limit_messages"),
+            session_timeout: patience("session_timeout"),
+            request_timeout: patience("request_timeout"),
+            queue_bytes_max: most("queue_limit_bytes").min(self.queue_bytes_max),
+            queue_messages_max: most("queue_limit_messages"),
         }
     }
 

@@ -55,23 +55,25 @@ static LONG_POLL_OPTIONS: Table = Table {
         .fallback(Fallback::Integer(30)),
         key(
             "request_timeout",
-            integer(1, 3_600),
-            "How long a request for messages waits for the first, in seconds, before its answer is empty. (On \
-             Crossbar.io it is without effect; Autobahn|JS gives up after 12.)",
+            integer(0, 3_600),
+            "How long a request for messages waits for the first, in seconds, before its answer is empty; 0: for \
+             ever. (On Crossbar.io it is without effect; Autobahn|JS gives up after 12.)",
         )
         .fallback(Fallback::Integer(10)),
         key(
             "queue_limit_bytes",
-            integer(1_024, 1 << 30),
-            "Bytes that wait for a session between its requests. (On Crossbar.io it is without effect.)",
+            integer(0, 1 << 30),
+            "Bytes that wait for a session between its requests, as on a stream behind a full socket; 0: as many as \
+             `limits.queue_bytes_max`. (Crossbar.io says 131,072, without effect.)",
         )
-        .fallback(Fallback::Integer(131_072)),
+        .fallback(Fallback::Integer(0)),
         key(
             "queue_limit_messages",
-            integer(1, 1_000_000),
-            "Messages that wait for a session between its requests. (On Crossbar.io it is without effect.)",
+            integer(0, 1_000_000),
+            "Messages that wait for a session between its requests; 0: any number. (Crossbar.io says 100, without \
+             effect.)",
         )
-        .fallback(Fallback::Integer(100)),
+        .fallback(Fallback::Integer(0)),
         key(
             "max_message_size",
             integer(512, 16 << 20),

@@ -151,6 +151,7 @@ pub struct LongPoll {
     pub session_timeout: Duration,
     /// How long a request for messages waits for the first.
     pub request_timeout: Duration,
+    /// What waits for a session between its requests.
     pub queue_bytes_max: usize,
     pub queue_messages_max: usize,
 }

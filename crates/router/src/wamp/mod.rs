@@ -21,7 +21,7 @@ mod judging;
 mod knowing;
 pub(crate) mod live_methods;
 pub(crate) mod message_counts;
-mod open;
+pub(crate) mod open;
 pub(crate) mod outbox;
 mod payload_encodings;
 pub(crate) mod peer;

@@ -59,7 +59,7 @@ pub(super) struct Done {
 }
 
 /// The longest first message: whoever has not joined yet must not make the router hold much.
-const HELLO_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const HELLO_BYTES_MAX: usize = 64 * 1024;
 
 /// Whoever appends so much in one turn waits where the line of fan-outs is long.
 const FAN_OUT_BYTES_MIN: usize = 64 * 1024;

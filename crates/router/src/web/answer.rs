@@ -31,6 +31,13 @@ pub(crate) fn typed(
     response
 }
 
+/// An answer that says nothing more.
+pub(crate) fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(full(""));
+    *response.status_mut() = status;
+    response
+}
+
 /// A line of text.
 pub(crate) fn text(status: StatusCode, text: impl Into<String>) -> Response<Body> {
     let line = text.into() + "\n";

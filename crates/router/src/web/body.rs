@@ -1,5 +1,6 @@
 //! The body of a request, within its bounds of bytes and time.
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -24,6 +25,16 @@ impl NoBody {
             Self::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::Broken(_) => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+impl fmt::Display for NoBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong { bytes } => write!(f, "a body of {bytes} bytes is too long"),
+            Self::TooSlow => f.write_str("the body did not come in time"),
+            Self::Broken(e) => write!(f, "the body did not come: {e}"),
         }
     }
 }

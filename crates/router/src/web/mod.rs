@@ -11,11 +11,11 @@
 //! listeners, and none of these needs them.
 
 pub(crate) mod answer;
-#[allow(dead_code, reason = "services that read bodies stand on it")]
 pub(crate) mod body;
 mod connection;
 mod files;
 mod fixed;
+mod longpoll;
 mod node_info;
 pub(crate) mod services;
 mod site;
@@ -46,7 +46,6 @@ pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Response<Body>> + Se
 pub(crate) struct Asked {
     pub(crate) request: Request<Incoming>,
     pub(crate) listening: Arc<Listening>,
-    #[allow(dead_code, reason = "services that ask who it is stand on it")]
     pub(crate) connection: Arc<Connection>,
     /// Where the service stands: `/files`; empty for the service at `/`.
     pub(crate) base: String,

@@ -12,6 +12,7 @@ use crate::listen::Http;
 use crate::router_state::RouterState;
 use crate::web::files::Files;
 use crate::web::fixed::{JsonValue, Redirect};
+use crate::web::longpoll::LongPoll;
 use crate::web::node_info::NodeInfo;
 use crate::web::site::Site;
 use crate::web::{Answering, Asked, Service, answer, ready};
@@ -28,13 +29,14 @@ pub(crate) fn site(
 
 fn make(
     service: &WebService,
-    _router: &Arc<RouterState>,
+    router: &Arc<RouterState>,
     directory: &Path,
 ) -> io::Result<Box<dyn Service>> {
     Ok(match service {
         WebService::None => Box::new(Nothing),
         WebService::Files(files) => Box::new(Files::open(files, directory)?),
         WebService::Json(value) => Box::new(JsonValue::new(value)),
+        WebService::LongPoll(options) => Box::new(LongPoll::new(options, router, directory)?),
         WebService::NodeInfo => Box::new(NodeInfo),
         WebService::Redirect { url } => Box::new(Redirect::new(url)?),
         WebService::WebSocket(_) => Box::new(WebSocket),

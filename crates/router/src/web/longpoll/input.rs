@@ -1,0 +1,156 @@
+//! The body of a `send`: received within the bounds of any input, handled in turns.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crosstie_transport::Connection;
+use crosstie_wamp::framing::batched;
+use crosstie_web::longpoll::Protocol;
+use http_body_util::BodyExt;
+use hyper::body::{Body as _, Incoming};
+use tokio::sync::OwnedMutexGuard;
+
+use super::talk::{self, Talk};
+use super::transport::Transport;
+use crate::web::body::{self, NoBody};
+
+/// What has become of a body.
+pub(super) enum Handled {
+    Done,
+    /// It was no message, or one of its batch was none. The session has ended.
+    NoMessage,
+    NoBody(NoBody),
+    /// The transport has ended.
+    Gone,
+}
+
+const DRAINED_BYTES_MAX: usize = 64 * 1024;
+const DRAINED_WITHIN: Duration = Duration::from_secs(2);
+
+/// The right to speak.
+pub(super) type Turn = OwnedMutexGuard<Option<Talk>>;
+
+/// Receives a body and handles what it says.
+pub(super) async fn take(transport: Arc<Transport>, mut turn: Turn, body: Incoming) -> Handled {
+    let talking = turn.as_ref().filter(|talk| !talk.is_over());
+    let Some(bytes_max) = talking.map(Talk::body_bytes_max) else {
+        drain(body).await;
+        return Handled::Gone;
+    };
+    let partial = Partial(Arc::clone(&transport.connection));
+    let received = tokio::select! {
+        biased;
+        () = transport.connection.ended() => return Handled::Gone,
+        received = receive(body, &partial, bytes_max) => received,
+    };
+    let body = match received {
+        Ok(body) => body,
+        Err(e) => {
+            if let (NoBody::TooLong { bytes }, Some(talk)) = (&e, &mut *turn) {
+                talk.handle_too_long(*bytes);
+                crosstie_transport::uncork();
+            }
+            return Handled::NoBody(e);
+        }
+    };
+    // In a task of its own: what was received is handled, wherever the client is.
+    let handling = tokio::spawn(handle(transport, turn, body, partial));
+    handling.await.unwrap_or(Handled::Gone)
+}
+
+/// Reads a body that is for nobody, if it is short: its connection can be used again.
+pub(super) async fn drain(body: Incoming) {
+    let _ = body::collect(body, DRAINED_BYTES_MAX, DRAINED_WITHIN).await;
+}
+
+/// All of a body. What has come of it is on the session's account, and is judged as any message that comes slowly.
+async fn receive(
+    mut body: Incoming,
+    partial: &Partial,
+    bytes_max: usize,
+) -> Result<Vec<u8>, NoBody> {
+    let too_long = |bytes: u64| (bytes > bytes_max as u64).then_some(NoBody::TooLong { bytes });
+    if let Some(e) = too_long(body.size_hint().lower()) {
+        return Err(e);
+    }
+    let mut received = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(NoBody::Broken)?.into_data() else {
+            continue;
+        };
+        if let Some(e) = too_long((received.len() + data.len()) as u64) {
+            return Err(e);
+        }
+        received.extend_from_slice(&data);
+        partial.note(received.len());
+    }
+    Ok(received)
+}
+
+/// Handles a body, in turns; between them others are served, and what happens elsewhere is waited for.
+async fn handle(
+    transport: Arc<Transport>,
+    mut turn: Turn,
+    body: Vec<u8>,
+    partial: Partial,
+) -> Handled {
+    let Some(talk) = &mut *turn else {
+        return Handled::Gone;
+    };
+    let protocol = transport.protocol;
+    if !protocol.is_batched {
+        let body = talk.handle_message(body);
+        wait(talk, &transport.connection).await;
+        return handled(talk, protocol, &body);
+    }
+    if batched::is_autobahn(protocol.serializer, &body) {
+        transport.is_autobahn.store(true, Ordering::Relaxed);
+    }
+    let mut left = body.len();
+    loop {
+        left = talk.handle_batch(&body[body.len() - left..]);
+        wait(talk, &transport.connection).await;
+        if left == 0 || talk.is_over() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    drop(partial);
+    handled(talk, protocol, &body)
+}
+
+/// What a request is told of its body. Only a session that is over is worth a second look.
+fn handled(talk: &Talk, protocol: Protocol, body: &[u8]) -> Handled {
+    let limits = &talk.listening().decoding;
+    match talk.is_over() && !talk::has_messages(protocol, body, limits) {
+        true => Handled::NoMessage,
+        false => Handled::Done,
+    }
+}
+
+/// Sends what was said, and waits for what has to happen elsewhere.
+async fn wait(talk: &mut Talk, connection: &Arc<Connection>) {
+    crosstie_transport::uncork();
+    while talk.session.waits() && !talk.is_over() {
+        connection.reading().await;
+        talk.handle_elsewhere();
+        crosstie_transport::uncork();
+    }
+}
+
+/// A part of a body that is kept, for as long as this lives.
+struct Partial(Arc<Connection>);
+
+impl Partial {
+    fn note(&self, bytes: usize) {
+        self.0.note_partial(bytes);
+        crosstie_transport::uncork();
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        self.0.note_partial(0);
+    }
+}

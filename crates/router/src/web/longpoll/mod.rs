@@ -1,0 +1,274 @@
+//! WAMP over HTTP long-poll: a session of the realm like any other, which talks in requests.
+//!
+//! ```text
+//! POST open     ─▶ Transport: a mailbox for what the realm sends, a Talk for what the client says
+//! POST send     ─▶ Talk::handle ─▶ Session ─▶ realm          one at a time, in the order of their coming
+//! POST receive  ◀─ Transport::next ◀─ mailbox ◀─ realm       or nothing, when its time is over
+//! POST close    ─▶ Transport::end
+//! ```
+//!
+//! What ends a session on a stream ends it here; and so does silence, since nobody sees a peer go that has no
+//! connection. A transport that has ended is remembered for a while: its client is told so, and may still close it.
+
+mod cross_origin;
+mod delivery;
+mod input;
+mod table;
+mod talk;
+mod transport;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosstie_config as model;
+use crosstie_transport::{ConnectionLimits, PeerAddress};
+use crosstie_web::longpoll::{Operation, Protocol, TransportId};
+use hyper::header::{ALLOW, CONTENT_ENCODING, HOST, HeaderValue, ORIGIN};
+use hyper::{Method, Response, StatusCode};
+
+use crate::admission::Admitted;
+use crate::counters::{Counter, counters};
+use crate::listen::Listening;
+use crate::origins::{may_use_cookies, page_may_ask};
+use crate::report;
+use crate::router_state::RouterState;
+use crate::wamp::live_methods::LiveMethods;
+use crate::web::{Answering, Asked, Body, Service, answer, body};
+
+use cross_origin::CrossOrigin;
+use table::{Found, Table};
+use transport::Transport;
+
+/// One service, with its transports.
+pub(crate) struct LongPoll {
+    shared: Arc<Shared>,
+}
+
+/// What all transports of a service share.
+struct Shared {
+    options: model::LongPoll,
+    auth: Arc<LiveMethods>,
+    limits: Arc<ConnectionLimits>,
+    table: Table,
+}
+
+/// Who opens a transport.
+struct Peer {
+    address: PeerAddress,
+    /// In DER.
+    certificate: Option<Vec<u8>>,
+}
+
+/// What is asked for, and of which transport.
+type Judged = (Operation, Option<Arc<Transport>>);
+
+/// The longest request to open a transport.
+const OPEN_BYTES_MAX: usize = 4096;
+/// Those whom a stopping listener has said goodbye to have so long to ask for it.
+const STOPPING_MAX: Duration = Duration::from_secs(2);
+
+impl LongPoll {
+    pub(crate) fn new(
+        options: &model::LongPoll,
+        router: &RouterState,
+        directory: &Path,
+    ) -> io::Result<Self> {
+        let auth = LiveMethods::start(&options.session.auth, directory, &router.door)?;
+        let limits = &router.limits;
+        let limits = Arc::new(ConnectionLimits {
+            queue_bytes_max: options.queue_bytes_max.min(limits.queue_bytes_max),
+            account: Arc::clone(&limits.account),
+            ..**limits
+        });
+        Ok(Self {
+            shared: Arc::new(Shared {
+                options: options.clone(),
+                auth,
+                limits,
+                table: Table::default(),
+            }),
+        })
+    }
+
+    async fn answer_page(&self, asked: Asked) -> Response<Body> {
+        let (operation, transport) = match self.judge(&asked) {
+            Ok(judged) => judged,
+            Err(refused) => {
+                input::drain(asked.request.into_body()).await;
+                return *refused;
+            }
+        };
+        match (operation, transport) {
+            (Operation::Send(_), Some(transport)) => transport.send(asked.request).await,
+            (Operation::Receive(_), Some(transport)) => {
+                let within = self.shared.options.request_timeout;
+                transport.receive(within).await
+            }
+            (Operation::Close(_), Some(transport)) => {
+                transport.end().await;
+                answer::empty(StatusCode::NO_CONTENT)
+            }
+            _ => self.open(asked).await,
+        }
+    }
+
+    /// What is asked for, and of which transport, if it is one that may be asked.
+    fn judge(&self, asked: &Asked) -> Result<Judged, Box<Response<Body>>> {
+        let origin = header(asked, ORIGIN);
+        if let Err(reason) = page_may_ask(origin, &asked.listening.allowed_hosts) {
+            counters().count(Counter::PeerFaults);
+            return Err(Box::new(answer::text(StatusCode::FORBIDDEN, reason)));
+        }
+        let Some(operation) = Operation::of(&asked.rest) else {
+            return Err(Box::new(answer_other(asked)));
+        };
+        match *asked.request.method() {
+            Method::POST => {}
+            Method::OPTIONS => return Err(Box::new(answer::empty(StatusCode::NO_CONTENT))),
+            _ => return Err(Box::new(only_post())),
+        }
+        if header(asked, CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+            let text = "expected a body that is not compressed";
+            return Err(Box::new(answer::text(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                text,
+            )));
+        }
+        let (Operation::Send(id) | Operation::Receive(id) | Operation::Close(id)) = operation
+        else {
+            return Ok((operation, None));
+        };
+        match (self.shared.table.find(id), operation) {
+            (Found::Open(transport), _) => Ok((operation, Some(transport))),
+            // Whoever was told of the end closes it all the same.
+            (Found::Ended, Operation::Close(_)) => {
+                Err(Box::new(answer::empty(StatusCode::NO_CONTENT)))
+            }
+            (found, _) => Err(Box::new(found.answer())),
+        }
+    }
+
+    async fn open(&self, asked: Asked) -> Response<Body> {
+        let listening = Arc::clone(&asked.listening);
+        let peer = Peer::of(&asked);
+        let connection = asked.connection;
+        let within = listening.handshake_timeout;
+        let body = body::collect(asked.request.into_body(), OPEN_BYTES_MAX, within).await;
+        let body = match body {
+            Ok(body) => body,
+            Err(e) => return answer::text(e.status(), e.to_string()),
+        };
+        let spoken = &self.shared.options.session.serializers;
+        let protocol = match Protocol::negotiate(&body, spoken) {
+            Ok(protocol) => protocol,
+            Err(e) => {
+                report::peer_fault(&connection, "handshake", &e.to_string());
+                return answer::text(StatusCode::BAD_REQUEST, e.to_string());
+            }
+        };
+        if listening.is_stopping() {
+            return answer::text(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
+        }
+        let admitted = Admitted::admit_peer(&listening, peer.address);
+        if let Some(excess) = admitted.excess {
+            report::session_refused(&connection, excess.reason(), excess.text());
+            counters().count(Counter::ConnectionsRefused);
+            return answer::text(StatusCode::SERVICE_UNAVAILABLE, excess.text());
+        }
+        match self.opened(admitted, protocol, peer) {
+            Some(said) => answer::typed(StatusCode::OK, "application/json; charset=utf-8", said),
+            None => {
+                let text = "the system has no randomness";
+                answer::text(StatusCode::SERVICE_UNAVAILABLE, text)
+            }
+        }
+    }
+
+    /// Opens a transport; what its client is told of it.
+    fn opened(&self, admitted: Admitted, protocol: Protocol, peer: Peer) -> Option<String> {
+        let mut chance = [0; 16];
+        getrandom::fill(&mut chance).ok()?;
+        let id = TransportId(u128::from_be_bytes(chance));
+        counters().count(Counter::ConnectionsOpened);
+        let listening = Arc::clone(&admitted.listening);
+        let transport = Transport::open(&self.shared, admitted, protocol, peer);
+        self.shared.table.add(id, Arc::clone(&transport));
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(look_after(shared, id, transport, listening));
+        Some(protocol.opened(id))
+    }
+}
+
+impl Service for LongPoll {
+    fn answer(&self, asked: Asked) -> Answering<'_> {
+        Box::pin(async move {
+            let page = CrossOrigin::of(&asked.request);
+            let mut response = self.answer_page(asked).await;
+            page.permit(response.headers_mut());
+            response
+        })
+    }
+}
+
+/// Ends a transport that was closed, whoever closed it, or whose listener stops.
+async fn look_after(
+    shared: Arc<Shared>,
+    id: TransportId,
+    transport: Arc<Transport>,
+    listening: Arc<Listening>,
+) {
+    tokio::select! {
+        () = transport.connection.ended() => {}
+        () = listening.until_stopped() => {
+            let goodbye = Box::pin(tokio::time::sleep(STOPPING_MAX));
+            tokio::select! {
+                () = transport.connection.ended() => {}
+                () = goodbye => {}
+            }
+        }
+    }
+    transport.end().await;
+    shared.table.end(id);
+}
+
+impl Peer {
+    fn of(asked: &Asked) -> Self {
+        let listening = &asked.listening;
+        let host = header(asked, HOST).or_else(|| asked.request.uri().host());
+        let (origin, host) = (header(asked, ORIGIN), host.unwrap_or_default());
+        // What a browser shows for any page that asks, it does not show for its user.
+        let is_own = may_use_cookies(origin, host, &listening.allowed_hosts);
+        Self {
+            address: asked.connection.peer(),
+            certificate: asked.connection.peer_certificate().filter(|_| is_own),
+        }
+    }
+}
+
+fn header(asked: &Asked, name: hyper::header::HeaderName) -> Option<&str> {
+    let value = asked.request.headers().get(name)?;
+    Some(value.to_str().unwrap_or("(no text)"))
+}
+
+/// What is asked for elsewhere: a person who looks what is here is told.
+fn answer_other(asked: &Asked) -> Response<Body> {
+    let is_base = matches!(&asked.rest[..], [] | [_]) && asked.rest.iter().all(String::is_empty);
+    if is_base && matches!(*asked.request.method(), Method::GET | Method::HEAD) {
+        let text = "WAMP is spoken here, in HTTP requests: a client opens a transport with a POST to \"open\".";
+        return answer::page(StatusCode::OK, "WAMP over HTTP long-poll", text);
+    }
+    Found::Never.answer()
+}
+
+fn only_post() -> Response<Body> {
+    let mut response = answer::text(StatusCode::METHOD_NOT_ALLOWED, "expected POST");
+    let allowed = HeaderValue::from_static("POST, OPTIONS");
+    response.headers_mut().insert(ALLOW, allowed);
+    response
+}
+
+fn empty(protocol: Protocol) -> Response<Body> {
+    answer::typed(StatusCode::OK, protocol.content_type(), "")
+}

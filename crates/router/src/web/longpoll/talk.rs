@@ -1,0 +1,181 @@
+//! What the client of a transport says: its session, from HELLO on.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use crosstie_transport::{Budget, Connection};
+use crosstie_wamp::codec;
+use crosstie_wamp::framing::{Framing, FramingError, batched, rawsocket};
+use crosstie_web::longpoll::Protocol;
+
+use super::Shared;
+use crate::admission::Admitted;
+use crate::listen::Listening;
+use crate::wamp::end_reason::EndReason;
+use crate::wamp::open::HELLO_BYTES_MAX;
+use crate::wamp::peer::{Peer, Wire};
+use crate::wamp::session::Session;
+use crate::watch::WatchKey;
+
+/// The session, with what it is counted and watched by.
+pub(super) struct Talk {
+    pub(super) session: Session,
+    watch: WatchKey,
+    is_joined: bool,
+    is_over: bool,
+    session_timeout_s: u32,
+    message_bytes_max: u32,
+    admitted: Admitted,
+}
+
+/// From this length on the receivers of a message keep the bytes that it came in.
+const LARGE_BYTES_MIN: usize = 64 * 1024;
+/// The last words are there to be asked for so long.
+const CLOSING_MAX: Duration = Duration::from_secs(15);
+
+impl Talk {
+    pub(super) fn new(
+        shared: &Shared,
+        admitted: Admitted,
+        protocol: Protocol,
+        connection: &Arc<Connection>,
+    ) -> Self {
+        let listening = Arc::clone(&admitted.listening);
+        let within = listening.handshake_timeout;
+        let watch = &listening.router.watch;
+        let watch = watch.add(Arc::clone(connection), listening.number, within);
+        let peer = Peer {
+            connection: Arc::clone(connection),
+            wire: Wire {
+                serializer: protocol.serializer,
+                framing: Framing::LongPoll,
+                // Its prefix has no other form for a longer one.
+                message_bytes_max: rawsocket::LENGTH_MAX as u32 - 1,
+            },
+        };
+        let options = &shared.options;
+        let message_bytes_max = options.session.message_bytes_max;
+        Self {
+            session: Session::new(listening, Arc::clone(&shared.auth), peer),
+            watch,
+            is_joined: false,
+            is_over: false,
+            session_timeout_s: u32::try_from(options.session_timeout.as_secs()).unwrap_or(u32::MAX),
+            message_bytes_max: u32::try_from(message_bytes_max).unwrap_or(u32::MAX),
+            admitted,
+        }
+    }
+
+    pub(super) fn listening(&self) -> &Arc<Listening> {
+        &self.admitted.listening
+    }
+
+    /// The longest body that is taken now: whoever has not joined yet must not make the router hold much.
+    pub(super) fn body_bytes_max(&self) -> usize {
+        let bytes_max = self.message_bytes_max as usize;
+        match self.is_joined {
+            true => bytes_max,
+            false => bytes_max.min(HELLO_BYTES_MAX),
+        }
+    }
+
+    /// Everything is said.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Handles the message that is all of a body, which is given back.
+    pub(super) fn handle_message(&mut self, body: Vec<u8>) -> Bytes {
+        let now = Instant::now();
+        let (body, flow) = match body.len() >= LARGE_BYTES_MIN {
+            true => {
+                let (length, body) = (body.len(), self.session.peer.connection.share(body));
+                let flow = self.session.handle_shared(&body, 0..length, now);
+                (body, flow)
+            }
+            false => {
+                let flow = self.session.handle_message(&body, now);
+                (body.into(), flow)
+            }
+        };
+        self.handle_flow(flow);
+        body
+    }
+
+    /// Handles messages of a batch, as many as a turn has; how many bytes are left.
+    pub(super) fn handle_batch(&mut self, batch: &[u8]) -> usize {
+        let now = Instant::now();
+        let mut budget = Budget::begin(now);
+        let (flow, left) = self.session.handle_batch(batch, now, &mut budget, false);
+        let left = left.len();
+        self.handle_flow(flow);
+        left
+    }
+
+    /// Goes on with what has happened elsewhere.
+    pub(super) fn handle_elsewhere(&mut self) {
+        let flow = self.session.handle_elsewhere();
+        self.handle_flow(flow);
+    }
+
+    /// A body was longer than it may be.
+    pub(super) fn handle_too_long(&mut self, length: u64) {
+        let length_max = self.body_bytes_max();
+        let fault = FramingError::TooLong { length, length_max };
+        let flow = self.session.frame_fault(&fault, false);
+        self.handle_flow(flow);
+    }
+
+    /// Does what is to be done after a step.
+    fn handle_flow(&mut self, flow: ControlFlow<()>) {
+        let watch = &self.admitted.listening.router.watch;
+        if self.is_joined != self.session.is_joined() {
+            self.is_joined = !self.is_joined;
+            match self.is_joined {
+                true => watch.opened_by_requests(self.watch, self.session_timeout_s),
+                // The next session has as long to come as the first one had.
+                false => watch.opening(self.watch, self.admitted.listening.handshake_timeout),
+            }
+        }
+        if flow.is_break() {
+            self.is_over = true;
+            self.session.peer.connection.finish();
+            watch.closing(self.watch, CLOSING_MAX);
+            self.leave();
+        }
+    }
+
+    fn leave(&mut self) {
+        let why = match EndReason::noted(&self.session.peer.connection) {
+            Some(noted) => noted,
+            None if self.admitted.listening.is_stopping() => EndReason::Shutdown,
+            None => EndReason::Closed,
+        };
+        self.session.leave(why);
+    }
+}
+
+/// Whether a body is what it is to be: messages.
+pub(super) fn has_messages(protocol: Protocol, body: &[u8], limits: &codec::Limits) -> bool {
+    let is_message = |bytes: &[u8]| match codec::decode(protocol.serializer, bytes, limits) {
+        Ok(_) => true,
+        Err(e) => e.is_lone_surrogate(),
+    };
+    match protocol.is_batched {
+        false => is_message(body),
+        true => {
+            batched::split(protocol.serializer, body).all(|message| message.is_ok_and(is_message))
+        }
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        // Also when the task is dropped with its runtime, or a panic unwinds it.
+        self.session.peer.connection.close();
+        self.leave();
+        self.admitted.listening.router.watch.remove(self.watch);
+    }
+}
