@@ -30,6 +30,7 @@ FRAMEWORKS_VENV = TARGET / "frameworks/venv"
 RUST_CLIENT = TARGET / "amqp-rust-client"
 GO_CLIENT = TARGET / "amqp-go-client"
 SPRING_CLIENT = TARGET / "amqp-spring-client"
+H2SPEC = TARGET / "h2spec/h2spec"
 
 
 def run(*command: object, cwd: Path = ROOT) -> str | None:
@@ -199,6 +200,15 @@ def go_client() -> str | None:
     if not shutil.which("go") and (reason := packages("golang-go")):
         return reason
     return run("go", "build", "-o", GO_CLIENT / "client", ".", cwd=CONFORMANCE / "go_client")
+
+
+@functools.cache
+def h2spec() -> str | None:
+    """A judge of HTTP/2 in Go, with exactly the modules of its go.sum."""
+    if not shutil.which("go") and (reason := packages("golang-go")):
+        return reason
+    package = "github.com/summerwind/h2spec/cmd/h2spec"
+    return run("go", "build", "-o", H2SPEC, package, cwd=CONFORMANCE / "web/h2spec")
 
 
 @functools.cache

@@ -162,7 +162,7 @@ def of_wamp() -> list[Suite]:
             "web",
             "web services: requests as browsers and attackers write them",
             ["web"],
-            needs.curl,
+            *[needs.curl, needs.h2spec],
         ),
         black_box("command-line", "each command as a user would type it", ["cli"]),
         black_box(

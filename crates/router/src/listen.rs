@@ -75,6 +75,8 @@ pub(crate) struct RawSocketEndpoint {
 /// WebSocket on a listener, at one path or, without one, at every path.
 pub(crate) struct WebSocketEndpoint {
     pub(crate) path: Option<String>,
+    /// It is a web service.
+    is_service: bool,
     pub(crate) options: WebSocket,
     pub(crate) auth: Arc<LiveMethods>,
     pub(crate) cookies: Option<Jar>,
@@ -104,6 +106,15 @@ impl Endpoints {
             let auth = live(&options.auth)?;
             WebSocketEndpoint::new(path, options, auth, directory)
         };
+        let services = |web: &model::Web| {
+            let service = |(path, options): (Option<String>, &WebSocket)| {
+                let mut endpoint = websocket(path.as_ref(), options)?;
+                endpoint.is_service = true;
+                io::Result::Ok(endpoint)
+            };
+            let endpoints = web.websockets().into_iter().map(service);
+            endpoints.collect::<io::Result<Vec<_>>>()
+        };
         let mut endpoints = Self::default();
         match &transport.kind {
             TransportKind::RawSocket(options) => endpoints.rawsocket = Some(rawsocket(options)?),
@@ -116,17 +127,12 @@ impl Endpoints {
                 web,
             } => {
                 endpoints.rawsocket = raw.as_ref().map(rawsocket).transpose()?;
-                let of_web = web.iter().flat_map(|web| web.websockets());
-                let paths = paths.iter().map(|(path, o)| (Some(path.clone()), o));
-                let websockets = paths.chain(of_web);
-                let websockets = websockets.map(|(path, o)| websocket(path.as_ref(), o));
+                let websockets = paths.iter().map(|(path, o)| websocket(Some(path), o));
                 endpoints.websockets = websockets.collect::<io::Result<_>>()?;
+                let of_web = web.iter().map(services).collect::<io::Result<Vec<_>>>()?;
+                endpoints.websockets.extend(of_web.into_iter().flatten());
             }
-            TransportKind::Web(web) => {
-                let websockets = web.websockets().into_iter();
-                let websockets = websockets.map(|(path, o)| websocket(path.as_ref(), o));
-                endpoints.websockets = websockets.collect::<io::Result<_>>()?;
-            }
+            TransportKind::Web(web) => endpoints.websockets = services(web)?,
             TransportKind::Amqp(options) => {
                 let no_broker = || io::Error::other("the worker's AMQP has not been started");
                 let broker = router.amqp().ok_or_else(no_broker)?;
@@ -135,7 +141,11 @@ impl Endpoints {
                     broker: Arc::clone(broker),
                 }));
             }
-            _ => return Err(io::Error::other("web services are not served yet")),
+            other => {
+                return Err(io::Error::other(format!(
+                    "transport {other:?} is not known here"
+                )));
+            }
         }
         Ok(endpoints)
     }
@@ -152,11 +162,12 @@ impl RawSocketEndpoint {
 }
 
 impl WebSocketEndpoint {
-    /// Whether a request for that path is for it: what is below its own is too, as with Crossbar.io.
+    /// Whether a request for that path is for it: among web services what is below its own is too.
     pub(crate) fn is_at(&self, path: &str) -> bool {
         self.path.as_deref().is_none_or(|at| {
             let below = path.strip_prefix(at);
-            below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            let is_below = |rest: &str| self.is_service && rest.starts_with('/');
+            below.is_some_and(|rest| rest.is_empty() || is_below(rest))
         })
     }
 
@@ -170,6 +181,7 @@ impl WebSocketEndpoint {
         let cookies = cookies.map(|cookie| Jar::open(cookie, directory));
         Ok(Self {
             path: path.cloned(),
+            is_service: false,
             auth,
             cookies: cookies.transpose()?,
             supervision: Arc::new((&options.options).into()),
