@@ -8,7 +8,8 @@ use crosstie_auth::wamp::{Cause, Method};
 use crosstie_auth::{Guess, Guesses, Origin};
 use crosstie_transport::{Connection, PeerAddress};
 use parking_lot::Mutex;
-use tokio::runtime::Handle;
+use rustix::process::nice;
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
 
 use crate::audit::Audit;
@@ -26,6 +27,8 @@ pub(crate) struct Door {
     keys_failed: AtomicU64,
     /// Where there are timers, and threads for what takes its time.
     keeper: Handle,
+    /// Threads for what keeps a core busy, behind those that serve; none where the system gives none.
+    slow: Option<Runtime>,
     /// So that handshakes that wait for keys take neither all cores nor memory without bound.
     workers: Arc<Semaphore>,
     audit: Option<Arc<Audit>>,
@@ -43,6 +46,12 @@ pub(crate) struct Refused<'r> {
     /// Where one was chosen.
     pub(crate) method: Option<Method>,
 }
+
+/// What a thread has that is to run behind others; 0 is what they have, and 19 the least that there is.
+const SLOW_NICENESS: i32 = 5;
+
+/// For so long a thread of those is kept for the next key.
+const SLOW_IDLE: Duration = Duration::from_secs(10);
 
 /// A handshake's place among those that are not done.
 pub(crate) struct Place(Arc<AtomicUsize>);
@@ -64,6 +73,7 @@ impl Door {
             keys_fetched: AtomicU64::new(0),
             keys_failed: AtomicU64::new(0),
             keeper,
+            slow: slow_threads(),
             workers: Arc::new(Semaphore::new(workers_max())),
             audit,
         }
@@ -169,7 +179,8 @@ impl Door {
     ) {
         let slot = Arc::downgrade(slot);
         let workers = Arc::clone(&self.workers);
-        let keeper = self.keeper.clone();
+        let slow = self.slow.as_ref().map_or(&self.keeper, Runtime::handle);
+        let slow = slow.clone();
         self.keeper.spawn(async move {
             // It is never closed.
             let Ok(turn) = workers.acquire_owned().await else {
@@ -179,7 +190,7 @@ impl Door {
             let Some(slot) = slot.upgrade() else {
                 return;
             };
-            keeper.spawn_blocking(move || {
+            slow.spawn_blocking(move || {
                 slot.fill(work());
                 drop(turn);
             });
@@ -199,6 +210,30 @@ impl Door {
 fn workers_max() -> usize {
     let cores = std::thread::available_parallelism();
     cores.map_or(1, |cores| cores.get().div_ceil(2))
+}
+
+/// Threads that the system lets run when those that serve have nothing to do, or nearly so: a key that takes a
+/// tenth of a second to be derived is then not what somebody else's message waits for.
+fn slow_threads() -> Option<Runtime> {
+    let runtime = Builder::new_current_thread()
+        .thread_name("keys")
+        .thread_keep_alive(SLOW_IDLE)
+        .max_blocking_threads(workers_max())
+        .on_thread_start(|| {
+            // Without it they are as others.
+            let _ = nice(SLOW_NICENESS);
+        })
+        .build();
+    runtime.ok()
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        // Nobody waits for keys any more, and this may be a thread that must not wait.
+        if let Some(slow) = self.slow.take() {
+            slow.shutdown_background();
+        }
+    }
 }
 
 impl Drop for Place {

@@ -60,11 +60,14 @@ impl Pipe {
         Self::shake_hands(stream, target, 512, PATIENCE)
     }
 
-    /// With a buffer for what there is to read before and after WELCOME.
-    pub(crate) fn connect_briefly(target: &Target) -> Result<Self, WorkerError> {
+    /// With a buffer for what there is to read before and after WELCOME, which may take its time.
+    pub(crate) fn connect_briefly(
+        target: &Target,
+        patience: Duration,
+    ) -> Result<Self, WorkerError> {
         let stream = Stream::connect(&target.endpoint)
             .map_err(|error| WorkerError::Connect(target.endpoint.to_string(), error))?;
-        Self::shake_hands(stream, target, 4_096, PATIENCE)
+        Self::shake_hands(stream, target, 4_096, patience)
     }
 
     fn shake_hands(
