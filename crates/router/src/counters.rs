@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crosstie_routing::JoinError;
 use parking_lot::Mutex;
 
 use crate::wamp::end_reason::EndReason;
@@ -40,11 +41,17 @@ pub(crate) enum Counter {
     RequestsDenied,
     AuthorizersAsked,
     TurnsYielded,
+    RoleSessionsRefused,
+    AuthidSessionsRefused,
+    RoleSubscriptionsRefused,
+    RoleRegistrationsRefused,
+    RoleCallsRefused,
+    SessionsSlowed,
 }
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 30] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 36] = [
         (Self::Reads, "reads", "Reads that brought bytes"),
         (
             Self::ReceivedBytes,
@@ -191,6 +198,36 @@ impl Counter {
             "turns_yielded",
             "Inputs that went on when others had had their turns",
         ),
+        (
+            Self::RoleSessionsRefused,
+            "role_sessions_refused",
+            "Sessions that were not let in because their role has as many as it may",
+        ),
+        (
+            Self::AuthidSessionsRefused,
+            "authid_sessions_refused",
+            "Sessions that were not let in because their authid has as many as its role allows",
+        ),
+        (
+            Self::RoleSubscriptionsRefused,
+            "role_subscriptions_refused",
+            "Subscriptions that were refused at a bound of a role",
+        ),
+        (
+            Self::RoleRegistrationsRefused,
+            "role_registrations_refused",
+            "Registrations that were refused at a bound of a role",
+        ),
+        (
+            Self::RoleCallsRefused,
+            "role_calls_refused",
+            "Calls that were refused at a bound of a role",
+        ),
+        (
+            Self::SessionsSlowed,
+            "sessions_slowed",
+            "Pauses of sessions that sent faster than their role allows",
+        ),
     ];
 }
 
@@ -253,6 +290,15 @@ impl Counters {
 
     pub(crate) fn add(&self, counter: Counter, count: u64) {
         add(&self.single[counter as usize], count);
+    }
+
+    /// Counts a session that was not let in at a bound of its role.
+    pub(crate) fn refused(&self, why: &JoinError) {
+        match why {
+            JoinError::RoleSessionsMax { .. } => self.count(Counter::RoleSessionsRefused),
+            JoinError::AuthidSessionsMax { .. } => self.count(Counter::AuthidSessionsRefused),
+            _ => {}
+        }
     }
 
     /// Counts a session that has left its realm.

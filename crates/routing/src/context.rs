@@ -13,8 +13,8 @@ use crate::random::Random;
 use crate::session::{Session, Sessions};
 use crate::wildcard::WILDCARD_COMPONENTS_MAX;
 use crate::{
-    Action, CloseReason, Denial, Disclose, DiscloseMe, Identity, Outbox, RealmConfig, Refused,
-    Time, Violation,
+    Action, CloseReason, Denial, Disclose, DiscloseMe, Identity, Note, Outbox, RealmConfig,
+    Refused, RoleLimit, Time, Violation,
 };
 
 /// The realm's surroundings, as its two roles see them.
@@ -30,7 +30,49 @@ pub(crate) struct Context<'r, H> {
     pub(crate) steps: &'r mut u32,
 }
 
+/// A bound of a session, and whose it is.
+pub(crate) struct RoleBound {
+    pub(crate) value: usize,
+    of_role: Option<RoleLimit>,
+}
+
+impl RoleBound {
+    /// Why there is no more of what `uri` is about; that is counted where the bound is a role's.
+    #[cold]
+    pub(crate) fn reached<H>(
+        &self,
+        context: &mut Context<'_, H>,
+        uri: &'static str,
+        what: &str,
+    ) -> Fault {
+        if let Some(limit) = self.of_role {
+            context.out.note(Note::RoleLimit(limit), 1);
+        }
+        Fault::new(uri, format!("a session may have {} {what}", self.value))
+    }
+}
+
 impl<H> Context<'_, H> {
+    /// The bound of a session's role, or the realm's where that is the smaller one.
+    pub(crate) fn role_bound(
+        &self,
+        from: SessionIndex,
+        limit: RoleLimit,
+        realm_max: usize,
+    ) -> RoleBound {
+        let limits = self.roles.limits(self.sessions[from].role);
+        let role_max = match limit {
+            RoleLimit::Subscriptions => limits.subscriptions_max,
+            RoleLimit::Registrations => limits.registrations_max,
+            RoleLimit::Calls => limits.calls_max,
+        };
+        let role_max = role_max.filter(|max| *max < realm_max);
+        RoleBound {
+            value: role_max.unwrap_or(realm_max),
+            of_role: role_max.map(|_| limit),
+        }
+    }
+
     /// Judges the id of a new request.
     pub(crate) fn take_request(
         &mut self,

@@ -42,6 +42,8 @@ pub mod error {
     pub const REGISTRATIONS_MAX: &str = "crosstie.error.registrations_max";
     pub const RETAINED_EVENT_BYTES_MAX: &str = "crosstie.error.retained_event_bytes_max";
     pub const SESSIONS_MAX: &str = "crosstie.error.sessions_max";
+    pub const ROLE_SESSIONS_MAX: &str = "crosstie.error.role_sessions_max";
+    pub const AUTHID_SESSIONS_MAX: &str = "crosstie.error.authid_sessions_max";
     pub const SUBSCRIPTIONS_MAX: &str = "crosstie.error.subscriptions_max";
     pub const TESTAMENTS_BYTES_MAX: &str = "crosstie.error.testaments_bytes_max";
     pub const TESTAMENTS_MAX: &str = "crosstie.error.testaments_max";

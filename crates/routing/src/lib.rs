@@ -43,6 +43,7 @@ mod events;
 mod fault;
 mod features;
 mod identity;
+mod join_error;
 mod limits;
 mod meta;
 mod outbox;
@@ -61,15 +62,16 @@ mod wildcard;
 
 pub use authz::{
     Action, Allow, Authorizer, CacheOptions, CacheScope, Decision, Decisions, Disclose, Permission,
-    Question, RefusalCause, Role, RoleMatch, Verdict,
+    Question, RefusalCause, Role, RoleLimit, RoleLimits, RoleMatch, Verdict,
 };
 pub use config::{CallTimeoutUnit, DiscloseMe, EmptyEligible, RealmConfig, RequestIdCheck};
 pub use fault::{Violation, error};
 pub use features::{ClientFeature, ClientFeatures, RolesMissing, welcome_details};
 pub use identity::{Identity, SessionKey};
+pub use join_error::JoinError;
 pub use limits::Limits;
 pub use outbox::{CloseReason, Denial, Note, Outbox, Refused};
-pub use realm::{JoinError, Realm, RealmCounts, SessionView};
+pub use realm::{Realm, RealmCounts, SessionView};
 pub use taking_out::TakingOut;
 pub use time::Time;
 pub use wildcard::WILDCARD_COMPONENTS_MAX;

@@ -2,7 +2,7 @@
 
 use crosstie_wamp::{Dict, Message, SessionId};
 
-use crate::{Action, Identity, Question, RefusalCause};
+use crate::{Action, Identity, Question, RefusalCause, RoleLimit};
 
 /// The way out of a realm. The caller of the realm implements it.
 pub trait Outbox<H> {
@@ -62,6 +62,8 @@ pub enum Note {
     RetainedEvicted,
     /// A subscription went without some of the retained events that it asked for.
     RetainedNotSent,
+    /// Somebody was refused something at a bound of its role.
+    RoleLimit(RoleLimit),
 }
 
 /// Why an outbox did not take a message.

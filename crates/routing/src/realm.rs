@@ -1,7 +1,6 @@
 //! The realm: what comes in, and which part of it decides.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::mem;
 use std::ops::Range;
 
@@ -12,14 +11,13 @@ use crate::broker::Broker;
 use crate::context::Context;
 use crate::dealer::{Dealer, calls_bytes};
 use crate::events::MetaEvents;
-use crate::fault::error;
 use crate::identity::SessionIndex;
 use crate::meta::Killing;
 use crate::random::Random;
 use crate::session::Sessions;
 use crate::{
-    ClientFeatures, Decisions, Identity, Outbox, Question, RealmConfig, Role, SessionKey, Time,
-    Verdict, Violation,
+    ClientFeatures, Decisions, Identity, JoinError, Outbox, Question, RealmConfig, Role,
+    SessionKey, Time, Verdict, Violation,
 };
 
 /// One realm. `H` is how its owner names a session to its [`Outbox`].
@@ -96,11 +94,17 @@ impl<H> Realm<H> {
         if self.sessions.len() >= sessions_max {
             return Err(JoinError::SessionsMax { sessions_max });
         }
-        self.roles.joined(role);
+        self.roles.check_room(role, &identity)?;
+        self.roles.joined(role, &identity);
+        let calls_max = self.roles.limits(role).calls_max;
+        let calls_max = calls_max.map_or(u32::MAX, |max| u32::try_from(max).unwrap_or(u32::MAX));
         let random = &mut self.random;
-        Ok(self
+        let joined = self
             .sessions
-            .insert(id, handle, identity, role, features, now, random))
+            .insert(id, handle, identity, role, features, now, random);
+        let realm_max = u32::try_from(self.config.limits.calls_max).unwrap_or(u32::MAX);
+        self.sessions[joined.0.index].calls_max = calls_max.min(realm_max);
+        Ok(joined)
     }
 
     /// Takes a message from a session. After a [`Violation`] the owner sends ABORT and leaves.
@@ -364,7 +368,7 @@ impl<H> Realm<H> {
         self.sessions.leave(index);
         self.leaving.push_front(index);
         let session = &mut self.sessions[index];
-        self.roles.left(session.role);
+        self.roles.left(session.role, &session.identity);
         if session.keep_role() {
             self.roles.keep(session.role);
         }
@@ -427,36 +431,3 @@ pub struct RealmCounts {
     /// Bytes of the retained events, with their topics and lists.
     pub retained_bytes: usize,
 }
-
-/// Why a session was not let in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum JoinError {
-    /// It was authenticated under a role that the realm does not have.
-    NoSuchRole { authrole: String },
-    /// The realm is full.
-    SessionsMax { sessions_max: usize },
-}
-
-impl JoinError {
-    /// The reason for ABORT.
-    pub fn uri(&self) -> &'static str {
-        match self {
-            Self::NoSuchRole { .. } => error::NO_SUCH_ROLE,
-            Self::SessionsMax { .. } => error::SESSIONS_MAX,
-        }
-    }
-}
-
-impl fmt::Display for JoinError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSuchRole { authrole } => write!(f, "the realm has no role {authrole}"),
-            Self::SessionsMax { sessions_max } => {
-                write!(f, "the realm has its {sessions_max} sessions already")
-            }
-        }
-    }
-}
-
-impl std::error::Error for JoinError {}

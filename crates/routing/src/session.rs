@@ -38,6 +38,8 @@ pub(crate) struct Session<H> {
     request_last: u64,
     /// The last invocation id that it was sent.
     pub(crate) invocation_last: u64,
+    /// Open calls that it may make at most: the realm's bound, or its role's.
+    pub(crate) calls_max: u32,
     /// Open calls that it made.
     pub(crate) calls: Vec<CallKey>,
     /// Open calls that it serves.
@@ -199,6 +201,7 @@ impl<H> Sessions<H> {
             is_welcomed: false,
             request_last: 0,
             invocation_last: 0,
+            calls_max: u32::MAX,
             calls: Vec::new(),
             invocations: Vec::new(),
             rare: None,

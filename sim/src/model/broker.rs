@@ -37,7 +37,8 @@ impl Model {
             .iter()
             .filter(same)
             .any(|entry| entry.member == from);
-        if !mine && held >= self.config.limits.subscriptions_max {
+        let subscriptions_max = self.bound(from, |limits| limits.subscriptions_max);
+        if !mine && held >= subscriptions_max.unwrap_or(self.config.limits.subscriptions_max) {
             return self.refuse(from, "SUBSCRIBE", request, error::SUBSCRIPTIONS_MAX);
         }
         let told = self.actual.iter().find_map(|(to, sent)| match sent {

@@ -4,7 +4,6 @@ use crosstie_routing::{Action, ClientFeature, Refused, error};
 use crosstie_wamp::{CallOptions, CancelMode, InvocationPolicy, MatchPolicy, RegisterOptions};
 
 use super::judging::ASKED;
-use super::matching::{matches, wildcard_rank};
 use super::{Entry, Model};
 use crate::operation::CALLEE_ERROR;
 use crate::{Kind, Name, Sent};
@@ -19,7 +18,7 @@ pub(crate) struct Call {
     pub(crate) receive_progress: bool,
     disclosed: bool,
     /// The order number of a callee with a bound on its invocations.
-    slot: Option<u64>,
+    pub(super) slot: Option<u64>,
     interrupted: bool,
     /// The next part's INVOCATION, while more parts may come.
     pub(crate) next_part: Option<Sent>,
@@ -292,7 +291,8 @@ impl Model {
         let held = self.callees.iter().filter(others).count();
         let mine = |entry: &Entry| entry.member == from && same(&entry);
         let is_again = !options.force_reregister && self.callees.iter().any(mine);
-        if !is_again && held >= self.config.limits.registrations_max {
+        let registrations_max = self.bound(from, |limits| limits.registrations_max);
+        if !is_again && held >= registrations_max.unwrap_or(self.config.limits.registrations_max) {
             return Err(error::REGISTRATIONS_MAX);
         }
         Ok(disclose.callee)
@@ -313,9 +313,9 @@ impl Model {
         if group.is_empty() {
             return Err(error::NO_SUCH_PROCEDURE);
         }
-        if self.calls.iter().filter(|call| call.caller == from).count()
-            >= self.config.limits.calls_max
-        {
+        let calls_max = self.bound(from, |limits| limits.calls_max);
+        let calls = self.calls.iter().filter(|call| call.caller == from).count();
+        if calls >= calls_max.unwrap_or(self.config.limits.calls_max) {
             return Err(error::CALLS_MAX);
         }
         if group.iter().all(|entry| self.is_busy(entry)) {
@@ -389,83 +389,6 @@ impl Model {
             Err(_) => self.abandon(place, error::NO_AVAILABLE_CALLEE),
         }
         false
-    }
-
-    /// The callees of the registration that serves a procedure, in the order of registration.
-    pub(super) fn serving(&self, procedure: &str) -> Vec<Entry> {
-        let reserved = Self::check_reserved(procedure).is_err();
-        let of = |kind: MatchPolicy| {
-            self.callees.iter().filter(move |entry| {
-                entry.policy == kind && matches(kind, &entry.uri, procedure) && !reserved
-            })
-        };
-        let best = of(MatchPolicy::Exact)
-            .next()
-            .or_else(|| of(MatchPolicy::Prefix).max_by_key(|entry| entry.uri.len()))
-            .or_else(|| of(MatchPolicy::Wildcard).max_by_key(|entry| wildcard_rank(&entry.uri)));
-        let Some(best) = best else { return Vec::new() };
-        self.callees
-            .iter()
-            .filter(|entry| entry.id == best.id)
-            .cloned()
-            .collect()
-    }
-
-    /// The orders in which the callees may be asked; several when chance decides.
-    fn attempts(&self, group: &[Entry]) -> Vec<Vec<Entry>> {
-        let from = |start: usize| -> Vec<Entry> {
-            group
-                .iter()
-                .cycle()
-                .skip(start)
-                .take(group.len())
-                .cloned()
-                .collect()
-        };
-        match group[0].invoke {
-            InvocationPolicy::Single | InvocationPolicy::First => vec![from(0)],
-            InvocationPolicy::Last => vec![group.iter().rev().cloned().collect()],
-            InvocationPolicy::RoundRobin => {
-                let last = self.turns.iter().find(|(id, _)| *id == group[0].id);
-                let last = last.map_or(0, |(_, order)| *order);
-                let next = group
-                    .iter()
-                    .position(|entry| entry.order > last)
-                    .unwrap_or(0);
-                vec![from(next)]
-            }
-            InvocationPolicy::Random => (0..group.len()).map(from).collect(),
-        }
-    }
-
-    /// Which of the callees, asked in that order, takes the call.
-    fn choose(&self, order: &[Entry], progress: bool) -> Result<Entry, &'static str> {
-        let free = order.iter().filter(|entry| !self.is_busy(entry));
-        for entry in free.take(8) {
-            let member = self.member(entry.member);
-            let features = member.features;
-            if progress
-                && !(features.has(ClientFeature::CalleeProgressiveCallInvocations)
-                    && features.has(ClientFeature::CalleeCallCanceling))
-            {
-                return Err(error::FEATURE_NOT_SUPPORTED);
-            }
-            match member.refusing.and_then(|refusing| refusing.refusal(true)) {
-                None => return Ok(entry.clone()),
-                Some(Refused::Unrepresentable(_)) => return Err(error::INVALID_ARGUMENT),
-                Some(_) => {}
-            }
-        }
-        Err(error::NO_AVAILABLE_CALLEE)
-    }
-
-    /// Whether a callee serves as many calls as it wants to.
-    fn is_busy(&self, entry: &Entry) -> bool {
-        let serving = self
-            .calls
-            .iter()
-            .filter(|call| call.slot == Some(entry.order));
-        entry.concurrency > 0 && serving.count() >= entry.concurrency as usize
     }
 
     /// Whether that is what the realm chose.

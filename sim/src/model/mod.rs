@@ -4,6 +4,7 @@
 //! and then held to: an id stays with its subscription, a callee must be one of those asked.
 
 mod broker;
+mod choosing;
 mod dealer;
 mod judging;
 mod matching;

@@ -1,12 +1,23 @@
 //! Testaments, naively.
 
-use crosstie_routing::error;
+use crosstie_routing::{RoleLimits, error};
 use crosstie_wamp::{PublishOptions, Value};
 
 use super::{Model, Testament};
 use crate::{Name, Sent};
 
 impl Model {
+    /// A bound of a member's role, where that has one; it is drawn smaller than the realm's.
+    pub(super) fn bound(
+        &self,
+        from: Name,
+        bound: impl Fn(&RoleLimits) -> Option<usize>,
+    ) -> Option<usize> {
+        let authrole = &self.member(from).authrole;
+        let role = self.config.roles.iter().find(|role| role.name == *authrole);
+        role.and_then(|role| bound(&role.limits))
+    }
+
     pub(super) fn add_testament(
         &mut self,
         from: Name,

@@ -11,7 +11,7 @@ use crosstie_wamp::{
 };
 
 use super::Simulation;
-use super::draw_meta::TOPICS;
+use super::draw_meta::{TOPICS, role_limits};
 use crate::{Chance, Name, Operation, Refusing, Request};
 
 /// Sessions that are in the realm at once.
@@ -443,6 +443,7 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
         RoleMatch::Specific,
         RoleMatch::Crossbar,
     ]);
+    staff.limits = role_limits(chance);
     config.roles.push(staff);
     let mut authorizer = Authorizer::new("simulated.authorize");
     authorizer.cache = CacheOptions {

@@ -1,10 +1,11 @@
 //! What is asked of the meta API next.
 
+use crosstie_routing::RoleLimits;
 use crosstie_wamp::{ID_MAX, MatchPolicy, PublishOptions};
 
 use super::Simulation;
 use super::draw::URIS;
-use crate::{About, Ask, Kind, Name, Operation, Refusing, Request, Whom};
+use crate::{About, Ask, Chance, Kind, Name, Operation, Refusing, Request, Whom};
 
 const AUTHIDS: [&str; 4] = ["ann", "bob", "eve", "nobody"];
 const AUTHROLES: [&str; 3] = ["anonymous", "staff", "none"];
@@ -188,3 +189,13 @@ pub(super) const TOPICS: [(MatchPolicy, &str); 8] = [
     (MatchPolicy::Wildcard, "wamp.subscription."),
     (MatchPolicy::Wildcard, "..on_leave"),
 ];
+
+/// Of a role: none of them larger than what the realm lets anybody have.
+pub(super) fn role_limits(chance: &mut Chance) -> RoleLimits {
+    let few = |chance: &mut Chance, most: usize| chance.one_in(3).then(|| chance.pick(&[most, 2]));
+    let mut limits = RoleLimits::default();
+    limits.subscriptions_max = few(chance, 3);
+    limits.registrations_max = few(chance, 3);
+    limits.calls_max = few(chance, 2);
+    limits
+}

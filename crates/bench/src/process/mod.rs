@@ -10,6 +10,7 @@ pub(crate) mod workers;
 pub(crate) use place::Place;
 pub(crate) use stop::Stop;
 pub(crate) use worker::{
-    Driver, GUARD, LastWord, Listening, PATIENCE, SUBCOMMAND, WorkerError, instruction, say,
+    Driver, GUARD, LOGIN_PATIENCE, LastWord, Listening, PATIENCE, SUBCOMMAND, WorkerError,
+    instruction, say,
 };
 pub(crate) use workers::{Failed, INTERRUPTED, STOP_AFTER, Workers};

@@ -25,6 +25,9 @@ pub(crate) const GUARD: &str = "guard";
 /// How long a server may take for one answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The same for one that lets somebody in: whoever derives a key for each of many has them wait for one another.
+pub(crate) const LOGIN_PATIENCE: Duration = Duration::from_secs(60);
+
 /// The last line of every worker, whatever its reports are.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum LastWord {

@@ -16,7 +16,7 @@ use crosstie_wamp::framing::{FrameError, Framing, FramingError, Item, Step, batc
 use crosstie_wamp::{Dict, Message, Serializer, codec};
 
 use crate::load::{Stream, Traffic};
-use crate::process::{PATIENCE, WorkerError};
+use crate::process::{LOGIN_PATIENCE, PATIENCE, WorkerError};
 use crate::subject::{Target, Transport};
 
 /// The key of every frame that a driver sends. RFC 6455 section 5.3 wants it unpredictable, to
@@ -61,13 +61,10 @@ impl Pipe {
     }
 
     /// With a buffer for what there is to read before and after WELCOME, which may take its time.
-    pub(crate) fn connect_briefly(
-        target: &Target,
-        patience: Duration,
-    ) -> Result<Self, WorkerError> {
+    pub(crate) fn connect_briefly(target: &Target) -> Result<Self, WorkerError> {
         let stream = Stream::connect(&target.endpoint)
             .map_err(|error| WorkerError::Connect(target.endpoint.to_string(), error))?;
-        Self::shake_hands(stream, target, 4_096, patience)
+        Self::shake_hands(stream, target, 4_096, LOGIN_PATIENCE)
     }
 
     fn shake_hands(

@@ -1,8 +1,8 @@
 //! Realms, roles and permissions.
 
-use crosstie_routing::{Authorizer, CacheOptions, CacheScope, WILDCARD_COMPONENTS_MAX};
+use crosstie_routing::{Authorizer, CacheOptions, CacheScope, RoleLimits, WILDCARD_COMPONENTS_MAX};
 
-use super::{Builder, Names};
+use super::{Builder, Names, size};
 use crate::model::{
     Allow, CallTimeoutUnit, Disclose, DiscloseMe, EmptyEligible, LoneSurrogates, MatchPolicy,
     Permission, Realm, RequestIdCheck, Role, RoleMatch, UriCheck,
@@ -80,7 +80,10 @@ impl Builder<'_> {
         }
         if role.boolean("allow-by-default") {
             let Some(decides) = decides else {
-                return Role::everything(name);
+                return Role {
+                    limits: role_limits(role),
+                    ..Role::everything(name)
+                };
             };
             self.note_without_effect(
                 role,
@@ -100,6 +103,7 @@ impl Builder<'_> {
                 _ => RoleMatch::Specific,
             },
             authorizer,
+            limits: role_limits(role),
             ..Role::new(name, self.permissions(role))
         }
     }
@@ -213,6 +217,21 @@ fn authorizer(role: View<'_>, procedure: &str) -> Authorizer {
                 .unwrap_or(usize::MAX),
         },
     }
+}
+
+fn role_limits(role: View<'_>) -> RoleLimits {
+    let view = role.section("limits");
+    let number = |key| view.integer(key).map(size);
+    let rate = |key| view.integer(key).and_then(|n| u32::try_from(n).ok());
+    let mut limits = RoleLimits::default();
+    limits.sessions_max = number("sessions_max");
+    limits.authid_sessions_max = number("authid_sessions_max");
+    limits.subscriptions_max = number("subscriptions_max");
+    limits.registrations_max = number("registrations_max");
+    limits.calls_max = number("calls_pending_max");
+    limits.messages_per_second_max = rate("messages_per_second_max");
+    limits.bytes_per_second_max = rate("bytes_per_second_max");
+    limits
 }
 
 /// The starred form in WAMP's own: one star at the end is a prefix, any others are wildcards.

@@ -2,17 +2,18 @@
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crosstie_auth::wamp::cookie::Remembered;
 use crosstie_auth::wamp::{
-    Answer, Call, Cause, Certificate, Channel, Given, Handshake, Hello, Method, Methods, Principal,
+    Answer, Call, Cause, Certificate, Channel, Handshake, Hello, Method, Methods, Principal,
     Provider, Refusal, Step,
 };
 use crosstie_routing::{ClientFeatures, Identity, JoinError, Refused, error, welcome_details};
 use crosstie_wamp::{Dict, Message, MessageType, Payload, SessionId, Value};
 
 use crate::certificate;
+use crate::counters::counters;
 use crate::door;
 use crate::origin;
 use crate::report;
@@ -20,7 +21,8 @@ use crate::wamp::elsewhere::{Outcome, Slot};
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::message_counts::Direction;
 use crate::wamp::payload_encodings::PayloadEncodings;
-use crate::wamp::pending::{Pending, Waits};
+use crate::wamp::pending::{Pending, Waits, given};
+use crate::wamp::rate::Halt;
 use crate::wamp::realm::NotJoined;
 use crate::wamp::session::{Farewell, Session, State, say_goodbye, send};
 
@@ -155,8 +157,10 @@ impl Session {
 
     /// Goes on with what has happened elsewhere. If nothing has, it is the peer that has gone.
     pub(crate) fn handle_elsewhere(&mut self) -> ControlFlow<()> {
-        if self.is_judged {
-            return self.handle_verdict();
+        match self.halt {
+            Halt::No => {}
+            Halt::Judged => return self.handle_verdict(),
+            Halt::Slowed => return self.end_pause(),
         }
         let Some(mut pending) = self.state.take_pending() else {
             return ControlFlow::Continue(());
@@ -348,6 +352,7 @@ impl Session {
             Ok(key) => {
                 report::session_joined(&realm, &self.peer, joined_as, &identity);
                 let realm = Arc::clone(&realm);
+                self.has_rate = realm.begin_rate(key, &identity.authrole);
                 if let Some(extra) = kept {
                     self.keep_extra(&realm, key, extra);
                 }
@@ -363,6 +368,7 @@ impl Session {
             }
             Err(NotJoined::Refused(e)) => {
                 let refusal = Refusal::new(e.uri(), e.to_string(), Cause::NoSuchRole);
+                counters().refused(&e);
                 if matches!(e, JoinError::NoSuchRole { .. }) {
                     let method = Some(principal.authmethod);
                     self.note_refused(&refusal, &principal.authid, &principal.realm, method);
@@ -434,15 +440,6 @@ fn too_many() -> Refusal {
     let text = "too many attempts with wrong credentials wait for their answers: try again later";
     let reason = "crosstie.error.too_many_failures";
     Refusal::new(reason, text.to_owned(), Cause::TooManyFailures)
-}
-
-/// Time and chance of one handshake.
-fn given() -> Option<Given> {
-    let mut chance = [0; Given::CHANCE_BYTES];
-    getrandom::fill(&mut chance).ok()?;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let unix_ms = since.map_or(0, |since| since.as_millis() as u64);
-    Some(Given { unix_ms, chance })
 }
 
 /// What there are few of is shared by all sessions.

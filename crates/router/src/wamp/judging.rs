@@ -6,7 +6,8 @@
 //!      └─ the same message, with what was said ◄─ slot ◄┘
 //! ```
 //!
-//! Nothing of a session is handled while one of its messages is judged, so that no later one overtakes it.
+//! Nothing of a session is handled while one of its messages is judged, so that no later one overtakes it. Nor is it
+//! while the session pays for having been [too fast](super::rate).
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use crate::wamp::judged::{Judging, Kept};
 use crate::wamp::payload_encodings::Source;
 use crate::wamp::peer::Peer;
 use crate::wamp::question;
+use crate::wamp::rate::Halt;
 use crate::wamp::realm::SharedRealm;
 use crate::wamp::resident::Asked;
 use crate::wamp::session::{Session, State};
@@ -72,7 +74,7 @@ impl Session {
                     asked: Box::new(asked),
                 };
                 realm.judged.insert(key, judging);
-                self.is_judged = true;
+                self.halt = Halt::Judged;
                 ControlFlow::Continue(())
             }
             Err(verdict) => {
@@ -110,7 +112,7 @@ impl Session {
     /// has gone.
     #[cold]
     pub(super) fn handle_verdict(&mut self) -> ControlFlow<()> {
-        self.is_judged = false;
+        self.halt = Halt::No;
         let State::Joined { realm, key } = &self.state else {
             return ControlFlow::Continue(());
         };
@@ -193,6 +195,39 @@ impl Session {
         match handled.asked {
             None => self.handled(handled.outcome),
             Some(question) => self.ask(bytes, source, *question),
+        }
+    }
+
+    /// Charges the session with a message; where it is too fast, it is not read for a while.
+    #[cold]
+    pub(super) fn charge(&mut self, now: Instant, bytes: usize) {
+        let State::Joined { realm, key } = &self.state else {
+            return;
+        };
+        let pause = realm.rates.take(*key, now, bytes);
+        // Whoever waits already is not read anyway, and has its debt with the next message.
+        if pause.is_zero() || self.waits() {
+            return;
+        }
+        counters().count(Counter::SessionsSlowed);
+        let slot = Slot::new(&self.peer.connection);
+        let door = &self.listening.router.door;
+        door.fill_after(pause, &slot, Outcome::Elapsed);
+        realm.rates.pause(*key, slot);
+        self.halt = Halt::Slowed;
+    }
+
+    /// The pause is over, if it is; otherwise its peer has gone.
+    pub(super) fn end_pause(&mut self) -> ControlFlow<()> {
+        self.halt = Halt::No;
+        let State::Joined { realm, key } = &self.state else {
+            return ControlFlow::Continue(());
+        };
+        let slot = realm.rates.slot(*key);
+        let is_over = slot.is_some_and(|slot| slot.take().is_some());
+        match is_over || !realm.has(*key) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
         }
     }
 }

@@ -27,6 +27,7 @@ mod payload_encodings;
 pub(crate) mod peer;
 mod pending;
 mod question;
+mod rate;
 pub(crate) mod realm;
 pub(crate) mod resident;
 mod roles;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crosstie_routing::{
-    Action, CloseReason, Denial, Identity, Note, Outbox, Question, RefusalCause, Refused,
+    Action, CloseReason, Denial, Identity, Note, Outbox, Question, RefusalCause, Refused, RoleLimit,
 };
 use crosstie_wamp::{Dict, Message, SessionId, Value};
 
@@ -113,6 +113,9 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
         let counter = match what {
             Note::RetainedEvicted => Counter::RetainedEventsEvicted,
             Note::RetainedNotSent => Counter::RetainedEventsNotSent,
+            Note::RoleLimit(RoleLimit::Subscriptions) => Counter::RoleSubscriptionsRefused,
+            Note::RoleLimit(RoleLimit::Registrations) => Counter::RoleRegistrationsRefused,
+            Note::RoleLimit(RoleLimit::Calls) => Counter::RoleCallsRefused,
             _ => return,
         };
         self.counters.add(counter, count as u64);

@@ -1,8 +1,9 @@
 //! A handshake that is not done: what is kept of it meanwhile.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use crosstie_auth::wamp::{Handshake, Refusal};
+use crosstie_auth::wamp::{Given, Handshake, Refusal};
 use crosstie_routing::ClientFeatures;
 
 use crate::door::Place;
@@ -45,4 +46,13 @@ impl Pending {
     pub(super) fn waits_elsewhere(&self) -> bool {
         !matches!(self.waits, Waits::Authenticate)
     }
+}
+
+/// Time and chance of one handshake.
+pub(super) fn given() -> Option<Given> {
+    let mut chance = [0; Given::CHANCE_BYTES];
+    getrandom::fill(&mut chance).ok()?;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let unix_ms = since.map_or(0, |since| since.as_millis() as u64);
+    Some(Given { unix_ms, chance })
 }

@@ -27,6 +27,7 @@ use crate::wamp::message_counts::{Direction, Messages, RealmMessages, is_of_sess
 use crate::wamp::outbox::{Left, RealmOutbox};
 use crate::wamp::payload_encodings::{PayloadEncodings, Source};
 use crate::wamp::peer::Peer;
+use crate::wamp::rate::Rates;
 use crate::wamp::session::{Farewell, say_goodbye};
 
 /// One realm, which any thread may enter for one short call.
@@ -57,6 +58,7 @@ pub(crate) struct SharedRealm {
     pub(super) stopped: AtomicBool,
     router: Weak<RouterState>,
     pub(crate) judged: Judged,
+    pub(super) rates: Rates,
     /// Connections whose sessions others have ended, for the keeper to close if they do not answer.
     killed: Mutex<Vec<Weak<Connection>>>,
     start: Instant,
@@ -112,6 +114,7 @@ impl SharedRealm {
             meta_api: model.meta_api,
             router,
             judged: Judged::default(),
+            rates: Rates::default(),
             killed: Mutex::default(),
             is_quiet,
             roles: Mutex::new(roles.map(|role| StartedRole { role, started }).collect()),

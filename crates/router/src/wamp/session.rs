@@ -25,6 +25,7 @@ use crate::wamp::message_counts::{Direction, Messages, is_of_sessions};
 use crate::wamp::payload_encodings::{PayloadEncodings, Source};
 use crate::wamp::peer::Peer;
 use crate::wamp::pending::Pending;
+use crate::wamp::rate::Halt;
 use crate::wamp::realm::SharedRealm;
 
 /// The state of a session. WAMP basic profile, "Session Establishment" and "Session Closing".
@@ -37,8 +38,10 @@ pub(crate) struct Session {
     pub(super) refusals: u8,
     /// Lines of the log about topics that nobody publishes to.
     silent_topics: Cell<u8>,
-    /// A message of it is judged, and nothing else is handled before that.
-    pub(super) is_judged: bool,
+    /// Whether nothing more is handled before something has happened.
+    pub(super) halt: Halt,
+    /// Its role says how fast it may send.
+    pub(super) has_rate: bool,
     /// What its messages took of the present turn.
     steps: u32,
 }
@@ -81,7 +84,8 @@ impl Session {
             state: State::Closed(None),
             refusals: 0,
             silent_topics: Cell::new(0),
-            is_judged: false,
+            halt: Halt::No,
+            has_rate: false,
             steps: 0,
         }
     }
@@ -109,12 +113,16 @@ impl Session {
         source: Option<&Bytes>,
         now: Instant,
     ) -> ControlFlow<()> {
-        let serializer = self.peer.wire.serializer;
-        match codec::decode(serializer, bytes, &self.listening.decoding) {
+        let (serializer, has_rate) = (self.peer.wire.serializer, self.has_rate);
+        let flow = match codec::decode(serializer, bytes, &self.listening.decoding) {
             Ok(message) => self.handle(&message, bytes, source, now),
             Err(e) if e.is_lone_surrogate() => self.handle_lone_surrogates(bytes, &e, now),
             Err(e) => self.message_fault(bytes, &e),
+        };
+        if has_rate {
+            self.charge(now, bytes.len());
         }
+        flow
     }
 
     fn handle(
@@ -342,7 +350,10 @@ impl Session {
     pub(crate) fn leave(&mut self, why: EndReason) -> bool {
         match mem::replace(&mut self.state, State::Closed(None)) {
             State::Joined { realm, key } => {
-                self.is_judged = false;
+                self.halt = Halt::No;
+                if mem::take(&mut self.has_rate) {
+                    realm.rates.forget(key);
+                }
                 self.forget_judged(&realm, key);
                 realm.leave(key, why)
             }
@@ -370,7 +381,7 @@ impl Session {
     /// Whether nothing is to be handled before something has happened elsewhere.
     #[inline]
     pub(crate) fn waits(&self) -> bool {
-        self.is_judged
+        self.halt != Halt::No
             || matches!(&self.state, State::Closed(Some(pending)) if pending.waits_elsewhere())
     }
 

@@ -10,12 +10,14 @@ mod cache;
 mod crossbar_order;
 mod permission;
 mod question;
+mod role_limits;
 mod verdict;
 
 pub(crate) use self::authorizer::Judged;
 pub use self::permission::{Action, Allow, Disclose, Permission};
 pub(crate) use self::question::{Asker, Subject};
 pub use self::question::{Authorizer, CacheOptions, CacheScope, Question};
+pub use self::role_limits::{RoleLimit, RoleLimits};
 pub use self::verdict::{Decision, RefusalCause, Verdict};
 
 use std::sync::Arc;
@@ -27,7 +29,10 @@ use self::authorizer::Asked;
 use self::crossbar_order::CrossbarOrder;
 use self::permission::Grant;
 use self::question::Given;
+use self::role_limits::Limited;
 use crate::Time;
+use crate::identity::Identity;
+use crate::join_error::JoinError;
 use crate::overlap::{common_beginning, overlap};
 use crate::pattern::PatternMap;
 use crate::random::Random;
@@ -41,6 +46,7 @@ pub struct Role {
     pub role_match: RoleMatch,
     /// It is asked, and permissions count for nothing.
     pub authorizer: Option<Authorizer>,
+    pub limits: RoleLimits,
 }
 
 /// Which of several permissions that match a URI decides.
@@ -92,6 +98,7 @@ impl Role {
             permissions,
             role_match: RoleMatch::default(),
             authorizer: None,
+            limits: RoleLimits::default(),
         }
     }
 
@@ -137,6 +144,7 @@ struct Rules {
     permissions: Vec<Permission>,
     /// What decides where there is nothing in those.
     otherwise: Option<Otherwise>,
+    limited: Option<Box<Limited>>,
 }
 
 /// How else it is decided what a role may do.
@@ -191,13 +199,36 @@ impl Roles {
     }
 
     /// A session that has the role has joined.
-    pub(crate) fn joined(&mut self, role: RoleIndex) {
-        self.rules[role.0 as usize].sessions += 1;
+    pub(crate) fn joined(&mut self, role: RoleIndex, identity: &Identity) {
+        let rules = &mut self.rules[role.0 as usize];
+        rules.sessions += 1;
+        if let Some(limited) = &mut rules.limited {
+            limited.joined(&identity.authid);
+        }
     }
 
     /// A session that has the role has left.
-    pub(crate) fn left(&mut self, role: RoleIndex) {
-        self.rules[role.0 as usize].sessions -= 1;
+    pub(crate) fn left(&mut self, role: RoleIndex, identity: &Identity) {
+        let rules = &mut self.rules[role.0 as usize];
+        rules.sessions -= 1;
+        if let Some(limited) = &mut rules.limited {
+            limited.left(&identity.authid);
+        }
+    }
+
+    /// Whether one more may join with the role.
+    pub(crate) fn check_room(&self, role: RoleIndex, who: &Identity) -> Result<(), JoinError> {
+        let rules = &self.rules[role.0 as usize];
+        match &rules.limited {
+            None => Ok(()),
+            Some(limited) => limited.check_room(rules.sessions, who),
+        }
+    }
+
+    /// The bounds of a role.
+    pub(crate) fn limits(&self, role: RoleIndex) -> RoleLimits {
+        let limited = self.rules[role.0 as usize].limited.as_ref();
+        limited.map(|limited| limited.limits).unwrap_or_default()
     }
 
     /// How many sessions have the role.
@@ -217,6 +248,9 @@ impl Roles {
             let role = RoleIndex(index as u32);
             let of_role = sessions.joined().filter(|(_, s)| s.role == role);
             assert_eq!(of_role.count(), rules.sessions, "{}", rules.name);
+            if let Some(counted) = rules.limited.as_ref().and_then(|limited| limited.counted()) {
+                assert_eq!(counted, rules.sessions, "{}", rules.name);
+            }
             let keepers = sessions
                 .iter()
                 .filter(|(_, s)| s.role == role && s.keeps_role());
@@ -382,6 +416,7 @@ impl Rules {
             by_uri,
             permissions: permissions.to_vec(),
             otherwise,
+            limited: Limited::of(role.limits, random),
         }
     }
 

@@ -24,6 +24,16 @@ impl Subscription {
 }
 
 impl Broker {
+    /// Shows `visit` the subscribers of `topic` until it returns `false`.
+    pub(crate) fn receivers(&self, topic: &str, visit: &mut dyn FnMut(SessionIndex) -> bool) {
+        let mut matched = Vec::from_iter(self.by_topic.exact(topic));
+        self.by_topic
+            .for_each_pattern(topic, &mut 0, |key| matched.push(key));
+        let subscriptions = matched.into_iter().map(|SubscriptionKey(key)| key as usize);
+        let mut subscribers = subscriptions.flat_map(|key| &self.subscriptions[key].subscribers);
+        subscribers.all(|index| visit(*index));
+    }
+
     fn by_id(&self, id: u64) -> Option<&Subscription> {
         let SubscriptionKey(key) = self.by_id.get(&SubscriptionId(id))?;
         self.subscriptions.get(*key as usize)

@@ -20,7 +20,6 @@ use slab::Slab;
 
 use self::receivers::Filter;
 use self::retained::{Publication, Retained};
-use crate::Time;
 use crate::authz::Action;
 use crate::context::{Context, is_reserved, none_left, reserved_uri};
 use crate::events::SUBSCRIPTION;
@@ -29,6 +28,7 @@ use crate::identity::SessionIndex;
 use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::session::Sessions;
+use crate::{RoleLimit, Time};
 
 /// A subscription's place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -133,16 +133,6 @@ impl Broker {
             revoked: None,
         };
         let _ = context.reply(from, &unsubscribed);
-    }
-
-    /// Shows `visit` the subscribers of `topic` until it returns `false`.
-    pub(crate) fn receivers(&self, topic: &str, visit: &mut dyn FnMut(SessionIndex) -> bool) {
-        let mut matched = Vec::from_iter(self.by_topic.exact(topic));
-        self.by_topic
-            .for_each_pattern(topic, &mut 0, |key| matched.push(key));
-        let subscriptions = matched.into_iter().map(|SubscriptionKey(key)| key as usize);
-        let mut subscribers = subscriptions.flat_map(|key| &self.subscriptions[key].subscribers);
-        subscribers.all(|index| visit(*index));
     }
 
     /// Answers a PUBLISH and sends its EVENTs. Without `acknowledge` there is no answer, not even
@@ -314,11 +304,12 @@ impl Broker {
         }
         let has = session.subscriptions.len();
         let subscriptions_max = context.config.limits.subscriptions_max;
-        if has >= subscriptions_max {
-            return Err(Fault::new(
-                error::SUBSCRIPTIONS_MAX,
-                format!("a session may have {subscriptions_max} subscriptions"),
-            ));
+        let subscriptions_max =
+            context.role_bound(from, RoleLimit::Subscriptions, subscriptions_max);
+        if has >= subscriptions_max.value {
+            let fault =
+                subscriptions_max.reached(context, error::SUBSCRIPTIONS_MAX, "subscriptions");
+            return Err(fault);
         }
         let realm_max = context.config.limits.realm_subscriptions_max;
         if !context.may_have_more(has, self.held, realm_max) {

@@ -16,7 +16,7 @@ use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::session::Session;
 use crate::weight::dict_bytes;
-use crate::{ClientFeature, Refused, Violation};
+use crate::{ClientFeature, Refused, RoleLimit, Violation};
 
 /// Callees of a shared registration that one CALL is offered to, when queues are full.
 const CALLEES_TRIED_MAX: usize = 8;
@@ -150,12 +150,9 @@ impl Dealer {
                 format!("no callee registered for procedure <{procedure}>"),
             ));
         };
-        let calls_max = context.config.limits.calls_max;
-        if context.sessions[from].calls.len() >= calls_max {
-            return Err(Fault::new(
-                error::CALLS_MAX,
-                format!("a session may have {calls_max} open calls"),
-            ));
+        let session = &context.sessions[from];
+        if session.calls.len() >= session.calls_max as usize {
+            return Err(calls_max(context, from));
         }
 
         if options.progress {
@@ -451,4 +448,12 @@ pub(crate) fn too_long(receiver: &str) -> Fault {
 /// A payload that the receiver's serializer has no form for.
 pub(crate) fn unrepresentable(reason: &'static str) -> Fault {
     Fault::new(error::INVALID_ARGUMENT, reason)
+}
+
+/// Why a session may not make one more call.
+#[cold]
+fn calls_max<H>(context: &mut Context<'_, H>, from: SessionIndex) -> Fault {
+    let realm_max = context.config.limits.calls_max;
+    let calls_max = context.role_bound(from, RoleLimit::Calls, realm_max);
+    calls_max.reached(context, error::CALLS_MAX, "open calls")
 }

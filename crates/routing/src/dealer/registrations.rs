@@ -21,7 +21,7 @@ use crate::identity::SessionIndex;
 use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::session::Sessions;
-use crate::{ClientFeature, Time};
+use crate::{ClientFeature, RoleLimit, Time};
 
 /// A registration's place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -105,14 +105,15 @@ impl Registrations {
             may_share(self[key].callees.policy(), options.invoke, procedure)?;
         }
         let registrations_max = context.config.limits.registrations_max;
+        let registrations_max =
+            context.role_bound(from, RoleLimit::Registrations, registrations_max);
         // Which may be one too many only until it loses the one that it has.
         let is_replaced = options.force_reregister && known.as_ref().is_some_and(is_mine);
         let held = context.sessions[from].registrations.len() - usize::from(is_replaced);
-        if !is_again && held >= registrations_max {
-            return Err(Fault::new(
-                error::REGISTRATIONS_MAX,
-                format!("a session may have {registrations_max} registrations"),
-            ));
+        if !is_again && held >= registrations_max.value {
+            let fault =
+                registrations_max.reached(context, error::REGISTRATIONS_MAX, "registrations");
+            return Err(fault);
         }
         let realm_max = context.config.limits.realm_registrations_max;
         if !is_again && !context.may_have_more(held, self.held, realm_max) {

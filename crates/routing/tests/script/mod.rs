@@ -186,6 +186,7 @@ impl Player {
                 role.ok_or("permit something first")?.role_match = RoleMatch::Crossbar;
                 Ok(())
             }
+            ("bound", _) => self.bound(rest),
             ("authorizer", _) => self.authorizer(rest),
             ("tick", _) => self.tick(rest),
             ("work", _) => {
@@ -316,6 +317,27 @@ impl Player {
     }
 
     /// `permit ROLE POLICY URI ACTIONS [disclose=WHO]`, where `-` is the empty URI.
+    fn bound(&mut self, rest: &str) -> Result<(), String> {
+        let mut words = rest.split(' ');
+        let name = words.next().unwrap_or_default();
+        let role = self.config.roles.iter_mut().find(|role| role.name == name);
+        let limits = &mut role.ok_or("permit something first")?.limits;
+        for word in words {
+            let (key, value) = word.split_once('=').ok_or("bound needs key=value")?;
+            let value = value.parse().map_err(|_| "bound needs a number")?;
+            let limit = match key {
+                "sessions" => &mut limits.sessions_max,
+                "authid_sessions" => &mut limits.authid_sessions_max,
+                "subscriptions" => &mut limits.subscriptions_max,
+                "registrations" => &mut limits.registrations_max,
+                "calls" => &mut limits.calls_max,
+                _ => return Err(format!("a role has no bound {key}")),
+            };
+            *limit = Some(value);
+        }
+        Ok(())
+    }
+
     fn permit(&mut self, rest: &str) -> Result<(), String> {
         let words: Vec<_> = rest.split(' ').collect();
         let [name, policy, uri, actions, disclose @ ..] = &words[..] else {

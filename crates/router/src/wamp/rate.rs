@@ -1,0 +1,184 @@
+//! How fast a session may send, where its role says so: it is read no faster.
+//!
+//! An allowance of a second's messages and bytes is filled as time passes. What a message takes beyond it is a debt,
+//! and nothing of the session is read before that is paid: nothing is lost, and the client's own
+//! queue says to it that it is too fast.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crosstie_routing::{RoleLimits, SessionKey};
+use parking_lot::Mutex;
+
+use crate::wamp::elsewhere::Slot;
+
+/// Why a session that has joined is not read from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Halt {
+    No,
+    /// A message of it is judged.
+    Judged,
+    /// It has been faster than its role allows.
+    Slowed,
+}
+
+/// Those of a realm's sessions whose role has one; others pay nothing for that.
+#[derive(Default)]
+pub(crate) struct Rates(Mutex<HashMap<SessionKey, Rate>>);
+
+/// What is kept of a session that has a rate.
+struct Rate {
+    messages: Option<Allowance>,
+    bytes: Option<Allowance>,
+    /// What ends its pause.
+    slot: Option<Arc<Slot>>,
+}
+
+/// So much of something in a second.
+struct Allowance {
+    per_second: f64,
+    /// What may be taken at once; below 0 it is owed.
+    left: f64,
+    filled: Instant,
+}
+
+/// The longest pause: of whoever owes more the rest is forgotten, since a message of many MiB would have an
+/// hour's worth of a small allowance.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+impl Rate {
+    /// `None` for a role whose sessions send as they like.
+    fn of(limits: RoleLimits, now: Instant) -> Option<Self> {
+        let messages = limits.messages_per_second_max;
+        let bytes = limits.bytes_per_second_max;
+        messages.or(bytes)?;
+        let allowance = |per_second: u32| Allowance::new(per_second, now);
+        Some(Self {
+            messages: messages.map(allowance),
+            bytes: bytes.map(allowance),
+            slot: None,
+        })
+    }
+
+    /// Takes what one message is; how long nothing is to be read then.
+    fn take(&mut self, now: Instant, bytes: usize) -> Duration {
+        let messages = self.messages.as_mut().map(|of| of.take(now, 1.0));
+        let bytes = self.bytes.as_mut().map(|of| of.take(now, bytes as f64));
+        let pause = messages.max(bytes).unwrap_or_default();
+        pause.min(PAUSE_MAX)
+    }
+}
+
+impl Allowance {
+    fn new(per_second: u32, now: Instant) -> Self {
+        let per_second = f64::from(per_second);
+        Self {
+            per_second,
+            left: per_second,
+            filled: now,
+        }
+    }
+
+    fn take(&mut self, now: Instant, taken: f64) -> Duration {
+        let passed = now.saturating_duration_since(self.filled).as_secs_f64();
+        self.filled = self.filled.max(now);
+        let most_owed = -self.per_second * PAUSE_MAX.as_secs_f64();
+        let filled = (self.left + passed * self.per_second).min(self.per_second);
+        self.left = (filled - taken).max(most_owed);
+        match self.left < 0.0 {
+            true => Duration::from_secs_f64(-self.left / self.per_second),
+            false => Duration::ZERO,
+        }
+    }
+}
+
+impl Rates {
+    /// Keeps the rate of a session that has joined, if its role has one.
+    pub(super) fn begin(&self, session: SessionKey, limits: RoleLimits) -> bool {
+        let rate = Rate::of(limits, Instant::now());
+        let has_rate = rate.is_some();
+        if let Some(rate) = rate {
+            self.0.lock().insert(session, rate);
+        }
+        has_rate
+    }
+
+    pub(super) fn forget(&self, session: SessionKey) {
+        self.0.lock().remove(&session);
+    }
+
+    /// Takes what one message is; how long nothing is to be read then.
+    pub(super) fn take(&self, session: SessionKey, now: Instant, bytes: usize) -> Duration {
+        let mut rates = self.0.lock();
+        let rate = rates.get_mut(&session);
+        rate.map_or(Duration::ZERO, |rate| rate.take(now, bytes))
+    }
+
+    /// Keeps what ends a session's pause.
+    pub(super) fn pause(&self, session: SessionKey, slot: Arc<Slot>) {
+        if let Some(rate) = self.0.lock().get_mut(&session) {
+            rate.slot = Some(slot);
+        }
+    }
+
+    /// What ends its pause, if there is one.
+    pub(super) fn slot(&self, session: SessionKey) -> Option<Arc<Slot>> {
+        self.0.lock().get_mut(&session)?.slot.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses() {
+        let start = Instant::now();
+        // When a message comes, how long it is, and for how long nothing is read then; all in milliseconds and bytes.
+        for (messages, bytes, rows) in [
+            (
+                Some(2),
+                None,
+                &[
+                    (0, 9, 0),
+                    (0, 9, 0),
+                    (0, 9, 500),
+                    (500, 9, 500),
+                    (5_000, 9, 0),
+                ][..],
+            ),
+            (
+                None,
+                Some(1_000),
+                &[
+                    (0, 1_000, 0),
+                    (0, 500, 500),
+                    (500, 100, 100),
+                    (9_999, 900, 0),
+                ],
+            ),
+            // The worse of two; and an hour is ten seconds.
+            (
+                Some(1),
+                Some(10),
+                &[(0, 5, 0), (0, 5, 1_000), (1_000, 36_000, 10_000)],
+            ),
+            (Some(1_000), None, &[(0, 1 << 30, 0)]),
+        ] {
+            let limits = |limits: &mut RoleLimits| {
+                limits.messages_per_second_max = messages;
+                limits.bytes_per_second_max = bytes;
+            };
+            let mut of_role = RoleLimits::default();
+            limits(&mut of_role);
+            let mut rate = Rate::of(of_role, start).expect("has a rate");
+            for &(at_ms, bytes, pause_ms) in rows {
+                let pause = rate.take(start + Duration::from_millis(at_ms), bytes);
+                let off = pause.abs_diff(Duration::from_millis(pause_ms));
+                assert!(off < Duration::from_millis(1), "{at_ms}: {pause:?}");
+            }
+        }
+        assert!(Rate::of(RoleLimits::default(), start).is_none());
+    }
+}

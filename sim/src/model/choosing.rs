@@ -1,0 +1,86 @@
+//! Who serves a call, naively.
+
+use crosstie_routing::{ClientFeature, Refused, error};
+use crosstie_wamp::{InvocationPolicy, MatchPolicy};
+
+use super::matching::{matches, wildcard_rank};
+use super::{Entry, Model};
+
+impl Model {
+    /// The callees of the registration that serves a procedure, in the order of registration.
+    pub(super) fn serving(&self, procedure: &str) -> Vec<Entry> {
+        let reserved = Self::check_reserved(procedure).is_err();
+        let of = |kind: MatchPolicy| {
+            self.callees.iter().filter(move |entry| {
+                entry.policy == kind && matches(kind, &entry.uri, procedure) && !reserved
+            })
+        };
+        let best = of(MatchPolicy::Exact)
+            .next()
+            .or_else(|| of(MatchPolicy::Prefix).max_by_key(|entry| entry.uri.len()))
+            .or_else(|| of(MatchPolicy::Wildcard).max_by_key(|entry| wildcard_rank(&entry.uri)));
+        let Some(best) = best else { return Vec::new() };
+        self.callees
+            .iter()
+            .filter(|entry| entry.id == best.id)
+            .cloned()
+            .collect()
+    }
+
+    /// The orders in which the callees may be asked; several when chance decides.
+    pub(super) fn attempts(&self, group: &[Entry]) -> Vec<Vec<Entry>> {
+        let from = |start: usize| -> Vec<Entry> {
+            group
+                .iter()
+                .cycle()
+                .skip(start)
+                .take(group.len())
+                .cloned()
+                .collect()
+        };
+        match group[0].invoke {
+            InvocationPolicy::Single | InvocationPolicy::First => vec![from(0)],
+            InvocationPolicy::Last => vec![group.iter().rev().cloned().collect()],
+            InvocationPolicy::RoundRobin => {
+                let last = self.turns.iter().find(|(id, _)| *id == group[0].id);
+                let last = last.map_or(0, |(_, order)| *order);
+                let next = group
+                    .iter()
+                    .position(|entry| entry.order > last)
+                    .unwrap_or(0);
+                vec![from(next)]
+            }
+            InvocationPolicy::Random => (0..group.len()).map(from).collect(),
+        }
+    }
+
+    /// Which of the callees, asked in that order, takes the call.
+    pub(super) fn choose(&self, order: &[Entry], progress: bool) -> Result<Entry, &'static str> {
+        let free = order.iter().filter(|entry| !self.is_busy(entry));
+        for entry in free.take(8) {
+            let member = self.member(entry.member);
+            let features = member.features;
+            if progress
+                && !(features.has(ClientFeature::CalleeProgressiveCallInvocations)
+                    && features.has(ClientFeature::CalleeCallCanceling))
+            {
+                return Err(error::FEATURE_NOT_SUPPORTED);
+            }
+            match member.refusing.and_then(|refusing| refusing.refusal(true)) {
+                None => return Ok(entry.clone()),
+                Some(Refused::Unrepresentable(_)) => return Err(error::INVALID_ARGUMENT),
+                Some(_) => {}
+            }
+        }
+        Err(error::NO_AVAILABLE_CALLEE)
+    }
+
+    /// Whether a callee serves as many calls as it wants to.
+    pub(super) fn is_busy(&self, entry: &Entry) -> bool {
+        let serving = self
+            .calls
+            .iter()
+            .filter(|call| call.slot == Some(entry.order));
+        entry.concurrency > 0 && serving.count() >= entry.concurrency as usize
+    }
+}
