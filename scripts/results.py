@@ -33,6 +33,7 @@ RUNS = {
     "amqp": ("amqp", *SHORT),
     "node": ("node", "--native", "--seconds", "1", "--warm-up", "0.5", "--runs", "1"),
     "join": ("join", *SHORT),
+    "http": ("http", *SHORT),
     "footprint": ("footprint", "--sessions", "50,100", "--starts", "2"),
     "hostile": (
         *("hostile", "--attack", "batch", "--attack", "deadletters", "--scale", "0.01"),

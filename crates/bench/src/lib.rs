@@ -14,7 +14,7 @@
 //! [`roles::SUBCOMMAND`], which the command line forwards to [`roles::main`].
 //!
 //! Every instrument is a folder: [`rpc`], [`pubsub`], [`accept`], [`handshake`], [`echo`],
-//! [`stream`], [`footprint`], [`node`], [`hostile`], [`join`], and for brokers of AMQP [`amqp`] and [`oslo`];
+//! [`stream`], [`footprint`], [`node`], [`hostile`], [`join`], [`http`], and for brokers of AMQP [`amqp`] and [`oslo`];
 //! [`all`] runs them one after the other. What several of them use:
 //!
 //! | folder | |
@@ -42,6 +42,7 @@ mod footprint;
 mod frame;
 mod handshake;
 mod hostile;
+mod http;
 mod join;
 mod load;
 mod machine;
@@ -68,6 +69,7 @@ pub use footprint::{FootprintOptions, footprint};
 pub use frame::arguments::Host;
 pub use handshake::{Analysis, HandshakeOptions, Log, handshake, handshake_log};
 pub use hostile::{HostileOptions, hostile};
+pub use http::{HttpOptions, http};
 pub use join::{JoinOptions, join};
 pub use network::exactness::{MeasureOptions, measure as measure_link};
 pub use node::{NodeOptions, node};

@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 use crate::process::{GUARD, LastWord, Place, WorkerError, say};
 use crate::wamp::holder;
 use crate::{
-    accept, amqp, broker, echo, floor, handshake, hostile, join, network, oslo, pubsub, rpc, stream,
+    accept, amqp, broker, echo, floor, handshake, hostile, http, join, network, oslo, pubsub, rpc,
+    stream,
 };
 
 pub use crate::process::worker::SUBCOMMAND;
@@ -34,6 +35,7 @@ const ROLES: &[Role] = &[
     role!(holder),
     role!(hostile::attacker),
     role!(hostile::witness),
+    role!(http::driver),
     role!(join::driver),
     role!(network::link),
     role!(oslo::worker),

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use crosstie_bench::{
     self as bench, AcceptOptions, AllOptions, AmqpOptions, BenchError, Build, EchoOptions,
-    FootprintOptions, HandshakeOptions, Host, HostileOptions, JoinOptions, NodeOptions,
-    OsloOptions, PubSubOptions, RpcOptions, Stop, StreamOptions,
+    FootprintOptions, HandshakeOptions, Host, HostileOptions, HttpOptions, JoinOptions,
+    NodeOptions, OsloOptions, PubSubOptions, RpcOptions, Stop, StreamOptions,
 };
 
 use crate::signals::{INTERRUPTED, end_in_good_order};
@@ -35,6 +35,8 @@ pub(crate) enum Bench {
     Hostile(Box<HostileOptions>),
     /// Sessions that join and leave, by each method of authentication.
     Join(Box<JoinOptions>),
+    /// HTTP requests to web services.
+    Http(Box<HttpOptions>),
     /// Start-up time, idle memory, memory per idle session, size of the binary.
     Footprint(Box<FootprintOptions>),
     /// Every bench on a schedule, then the report.
@@ -62,6 +64,7 @@ pub(crate) fn run(instrument: Bench) -> anyhow::Result<ExitCode> {
         Bench::Amqp(options) => measured(*options, bench::amqp),
         Bench::Hostile(options) => measured(*options, bench::hostile),
         Bench::Join(options) => measured(*options, bench::join),
+        Bench::Http(options) => measured(*options, bench::http),
         Bench::Footprint(options) => measured(*options, bench::footprint),
         Bench::All(options) => Ok(counts(bench::all(&options)?)),
     }

@@ -260,6 +260,23 @@ pub(crate) const INSTRUMENTS: &[Instrument] = &[
         ],
     },
     Instrument {
+        bench: "http",
+        title: "Web services",
+        about: "HTTP requests over connections that stay open, each after the answer to the one \
+                before: a file of 1 KiB, a call of a procedure of somebody else, a publication that \
+                is acknowledged. Every answer is checked. Others run the same node directory; a web \
+                server has the file alone.",
+        headlines: &["requests_per_s", "server_cpu_us_per_request"],
+        headlines_loaded: &[],
+        columns: &[
+            "requests_per_s",
+            "server_cpu_us_per_request",
+            "driver_cpu_us_per_request",
+            "request_p50_us",
+            "request_p99_us",
+        ],
+    },
+    Instrument {
         bench: "footprint",
         title: "Footprint",
         about: "What the router costs before it routes anything.",

@@ -12,7 +12,7 @@ pub(super) enum Length {
 }
 
 /// Peers that some bench can start.
-pub(super) const PEERS: [&str; 4] = ["crossbar", "autobahn", "netserver", "rabbitmq"];
+pub(super) const PEERS: [&str; 5] = ["crossbar", "autobahn", "netserver", "nginx", "rabbitmq"];
 
 /// One command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,8 +153,13 @@ const STEPS: &[(&str, Timed, Timed)] = &[
     ),
     (
         "join",
-        ("join --seconds 0.5 --runs 3 --placement split", 15),
+        ("join --seconds 0.5 --runs 2 --placement split", 10),
         ("join", 70),
+    ),
+    (
+        "http",
+        ("http --seconds 0.2 --runs 2 --placement split", 5),
+        ("http --seconds 1 --placement split", 25),
     ),
     (
         "footprint",
@@ -164,10 +169,14 @@ const STEPS: &[(&str, Timed, Timed)] = &[
 ];
 
 /// The benches that can start each peer.
-const BENCHES: [(&str, &[&str]); 4] = [
-    ("crossbar", &["rpc", "pubsub", "node", "hostile", "join"]),
+const BENCHES: [(&str, &[&str]); 5] = [
+    (
+        "crossbar",
+        &["rpc", "pubsub", "node", "hostile", "join", "http"],
+    ),
     ("autobahn", &["handshake", "echo"]),
     ("netserver", &["stream"]),
+    ("nginx", &["http"]),
     ("rabbitmq", &["oslo", "amqp", "hostile"]),
 ];
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod autobahn;
 pub(crate) mod crossbar;
+pub(crate) mod nginx;
 pub(crate) mod rabbitmq;
 
 use std::path::Path;

@@ -1,0 +1,80 @@
+"""`bench http`: what it asks for, whom it asks, and what it says of who is not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from rig.router import binary
+
+# As short as a round can be: nothing here looks at how fast anything is.
+SHORT = ("--runs", 1, "--seconds", 0.05, "--warm-up", 0.01, "--placement", "same-core")
+
+
+def bench(*arguments: object, path: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the bench to its end."""
+    return subprocess.run(
+        [str(binary()), "bench", "http", *map(str, arguments)],
+        text=True,
+        capture_output=True,
+        timeout=240,
+        env=os.environ if path is None else {**os.environ, "PATH": path},
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def rows(results: Path) -> dict[tuple[str, str], dict]:
+    """Return the rows of a results file that stand for all rounds, by case and subject."""
+    frame = json.loads(results.read_text())
+    assert frame["bench"] == "http"
+    sums = (row for row in frame["results"] if "round" not in row)
+    return {(row["case"], row["subject"]): row for row in sums}
+
+
+def test_a_file_is_asked_for(tmp_path: Path):
+    results = tmp_path / "results.json"
+    done = bench(*SHORT, "--connections", 4, "--json", results)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = rows(results)
+    assert set(found) == {("file", "crosstie")}
+    for row in found.values():
+        assert row["valid"], row
+        metrics = row["metrics"]
+        assert metrics["requests"] >= 4
+        assert metrics["server_cpu_us_per_request"] > 0
+        assert metrics["driver_cpu_us_per_request"] > 0
+        assert metrics["request_p50_us"] <= metrics["request_max_us"]
+
+
+@pytest.mark.skipif(
+    shutil.which("nginx") is None and not Path("/usr/sbin/nginx").exists(),
+    reason="there is no nginx",
+)
+def test_a_web_server_is_asked_too(tmp_path: Path):
+    results = tmp_path / "results.json"
+    done = bench("--peer", "nginx", *SHORT, "--json", results)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = rows(results)
+    assert set(found) == {("file", "crosstie"), ("file", "nginx")}
+    assert all(row["valid"] for row in found.values()), found
+    assert found["file", "crosstie"]["metrics"]["requests_per_s_over_nginx"] > 0
+    assert "÷ nginx ≥ 0.50" in done.stdout
+
+
+def test_who_is_not_there_is_named(tmp_path: Path):
+    done = bench("--case", "file", "--peer", "crossbar", *SHORT, path=str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "crossbar: absent from PATH; to get it: pip install crossbar" in done.stdout
+
+
+def test_what_makes_no_sense_is_refused():
+    done = bench("--connections", 0)
+    assert done.returncode == 2
+    assert "--connections is 1 to 1,000" in done.stderr
+    done = bench("--peer", "apache")
+    assert done.returncode == 2
+    assert "the peers that can be started are crossbar and nginx" in done.stderr

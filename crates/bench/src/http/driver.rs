@@ -1,0 +1,173 @@
+//! Who asks: a connection each, kept open, and a thread each; and who is called, a process of its own.
+
+use std::io;
+use std::net::SocketAddr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::answer;
+use super::case::Case;
+use super::expected::Expected;
+use crate::load::{Latencies, Recorded, Stream};
+use crate::machine::accounting::own_cpu_ns;
+use crate::process::{Driver, PATIENCE, WorkerError, instruction, say};
+use crate::subject::Endpoint;
+use crate::wamp::callee::Callee;
+use crate::wamp::caller::PairOrder;
+
+pub(crate) const ROLE: &str = "http";
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    Ask {
+        case: Case,
+        address: SocketAddr,
+        connections: usize,
+        /// What is called, where something is.
+        procedure: String,
+    },
+    /// Answers calls until it is ended.
+    Serve(PairOrder),
+}
+
+/// What one window has brought.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Found {
+    /// From before the request's write until the answer's last read: of right answers.
+    pub(crate) times: Recorded,
+    pub(crate) count: u64,
+    pub(crate) seconds: f64,
+    /// What this process spent on it.
+    pub(crate) cpu_ns: u64,
+}
+
+pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
+    match order {
+        Order::Serve(pair) => {
+            let callee = Callee::register(&pair)?;
+            say(&Driver::<Found>::Ready);
+            callee.serve().map(|_| ())
+        }
+        Order::Ask {
+            case,
+            address,
+            connections,
+            procedure,
+        } => {
+            let connect = |number| Asker::connect(case, address, &procedure, number);
+            let askers = (0..connections).map(connect).collect::<Result<_, _>>();
+            ask_in_windows(askers?)
+        }
+    }
+}
+
+fn ask_in_windows(mut askers: Vec<Asker>) -> Result<(), WorkerError> {
+    say(&Driver::<Found>::Ready);
+    while let Some(seconds) = instruction::<f64>()? {
+        let (begun, cpu_ns) = (Instant::now(), own_cpu_ns());
+        let end = begun + Duration::from_secs_f64(seconds);
+        let times = thread::scope(|scope| {
+            let threads: Vec<_> = askers
+                .iter_mut()
+                .map(|asker| scope.spawn(move || asker.ask_until(end)))
+                .collect();
+            let mut sum = Latencies::default();
+            for thread in threads {
+                let times = thread.join();
+                let times = times.map_err(|_| io::Error::other("who asked panicked"))??;
+                sum.add(&times.recorded());
+            }
+            Ok::<_, WorkerError>(sum)
+        })?;
+        say(&Driver::Found(Found {
+            count: times.count(),
+            times: times.recorded(),
+            seconds: begun.elapsed().as_secs_f64(),
+            cpu_ns: own_cpu_ns() - cpu_ns,
+        }));
+    }
+    Ok(())
+}
+
+/// One connection, and what is asked there again and again.
+pub(super) struct Asker {
+    stream: Stream,
+    request: Vec<u8>,
+    expected: Expected,
+    /// What has come, up to `length`.
+    input: Vec<u8>,
+    length: usize,
+}
+
+/// An answer longer than that is a wrong one.
+const INPUT_BYTES: usize = 16 * 1024;
+
+impl Asker {
+    pub(super) fn connect(
+        case: Case,
+        address: SocketAddr,
+        procedure: &str,
+        number: usize,
+    ) -> Result<Self, WorkerError> {
+        let endpoint = Endpoint::Tcp(address);
+        let stream = Stream::connect(&endpoint)
+            .map_err(|error| WorkerError::Connect(endpoint.to_string(), error))?;
+        stream.limit_waiting(Some(PATIENCE))?;
+        let (request, expected) = case.exchange(address, procedure, number);
+        Ok(Self {
+            stream,
+            request,
+            expected,
+            input: vec![0; INPUT_BYTES],
+            length: 0,
+        })
+    }
+
+    fn ask_until(&mut self, end: Instant) -> Result<Latencies, WorkerError> {
+        let mut times = Latencies::default();
+        let mut now = Instant::now();
+        while now < end {
+            let begun = now;
+            self.ask()?;
+            now = Instant::now();
+            let waited = now.duration_since(begun).as_nanos();
+            times.record(u64::try_from(waited).unwrap_or(u64::MAX));
+        }
+        Ok(times)
+    }
+
+    /// One request, and its answer.
+    pub(super) fn ask(&mut self) -> Result<(), WorkerError> {
+        self.stream.write_all(&self.request).map_err(late)?;
+        self.length = 0;
+        loop {
+            let space = &mut self.input[self.length..];
+            if space.is_empty() {
+                return Err(WorkerError::handshake("an answer that does not end"));
+            }
+            match self.stream.read(space).map_err(late)? {
+                0 => return Err(WorkerError::Closed("answering")),
+                length => self.length += length,
+            }
+            let bytes = &self.input[..self.length];
+            let Some(answer) = answer::read(bytes).map_err(WorkerError::handshake)? else {
+                continue;
+            };
+            if answer.length < bytes.len() {
+                return Err(WorkerError::handshake("more came than one answer"));
+            }
+            let checked = self.expected.check(answer.status, &answer.body);
+            return checked.map_err(WorkerError::Handshake);
+        }
+    }
+}
+
+/// What a read or write beyond its patience is.
+fn late(error: io::Error) -> WorkerError {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => WorkerError::TimedOut,
+        _ => error.into(),
+    }
+}

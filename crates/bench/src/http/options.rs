@@ -1,0 +1,85 @@
+//! What can be asked of `bench http`.
+
+use crate::error::BenchError;
+use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
+use crate::subject::names;
+
+use super::case::Case;
+
+/// Starts a node whose web services are asked over connections that stay open.
+#[derive(Clone, Debug, clap::Args)]
+pub struct HttpOptions {
+    #[arg(skip)]
+    pub(super) common: Common,
+    /// file (of 1 KiB), call (of a procedure, by an HTTP request) or publish; may be repeated [default: file].
+    #[arg(long = "case", value_name = "CASE")]
+    cases: Vec<Case>,
+    /// Connections, each with one request after the other.
+    #[arg(long, default_value_t = 16, value_name = "N")]
+    pub(super) connections: usize,
+    /// crossbar or nginx (which has the file alone): start, measure and stop one found on PATH; may be repeated.
+    #[arg(long = "peer", value_name = "PEER")]
+    pub(super) peers: Vec<HttpPeer>,
+    #[command(flatten)]
+    usual: CommonOptions<AsUsual>,
+}
+
+/// A server that the bench knows how to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HttpPeer {
+    Crossbar,
+    Nginx,
+}
+
+names! {
+    HttpPeer { Crossbar = "crossbar", Nginx = "nginx" }
+    "the peers that can be started are crossbar and nginx"
+}
+
+impl HttpOptions {
+    pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
+        self.common = Common {
+            placements: self.usual.placements.clone(),
+            ..self.usual.rounds.common(host)?
+        };
+        self.check()?;
+        Ok(self)
+    }
+
+    fn check(&self) -> Result<(), BenchError> {
+        require(
+            (1..=1_000).contains(&self.connections),
+            "--connections is 1 to 1,000",
+        )
+    }
+
+    pub(super) fn definite_cases(&self) -> Vec<Case> {
+        match self.cases.is_empty() {
+            // The others need services that not every node has.
+            true => vec![Case::File],
+            false => self.cases.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::usual;
+
+    #[test]
+    fn options_that_make_no_sense_are_refused() {
+        #[track_caller]
+        fn check(connections: usize, expected: Option<&str>) {
+            let options = HttpOptions {
+                connections,
+                ..usual()
+            };
+            let error = options.check().err().map(|error| error.to_string());
+            assert_eq!(error.as_deref(), expected);
+        }
+        check(16, None);
+        check(0, Some("--connections is 1 to 1,000"));
+        check(1_001, Some("--connections is 1 to 1,000"));
+    }
+}
