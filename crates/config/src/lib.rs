@@ -43,17 +43,17 @@ pub use definitions::NoDefinitions;
 pub use files::{Files, NamedFiles};
 pub use model::{
     Admin, Allow, Allowed, Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission,
-    AmqpTransport, AmqpUser, AmqpVhost, AuditLog, CallTimeoutUnit, ChildEnvironment, Component,
-    ComponentKind, Config, ContainerShutdown, ContainerWorker, Controller, Cookie, CookieStore,
-    DefinedArguments, DefinedBinding, DefinedExchange, DefinedQueue, Definitions, Deflate,
-    Disclose, DiscloseMe, EmptyEligible, Endpoint, FileSource, GuestInput, GuestOutput, GuestWatch,
-    GuestWorker, HostMonitorWorker, HttpBridge, HttpBridgeOptions, Inherit, Json, Limits,
-    LoneSurrogates, LongPoll, MatchPolicy, NativeOptions, Page, Permission, Ping, RawSocket, Realm,
-    RequestIdCheck, RequestKey, Restart, ReverseProxy, Role, RoleMatch, RouterWorker, Serializer,
-    ShutdownTrigger, Skipped, TcpEndpoint, Testee, TesteeKind, TesteeWorker, Tls, Transport,
-    TransportKind, UriCheck, Web, WebArchive, WebFiles, WebJson, WebOptions, WebPaths, WebProgram,
-    WebPython, WebService, WebSocket, WebSocketOptions, WebSocketReverseProxy, WebSocketTestee,
-    Webhook, Worker,
+    AmqpTransport, AmqpUser, AmqpVhost, AuditLog, CallTimeoutUnit, Cgi, ChildEnvironment,
+    Component, ComponentKind, Config, ContainerShutdown, ContainerWorker, Controller, Cookie,
+    CookieStore, DefinedArguments, DefinedBinding, DefinedExchange, DefinedQueue, Definitions,
+    Deflate, Disclose, DiscloseMe, EmptyEligible, Endpoint, FileSource, GuestInput, GuestOutput,
+    GuestWatch, GuestWorker, HostMonitorWorker, HttpBridge, HttpBridgeOptions, Inherit, Json,
+    Limits, LoneSurrogates, LongPoll, MatchPolicy, NativeOptions, Page, Permission, Ping,
+    RawSocket, Realm, RequestIdCheck, RequestKey, Restart, ReverseProxy, Role, RoleMatch,
+    RouterWorker, Serializer, ShutdownTrigger, Skipped, TcpEndpoint, Testee, TesteeKind,
+    TesteeWorker, Tls, Transport, TransportKind, UriCheck, Web, WebArchive, WebFiles, WebJson,
+    WebOptions, WebPaths, WebProgram, WebPython, WebService, WebSocket, WebSocketOptions,
+    WebSocketReverseProxy, WebSocketTestee, Webhook, Worker,
 };
 pub use part::{
     component_from_json, realm_from_json, role_from_json, transport_from_json, worker_from_json,

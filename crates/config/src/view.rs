@@ -48,6 +48,16 @@ impl<'a> View<'a> {
         Some(&entry.node)
     }
 
+    /// Every key that is given and has an effect, with where it stands.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (&'a str, Span)> + use<'a> {
+        let (entries, table) = (self.entries, self.table);
+        let is_inert = |name: &str| table.key(name).is_some_and(|key| key.inert.is_some());
+        let given = entries
+            .iter()
+            .map(|entry| (entry.key.as_str(), entry.node.span));
+        given.filter(move |(name, _)| !is_inert(name))
+    }
+
     /// Whether the table has the key at all.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.table.key(name).is_some()

@@ -62,23 +62,29 @@ impl Outgoing {
         Ok(Self { client })
     }
 
-    /// Gets what is at a URL; a reason in words where that cannot be had.
+    /// Gets what is at a URL, of a media type; a reason in words where that cannot be had.
     pub(crate) async fn get(
         &self,
         url: &str,
+        kind: &'static str,
         timeout: Duration,
         bytes_max: usize,
     ) -> Result<Fetched, String> {
-        let whole = tokio::time::timeout(timeout, self.get_whole(url, bytes_max));
+        let whole = tokio::time::timeout(timeout, self.get_whole(url, kind, bytes_max));
         whole
             .await
             .unwrap_or_else(|_| Err(format!("no whole answer in {} ms", timeout.as_millis())))
     }
 
-    async fn get_whole(&self, url: &str, bytes_max: usize) -> Result<Fetched, String> {
+    async fn get_whole(
+        &self,
+        url: &str,
+        kind: &'static str,
+        bytes_max: usize,
+    ) -> Result<Fetched, String> {
         let uri: Uri = url.parse().map_err(|e| format!("no URL: {e}"))?;
         let request = Request::get(uri)
-            .header(ACCEPT, "application/json")
+            .header(ACCEPT, kind)
             .header(USER_AGENT, AGENT)
             .body(Empty::new())
             .map_err(|e| e.to_string())?;

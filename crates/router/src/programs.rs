@@ -7,9 +7,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crosstie_config::ChildEnvironment;
+use crosstie_config::{ChildEnvironment, NativeOptions};
 use tokio::sync::oneshot;
 
 /// What is to run.
@@ -40,6 +41,22 @@ pub enum Executable {
     /// The interpreter that components have: the one named, else that beside the node's program, else
     /// that on `PATH`.
     Python(Option<String>),
+}
+
+/// What a router's own programs run with.
+#[derive(Clone, Debug)]
+pub(crate) struct Hosting {
+    pub(crate) programs: Option<Arc<dyn Programs>>,
+    /// As the worker's components have it.
+    pub(crate) options: NativeOptions,
+}
+
+impl Hosting {
+    /// Who starts programs, where there is a node.
+    pub(crate) fn programs(&self) -> io::Result<&Arc<dyn Programs>> {
+        let without = || io::Error::other("there is no node that starts programs");
+        self.programs.as_ref().ok_or_else(without)
+    }
 }
 
 /// Who starts programs.

@@ -21,6 +21,7 @@ use crate::denials::Denials;
 use crate::door::Door;
 use crate::listen::MakeHttp;
 use crate::overview::Overview;
+use crate::programs::Hosting;
 use crate::report;
 use crate::router::RouterOptions;
 use crate::testee::TesteeTransport;
@@ -65,6 +66,8 @@ pub(crate) struct RouterState {
     pub(crate) denials: Denials,
     pub(crate) authenticators: Authenticators,
     pub(crate) key: Option<Arc<SigningKey>>,
+    /// For web services that programs answer.
+    pub(crate) hosting: Hosting,
     /// Set once, if at all.
     amqp: OnceLock<Arc<Broker>>,
     number_last: AtomicU32,
@@ -123,6 +126,10 @@ impl RouterState {
             denials: Denials::new(options.audit.clone()),
             authenticators: Authenticators::default(),
             key: options.key.clone(),
+            hosting: Hosting {
+                programs: options.programs.clone(),
+                options: worker.process.clone(),
+            },
             amqp: OnceLock::new(),
             number_last: AtomicU32::new(0),
             stopping: AtomicBool::new(false),

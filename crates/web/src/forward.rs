@@ -20,8 +20,12 @@ pub struct Client<'c> {
     pub proto: &'c str,
 }
 
-/// Takes out what is meant for one connection alone.
+/// Takes out what is meant for one connection alone. A length beside chunks says nothing that holds (RFC 9112
+/// section 6.3), and somebody might believe it.
 pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
+    }
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -153,6 +157,7 @@ mod tests {
                     ("te", "trailers"),
                     ("trailer", "x"),
                     ("transfer-encoding", "chunked"),
+                    ("content-length", "5"),
                     ("upgrade", "h2c"),
                     ("proxy-connection", "close"),
                 ],

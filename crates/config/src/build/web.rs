@@ -7,9 +7,9 @@ use super::transport::{Place, serializers};
 use super::{Builder, bound};
 use crate::catalogue::network;
 use crate::model::{
-    FileSource, HttpBridge, HttpBridgeOptions, LongPoll, Ping, RawSocket, RequestKey, ReverseProxy,
-    Role, Web, WebArchive, WebFiles, WebJson, WebOptions, WebPaths, WebProgram, WebPython,
-    WebService, WebSocketReverseProxy, Webhook,
+    Cgi, FileSource, HttpBridge, HttpBridgeOptions, LongPoll, Ping, RawSocket, RequestKey,
+    ReverseProxy, Role, Web, WebArchive, WebFiles, WebJson, WebOptions, WebPaths, WebProgram,
+    WebPython, WebService, WebSocketReverseProxy, Webhook,
 };
 use crate::problem::Problem;
 use crate::tree::{Value, quoted};
@@ -65,19 +65,15 @@ impl Builder<'_> {
                 WebService::WebSocketReverseProxy(Box::new(self.websocket_proxy(service, place)))
             }
             "archive" => WebService::Archive(self.web_archive(service)),
-            "cgi" => WebService::Cgi {
-                directory: text(service, "directory"),
-                processor: text(service, "processor"),
-            },
+            "cgi" => WebService::Cgi(cgi(service)),
             "wsgi" => WebService::Python(Box::new(self.wsgi(service))),
-            "resource" => WebService::Python(Box::new(WebPython {
-                program: WebProgram::Resource {
+            "resource" => {
+                let program = WebProgram::Resource {
                     class: text(service, "classname"),
                     extra: service.json("extra"),
-                },
-                threads_min: 0,
-                threads_max: 1,
-            })),
+                };
+                WebService::Python(Box::new(python(service, program, (0, 1))))
+            }
             _ => WebService::None,
         }
     }
@@ -130,6 +126,9 @@ impl Builder<'_> {
                 .map(str::to_ascii_lowercase)
                 .collect(),
             default_file: options.text("default_file").map(str::to_owned),
+            archive_bytes_max: bound(service, "archive_bytes_max"),
+            member_bytes_max: bound(service, "member_bytes_max") as u64,
+            cache_bytes_max: bound(service, "cache_bytes_max"),
         }
     }
 
@@ -296,9 +295,19 @@ impl Builder<'_> {
             let at = backend.span_of("endpoint");
             self.problems.push(Problem::error(at, message.into()));
         }
+        for (key, at) in service.section("options").keys() {
+            if !OF_PROXIED.contains(&key) {
+                let message = format!(
+                    "\"{key}\" has no effect in a reverse proxy: what client and server agree on is passed on"
+                );
+                self.problems.push(Problem::warning(at, message));
+            }
+        }
         WebSocketReverseProxy {
             frontend: self.websocket_without_sessions(service, place),
             url,
+            connections_max: bound(service, "connections_max"),
+            timeout: seconds(service, "timeout").unwrap_or_default(),
         }
     }
 
@@ -312,14 +321,11 @@ impl Builder<'_> {
             let at = service.span_of("minthreads");
             self.problems.push(Problem::error(at, message));
         }
-        WebPython {
-            program: WebProgram::Wsgi {
-                module: text(service, "module"),
-                object: text(service, "object"),
-            },
-            threads_min,
-            threads_max,
-        }
+        let program = WebProgram::Wsgi {
+            module: text(service, "module"),
+            object: text(service, "object"),
+        };
+        python(service, program, (threads_min, threads_max))
     }
 }
 
@@ -341,8 +347,34 @@ fn reverse_proxy(service: View<'_>) -> ReverseProxy {
         path: text(service, "path"),
         forwarded_port: port("forwarded_port"),
         forwarded_proto: text(service, "forwarded_proto"),
+        requests_max: bound(service, "requests_max"),
+        timeout: seconds(service, "timeout").unwrap_or_default(),
     }
 }
+
+fn cgi(service: View<'_>) -> Cgi {
+    Cgi {
+        directory: text(service, "directory"),
+        processor: text(service, "processor"),
+        processes_max: bound(service, "processes_max"),
+        timeout: seconds(service, "timeout").unwrap_or_default(),
+        run_timeout: seconds(service, "run_timeout").unwrap_or_default(),
+    }
+}
+
+fn python(service: View<'_>, program: WebProgram, threads: (usize, usize)) -> WebPython {
+    WebPython {
+        program,
+        threads_min: threads.0,
+        threads_max: threads.1,
+        requests_max: bound(service, "requests_max"),
+        timeout: seconds(service, "timeout").unwrap_or_default(),
+        body_bytes_max: bound(service, "body_bytes_max") as u64,
+    }
+}
+
+/// Of options of WebSocket, what holds for connections that are passed on as they are.
+const OF_PROXIED: &[&str] = &["allowed_origins", "allow_null_origin"];
 
 /// By endings as they are looked up: with their dot, in lower case.
 fn mime_types(object: View<'_>) -> Vec<(String, String)> {

@@ -134,6 +134,27 @@ pub(super) static ARCHIVE: Table = Table {
             "How members are served.",
         )
         .otherwise("all of their defaults"),
+        key(
+            "archive_bytes_max",
+            integer(22, 1 << 32),
+            "The longest file that is fetched, in bytes.",
+        )
+        .fallback(Fallback::Integer(64 << 20))
+        .own(),
+        key(
+            "member_bytes_max",
+            integer(1, 1 << 40),
+            "A longer member is not served, in bytes, however short it is in the file.",
+        )
+        .fallback(Fallback::Integer(256 << 20))
+        .own(),
+        key(
+            "cache_bytes_max",
+            integer(1, 1 << 40),
+            "How much of members `cache` keeps, in bytes.",
+        )
+        .fallback(Fallback::Integer(64 << 20))
+        .own(),
     ],
 };
 
@@ -231,5 +252,28 @@ pub(super) static CGI: Table = Table {
         )
         .required()
         .environment(),
+        key(
+            "processes_max",
+            integer(1, 10_000),
+            "Programs that run at a time. As many more requests wait for `timeout`; beyond, clients are told to \
+             come again (503).",
+        )
+        .fallback(Fallback::Integer(16))
+        .own(),
+        key(
+            "timeout",
+            integer(1, 86_400),
+            "How long a program may take to answer, and may be silent before its answer's end, in seconds (504). \
+             Then it is ended, with all that it has started.",
+        )
+        .fallback(Fallback::Integer(60))
+        .own(),
+        key(
+            "run_timeout",
+            integer(1, 604_800),
+            "How long a program may run in all, in seconds, however much it says.",
+        )
+        .fallback(Fallback::Integer(600))
+        .own(),
     ],
 };

@@ -1,7 +1,7 @@
 //! Web services that others serve: sessions, servers behind, programs. Long and flat.
 
 use super::connecting::CONNECTING_ENDPOINT;
-use super::form::{Fallback, Kind, Rule, TYPE, Table, Words, integer, integer_or_zero, key};
+use super::form::{Fallback, Key, Kind, Rule, TYPE, Table, Words, integer, integer_or_zero, key};
 use super::options::WEBSOCKET_OPTIONS;
 use super::transport::{AUTH_KEY, COOKIE_KEY, DEBUG, SERIALIZERS_KEY, URL};
 use super::web_files::SERVICE_ID;
@@ -87,6 +87,22 @@ static LONG_POLL_OPTIONS: Table = Table {
     ],
 };
 
+const REQUESTS_MAX: Key = key(
+    "requests_max",
+    integer(1, 100_000),
+    "Requests that are passed on at a time. As many more wait for `timeout`; beyond, clients are told to come \
+     again (503).",
+)
+.own();
+
+const TIMEOUT: Key = key(
+    "timeout",
+    integer(1, 86_400),
+    "How long an answer may take to begin, and may be silent before its end, in seconds (504).",
+)
+.fallback(Fallback::Integer(60))
+.own();
+
 pub(super) static REVERSE_PROXY: Table = Table {
     path: "web[reverseproxy]",
     name: "a reverse proxy",
@@ -124,6 +140,8 @@ pub(super) static REVERSE_PROXY: Table = Table {
             "What the server is told of how the client asked (`X-Forwarded-Proto`).",
         )
         .fallback(Fallback::Text("http")),
+        REQUESTS_MAX.fallback(Fallback::Integer(256)),
+        TIMEOUT,
     ],
 };
 
@@ -137,7 +155,8 @@ pub(super) static WEBSOCKET_REVERSE_PROXY: Table = Table {
         key(
             "options",
             Kind::Object(&WEBSOCKET_OPTIONS),
-            "How WebSocket is spoken with clients.",
+            "Whose pages may connect (`allowed_origins`, `allow_null_origin`). Everything else is what client and \
+             server agree on.",
         )
         .otherwise("all of their defaults"),
         key(
@@ -146,6 +165,20 @@ pub(super) static WEBSOCKET_REVERSE_PROXY: Table = Table {
             "The server that connections are passed to.",
         )
         .required(),
+        key(
+            "connections_max",
+            integer(1, 1_000_000),
+            "Connections that are passed on at a time; beyond, clients are told to come again (503).",
+        )
+        .fallback(Fallback::Integer(1_000))
+        .own(),
+        key(
+            "timeout",
+            integer(1, 86_400),
+            "How long the server may take to answer the opening handshake, in seconds (504).",
+        )
+        .fallback(Fallback::Integer(30))
+        .own(),
     ],
 };
 
@@ -177,10 +210,19 @@ static BACKEND: Table = Table {
         )
         .otherwise("made from the URL"),
         key("serializers", Kind::Json, "").inert("what the client asks for is passed on"),
-        key("options", Kind::Json, "").inert("the proxy's own options count on both sides"),
+        key("options", Kind::Json, "").inert("client and server agree on how WebSocket is spoken"),
         DEBUG,
     ],
 };
+
+const BODY_BYTES_MAX: Key = key(
+    "body_bytes_max",
+    integer(0, 1 << 40),
+    "The longest body of a request that is taken, in bytes (413). What is longer than 100,000 bytes lies in a \
+     temporary file until the program has read it.",
+)
+.fallback(Fallback::Integer(16 << 20))
+.own();
 
 pub(super) static WSGI: Table = Table {
     path: "web[wsgi]",
@@ -212,6 +254,9 @@ pub(super) static WSGI: Table = Table {
             "Threads at most: requests that are served at a time.",
         )
         .fallback(Fallback::Integer(20)),
+        REQUESTS_MAX.fallback(Fallback::Integer(64)),
+        TIMEOUT,
+        BODY_BYTES_MAX,
     ],
 };
 
@@ -228,5 +273,8 @@ pub(super) static RESOURCE: Table = Table {
         )
         .required(),
         key("extra", Kind::Json, "What it is made with.").otherwise("nothing"),
+        REQUESTS_MAX.fallback(Fallback::Integer(256)),
+        TIMEOUT,
+        BODY_BYTES_MAX,
     ],
 };

@@ -28,8 +28,8 @@ pub use transport::{
     TesteeKind, Tls, Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
 };
 pub use web::{
-    FileSource, HttpBridge, HttpBridgeOptions, LongPoll, RequestKey, ReverseProxy, Web, WebArchive,
-    WebFiles, WebJson, WebOptions, WebPaths, WebProgram, WebPython, WebService,
+    Cgi, FileSource, HttpBridge, HttpBridgeOptions, LongPoll, RequestKey, ReverseProxy, Web,
+    WebArchive, WebFiles, WebJson, WebOptions, WebPaths, WebProgram, WebPython, WebService,
     WebSocketReverseProxy, Webhook,
 };
 pub use worker::{

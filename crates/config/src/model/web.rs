@@ -81,11 +81,7 @@ pub enum WebService {
     ReverseProxy(ReverseProxy),
     WebSocketReverseProxy(Box<WebSocketReverseProxy>),
     /// A program that is started for each request (RFC 3875).
-    Cgi {
-        /// Relative to the node's directory.
-        directory: String,
-        processor: String,
-    },
+    Cgi(Cgi),
     /// Python in a process beside the router.
     Python(Box<WebPython>),
 }
@@ -129,6 +125,12 @@ pub struct WebArchive {
     pub mime_types: Vec<(String, String)>,
     /// SHA-256 of the whole file, one of which must be its own.
     pub hashes: Vec<String>,
+    /// Of a file that is fetched.
+    pub archive_bytes_max: usize,
+    /// A longer member is not served.
+    pub member_bytes_max: u64,
+    /// Of all members that are kept in memory.
+    pub cache_bytes_max: usize,
     /// Served in place of what is not there.
     pub default_file: Option<String>,
 }
@@ -206,6 +208,24 @@ pub struct ReverseProxy {
     pub path: String,
     pub forwarded_port: u16,
     pub forwarded_proto: String,
+    /// At a time; as many more wait.
+    pub requests_max: usize,
+    /// How long the server may say nothing.
+    pub timeout: Duration,
+}
+
+/// Programs that are started for a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cgi {
+    /// Relative to the node's directory.
+    pub directory: String,
+    pub processor: String,
+    /// At a time; as many more requests wait.
+    pub processes_max: usize,
+    /// How long one may say nothing.
+    pub timeout: Duration,
+    /// How long one may run.
+    pub run_timeout: Duration,
 }
 
 /// WebSocket connections passed on to another server.
@@ -215,6 +235,9 @@ pub struct WebSocketReverseProxy {
     pub frontend: WebSocket,
     /// `ws://` or `wss://`.
     pub url: String,
+    pub connections_max: usize,
+    /// How long the server may take to answer the handshake.
+    pub timeout: Duration,
 }
 
 /// A WSGI application or a Twisted resource.
@@ -223,6 +246,12 @@ pub struct WebPython {
     pub program: WebProgram,
     pub threads_min: usize,
     pub threads_max: usize,
+    /// At a time; as many more wait.
+    pub requests_max: usize,
+    /// How long the program may say nothing.
+    pub timeout: Duration,
+    /// Of a request's body.
+    pub body_bytes_max: u64,
 }
 
 /// What is run in Python.

@@ -86,7 +86,10 @@ impl Issuer {
             bytes_max,
             ..
         } = &*self.source;
-        let answer = self.server.get(url, *timeout, *bytes_max).await?;
+        let answer = self
+            .server
+            .get(url, "application/json", *timeout, *bytes_max)
+            .await?;
         let text = std::str::from_utf8(&answer.body).map_err(|_| "expected UTF-8".to_owned())?;
         Ok(Fetched {
             keys: Jwks::parse(text).map_err(|e| e.to_string())?,

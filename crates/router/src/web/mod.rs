@@ -11,12 +11,21 @@
 //! listeners, and none of these needs them.
 
 pub(crate) mod answer;
+mod archive;
+mod backend;
 pub(crate) mod body;
+mod cgi;
 mod connection;
 mod files;
 mod fixed;
 mod longpoll;
+mod media_type;
 mod node_info;
+mod package;
+mod passing;
+mod places;
+mod python;
+mod reverse_proxy;
 pub(crate) mod services;
 mod site;
 
@@ -25,7 +34,8 @@ use std::sync::Arc;
 
 use crosstie_transport::Connection;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, HeaderValue};
+use hyper::header::{ALLOW, HOST, HeaderValue};
+use hyper::http::uri::Authority;
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::listen::{Http, Listening};
@@ -55,9 +65,21 @@ pub(crate) struct Asked {
 
 impl Asked {
     /// Whether it came over TLS.
-    #[allow(dead_code, reason = "services that want TLS stand on it")]
     pub(crate) fn is_secure(&self) -> bool {
         self.listening.tls.is_some()
+    }
+
+    /// The host and port that were asked for.
+    pub(crate) fn server(&self) -> (&str, u16) {
+        let authority = self.request.uri().authority().map(Authority::as_str);
+        let host = self.request.headers().get(HOST);
+        let host = authority.or_else(|| host.and_then(|host| host.to_str().ok()));
+        let host = host.unwrap_or_default();
+        let otherwise = if self.is_secure() { 443 } else { 80 };
+        match host.rsplit_once(':') {
+            Some((name, port)) if !port.ends_with(']') => (name, port.parse().unwrap_or(otherwise)),
+            _ => (host, otherwise),
+        }
     }
 
     /// What a service that only shows something says to who wants anything else; `None` for who may see it.

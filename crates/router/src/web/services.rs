@@ -4,18 +4,23 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crosstie_config::{Web, WebService};
+use crosstie_config::{FileSource, Web, WebFiles, WebService};
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, UPGRADE};
 
 use crate::listen::Http;
+use crate::programs::Hosting;
 use crate::router_state::RouterState;
+use crate::web::archive::Archive;
+use crate::web::cgi::Cgi;
 use crate::web::files::Files;
 use crate::web::fixed::{JsonValue, Redirect};
 use crate::web::longpoll::LongPoll;
 use crate::web::node_info::NodeInfo;
+use crate::web::python::Python;
+use crate::web::reverse_proxy::ReverseProxy;
 use crate::web::site::Site;
-use crate::web::{Answering, Asked, Service, answer, ready};
+use crate::web::{Answering, Asked, Service, answer, package, ready};
 
 /// What answers the requests of a transport.
 pub(crate) fn site(
@@ -34,17 +39,39 @@ fn make(
 ) -> io::Result<Box<dyn Service>> {
     Ok(match service {
         WebService::None => Box::new(Nothing),
-        WebService::Files(files) => Box::new(Files::open(files, directory)?),
+        WebService::Files(files) => {
+            let files = unpackaged(files, directory, &router.hosting)?;
+            Box::new(Files::open(&files, directory)?)
+        }
         WebService::Json(value) => Box::new(JsonValue::new(value)),
         WebService::LongPoll(options) => Box::new(LongPoll::new(options, router, directory)?),
         WebService::NodeInfo => Box::new(NodeInfo),
         WebService::Redirect { url } => Box::new(Redirect::new(url)?),
         WebService::WebSocket(_) => Box::new(WebSocket),
+        WebService::ReverseProxy(proxy) => Box::new(ReverseProxy::new(proxy)?),
+        WebService::Archive(archive) => {
+            Box::new(Archive::open(archive, directory, router.door.keeper())?)
+        }
+        WebService::Cgi(cgi) => Box::new(Cgi::new(cgi, directory, &router.hosting)?),
+        WebService::Python(python) => {
+            let keeper = router.door.keeper();
+            Box::new(Python::new(python, directory, &router.hosting, keeper)?)
+        }
         other => {
             let text = format!("service {other:?} is not known here");
             return Err(io::Error::other(text));
         }
     })
+}
+
+/// Files as they are in a directory.
+fn unpackaged(model: &WebFiles, directory: &Path, hosting: &Hosting) -> io::Result<WebFiles> {
+    let mut files = model.clone();
+    if let FileSource::Package { package, resource } = &model.source {
+        let folder = package::folder(package, resource, directory, hosting)?;
+        files.source = FileSource::Directory(folder);
+    }
+    Ok(files)
 }
 
 /// Nothing, said so.

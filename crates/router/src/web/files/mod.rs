@@ -19,6 +19,7 @@ use hyper::header::{
 use hyper::{Method, Response, StatusCode};
 
 use crate::web::answer::{self, Body};
+use crate::web::media_type::media_type;
 use crate::web::{Answering, Asked, Service, ready};
 use directory::{Directory, Found, OpenFile};
 
@@ -126,7 +127,8 @@ impl Files {
 
     /// What is said of a file, whether it is sent or not.
     fn describe(&self, headers: &mut HeaderMap, validators: &Validators, path: &[&str]) {
-        insert(headers, CONTENT_TYPE, self.kind(path));
+        let name = path.last().copied().unwrap_or_default();
+        insert(headers, CONTENT_TYPE, media_type(&self.mime_types, name));
         insert(headers, ETAG, validators.tag().to_owned());
         insert(headers, LAST_MODIFIED, validators.modified_text());
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
@@ -139,18 +141,6 @@ impl Files {
                 insert(headers, EXPIRES, httpdate::fmt_http_date(at));
             }
         }
-    }
-
-    /// The media type, by the longest end of a name that is configured, or as everybody has it.
-    fn kind(&self, path: &[&str]) -> String {
-        let name = path.last().copied().unwrap_or_default();
-        let ends = |(end, _): &&(String, String)| name.ends_with(end.as_str());
-        let configured = self.mime_types.iter().filter(ends);
-        if let Some((_, kind)) = configured.max_by_key(|(end, _)| end.len()) {
-            return kind.clone();
-        }
-        let guess = mime_guess::from_path(name).first_raw();
-        guess.unwrap_or("application/octet-stream").to_owned()
     }
 }
 

@@ -1,0 +1,1 @@
+"""A package with folders and programs, for nodes under test."""

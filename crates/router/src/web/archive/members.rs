@@ -1,0 +1,170 @@
+//! What is in a zip file, by name.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use zip::read::ZipFile;
+use zip::{CompressionMethod, ZipArchive};
+
+/// Members of one file: what its directory may cost.
+const MEMBERS_MAX: usize = 100_000;
+
+/// Members that can be served.
+pub(super) struct Members(HashMap<String, Member>);
+
+/// One of them: where it lies, and what comes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) index: usize,
+    pub(super) offset: u64,
+    pub(super) stored_bytes: u64,
+    pub(super) bytes: u64,
+    pub(super) checksum: u32,
+    pub(super) is_deflated: bool,
+}
+
+impl Members {
+    /// Reads the file's directory; members of more than `bytes_max` are not served.
+    pub(super) fn read(file: &Arc<File>, bytes_max: u64) -> io::Result<Self> {
+        let reader = io::BufReader::new(Part::whole(Arc::clone(file))?);
+        let mut archive = ZipArchive::new(reader).map_err(io::Error::other)?;
+        if archive.len() > MEMBERS_MAX {
+            let text = format!("more than {MEMBERS_MAX} members");
+            return Err(io::Error::other(text));
+        }
+        let mut members = HashMap::new();
+        let mut left_out = Vec::new();
+        for index in 0..archive.len() {
+            let found = archive.by_index_raw(index).map_err(io::Error::other)?;
+            if found.is_dir() {
+                continue;
+            }
+            let name = found.name().map(std::borrow::Cow::into_owned);
+            let name = name.unwrap_or_default();
+            match servable(&found, &name, bytes_max) {
+                Ok((offset, is_deflated)) => {
+                    let member = Member {
+                        index,
+                        offset,
+                        stored_bytes: found.compressed_size(),
+                        bytes: found.size(),
+                        checksum: found.crc32(),
+                        is_deflated,
+                    };
+                    members.insert(name, member);
+                }
+                Err(why) => left_out.push((name, why)),
+            }
+        }
+        if let Some((name, why)) = left_out.first() {
+            let count = left_out.len();
+            tracing::warn!("{count} members of an archive are not served; {name:?} is {why}");
+        }
+        Ok(Self(members))
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<&Member> {
+        self.0.get(name)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Where a member's bytes begin, and whether they are compressed; or why it is not served.
+fn servable<R: Read>(
+    found: &ZipFile<'_, R>,
+    name: &str,
+    bytes_max: u64,
+) -> Result<(u64, bool), String> {
+    if !is_servable(name) {
+        return Err("a name that leads elsewhere".to_owned());
+    }
+    if found.encrypted() {
+        return Err("encrypted".to_owned());
+    }
+    if found.size() > bytes_max {
+        return Err(format!("longer than {bytes_max} bytes"));
+    }
+    let is_deflated = match found.compression() {
+        CompressionMethod::Stored => false,
+        CompressionMethod::Deflated => true,
+        other => return Err(format!("compressed by {other}")),
+    };
+    let offset = found.data_start().ok_or("nowhere in the file")?;
+    Ok((offset, is_deflated))
+}
+
+/// Whether a name is one that a path can have.
+fn is_servable(name: &str) -> bool {
+    let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+    name.split('/').all(is_plain) && !name.contains(|c: char| c == '\\' || c.is_control())
+}
+
+/// A part of a file that several read at once.
+#[derive(Clone)]
+pub(super) struct Part {
+    file: Arc<File>,
+    at: u64,
+    end: u64,
+}
+
+impl Part {
+    pub(super) fn new(file: Arc<File>, at: u64, bytes: u64) -> Self {
+        Self {
+            file,
+            at,
+            end: at.saturating_add(bytes),
+        }
+    }
+
+    fn whole(file: Arc<File>) -> io::Result<Self> {
+        let bytes = file.metadata()?.len();
+        Ok(Self::new(file, 0, bytes))
+    }
+}
+
+impl Read for Part {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.end.saturating_sub(self.at);
+        let length = buffer
+            .len()
+            .min(usize::try_from(left).unwrap_or(usize::MAX));
+        let read = self.file.read_at(&mut buffer[..length], self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Seek for Part {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.end.checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for name in ["a", "a/b.html", "é", "a b", "..a"] {
+            assert!(is_servable(name), "{name:?}");
+        }
+        for name in [
+            "", "/a", "../a", "a/../b", "a//b", "a\\b", "a\n", "./a", "a/",
+        ] {
+            assert!(!is_servable(name), "{name:?}");
+        }
+    }
+}

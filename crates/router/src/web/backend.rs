@@ -1,0 +1,276 @@
+//! Another HTTP server that requests are passed on to, over TCP or a Unix socket.
+//!
+//! Bodies stream both ways: a side that does not read keeps the other from being read. The framing of both
+//! messages is made anew, so that what two servers could read differently is said once.
+
+use std::future::Future;
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crosstie_web::forward::remove_hop_by_hop;
+use http_body_util::BodyExt;
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{COOKIE, HeaderValue};
+use hyper::{Request, Response, StatusCode, Uri, Version};
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::client::legacy::{Client, Error};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tower_service::Service;
+
+use super::answer::{self, Body};
+use super::passing::{Passing, Progress, Sent};
+use super::places::Places;
+
+/// Where the server is.
+#[derive(Clone, Debug)]
+pub(crate) enum Address {
+    Tcp { host: String, port: u16 },
+    Unix(PathBuf),
+}
+
+/// What requests to one server may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// At a time; as many more wait.
+    pub(crate) requests_max: usize,
+    /// How long the server may say nothing, and the client in its body.
+    pub(crate) timeout: Duration,
+    /// A request's body may have.
+    pub(crate) body_bytes_max: u64,
+}
+
+/// Connections that wait for another request, and how long: shorter than most servers keep them.
+const IDLE_CONNECTIONS_MAX: usize = 16;
+const IDLE_MAX: Duration = Duration::from_secs(15);
+/// The longest header of an answer that is taken.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// The server.
+pub(crate) struct Backend {
+    client: Client<Connector, Body>,
+    name: String,
+    bounds: Bounds,
+    places: Places,
+    /// The last request found nobody: said once, and again when somebody is there.
+    is_gone: AtomicBool,
+}
+
+impl Backend {
+    /// `name` is what it is called in the log.
+    pub(crate) fn new(address: Address, name: String, bounds: Bounds) -> Self {
+        let connector = Connector {
+            address,
+            timeout: bounds.timeout,
+        };
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_MAX)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+            .http1_max_buf_size(HEAD_BYTES_MAX)
+            // It says which host it is asked as, whoever answers.
+            .set_host(false)
+            .build(connector);
+        Self {
+            client,
+            name,
+            bounds,
+            places: Places::new(bounds.requests_max),
+            is_gone: AtomicBool::new(false),
+        }
+    }
+
+    /// Has the server answer at `target`, its path and query. The request's header is as the server is to see it.
+    pub(crate) async fn ask(&self, request: Request<Incoming>, target: &str) -> Response<Body> {
+        if request.body().size_hint().lower() > self.bounds.body_bytes_max {
+            let text = "The body of this request is longer than it may be.";
+            let status = StatusCode::PAYLOAD_TOO_LARGE;
+            return answer::page(status, "413 Content Too Large", text);
+        }
+        let place = match self.places.enter(self.bounds.timeout).await {
+            Ok(place) => place,
+            Err(full) => return full,
+        };
+        let progress = Progress::new();
+        let Some(request) = self.outgoing(request, target, &progress) else {
+            let text = "This address cannot be asked for there.";
+            return answer::page(StatusCode::BAD_REQUEST, "400 Bad Request", text);
+        };
+        let answered = tokio::select! {
+            answered = self.client.request(request) => answered,
+            () = progress.until_silent(self.bounds.timeout) => return self.silent(),
+        };
+        match answered {
+            // Nobody asked it to speak anything else.
+            Ok(answer) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                self.bad("it speaks another protocol")
+            }
+            Ok(answer) => {
+                if self.is_gone.swap(false, Ordering::Relaxed) {
+                    tracing::info!("{} answers again", self.name);
+                }
+                let (mut head, body) = answer.into_parts();
+                head.version = Version::HTTP_11;
+                head.extensions.clear();
+                remove_hop_by_hop(&mut head.headers);
+                let body = Passing::body(body, place, self.bounds.timeout);
+                Response::from_parts(head, body)
+            }
+            Err(e) => self.failed(&e),
+        }
+    }
+
+    fn outgoing(
+        &self,
+        request: Request<Incoming>,
+        target: &str,
+        progress: &Progress,
+    ) -> Option<Request<Body>> {
+        let (mut head, body) = request.into_parts();
+        head.uri = format!("http://server{target}").parse::<Uri>().ok()?;
+        if head.version == Version::HTTP_2 {
+            join_cookies(&mut head.headers);
+        }
+        head.version = Version::HTTP_11;
+        head.extensions.clear();
+        let body = Sent::new(body, progress.clone(), self.bounds.body_bytes_max);
+        Some(Request::from_parts(head, body.boxed_unsync()))
+    }
+
+    fn failed(&self, error: &Error) -> Response<Body> {
+        let mut why: &dyn std::error::Error = error;
+        while let Some(source) = why.source() {
+            why = source;
+        }
+        let io = why.downcast_ref::<io::Error>();
+        if io.is_some_and(|e| e.kind() == io::ErrorKind::TimedOut) {
+            return self.silent();
+        }
+        self.bad(&why.to_string())
+    }
+
+    fn bad(&self, why: &str) -> Response<Body> {
+        if !self.is_gone.swap(true, Ordering::Relaxed) {
+            tracing::warn!("{} does not answer: {why}", self.name);
+        }
+        let text = "The server behind this one did not answer as it should.";
+        answer::page(StatusCode::BAD_GATEWAY, "502 Bad Gateway", text)
+    }
+
+    fn silent(&self) -> Response<Body> {
+        let seconds = self.bounds.timeout.as_secs();
+        tracing::debug!("{} said nothing for {seconds} s", self.name);
+        let text = "The server behind this one did not answer in time.";
+        answer::page(StatusCode::GATEWAY_TIMEOUT, "504 Gateway Timeout", text)
+    }
+}
+
+/// Over HTTP/2 a browser may say its cookies one by one; before, they are one line (RFC 9113 section 8.2.3).
+fn join_cookies(headers: &mut hyper::HeaderMap) {
+    let all: Vec<_> = headers.get_all(COOKIE).iter().collect();
+    if all.len() < 2 {
+        return;
+    }
+    let joined = all
+        .iter()
+        .map(|value| value.as_bytes())
+        .collect::<Vec<_>>()
+        .join(&b"; "[..]);
+    if let Ok(value) = HeaderValue::from_bytes(&joined) {
+        headers.insert(COOKIE, value);
+    }
+}
+
+/// Leads every request to one server, whatever its URL says.
+#[derive(Clone)]
+struct Connector {
+    address: Address,
+    timeout: Duration,
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Stream>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let Self { address, timeout } = self.clone();
+        Box::pin(async move {
+            let connected = tokio::time::timeout(timeout, connect(&address)).await;
+            connected
+                .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+                .map(TokioIo::new)
+        })
+    }
+}
+
+async fn connect(address: &Address) -> io::Result<Stream> {
+    Ok(match address {
+        Address::Tcp { host, port } => {
+            let stream = TcpStream::connect((host.as_str(), *port)).await?;
+            stream.set_nodelay(true)?;
+            Stream::Tcp(stream)
+        }
+        Address::Unix(path) => Stream::Unix(UnixStream::connect(path).await?),
+    })
+}
+
+/// A connection of either kind.
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Sockets hold nothing back.
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Which file a path names: one below the directory, whatever links there are in it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A directory of scripts.
+pub(super) struct Scripts {
+    /// Without links in it.
+    directory: PathBuf,
+}
+
+/// A script, and what comes after it in the path.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Script {
+    pub(super) file: PathBuf,
+    /// The path that leads to it, as it was asked for.
+    pub(super) name: String,
+    /// `/more`; empty for nothing.
+    pub(super) path_info: String,
+}
+
+impl Scripts {
+    pub(super) fn open(directory: &Path) -> io::Result<Self> {
+        let named = |e: io::Error| {
+            let text = format!("directory '{}': {e}", directory.display());
+            io::Error::new(e.kind(), text)
+        };
+        let found = directory.canonicalize().map_err(named)?;
+        match found.is_dir() {
+            true => Ok(Self { directory: found }),
+            false => Err(named(io::ErrorKind::NotADirectory.into())),
+        }
+    }
+
+    /// The first file on the way of these components; none where the way ends or leads elsewhere.
+    pub(super) fn find(&self, base: &str, rest: &[String]) -> Option<Script> {
+        let mut file = self.directory.clone();
+        let mut name = base.to_owned();
+        for (index, component) in rest.iter().enumerate() {
+            if component.is_empty() {
+                return None;
+            }
+            // Each step is looked at alone, so that a link is followed no further than it may lead.
+            file = file.join(component).canonicalize().ok()?;
+            if !file.starts_with(&self.directory) {
+                tracing::debug!("{} is not below the scripts' directory", file.display());
+                return None;
+            }
+            name.push('/');
+            name.push_str(component);
+            let kind = file.metadata().ok()?;
+            if kind.is_file() {
+                let path_info = rest[index + 1..]
+                    .iter()
+                    .flat_map(|component| ["/", component])
+                    .collect();
+                return Some(Script {
+                    file,
+                    name,
+                    path_info,
+                });
+            }
+            if !kind.is_dir() {
+                return None;
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn scripts_below_the_directory_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().canonicalize().expect("a path");
+        let scripts = folder.join("scripts");
+        fs::create_dir_all(scripts.join("deep")).expect("a folder");
+        for file in ["a.py", "deep/b.py", "../secret.py"] {
+            fs::write(scripts.join(file), "").expect("a file");
+        }
+        for (to, from) in [
+            ("a.py", "inside.py"),
+            ("../secret.py", "outside.py"),
+            ("..", "up"),
+            ("/dev/null", "device"),
+            ("nowhere", "broken"),
+            ("loop", "loop"),
+        ] {
+            symlink(to, scripts.join(from)).expect("a link");
+        }
+        type Row<'r> = (&'r [&'r str], Option<(&'r str, &'r str, &'r str)>);
+        let rows: &[Row<'_>] = &[
+            (&["a.py"], Some(("a.py", "/cgi/a.py", ""))),
+            (&["a.py", ""], Some(("a.py", "/cgi/a.py", "/"))),
+            (&["a.py", "x", "y"], Some(("a.py", "/cgi/a.py", "/x/y"))),
+            (&["deep", "b.py"], Some(("deep/b.py", "/cgi/deep/b.py", ""))),
+            (&["inside.py"], Some(("a.py", "/cgi/inside.py", ""))),
+            (&["outside.py"], None),
+            (&["up", "secret.py"], None),
+            (&["up", "scripts", "a.py"], None),
+            (&["device"], None),
+            (&["broken"], None),
+            (&["loop"], None),
+            (&["deep"], None),
+            (&["deep", ""], None),
+            (&["no.py"], None),
+            (&[""], None),
+            (&[], None),
+        ];
+        let service = Scripts::open(&folder.join("scripts")).expect("a directory");
+        for (path, expected) in rows {
+            let rest: Vec<_> = path.iter().map(|part| (*part).to_owned()).collect();
+            let expected = expected.map(|(file, name, path_info)| Script {
+                file: scripts.join(file),
+                name: name.to_owned(),
+                path_info: path_info.to_owned(),
+            });
+            assert_eq!(service.find("/cgi", &rest), expected, "{path:?}");
+        }
+        assert!(Scripts::open(&folder.join("no")).is_err());
+        assert!(Scripts::open(&scripts.join("a.py")).is_err());
+    }
+}

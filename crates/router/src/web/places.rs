@@ -1,0 +1,75 @@
+//! Places for requests that others answer: so many at a time, as many more wait, and who comes beyond is told to
+//! come again. A program that hangs holds its own places, and nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use hyper::header::{HeaderValue, RETRY_AFTER};
+use hyper::{Response, StatusCode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::answer::{self, Body};
+
+/// The places of one service.
+pub(crate) struct Places {
+    free: Arc<Semaphore>,
+    /// Those that are served and those that wait.
+    inside: Arc<AtomicUsize>,
+    inside_max: usize,
+}
+
+/// A place; dropped, it is another's.
+pub(crate) struct Place {
+    _permit: OwnedSemaphorePermit,
+    _inside: Inside,
+}
+
+struct Inside(Arc<AtomicUsize>);
+
+impl Places {
+    pub(crate) fn new(max: usize) -> Self {
+        Self {
+            free: Arc::new(Semaphore::new(max)),
+            inside: Arc::default(),
+            inside_max: max.saturating_mul(2),
+        }
+    }
+
+    /// A place, as soon as one is free; else the answer that there is none.
+    pub(crate) async fn enter(&self, within: Duration) -> Result<Place, Response<Body>> {
+        let before = self.inside.fetch_add(1, Ordering::Relaxed);
+        let inside = Inside(Arc::clone(&self.inside));
+        if before >= self.inside_max {
+            return Err(full());
+        }
+        let waiting = tokio::time::timeout(within, Arc::clone(&self.free).acquire_owned());
+        match waiting.await {
+            Ok(Ok(permit)) => Ok(Place {
+                _permit: permit,
+                _inside: inside,
+            }),
+            // It is never closed.
+            Ok(Err(_)) | Err(_) => Err(full()),
+        }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Nobody is served at the moment who comes.
+fn full() -> Response<Body> {
+    let text = "As many requests are being answered here as may be: ask again in a moment.";
+    let mut response = answer::page(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "503 Service Unavailable",
+        text,
+    );
+    let soon = HeaderValue::from_static("1");
+    response.headers_mut().insert(RETRY_AFTER, soon);
+    response
+}

@@ -1,0 +1,79 @@
+//! Requests that another HTTP server answers.
+
+use std::io;
+
+use crosstie_config::ReverseProxy as Model;
+use crosstie_transport::PeerAddress;
+use crosstie_web::forward::{Client, forward, target};
+use hyper::Response;
+use hyper::header::{HOST, HeaderValue};
+
+use super::backend::{Address, Backend, Bounds};
+use super::{Answering, Asked, Body, Service};
+
+/// A service that passes requests on.
+pub(crate) struct ReverseProxy {
+    backend: Backend,
+    /// As the server is asked.
+    host: HeaderValue,
+    path: String,
+    forwarded_port: u16,
+    forwarded_proto: String,
+}
+
+impl ReverseProxy {
+    pub(crate) fn new(model: &Model) -> io::Result<Self> {
+        let name = match model.host.contains(':') {
+            true => format!("[{}]", model.host),
+            false => model.host.clone(),
+        };
+        let host = match model.port {
+            80 => name,
+            port => format!("{name}:{port}"),
+        };
+        let address = Address::Tcp {
+            host: model.host.clone(),
+            port: model.port,
+        };
+        let bounds = Bounds {
+            requests_max: model.requests_max,
+            timeout: model.timeout,
+            body_bytes_max: u64::MAX,
+        };
+        Ok(Self {
+            backend: Backend::new(address, format!("the server at {host}"), bounds),
+            host: HeaderValue::try_from(host).map_err(io::Error::other)?,
+            path: model.path.clone(),
+            forwarded_port: model.forwarded_port,
+            forwarded_proto: model.forwarded_proto.clone(),
+        })
+    }
+
+    async fn pass(&self, asked: Asked) -> Response<Body> {
+        let address = match asked.connection.peer() {
+            PeerAddress::Tcp(address) => Some(address.ip()),
+            PeerAddress::Unix(_) => None,
+        };
+        let mut request = asked.request;
+        let target = target(&self.path, &asked.rest, request.uri().query());
+        // Over HTTP/2 the host stands in the address.
+        if let Some(authority) = request.uri().authority()
+            && let Ok(host) = HeaderValue::from_str(authority.as_str())
+        {
+            request.headers_mut().insert(HOST, host);
+        }
+        let client = Client {
+            address,
+            port: self.forwarded_port,
+            proto: &self.forwarded_proto,
+        };
+        forward(request.headers_mut(), &self.host, client);
+        self.backend.ask(request, &target).await
+    }
+}
+
+impl Service for ReverseProxy {
+    fn answer(&self, asked: Asked) -> Answering<'_> {
+        Box::pin(self.pass(asked))
+    }
+}
