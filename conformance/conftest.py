@@ -63,10 +63,11 @@ def everything(certificate_directory: Path) -> dict:
         "red": {"auth": config.static("red", "ruby")},
         "blue": {"auth": config.static("blue", "bert")},
     }
+    requests = {"lp": {"type": "longpoll"}}
     return config.node(
         realms,
         [
-            config.universal("tcp", config.tcp(), websocket=paths),
+            config.universal("tcp", config.tcp(), websocket=paths, web={"paths": requests}),
             config.universal("unix", config.unix()),
             config.universal("tls", config.tls(certificate_directory)),
         ],
@@ -115,6 +116,9 @@ def where(router: Router, link: Link, path: str, certificate_directory: Path) ->
         url = f"ws+unix:{socket}:{path}" if link.is_javascript else f"ws://localhost{path}"
         return {**place, "path": socket, "url": url}
     host, port = router.address(link.over)
+    if link.kind == "lp":
+        name = path.removeprefix("/ws").replace("/", "-")
+        return {**place, "url": f"http://{host}:{port}/lp{name}"}
     scheme = "wss" if link.over == "tls" else "ws"
     name = "localhost" if link.over == "tls" else host
     return {

@@ -18,6 +18,7 @@ global.WebSocket = class extends NativeWebSocket {
         lastSocket = this;
     }
 };
+global.XMLHttpRequest = require('./requests.js').XMLHttpRequest;
 // The Buffer constructor that autobahn-js still uses warns once per process.
 process.removeAllListeners('warning');
 
@@ -25,6 +26,7 @@ const when = require('when');
 const autobahn = require('autobahn');
 const websocket = require('autobahn/lib/transport/websocket.js');
 const rawsocket = require('autobahn/lib/transport/rawsocket.js');
+const longpoll = require('autobahn/lib/transport/longpoll.js');
 
 const SERIALIZERS = {
     json: autobahn.serializer.JSONSerializer,
@@ -301,6 +303,9 @@ function transport(place) {
         const serializers = [new SERIALIZERS[place.serializer]()];
         perMessageDeflate = Boolean(place.deflate);
         return new websocket.Factory({ url: place.url, serializers }).create();
+    }
+    if (place.kind === 'lp') {
+        return new longpoll.Factory({ url: place.url }).create();
     }
     const where = place.over === 'unix' ? { path: place.path } : { host: place.host, port: place.port };
     return new rawsocket.Factory(where).create();

@@ -15,7 +15,7 @@ BATCHED = tuple(f"{serializer}.batched" for serializer in SERIALIZERS)
 
 @dataclass(frozen=True)
 class Link:
-    """One way; `kind` is `ws` or `rs`, `over` is `tcp`, `unix` or `tls`."""
+    """One way; `kind` is `ws`, `rs` or `lp` (HTTP long-poll), `over` is `tcp`, `unix` or `tls`."""
 
     client: str
     kind: str
@@ -47,9 +47,9 @@ def python_links() -> list[Link]:
 
 
 def javascript_links() -> list[Link]:
-    """Return everything autobahn-js can do: its RawSocket knows JSON only, and no TLS."""
+    """Return everything autobahn-js can do: RawSocket and long-poll know JSON only, and no TLS."""
     ways = list(itertools.product(("ws",), ("tcp", "unix", "tls"), SERIALIZERS))
-    ways += [("rs", "tcp", "json"), ("rs", "unix", "json")]
+    ways += [("rs", "tcp", "json"), ("rs", "unix", "json"), ("lp", "tcp", "json")]
     return [Link("javascript", *way) for way in ways]
 
 

@@ -50,9 +50,15 @@ def node(tmp_path_factory, certificate_directory: Path) -> Iterator[Router]:
     static["cryptosign"] = KEYS
     asked = dict.fromkeys(("ticket", "wampcra", "cryptosign"), dynamic)
     paths = {"ws": {"auth": static}, "dynamic": {"auth": asked}}
+    requests = {
+        name: {"type": "longpoll", "auth": auth}
+        for name, auth in (("lp", static), ("lp-dynamic", asked))
+    }
 
     def guarded(name: str, endpoint: dict) -> dict:
-        return config.universal(name, endpoint, rawsocket={"auth": static}, websocket=paths)
+        return config.universal(
+            name, endpoint, rawsocket={"auth": static}, websocket=paths, web={"paths": requests}
+        )
 
     transports = [
         guarded("tcp", config.tcp()),
@@ -88,7 +94,7 @@ def log_in(node, new_session, certificate_directory) -> Callable:
 
 def where_asked(node: Router, link: Link, certificate_directory: Path) -> dict:
     """Return where a procedure is asked: of RawSocket a listener of its own."""
-    if link.kind == "ws":
+    if link.kind != "rs":
         return where(node, link, "/dynamic", certificate_directory)
     assert link.over == "tcp"
     _, port = node.address("asked")

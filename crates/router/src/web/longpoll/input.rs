@@ -72,6 +72,7 @@ async fn receive(
 ) -> Result<Vec<u8>, NoBody> {
     let too_long = |bytes: u64| (bytes > bytes_max as u64).then_some(NoBody::TooLong { bytes });
     if let Some(e) = too_long(body.size_hint().lower()) {
+        drain(body).await;
         return Err(e);
     }
     let mut received = Vec::new();
@@ -80,6 +81,7 @@ async fn receive(
             continue;
         };
         if let Some(e) = too_long((received.len() + data.len()) as u64) {
+            drain(body).await;
             return Err(e);
         }
         received.extend_from_slice(&data);
