@@ -8,10 +8,13 @@ import pty
 import re
 import select
 import signal
+import socket
+import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from rig import certificates, config
@@ -289,6 +292,21 @@ def test_the_usual_self_signed_certificate(start_router, tmp_path, names):
     done = crosstie("publish", "com.x", "--url", elsewhere, "--ca", certificate)
     assert done.returncode == 2
     assert 'not valid for name "127.0.0.1"' in done.stderr
+
+
+def test_a_certificate_of_version_1_is_shown_to_clients_that_look_at_none(start_router, tmp_path):
+    certificates.write_version_1(tmp_path)
+    router = start_router(config.plain(config.universal("tls", config.tls(tmp_path))))
+    assert any("X.509 version 1" in line.text for line in router.log)
+    where = urlsplit(router.urls("tls")[0])
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with (
+        socket.create_connection((where.hostname, where.port), timeout=DEADLINE_S) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as secured,
+    ):
+        secured.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert secured.recv(12) == b"HTTP/1.1 200"
 
 
 def test_no_such_procedure(url):

@@ -10,10 +10,13 @@ from pathlib import Path
 import pika
 import pika.exceptions
 import pytest
+from rig import certificates
 from rig.node import Node
 from rig.router import ROOT, binary
 
 GOOD = {"version": 2, "workers": [{"type": "guest", "executable": "sleep", "arguments": ["1"]}]}
+REALM = {"name": "realm1", "roles": [{"name": "anonymous", "permissions": []}]}
+ROUTER = {"type": "router", "realms": [REALM]}
 CASES = ROOT / "crates/config/tests/cases"
 TEMPLATES = ("default", "python", "guest", "amqp")
 
@@ -60,6 +63,78 @@ def test_check_shows_warnings_and_is_content(tmp_path):
     assert checked.returncode == 0
     assert checked.stderr.startswith('node.json:1:1: warning: "version" is missing')
     assert checked.stdout == "node.json: a valid node configuration\n"
+
+
+def test_check_explains_what_stops_a_tree_of_configurations(tmp_path):
+    """What loads, what does not, and the reasons by how many files each stops."""
+    tcp = {"type": "tcp", "port": 8080, "interface": "localhost"}
+    speaks = {**ROUTER, "transports": [{"type": "websocket", "endpoint": tcp}]}
+    linked = {**speaks, "realms": [{**REALM, "rlinks": []}]}
+    odd = {"type": "hostmonitor", "kind": 1}
+    files = {
+        "good/.crossbar/config.json": {"version": 2, "workers": [speaks]},
+        "old/.crossbar/config-other.json": {"version": 1, "workers": [speaks]},
+        "one/.crossbar/config.json": {"version": 2, "workers": [linked]},
+        "two/config.json": {"version": 2, "workers": [linked, odd]},
+        # What is no node's.
+        "web/config.json": {"server": "localhost"},
+        "web/node_modules/a/config.json": {"workers": 7},
+        "good/.crossbar/other.json": {"workers": 7},
+    }
+    for name, value in files.items():
+        write(tmp_path / "tree" / name, value)
+    (tmp_path / "tree/three/.crossbar").mkdir(parents=True)
+    (tmp_path / "tree/three/.crossbar/config.yaml").write_text("version: [")
+    (tmp_path / "tree/again").symlink_to("good")
+
+    told = crosstie("check", "--explain", "tree", cwd=tmp_path)
+    assert told.returncode == 1
+    lines = told.stdout.splitlines()
+    assert lines[0] == "5 configurations: 2 load (1 of them with warnings), 3 are refused"
+    reasons = lines[3:5]
+    assert reasons[0].startswith('    2  "rlinks" in a realm is not yet supported')
+    assert reasons[1] == "       in tree/one/.crossbar/config.json"
+    assert "tree/good/.crossbar/config.json: loads" in lines
+    assert "tree/old/.crossbar/config-other.json: loads, with warnings" in lines
+    assert "tree/two/config.json: refused" in lines
+
+    told = crosstie("check", "--explain", "tree", "--format", "json", cwd=tmp_path)
+    assert told.returncode == 1
+    json_told = json.loads(told.stdout)
+    assert (json_told["loaded"], json_told["refused"]) == (2, 3)
+    assert json_told["reasons"][0]["files"] == 2
+    paths = [file["path"] for file in json_told["files"]]
+    assert paths == sorted(paths)
+    assert len(paths) == 5
+    [worst] = [file for file in json_told["files"] if file["path"] == "tree/two/config.json"]
+    messages = [problem["message"] for problem in worst["problems"]]
+    assert 'unknown key "kind" in a host monitor' in messages
+    assert all(problem["line"] for problem in worst["problems"])
+
+    fine = crosstie("check", "--explain", "tree/good", "tree/old", cwd=tmp_path)
+    assert fine.returncode == 0, fine.stdout
+    none = crosstie("check", "--explain", "tree/web", cwd=tmp_path)
+    assert none.returncode == 2
+    assert "no node's configuration below tree/web" in none.stderr
+
+
+def test_check_warns_of_certificates_of_version_1(tmp_path):
+    certificates.write_version_1(tmp_path)
+    tls = {"key": "server.key", "certificate": "server.pem"}
+    endpoint = {"type": "tcp", "port": 8443, "interface": "localhost", "tls": tls}
+    worker = {**ROUTER, "transports": [{"type": "websocket", "endpoint": endpoint}]}
+    path = write(tmp_path / "node.json", {"version": 2, "workers": [worker]})
+    checked = crosstie("check", "--config", path.name, cwd=tmp_path)
+    assert checked.returncode == 0, checked.stderr
+    assert "warning: " in checked.stderr
+    assert "the certificate is of X.509 version 1" in checked.stderr
+    # Another's key is refused as with any certificate.
+    (tmp_path / "other").mkdir()
+    certificates.write_version_1(tmp_path / "other")
+    (tmp_path / "other/server.key").rename(tmp_path / "server.key")
+    checked = crosstie("check", "--config", path.name, cwd=tmp_path)
+    assert checked.returncode == 1
+    assert "server.pem: certificate and key" in checked.stderr
 
 
 def test_check_warns_of_cores_that_do_not_exist(tmp_path):

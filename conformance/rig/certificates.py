@@ -49,3 +49,48 @@ def write_self_signed(directory: Path, names: list[str]) -> Path:
     form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     (directory / "server.key").write_bytes(key.private_bytes(pem, form, plain))
     return directory / "server.pem"
+
+
+def write_version_1(directory: Path) -> None:
+    """Write `server.key` and a `server.pem` of X.509 version 1, which no library makes any more."""
+    certificate = x509.load_pem_x509_certificate(write_self_signed(directory, []).read_bytes())
+    key_pem = (directory / "server.key").read_bytes()
+    key = serialization.load_pem_private_key(key_pem, password=None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    fields = _der_fields(certificate.tbs_certificate_bytes)
+    # The version stands first, and the extensions last, each with a tag of its own.
+    signed = _der(0x30, b"".join(field for field in fields if field[0] not in (0xA0, 0xA3)))
+    signature = key.sign(signed, ec.ECDSA(hashes.SHA256()))
+    _, algorithm, _ = _der_fields(certificate.public_bytes(serialization.Encoding.DER))
+    whole = _der(0x30, signed + algorithm + _der(0x03, b"\0" + signature))
+    made = x509.load_der_x509_certificate(whole)
+    assert made.version is x509.Version.v1
+    (directory / "server.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+
+
+def _der(tag: int, content: bytes) -> bytes:
+    length = len(content)
+    if length < 0x80:
+        return bytes([tag, length]) + content
+    octets = length.to_bytes((length.bit_length() + 7) // 8, "big")
+    return bytes([tag, 0x80 | len(octets)]) + octets + content
+
+
+def _der_fields(sequence: bytes) -> list[bytes]:
+    """Return what a sequence holds, each with its tag and length."""
+
+    def end_of_head(at: int) -> tuple[int, int]:
+        length, at = sequence[at + 1], at + 2
+        if length < 0x80:
+            return at, at + length
+        more = length & 0x7F
+        length = int.from_bytes(sequence[at : at + more], "big")
+        return at + more, at + more + length
+
+    at, end = end_of_head(0)
+    fields = []
+    while at < end:
+        _, after = end_of_head(at)
+        fields.append(sequence[at:after])
+        at = after
+    return fields

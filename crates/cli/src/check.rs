@@ -6,17 +6,26 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use crosstie_auth::wamp::Methods;
 use crosstie_config::{
-    self as config, Amqp, Definitions, Files, NamedFiles, Problem, Severity, Skipped, Tls,
+    self as config, Amqp, Definitions, Failure, Files, NamedFiles, Problem, Severity, Skipped,
+    Source, Span,
 };
 use crosstie_node::directory::NodeDirectory;
 use crosstie_node::{check_tls, try_import};
 use rustix::thread::{CpuSet, sched_getaffinity};
+
+use crate::explain::{self, Form};
 
 /// Prints every problem with its place; succeeds when there is no error.
 #[derive(clap::Args)]
 pub(crate) struct CheckArguments {
     #[command(flatten)]
     place: Place,
+    /// Judge every configuration below these directories, and say which reasons stop how many of them.
+    #[arg(long, value_name = "DIRECTORY", num_args = 1.., conflicts_with_all = ["cbdir", "config"])]
+    explain: Vec<PathBuf>,
+    /// What `--explain` tells in.
+    #[arg(long, value_enum, default_value = "text", requires = "explain")]
+    format: Form,
 }
 
 /// Where a node's configuration is.
@@ -59,49 +68,80 @@ impl Place {
 }
 
 pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
+    if !arguments.explain.is_empty() {
+        return explain::run(&arguments.explain, arguments.format);
+    }
     let NodeDirectory {
         path: directory,
         config: path,
     } = arguments.place.find()?;
-    match config::load(&path, &|name| std::env::var(name).ok()) {
-        Ok(loaded) => {
-            let mut problems = loaded.warnings;
-            for NamedFiles { span, files } in &loaded.files {
-                let errors = match files {
-                    Files::Tls(tls) => Vec::from_iter(tls_error(tls, &directory)),
-                    Files::Definitions { path, amqp } => definitions(path, amqp, &directory)?,
-                    Files::Principals(methods) => {
-                        Vec::from_iter(principals_error(methods, &directory))
-                    }
-                    Files::Cores(cores) => {
-                        // The file may be meant for another machine.
-                        let missing = missing_cores(cores);
-                        problems.extend(missing.map(|text| Problem::warning(*span, text)));
-                        Vec::new()
-                    }
-                    _ => Vec::new(),
-                };
-                problems.extend(errors.into_iter().map(|e| Problem::error(*span, e)));
-            }
+    let mut tell = |line: &str| {
+        say!("{line}")?;
+        Ok(())
+    };
+    match judge(&path, &directory, &mut tell)? {
+        Ok((problems, source)) => {
             if !problems.is_empty() {
-                complain!("{}", config::render(&problems, &loaded.source));
-            }
-            if problems.iter().any(|p| p.severity == Severity::Error) {
-                return Ok(ExitCode::FAILURE);
+                complain!("{}", config::render(&problems, &source));
             }
             say!("{}: a valid node configuration", path.display())?;
             Ok(ExitCode::SUCCESS)
         }
-        Err(failure) => {
-            complain!("{failure}");
+        Err((problems, source)) => {
+            match source {
+                Some(source) => complain!("{}", config::render(&problems, &source).trim_end()),
+                None => problems.iter().for_each(|p| complain!("{}", p.message)),
+            }
             Ok(ExitCode::FAILURE)
         }
     }
 }
 
-/// Why a listener could not be opened with these files.
-fn tls_error(files: &Tls, directory: &Path) -> Option<String> {
-    check_tls(files, directory).err().map(|e| e.to_string())
+/// What is found in a configuration and in the files that it names: warnings alone, or errors too; these without
+/// a source where the file could not be read.
+pub(crate) type Judgement = Result<(Vec<Problem>, Source), (Vec<Problem>, Option<Source>)>;
+
+/// Judges a configuration of a node's directory, and tells what would be imported.
+pub(crate) fn judge(
+    path: &Path,
+    directory: &Path,
+    tell: &mut dyn FnMut(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<Judgement> {
+    let loaded = match config::load(path, &|name| std::env::var(name).ok()) {
+        Ok(loaded) => loaded,
+        Err(Failure::Invalid { source, problems }) => return Ok(Err((problems, Some(source)))),
+        Err(failure) => {
+            let problem = Problem::error(Span::default(), failure.to_string());
+            return Ok(Err((vec![problem], None)));
+        }
+    };
+    let mut problems = loaded.warnings;
+    for NamedFiles { span, files } in &loaded.files {
+        let errors = match files {
+            Files::Tls(tls) => match check_tls(tls, directory) {
+                Ok(oddity) => {
+                    problems.extend(oddity.map(|text| Problem::warning(*span, text)));
+                    Vec::new()
+                }
+                Err(e) => vec![e.to_string()],
+            },
+            Files::Definitions { path, amqp } => definitions(path, amqp, directory, tell)?,
+            Files::Principals(methods) => Vec::from_iter(principals_error(methods, directory)),
+            Files::Cores(cores) => {
+                // The file may be meant for another machine.
+                let missing = missing_cores(cores);
+                problems.extend(missing.map(|text| Problem::warning(*span, text)));
+                Vec::new()
+            }
+            _ => Vec::new(),
+        };
+        problems.extend(errors.into_iter().map(|e| Problem::error(*span, e)));
+    }
+    let is_good = problems.iter().all(|p| p.severity != Severity::Error);
+    Ok(match is_good {
+        true => Ok((problems, loaded.source)),
+        false => Err((problems, Some(loaded.source))),
+    })
 }
 
 /// Why principals could not be read from their files.
@@ -130,7 +170,12 @@ fn missing_cores(cores: &[usize]) -> Option<String> {
 
 /// Says what would be imported from definitions, and what would not; returns why they cannot be
 /// used.
-fn definitions(path: &str, amqp: &Amqp, directory: &Path) -> anyhow::Result<Vec<String>> {
+fn definitions(
+    path: &str,
+    amqp: &Amqp,
+    directory: &Path,
+    tell: &mut dyn FnMut(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<String>> {
     let definitions = match Definitions::load(&directory.join(path)) {
         Ok(definitions) => definitions,
         Err(error) => return Ok(vec![error.to_string()]),
@@ -138,9 +183,9 @@ fn definitions(path: &str, amqp: &Amqp, directory: &Path) -> anyhow::Result<Vec<
     let mut amqp = amqp.clone();
     amqp.import(&definitions);
     let refused = try_import(&amqp, &definitions);
-    say!("{path}: {}", summary(&definitions, &refused))?;
+    tell(&format!("{path}: {}", summary(&definitions, &refused)))?;
     for skipped in definitions.skipped.iter().chain(&refused) {
-        say!("  {skipped}")?;
+        tell(&format!("  {skipped}"))?;
     }
     let unknown = amqp.unknown_users().into_iter().map(|(user, vhost)| {
         format!("{path}: vhost '{vhost}' has a permission of user '{user}', whom there is not")

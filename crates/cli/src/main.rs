@@ -29,6 +29,7 @@ mod convert;
 mod credentials;
 mod embedded;
 mod exec_child;
+mod explain;
 mod init;
 mod keys;
 mod link;

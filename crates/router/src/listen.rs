@@ -11,7 +11,7 @@ use std::time::Duration;
 use crosstie_auth::wamp::Methods;
 use crosstie_config::{self as model, Allowed, Page, RawSocket, TransportKind, WebSocket};
 use crosstie_transport::descriptors::is_shortage;
-use crosstie_transport::tls::{self, TlsFiles};
+use crosstie_transport::tls;
 use crosstie_transport::{
     Connection, ConnectionLimits, Endpoint, Listener, Socket, TcpOptions, Workers,
 };
@@ -27,6 +27,7 @@ use crate::cookies::Jar;
 use crate::rendered::Rendered;
 use crate::report;
 use crate::router_state::RouterState;
+use crate::tls_files::tls_of;
 use crate::wamp::live_methods::LiveMethods;
 use crate::wamp::supervision::Supervision;
 
@@ -360,42 +361,6 @@ fn web_of(kind: &TransportKind) -> Option<&model::Web> {
         TransportKind::Universal { web, .. } => web.as_ref(),
         _ => None,
     }
-}
-
-pub(crate) fn tls_of(
-    endpoint: &model::Endpoint,
-    directory: &Path,
-    protocols: &'static [&'static [u8]],
-) -> io::Result<Option<Arc<tls::ServerConfig>>> {
-    let model::Endpoint::Tcp(model::TcpEndpoint {
-        tls: Some(files), ..
-    }) = endpoint
-    else {
-        return Ok(None);
-    };
-    tls_from(files, directory, protocols).map(Some)
-}
-
-/// Whether a listener could be opened with these files; the error names the one that is at fault.
-pub fn check_tls(files: &model::Tls, directory: &Path) -> io::Result<()> {
-    tls_from(files, directory, &[]).map(drop)
-}
-
-fn tls_from(
-    files: &model::Tls,
-    directory: &Path,
-    protocols: &'static [&'static [u8]],
-) -> io::Result<Arc<tls::ServerConfig>> {
-    let at = |path: &String| directory.join(path);
-    let files = TlsFiles {
-        certificate: at(&files.certificate),
-        key: at(&files.key),
-        chain: files.chain_certificates.iter().map(at).collect(),
-        client_authorities: files.client_authorities.iter().map(at).collect(),
-        is_certificate_optional: files.is_certificate_optional,
-        protocols,
-    };
-    tls::server_config(&files)
 }
 
 /// Binds the endpoint, whose peers may take nothing for `stall_max` unless it says otherwise. Needs a tokio context, which then accepts.

@@ -11,8 +11,8 @@ use crosstie_transport::descriptors::Room;
 use crosstie_transport::{PeerAddress, Socket, Workers};
 
 use crate::counters::{Counter, counters};
-use crate::listen;
 use crate::router_state::RouterState;
+use crate::tls_files::tls_of;
 use crate::wamp::upgrade::deflate_config;
 
 /// One such transport.
@@ -52,7 +52,7 @@ impl TesteeTransport {
         let serving = Serving::new(
             Arc::new(kind),
             Arc::clone(workers),
-            listen::tls_of(&transport.endpoint, directory, &[])?,
+            tls_of(&transport.endpoint, directory, &[])?,
             Arc::clone(&statistics),
         );
         Ok(Self {

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
-use rustls::{ProtocolVersion, RootCertStore, ServerConnection};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{InconsistentKeys, ProtocolVersion, RootCertStore, ServerConnection};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -51,18 +53,71 @@ pub fn server_config(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
                     .map_err(|e| invalid(path, &e.to_string()))?;
             }
         }
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
         let verifier = match files.is_certificate_optional {
             true => verifier.allow_unauthenticated(),
             false => verifier,
         };
         builder.with_client_cert_verifier(verifier.build().map_err(io::Error::other)?)
     };
-    let mut config = builder
-        .with_single_cert(chain, key)
+    let certified = certified(chain, key, &provider)
         .map_err(|e| invalid(&files.certificate, &format!("certificate and key: {e}")))?;
+    let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
     config.alpn_protocols = files.protocols.iter().map(|name| name.to_vec()).collect();
     Ok(Arc::new(config))
+}
+
+/// The certificate with its key, if that is its key. The library reads no certificates of X.509 version 1,
+/// which it can show all the same; of these it is seen here that the key's public half is in them.
+fn certified(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, rustls::Error> {
+    let key = provider.key_provider.load_private_key(key)?;
+    let certified = CertifiedKey::new(chain, key);
+    match certified.keys_match() {
+        Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
+        Err(e) => {
+            let public = certified.key.public_key();
+            let certificate = certified.end_entity_cert()?;
+            let is_its = public.is_some_and(|public| {
+                let mut parts = certificate.windows(public.len().max(1));
+                parts.any(|part| part == public.as_ref())
+            });
+            match is_version_1(certificate) && is_its {
+                true => Ok(certified),
+                false => Err(e),
+            }
+        }
+    }
+}
+
+/// What clients may find odd about a certificate, if anything; nothing of files that are none.
+pub fn oddity(files: &TlsFiles) -> Option<String> {
+    let chain = certificates(&files.certificate).ok()?;
+    is_version_1(chain.first()?).then(|| {
+        format!(
+            "{}: the certificate is of X.509 version 1, which many clients refuse; make one of version 3",
+            files.certificate.display()
+        )
+    })
+}
+
+/// Whether a certificate says no version, which stands for the first (RFC 5280 section 4.1.2.1).
+fn is_version_1(certificate: &[u8]) -> bool {
+    const SEQUENCE: u8 = 0x30;
+    const INTEGER: u8 = 0x02;
+    let inside = |der: &'_ [u8]| -> Option<usize> {
+        let (tag, length) = (*der.first()?, *der.get(1)?);
+        let more = if length < 0x80 { 0 } else { length & 0x7f };
+        (tag == SEQUENCE).then_some(2 + usize::from(more))
+    };
+    let signed = inside(certificate).and_then(|at| certificate.get(at..));
+    let first = signed.and_then(|der| der.get(inside(der)?));
+    // What stands first is the serial number then, and else the version.
+    first == Some(&INTEGER)
 }
 
 /// The server's side of one TLS connection.
