@@ -10,12 +10,16 @@ pub struct Validators {
     modified_s: u64,
 }
 
+/// The last second that a date in a header can say (RFC 9110 section 5.6.7): 9999 has its end there.
+const DATE_MAX_S: u64 = 253_402_300_799;
+
 impl Validators {
-    /// Of a file that was modified so long after 1970, and has so many bytes.
+    /// Of a file that was modified so long after 1970, and has so many bytes. A file system may know later
+    /// times than a header can say.
     pub fn new(modified: Duration, length: u64) -> Self {
         Self {
             tag: format!("\"{:x}-{length:x}\"", modified.as_nanos()),
-            modified_s: modified.as_secs(),
+            modified_s: modified.as_secs().min(DATE_MAX_S),
         }
     }
 
@@ -124,5 +128,15 @@ mod tests {
         }
         assert!(validators.are_those_of(&tag) && validators.are_those_of(&then));
         assert!(!validators.are_those_of(&before) && !validators.are_those_of("\"x\""));
+    }
+
+    #[test]
+    fn a_time_that_no_header_can_say() {
+        for modified in [Duration::from_secs(DATE_MAX_S + 1), Duration::MAX] {
+            let validators = Validators::new(modified, 0);
+            let text = validators.modified_text();
+            assert_eq!(text, "Fri, 31 Dec 9999 23:59:59 GMT");
+            assert!(validators.are_those_of(&text));
+        }
     }
 }
