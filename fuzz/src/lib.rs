@@ -8,3 +8,4 @@ pub mod codec;
 pub mod framing;
 pub mod joints;
 pub mod mutation;
+pub mod web;

@@ -5,7 +5,7 @@
 use std::panic;
 
 use crosstie_fuzz::mutation::{Random, mutated};
-use crosstie_fuzz::{amqp, codec, framing, joints};
+use crosstie_fuzz::{amqp, codec, framing, joints, web};
 use crosstie_wamp::Serializer;
 
 const RUNS: u64 = 100_000;
@@ -168,4 +168,56 @@ fn joint_bodies() {
 #[test]
 fn joint_calls() {
     check("joint_calls", &joints::call_seeds(), joints::calls);
+}
+
+#[test]
+fn web_path() {
+    check("web_path", &web::path_seeds(), web::path);
+}
+
+#[test]
+fn web_part() {
+    check("web_part", &web::part_seeds(), web::part);
+}
+
+#[test]
+fn web_condition() {
+    check("web_condition", &web::condition_seeds(), web::condition);
+}
+
+#[test]
+fn web_passed_on() {
+    check("web_passed_on", &web::passed_on_seeds(), web::passed_on);
+}
+
+#[test]
+fn web_script_answer() {
+    check(
+        "web_script_answer",
+        &web::script_answer_seeds(),
+        web::script_answer,
+    );
+}
+
+#[test]
+fn web_longpoll() {
+    check("web_longpoll", &web::longpoll_seeds(), web::longpoll);
+}
+
+#[test]
+fn web_bridge_body() {
+    check(
+        "web_bridge_body",
+        &web::bridge_body_seeds(),
+        web::bridge_body,
+    );
+}
+
+#[test]
+fn web_bridge_request() {
+    check(
+        "web_bridge_request",
+        &web::bridge_request_seeds(),
+        web::bridge_request,
+    );
 }
