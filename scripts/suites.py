@@ -161,7 +161,7 @@ def of_wamp() -> list[Suite]:
         black_box(
             "web",
             "web services: requests as browsers and attackers write them",
-            ["web"],
+            ["web", "bridge"],
             *[needs.curl, needs.h2spec],
         ),
         black_box("command-line", "each command as a user would type it", ["cli"]),

@@ -14,6 +14,7 @@ fn links_lead_to_files() {
         ".",
         "docs",
         "docs/laboratory",
+        "docs/web",
         "examples/rpc_roundtrip",
         "examples/rpc_roundtrip_native",
         "fuzz",

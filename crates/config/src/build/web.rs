@@ -189,6 +189,7 @@ impl Builder<'_> {
                 body_bytes_max: self.body_bytes_max(options),
                 timestamp_delta_max,
                 refuse_replay,
+                replays_max: bound(options, "replays_max"),
             },
         }
     }

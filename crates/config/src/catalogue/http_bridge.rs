@@ -108,6 +108,14 @@ static BRIDGE_OPTIONS: Table = Table {
         )
         .fallback(NO)
         .own(),
+        key(
+            "replays_max",
+            integer(1, 1 << 30),
+            "Signed requests that `refuse_replay` remembers, each for two to four times `timestamp_delta_limit`, in some 24 \
+             bytes; while there are so many, none is taken (503).",
+        )
+        .fallback(Fallback::Integer(1_000_000))
+        .own(),
         DEBUG,
     ],
 };

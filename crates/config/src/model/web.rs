@@ -179,6 +179,8 @@ pub struct HttpBridgeOptions {
     pub timestamp_delta_max: Option<Duration>,
     /// A signed request is taken once.
     pub refuse_replay: bool,
+    /// So many are remembered; beyond, none is taken.
+    pub replays_max: usize,
 }
 
 /// What requests are signed with.

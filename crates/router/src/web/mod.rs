@@ -14,6 +14,7 @@ pub(crate) mod answer;
 mod archive;
 mod backend;
 pub(crate) mod body;
+mod bridge;
 mod cgi;
 mod connection;
 mod files;

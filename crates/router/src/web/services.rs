@@ -12,6 +12,7 @@ use crate::listen::Http;
 use crate::programs::Hosting;
 use crate::router_state::RouterState;
 use crate::web::archive::Archive;
+use crate::web::bridge::Bridge;
 use crate::web::cgi::Cgi;
 use crate::web::files::Files;
 use crate::web::fixed::{JsonValue, Redirect};
@@ -47,6 +48,9 @@ fn make(
         WebService::LongPoll(options) => Box::new(LongPoll::new(options, router, directory)?),
         WebService::NodeInfo => Box::new(NodeInfo),
         WebService::Redirect { url } => Box::new(Redirect::new(url)?),
+        WebService::Caller(model) => Box::new(Bridge::caller(model, router)),
+        WebService::Publisher(model) => Box::new(Bridge::publisher(model, router)),
+        WebService::Webhook(model) => Box::new(Bridge::webhook(model, router)),
         WebService::WebSocket(_) => Box::new(WebSocket),
         WebService::ReverseProxy(proxy) => Box::new(ReverseProxy::new(proxy)?),
         WebService::Archive(archive) => {

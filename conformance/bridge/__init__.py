@@ -1,0 +1,1 @@
+"""HTTP requests as calls and publications, beside Crossbar.io's."""

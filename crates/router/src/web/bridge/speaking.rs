@@ -1,0 +1,141 @@
+//! What becomes of a request that is taken: a call, a publication, an event.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use crosstie_wamp::codec::Limits;
+use crosstie_wamp::{Payload, PublishOptions, Serializer};
+use crosstie_web::bridge::{Refusal, answer, body, webhook};
+use hyper::{HeaderMap, StatusCode};
+
+use crate::wamp::resident::{Failed, Place, Resident};
+
+/// What it is to become.
+pub(super) enum Kind {
+    Caller,
+    Publisher,
+    Webhook {
+        topic: String,
+        success_response: Bytes,
+        error_response: Bytes,
+    },
+}
+
+/// What the request is answered.
+pub(super) type Said = (StatusCode, Bytes);
+
+/// Says in a realm what a request says.
+pub(super) async fn say(
+    kind: &Kind,
+    place: &Place,
+    limits: &Limits,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Said, Refusal> {
+    match kind {
+        Kind::Caller => call(place, limits, body).await,
+        Kind::Publisher => publish(place, limits, body).await,
+        Kind::Webhook {
+            topic,
+            success_response,
+            error_response,
+        } => {
+            let text = std::str::from_utf8(body).map_err(|_| Refusal::NotUtf8)?;
+            Ok(match publish_event(place, topic, headers, text).await {
+                Ok(()) => (StatusCode::ACCEPTED, success_response.clone()),
+                Err(failed) => {
+                    tracing::warn!(
+                        "A request could not be published to '{topic}' of realm '{}' with role '{}': {failed}",
+                        place.realm(),
+                        place.role()
+                    );
+                    (StatusCode::INTERNAL_SERVER_ERROR, error_response.clone())
+                }
+            })
+        }
+    }
+}
+
+async fn call(place: &Place, limits: &Limits, body: &[u8]) -> Result<Said, Refusal> {
+    let call = body::call(body, limits)?;
+    let resident = match place.resident() {
+        Ok(resident) => resident,
+        Err(failed) => return Ok(failure(place, failed)),
+    };
+    let called = resident.call(&call.procedure, call.options, call.payload);
+    Ok(match called.await {
+        Ok(result) => match answer::result(&result.args, &result.kwargs) {
+            Some(body) => ok(body),
+            None => failure(place, Failed::Lost("its result is no list".to_owned())),
+        },
+        Err(failed) => failure(place, failed),
+    })
+}
+
+async fn publish(place: &Place, limits: &Limits, body: &[u8]) -> Result<Said, Refusal> {
+    let publication = body::publication(body, limits)?;
+    let resident = match place.resident() {
+        Ok(resident) => resident,
+        Err(failed) => return Ok(failure(place, failed)),
+    };
+    let published = acknowledged(
+        &resident,
+        &publication.topic,
+        publication.options,
+        publication.payload,
+    );
+    Ok(match published.await {
+        Ok(id) => ok(answer::published(id)),
+        Err(failed) => failure(place, failed),
+    })
+}
+
+async fn publish_event(
+    place: &Place,
+    topic: &str,
+    headers: &HeaderMap,
+    text: &str,
+) -> Result<(), Failed> {
+    let arguments = webhook::arguments(headers, text);
+    let options = PublishOptions {
+        acknowledge: true,
+        ..PublishOptions::default()
+    };
+    let payload = Payload {
+        serializer: Serializer::Json,
+        args: &arguments,
+        kwargs: &[],
+    };
+    let resident = place.resident()?;
+    acknowledged(&resident, topic, options, payload).await?;
+    Ok(())
+}
+
+async fn acknowledged(
+    resident: &Arc<Resident>,
+    topic: &str,
+    options: PublishOptions,
+    payload: Payload<'_>,
+) -> Result<crosstie_wamp::PublicationId, Failed> {
+    let published = resident.publish(topic, options, payload).await?;
+    published.ok_or_else(|| Failed::Lost("it was not acknowledged".to_owned()))
+}
+
+fn ok(body: Vec<u8>) -> Said {
+    (StatusCode::OK, body.into())
+}
+
+/// An error of WAMP's is an answer; anything else is ours to look into.
+fn failure(place: &Place, failed: Failed) -> Said {
+    match failed {
+        Failed::Error { uri, payload } => ok(answer::error(&uri, &payload.args, &payload.kwargs)),
+        other => {
+            tracing::warn!(
+                "A request could not be passed on to realm '{}' with role '{}': {other}",
+                place.realm(),
+                place.role()
+            );
+            (StatusCode::INTERNAL_SERVER_ERROR, answer::failure().into())
+        }
+    }
+}
