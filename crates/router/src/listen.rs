@@ -332,6 +332,14 @@ impl Listening {
         may.then_some(input.len() >= http2::PREFACE.len())
     }
 
+    /// Whether a WebSocket at that path is not the listener's own to open. What stands beside the web services comes
+    /// before them.
+    pub(crate) fn passes_websocket(&self, path: &str) -> bool {
+        let is_own = |endpoint: &WebSocketEndpoint| !endpoint.is_service && endpoint.is_at(path);
+        let http = self.http.as_ref();
+        http.is_some_and(|http| http.takes_websocket(path)) && !self.websockets.iter().any(is_own)
+    }
+
     /// Whether a request that opens no WebSocket is answered here; else with which status, and why. Web services are
     /// for those who are no excess; pages are for operators, who want to know why there are so many.
     pub(crate) fn takes_http(&self, excess: Option<Excess>) -> Result<(), (u16, String)> {
@@ -427,6 +435,9 @@ pub(crate) async fn accept(listener: &Listener, workers: &Workers) -> Socket {
 /// What answers the HTTP requests of a listener of web services. The listener knows no more of them: they reach
 /// realms as its own conversations do.
 pub(crate) trait Http: Send + Sync {
+    /// Whether who asks for a WebSocket at that path is left to the web services.
+    fn takes_websocket(&self, path: &str) -> bool;
+
     /// Answers the requests of one connection, of which these bytes have come, until it ends.
     fn serve(
         self: Arc<Self>,

@@ -12,14 +12,14 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::header::{ACCEPT, HeaderMap, USER_AGENT};
 use hyper::{Request, StatusCode, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
-use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::{Error as PemError, PemObject as _};
+use rustls_pki_types::{CertificateDer, ServerName};
 
 /// Asks servers over HTTP and HTTPS.
 #[derive(Clone)]
@@ -36,25 +36,7 @@ pub(crate) struct Fetched {
 impl Outgoing {
     /// One that trusts those whom the system trusts, and whose certificates are in these files.
     pub(crate) fn new(ca_files: &[PathBuf]) -> io::Result<Self> {
-        let mut roots = RootCertStore::empty();
-        // Single certificates of the system that cannot be read are the system's business. Where there are none, a
-        // server of HTTPS is not trusted, and that is said when it is asked.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        for path in ca_files {
-            for certificate in certificates(path)? {
-                roots.add(certificate).map_err(|e| named(path, &e))?;
-            }
-        }
-        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(io::Error::other)?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
-            .enable_http1()
-            .build();
+        let connector = connector(ca_files, None)?;
         // Each is asked seldom: a connection that waits for the next time is closed by then.
         let client = Client::builder(TokioExecutor::new())
             .pool_max_idle_per_host(0)
@@ -100,6 +82,39 @@ impl Outgoing {
             body: body.to_bytes(),
         })
     }
+}
+
+/// Connects to servers over TCP and TLS; trusts those whom the system trusts, and whose certificates are in these files.
+/// A certificate must name `server_name`, or the host that is asked.
+pub(crate) fn connector(
+    ca_files: &[PathBuf],
+    server_name: Option<&str>,
+) -> io::Result<HttpsConnector<HttpConnector>> {
+    let mut roots = RootCertStore::empty();
+    // Single certificates of the system that cannot be read are the system's business. Where there are none, a
+    // server of HTTPS is not trusted, and that is said when it is asked.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    for path in ca_files {
+        for certificate in certificates(path)? {
+            roots.add(certificate).map_err(|e| named(path, &e))?;
+        }
+    }
+    let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let builder = HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_or_http();
+    let builder = match server_name {
+        None => builder,
+        Some(name) => {
+            let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
+            builder.with_server_name_resolver(FixedServerNameResolver::new(name))
+        }
+    };
+    Ok(builder.enable_http1().build())
 }
 
 /// An error and what it comes from, which says more.

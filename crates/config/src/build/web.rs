@@ -289,12 +289,22 @@ impl Builder<'_> {
     fn websocket_proxy(&mut self, service: View<'_>, place: Place<'_>) -> WebSocketReverseProxy {
         let backend = service.section("backend");
         let url = text(backend, "url");
-        if let Some(endpoint) = backend.object("endpoint")
-            && !leads_to(&url, endpoint)
-        {
+        let endpoint = backend.object("endpoint");
+        if endpoint.is_some_and(|endpoint| !leads_to(&url, endpoint)) {
             let message = "\"endpoint\" is not where \"url\" leads; the URL's own host and port are connected to";
             let at = backend.span_of("endpoint");
             self.problems.push(Problem::error(at, message.into()));
+        }
+        let tls = endpoint.filter(|endpoint| endpoint.text("type") == Some("tcp"));
+        let tls = tls.and_then(|endpoint| endpoint.object("tls"));
+        for key in ["certificate", "key"] {
+            if let Some(tls) = tls.filter(|tls| tls.given(key).is_some()) {
+                let message = format!(
+                    "\"{key}\": a reverse proxy shows the server no certificate of its own"
+                );
+                self.problems
+                    .push(Problem::error(tls.span_of(key), message));
+            }
         }
         for (key, at) in service.section("options").keys() {
             if !OF_PROXIED.contains(&key) {
@@ -307,6 +317,10 @@ impl Builder<'_> {
         WebSocketReverseProxy {
             frontend: self.websocket_without_sessions(service, place),
             url,
+            server_name: tls.and_then(|tls| tls.text("hostname")).map(str::to_owned),
+            ca_certificates: tls.map_or_else(Vec::new, |tls| {
+                tls.texts("ca_certificates").map(str::to_owned).collect()
+            }),
             connections_max: bound(service, "connections_max"),
             timeout: seconds(service, "timeout").unwrap_or_default(),
         }

@@ -237,6 +237,10 @@ pub struct WebSocketReverseProxy {
     pub frontend: WebSocket,
     /// `ws://` or `wss://`.
     pub url: String,
+    /// Files of certificates that are trusted beside those that the system trusts; relative to the node's directory.
+    pub ca_certificates: Vec<String>,
+    /// Whom its certificate must name; the URL's host where not said.
+    pub server_name: Option<String>,
     pub connections_max: usize,
     /// How long the server may take to answer the handshake.
     pub timeout: Duration,

@@ -150,7 +150,7 @@ impl Conversation {
             Ok(parsed) => parsed?,
             Err(e) => return Some(self.reject(e.status(), &e.to_string())),
         };
-        if !request.is_websocket_upgrade() {
+        if !request.is_websocket_upgrade() || listening.passes_websocket(request.path()) {
             return Some(match listening.takes_http(self.excess) {
                 Ok(()) => Outcome::HandOver { consumed: 0 },
                 Err((status, reason)) => self.reject(status, &reason),

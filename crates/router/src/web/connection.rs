@@ -14,6 +14,7 @@ use hyper::server::conn::{http1, http2 as h2};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::sync::mpsc;
 
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
@@ -49,10 +50,13 @@ pub(super) async fn serve(
         Err(e) => return report::peer_fault(&connection, "http", &e.to_string()),
     };
     let activity = Arc::new(Activity::default());
+    let (stays, mut left) = mpsc::channel(1);
+    let stays = Stays(stays);
     let service = {
         let (listening, connection) = (Arc::clone(&listening), Arc::clone(&connection));
         let (site, activity) = (Arc::clone(&site), Arc::clone(&activity));
-        service_fn(move |request| {
+        service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(stays.clone());
             let site = Arc::clone(&site);
             let (listening, connection) = (Arc::clone(&listening), Arc::clone(&connection));
             let open = Open::of(&activity);
@@ -94,7 +98,16 @@ pub(super) async fn serve(
     if let Err(e) = served {
         tracing::debug!("HTTP connection ended: {e}");
     }
+    // Whoever goes on with the connection in another protocol.
+    tokio::select! {
+        _ = left.recv() => {}
+        () = listening.until_stopped() => {}
+    }
 }
+
+/// In each request's extensions: as long as somebody has it, the connection is not ended.
+#[derive(Clone)]
+pub(super) struct Stays(#[expect(dead_code, reason = "held, not used")] mpsc::Sender<Infallible>);
 
 fn http1_builder(idle_max: Duration) -> http1::Builder {
     let mut builder = http1::Builder::new();

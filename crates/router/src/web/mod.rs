@@ -29,6 +29,7 @@ mod python;
 mod reverse_proxy;
 pub(crate) mod services;
 mod site;
+mod websocket_proxy;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -48,6 +49,11 @@ use site::Site;
 pub(crate) trait Service: Send + Sync {
     /// Answers one request.
     fn answer(&self, asked: Asked) -> Answering<'_>;
+
+    /// Whether requests for WebSockets are its own to answer, which else the listener opens.
+    fn takes_websockets(&self) -> bool {
+        false
+    }
 }
 
 /// An answer on its way.
@@ -101,6 +107,12 @@ pub(crate) fn ready(response: Response<Body>) -> Answering<'static> {
 }
 
 impl Http for Site {
+    fn takes_websocket(&self, path: &str) -> bool {
+        let components = crosstie_web::path::components(path).unwrap_or_default();
+        let found = self.find(&components);
+        found.is_some_and(|found| found.service.takes_websockets())
+    }
+
     fn serve(
         self: Arc<Self>,
         listening: Arc<Listening>,

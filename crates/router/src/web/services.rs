@@ -21,6 +21,7 @@ use crate::web::node_info::NodeInfo;
 use crate::web::python::Python;
 use crate::web::reverse_proxy::ReverseProxy;
 use crate::web::site::Site;
+use crate::web::websocket_proxy::WebSocketProxy;
 use crate::web::{Answering, Asked, Service, answer, package, ready};
 
 /// What answers the requests of a transport.
@@ -53,6 +54,9 @@ fn make(
         WebService::Webhook(model) => Box::new(Bridge::webhook(model, router)),
         WebService::WebSocket(_) => Box::new(WebSocket),
         WebService::ReverseProxy(proxy) => Box::new(ReverseProxy::new(proxy)?),
+        WebService::WebSocketReverseProxy(proxy) => {
+            Box::new(WebSocketProxy::new(proxy, directory)?)
+        }
         WebService::Archive(archive) => {
             Box::new(Archive::open(archive, directory, router.door.keeper())?)
         }
