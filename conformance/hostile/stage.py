@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rig import broker
 from rig.amqp_peer import Peer
+from rig.longpoll import LongPoll
 from rig.rawsocket import RawSocket
 from rig.router import Router
 from rig.waiting import await_true
@@ -43,6 +44,10 @@ class Stage:
         opened = WebSocket.tcp(self.router.address("tcp"))
         opened.socket.settimeout(PATIENCE_S)
         return opened.open(serializer)
+
+    def longpoll(self, protocol: str = "wamp.2.json") -> LongPoll:
+        """Open a transport, without a session."""
+        return LongPoll(self.router.address("tcp"), protocol, patience_s=PATIENCE_S)
 
     def peer(self, channels: int = 1) -> Peer:
         """Connect to the broker, with so many channels."""
@@ -83,11 +88,17 @@ def attacked(start_router) -> Iterator[Callable[..., Stage]]:
     """Start a node with a witness; that serves everybody else until the test's end."""
     stages: list[Stage] = []
 
-    def start(amqp: dict | None = None, websocket: dict | None = None, **more: object) -> Stage:
+    def start(
+        amqp: dict | None = None,
+        websocket: dict | None = None,
+        longpoll: dict | None = None,
+        **more: object,
+    ) -> Stage:
         configuration = broker.configuration({"limits": amqp or {}})
         configuration |= more
         _, pages = configuration["workers"][0]["transports"]
         pages["websocket"] = {"ws": {"options": websocket or {}}}
+        pages["web"] = {"paths": {"lp": {"type": "longpoll", "options": longpoll or {}}}}
         stages.append(Stage(start_router(configuration)))
         return stages[-1]
 

@@ -9,7 +9,7 @@ import threading
 from concurrent.futures import Future
 
 from rig.http import Answer
-from rig.session import DECODE, Wamp
+from rig.session import DECODE, ENCODE, Wamp
 from rig.waiting import DEADLINE_S
 
 RECORD_SEPARATOR = b"\x1e"
@@ -19,9 +19,9 @@ AUTOBAHN_SEPARATOR = b"\x18"
 class Requests:
     """Requests that a client makes one after the other, on a connection that it keeps."""
 
-    def __init__(self, address: tuple[str, int], base: str = "/lp"):
+    def __init__(self, address: tuple[str, int], base: str = "/lp", patience_s: float = DEADLINE_S):
         self.base = base
-        self.connection = http.client.HTTPConnection(*address, timeout=DEADLINE_S)
+        self.connection = http.client.HTTPConnection(*address, timeout=patience_s)
 
     def post(self, path: str, body: bytes = b"", **headers: str) -> Answer:
         """Post a body to a path below the service's."""
@@ -53,9 +53,16 @@ class Requests:
 class LongPoll(Wamp):
     """A transport that is open; one connection to send by and one to receive by."""
 
-    def __init__(self, address: tuple[str, int], protocol: str = "wamp.2.json", base: str = "/lp"):
+    def __init__(
+        self,
+        address: tuple[str, int],
+        protocol: str = "wamp.2.json",
+        base: str = "/lp",
+        patience_s: float = DEADLINE_S,
+    ):
         self.address, self.base = address, base
-        self.sending, self.receiving = Requests(address, base), Requests(address, base)
+        self.sending = Requests(address, base, patience_s)
+        self.receiving = Requests(address, base, patience_s)
         self.separator = RECORD_SEPARATOR
         self._kept: list[bytes] = []
         opened = self.sending.post("/open", json.dumps({"protocols": [protocol]}).encode())
@@ -130,8 +137,6 @@ class LongPoll(Wamp):
 
     def say_all(self, *messages: list) -> Answer:
         """Send a batch; return the answer."""
-        from rig.session import ENCODE
-
         return self.post("send", self.body(*map(ENCODE[self.serializer], messages)))
 
     def expect_gone(self) -> None:

@@ -62,7 +62,14 @@ struct Peer {
 }
 
 /// What is asked for, and of which transport.
-type Judged = (Operation, Option<Arc<Transport>>);
+enum Judged {
+    Open,
+    Send(Arc<Transport>),
+    Receive(Arc<Transport>),
+    Close(Arc<Transport>),
+    /// Nothing that would have to be done.
+    Answered(Box<Response<Body>>),
+}
 
 /// The longest request to open a transport.
 const OPEN_BYTES_MAX: usize = 4096;
@@ -92,61 +99,57 @@ impl LongPoll {
         })
     }
 
-    async fn answer_page(&self, asked: Asked) -> Response<Body> {
-        let (operation, transport) = match self.judge(&asked) {
-            Ok(judged) => judged,
-            Err(refused) => {
-                input::drain(asked.request.into_body()).await;
-                return *refused;
-            }
-        };
-        match (operation, transport) {
-            (Operation::Send(_), Some(transport)) => transport.send(asked.request).await,
-            (Operation::Receive(_), Some(transport)) => {
-                let within = self.shared.options.request_timeout;
-                transport.receive(within).await
-            }
-            (Operation::Close(_), Some(transport)) => {
+    async fn answer_judged(&self, asked: Asked, judged: Judged) -> Response<Body> {
+        match judged {
+            Judged::Open => self.open(asked).await,
+            Judged::Send(transport) => transport.send(asked.request).await,
+            Judged::Receive(transport) => self.receive(transport).await,
+            Judged::Close(transport) => {
                 transport.end().await;
                 answer::empty(StatusCode::NO_CONTENT)
             }
-            _ => self.open(asked).await,
+            Judged::Answered(answer) => {
+                input::drain(asked.request.into_body()).await;
+                *answer
+            }
         }
     }
 
-    /// What is asked for, and of which transport, if it is one that may be asked.
-    fn judge(&self, asked: &Asked) -> Result<Judged, Box<Response<Body>>> {
+    async fn receive(&self, transport: Arc<Transport>) -> Response<Body> {
+        let within = self.shared.options.request_timeout;
+        transport.receive(within).await
+    }
+
+    /// What is asked for, if it may be asked.
+    fn judge(&self, asked: &Asked) -> Judged {
         let origin = header(asked, ORIGIN);
         if let Err(reason) = page_may_ask(origin, &asked.listening.allowed_hosts) {
             counters().count(Counter::PeerFaults);
-            return Err(Box::new(answer::text(StatusCode::FORBIDDEN, reason)));
+            return answer::text(StatusCode::FORBIDDEN, reason).into();
         }
         let Some(operation) = Operation::of(&asked.rest) else {
-            return Err(Box::new(answer_other(asked)));
+            return answer_other(asked).into();
         };
         match *asked.request.method() {
             Method::POST => {}
-            Method::OPTIONS => return Err(Box::new(answer::empty(StatusCode::NO_CONTENT))),
-            _ => return Err(Box::new(only_post())),
+            Method::OPTIONS => return answer::empty(StatusCode::NO_CONTENT).into(),
+            _ => return only_post().into(),
         }
         if header(asked, CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
             let text = "expected a body that is not compressed";
-            return Err(Box::new(answer::text(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                text,
-            )));
+            return answer::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into();
         }
-        let (Operation::Send(id) | Operation::Receive(id) | Operation::Close(id)) = operation
-        else {
-            return Ok((operation, None));
+        let (id, of): (_, fn(Arc<Transport>) -> Judged) = match operation {
+            Operation::Open => return Judged::Open,
+            Operation::Send(id) => (id, Judged::Send),
+            Operation::Receive(id) => (id, Judged::Receive),
+            Operation::Close(id) => (id, Judged::Close),
         };
         match (self.shared.table.find(id), operation) {
-            (Found::Open(transport), _) => Ok((operation, Some(transport))),
+            (Found::Open(transport), _) => of(transport),
             // Whoever was told of the end closes it all the same.
-            (Found::Ended, Operation::Close(_)) => {
-                Err(Box::new(answer::empty(StatusCode::NO_CONTENT)))
-            }
-            (found, _) => Err(Box::new(found.answer())),
+            (Found::Ended, Operation::Close(_)) => answer::empty(StatusCode::NO_CONTENT).into(),
+            (found, _) => found.answer().into(),
         }
     }
 
@@ -203,12 +206,28 @@ impl LongPoll {
 
 impl Service for LongPoll {
     fn answer(&self, asked: Asked) -> Answering<'_> {
+        let page = CrossOrigin::of(&asked.request);
+        let judged = self.judge(&asked);
+        if let Judged::Receive(transport) = judged {
+            // What waits long does not hold its request.
+            drop(asked);
+            return Box::pin(async move {
+                let mut response = self.receive(transport).await;
+                page.permit(response.headers_mut());
+                response
+            });
+        }
         Box::pin(async move {
-            let page = CrossOrigin::of(&asked.request);
-            let mut response = self.answer_page(asked).await;
+            let mut response = self.answer_judged(asked, judged).await;
             page.permit(response.headers_mut());
             response
         })
+    }
+}
+
+impl From<Response<Body>> for Judged {
+    fn from(answer: Response<Body>) -> Self {
+        Self::Answered(Box::new(answer))
     }
 }
 
