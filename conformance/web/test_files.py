@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -44,6 +45,7 @@ def site(tmp_path_factory) -> Iterator[Http]:
             "options": {"enable_directory_listing": True, "mime_types": {".special": "a/b"}},
         },
         "app": {**static, "options": {"default_file": "index.html", "cache_timeout": 60}},
+        "packed": {**static, "options": {"compress": True}},
         "below": {"type": "path", "paths": {"files": static, "/": {"type": "none"}}},
     }
     transport = {"type": "web", "id": "web", "endpoint": config.tcp(), "paths": paths}
@@ -246,3 +248,22 @@ def test_a_directory_that_is_not_there_is_said_at_the_start(tmp_path: Path):
     started = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert started.returncode != 0
     assert "nowhere" in started.stderr
+
+
+def test_texts_are_compressed_for_those_who_take_that(site: Http):
+    plain = site.get("/packed/large.txt")
+    packed = site.get("/packed/large.txt", {"Accept-Encoding": "br, gzip"})
+    assert plain.body.decode() == gzip.decompress(packed.body).decode() == TEXT
+    assert len(packed.body) < len(plain.body) / 3
+    assert (plain.header("content-encoding"), packed.header("content-encoding")) == (None, "gzip")
+    assert plain.header("vary") == packed.header("vary") == "accept-encoding"
+    assert plain.header("etag") != packed.header("etag")
+    tag = {"Accept-Encoding": "gzip", "If-None-Match": packed.header("etag")}
+    assert site.get("/packed/large.txt", tag).status == 304
+    head = site.ask("HEAD", "/packed/large.txt", {"Accept-Encoding": "gzip"})
+    assert head.header("content-length") == str(len(packed.body))
+    # A part is one of the file, a short file is not worth it, and who did not ask is not served it.
+    part = site.get("/packed/large.txt", {"Accept-Encoding": "gzip", "Range": "bytes=0-3"})
+    assert (part.status, part.body) == (206, b"line")
+    for path in ("/packed/small.txt", "/packed/app.wasm", "/large.txt"):
+        assert site.get(path, {"Accept-Encoding": "gzip"}).header("content-encoding") is None

@@ -23,6 +23,15 @@ impl Validators {
         }
     }
 
+    /// The same in a content coding, which is another representation (RFC 9110 section 8.8.3).
+    pub fn encoded(&self, coding: &str) -> Self {
+        let bare = self.tag.trim_matches('"');
+        Self {
+            tag: format!("\"{bare}-{coding}\""),
+            ..self.clone()
+        }
+    }
+
     /// For `ETag`.
     pub fn tag(&self) -> &str {
         &self.tag
@@ -126,6 +135,8 @@ mod tests {
             };
             assert_eq!(condition.judge(&validators), expected, "{condition:?}");
         }
+        let encoded = validators.encoded("gzip");
+        assert!(encoded.tag() != tag && encoded.tag().ends_with("-gzip\""));
         assert!(validators.are_those_of(&tag) && validators.are_those_of(&then));
         assert!(!validators.are_those_of(&before) && !validators.are_those_of("\"x\""));
     }

@@ -6,6 +6,7 @@
 
 pub mod bridge;
 pub mod cgi;
+pub mod coding;
 pub mod condition;
 pub mod forward;
 pub mod http2;

@@ -101,6 +101,7 @@ impl Builder<'_> {
             mime_types: mime_types(options),
             cache_timeout: seconds(options, "cache_timeout"),
             default_file: options.text("default_file").map(str::to_owned),
+            compresses: options.boolean("compress"),
         }
     }
 

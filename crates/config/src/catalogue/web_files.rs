@@ -75,6 +75,14 @@ static STATIC_OPTIONS: Table = Table {
         )
         .fallback(Fallback::Integer(43_200)),
         DEFAULT_FILE,
+        key(
+            "compress",
+            Kind::Boolean,
+            "Whether texts of 1 KiB to 1 MiB are sent compressed (gzip) to those who take that. Up to 16 MiB of them are \
+             kept in memory.",
+        )
+        .fallback(NO)
+        .own(),
     ],
 };
 

@@ -97,6 +97,8 @@ pub struct WebFiles {
     pub cache_timeout: Option<Duration>,
     /// Served in place of what is not there, relative to the directory.
     pub default_file: Option<String>,
+    /// Texts are compressed for those who take that.
+    pub compresses: bool,
 }
 
 /// Where files are.

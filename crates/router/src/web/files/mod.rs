@@ -1,5 +1,6 @@
 //! Files below a directory.
 
+mod compressed;
 mod content;
 mod directory;
 mod listing;
@@ -8,19 +9,23 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use crosstie_config::{FileSource, WebFiles};
+use crosstie_web::coding;
 use crosstie_web::condition::{Condition, Validators};
 use crosstie_web::range::{self, Range};
 use hyper::header::{
-    ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE,
-    CONTENT_TYPE, ETAG, EXPIRES, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE,
-    IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED, LOCATION, RANGE,
+    ACCEPT_ENCODING, ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_ENCODING,
+    CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, EXPIRES, HeaderMap, HeaderName, HeaderValue,
+    IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED,
+    LOCATION, RANGE, VARY,
 };
 use hyper::{Method, Response, StatusCode};
 
 use crate::web::answer::{self, Body};
 use crate::web::media_type::media_type;
 use crate::web::{Answering, Asked, Service, ready};
+use compressed::Compressed;
 use directory::{Directory, Found, OpenFile};
 
 /// A service of files.
@@ -30,6 +35,8 @@ pub(crate) struct Files {
     mime_types: Vec<(String, String)>,
     cache_timeout: Option<Duration>,
     default_file: Option<Vec<String>>,
+    /// Where texts are compressed.
+    compressed: Option<Compressed>,
 }
 
 /// What a directory shows of itself, where it is there.
@@ -49,6 +56,7 @@ impl Files {
             mime_types: model.mime_types.clone(),
             cache_timeout: model.cache_timeout,
             default_file: model.default_file.as_ref().map(components),
+            compressed: model.compresses.then(Compressed::default),
         })
     }
 
@@ -89,13 +97,28 @@ impl Files {
 
     fn file(&self, asked: &Asked, file: OpenFile, path: &[&str]) -> io::Result<Response<Body>> {
         let request = asked.request.headers();
-        let validators = Validators::new(file.modified, file.length);
+        let mut validators = Validators::new(file.modified, file.length);
         let mut response = Response::new(answer::full(""));
+        let encoded = self.encoded(request, &file, &validators, path)?;
+        if encoded.is_some() {
+            validators = validators.encoded("gzip");
+            insert(response.headers_mut(), CONTENT_ENCODING, "gzip".to_owned());
+        }
         self.describe(response.headers_mut(), &validators, path);
         let condition = condition(request).judge(&validators);
         if let Some(status) = condition {
             *response.status_mut() =
                 StatusCode::from_u16(status).unwrap_or(StatusCode::NOT_MODIFIED);
+            return Ok(response);
+        }
+        if let Some(encoded) = encoded {
+            match asked.request.method() == Method::HEAD {
+                true => {
+                    let length = encoded.len().to_string();
+                    insert(response.headers_mut(), CONTENT_LENGTH, length);
+                }
+                false => *response.body_mut() = answer::full(encoded),
+            }
             return Ok(response);
         }
         let asked_for = text(request, RANGE)
@@ -125,6 +148,27 @@ impl Files {
         Ok(response)
     }
 
+    /// The file compressed, for who takes that and asks for the whole.
+    fn encoded(
+        &self,
+        request: &HeaderMap,
+        file: &OpenFile,
+        validators: &Validators,
+        path: &[&str],
+    ) -> io::Result<Option<Bytes>> {
+        let Some(compressed) = &self.compressed else {
+            return Ok(None);
+        };
+        let takes = text(request, ACCEPT_ENCODING).is_some_and(coding::takes_gzip);
+        let is_whole = !request.contains_key(RANGE);
+        let name = path.last().copied().unwrap_or_default();
+        let is_text = coding::is_compressible(&media_type(&self.mime_types, name));
+        if !(takes && is_whole && is_text && compressed::is_worth_it(file.length)) {
+            return Ok(None);
+        }
+        compressed.of(&path.join("/"), validators.tag(), &file.file, file.length)
+    }
+
     /// What is said of a file, whether it is sent or not.
     fn describe(&self, headers: &mut HeaderMap, validators: &Validators, path: &[&str]) {
         let name = path.last().copied().unwrap_or_default();
@@ -134,6 +178,9 @@ impl Files {
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         // Whoever may ask may read: nothing here depends on who it is.
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        if self.compressed.is_some() {
+            headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+        }
         if let Some(age) = self.cache_timeout {
             let text = format!("max-age={}, public", age.as_secs());
             insert(headers, CACHE_CONTROL, text);
