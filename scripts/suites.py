@@ -190,6 +190,12 @@ def of_amqp() -> list[Suite]:
             *[needs.rabbitmq, needs.oslo_messaging],
         ),
         black_box(
+            "joined",
+            "WAMP and AMQP joined: Autobahn, oslo.messaging, Celery and pika with each other",
+            ["joined"],
+            *[needs.oslo_messaging, needs.frameworks],
+        ),
+        black_box(
             "frameworks",
             "Celery, kombu and Dramatiq with real workers, on RabbitMQ and on Crosstie",
             ["frameworks"],

@@ -22,7 +22,10 @@ def everything() -> dict:
     """Return a node that has something for every metric."""
     testee = {"type": "stream.testee", "id": "testee", "endpoint": config.tcp()}
     amqp = {"type": "amqp", "id": "amqp", "endpoint": config.tcp()}
-    return config.plain(config.universal("tcp", config.tcp()), testee, amqp)
+    node = config.plain(config.universal("tcp", config.tcp()), testee, amqp)
+    joint = {"type": "exchange-to-topic", "realm": "realm1", "role": "anonymous", "user": "guest"}
+    node["workers"][0]["joints"] = [{**joint, "exchange": "amq.topic", "topic": "com.joined"}]
+    return node
 
 
 def ask(router, accept: str | None) -> tuple[str, str]:

@@ -55,6 +55,10 @@ pub use model::{
     WebOptions, WebPaths, WebProgram, WebPython, WebService, WebSocket, WebSocketOptions,
     WebSocketReverseProxy, WebSocketTestee, Webhook, Worker,
 };
+pub use model::{
+    ExchangeToTopic, Joint, JointExchange, JointKind, JointTarget, ProcedureToTarget,
+    TargetToProcedure, TopicToExchange,
+};
 pub use part::{
     component_from_json, realm_from_json, role_from_json, transport_from_json, worker_from_json,
 };

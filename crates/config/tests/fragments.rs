@@ -132,6 +132,14 @@ const PLACES: &[(&str, &str)] = &[
         r#"{"version": 2, "workers": [{"type": "router", "amqp": @, "transports": [BROKER]}]}"#,
     ),
     (
+        "joints",
+        r#"{"version": 2, "workers": [{"type": "router", "amqp": {"users": [{"name": "one", "password": "p", "tags": ["impersonator"]}, {"name": "two", "password": "p"}], "vhosts": [{"name": "/", "permissions": [{"user": "one"}, {"user": "two"}]}, {"name": "other", "permissions": [{"user": "one"}]}]}, "realms": [REALM], "transports": [BROKER, TRANSPORT], "joints": @}]}"#,
+    ),
+    (
+        "joints alone",
+        r#"{"version": 2, "workers": [{"type": "router", "realms": [REALM], "transports": [TRANSPORT], "joints": @}]}"#,
+    ),
+    (
         "amqp transport",
         r#"{"version": 2, "workers": [{"type": "router", "transports": [@]}]}"#,
     ),

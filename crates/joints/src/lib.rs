@@ -18,6 +18,7 @@ mod envelope;
 mod exceptions;
 mod failure;
 mod template;
+mod version;
 
 pub use arguments::{Arguments, ArgumentsError};
 pub use body::{Body, BodyError, Written};
@@ -26,6 +27,7 @@ pub use envelope::{Call, EnvelopeError, Reply, Request, RequestText, read_reply,
 pub use exceptions::{Exception, Exceptions};
 pub use failure::RemoteFailure;
 pub use template::{Template, TemplateError, uri_part};
+pub use version::is_compatible;
 
 /// The header of an AMQP message that says through how many joints it has come.
 pub const HOPS_HEADER: &str = "crosstie-hops";

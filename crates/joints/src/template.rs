@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A text such as `com.example.{method}`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
 }

@@ -25,6 +25,8 @@ mod counters;
 mod denials;
 mod door;
 mod error;
+mod joint_counts;
+mod joints;
 mod leaving;
 mod listen;
 mod metrics;

@@ -19,6 +19,7 @@ use crate::amqp::Broker;
 use crate::counters::{Counter, counters};
 use crate::denials::Denials;
 use crate::door::Door;
+use crate::joint_counts::JointCounts;
 use crate::listen::MakeHttp;
 use crate::overview::Overview;
 use crate::programs::Hosting;
@@ -70,6 +71,7 @@ pub(crate) struct RouterState {
     pub(crate) hosting: Hosting,
     /// Set once, if at all.
     amqp: OnceLock<Arc<Broker>>,
+    joints: Mutex<Vec<Arc<JointCounts>>>,
     number_last: AtomicU32,
     stopping: AtomicBool,
     /// Changes when a realm or a role has come.
@@ -131,6 +133,7 @@ impl RouterState {
                 options: worker.process.clone(),
             },
             amqp: OnceLock::new(),
+            joints: Mutex::default(),
             number_last: AtomicU32::new(0),
             stopping: AtomicBool::new(false),
             comings: watch::Sender::new(()),
@@ -227,6 +230,21 @@ impl RouterState {
     /// Sets the broker; whether there was none.
     pub(crate) fn set_amqp(&self, broker: Arc<Broker>) -> bool {
         self.amqp.set(broker).is_ok()
+    }
+
+    /// Notes a joint; whether there was none of its id.
+    pub(crate) fn add_joint(&self, joint: Arc<JointCounts>) -> bool {
+        let mut joints = self.joints.lock();
+        if joints.iter().any(|known| known.id == joint.id) {
+            return false;
+        }
+        joints.push(joint);
+        true
+    }
+
+    /// Its joints, in the order in which they were started.
+    pub(crate) fn joints(&self) -> Vec<Arc<JointCounts>> {
+        self.joints.lock().clone()
     }
 
     /// From now on it says that it is shutting down.

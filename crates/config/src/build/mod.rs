@@ -10,6 +10,7 @@ mod cryptosign;
 mod endpoint;
 mod exposure;
 mod functions;
+mod joint;
 mod jwt;
 mod names;
 mod principals;

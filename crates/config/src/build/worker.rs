@@ -53,6 +53,7 @@ impl Builder<'_> {
         if !self.disabled {
             self.check_exposure(worker, &realms, &transports, amqp.as_ref());
         }
+        let joints = self.joints(worker, &realms, amqp.as_ref());
         let mut components = self.components(worker, Some(&realms));
         self.hosted(worker, &mut components, &mut realms);
         RouterWorker {
@@ -61,6 +62,7 @@ impl Builder<'_> {
             busy_poll: options.boolean("busy_poll"),
             cpu_affinity: cpu_affinity(options),
             amqp,
+            joints,
             transports,
             components,
             needs_components: options.boolean("needs_components"),

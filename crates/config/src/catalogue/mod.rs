@@ -14,6 +14,7 @@ mod cryptosign;
 mod endpoint;
 mod form;
 mod http_bridge;
+mod joint;
 mod jwt;
 mod node;
 mod options;

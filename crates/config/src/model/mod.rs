@@ -5,6 +5,7 @@
 //! to the node's directory. A time that may be switched off is an `Option`.
 
 mod amqp;
+mod joint;
 mod transport;
 mod web;
 mod worker;
@@ -23,6 +24,10 @@ pub use crosstie_routing::{
 };
 pub use crosstie_wamp::uri::UriCheck;
 pub use crosstie_wamp::{MatchPolicy, Serializer};
+pub use joint::{
+    ExchangeToTopic, Joint, JointExchange, JointKind, JointTarget, ProcedureToTarget,
+    TargetToProcedure, TopicToExchange,
+};
 pub use transport::{
     Allowed, Cookie, CookieStore, Deflate, Endpoint, Page, Ping, RawSocket, TcpEndpoint, Testee,
     TesteeKind, Tls, Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,

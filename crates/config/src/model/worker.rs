@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Amqp, Json, Realm, Transport};
+use super::{Amqp, Joint, Json, Realm, Transport};
 
 /// One worker of the node.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +29,8 @@ pub struct RouterWorker {
     pub transports: Vec<Transport>,
     /// Where a transport or a key asks for it.
     pub amqp: Option<Amqp>,
+    /// Between the realms and the vhosts.
+    pub joints: Vec<Joint>,
     /// Hosted beside the router, in one child process for all of them.
     pub components: Vec<Component>,
     /// One of them that does not start with the node ends the node.

@@ -26,6 +26,7 @@ pub(super) fn start(node: &str, socket: &Path) -> Result<Router, String> {
         realms: Vec::new(),
         transports: Vec::new(),
         amqp: None,
+        joints: Vec::new(),
         components: Vec::new(),
         needs_components: false,
         process: no_process(),

@@ -401,6 +401,7 @@ fn as_router(testee: &TesteeWorker) -> RouterWorker {
         realms: Vec::new(),
         transports: vec![testee.transport.clone()],
         amqp: None,
+        joints: Vec::new(),
         components: Vec::new(),
         needs_components: false,
         process: no_process(),

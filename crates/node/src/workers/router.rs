@@ -70,6 +70,10 @@ impl RunningRouter {
         if let Some(amqp) = &worker.amqp {
             self.start_amqp(&worker.id, amqp)?;
         }
+        for joint in &worker.joints {
+            self.router.start_joint(joint)?;
+            info!("Router '{}': joint '{}' started", worker.id, joint.id);
+        }
         for transport in &worker.transports {
             match moving.contains(&transport.id.as_str()) {
                 true => self.start_moving_transport(&worker.id, transport)?,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crosstie_amqp::Method;
 use crosstie_amqp::method::BasicAck;
-use crosstie_joints::{EnvelopeError, RemoteFailure, Reply, read_request};
+use crosstie_joints::{EnvelopeError, RemoteFailure, Reply, is_compatible, read_request};
 use serde_json::Value;
 
 use super::at_work::AtWork;
@@ -321,37 +321,3 @@ impl<E: Endpoint> Serving<'_, E> {
 
 /// What a request asks for, and a server offers, when nothing is said of it.
 const VERSION: &str = "1.0";
-
-/// Whether who offers one version can do what asks for the other: the same first number, and a second
-/// one that is not less.
-fn is_compatible(offered: &str, asked: &str) -> bool {
-    let numbers = |version: &str| -> Option<(u32, u32)> {
-        let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
-        let minor = minor.split('.').next().unwrap_or("0");
-        Some((major.parse().ok()?, minor.parse().ok()?))
-    };
-    match (numbers(offered), numbers(asked)) {
-        (Some(offered), Some(asked)) => offered.0 == asked.0 && offered.1 >= asked.1,
-        _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_compatible;
-
-    #[test]
-    fn versions_are_compared() {
-        let rows = [
-            ("1.0", "1.0", true),
-            ("1.3", "1.2", true),
-            ("1.2", "1.3", false),
-            ("2.0", "1.0", false),
-            ("1", "1.0", true),
-            ("1.0", "x", false),
-        ];
-        for (offered, asked, expected) in rows {
-            assert_eq!(is_compatible(offered, asked), expected, "{offered} {asked}");
-        }
-    }
-}

@@ -36,6 +36,7 @@ mod open;
 mod operators;
 mod outbox;
 mod peer;
+pub(crate) mod resident;
 mod shared;
 mod status;
 mod turn;

@@ -312,6 +312,35 @@ impl Negotiation {
     }
 }
 
+impl Entered {
+    /// A client that needs to say nothing to be known: one of the router's own.
+    pub(super) fn known(
+        about: About,
+        (vhost, permissions): (Arc<SharedVhost>, Arc<Permissions>),
+        is_impersonator: bool,
+        frame_bytes_max: u32,
+    ) -> Self {
+        let capabilities = Capabilities {
+            authentication_failure_close: true,
+            connection_blocked: false,
+            consumer_cancel_notify: true,
+        };
+        Self {
+            client: Client {
+                user: None,
+                about,
+                capabilities,
+                frame_bytes_max,
+                channels_max: CHANNELS_MIN,
+                heartbeat_s: 0,
+            },
+            vhost,
+            permissions,
+            is_impersonator,
+        }
+    }
+}
+
 impl TurnedAway {
     fn of<M: crosstie_amqp::Arguments>(code: ReplyCode, text: &str) -> Self {
         Self::with(code, (M::CLASS_ID, M::METHOD_ID), text)

@@ -23,6 +23,7 @@ use prometheus_client::registry::Registry;
 
 use crate::amqp;
 use crate::counters::{self, Counter};
+use crate::joint_counts;
 use crate::pages::realms;
 use crate::router_state::RouterState;
 use crate::wamp::end_reason::EndReason;
@@ -78,6 +79,8 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
     register_decisions(&mut registry, routers);
     register_testees(&mut registry, routers);
     amqp::register_metrics(&mut registry, routers);
+    let joints = routers.iter().map(|router| (&*router.id, router.joints()));
+    joint_counts::register(&mut registry, joints);
     let mut gauge = |name: &str, help: &str, value: usize| {
         registry.register(name, help, ConstGauge::new(value as i64));
     };

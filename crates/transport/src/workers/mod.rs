@@ -59,6 +59,8 @@ pub struct Workers {
     keeper: Worker,
     /// The thread of pages, once there was one to serve.
     pages: Mutex<Option<Worker>>,
+    /// The thread beside those that serve, once it was asked for.
+    aside: Mutex<Option<Worker>>,
     /// The threads of large messages, as many as were needed so far.
     bulk: Mutex<Vec<Worker>>,
     /// The threads of connections that speak HTTP, as many as were needed so far.
@@ -129,6 +131,7 @@ impl Workers {
             workers,
             keeper,
             pages: Mutex::new(None),
+            aside: Mutex::new(None),
             bulk: Mutex::default(),
             web: Mutex::default(),
             next: AtomicUsize::new(0),
@@ -236,6 +239,20 @@ impl Workers {
         Ok(())
     }
 
+    /// The tokio context of a thread of its own for what has to do with both protocols: there are timers, and no
+    /// client's connection. It is started when it is asked for first.
+    pub fn aside_handle(&self) -> io::Result<Handle> {
+        let mut aside = self.aside.lock();
+        let worker = match aside.take() {
+            Some(worker) => worker,
+            None => {
+                let runtime = Builder::new_current_thread().enable_all().build()?;
+                Worker::start("aside".to_owned(), runtime, None, Duration::ZERO)?
+            }
+        };
+        Ok(aside.insert(worker).handle.clone())
+    }
+
     /// The keeper's tokio context, for threads that have none.
     pub fn keeper_handle(&self) -> Handle {
         self.keeper.handle.clone()
@@ -253,6 +270,9 @@ impl Workers {
         self.workers.iter().for_each(Worker::stop);
         if let Some(pages) = &*self.pages.lock() {
             pages.stop();
+        }
+        if let Some(aside) = &*self.aside.lock() {
+            aside.stop();
         }
         let bulk = mem::take(&mut *self.bulk.lock());
         bulk.iter().for_each(Worker::stop);

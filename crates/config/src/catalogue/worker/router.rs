@@ -2,6 +2,7 @@
 
 use super::super::amqp::AMQP;
 use super::super::form::{Kind, NO, TYPE, Table, YES, integer, key, list};
+use super::super::joint::JOINT;
 use super::super::realm::REALM;
 use super::super::transport::TRANSPORT;
 use super::component::ROUTER_COMPONENT;
@@ -40,6 +41,13 @@ pub(super) static ROUTER: Table = Table {
             "What its AMQP transports lead to: a broker of AMQP 0-9-1.",
         )
         .otherwise("all of its defaults, where a transport has the type `amqp`")
+        .own(),
+        key(
+            "joints",
+            list(&Kind::Tagged(&JOINT)),
+            "What of WAMP is something of AMQP: [procedures and targets, topics and exchanges](joints.md).",
+        )
+        .otherwise("none")
         .own(),
         key(
             "components",

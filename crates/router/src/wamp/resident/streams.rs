@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crosstie_wamp::{
-    Disclosed, EventDetails, InvocationDetails, Message, MessageType, Payload, PublicationId,
+    Dict, Disclosed, EventDetails, InvocationDetails, Message, MessageType, Payload, PublicationId,
     RegistrationId, RequestId, SubscriptionId, YieldOptions,
 };
 use tokio::sync::{mpsc, oneshot};
@@ -27,6 +27,8 @@ pub(crate) struct Event {
     /// Of a subscription by pattern.
     pub(crate) topic: Option<String>,
     pub(crate) publisher: Option<Disclosed<'static>>,
+    /// What a realm passes on unread.
+    pub(crate) passthru: Option<Box<Dict>>,
     pub(crate) payload: Kept,
     untaken: Untaken,
 }
@@ -45,6 +47,8 @@ pub(crate) struct Invocation {
     pub(crate) caller: Option<Disclosed<'static>>,
     /// Milliseconds; 0 means none.
     pub(crate) timeout_ms: u64,
+    /// What a realm passes on unread.
+    pub(crate) passthru: Option<Box<Dict>>,
     pub(crate) payload: Kept,
     request: RequestId,
     /// Until it has said so.
@@ -136,6 +140,7 @@ impl Event {
             publication,
             topic: details.topic.map(|topic| topic.into_owned()),
             publisher: details.publisher.map(owned),
+            passthru: details.passthru,
             untaken: Untaken::new(resident, &payload),
             payload,
         }
@@ -155,6 +160,7 @@ impl Invocation {
             procedure: details.procedure.map(|procedure| procedure.into_owned()),
             caller: details.caller.map(owned),
             timeout_ms: details.timeout_ms,
+            passthru: details.passthru,
             untaken: Untaken::new(resident, &payload),
             payload,
             request,

@@ -1,0 +1,1 @@
+"""WAMP and AMQP in one router, joined."""

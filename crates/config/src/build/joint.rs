@@ -1,0 +1,355 @@
+//! Joints of WAMP and AMQP: what they need of their worker, and that none leads back to itself.
+
+use crosstie_joints::{AmqpPlace, Body, Circle, End, Exception, Exceptions, Template, Uris};
+use crosstie_wamp::MatchPolicy;
+
+use super::names::Names;
+use super::{Builder, bound, milliseconds};
+use crate::model::{
+    Amqp, ExchangeToTopic, Joint, JointExchange, JointKind, JointTarget, ProcedureToTarget, Realm,
+    TargetToProcedure, TopicToExchange,
+};
+use crate::problem::Problem;
+use crate::tree::{Span, quoted};
+use crate::view::View;
+
+impl Builder<'_> {
+    /// The joints of a router worker with these realms and this broker.
+    pub(super) fn joints(
+        &mut self,
+        worker: View<'_>,
+        realms: &[Realm],
+        amqp: Option<&Amqp>,
+    ) -> Vec<Joint> {
+        let mut ids = Names::new("the joint id", "joint").of(worker.objects("joints"));
+        let mut joints = Vec::new();
+        let mut spans = Vec::new();
+        for object in worker.objects("joints") {
+            let id = ids.id(object, self.problems);
+            let joint = self.joint(object, id);
+            self.check_realm(object, &joint, realms);
+            self.check_vhost(object, &joint, amqp);
+            joints.push(joint);
+            spans.push(object.span);
+        }
+        self.check_circles(&joints, &spans);
+        joints
+    }
+
+    fn joint(&mut self, object: View<'_>, id: String) -> Joint {
+        let kind = match object.text("type") {
+            Some("procedure-to-target") => {
+                JointKind::ProcedureToTarget(self.procedure_to_target(object))
+            }
+            Some("target-to-procedure") => {
+                JointKind::TargetToProcedure(self.target_to_procedure(object))
+            }
+            Some("topic-to-exchange") => JointKind::TopicToExchange(self.topic_to_exchange(object)),
+            _ => JointKind::ExchangeToTopic(self.exchange_to_topic(object)),
+        };
+        Joint {
+            id,
+            realm: text(object, "realm"),
+            role: text(object, "role"),
+            vhost: text(object, "vhost"),
+            user: text(object, "user"),
+            body_bytes_max: bound(object, "body_bytes_max"),
+            hops_max: number(object, "hops_max"),
+            kind,
+        }
+    }
+
+    fn procedure_to_target(&mut self, object: View<'_>) -> ProcedureToTarget {
+        let match_policy = match_policy(object);
+        let method = match (object.text("method"), match_policy) {
+            (Some(_), _) => self.template(object, "method", &["procedure", "rest", "last"]),
+            (None, MatchPolicy::Prefix) => standard("{rest}"),
+            (None, _) => standard("{last}"),
+        };
+        let is_cast = object.text("mode") == Some("cast");
+        let is_fanout = object.boolean("fanout");
+        if is_fanout && !is_cast {
+            let message = "\"fanout\" needs the \"mode\" \"cast\": nobody could say which server's answer is the \
+                           one";
+            self.error(object, "fanout", message.to_owned());
+        }
+        if is_fanout && object.given("server").is_some() {
+            let message = "\"server\" has no effect with \"fanout\"";
+            let at = object.span_of("server");
+            self.problems.push(Problem::warning(at, message.into()));
+        }
+        ProcedureToTarget {
+            procedure: text(object, "procedure"),
+            match_policy,
+            target: target(object),
+            method,
+            is_cast,
+            is_fanout,
+            arguments: object.texts("arguments").map(str::to_owned).collect(),
+            context: context(object),
+            timeout: milliseconds(object, "timeout_ms"),
+            pending_max: bound(object, "pending_max"),
+            exceptions: self.exceptions(object, object.boolean("tracebacks")),
+            is_impersonator: object.boolean("impersonate"),
+        }
+    }
+
+    fn target_to_procedure(&mut self, object: View<'_>) -> TargetToProcedure {
+        TargetToProcedure {
+            target: target(object),
+            procedure: self.template(object, "procedure", &["method", "namespace"]),
+            timeout: milliseconds(object, "timeout_ms"),
+            pending_max: bound(object, "pending_max"),
+            prefetch: number(object, "prefetch"),
+            context_argument: object.text("context_argument").map(str::to_owned),
+            properties_argument: object.text("properties_argument").map(str::to_owned),
+            exceptions: self.exceptions(object, false),
+        }
+    }
+
+    fn topic_to_exchange(&mut self, object: View<'_>) -> TopicToExchange {
+        TopicToExchange {
+            topic: text(object, "topic"),
+            match_policy: match_policy(object),
+            exchange: exchange(object),
+            routing_key: self.template(object, "routing_key", &["topic", "rest"]),
+            body: body(object),
+            is_persistent: object.boolean("persistent"),
+            is_impersonator: object.boolean("impersonate"),
+        }
+    }
+
+    fn exchange_to_topic(&mut self, object: View<'_>) -> ExchangeToTopic {
+        let mut binding_keys: Vec<_> = object.texts("binding_keys").map(str::to_owned).collect();
+        if binding_keys.is_empty() {
+            binding_keys.push("#".to_owned());
+        }
+        ExchangeToTopic {
+            exchange: exchange(object),
+            queue: object.text("queue").map(str::to_owned),
+            binding_keys,
+            topic: self.template(object, "topic", &["routing_key", "exchange"]),
+            body: body(object),
+            prefetch: number(object, "prefetch"),
+            properties_argument: object.text("properties_argument").map(str::to_owned),
+        }
+    }
+
+    fn template(&mut self, object: View<'_>, name: &str, known: &[&str]) -> Template {
+        let text = object.text(name).unwrap_or_default();
+        match Template::parse(text, known) {
+            Ok(template) => template,
+            Err(e) => {
+                self.error(object, name, format!("{} has {e}", quoted(name)));
+                standard("")
+            }
+        }
+    }
+
+    fn exceptions(&mut self, object: View<'_>, passes_tracebacks: bool) -> Exceptions {
+        let mut uris = Names::new("the error", "");
+        let mut classes = Names::new("the exception", "");
+        let mut named = Vec::new();
+        for error in object.objects("errors") {
+            let (uri, exception) = (text(error, "uri"), text(error, "exception"));
+            uris.take(&uri, error.span_of("uri"), self.problems);
+            classes.take(&exception, error.span_of("exception"), self.problems);
+            let (module, class) = exception.rsplit_once('.').unwrap_or(("", &exception));
+            named.push(Exception {
+                uri,
+                module: module.to_owned(),
+                class: class.to_owned(),
+            });
+        }
+        Exceptions {
+            named,
+            passes_tracebacks,
+        }
+    }
+
+    /// Whether its worker has the realm and the role.
+    fn check_realm(&mut self, object: View<'_>, joint: &Joint, realms: &[Realm]) {
+        let Some(realm) = realms.iter().find(|realm| realm.name == joint.realm) else {
+            let realm = quoted(&joint.realm);
+            let message = format!("this router worker has no realm {realm}");
+            return self.error(object, "realm", message);
+        };
+        if realm.roles.iter().all(|role| role.name != joint.role) {
+            let (realm, role) = (quoted(&realm.name), quoted(&joint.role));
+            let message = format!("the realm {realm} of this router worker has no role {role}");
+            self.error(object, "role", message);
+        }
+    }
+
+    /// Whether its worker has AMQP, the vhost and a user who may be there.
+    fn check_vhost(&mut self, object: View<'_>, joint: &Joint, amqp: Option<&Amqp>) {
+        let Some(amqp) = amqp else {
+            let message = "this router worker has no AMQP: a joint needs a transport of the type \"amqp\", or the \
+                           key \"amqp\"";
+            return self.error(object, "type", message.to_owned());
+        };
+        // What definitions bring shows at the start.
+        if amqp.definitions.is_some() {
+            return;
+        }
+        let (user, vhost) = (quoted(&joint.user), quoted(&joint.vhost));
+        let Some(found) = amqp.vhosts.iter().find(|known| known.name == joint.vhost) else {
+            let message = format!("this router worker has no vhost {vhost}");
+            return self.error(object, "vhost", message);
+        };
+        let Some(known) = amqp.users.iter().find(|known| known.name == joint.user) else {
+            let message = format!("there is no AMQP user {user} in this worker");
+            return self.error(object, "user", message);
+        };
+        if found.permissions.iter().all(|one| one.user != joint.user) {
+            let message = format!("the AMQP user {user} has no permissions in the vhost {vhost}");
+            return self.error(object, "user", message);
+        }
+        let impersonates = match &joint.kind {
+            JointKind::ProcedureToTarget(joint) => joint.is_impersonator,
+            JointKind::TopicToExchange(joint) => joint.is_impersonator,
+            _ => false,
+        };
+        if impersonates && known.tags.iter().all(|tag| tag != "impersonator") {
+            let message =
+                format!("\"impersonate\" needs the tag \"impersonator\" of the user {user}");
+            self.error(object, "impersonate", message);
+        }
+    }
+
+    /// What one joint puts in another one may take out, and so on, until it comes back.
+    fn check_circles(&mut self, joints: &[Joint], spans: &[Span]) {
+        let mut circle = Circle::default();
+        for joint in joints {
+            let (from, to) = ends(joint);
+            circle.add(from, to);
+        }
+        let found = circle.find();
+        let Some(&first) = found.first() else { return };
+        let names: Vec<_> = found.iter().map(|&at| quoted(&joints[at].id)).collect();
+        let message = match names.as_slice() {
+            [one] => format!("the joint {one} leads back to itself"),
+            _ => format!(
+                "the joints {} lead back to the first of them: what goes in there could go round",
+                names.join(", ")
+            ),
+        };
+        self.problems.push(Problem::error(spans[first], message));
+    }
+
+    fn error(&mut self, object: View<'_>, name: &str, message: String) {
+        let at = object.span_of(name);
+        self.problems.push(Problem::error(at, message));
+    }
+}
+
+/// Where a joint's messages come in, and where they go out.
+fn ends(joint: &Joint) -> (End, End) {
+    let wamp = |is_call, uris| End::Wamp {
+        realm: joint.realm.clone(),
+        is_call,
+        uris,
+    };
+    let amqp = |is_call, exchange: &str, keys| End::Amqp {
+        place: AmqpPlace {
+            vhost: joint.vhost.clone(),
+            exchange: exchange.to_owned(),
+            keys,
+        },
+        is_call,
+    };
+    let taken = |uri: &str, match_policy| match match_policy {
+        MatchPolicy::Exact => Uris::Exact(uri.to_owned()),
+        MatchPolicy::Prefix => Uris::Prefix(uri.to_owned()),
+        MatchPolicy::Wildcard => Uris::Wildcard(uri.to_owned()),
+    };
+    // By their topics; a server's own queue is one of its topic's.
+    let topic = |target: &JointTarget| vec![target.topic.clone()];
+    match &joint.kind {
+        JointKind::ProcedureToTarget(one) => (
+            wamp(true, taken(&one.procedure, one.match_policy)),
+            amqp(true, &one.target.exchange, topic(&one.target)),
+        ),
+        JointKind::TargetToProcedure(one) => (
+            amqp(true, &one.target.exchange, topic(&one.target)),
+            wamp(true, Uris::Made(one.procedure.clone())),
+        ),
+        JointKind::TopicToExchange(one) => {
+            let keys = match (one.routing_key.literal(), &*one.exchange.kind) {
+                (Some(key), "direct" | "topic") => vec![key.to_owned()],
+                _ => Vec::new(),
+            };
+            (
+                wamp(false, taken(&one.topic, one.match_policy)),
+                amqp(false, &one.exchange.name, keys),
+            )
+        }
+        JointKind::ExchangeToTopic(one) => {
+            let keys = match &*one.exchange.kind {
+                "direct" | "topic" => one.binding_keys.clone(),
+                _ => Vec::new(),
+            };
+            (
+                amqp(false, &one.exchange.name, keys),
+                wamp(false, Uris::Made(one.topic.clone())),
+            )
+        }
+    }
+}
+
+fn target(object: View<'_>) -> JointTarget {
+    JointTarget {
+        exchange: text(object, "exchange"),
+        topic: text(object, "topic"),
+        server: object.text("server").map(str::to_owned),
+        namespace: object.text("namespace").map(str::to_owned),
+        version: object.text("version").map(str::to_owned),
+        is_durable: object.boolean("durable"),
+    }
+}
+
+fn exchange(object: View<'_>) -> JointExchange {
+    JointExchange {
+        name: text(object, "exchange"),
+        kind: text(object, "exchange_type"),
+        is_durable: object.boolean("durable"),
+        is_declared: object.boolean("declare"),
+    }
+}
+
+fn context(object: View<'_>) -> Vec<(String, crate::model::Json)> {
+    let fields = object.json("context").as_object().cloned();
+    fields.into_iter().flatten().collect()
+}
+
+fn body(object: View<'_>) -> Body {
+    match object.text("body") {
+        Some("wamp") => Body::Wamp,
+        Some("oslo-notification") => Body::Notification,
+        Some("bytes") => Body::Bytes,
+        _ => Body::Json,
+    }
+}
+
+fn match_policy(object: View<'_>) -> MatchPolicy {
+    match object.text("match") {
+        Some("prefix") => MatchPolicy::Prefix,
+        Some("wildcard") => MatchPolicy::Wildcard,
+        _ => MatchPolicy::Exact,
+    }
+}
+
+fn text(object: View<'_>, name: &str) -> String {
+    object.text(name).unwrap_or_default().to_owned()
+}
+
+/// A bound that the tables keep in range.
+fn number<N: TryFrom<usize> + Default>(object: View<'_>, name: &str) -> N {
+    bound(object, name).try_into().unwrap_or_default()
+}
+
+/// A template of ours.
+fn standard(text: &str) -> Template {
+    let known = ["procedure", "rest", "last", "topic"];
+    Template::parse(text, &known).unwrap_or_default()
+}

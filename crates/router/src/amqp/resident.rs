@@ -1,0 +1,209 @@
+//! A connection of the router's own: it is in its vhost as a user of the configuration, without a password.
+//!
+//! To the vhost it is as any other. What comes and goes does so through a socket, so that bounds, flow
+//! control and an operator's `close` hold for it too; there is no handshake, because there is nobody to be known.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosstie_amqp::method::{ConnectionClose, ConnectionCloseOk};
+use crosstie_config::AmqpTransport;
+use crosstie_queues::Fault;
+use crosstie_transport::{
+    Connection, ConnectionLimits, Outcome, PeerAddress, Protocol, Socket, pump,
+};
+use tokio::runtime::Handle;
+
+use super::broker::Broker;
+use super::handled::{End, Handled};
+use super::negotiation::Entered;
+use super::open::Open;
+use super::peer::{self, About};
+use crate::report;
+use crate::router_state::RouterState;
+use crate::watch::WatchKey;
+
+/// Who is to be in which vhost.
+pub(crate) struct Residence<'r> {
+    pub(crate) user: &'r str,
+    pub(crate) vhost: &'r str,
+    /// What operators see it by.
+    pub(crate) name: String,
+}
+
+/// The longest frame; a message of more has several.
+pub(crate) const FRAME_BYTES_MAX: u32 = 128 * 1024;
+
+/// No transport has this number.
+const TRANSPORT: u32 = 0;
+
+/// How long it has to answer that the broker closes the connection.
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The broker's end.
+struct Resident {
+    /// None from when it has left.
+    open: Option<Open>,
+    connection: Arc<Connection>,
+    state: Arc<RouterState>,
+    broker: Arc<Broker>,
+    watch: WatchKey,
+}
+
+/// Has a connection enter its vhost, which `runtime` serves from then on. Returns the client's end.
+pub(crate) fn let_in(
+    state: &Arc<RouterState>,
+    residence: Residence<'_>,
+    runtime: &Handle,
+) -> Result<Arc<Connection>, String> {
+    let Residence { user, vhost, name } = residence;
+    let broker = state.amqp().ok_or("there is no AMQP in this worker")?;
+    let found = broker.users.find(user);
+    let found = found.ok_or_else(|| format!("there is no AMQP user '{user}'"))?;
+    let no_vhost = || format!("there is no vhost '{vhost}'");
+    let shared = broker.vhost(vhost).ok_or_else(no_vhost)?;
+    let permissions = broker.users.permissions(user, vhost);
+    let permissions = permissions
+        .ok_or_else(|| format!("access to vhost '{vhost}' refused for user '{user}'"))?;
+    let limits = Arc::new(limits(&state.limits, broker));
+    let (own, other) = ends().map_err(|e| e.to_string())?;
+    let open = |socket| Arc::new(Connection::new(socket, None, Arc::clone(&limits)));
+    let (connection, client) = (open(own), open(other));
+    let about = About {
+        user: Arc::clone(&found.name),
+        name,
+        client: format!("Crosstie {}", env!("CARGO_PKG_VERSION")),
+    };
+    let vhost = (Arc::clone(shared), Arc::clone(permissions));
+    let is_impersonator = found.tags.iter().any(|tag| tag == "impersonator");
+    let entered = Entered::known(about, vhost, is_impersonator, FRAME_BYTES_MAX);
+    let watch = state
+        .watch
+        .add(Arc::clone(&connection), TRANSPORT, Duration::MAX);
+    state.watch.opened_amqp(watch, 0);
+    let options = speaking();
+    let entered = Open::enter(entered, &connection, (TRANSPORT, &options), watch, broker);
+    broker.add_peer(entered.peer());
+    report::connection_opened(entered.peer());
+    let mut resident = Resident {
+        open: Some(entered),
+        connection,
+        state: Arc::clone(state),
+        broker: Arc::clone(broker),
+        watch,
+    };
+    runtime.spawn(async move {
+        let connection = Arc::clone(&resident.connection);
+        pump(&connection, &mut resident).await;
+        resident.leave();
+        connection.finish();
+        crosstie_transport::uncork();
+        connection.close();
+    });
+    Ok(client)
+}
+
+impl Resident {
+    fn end(&mut self, end: &End) {
+        match end {
+            End::ByClient => {
+                self.leave();
+                peer::send(&self.connection, &ConnectionCloseOk {});
+            }
+            End::Fault(fault) => {
+                report::peer_fault(&self.connection, fault.code.name(), &fault.text);
+                self.say_close(fault);
+            }
+            End::Answered | End::Forced | End::TurnedAway(_) => {}
+        }
+        self.leave();
+        self.connection.finish();
+    }
+
+    fn say_close(&self, fault: &Fault) {
+        peer::send(
+            &self.connection,
+            &ConnectionClose {
+                reply_code: fault.code.code(),
+                reply_text: &peer::reply_text(&fault.text),
+                class_id: fault.class_id,
+                method_id: fault.method_id,
+            },
+        );
+    }
+
+    fn leave(&mut self) {
+        if let Some(open) = self.open.take() {
+            let user = &open.peer().about.user;
+            report::connection_closed(&self.connection, user, "closed by the router");
+            open.leave(&self.broker);
+        }
+    }
+}
+
+impl Protocol for Resident {
+    fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
+        let mut at = 0;
+        loop {
+            let Some(open) = &mut self.open else {
+                return Outcome::Close;
+            };
+            match open.handle(&input[at..], &self.broker) {
+                Handled::Done { consumed } => at += consumed,
+                Handled::Wait { consumed, wanted } => {
+                    let consumed = at + consumed;
+                    return Outcome::Continue { consumed, wanted };
+                }
+                Handled::Yield { consumed } => {
+                    let consumed = at + consumed;
+                    return Outcome::Yield { consumed };
+                }
+                Handled::End(end) => {
+                    self.end(&end);
+                    return Outcome::Close;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Resident {
+    fn drop(&mut self) {
+        // Also when the task is dropped with its runtime.
+        self.leave();
+        self.state.watch.remove(self.watch);
+    }
+}
+
+/// As those of an AMQP listener: deliveries wait in their queues, and answers have room behind the largest message.
+fn limits(router: &ConnectionLimits, broker: &Broker) -> ConnectionLimits {
+    ConnectionLimits {
+        queue_bytes_max: router.queue_bytes_max + broker.message_bytes_max,
+        stall_max: Duration::MAX,
+        message_max: Duration::MAX,
+        bytes_per_second_min: 0,
+        account: Arc::clone(&router.account),
+    }
+}
+
+fn speaking() -> AmqpTransport {
+    AmqpTransport {
+        frame_bytes_max: FRAME_BYTES_MAX,
+        channels_max: 1,
+        heartbeat: None,
+        mechanisms: Vec::new(),
+        handshake_timeout: Duration::MAX,
+        closing_timeout: CLOSING_TIMEOUT,
+    }
+}
+
+/// Two ends of one socket.
+fn ends() -> io::Result<(Socket, Socket)> {
+    let (own, other) = UnixStream::pair()?;
+    own.set_nonblocking(true)?;
+    other.set_nonblocking(true)?;
+    let socket = |end: UnixStream| Socket::new(end.into(), PeerAddress::Unix(None));
+    Ok((socket(own), socket(other)))
+}

@@ -1,0 +1,86 @@
+//! What is counted of a joint, and told at `/metrics`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+/// A joint's counters, by its id.
+pub(crate) struct JointCounts {
+    pub(crate) id: String,
+    counts: [AtomicU64; Count::ALL.len()],
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Count {
+    /// Messages that came in on one side and went out on the other.
+    Passed,
+    /// Calls, requests and messages that were answered with an error of the joint's own, or rejected.
+    Refused,
+    /// Events and replies that went nowhere.
+    Dropped,
+    /// Times that it began anew.
+    Restarts,
+}
+
+impl Count {
+    const ALL: [Self; 4] = [Self::Passed, Self::Refused, Self::Dropped, Self::Restarts];
+
+    /// The label of its metric.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Refused => "refused",
+            Self::Dropped => "dropped",
+            Self::Restarts => "restarts",
+        }
+    }
+}
+
+impl JointCounts {
+    pub(crate) fn new(id: &str) -> Arc<Self> {
+        Arc::new(Self {
+            id: id.to_owned(),
+            counts: Default::default(),
+        })
+    }
+
+    pub(crate) fn count(&self, what: Count) {
+        self.counts[what as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn counted(&self, what: Count) -> u64 {
+        self.counts[what as usize].load(Ordering::Relaxed)
+    }
+}
+
+type Labels<const N: usize> = [(&'static str, String); N];
+
+/// Tells of joints, by their workers.
+pub(crate) fn register<'w>(
+    registry: &mut Registry,
+    workers: impl Iterator<Item = (&'w str, Vec<Arc<JointCounts>>)>,
+) {
+    let messages: Family<Labels<3>, Counter> = Family::default();
+    let restarts: Family<Labels<2>, Counter> = Family::default();
+    for (worker, joints) in workers {
+        for joint in joints {
+            let of_joint = [("worker", worker.to_owned()), ("joint", joint.id.clone())];
+            for outcome in [Count::Passed, Count::Refused, Count::Dropped] {
+                let [worker, joint_id] = of_joint.clone();
+                let labels = [worker, joint_id, ("outcome", outcome.name().to_owned())];
+                let counted = joint.counted(outcome);
+                messages.get_or_create(&labels).inc_by(counted);
+            }
+            let counted = joint.counted(Count::Restarts);
+            restarts.get_or_create(&of_joint).inc_by(counted);
+        }
+    }
+    let help = "Messages that came to joints, by what became of them";
+    registry.register("joint_messages", help, messages);
+    let help = "Times that joints began anew";
+    registry.register("joint_restarts", help, restarts);
+}

@@ -1,0 +1,113 @@
+//! An exchange whose messages are events of a topic.
+//!
+//! A delivery is acknowledged when the realm has said that the event is published: then it is in the queue of every
+//! subscriber's connection. Whatever ends before that leaves the message in its queue, so that it is published at
+//! least once; what the realm refuses for good is rejected, and a dead letter where the queue has a place for those.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use crosstie_config::ExchangeToTopic;
+use crosstie_joints::uri_part;
+use crosstie_wamp::PublishOptions;
+
+use super::incoming::Delivery;
+use super::link::Link;
+use super::properties;
+use super::setting::{Deliveries, Setting, hops_of_headers, hops_option, identifier, payload};
+use crate::joint_counts::Count;
+use crate::wamp::resident::Failed;
+
+/// Takes deliveries until the link ends.
+pub(super) async fn run(
+    setting: &Arc<Setting>,
+    joint: &ExchangeToTopic,
+) -> Result<Infallible, String> {
+    let (link, deliveries) = setting.consuming_link().await?;
+    link.declare_exchange(&joint.exchange).await?;
+    let queue = match &joint.queue {
+        Some(queue) => {
+            link.declare_queue(queue, true, Default::default()).await?;
+            queue.clone()
+        }
+        None => {
+            let queue = format!("joint.{}.{}", setting.joint.id, identifier());
+            link.declare_own_queue(&queue).await?;
+            queue
+        }
+    };
+    for key in &joint.binding_keys {
+        link.bind(&queue, &joint.exchange.name, key).await?;
+    }
+    link.prefetch(joint.prefetch).await?;
+    // There is somebody to publish before there is something to be published.
+    setting.place.awaited().await;
+    link.consume(&queue, false).await?;
+    setting.say_ready();
+    tokio::select! {
+        why = link.ended() => Err(why),
+        why = take(setting, joint, &link, deliveries) => Err(why),
+    }
+}
+
+async fn take(
+    setting: &Arc<Setting>,
+    joint: &ExchangeToTopic,
+    link: &Link,
+    mut deliveries: Deliveries,
+) -> String {
+    while let Some(delivery) = deliveries.recv().await {
+        match pass(setting, joint, &delivery).await {
+            Ok(()) => {
+                setting.counts.count(Count::Passed);
+                link.acknowledge(delivery.tag);
+            }
+            Err(why) => {
+                setting.counts.count(Count::Refused);
+                tracing::debug!("Joint '{}' rejects a message: {why}", setting.joint.id);
+                link.reject(delivery.tag, false);
+            }
+        }
+    }
+    "the connection to the broker has ended".to_owned()
+}
+
+/// Publishes what was delivered; why it never will be.
+async fn pass(
+    setting: &Setting,
+    joint: &ExchangeToTopic,
+    delivery: &Delivery,
+) -> Result<(), String> {
+    let body = delivery.body.as_deref();
+    let body = body.ok_or("its body is longer than body_bytes_max")?;
+    let said = delivery.properties().parse();
+    let hops = setting.hop(hops_of_headers(said.headers));
+    let hops = hops.ok_or("it has come through hops_max joints")?;
+    let arguments = joint.body.read(body, said.content_encoding);
+    let mut arguments = arguments.map_err(|e| e.to_string())?;
+    if let Some(name) = &joint.properties_argument {
+        let properties = properties::of(delivery);
+        arguments.kwargs.insert(name.clone(), properties);
+    }
+    let topic = joint.topic.fill(|name| match name {
+        "exchange" => uri_part(&delivery.exchange).into(),
+        _ => uri_part(&delivery.routing_key).into(),
+    });
+    let (args, kwargs) = (arguments.args_json(), arguments.kwargs_json());
+    loop {
+        let options = PublishOptions {
+            acknowledge: true,
+            passthru: hops_option(hops),
+            ..PublishOptions::default()
+        };
+        // A realm that was stopped may come again.
+        let session = setting.place.awaited().await;
+        let published = session.publish(&topic, options, payload(&args, &kwargs));
+        match published.await {
+            Ok(_) => return Ok(()),
+            Err(Failed::Error { uri, .. }) => return Err(format!("the realm says {uri}")),
+            Err(Failed::Lost(_) | Failed::NotLetIn(_)) if session.is_over() => {}
+            Err(e) => return Err(e.to_string()),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The AMQP end of a joint: one channel of a connection of the router's own.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crosstie_amqp::Arguments;
+use crosstie_amqp::frame;
+use crosstie_amqp::method::{
+    BasicAck, BasicPublish, BasicReject, ChannelOpen, ConnectionClose, ConnectionCloseOk,
+};
+use crosstie_transport::{Connection, pump, uncork};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
+
+use super::incoming::{Frames, Incoming};
+use crate::amqp::resident::{FRAME_BYTES_MAX, Residence, let_in};
+use crate::router_state::RouterState;
+
+/// The only channel.
+pub(super) const CHANNEL: u16 = 1;
+
+/// A channel in a vhost.
+pub(super) struct Link {
+    connection: Arc<Connection>,
+    state: Mutex<State>,
+    /// Why it has ended, from when it has.
+    ended: watch::Sender<Option<String>>,
+}
+
+#[derive(Default)]
+struct State {
+    is_over: bool,
+    /// Who waits for the answers to what was asked, in that order.
+    asked: VecDeque<oneshot::Sender<()>>,
+    /// What was published since confirms were asked for; none before.
+    published: Option<u64>,
+    confirms: BTreeMap<u64, oneshot::Sender<bool>>,
+}
+
+/// A message to be published.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Publication<'p> {
+    pub(super) exchange: &'p str,
+    pub(super) routing_key: &'p str,
+    /// It is to come back where no queue takes it.
+    pub(super) is_mandatory: bool,
+    pub(super) properties: &'p [u8],
+    pub(super) body: &'p [u8],
+}
+
+/// Why something was not done: in words.
+pub(super) type Unlinked = String;
+
+impl Link {
+    /// Enters a vhost, and opens the channel. `handle` is told what comes, on the thread of `runtime`.
+    pub(super) async fn open(
+        router: &Arc<RouterState>,
+        residence: Residence<'_>,
+        body_bytes_max: usize,
+        runtime: &Handle,
+        handle: impl FnMut(Incoming) + Send + 'static,
+    ) -> Result<Arc<Self>, Unlinked> {
+        let connection = let_in(router, residence, runtime)?;
+        let link = Arc::new(Self {
+            connection,
+            state: Mutex::default(),
+            ended: watch::Sender::new(None),
+        });
+        let mut frames = Frames::new(Arc::clone(&link), body_bytes_max, handle);
+        let reading = Arc::clone(&link);
+        runtime.spawn(async move {
+            pump(&reading.connection, &mut frames).await;
+            drop(frames);
+            reading.connection.close();
+        });
+        link.ask(&ChannelOpen { out_of_band: "" }).await?;
+        Ok(link)
+    }
+
+    /// Says something that is answered, and waits for the answer.
+    pub(super) async fn ask(&self, method: &impl Arguments) -> Result<(), Unlinked> {
+        let (sender, answered) = oneshot::channel();
+        {
+            let mut state = self.state.lock();
+            if state.is_over {
+                return Err(self.why());
+            }
+            state.asked.push_back(sender);
+            self.append(|out| frame::write_method(CHANNEL, method, out))?;
+        }
+        uncork();
+        answered.await.map_err(|_| self.why())
+    }
+
+    /// Has what is published from now on confirmed. After its answer.
+    pub(super) fn note_confirming(&self) {
+        self.state.lock().published = Some(0);
+    }
+
+    /// Publishes; what comes of it shows elsewhere, if at all.
+    pub(super) fn publish(&self, publication: Publication<'_>) -> Result<(), Unlinked> {
+        let published = self.write(publication, None);
+        uncork();
+        published
+    }
+
+    /// Publishes, and waits until the broker has taken it; whether it has.
+    pub(super) async fn publish_confirmed(
+        &self,
+        publication: Publication<'_>,
+    ) -> Result<bool, Unlinked> {
+        let (sender, confirmed) = oneshot::channel();
+        let published = self.write(publication, Some(sender));
+        uncork();
+        published?;
+        confirmed.await.map_err(|_| self.why())
+    }
+
+    pub(super) fn acknowledge(&self, delivery_tag: u64) {
+        let acknowledged = BasicAck {
+            delivery_tag,
+            multiple: false,
+        };
+        self.say(&acknowledged);
+    }
+
+    /// Gives a delivery back: to its queue, or as a dead letter.
+    pub(super) fn reject(&self, delivery_tag: u64, requeue: bool) {
+        self.say(&BasicReject {
+            delivery_tag,
+            requeue,
+        });
+    }
+
+    /// Waits until so little waits for the broker that more can be published.
+    pub(super) async fn room(&self) {
+        if self.connection.queued_bytes() > QUEUED_BYTES_MAX {
+            self.connection.sent().await;
+        }
+    }
+
+    /// Waits for its end; says why.
+    pub(super) async fn ended(&self) -> String {
+        let mut ended = self.ended.subscribe();
+        let why = ended.wait_for(Option::is_some).await;
+        why.ok().and_then(|why| why.clone()).unwrap_or_default()
+    }
+
+    /// Closes the connection in good order: what was published before has been.
+    pub(super) fn close(&self, why: &str) {
+        let close = ConnectionClose {
+            reply_code: 200,
+            reply_text: "",
+            class_id: 0,
+            method_id: 0,
+        };
+        let _ = self.append(|out| frame::write_method(0, &close, out));
+        self.end(why);
+        uncork();
+    }
+
+    /// Nothing more is done here.
+    pub(super) fn end(&self, why: &str) {
+        let mut state = self.state.lock();
+        if state.is_over {
+            return;
+        }
+        state.is_over = true;
+        self.ended.send_replace(Some(why.to_owned()));
+        // Whoever waits for an answer finds that there will be none.
+        state.asked.clear();
+        state.confirms.clear();
+    }
+
+    /// The broker has said that it closes the connection.
+    pub(super) fn closed(&self, why: &str) {
+        self.end(why);
+        let _ = self.append(|out| frame::write_method(0, &ConnectionCloseOk {}, out));
+    }
+
+    /// The broker has answered what was asked first.
+    pub(super) fn answered(&self) {
+        let asked = self.state.lock().asked.pop_front();
+        if let Some(asked) = asked {
+            // Whoever asked may not wait any more.
+            let _ = asked.send(());
+        }
+    }
+
+    /// The broker has taken what was published under that number, and before it where they are `multiple`;
+    /// or has not.
+    pub(super) fn confirmed(&self, number: u64, multiple: bool, is_taken: bool) {
+        let mut state = self.state.lock();
+        let confirmed = match multiple {
+            true => {
+                let later = state.confirms.split_off(&(number + 1));
+                std::mem::replace(&mut state.confirms, later)
+            }
+            false => state.confirms.remove_entry(&number).into_iter().collect(),
+        };
+        drop(state);
+        for waiting in confirmed.into_values() {
+            let _ = waiting.send(is_taken);
+        }
+    }
+
+    /// Notes bytes that are held for this connection, or not any more.
+    pub(super) fn hold(&self, delta: isize) {
+        self.connection.hold(delta);
+    }
+
+    fn say(&self, method: &impl Arguments) {
+        // A link that has ended says so to whoever waits for that.
+        let _ = self.append(|out| frame::write_method(CHANNEL, method, out));
+        uncork();
+    }
+
+    fn write(
+        &self,
+        publication: Publication<'_>,
+        confirm: Option<oneshot::Sender<bool>>,
+    ) -> Result<(), Unlinked> {
+        let mut state = self.state.lock();
+        if state.is_over {
+            return Err(self.why());
+        }
+        let Publication {
+            exchange,
+            routing_key,
+            is_mandatory,
+            properties,
+            body,
+        } = publication;
+        let method = BasicPublish {
+            exchange,
+            routing_key,
+            mandatory: is_mandatory,
+            immediate: false,
+        };
+        self.append(|out| {
+            frame::write_method(CHANNEL, &method, out);
+            frame::write_content(CHANNEL, properties, body, FRAME_BYTES_MAX, out);
+        })?;
+        if let Some(number) = &mut state.published {
+            *number += 1;
+            let number = *number;
+            if let Some(confirm) = confirm {
+                state.confirms.insert(number, confirm);
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Unlinked> {
+        let appended = self.connection.append(|out| {
+            write(out);
+            Ok::<(), ()>(())
+        });
+        appended.map_err(|refused| match refused {
+            crosstie_transport::Refused::Full => "the broker takes no messages".to_owned(),
+            _ => self.why(),
+        })
+    }
+
+    fn why(&self) -> String {
+        let why = self.ended.borrow().clone();
+        why.unwrap_or_else(|| "the connection to the broker has ended".to_owned())
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.connection.close();
+    }
+}
+
+/// More than this waiting for a broker that holds publishers back, and no event is taken out of its realm.
+const QUEUED_BYTES_MAX: usize = 256 * 1024;

@@ -1,0 +1,94 @@
+//! Joints: a WAMP procedure as a target of oslo.messaging, and the reverse; a WAMP topic as an AMQP exchange, and
+//! the reverse.
+//!
+//! ```text
+//!   realm ─► wamp::resident ─► a joint's task ─► link ─► socket ─► amqp::resident ─► vhost
+//!         ◄─                 ◄─                ◄─ incoming ◄─ socket ◄─             ◄─
+//! ```
+//!
+//! To its realm a joint is a session, to its vhost a connection, each with the permissions, bounds and flow control
+//! of any; what it says on one side for what it heard on the other is `crosstie_joints`'. A joint is a task that
+//! begins anew when one of its ends has gone: what it had not done with is then back in its queues, and who waited
+//! for an answer is told that there is none.
+
+mod exchange;
+mod incoming;
+mod link;
+mod procedure;
+mod properties;
+mod setting;
+mod target;
+mod topic;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crosstie_config::{self as model, JointKind};
+
+use crate::error::{StartError, StartFault};
+use crate::joint_counts::{Count, JointCounts};
+use crate::router::Router;
+use setting::Setting;
+
+/// How long a joint waits before it begins anew, the first time and at most.
+const WAIT_MIN: Duration = Duration::from_millis(250);
+const WAIT_MAX: Duration = Duration::from_secs(30);
+
+impl Router {
+    /// Starts a joint, after AMQP. It is there as soon as its realm, its role and what it needs of its vhost are.
+    pub fn start_joint(&self, joint: &model::Joint) -> Result<(), StartError> {
+        let what = || self.of_worker("joint", &joint.id);
+        self.check_runs(what)?;
+        let failed = |fault| StartError {
+            what: what(),
+            fault,
+        };
+        if self.state.amqp().is_none() {
+            return Err(failed(StartFault::NoSuch("AMQP".to_owned())));
+        }
+        let runtime = self.workers.aside_handle();
+        let runtime = runtime.map_err(|e| failed(StartFault::Io(e)))?;
+        let counts = JointCounts::new(&joint.id);
+        if !self.state.add_joint(Arc::clone(&counts)) {
+            return Err(failed(StartFault::AlreadyRunning));
+        }
+        let setting = Setting::new(&self.state, joint.clone(), counts, runtime.clone());
+        runtime.spawn(keep(setting));
+        Ok(())
+    }
+}
+
+/// Has a joint at work until its router ends.
+async fn keep(setting: Arc<Setting>) {
+    let mut wait = WAIT_MIN;
+    loop {
+        let begun = Instant::now();
+        let Err(why) = run(&setting).await;
+        if setting.state.is_stopping() {
+            return;
+        }
+        if begun.elapsed() > WAIT_MAX {
+            wait = WAIT_MIN;
+        }
+        setting.counts.count(Count::Restarts);
+        tracing::warn!(
+            "Joint '{}' begins anew in {} ms: {why}",
+            setting.joint.id,
+            wait.as_millis()
+        );
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(WAIT_MAX);
+    }
+}
+
+/// Has a joint at work until one of its ends has gone; why.
+async fn run(setting: &Arc<Setting>) -> Result<Infallible, String> {
+    match &setting.joint.kind {
+        JointKind::ProcedureToTarget(joint) => procedure::run(setting, joint).await,
+        JointKind::TargetToProcedure(joint) => target::run(setting, joint).await,
+        JointKind::TopicToExchange(joint) => topic::run(setting, joint).await,
+        JointKind::ExchangeToTopic(joint) => exchange::run(setting, joint).await,
+        _ => Err("a joint of a kind that this router does not know".to_owned()),
+    }
+}

@@ -1,0 +1,275 @@
+//! What a joint stands between, and what all kinds of joints need of both.
+
+use std::sync::Arc;
+
+use crosstie_amqp::method::{BasicConsume, BasicQos, ExchangeDeclare, QueueBind, QueueDeclare};
+use crosstie_amqp::{Table, TableBuf, Value as Field};
+use crosstie_config as model;
+use crosstie_joints::{Arguments, HOPS_HEADER, HOPS_OPTION};
+use crosstie_routing::Identity;
+use crosstie_wamp::{Dict, Payload, Serializer, Value};
+use tokio::runtime::Handle;
+
+use super::incoming::{Delivery, Incoming};
+use super::link::Link;
+use crate::amqp::resident::Residence;
+use crate::joint_counts::{Count, JointCounts};
+use crate::router_state::RouterState;
+use crate::wamp::resident::{Manner, Place, Rooms};
+
+/// A joint, with its place in a realm and the way to its vhost.
+pub(super) struct Setting {
+    pub(super) state: Arc<RouterState>,
+    pub(super) joint: model::Joint,
+    pub(super) place: Place,
+    pub(super) counts: Arc<JointCounts>,
+    pub(super) runtime: Handle,
+}
+
+/// What a joint's session says and is told: what becomes a body is JSON already.
+pub(super) const SERIALIZER: Serializer = Serializer::Json;
+
+/// What a message in WAMP has beside a body of AMQP: its head, and what JSON needs more than what it was sent as.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// How long a queue that nobody consumes from stays, as oslo.messaging has it.
+const QUEUE_EXPIRES_MS: i32 = 1_800_000;
+
+impl Setting {
+    pub(super) fn new(
+        state: &Arc<RouterState>,
+        joint: model::Joint,
+        counts: Arc<JointCounts>,
+        runtime: Handle,
+    ) -> Arc<Self> {
+        let manner = Manner {
+            identity: Identity {
+                authid: joint.id.as_str().into(),
+                authrole: joint.role.as_str().into(),
+                authmethod: "internal".into(),
+                authprovider: "joint".into(),
+            },
+            is_shown: true,
+            serializer: SERIALIZER,
+            message_bytes_max: joint.body_bytes_max + HEAD_BYTES_MAX,
+            is_judged: true,
+            runtime: runtime.clone(),
+        };
+        let rooms = Arc::clone(state) as Arc<dyn Rooms>;
+        Arc::new(Self {
+            state: Arc::clone(state),
+            place: Place::new(rooms, &joint.realm, manner),
+            joint,
+            counts,
+            runtime,
+        })
+    }
+
+    /// Enters the vhost; `handle` is told what comes.
+    pub(super) async fn link(
+        &self,
+        handle: impl FnMut(Incoming) + Send + 'static,
+    ) -> Result<Linked, String> {
+        let joint = &self.joint;
+        let residence = Residence {
+            user: &joint.user,
+            vhost: &joint.vhost,
+            name: format!("joint {}", joint.id),
+        };
+        let bytes_max = joint.body_bytes_max;
+        let link = Link::open(&self.state, residence, bytes_max, &self.runtime, handle).await?;
+        Ok(Linked(link))
+    }
+
+    /// Enters the vhost to take deliveries, in order; what comes back is counted alone.
+    pub(super) async fn consuming_link(&self) -> Result<(Linked, Deliveries), String> {
+        let (sender, deliveries) = tokio::sync::mpsc::unbounded_channel();
+        let counts = Arc::clone(&self.counts);
+        let handle = move |incoming| match incoming {
+            // Whoever takes them may have gone; then they go back to their queue with the link.
+            Incoming::Delivery(delivery) => drop(sender.send(delivery)),
+            Incoming::Returned { .. } => counts.count(Count::Dropped),
+        };
+        Ok((self.link(handle).await?, deliveries))
+    }
+
+    /// Says that the joint is there.
+    pub(super) fn say_ready(&self) {
+        tracing::info!("Joint '{}' is there", self.joint.id);
+    }
+
+    /// Through how many joints a message has come with this one, unless it is too many.
+    pub(super) fn hop(&self, before: u32) -> Option<u32> {
+        let hops = before.saturating_add(1);
+        (hops <= self.joint.hops_max).then_some(hops)
+    }
+}
+
+/// Deliveries that nobody has taken yet: no more than were allowed ahead.
+pub(super) type Deliveries = tokio::sync::mpsc::UnboundedReceiver<Delivery>;
+
+/// A link that is closed when its joint begins anew.
+pub(super) struct Linked(Arc<Link>);
+
+impl std::ops::Deref for Linked {
+    type Target = Arc<Link>;
+
+    fn deref(&self) -> &Arc<Link> {
+        &self.0
+    }
+}
+
+impl Drop for Linked {
+    fn drop(&mut self) {
+        self.0.close("the joint begins anew");
+    }
+}
+
+impl Link {
+    /// Declares an exchange, where that is wanted.
+    pub(super) async fn declare_exchange(
+        &self,
+        exchange: &model::JointExchange,
+    ) -> Result<(), String> {
+        let declare = ExchangeDeclare {
+            exchange: &exchange.name,
+            kind: &exchange.kind,
+            passive: !exchange.is_declared,
+            durable: exchange.is_durable,
+            ..ExchangeDeclare::default()
+        };
+        self.ask(&declare).await
+    }
+
+    /// Declares the exchange of a target, as everybody who speaks to it does.
+    pub(super) async fn declare_target(
+        &self,
+        target: &model::JointTarget,
+        is_fanout: bool,
+    ) -> Result<(), String> {
+        let name = match is_fanout {
+            true => target.fanout_exchange(),
+            false => target.exchange.clone(),
+        };
+        let declare = ExchangeDeclare {
+            exchange: &name,
+            kind: if is_fanout { "fanout" } else { "topic" },
+            // oslo.messaging's fanout exchanges go with their last queue, whatever is durable.
+            durable: !is_fanout && target.is_durable,
+            auto_delete: is_fanout,
+            ..ExchangeDeclare::default()
+        };
+        self.ask(&declare).await
+    }
+
+    pub(super) async fn declare_queue(
+        &self,
+        queue: &str,
+        is_durable: bool,
+        arguments: Table<'_>,
+    ) -> Result<(), String> {
+        let declare = QueueDeclare {
+            queue,
+            durable: is_durable,
+            arguments,
+            ..QueueDeclare::default()
+        };
+        self.ask(&declare).await
+    }
+
+    /// Declares a queue that goes with this link.
+    pub(super) async fn declare_own_queue(&self, queue: &str) -> Result<(), String> {
+        let declare = QueueDeclare {
+            queue,
+            exclusive: true,
+            auto_delete: true,
+            ..QueueDeclare::default()
+        };
+        self.ask(&declare).await
+    }
+
+    pub(super) async fn bind(
+        &self,
+        queue: &str,
+        exchange: &str,
+        routing_key: &str,
+    ) -> Result<(), String> {
+        let bind = QueueBind {
+            queue,
+            exchange,
+            routing_key,
+            ..QueueBind::default()
+        };
+        self.ask(&bind).await
+    }
+
+    /// Has at most so many deliveries under way.
+    pub(super) async fn prefetch(&self, count: u16) -> Result<(), String> {
+        let qos = BasicQos {
+            prefetch_count: count,
+            // Of all consumers of the channel together.
+            global: true,
+            ..BasicQos::default()
+        };
+        self.ask(&qos).await
+    }
+
+    pub(super) async fn consume(&self, queue: &str, no_ack: bool) -> Result<(), String> {
+        let consume = BasicConsume {
+            queue,
+            no_ack,
+            ..BasicConsume::default()
+        };
+        self.ask(&consume).await
+    }
+}
+
+/// The arguments of a queue that goes when its consumer does not come back.
+pub(super) fn expiring() -> TableBuf {
+    TableBuf::new().with("x-expires", Field::I32(QUEUE_EXPIRES_MS))
+}
+
+/// An identifier as oslo.messaging draws them.
+pub(super) fn identifier() -> String {
+    use crate::router_state::seed;
+    format!("{:016x}{:016x}", seed(), seed())
+}
+
+/// As a payload, of buffers that live so long.
+pub(super) fn payload<'p>(args: &'p [u8], kwargs: &'p [u8]) -> Payload<'p> {
+    Payload {
+        serializer: SERIALIZER,
+        args,
+        kwargs,
+    }
+}
+
+/// An error's arguments: a text.
+pub(super) fn said(text: impl Into<String>) -> Arguments {
+    Arguments::of_value(text.into().into())
+}
+
+/// Through how many joints a WAMP message has come.
+pub(super) fn hops_of_options(passthru: Option<&Dict>) -> u32 {
+    let option = passthru.and_then(|options| options.iter().find(|(name, _)| name == HOPS_OPTION));
+    let hops = option.and_then(|(_, value)| value.as_u64());
+    hops.map_or(0, |hops| u32::try_from(hops).unwrap_or(u32::MAX))
+}
+
+/// The same of a message of AMQP.
+pub(super) fn hops_of_headers(headers: Option<Table<'_>>) -> u32 {
+    let header = headers.and_then(|headers| headers.find(HOPS_HEADER));
+    let hops = header.and_then(Field::as_i64);
+    hops.map_or(0, |hops| u32::try_from(hops).unwrap_or(u32::MAX))
+}
+
+/// What says so to the next joint, in WAMP.
+pub(super) fn hops_option(hops: u32) -> Option<Box<Dict>> {
+    let hops = Value::from(u64::from(hops));
+    Some(Box::new(vec![(HOPS_OPTION.to_owned(), hops)]))
+}
+
+/// And in AMQP.
+pub(super) fn hops_header(hops: u32) -> TableBuf {
+    TableBuf::new().with(HOPS_HEADER, Field::I64(hops.into()))
+}
