@@ -59,7 +59,7 @@ def native_server(start_process, url: str, topic: str) -> Process:
 @pytest.fixture
 def real_server(start_process, python: Path, url: str, topic: str) -> Process:
     """A server of the real library's, which listens already."""
-    server = start_process(python, PEER, "server", url, topic, "real")
+    server = start_process(python, "-P", PEER, "server", url, topic, "real")
     assert server.line() == "ready"
     return server
 
@@ -67,7 +67,7 @@ def real_server(start_process, python: Path, url: str, topic: str) -> Process:
 @pytest.fixture
 def real_client(start_process, python: Path, url: str, topic: str) -> Process:
     """A client of the real library's."""
-    return start_process(python, PEER, "client", url, topic)
+    return start_process(python, "-P", PEER, "client", url, topic)
 
 
 @pytest.fixture
