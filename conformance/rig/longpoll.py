@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import struct
 import threading
 from concurrent.futures import Future
@@ -19,9 +20,19 @@ AUTOBAHN_SEPARATOR = b"\x18"
 class Requests:
     """Requests that a client makes one after the other, on a connection that it keeps."""
 
-    def __init__(self, address: tuple[str, int], base: str = "/lp", patience_s: float = DEADLINE_S):
+    def __init__(
+        self,
+        address: tuple[str, int],
+        base: str = "/lp",
+        patience_s: float = DEADLINE_S,
+        tls: ssl.SSLContext | None = None,
+    ):
         self.base = base
         self.connection = http.client.HTTPConnection(*address, timeout=patience_s)
+        if tls:
+            self.connection = http.client.HTTPSConnection(
+                "localhost", address[1], timeout=patience_s, context=tls
+            )
 
     def post(self, path: str, body: bytes = b"", **headers: str) -> Answer:
         """Post a body to a path below the service's."""
@@ -59,10 +70,11 @@ class LongPoll(Wamp):
         protocol: str = "wamp.2.json",
         base: str = "/lp",
         patience_s: float = DEADLINE_S,
+        tls: ssl.SSLContext | None = None,
     ):
         self.address, self.base = address, base
-        self.sending = Requests(address, base, patience_s)
-        self.receiving = Requests(address, base, patience_s)
+        self.sending = Requests(address, base, patience_s, tls)
+        self.receiving = Requests(address, base, patience_s, tls)
         self.separator = RECORD_SEPARATOR
         self._kept: list[bytes] = []
         opened = self.sending.post("/open", json.dumps({"protocols": [protocol]}).encode())

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import trustme
 from rig import config
+from rig.longpoll import LongPoll
 from rig.plain import ClosedError
 from rig.rawsocket import RawSocket
 from rig.router import Router
@@ -81,7 +82,13 @@ def node(tmp_path_factory, papers):
 
     def guarded(name: str, tls: dict, auth: dict) -> dict:
         auth = {"tls": auth, "anonymous": {"type": "static", "role": "anonymous"}}
-        return config.universal(name, config.tcp(tls=tls), rawsocket={"auth": auth}, websocket={})
+        return config.universal(
+            name,
+            config.tcp(tls=tls),
+            rawsocket={"auth": auth},
+            websocket={},
+            web={"paths": {"lp": {"type": "longpoll", "auth": auth}}},
+        )
 
     transports = [
         guarded("required", files, static),
@@ -98,12 +105,18 @@ def node(tmp_path_factory, papers):
     running.stop()
 
 
-def connect(node, papers: Papers, transport: str, shows: str | None) -> RawSocket:
-    """Connect and show a certificate."""
+def shown(papers: Papers, shows: str | None) -> ssl.SSLContext:
+    """Return what a client needs that shows a certificate."""
     context = ssl.create_default_context(cafile=f"{papers.directory}/authority.pem")
     if shows:
         path = f"{papers.directory}/{shows}.example"
         context.load_cert_chain(f"{path}.pem", f"{path}.key")
+    return context
+
+
+def connect(node, papers: Papers, transport: str, shows: str | None) -> RawSocket:
+    """Connect and show a certificate."""
+    context = shown(papers, shows)
     opened = socket.create_connection(node.address(transport), DEADLINE_S)
     return RawSocket(context.wrap_socket(opened, server_hostname="localhost"))
 
@@ -173,3 +186,16 @@ def test_what_a_procedure_is_told(node, papers):
             authenticator.say(YIELD, invocation[1], {}, [{"role": "user", "authid": "joe"}])
             details = peer.hear(WELCOME)[2]
     assert (details["authid"], details["authprovider"]) == ("joe", "dynamic")
+
+
+def test_by_requests(node, papers):
+    """Over long-poll the certificate counts that was shown where the transport was opened."""
+    heard = []
+    for shows in ("subject", None):
+        session = LongPoll(node.address("optional"), tls=shown(papers, shows))
+        session.say(HELLO, "realm1", {"roles": ROLES, "authmethods": ["tls"]})
+        heard.append(session.hear_any())
+        session.drop()
+    welcome, abort = heard
+    assert (welcome[0], welcome[2]["authid"], welcome[2]["authmethod"]) == (WELCOME, "joe", "tls")
+    assert (abort[0], abort[2]) == (ABORT, NOT_AUTHORIZED)
