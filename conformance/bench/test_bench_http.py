@@ -35,12 +35,12 @@ def rows(results: Path) -> dict[tuple[str, str], dict]:
     return {(row["case"], row["subject"]): row for row in sums}
 
 
-def test_a_file_is_asked_for(tmp_path: Path):
+def test_each_case_is_asked_for(tmp_path: Path):
     results = tmp_path / "results.json"
     done = bench(*SHORT, "--connections", 4, "--json", results)
     assert done.returncode == 0, done.stdout + done.stderr
     found = rows(results)
-    assert set(found) == {("file", "crosstie")}
+    assert set(found) == {(case, "crosstie") for case in ("file", "call", "publish")}
     for row in found.values():
         assert row["valid"], row
         metrics = row["metrics"]
@@ -54,12 +54,13 @@ def test_a_file_is_asked_for(tmp_path: Path):
     shutil.which("nginx") is None and not Path("/usr/sbin/nginx").exists(),
     reason="there is no nginx",
 )
-def test_a_web_server_is_asked_too(tmp_path: Path):
+def test_a_web_server_is_asked_for_the_file_alone(tmp_path: Path):
     results = tmp_path / "results.json"
-    done = bench("--peer", "nginx", *SHORT, "--json", results)
+    cases = ("--case", "file", "--case", "publish")
+    done = bench(*cases, "--peer", "nginx", *SHORT, "--json", results)
     assert done.returncode == 0, done.stdout + done.stderr
     found = rows(results)
-    assert set(found) == {("file", "crosstie"), ("file", "nginx")}
+    assert set(found) == {("file", "crosstie"), ("file", "nginx"), ("publish", "crosstie")}
     assert all(row["valid"] for row in found.values()), found
     assert found["file", "crosstie"]["metrics"]["requests_per_s_over_nginx"] > 0
     assert "÷ nginx ≥ 0.50" in done.stdout

@@ -35,7 +35,7 @@ pub(crate) enum Bench {
     Hostile(Box<HostileOptions>),
     /// Sessions that join and leave, by each method of authentication.
     Join(Box<JoinOptions>),
-    /// HTTP requests to web services.
+    /// HTTP requests to web services: a small file, calls, publications.
     Http(Box<HttpOptions>),
     /// Start-up time, idle memory, memory per idle session, size of the binary.
     Footprint(Box<FootprintOptions>),

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::attacks::{
     batch, bodies, calls, consumers, dead_letters, deaf, flood, partial, patterns, topology,
-    transcoded, unacked,
+    transcoded, unacked, web,
 };
 use super::strike::Strike;
 use super::ways::Ways;
@@ -28,6 +28,7 @@ pub(super) enum Needs {
     Wamp,
     Amqp,
     Pages,
+    Web,
 }
 
 /// What our own node's configuration has beside its defaults.
@@ -40,9 +41,11 @@ pub(super) enum Setting {
     LittleMemory,
     /// 1,024 of them for the process.
     FewDescriptors,
+    /// Files, and sessions by HTTP requests.
+    WebServices,
 }
 
-use Needs::{Amqp, Pages, Wamp};
+use Needs::{Amqp, Pages, Wamp, Web};
 use Setting::Default as Usual;
 
 #[rustfmt::skip]
@@ -91,6 +94,18 @@ pub(super) const ATTACKS: &[Attack] = &[
         what: "sessions until no more are let in, of a node with 1,024 descriptors" },
     Attack { name: "passwords", needs: Amqp, setting: Usual, strike: flood::passwords,
         what: "wrong passwords over 8 connections at a time for 5 s" },
+    Attack { name: "slowheads", needs: Web, setting: Setting::WebServices, strike: web::slow::heads,
+        what: "2,000 HTTP requests whose head does not end, a byte each 500 ms" },
+    Attack { name: "slowbodies", needs: Web, setting: Setting::WebServices, strike: web::slow::bodies,
+        what: "2,000 HTTP requests whose body does not end, a byte each 500 ms" },
+    Attack { name: "unread", needs: Web, setting: Setting::WebServices, strike: web::unread::strike,
+        what: "500 connections with 500 requests for a file of 1 MiB, whose answers nobody reads" },
+    Attack { name: "resets", needs: Web, setting: Setting::WebServices, strike: web::resets::strike,
+        what: "8 connections of HTTP/2 streams that are given up at once, for 8 s" },
+    Attack { name: "ranges", needs: Web, setting: Setting::WebServices, strike: web::ranges::strike,
+        what: "16 connections with requests for 2,000 parts of a file, and for one byte, for 8 s" },
+    Attack { name: "silent", needs: Web, setting: Setting::WebServices, strike: web::silent::strike,
+        what: "2,000 long-poll sessions that subscribe and never poll, 64 events of 16 KiB" },
 ];
 
 pub(super) fn find(name: &str) -> Option<&'static Attack> {
@@ -104,6 +119,7 @@ impl Attack {
             Wamp if ways.targets.is_empty() => Some("WAMP"),
             Amqp if ways.broker.is_none() => Some("AMQP"),
             Pages if ways.pages.is_none() => Some("pages"),
+            Web if ways.web.is_none() => Some("web services"),
             _ => None,
         }
     }

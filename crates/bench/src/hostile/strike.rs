@@ -84,6 +84,11 @@ impl Strike {
         pages.ok_or_else(|| WorkerError::handshake("no pages are known"))
     }
 
+    pub(super) fn web(&self) -> Result<&Pages, WorkerError> {
+        let web = self.order.ways.web.as_ref();
+        web.ok_or_else(|| WorkerError::handshake("no web services are known"))
+    }
+
     pub(super) fn amqp(&self, channels: usize) -> Result<AmqpPeer, WorkerError> {
         let channels = u16::try_from(channels).unwrap_or(u16::MAX);
         AmqpPeer::open(self.broker()?, channels, self.deadline)

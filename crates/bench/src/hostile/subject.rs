@@ -1,6 +1,7 @@
 //! Who is attacked: our own node, started anew for each attack so that its memory tells, peers that
 //! are started likewise, or somebody else's router and broker, which stay.
 
+use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use crosstie_wamp::Serializer;
 use serde_json::{Value, json};
 
+use super::attacks::web::{FILE, FILE_BYTES, FILES_PATH, LONGPOLL_PATH};
 use super::catalogue::Setting;
 use super::options::{HostileOptions, HostilePeer};
 use super::ways::{Pages, Ways};
@@ -164,6 +166,7 @@ fn foreign(options: &HostileOptions) -> Started {
             targets: options.url.as_ref().map(spoken).unwrap_or_default(),
             broker: options.amqp_url.clone(),
             pages,
+            web: None,
         },
         server: Server::Foreign(options.common.pids.clone()),
     }
@@ -171,7 +174,11 @@ fn foreign(options: &HostileOptions) -> Started {
 
 fn start_own(setting: Setting, starting: &Starting<'_>) -> Result<Started, BenchError> {
     let wamp = starting.network.free_server_address()?;
-    let amqp = starting.network.free_server_address()?;
+    let mut amqp = starting.network.free_server_address()?;
+    // What is free now is so for whoever asks next.
+    while amqp == wamp {
+        amqp = starting.network.free_server_address()?;
+    }
     let directory = starting.directory;
     let node = NodeDirectory {
         config: config(setting, wamp, amqp),
@@ -179,18 +186,23 @@ fn start_own(setting: Setting, starting: &Starting<'_>) -> Result<Started, Bench
         options: &["--loglevel", "warn"],
         patience: PATIENCE,
     };
+    let files = directory.join(FILES_PATH);
+    fs::create_dir_all(&files)?;
+    fs::write(files.join(FILE), vec![b'x'; FILE_BYTES])?;
     let command = own_command(setting, starting)?;
     let endpoints = [wamp, amqp].map(Endpoint::Tcp);
     let process = ServerProcess::start_node(command, OWN, &node, endpoints)?;
     let target = |spoken| Target::own(Endpoint::Tcp(wamp), case(spoken), "/ws");
+    let pages = Pages {
+        address: wamp,
+        host: wamp.to_string(),
+    };
     Ok(Started {
         ways: Ways {
             targets: SPOKEN.iter().map(target).collect(),
             broker: Some(Broker::own(amqp)),
-            pages: Some(Pages {
-                address: wamp,
-                host: wamp.to_string(),
-            }),
+            web: (setting == Setting::WebServices).then(|| pages.clone()),
+            pages: Some(pages),
         },
         server: Server::Own(process),
     })
@@ -229,7 +241,20 @@ fn config(setting: Setting, wamp: SocketAddr, amqp: SocketAddr) -> Value {
     if setting == Setting::LittleMemory {
         broker["limits"] = json!({ "memory_bytes_max": 256 << 20 });
     }
+    let mut universal = json!({
+        "type": "universal",
+        "rawsocket": {},
+        "websocket": { "ws": websocket },
+        "pages": ["health", "metrics"]
+    });
+    if setting == Setting::WebServices {
+        universal["web"] = json!({ "paths": {
+            FILES_PATH: { "type": "static", "directory": FILES_PATH },
+            LONGPOLL_PATH: { "type": "longpoll" }
+        } });
+    }
     let endpoint = |address: SocketAddr| json!({ "type": "tcp", "interface": address.ip().to_string(), "port": address.port() });
+    universal["endpoint"] = endpoint(wamp);
     json!({
         "version": 2,
         "workers": [{
@@ -248,13 +273,7 @@ fn config(setting: Setting, wamp: SocketAddr, amqp: SocketAddr) -> Value {
             }],
             "amqp": broker,
             "transports": [
-                {
-                    "type": "universal",
-                    "endpoint": endpoint(wamp),
-                    "rawsocket": {},
-                    "websocket": { "ws": websocket },
-                    "pages": ["health", "metrics"]
-                },
+                universal,
                 { "type": "amqp", "endpoint": endpoint(amqp) }
             ]
         }]

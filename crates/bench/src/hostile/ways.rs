@@ -15,6 +15,8 @@ pub(crate) struct Ways {
     pub(super) targets: Vec<Target>,
     pub(super) broker: Option<Broker>,
     pub(super) pages: Option<Pages>,
+    /// Where web services are that attacks know.
+    pub(super) web: Option<Pages>,
 }
 
 /// Where `/health` and `/metrics` are.

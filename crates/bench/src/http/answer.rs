@@ -4,15 +4,15 @@ use std::borrow::Cow;
 
 /// What was answered; the body without its framing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Answer<'a> {
-    pub(super) status: u16,
-    pub(super) body: Cow<'a, [u8]>,
+pub(crate) struct Answer<'a> {
+    pub(crate) status: u16,
+    pub(crate) body: Cow<'a, [u8]>,
     /// How many bytes it took.
-    pub(super) length: usize,
+    pub(crate) length: usize,
 }
 
 /// The answer that these bytes begin with; `None` where they are not all of it.
-pub(super) fn read(bytes: &[u8]) -> Result<Option<Answer<'_>>, &'static str> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Option<Answer<'_>>, &'static str> {
     let Some(head_bytes) = head_length(bytes) else {
         return Ok(None);
     };
@@ -20,6 +20,14 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<Answer<'_>>, &'static str> {
     let head = str::from_utf8(head).map_err(|_| "the answer's head is no text")?;
     let mut lines = head.split("\r\n");
     let status = status(lines.next().unwrap_or_default())?;
+    if let 204 | 304 = status {
+        let (body, length) = (Cow::default(), head_bytes);
+        return Ok(Some(Answer {
+            status,
+            body,
+            length,
+        }));
+    }
     let body = match framing(lines)? {
         Framing::Length(length) => rest.get(..length).map(|body| (Cow::from(body), length)),
         Framing::Chunks => chunks(rest)?.map(|(body, length)| (body.into(), length)),
@@ -140,6 +148,7 @@ mod tests {
             Ok((200, "abc0123456789")),
         );
         check(&whole(chunked, "0\r\n\r\n"), Ok((200, "")));
+        check("HTTP/1.1 204 No Content\r\n\r\n", Ok((204, "")));
         check(
             &whole(chunked, "2\r\nabc\r\n"),
             Err("a chunk is longer than it says"),

@@ -6,7 +6,7 @@
 //!                                              └────────┘
 //! ```
 
-mod answer;
+pub(crate) mod answer;
 pub(crate) mod case;
 pub(crate) mod driver;
 mod expected;

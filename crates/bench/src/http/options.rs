@@ -11,7 +11,7 @@ use super::case::Case;
 pub struct HttpOptions {
     #[arg(skip)]
     pub(super) common: Common,
-    /// file (of 1 KiB), call (of a procedure, by an HTTP request) or publish; may be repeated [default: file].
+    /// file (of 1 KiB), call (of a procedure, by an HTTP request) or publish; may be repeated [default: all].
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<Case>,
     /// Connections, each with one request after the other.
@@ -55,8 +55,7 @@ impl HttpOptions {
 
     pub(super) fn definite_cases(&self) -> Vec<Case> {
         match self.cases.is_empty() {
-            // The others need services that not every node has.
-            true => vec![Case::File],
+            true => Case::ALL.to_vec(),
             false => self.cases.clone(),
         }
     }

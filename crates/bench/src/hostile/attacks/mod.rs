@@ -13,6 +13,7 @@ mod readers;
 pub(super) mod topology;
 pub(super) mod transcoded;
 pub(super) mod unacked;
+pub(super) mod web;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
