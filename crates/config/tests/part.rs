@@ -86,9 +86,8 @@ fn everything_wrong_is_told_with_the_way_to_it() {
     check(
         realm_from_json(&json!({"name": "realm1", "rolls": [], "store": {}})),
         "/rolls: unknown key \"rolls\" in a realm; did you mean \"roles\"? (known here: name, \
-         options, roles)\n\
-         /store: \"store\" in a realm is not yet supported: there is no event history and no call \
-         queue",
+         options, roles, store)\n\
+         /store: a realm's store needs \"type\" (it must be \"memory\" or \"cfxdb\")",
     );
     check(
         realm_from_json(&json!({"name": "a", "roles": [{"name": "b"}, {"name": "b"}]})),

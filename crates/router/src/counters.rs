@@ -47,11 +47,13 @@ pub(crate) enum Counter {
     RoleRegistrationsRefused,
     RoleCallsRefused,
     SessionsSlowed,
+    RecordedEventsEvicted,
+    EventsNotRecorded,
 }
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 36] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 38] = [
         (Self::Reads, "reads", "Reads that brought bytes"),
         (
             Self::ReceivedBytes,
@@ -227,6 +229,16 @@ impl Counter {
             Self::SessionsSlowed,
             "sessions_slowed",
             "Pauses of sessions that sent faster than their role allows",
+        ),
+        (
+            Self::RecordedEventsEvicted,
+            "recorded_events_evicted",
+            "Events of histories that made room for newer ones of any, because all together had too many bytes",
+        ),
+        (
+            Self::EventsNotRecorded,
+            "events_not_recorded",
+            "Events that have more bytes alone than all histories may have",
         ),
     ];
 }

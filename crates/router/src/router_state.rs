@@ -306,6 +306,8 @@ fn realm_limits(limits: &model::Limits) -> Limits {
     realm_limits.retained_bytes_max = limits.retained_bytes_max;
     realm_limits.retained_event_bytes_max = limits.retained_event_bytes_max;
     realm_limits.retained_sent_max = limits.retained_sent_max;
+    realm_limits.history_bytes_max = limits.history_bytes_max;
+    realm_limits.history_answer_bytes_max = limits.history_answer_bytes_max;
     realm_limits.testaments_max = limits.testaments_max;
     realm_limits.testaments_bytes_max = limits.testaments_bytes_max;
     realm_limits
@@ -323,6 +325,7 @@ fn realm_config(realm: &model::Realm, limits: &Limits) -> RealmConfig {
         },
         empty_eligible: realm.empty_eligible,
         meta_api: realm.meta_api,
+        history: realm.history.clone(),
         roles: realm.roles.clone(),
         limits: limits.clone(),
     }

@@ -1,5 +1,6 @@
 //! How a realm is set up.
 
+use crosstie_wamp::MatchPolicy;
 use crosstie_wamp::uri::UriCheck;
 
 use crate::{Limits, Role};
@@ -24,6 +25,19 @@ pub struct RealmConfig {
     /// The roles that sessions can have at first; a session of another role cannot join.
     pub roles: Vec<Role>,
     pub limits: Limits,
+    /// What is recorded of what is published, each topic or pattern once.
+    pub history: Vec<Recording>,
+}
+
+/// A topic or pattern whose publications are recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    pub uri: String,
+    pub match_policy: MatchPolicy,
+    /// The last ones.
+    pub events_max: usize,
+    /// Not older than this, in milliseconds; 0 is any age.
+    pub age_ms_max: u64,
 }
 
 impl RealmConfig {
@@ -39,6 +53,7 @@ impl RealmConfig {
             meta_api: true,
             roles: vec![Role::everything("anonymous")],
             limits: Limits::default(),
+            history: Vec::new(),
         }
     }
 }

@@ -67,6 +67,11 @@ impl MetaEvents {
         self.epoch_us = epoch_us;
     }
 
+    /// What the realm's time 0 was, in microseconds since 1970.
+    pub(crate) fn epoch_us(&self) -> u64 {
+        self.epoch_us
+    }
+
     /// There is one more subscription to that, or one less.
     pub(crate) fn watch(&mut self, policy: MatchPolicy, topic: &str, is_new: bool) {
         if !may_watch(policy, topic) {

@@ -16,6 +16,8 @@ pub mod error {
     pub const CANCELED: &str = "wamp.error.canceled";
     pub const DISCLOSE_ME_DISALLOWED: &str = "wamp.error.option_disallowed.disclose_me";
     pub const FEATURE_NOT_SUPPORTED: &str = "wamp.error.feature_not_supported";
+    /// Crossbar.io's, for which the specification has none.
+    pub const HISTORY_UNAVAILABLE: &str = "wamp.error.history_unavailable";
     pub const INVALID_ARGUMENT: &str = "wamp.error.invalid_argument";
     pub const INVALID_URI: &str = "wamp.error.invalid_uri";
     pub const LIST_IDS_MAX: &str = "crosstie.error.list_ids_max";

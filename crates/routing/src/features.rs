@@ -115,12 +115,14 @@ impl std::error::Error for RolesMissing {}
 ///
 /// Only what is implemented is announced, and every value is a boolean: widely used clients fail
 /// on anything else.
-pub fn welcome_details(realm: &str, identity: &Identity, meta_api: bool) -> Dict {
-    let role = |features: &[&str], meta: &[&str]| {
+pub fn welcome_details(realm: &str, identity: &Identity, meta_api: bool, history: bool) -> Dict {
+    let role = |features: &[&str], meta: &[&str], kept: &[&str]| {
         let meta = if meta_api { meta } else { &[] };
+        let kept = if history { kept } else { &[] };
         let features = features
             .iter()
             .chain(meta)
+            .chain(kept)
             .map(|name| ((*name).to_owned(), Value::Bool(true)));
         Value::Dict(vec![(
             "features".to_owned(),
@@ -130,11 +132,11 @@ pub fn welcome_details(realm: &str, identity: &Identity, meta_api: bool) -> Dict
     let roles = vec![
         (
             "broker".to_owned(),
-            role(&BROKER_FEATURES, &BROKER_META_FEATURES),
+            role(&BROKER_FEATURES, &BROKER_META_FEATURES, &["event_history"]),
         ),
         (
             "dealer".to_owned(),
-            role(&DEALER_FEATURES, &DEALER_META_FEATURES),
+            role(&DEALER_FEATURES, &DEALER_META_FEATURES, &[]),
         ),
     ];
     let text = |text: &str| Value::String(text.to_owned());

@@ -64,7 +64,9 @@ pub use authz::{
     Action, Allow, Authorizer, CacheOptions, CacheScope, Decision, Decisions, Disclose, Permission,
     Question, RefusalCause, Role, RoleLimit, RoleLimits, RoleMatch, Verdict,
 };
-pub use config::{CallTimeoutUnit, DiscloseMe, EmptyEligible, RealmConfig, RequestIdCheck};
+pub use config::{
+    CallTimeoutUnit, DiscloseMe, EmptyEligible, RealmConfig, Recording, RequestIdCheck,
+};
 pub use fault::{Violation, error};
 pub use features::{ClientFeature, ClientFeatures, RolesMissing, welcome_details};
 pub use identity::{Identity, SessionKey};

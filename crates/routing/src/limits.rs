@@ -41,6 +41,10 @@ pub struct Limits {
     pub retained_event_bytes_max: usize,
     /// Retained events that one subscription is sent; it goes without the others.
     pub retained_sent_max: usize,
+    /// Bytes of all recorded events, each counted in every history that it is in; beyond, the oldest go.
+    pub history_bytes_max: usize,
+    /// Bytes of the events in one answer about them, unless the first has more alone.
+    pub history_answer_bytes_max: usize,
     /// Testaments of one session; one more is `crosstie.error.testaments_max`.
     pub testaments_max: usize,
     /// Bytes of one session's testaments, with 192 for each; more are
@@ -66,6 +70,8 @@ impl Default for Limits {
             retained_bytes_max: 16 << 20,
             retained_event_bytes_max: 256 << 10,
             retained_sent_max: 1_000,
+            history_bytes_max: 64 << 20,
+            history_answer_bytes_max: 1 << 20,
             testaments_max: 128,
             testaments_bytes_max: 256 << 10,
         }

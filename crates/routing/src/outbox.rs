@@ -62,6 +62,10 @@ pub enum Note {
     RetainedEvicted,
     /// A subscription went without some of the retained events that it asked for.
     RetainedNotSent,
+    /// Recorded events went before their time, because all of them had too many bytes.
+    HistoryEvicted,
+    /// An event has more bytes than all that are recorded may have, and is not.
+    HistoryNotKept,
     /// Somebody was refused something at a bound of its role.
     RoleLimit(RoleLimit),
 }

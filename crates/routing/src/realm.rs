@@ -43,14 +43,17 @@ impl<H> Realm<H> {
     /// An empty realm. Ids, hash keys and the `random` invocation policy follow from `seed`.
     pub fn new(config: RealmConfig, seed: u64) -> Self {
         let mut random = Random::new(seed);
+        let roles = Roles::new(&config.roles, &mut random);
+        let mut broker = Broker::new(&mut random);
+        let events = broker.record(&config.history, config.meta_api);
         Self {
-            roles: Roles::new(&config.roles, &mut random),
+            roles,
             config,
             sessions: Sessions::new(),
-            broker: Broker::new(&mut random),
+            broker,
             dealer: Dealer::new(&mut random),
             random,
-            events: MetaEvents::default(),
+            events,
             killings: VecDeque::new(),
             steps: 0,
             leaving: VecDeque::new(),
@@ -307,6 +310,8 @@ impl<H> Realm<H> {
             calls: self.dealer.calls(),
             retained_events: self.broker.retained().events(),
             retained_bytes: self.broker.retained().bytes(),
+            recorded_events: self.broker.recorded().0,
+            recorded_bytes: self.broker.recorded().1,
         }
     }
 
@@ -430,4 +435,7 @@ pub struct RealmCounts {
     pub retained_events: usize,
     /// Bytes of the retained events, with their topics and lists.
     pub retained_bytes: usize,
+    /// Of histories.
+    pub recorded_events: usize,
+    pub recorded_bytes: usize,
 }

@@ -15,6 +15,7 @@ mod jwt;
 mod names;
 mod principals;
 mod realm;
+mod store;
 mod transport;
 mod web;
 mod worker;
@@ -166,6 +167,8 @@ fn limits(limits: View<'_>) -> Limits {
         retained_bytes_max: bound(limits, "retained_bytes_max"),
         retained_event_bytes_max: bound(limits, "retained_event_bytes_max"),
         retained_sent_max: bound(limits, "retained_sent_max"),
+        history_bytes_max: bound(limits, "history_bytes_max"),
+        history_answer_bytes_max: bound(limits, "history_answer_bytes_max"),
         testaments_max: bound(limits, "testaments_max"),
         testaments_bytes_max: bound(limits, "testaments_bytes_max"),
         shutdown_timeout: milliseconds(limits, "shutdown_timeout_ms"),

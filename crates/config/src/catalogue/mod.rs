@@ -23,6 +23,7 @@ mod realm;
 pub mod refused;
 mod rule;
 mod scram;
+mod store;
 mod transport;
 mod web;
 mod web_files;

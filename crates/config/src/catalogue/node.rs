@@ -338,6 +338,20 @@ pub(super) static LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(1_000)),
         key(
+            "history_bytes_max",
+            integer(4_096, 1 << 40),
+            "Bytes of the events in one realm's histories, with their topics and lists of receivers and 256 for each; beyond, \
+             the oldest go, of whatever history. An event is counted in each history that it is in.",
+        )
+        .fallback(Fallback::Integer(64 << 20)),
+        key(
+            "history_answer_bytes_max",
+            integer(1_024, 1 << 30),
+            "Bytes of the events that one call of `wamp.subscription.get_events` is answered with; where there are more \
+             the answer says so.",
+        )
+        .fallback(Fallback::Integer(1 << 20)),
+        key(
             "testaments_max",
             integer(0, 1_000_000),
             "[Testaments](meta-api.md#testaments) of one session; one more is an error.",

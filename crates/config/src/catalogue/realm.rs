@@ -3,6 +3,7 @@
 use super::form::{
     Fallback, Kind, NO, Rule, Table, Words, YES, integer, integer_or_zero, key, list,
 };
+use super::store::REALM_STORE;
 
 pub(crate) static REALM: Table = Table {
     path: "realms[]",
@@ -27,6 +28,12 @@ pub(crate) static REALM: Table = Table {
             "Who may do what. A session whose role is not here cannot join.",
         )
         .otherwise("none"),
+        key(
+            "store",
+            Kind::Tagged(&REALM_STORE),
+            "What is kept of what passes.",
+        )
+        .otherwise("nothing"),
     ],
 };
 

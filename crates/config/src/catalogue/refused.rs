@@ -29,6 +29,9 @@ pub struct Refused {
     pub why: &'static str,
 }
 
+/// Nothing reads it on Crossbar.io either.
+const NO_CALL_QUEUE: Refused =
+    left_out("call-queue", "calls do not wait for callees that are busy");
 const NO_FLASH: &str = "browsers have no Flash any more";
 const NO_MANHOLE: &str = "whoever knew its password could run any code there; `crosstie` and the management realm look into a node";
 const NO_CONNECTIONS: &str = "components connect to databases themselves";
@@ -121,10 +124,11 @@ pub static KEYS: &[Place] = &[
             never("cookie", NO_WAMP),
         ],
     ),
+    within("realms[].store[memory]", &[NO_CALL_QUEUE]),
+    within("realms[].store[cfxdb]", &[NO_CALL_QUEUE]),
     within(
         "realms[]",
         &[
-            later("store", "there is no event history and no call queue"),
             later("rlinks", "there are no links between routers"),
             later("inventory", "there are no interface catalogs"),
             left_out("trace", "messages are not recorded"),

@@ -98,6 +98,8 @@ pub struct Realm {
     /// Whether the file says so, or it is the default.
     pub is_call_timeout_unit_given: bool,
     pub roles: Vec<Role>,
+    /// What is recorded of what is published.
+    pub history: Vec<crosstie_routing::Recording>,
 }
 
 /// The unit of a call's `timeout`.
@@ -161,6 +163,8 @@ pub struct Limits {
     pub retained_bytes_max: usize,
     pub retained_event_bytes_max: usize,
     pub retained_sent_max: usize,
+    pub history_bytes_max: usize,
+    pub history_answer_bytes_max: usize,
     pub testaments_max: usize,
     pub testaments_bytes_max: usize,
     pub shutdown_timeout: Duration,

@@ -259,6 +259,7 @@ fn register_realms(registry: &mut Registry, routers: &[Arc<RouterState>]) {
     let (sessions, subscriptions) = (ByRealm::default(), ByRealm::default());
     let (registrations, calls) = (ByRealm::default(), ByRealm::default());
     let (retained_events, retained_bytes) = (ByRealm::default(), ByRealm::default());
+    let (recorded_events, recorded_bytes) = (ByRealm::default(), ByRealm::default());
     for (router, realm) in realms(routers) {
         let counts = realm.counts();
         let labels = [
@@ -274,6 +275,8 @@ fn register_realms(registry: &mut Registry, routers: &[Arc<RouterState>]) {
         set(&calls, counts.calls);
         set(&retained_events, counts.retained_events);
         set(&retained_bytes, counts.retained_bytes);
+        set(&recorded_events, counts.recorded_events);
+        set(&recorded_bytes, counts.recorded_bytes);
     }
     registry.register("realm_sessions", "Sessions in the realm", sessions);
     registry.register(
@@ -300,6 +303,16 @@ fn register_realms(registry: &mut Registry, routers: &[Arc<RouterState>]) {
         "realm_retained_bytes",
         "Bytes of the retained events, with their topics and lists",
         retained_bytes,
+    );
+    registry.register(
+        "realm_recorded_events",
+        "Events in the realm's histories",
+        recorded_events,
+    );
+    registry.register(
+        "realm_recorded_bytes",
+        "Bytes of the events in the realm's histories",
+        recorded_bytes,
     );
 }
 

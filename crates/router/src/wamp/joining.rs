@@ -9,7 +9,7 @@ use crosstie_auth::wamp::{
     Answer, Call, Cause, Certificate, Channel, Handshake, Hello, Method, Methods, Principal,
     Provider, Refusal, Step,
 };
-use crosstie_routing::{ClientFeatures, Identity, JoinError, Refused, error, welcome_details};
+use crosstie_routing::{ClientFeatures, Identity, JoinError, Refused, error};
 use crosstie_wamp::{Dict, Message, MessageType, Payload, SessionId, Value};
 
 use crate::certificate;
@@ -337,7 +337,7 @@ impl Session {
         let mut joined_as = SessionId(0);
         let welcome = |session| {
             joined_as = session;
-            let mut details = welcome_details(realm.name(), &identity, realm.meta_api);
+            let mut details = realm.welcome_details(&identity);
             details.push(("agent".to_owned(), Value::from(AGENT)));
             welcomed = self.welcome(session, details, extra, own);
             welcomed.is_ok()

@@ -113,6 +113,8 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
         let counter = match what {
             Note::RetainedEvicted => Counter::RetainedEventsEvicted,
             Note::RetainedNotSent => Counter::RetainedEventsNotSent,
+            Note::HistoryEvicted => Counter::RecordedEventsEvicted,
+            Note::HistoryNotKept => Counter::EventsNotRecorded,
             Note::RoleLimit(RoleLimit::Subscriptions) => Counter::RoleSubscriptionsRefused,
             Note::RoleLimit(RoleLimit::Registrations) => Counter::RoleRegistrationsRefused,
             Note::RoleLimit(RoleLimit::Calls) => Counter::RoleCallsRefused,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crosstie_config::{self as model, LoneSurrogates};
 use crosstie_routing::{
     ClientFeatures, Decisions, Denial, Identity, JoinError, Question, Realm, RealmConfig,
-    RealmCounts, Role, SessionKey, Time, Verdict, Violation,
+    RealmCounts, Role, SessionKey, Time, Verdict, Violation, welcome_details,
 };
 use crosstie_transport::Connection;
 use crosstie_wamp::{Dict, Message, Payload, Serializer, SessionId};
@@ -45,6 +45,7 @@ pub(crate) struct SharedRealm {
     pub(crate) discloses_router: bool,
     /// Whether it answers the meta procedures and publishes the meta events.
     pub(crate) meta_api: bool,
+    has_history: bool,
     /// Its sessions' comings are told at a level that operators do not see unless they ask for it.
     pub(crate) is_quiet: bool,
     pub(super) roles: Mutex<Vec<StartedRole>>,
@@ -112,6 +113,7 @@ impl SharedRealm {
             lone_surrogates: model.lone_surrogates,
             discloses_router: model.discloses_router,
             meta_api: model.meta_api,
+            has_history: !model.history.is_empty(),
             router,
             judged: Judged::default(),
             rates: Rates::default(),
@@ -130,6 +132,11 @@ impl SharedRealm {
     /// The router that it is in, while that is there.
     pub(super) fn router(&self) -> Option<Arc<RouterState>> {
         self.router.upgrade()
+    }
+
+    /// What WELCOME says of the realm and of a session's part in it.
+    pub(crate) fn welcome_details(&self, identity: &Identity) -> Dict {
+        welcome_details(&self.name, identity, self.meta_api, self.has_history)
     }
 
     /// The realm's URI.

@@ -306,7 +306,7 @@ impl Event {
 }
 
 /// The lists without those that leave nobody out; `None` when that is all of them.
-fn effective(lists: &Receivers, empty: EmptyEligible) -> Option<Box<Receivers>> {
+pub(super) fn effective(lists: &Receivers, empty: EmptyEligible) -> Option<Box<Receivers>> {
     fn blacklist<T: Clone>(list: &Option<Vec<T>>) -> Option<Vec<T>> {
         list.clone().filter(|list| !list.is_empty())
     }
@@ -343,7 +343,7 @@ fn weigh<H>(
     Ok((receivers, bytes))
 }
 
-fn weight(
+pub(super) fn weight(
     options: &PublishOptions,
     topic: &str,
     payload: Payload<'_>,

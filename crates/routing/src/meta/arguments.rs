@@ -17,6 +17,8 @@ pub(super) struct Arguments {
     /// The caller's.
     serializer: Serializer,
     names: &'static [&'static str],
+    /// How many were given by their places.
+    places: usize,
     values: Vec<Option<Value>>,
 }
 
@@ -54,6 +56,7 @@ impl Arguments {
                 given.len()
             )));
         }
+        let places = given.len();
         let mut values: Vec<_> = given.into_iter().map(Some).collect();
         values.resize_with(names.len(), || None);
         for (name, value) in named {
@@ -72,12 +75,31 @@ impl Arguments {
         Ok(Self {
             serializer: payload.serializer,
             names,
+            places,
             values: values.collect(),
         })
     }
 
     pub(super) fn serializer(&self) -> Serializer {
         self.serializer
+    }
+
+    /// How many were given by their places.
+    pub(super) fn places(&self) -> usize {
+        self.places
+    }
+
+    /// How many were given.
+    pub(super) fn count(&self) -> usize {
+        self.values.iter().flatten().count()
+    }
+
+    /// Whether one of them is the id of a publication.
+    pub(super) fn names_publication(&self) -> bool {
+        let given = self.names.iter().zip(&self.values);
+        given
+            .into_iter()
+            .any(|(name, value)| value.is_some() && name.ends_with("_publication"))
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Value> {

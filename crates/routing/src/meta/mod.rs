@@ -13,6 +13,7 @@
 
 mod arguments;
 mod entries;
+mod history;
 mod killing;
 mod publishing;
 mod sessions;
@@ -48,12 +49,15 @@ enum Procedure {
     RemoveCallee,
     RemoveSubscriber,
     ForgetDecisions,
+    Events,
 }
 
 /// What comes of a call.
 enum Answer {
     /// The argument of its RESULT.
     Now(Value),
+    /// The same, and there is more than an answer may have.
+    Incomplete(Value),
     /// The RESULT comes when all is done.
     Later,
 }
@@ -173,6 +177,7 @@ static PROCEDURES: &[Row] = &[
         &["subscription_id", "subscriber_id", "reason"],
         Procedure::RemoveSubscriber,
     ),
+    history::ROW,
     (
         FORGET_DECISIONS,
         &["authrole", "uri", "authid"],
@@ -182,6 +187,10 @@ static PROCEDURES: &[Row] = &[
 
 /// No part of the meta API, and there without it.
 const FORGET_DECISIONS: &str = "crosstie.authorizer.invalidate";
+
+fn is_always_there(procedure: &str) -> bool {
+    procedure == FORGET_DECISIONS || procedure == history::GET_EVENTS
+}
 
 fn find(procedure: &str) -> Option<&'static Row> {
     PROCEDURES.iter().find(|(name, ..)| *name == procedure)
@@ -199,8 +208,7 @@ impl<H> Realm<H> {
         payload: &Payload<'_>,
         out: &mut dyn Outbox<H>,
     ) {
-        let found =
-            find(procedure).filter(|_| self.config.meta_api || procedure == FORGET_DECISIONS);
+        let found = find(procedure).filter(|_| self.config.meta_api || is_always_there(procedure));
         let answer = found.ok_or(otherwise).and_then(|(_, parameters, what)| {
             let arguments = Arguments::read(payload, parameters)?;
             self.ask(now, (from, request), *what, &arguments, out)
@@ -208,7 +216,8 @@ impl<H> Realm<H> {
         let asked = (from, request, payload.serializer);
         match answer {
             Ok(Answer::Later) => self.work(now, self.steps_at_once_max, out),
-            Ok(Answer::Now(value)) => self.answer_meta(now, asked, value, out),
+            Ok(Answer::Now(value)) => self.answer_meta(now, asked, (value, true), out),
+            Ok(Answer::Incomplete(value)) => self.answer_meta(now, asked, (value, false), out),
             Err(fault) => {
                 let (_, _, mut context) = self.split(now, out);
                 context.refuse(from, MessageType::Call, request, &fault);
@@ -223,13 +232,18 @@ impl<H> Realm<H> {
         &mut self,
         now: Time,
         (to, request, serializer): (SessionIndex, RequestId, Serializer),
-        value: Value,
+        (value, is_complete): (Value, bool),
         out: &mut dyn Outbox<H>,
     ) {
         let mut arguments = Vec::with_capacity(64);
         // Only numbers that are none have no form in a serializer, and here are none of them.
         let written = codec::encode_value(&Value::List(vec![value]), serializer, &mut arguments);
         debug_assert!(written.is_ok(), "a value has no form");
+        let mut keywords = Vec::new();
+        if !is_complete {
+            let said = Value::Dict(vec![("incomplete".to_owned(), Value::Bool(true))]);
+            let _ = codec::encode_value(&said, serializer, &mut keywords);
+        }
         let (_, _, mut context) = self.split(now, out);
         let result = Message::Result {
             request,
@@ -237,7 +251,7 @@ impl<H> Realm<H> {
             payload: Payload {
                 serializer,
                 args: &arguments,
-                kwargs: &[],
+                kwargs: &keywords,
             },
         };
         let fault = match context.reply(to, &result) {
@@ -290,6 +304,7 @@ impl<H> Realm<H> {
                 Value::Null
             }
             Procedure::ForgetDecisions => self.forget_decisions(arguments)?,
+            Procedure::Events => return self.events(now, from, arguments, out),
         };
         Ok(Answer::Now(value))
     }

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use crosstie_routing::{
     Allow, Authorizer, CacheScope, CallTimeoutUnit, ClientFeatures, CloseReason, Decision,
     Disclose, DiscloseMe, EmptyEligible, Identity, Note, Outbox, Permission, Question, Realm,
-    RealmConfig, RefusalCause, Refused, RequestIdCheck, Role, RoleMatch, SessionKey, TakingOut,
-    Time, Verdict, Violation,
+    RealmConfig, Recording, RefusalCause, Refused, RequestIdCheck, Role, RoleMatch, SessionKey,
+    TakingOut, Time, Verdict, Violation,
 };
 use crosstie_wamp::uri::UriCheck;
 use crosstie_wamp::{Dict, Message};
@@ -187,6 +187,7 @@ impl Player {
                 Ok(())
             }
             ("bound", _) => self.bound(rest),
+            ("record", _) => self.record(rest),
             ("authorizer", _) => self.authorizer(rest),
             ("tick", _) => self.tick(rest),
             ("work", _) => {
@@ -292,6 +293,10 @@ impl Player {
                     config.limits.retained_event_bytes_max = limit?;
                 }
                 ("retained_sent_max", _) => config.limits.retained_sent_max = limit?,
+                ("history_bytes_max", _) => config.limits.history_bytes_max = limit?,
+                ("history_answer_bytes_max", _) => {
+                    config.limits.history_answer_bytes_max = limit?;
+                }
                 ("testaments_max", _) => config.limits.testaments_max = limit?,
                 ("testaments_bytes_max", _) => config.limits.testaments_bytes_max = limit?,
                 ("sessions_max", _) => config.limits.sessions_max = limit?,
@@ -317,6 +322,21 @@ impl Player {
     }
 
     /// `permit ROLE POLICY URI ACTIONS [disclose=WHO]`, where `-` is the empty URI.
+    fn record(&mut self, rest: &str) -> Result<(), String> {
+        let words: Vec<_> = rest.split(' ').collect();
+        let [policy, uri, events_max, age_ms_max] = words[..] else {
+            return Err("record needs policy, uri, events, milliseconds".to_owned());
+        };
+        let number = |text: &str| text.parse::<u64>().map_err(|_| "no number".to_owned());
+        self.config.history.push(Recording {
+            uri: uri.trim_matches('-').to_owned(),
+            match_policy: notation::match_policy(policy).ok_or("no such policy")?,
+            events_max: number(events_max)? as usize,
+            age_ms_max: number(age_ms_max)?,
+        });
+        Ok(())
+    }
+
     fn bound(&mut self, rest: &str) -> Result<(), String> {
         let mut words = rest.split(' ');
         let name = words.next().unwrap_or_default();

@@ -1,0 +1,71 @@
+//! What a realm keeps.
+
+use crosstie_routing::{Recording, WILDCARD_COMPONENTS_MAX};
+
+use super::{Builder, bound};
+use crate::model::MatchPolicy;
+use crate::problem::Problem;
+use crate::tree::quoted;
+use crate::view::View;
+
+impl Builder<'_> {
+    pub(super) fn history(&mut self, realm: View<'_>) -> Vec<Recording> {
+        let Some(store) = realm.object("store") else {
+            return Vec::new();
+        };
+        if store.text("type") == Some("cfxdb") {
+            let message = "events are kept in memory, and are gone when the node ends".to_owned();
+            let at = store.span_of("type");
+            self.problems.push(Problem::warning(at, message));
+        }
+        let mut recordings: Vec<Recording> = Vec::new();
+        for history in store.objects("event-history") {
+            let recording = self.recording(history, bound(store, "limit"));
+            let same = |known: &Recording| {
+                (&known.uri, known.match_policy) == (&recording.uri, recording.match_policy)
+            };
+            if recordings.iter().any(same) {
+                let uri = quoted(&recording.uri);
+                let message = format!("there is a history of {uri} already");
+                let at = history.span_of("uri");
+                self.problems.push(Problem::error(at, message));
+                continue;
+            }
+            recordings.push(recording);
+        }
+        recordings
+    }
+
+    fn recording(&mut self, history: View<'_>, events_max: usize) -> Recording {
+        let uri = history.text("uri").unwrap_or_default().to_owned();
+        let match_policy = match history.text("match") {
+            Some("prefix") => MatchPolicy::Prefix,
+            Some("wildcard") => MatchPolicy::Wildcard,
+            _ => MatchPolicy::Exact,
+        };
+        let parts = uri.split('.');
+        let wrong = match match_policy {
+            MatchPolicy::Exact if uri.split('.').any(str::is_empty) => {
+                Some("a topic has no empty components".to_owned())
+            }
+            MatchPolicy::Wildcard if parts.count() > WILDCARD_COMPONENTS_MAX => Some(format!(
+                "a wildcard pattern may have {WILDCARD_COMPONENTS_MAX} components"
+            )),
+            MatchPolicy::Exact | MatchPolicy::Prefix if uri.starts_with("wamp.") => {
+                Some("what the router says of itself is not recorded".to_owned())
+            }
+            _ => None,
+        };
+        if let Some(message) = wrong {
+            let at = history.span_of("uri");
+            self.problems.push(Problem::error(at, message));
+        }
+        let own = history.integer("limit");
+        Recording {
+            uri,
+            match_policy,
+            events_max: own.map_or(events_max, super::size),
+            age_ms_max: bound(history, "age_ms_max") as u64,
+        }
+    }
+}

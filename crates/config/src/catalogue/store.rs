@@ -1,0 +1,89 @@
+//! What a realm keeps: every key that is taken. Long and flat.
+
+use super::form::{
+    Fallback, Kind, NO, Rule, TYPE, Table, Tagged, Words, YES, integer, integer_or_zero, key, list,
+};
+
+pub(super) static REALM_STORE: Tagged = Tagged {
+    path: "realms[].store.type",
+    name: "a realm's store",
+    variants: &[("memory", &MEMORY), ("cfxdb", &CFXDB)],
+};
+
+const LIMIT: super::form::Key = key(
+    "limit",
+    integer(1, 100_000),
+    "How many events a history has that has no `limit` of its own.",
+)
+.fallback(Fallback::Integer(100));
+
+const EVENT_HISTORY: super::form::Key = key(
+    "event-history",
+    list(&ONE_HISTORY),
+    "What is recorded of what is published: [event history](event-history.md).",
+)
+.otherwise("nothing");
+
+static ONE_HISTORY: Kind = Kind::Object(&HISTORY);
+
+static MEMORY: Table = Table {
+    path: "realms[].store[memory]",
+    name: "a store in memory",
+    keys: &[TYPE, LIMIT, EVENT_HISTORY],
+};
+
+/// Crossbar.io's on disk, whose files nobody else can read.
+static CFXDB: Table = Table {
+    path: "realms[].store[cfxdb]",
+    name: "a store on disk",
+    keys: &[
+        TYPE,
+        LIMIT,
+        EVENT_HISTORY,
+        key("path", Kind::Text(Rule::Path), "").inert(IN_MEMORY),
+        key("maxsize", integer(1, i64::MAX), "").inert(IN_MEMORY),
+        key("readonly", Kind::Boolean, "")
+            .fallback(NO)
+            .inert(IN_MEMORY),
+        key("sync", Kind::Boolean, "")
+            .fallback(YES)
+            .inert(IN_MEMORY),
+        key("max-buffer", integer(1, i64::MAX), "").inert(IN_MEMORY),
+        key("buffer-flush", integer(1, i64::MAX), "").inert(IN_MEMORY),
+    ],
+};
+
+const IN_MEMORY: &str = "events are kept in memory";
+
+static HISTORY: Table = Table {
+    path: "realms[].store.event-history[]",
+    name: "an event history",
+    keys: &[
+        key(
+            "uri",
+            Kind::Text(Rule::Uri),
+            "The topic, or a pattern of topics.",
+        )
+        .required(),
+        key("match", Kind::OneOf(&MATCH), "How `uri` is compared.")
+            .fallback(Fallback::Text("exact")),
+        key(
+            "limit",
+            integer(1, 100_000),
+            "How many events: for one more the oldest goes.",
+        )
+        .otherwise("the store's `limit`"),
+        key(
+            "age_ms_max",
+            integer_or_zero(1, 31_536_000_000_000),
+            "For how long an event is kept, in milliseconds; 0 is until it makes room for another.",
+        )
+        .fallback(Fallback::Integer(0))
+        .own(),
+    ],
+};
+
+static MATCH: Words = Words {
+    path: "realms[].store.event-history[].match",
+    words: &["exact", "prefix", "wildcard"],
+};

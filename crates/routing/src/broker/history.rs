@@ -1,0 +1,166 @@
+//! Event history: what was published to topics that the configuration names, for those who ask later (WAMP advanced
+//! profile, "Event History"; Crossbar.io's `event-history`).
+//!
+//! A log has the last events of a topic or pattern, whoever has subscribed to it, and nobody need have. Each log has its
+//! own bound, and all logs together have one in bytes, at which the oldest event of all goes. Nothing here knows
+//! of sessions: who may see what is for whoever asks.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use crosstie_wamp::{Dict, PublicationId, Receivers, Serializer, SessionId};
+
+use crate::identity::Identity;
+use crate::time::Time;
+
+/// A topic's or pattern's place among the logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogIndex(u32);
+
+/// All logs of a realm.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    logs: Vec<Log>,
+    /// The logs of all events by number, the oldest first.
+    by_age: BTreeMap<u64, LogIndex>,
+    number_last: u64,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Log {
+    events_max: usize,
+    /// Older events are as good as gone; 0 means that none is too old.
+    age_us_max: u64,
+    /// The oldest first.
+    events: VecDeque<(u64, Recorded)>,
+}
+
+/// A publication as it was.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub(crate) publication: PublicationId,
+    pub(crate) time: Time,
+    /// Who published, where that may be told.
+    pub(crate) publisher: Option<(SessionId, Identity)>,
+    pub(crate) topic: Box<str>,
+    /// Whom it may reach, by authid and authrole; `None` means everybody.
+    pub(crate) receivers: Option<Box<Receivers>>,
+    pub(crate) passthru: Option<Box<Dict>>,
+    pub(crate) serializer: Serializer,
+    /// Arguments, then keyword arguments.
+    pub(crate) payload: Box<[u8]>,
+    pub(crate) args_bytes: usize,
+    /// What it counts for against the bound.
+    pub(crate) bytes: usize,
+}
+
+impl History {
+    /// Begins a log.
+    pub(crate) fn add(&mut self, events_max: usize, age_ms_max: u64) -> LogIndex {
+        self.logs.push(Log {
+            events_max,
+            age_us_max: age_ms_max.saturating_mul(1_000),
+            events: VecDeque::new(),
+        });
+        LogIndex(self.logs.len() as u32 - 1)
+    }
+
+    /// Records an event; how many others went before their time, for want of room.
+    pub(crate) fn push(&mut self, log: LogIndex, event: Recorded, bytes_max: usize) -> usize {
+        self.forget_old(log, event.time);
+        self.number_last += 1;
+        self.bytes += event.bytes;
+        self.by_age.insert(self.number_last, log);
+        let Log {
+            events, events_max, ..
+        } = &mut self.logs[log.0 as usize];
+        events.push_back((self.number_last, event));
+        if events.len() > *events_max {
+            self.forget_first(log);
+        }
+        let mut evicted = 0;
+        while self.bytes > bytes_max {
+            let Some(oldest) = self.by_age.first_key_value().map(|(_, log)| *log) else {
+                break;
+            };
+            self.forget_first(oldest);
+            evicted += 1;
+        }
+        evicted
+    }
+
+    /// The events of a log that are not too old, the oldest first.
+    pub(crate) fn events(
+        &mut self,
+        log: LogIndex,
+        now: Time,
+    ) -> impl DoubleEndedIterator<Item = &Recorded> + ExactSizeIterator {
+        self.forget_old(log, now);
+        let events = self.logs[log.0 as usize].events.iter();
+        events.map(|(_, event)| event)
+    }
+
+    /// Those of them at these places.
+    pub(crate) fn part(
+        &self,
+        log: LogIndex,
+        places: Range<usize>,
+    ) -> impl DoubleEndedIterator<Item = &Recorded> + ExactSizeIterator {
+        let events = self.logs[log.0 as usize].events.range(places);
+        events.map(|(_, event)| event)
+    }
+
+    /// How many logs there are.
+    pub(crate) fn logs(&self) -> usize {
+        self.logs.len()
+    }
+
+    /// How many events there are, in all logs.
+    pub(crate) fn len(&self) -> usize {
+        self.by_age.len()
+    }
+
+    /// What they count for against the bound.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn forget_old(&mut self, log: LogIndex, now: Time) {
+        let Log {
+            events, age_us_max, ..
+        } = &self.logs[log.0 as usize];
+        if *age_us_max == 0 {
+            return;
+        }
+        let is_old =
+            |(_, event): &(u64, Recorded)| now.0.saturating_sub(event.time.0) > *age_us_max;
+        let old = events.partition_point(is_old);
+        for _ in 0..old {
+            self.forget_first(log);
+        }
+    }
+
+    fn forget_first(&mut self, log: LogIndex) {
+        if let Some((number, event)) = self.logs[log.0 as usize].events.pop_front() {
+            self.by_age.remove(&number);
+            self.bytes -= event.bytes;
+        }
+    }
+
+    /// Asserts that the tables say the same. Walks everything.
+    pub(crate) fn check_invariants(&self) {
+        let events = || self.logs.iter().flat_map(|log| &log.events);
+        assert_eq!(events().count(), self.by_age.len());
+        assert_eq!(
+            events().map(|(_, event)| event.bytes).sum::<usize>(),
+            self.bytes
+        );
+        for (index, log) in self.logs.iter().enumerate() {
+            assert!(log.events.len() <= log.events_max);
+            for (number, _) in &log.events {
+                assert_eq!(self.by_age.get(number), Some(&LogIndex(index as u32)));
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Publications that are recorded, and how they are asked for.
+
+use crosstie_wamp::{MatchPolicy, Receivers, SubscriptionId};
+
+use super::history::{History, LogIndex, Recorded};
+use super::retained::{Publication, effective, weight};
+use super::{Broker, Reach, Subscription, SubscriptionKey};
+use crate::authz::{Action, Subject};
+use crate::context::Context;
+use crate::events::MetaEvents;
+use crate::fault::{Fault, error};
+use crate::identity::{Identity, SessionIndex};
+use crate::session::Session;
+use crate::{Note, Recording, Time};
+
+/// Bytes that are copied in the time of a step.
+const BYTES_PER_STEP: usize = 128;
+
+impl Broker {
+    /// Has publications recorded from now on: to what is named, whether anybody has subscribed to it or not.
+    pub(crate) fn record(&mut self, recordings: &[Recording], meta_api: bool) -> MetaEvents {
+        let mut events = MetaEvents::default();
+        for recording in recordings {
+            let Recording {
+                uri,
+                match_policy,
+                events_max,
+                age_ms_max,
+            } = recording;
+            if self.by_topic.value(*match_policy, uri).is_some() {
+                continue;
+            }
+            let watching = meta_api.then_some(&mut events);
+            let SubscriptionKey(key) = self.create(watching, Time(0), *match_policy, uri);
+            let log = self.history.get_mut().add(*events_max, *age_ms_max);
+            self.subscriptions[key as usize].reach = Reach::Recorded(log);
+        }
+        events
+    }
+
+    /// Records a publication; whether it is sent with its topic.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn keep<H>(
+        &self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        (log, subscription): (LogIndex, &Subscription),
+        publication: &Publication<'_>,
+    ) -> bool {
+        self.keep_as(context, from, log, publication);
+        subscription.match_policy != MatchPolicy::Exact
+    }
+
+    fn keep_as<H>(
+        &self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        log: LogIndex,
+        publication: &Publication<'_>,
+    ) {
+        // What the realm says of itself is not recorded.
+        if from == SessionIndex::NOBODY {
+            return;
+        }
+        let options = publication.options;
+        let lists = options.receivers.as_deref();
+        let receivers = lists.and_then(|lists| effective(lists, context.config.empty_eligible));
+        // Sessions come and go: whoever asks later could not be told from them.
+        if let Some(Receivers {
+            eligible, exclude, ..
+        }) = receivers.as_deref()
+            && (eligible.is_some() || exclude.is_some())
+        {
+            return;
+        }
+        let payload = publication.payload;
+        let bytes = weight(options, publication.topic, payload, receivers.as_deref());
+        context.spend((bytes / BYTES_PER_STEP) as u32);
+        let bytes_max = context.config.limits.history_bytes_max;
+        if bytes > bytes_max {
+            return context.out.note(Note::HistoryNotKept, 1);
+        }
+        let event = Recorded {
+            publication: publication.id,
+            time: context.now,
+            publisher: publication.publisher.map(|index| {
+                let session = &context.sessions[index];
+                (session.id, session.identity.clone())
+            }),
+            topic: publication.topic.into(),
+            receivers,
+            passthru: options.passthru.clone(),
+            serializer: payload.serializer,
+            payload: [payload.args, payload.kwargs].concat().into(),
+            args_bytes: payload.args.len(),
+            bytes,
+        };
+        let evicted = self.history.borrow_mut().push(log, event, bytes_max);
+        if evicted > 0 {
+            context.out.note(Note::HistoryEvicted, evicted);
+        }
+    }
+
+    /// The log of a subscription, for a session that may see it.
+    pub(crate) fn log<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        id: SubscriptionId,
+    ) -> Result<(&mut History, LogIndex), Fault> {
+        let Some(key) = self.by_id.get(&id).copied() else {
+            let text = format!("no subscription with ID {id} exists on this broker");
+            return Err(Fault::new(error::NO_SUCH_SUBSCRIPTION, text));
+        };
+        let subscription = &self.subscriptions[key.0 as usize];
+        let (topic, policy) = (&subscription.topic, subscription.match_policy);
+        let session = &context.sessions[from];
+        // Who receives its events may see those that were. Of others an authorizer is not asked: that would be a second
+        // question about one call.
+        if !session.subscriptions.contains(&key) {
+            if context.roles.authorizer(session.role).is_some() {
+                let text = format!("subscribe to {topic} to be shown its history");
+                return Err(Fault::new(error::NOT_AUTHORIZED, text));
+            }
+            let subject = Subject {
+                action: Action::Subscribe,
+                uri: topic,
+                match_policy: policy,
+            };
+            context.authorize_besides(from, &subject)?;
+        }
+        let Reach::Recorded(log) = subscription.reach else {
+            let text = format!("no history is kept of subscription {id}");
+            return Err(Fault::new(error::HISTORY_UNAVAILABLE, text));
+        };
+        Ok((self.history.get_mut(), log))
+    }
+
+    /// Recorded events, and what they count for against the bound.
+    pub(crate) fn recorded(&self) -> (usize, usize) {
+        let history = self.history.borrow();
+        (history.len(), history.bytes())
+    }
+
+    /// Subscriptions that are there for the sake of their history alone.
+    pub(super) fn unattended(&self) -> usize {
+        let recorded = self.history.borrow().logs();
+        // They were made first, and stay.
+        let mut first = self.subscriptions.iter().take(recorded);
+        let count = first.by_ref().filter(|(_, s)| s.subscribers.is_empty());
+        count.count()
+    }
+}
+
+impl Recorded {
+    /// Whether its lists let it reach a session.
+    pub(crate) fn admits<H>(&self, session: &Session<H>) -> bool {
+        let Some(lists) = self.receivers.as_deref() else {
+            return true;
+        };
+        let named = |list: &Option<Vec<String>>, name: &str, absent: bool| {
+            list.as_ref()
+                .map_or(absent, |list| list.iter().any(|listed| listed == name))
+        };
+        let Identity {
+            authid, authrole, ..
+        } = &session.identity;
+        named(&lists.eligible_authid, authid, true)
+            && named(&lists.eligible_authrole, authrole, true)
+            && !named(&lists.exclude_authid, authid, false)
+            && !named(&lists.exclude_authrole, authrole, false)
+    }
+}
