@@ -41,7 +41,8 @@ NEVER = "0" * 32
 PATHS = {
     "/": {"type": "none"},
     "lp": {"type": "longpoll"},
-    "brief": {"type": "longpoll", "options": {"request_timeout": 1, "session_timeout": 2}},
+    "brief": {"type": "longpoll", "options": {"session_timeout": 4}},
+    "prompt": {"type": "longpoll", "options": {"request_timeout": 1}},
     "long": {"type": "longpoll", "options": {"request_timeout": 9, "session_timeout": 4}},
     "tight": {"type": "longpoll", "options": {"queue_limit_messages": 4}},
     "narrow": {"type": "longpoll", "options": {"queue_limit_bytes": 4096}},
@@ -401,7 +402,7 @@ def test_who_has_gone_while_it_waited_misses_nothing(opened, other):
 
 
 def test_an_answer_comes_in_time(opened):
-    session = opened(base="/brief").join()
+    session = opened(base="/prompt").join()
     assert (session.receive().status, session.receive().body) == (200, b"")
 
 
@@ -423,7 +424,7 @@ def test_who_asks_for_nothing_is_gone(opened, other):
 def test_who_never_says_hello_is_gone(start_router):
     router = start_router(
         config.plain(web(config.tcp()), config.universal("tcp", config.tcp()))
-        | {"limits": {"handshake_timeout_ms": 1000}}
+        | {"limits": {"handshake_timeout_ms": 3000}}
     )
     session = LongPoll(router.address("web"))
     before = router.metric("connections_closed_total")
@@ -605,7 +606,7 @@ def test_who_takes_nothing_is_gone(start_router):
             },
             config.universal("tcp", config.tcp()),
         )
-        | {"limits": {"queue_stall_timeout_ms": 1000}}
+        | {"limits": {"queue_stall_timeout_ms": 4000}}
     )
     with RawSocket.tcp(router.address("tcp")).shake_hands().join() as other:
         session = LongPoll(router.address("web")).join()
