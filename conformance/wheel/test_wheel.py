@@ -61,6 +61,7 @@ def test_what_is_in_it(wheel):
         said = Parser().parsestr(opened.read(metadata).decode())
     assert any(name.endswith("/scripts/crosstie") for name in names)
     assert "crosstie/container/__main__.py" in names
+    assert "crosstie/web/__main__.py" in names
     needed = [each for each in said.get_all("Requires-Dist") if "extra ==" not in each]
     assert len(needed) == 1
     assert needed[0].startswith("autobahn[twisted]")

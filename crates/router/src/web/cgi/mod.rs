@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use self::output::{Output, feed};
 use self::script::{Script, Scripts};
 use super::answer;
+use super::passing::{Progress, Sent};
 use super::places::{Place, Places};
 use super::{Answering, Asked, Body, Service};
 use crate::programs::{Executable, Hosting, Program, Programs, Running};
@@ -89,6 +90,7 @@ impl Cgi {
         place: Place,
     ) -> Result<Response<Body>, Failure> {
         let deadline = Instant::now() + self.run_timeout;
+        let progress = Progress::new();
         let (stdout_read, stdout_write) = pipe()?;
         let stdin = match body_bytes {
             0 => None,
@@ -98,16 +100,20 @@ impl Cgi {
         let program = self.program(&asked, &script, body_bytes, (stdin_read, stdout_write));
         let running = self.start(program).await?;
         let feeding = match stdin_write {
-            Some(pipe) => Some(feed(
-                asked.request.into_body(),
-                pipe::Sender::from_owned_fd(pipe)?,
-            )),
+            Some(pipe) => {
+                let body = Sent::new(asked.request.into_body(), progress.clone(), body_bytes);
+                Some(feed(body, pipe::Sender::from_owned_fd(pipe)?))
+            }
             None => None,
         };
         let stdout = pipe::Receiver::from_owned_fd(stdout_read)?;
         let mut output = Output::new(stdout, running, feeding, place, deadline);
-        let head = tokio::time::timeout(self.timeout, output.head()).await;
-        let head = head.unwrap_or(Err(Failure::Silent))?;
+        // Whose client is still sending has said nothing yet by right.
+        let head = tokio::select! {
+            head = output.head() => head?,
+            () = progress.until_silent(self.timeout) => return Err(Failure::Silent),
+            () = tokio::time::sleep_until(deadline) => return Err(Failure::Silent),
+        };
         let mut response = Response::new(output.body(self.timeout));
         *response.status_mut() = head.status;
         *response.headers_mut() = head.headers;
@@ -209,4 +215,4 @@ impl Failure {
 }
 
 /// What the body of a request is read from.
-pub(super) type Input = Incoming;
+pub(super) type Input = Sent<Incoming>;
