@@ -92,9 +92,11 @@ def attacked(start_router) -> Iterator[Callable[..., Stage]]:
         amqp: dict | None = None,
         websocket: dict | None = None,
         longpoll: dict | None = None,
+        joints: tuple[dict, ...] = (),
         **more: object,
     ) -> Stage:
         configuration = broker.configuration({"limits": amqp or {}})
+        configuration["workers"][0]["joints"] = list(joints)
         configuration |= more
         _, pages = configuration["workers"][0]["transports"]
         pages["websocket"] = {"ws": {"options": websocket or {}}}

@@ -46,6 +46,8 @@ def node(*joints: dict) -> dict:
     roles = [
         config.role("anonymous", config.permission("*"), config.permission("com.*", disclose=True)),
         config.role("joint", config.permission("*", disclose=True)),
+        config.role("silent", config.permission("*", subscribe=True)),
+        {"name": "asked", "authorizer": "com.authorizer"},
     ]
     realm = {"name": "realm1", "roles": roles}
     transports = [
@@ -86,18 +88,16 @@ class Joined:
         """Return how many messages a joint has treated so."""
         return self.router.metric("joint_messages_total", joint=joint, outcome=outcome)
 
-    def await_ready(self) -> None:
-        """Wait until every joint is there."""
-        for joint in self.ids:
+    def await_ready(self, *joints: str) -> None:
+        """Wait until these joints are there."""
+        for joint in joints:
             ready = f"Joint '{joint}' is there"
             self.router.await_log(lambda line, ready=ready: line.text == ready)
 
-    ids: tuple[str, ...] = ()
-
 
 @pytest.fixture
-def joined(start_router, new_session) -> Callable[..., Joined]:
-    """Start a router with joints, and wait until they are there."""
+def open_at(new_session) -> Callable[[Router], Session]:
+    """Open sessions of Autobahn's at any router."""
 
     def open_session(router: Router) -> Session:
         host, port = router.address("tcp")
@@ -105,10 +105,16 @@ def joined(start_router, new_session) -> Callable[..., Joined]:
         place = {**AUTOBAHN, "over": "tcp", "host": host, "port": port, "url": url}
         return new_session("asyncio").open(place, "realm1")
 
+    return open_session
+
+
+@pytest.fixture
+def joined(start_router, open_at) -> Callable[..., Joined]:
+    """Start a router with joints, and wait until they are there."""
+
     def start(*joints: dict) -> Joined:
-        started = Joined(start_router(node(*joints)), open_session)
-        started.ids = tuple(f"joint_{at}" for at in range(len(joints)))
-        started.await_ready()
+        started = Joined(start_router(node(*joints)), open_at)
+        started.await_ready(*(f"joint_{at}" for at in range(len(joints))))
         return started
 
     return start

@@ -83,22 +83,35 @@ def test_a_target_that_nobody_serves_is_told_at_once(joined, topic):
     assert topic in error.arguments[0]
 
 
-def test_a_server_that_does_not_answer_is_waited_for_so_long(joined, topic):
-    router = joined(outward(topic, timeout_ms=300, pending_max=1))
+def bound_queue(router: Joined, topic: str):
+    """Return a channel, and declare what a server of `topic` would have, without one."""
     channel = router.channel()
     channel.exchange_declare(EXCHANGE, "topic")
     channel.queue_declare(topic)
     channel.queue_bind(topic, EXCHANGE, topic)
+    return channel
+
+
+def test_a_server_that_does_not_answer_is_waited_for_so_long(joined, topic):
+    router = joined(outward(topic, timeout_ms=300, pending_max=1))
+    channel = bound_queue(router, topic)
+    session = router.session()
+    # Its place is free each time.
+    for _ in range(2):
+        assert refused(session, "com.real.echo").uri == "wamp.error.timeout"
+    # What nobody waits for any more leaves its queue.
+    waiting = lambda: channel.queue_declare(topic, passive=True).method.message_count  # noqa: E731
+    await_true("the requests expire", lambda: waiting() == 0)
+
+
+def test_only_so_many_calls_wait(joined, topic):
+    router = joined(outward(topic, pending_max=1))
+    bound_queue(router, topic)
     session = router.session()
     first = session.start_call("com.real.echo", a=1)
-    # Only so many wait.
     assert refused(session, "com.real.echo").uri == "crosstie.error.joint_pending_max"
-    error = failure(first)
-    assert error.uri == "wamp.error.timeout"
-    # What nobody waits for any more leaves its queue.
-    await_true("the request expires", lambda: channel.basic_get(topic, auto_ack=True)[0] is None)
-    # And its place is free.
-    assert refused(session, "com.real.echo").uri == "wamp.error.timeout"
+    session.cancel(first, "kill")
+    assert failure(first).uri == "wamp.error.canceled"
 
 
 def test_a_call_is_cancelled(joined, oslo_server, topic):
@@ -129,10 +142,7 @@ def test_a_cast_is_answered_by_the_broker(joined, oslo_server, topic):
 
 def test_callers_are_named_to_the_broker(joined, topic):
     router = joined(outward(topic, impersonate=True, mode="cast"))
-    channel = router.channel()
-    channel.exchange_declare(EXCHANGE, "topic")
-    channel.queue_declare(topic)
-    channel.queue_bind(topic, EXCHANGE, topic)
+    channel = bound_queue(router, topic)
     session = router.session()
     session.call("com.real.sink")
     _, properties, body = channel.basic_get(topic, auto_ack=True)
@@ -278,10 +288,7 @@ def test_a_joint_that_its_user_may_not_have_is_not_there(start_router, topic):
 def test_pika_is_a_server_without_an_envelope(joined, topic):
     """Replies without an envelope, in two parts, as servers of old send them."""
     router = joined(outward(topic))
-    channel = router.channel()
-    channel.exchange_declare(EXCHANGE, "topic")
-    channel.queue_declare(topic)
-    channel.queue_bind(topic, EXCHANGE, topic)
+    channel = bound_queue(router, topic)
     call = router.session().start_call("com.real.anything")
     requests: list = []
 
