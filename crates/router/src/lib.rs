@@ -19,6 +19,7 @@ mod admission;
 pub mod amqp;
 mod audit;
 mod bound;
+mod bridges;
 mod certificate;
 mod cookies;
 mod counters;

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::header::{ACCEPT, HeaderMap, USER_AGENT};
 use hyper::{Request, StatusCode, Uri};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::{Error as PemError, PemObject as _};
@@ -24,7 +24,14 @@ use rustls_pki_types::{CertificateDer, ServerName};
 /// Asks servers over HTTP and HTTPS.
 #[derive(Clone)]
 pub(crate) struct Outgoing {
-    client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+/// An answer of any status.
+pub(crate) struct Answered {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
 /// A whole answer.
@@ -36,10 +43,20 @@ pub(crate) struct Fetched {
 impl Outgoing {
     /// One that trusts those whom the system trusts, and whose certificates are in these files.
     pub(crate) fn new(ca_files: &[PathBuf]) -> io::Result<Self> {
-        let connector = connector(ca_files, None)?;
         // Each is asked seldom: a connection that waits for the next time is closed by then.
+        Self::of(ca_files, 0)
+    }
+
+    /// One that asks the same servers often, and keeps so many connections to each.
+    pub(crate) fn keeping(connections_max: usize) -> io::Result<Self> {
+        Self::of(&[], connections_max)
+    }
+
+    fn of(ca_files: &[PathBuf], connections_max: usize) -> io::Result<Self> {
+        let connector = connector(ca_files, None)?;
         let client = Client::builder(TokioExecutor::new())
-            .pool_max_idle_per_host(0)
+            .pool_timer(TokioTimer::new())
+            .pool_max_idle_per_host(connections_max)
             .build(connector);
         Ok(Self { client })
     }
@@ -68,16 +85,43 @@ impl Outgoing {
         let request = Request::get(uri)
             .header(ACCEPT, kind)
             .header(USER_AGENT, AGENT)
-            .body(Empty::new())
+            .body(Bytes::new())
             .map_err(|e| e.to_string())?;
-        let answer = self.client.request(request).await.map_err(|e| whole(&e))?;
-        if answer.status() != StatusCode::OK {
-            return Err(format!("answered with {}", answer.status()));
+        let answer = self.ask_whole(request, bytes_max).await?;
+        match answer.status {
+            StatusCode::OK => Ok(Fetched {
+                headers: answer.headers,
+                body: answer.body,
+            }),
+            status => Err(format!("answered with {status}")),
         }
+    }
+
+    /// Has a server answer a request; a reason in words where it does not.
+    pub(crate) async fn ask(
+        &self,
+        request: Request<Bytes>,
+        timeout: Duration,
+        bytes_max: usize,
+    ) -> Result<Answered, String> {
+        let whole = tokio::time::timeout(timeout, self.ask_whole(request, bytes_max));
+        whole
+            .await
+            .unwrap_or_else(|_| Err(format!("no whole answer in {} ms", timeout.as_millis())))
+    }
+
+    async fn ask_whole(
+        &self,
+        request: Request<Bytes>,
+        bytes_max: usize,
+    ) -> Result<Answered, String> {
+        let request = request.map(Full::new);
+        let answer = self.client.request(request).await.map_err(|e| whole(&e))?;
         let (head, body) = answer.into_parts();
         let body = Limited::new(body, bytes_max);
         let body = body.collect().await.map_err(|e| e.to_string())?;
-        Ok(Fetched {
+        Ok(Answered {
+            status: head.status,
             headers: head.headers,
             body: body.to_bytes(),
         })

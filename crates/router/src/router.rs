@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::amqp::{self, Broker};
 use crate::audit::Audit;
+use crate::bridges;
 use crate::error::{StartError, StartFault, StopError};
 use crate::leaving;
 use crate::listen::{Listening, MakeHttp};
@@ -145,6 +146,18 @@ impl Router {
             true => Ok(skipped),
             false => Err(failed(StartFault::AlreadyRunning)),
         }
+    }
+
+    /// Starts a component that the router is itself. It runs as long as the router.
+    pub fn start_bridge(&self, bridge: &model::OutgoingBridge) -> Result<(), StartError> {
+        let what = || self.of_worker("component", &bridge.id);
+        self.check_runs(what)?;
+        let rooms = Arc::clone(&self.state);
+        let started = bridges::run(bridge, rooms).and_then(|run| self.workers.spawn_web(run));
+        started.map_err(|e| StartError {
+            what: what(),
+            fault: StartFault::Io(e),
+        })
     }
 
     /// AMQP for operators, where it was started.

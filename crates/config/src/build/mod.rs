@@ -13,6 +13,7 @@ mod functions;
 mod joint;
 mod jwt;
 mod names;
+mod outgoing;
 mod principals;
 mod realm;
 mod store;

@@ -55,6 +55,7 @@ impl Builder<'_> {
         }
         let joints = self.joints(worker, &realms, amqp.as_ref());
         let mut components = self.components(worker, Some(&realms));
+        let bridges = self.outgoing(worker, &mut components);
         self.hosted(worker, &mut components, &mut realms);
         RouterWorker {
             id,
@@ -65,6 +66,7 @@ impl Builder<'_> {
             joints,
             transports,
             components,
+            bridges,
             needs_components: options.boolean("needs_components"),
             process: native_options(options),
             realms,

@@ -6,6 +6,7 @@
 
 mod amqp;
 mod joint;
+mod outgoing;
 mod transport;
 mod web;
 mod worker;
@@ -28,6 +29,7 @@ pub use joint::{
     ExchangeToTopic, Joint, JointExchange, JointKind, JointTarget, ProcedureToTarget,
     TargetToProcedure, TopicToExchange,
 };
+pub use outgoing::{Forwarding, OutgoingBridge, OutgoingKind};
 pub use transport::{
     Allowed, Cookie, CookieStore, Deflate, Endpoint, Page, Ping, RawSocket, TcpEndpoint, Testee,
     TesteeKind, Tls, Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,

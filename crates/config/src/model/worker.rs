@@ -33,7 +33,9 @@ pub struct RouterWorker {
     pub joints: Vec<Joint>,
     /// Hosted beside the router, in one child process for all of them.
     pub components: Vec<Component>,
-    /// One of them that does not start with the node ends the node.
+    /// Components that the router is itself.
+    pub bridges: Vec<super::OutgoingBridge>,
+    /// One of `components` that does not start with the node ends the node.
     pub needs_components: bool,
     /// How that process runs.
     pub process: NativeOptions,

@@ -28,6 +28,7 @@ pub(super) fn start(node: &str, socket: &Path) -> Result<Router, String> {
         amqp: None,
         joints: Vec::new(),
         components: Vec::new(),
+        bridges: Vec::new(),
         needs_components: false,
         process: no_process(),
     };

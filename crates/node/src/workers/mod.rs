@@ -403,6 +403,7 @@ fn as_router(testee: &TesteeWorker) -> RouterWorker {
         amqp: None,
         joints: Vec::new(),
         components: Vec::new(),
+        bridges: Vec::new(),
         needs_components: false,
         process: no_process(),
     }

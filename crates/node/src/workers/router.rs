@@ -80,6 +80,11 @@ impl RunningRouter {
                 false => self.start_transport(&worker.id, transport)?,
             };
         }
+        for bridge in &worker.bridges {
+            self.router.start_bridge(bridge)?;
+            let (id, worker) = (&bridge.id, &worker.id);
+            info!("Router '{worker}': component '{id}' started, in the router itself");
+        }
         Ok(())
     }
 

@@ -20,6 +20,7 @@ pub mod replay;
 mod rules;
 mod signature;
 mod stamp;
+pub mod target;
 pub mod webhook;
 
 pub use refusal::Refusal;

@@ -30,7 +30,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// A header's name as Crossbar.io gives it to those who look for it: `X-Hub-Signature`.
-fn written(name: &str) -> String {
+pub fn written(name: &str) -> String {
     const OTHERS: [&str; 7] = [
         "Content-MD5",
         "DNT",

@@ -17,7 +17,7 @@ use crosstie_wamp::{
 };
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::answers;
 use super::judging::{self, Judged};
@@ -56,6 +56,7 @@ pub(crate) struct Resident {
     pub(super) line: Mutex<Line>,
     /// Bytes of events and invocations that nobody has taken yet.
     untaken: AtomicUsize,
+    ended: watch::Sender<bool>,
 }
 
 /// What waits, and in which order it was said: the realm wants ids in the order in which they are drawn.
@@ -146,6 +147,7 @@ impl Resident {
             is_judged: manner.is_judged,
             line: Mutex::default(),
             untaken: AtomicUsize::new(0),
+            ended: watch::Sender::new(false),
         });
         let reading = answers::read(reader, Arc::clone(&resident), manner.message_bytes_max);
         manner.runtime.spawn(reading);
@@ -159,6 +161,13 @@ impl Resident {
 
     pub(crate) fn is_over(&self) -> bool {
         self.line.lock().is_over
+    }
+
+    /// Waits until it is over.
+    pub(crate) async fn over(&self) {
+        let mut is_over = self.ended.subscribe();
+        // It lives as long as this session.
+        let _ = is_over.wait_for(|is_over| *is_over).await;
     }
 
     /// Says something that is answered; `then` is told the answer.
@@ -260,6 +269,7 @@ impl Resident {
         let gone = std::mem::take(&mut *line);
         line.is_over = true;
         drop(line);
+        self.ended.send_replace(true);
         self.room.let_out(self.key);
         self.peer.connection.close();
         // A reader that is paused learns of it.

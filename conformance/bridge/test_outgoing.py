@@ -1,0 +1,244 @@
+"""Components that a router is itself: events and calls that become HTTP requests."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from rig.puppet import WampError
+from rig.router import Router
+from rig.waiting import DEADLINE_S
+
+from bridge import cases
+
+
+class Site:
+    """A server that keeps what it is asked, and answers as its paths say."""
+
+    def __init__(self) -> None:
+        self.requests: queue.Queue[dict] = queue.Queue()
+        self.held = threading.Event()
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self) -> None:
+                length = int(self.headers.get("Content-Length", 0))
+                body = self.rfile.read(length)
+                asked = {"method": self.command, "path": self.path, "body": body.decode()}
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                site.requests.put({**asked, "headers": headers})
+                if self.path.startswith("/held"):
+                    site.held.wait(DEADLINE_S)
+                content = b"x" * 300_000 if self.path == "/long" else "é".encode()
+                self.send_response(404 if self.path == "/missing" else 200)
+                if self.path == "/away":
+                    self.send_header("Location", "http://127.0.0.1:1/")
+                self.send_header("X-Two", "1")
+                self.send_header("X-Two", "2")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_POST = do_PUT = answer  # noqa: N815
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        # Whoever does not wait for an answer is what is tested.
+        self.server.handle_error = lambda *_: None
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def next(self) -> dict:
+        """Return the next request."""
+        return self.requests.get(timeout=DEADLINE_S)
+
+    def close(self) -> None:
+        """Answer nobody any more."""
+        self.held.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    site = Site()
+    yield site
+    site.close()
+
+
+@pytest.fixture(scope="module")
+def router(tmp_path_factory, site: Site):
+    """A router that forwards events and answers calls."""
+
+    def component(name: str, **extra: object) -> dict:
+        return {
+            "type": "class",
+            "id": name.lower(),
+            "classname": f"crossbar.bridge.rest.{name}",
+            "realm": "realm1",
+            "role": "anonymous",
+            "extra": extra,
+        }
+
+    configuration = cases.node()
+    configuration["workers"][0]["components"] = [
+        component(
+            "MessageForwarder",
+            subscriptions=[
+                {"topic": "com.forward", "url": f"{site.url}/forwarded?a=b"},
+                {"topic": "com.all", "url": f"{site.url}/all", "match": "prefix"},
+                {"topic": "com.lost", "url": "http://127.0.0.1:1/"},
+                {"topic": "com.wrong", "url": f"{site.url}/missing"},
+            ],
+            method="PUT",
+            expectedcode=200,
+        ),
+        component(
+            "RESTCallee",
+            baseurl=f"{site.url}/base/",
+            procedure="com.rest",
+        ),
+        {
+            **component(
+                "RESTCallee",
+                baseurl=site.url,
+                procedure="com.impatient",
+                timeout=1,
+                requests_max=2,
+                answer_bytes_max=200_000,
+            ),
+            "id": "impatient",
+        },
+    ]
+    router = Router(tmp_path_factory.mktemp("outgoing"), config=configuration)
+    yield router
+    router.stop()
+
+
+@pytest.fixture
+def session(router: Router, new_session):
+    return new_session("asyncio").open(cases.place(router.address("web")))
+
+
+@pytest.fixture(autouse=True)
+def _ready(router: Router, session, site: Site):
+    """Wait for both components, which join once the router has started."""
+    for topic in ("com.forward", "com.all", "com.lost", "com.wrong"):
+        match = {"match": "prefix"} if topic == "com.all" else {}
+        while session.call("wamp.subscription.lookup", topic, match).args == [None]:
+            pass
+    for procedure in ("com.rest", "com.impatient"):
+        while session.call("wamp.registration.lookup", procedure).args == [None]:
+            pass
+    while not site.requests.empty():
+        site.requests.get()
+
+
+def test_an_event_is_a_request(session, site: Site):
+    session.publish("com.forward", 1, "é", a={"b": None})
+    request = site.next()
+    assert (request["method"], request["path"]) == ("PUT", "/forwarded?a=b")
+    assert json.loads(request["body"]) == {"args": [1, "é"], "kwargs": {"a": {"b": None}}}
+    assert request["headers"]["content-type"] == "application/json"
+    session.publish("com.forward")
+    assert site.next()["body"] == '{"args":[],"kwargs":{}}'
+
+
+def test_events_by_pattern_and_many(session, site: Site):
+    for number in range(200):
+        session.publish(f"com.all.{number}", number)
+    bodies = [json.loads(site.next()["body"])["args"] for _ in range(200)]
+    assert sorted(bodies) == [[number] for number in range(200)]
+
+
+def test_what_is_not_taken_is_said_once(session, router: Router, site: Site):
+    since = len(router.log)
+    for _ in range(5):
+        session.publish("com.lost")
+        session.publish("com.wrong")
+    router.await_log(lambda line: "not taken by http://127.0.0.1:1/" in line.text, since)
+    router.await_log(lambda line: "answered 404, where 200 was expected" in line.text, since)
+    session.publish("com.forward", 1)
+    while site.next()["path"] != "/forwarded?a=b":
+        pass
+    told = [line for line in router.log[since:] if "was not taken" in line.text]
+    assert len(told) == 2
+
+
+def test_a_call_is_a_request(session, site: Site):
+    headers = {"X-One": "1", "X-List": ["a", "b"]}
+    reply = session.call(
+        "com.rest", method="POST", url="x?y=z", body="ü", headers=headers, params={"p": "1&2"}
+    )
+    request = site.next()
+    assert (request["method"], request["path"]) == ("POST", "/base/x?y=z&p=1%262")
+    assert (request["body"], request["headers"]["x-one"]) == ("ü", "1")
+    (answer,) = reply.args
+    assert (answer["code"], answer["content"]) == (200, "é")
+    assert answer["headers"]["X-Two"] == ["1", "2"]
+    assert answer["headers"]["Content-Length"] == ["2"]
+
+
+def test_answers_of_any_status_are_results(session):
+    assert session.call("com.rest", "GET", "/missing").args[0]["code"] == 404
+    assert session.call("com.rest", "GET", "/away").args[0]["headers"]["Location"]
+
+
+ELSEWHERE = [
+    "http://127.0.0.1:1/",
+    "//127.0.0.1:1/",
+    "https://127.0.0.1/",
+    "http://localhost/",
+    "http://user@127.0.0.1/",
+    "file:///etc/passwd",
+    "/a\r\nX: y",
+    "\\\\127.0.0.1\\",
+]
+
+
+@pytest.mark.parametrize("url", ELSEWHERE)
+def test_a_call_leads_to_no_other_server(session, site: Site, url: str):
+    with pytest.raises(WampError) as refused:
+        session.call("com.rest", "GET", url)
+    assert refused.value.uri == "wamp.error.invalid_argument"
+    assert site.requests.empty()
+
+
+BAD = {
+    "no method": {"url": "x"},
+    "no name of a method": {"method": "G T", "url": "x"},
+    "a header of two lines": {"method": "GET", "headers": {"X": "a\r\nY: b"}},
+    "another's host": {"method": "GET", "headers": {"Host": "other"}},
+    "a length": {"method": "POST", "headers": {"content-length": "5"}},
+    "chunks": {"method": "POST", "headers": {"Transfer-Encoding": "chunked"}},
+    "a body that is no text": {"method": "POST", "body": 5},
+    "a parameter that is no text": {"method": "GET", "params": {"a": 1}},
+    "something unheard of": {"method": "GET", "verify": False},
+}
+
+
+@pytest.mark.parametrize("said", BAD.values(), ids=BAD.keys())
+def test_calls_that_are_no_requests(session, site: Site, said: dict):
+    with pytest.raises(WampError) as refused:
+        session.call("com.rest", **said)
+    assert refused.value.uri == "wamp.error.invalid_argument"
+    assert site.requests.empty()
+
+
+def test_an_answer_that_is_too_long_or_too_late(session):
+    for url in ("/long", "/held"):
+        with pytest.raises(WampError) as failed:
+            session.call("com.impatient", "GET", url)
+        assert failed.value.uri == "wamp.error.runtime_error"
+    # Those that wait in line have their turns.
+    calls = [session.start_call("com.impatient", "GET", "/held") for _ in range(5)]
+    for call in calls:
+        assert call.exception(DEADLINE_S)

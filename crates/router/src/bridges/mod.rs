@@ -1,0 +1,87 @@
+//! Components that the router is itself: events and calls that become HTTP requests to others' servers.
+//!
+//! Each is a session of the router's own with the role that it is configured with, and joins again when its realm
+//! comes again. How many of its requests are on their way, how long each may take and how long an answer may be is
+//! bounded; what comes meanwhile waits in its session's queue, with the bound and the policy that every session's has.
+
+mod callee;
+mod forwarder;
+
+use std::io;
+use std::sync::Arc;
+
+use crosstie_config::{OutgoingBridge, OutgoingKind};
+use crosstie_routing::Identity;
+use crosstie_wamp::Serializer;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+use crate::outgoing::Outgoing;
+use crate::wamp::resident::{Manner, Place, Rooms};
+
+/// What each of them has.
+struct Bridge {
+    place: Place,
+    server: Outgoing,
+    /// One permit for each request on its way.
+    requests: Arc<Semaphore>,
+    model: OutgoingBridge,
+}
+
+/// The longest message to such a session.
+const MESSAGE_BYTES_MAX: usize = 1 << 24;
+
+/// Runs one of them for as long as its router. To be awaited on a thread with timers.
+pub(crate) fn run(
+    model: &OutgoingBridge,
+    rooms: Arc<dyn Rooms>,
+) -> io::Result<impl Future<Output = ()> + Send + 'static + use<>> {
+    let server = Outgoing::keeping(model.requests_max)?;
+    let model = model.clone();
+    Ok(async move {
+        let manner = Manner {
+            identity: Identity {
+                authid: format!("crosstie.{}", model.id).into(),
+                authrole: model.role.as_str().into(),
+                authmethod: "internal".into(),
+                authprovider: "static".into(),
+            },
+            is_shown: true,
+            serializer: Serializer::Json,
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            is_judged: true,
+            runtime: Handle::current(),
+        };
+        let bridge = Arc::new(Bridge {
+            place: Place::new(rooms, &model.realm, manner),
+            server,
+            requests: Arc::new(Semaphore::new(model.requests_max)),
+            model,
+        });
+        match &bridge.model.kind {
+            OutgoingKind::Callee {
+                base_url,
+                procedure,
+                servers,
+            } => callee::run(&bridge, base_url, procedure, servers).await,
+            OutgoingKind::Forwarder {
+                subscriptions,
+                method,
+                expected_code,
+            } => forwarder::run(&bridge, subscriptions, method, *expected_code).await,
+            // The configuration knows no other.
+            _ => {}
+        }
+    })
+}
+
+impl Bridge {
+    /// Says what an operator has to look into.
+    fn warn(&self, what: &dyn std::fmt::Display) {
+        tracing::warn!(
+            "Component '{}' of realm '{}': {what}",
+            self.model.id,
+            self.model.realm
+        );
+    }
+}
