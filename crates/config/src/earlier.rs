@@ -1,5 +1,6 @@
 //! What earlier versions of the format said in other words, and what Twisted says in its own: put into the
-//! words of today, in the tree, before anything is checked.
+//! words of today, in the tree, before anything is checked: versions, services that have other names now, and
+//! endpoints.
 //!
 //! Version 1 has a permission's actions beside its pattern (`call`, `register`, `publish`, `subscribe`),
 //! where version 2 has them in `allow`. Nothing else differs, and a file says its version or, of version 1,
@@ -20,6 +21,11 @@ const LATER: [&str; 4] = ["allow", "match", "disclose", "cache"];
 /// Brings a file to version 2.
 pub(crate) fn renew(root: &mut Node, problems: &mut Vec<Problem>) {
     twisted::replace(root, problems);
+    for worker in items(root, "workers") {
+        for transport in items(worker, "transports") {
+            rename_pushers(transport, problems);
+        }
+    }
     let version = root.entry("version").map(|entry| entry.node.clone());
     match version.as_ref().map(|version| &version.value) {
         None | Some(Value::Integer(1)) => {}
@@ -46,6 +52,39 @@ pub(crate) fn renew(root: &mut Node, problems: &mut Vec<Problem>) {
     set_version(root, at);
     let note = "`crosstie convert` writes the file anew, in version 2";
     problems.push(Problem::warning(at, message).note(note));
+}
+
+/// The web service `publisher` was called `pusher` once.
+fn rename_pushers(node: &mut Node, problems: &mut Vec<Problem>) {
+    let Value::Object(entries) = &mut node.value else {
+        return;
+    };
+    for entry in entries {
+        match (entry.key.as_str(), &mut entry.node.value) {
+            ("web", _) => rename_pushers(&mut entry.node, problems),
+            ("paths", Value::Object(services)) => {
+                for service in services {
+                    rename_pushers(&mut service.node, problems);
+                    rename_pusher(&mut service.node, problems);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn rename_pusher(service: &mut Node, problems: &mut Vec<Problem>) {
+    let Value::Object(entries) = &mut service.value else {
+        return;
+    };
+    let kind = entries.iter_mut().find(|entry| entry.key == "type");
+    if let Some(kind) = kind
+        && kind.node.value == Value::Text("pusher".into())
+    {
+        kind.node.value = Value::Text("publisher".into());
+        let message = "\"pusher\" is taken to be \"publisher\", which is its name now";
+        problems.push(Problem::warning(kind.node.span, message.into()));
+    }
 }
 
 fn set_version(root: &mut Node, span: Span) {

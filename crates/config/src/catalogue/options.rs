@@ -98,6 +98,7 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
         ENABLE_RFC6455,
         ENABLE_FLASH_POLICY,
         ENABLE_HYBI10,
+        ENABLE_HIXIE76,
         key("enable_webstatus", Kind::Boolean, "")
             .inert("the transport's pages say what plain HTTP requests can see"),
         EXTERNAL_PORT,
@@ -190,6 +191,9 @@ pub(super) const ENABLE_FLASH_POLICY: Key = key(
     "Whether Flash asks for a policy on the port.",
 )
 .fallback(NO);
+
+pub(super) const ENABLE_HIXIE76: Key =
+    key("enable_hixie76", Kind::Boolean, "").inert("the drafts before RFC 6455 are not spoken");
 
 pub(super) const ENABLE_HYBI10: Key =
     key("enable_hybi10", Kind::Boolean, "").inert("the drafts before RFC 6455 are not spoken");
