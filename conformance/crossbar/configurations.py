@@ -136,8 +136,10 @@ SERVED = [
             res={"type": "resource", "classname": "myapp.Resource", "extra": {"a": 1}},
         ),
     ),
-    Case("CGI", served(cgi={"type": "cgi", "directory": "../cgi", "processor": "/bin/sh"})),
-    Case("an archive", served(zip={"type": "archive", "archive": "../web.zip", "cache": True})),
+    Case("CGI", served(cgi={"type": "cgi", "directory": "../cgi", "processor": "/bin/sh"}),
+         says=("there is no directory",)),
+    Case("an archive", served(zip={"type": "archive", "archive": "../web.zip", "cache": True}),
+         says=("there is no file",)),
     Case(
         "everything on one port",
         node(router({

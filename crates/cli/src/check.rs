@@ -127,6 +127,12 @@ pub(crate) fn judge(
             },
             Files::Definitions { path, amqp } => definitions(path, amqp, directory, tell)?,
             Files::Principals(methods) => Vec::from_iter(principals_error(methods, directory)),
+            Files::Directory(path) | Files::File(path) => {
+                // It may be made before the node is started.
+                let missing = missing(&directory.join(path), matches!(files, Files::Directory(_)));
+                problems.extend(missing.map(|text| Problem::warning(*span, text)));
+                Vec::new()
+            }
             Files::Cores(cores) => {
                 // The file may be meant for another machine.
                 let missing = missing_cores(cores);
@@ -149,6 +155,20 @@ fn principals_error(methods: &Methods, directory: &Path) -> Option<String> {
     let environment = |name: &str| std::env::var(name).ok();
     let read = config::read_principals(methods, directory, &environment);
     read.err().map(|e| e.to_string())
+}
+
+/// What a web service would not start without.
+fn missing(path: &Path, is_directory: bool) -> Option<String> {
+    let (what, is_there) = match is_directory {
+        true => ("directory", path.is_dir()),
+        false => ("file", path.is_file()),
+    };
+    (!is_there).then(|| {
+        format!(
+            "there is no {what} {}, and the node would not start",
+            path.display()
+        )
+    })
 }
 
 /// Which of these cores a process here cannot run on: a node would not start.

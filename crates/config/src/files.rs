@@ -24,6 +24,10 @@ pub enum Files {
     Definitions { path: String, amqp: Box<Amqp> },
     /// Those with principals, of a transport with these methods.
     Principals(Box<Methods>),
+    /// A directory that a web service is of, which starts with it.
+    Directory(String),
+    /// A file that a web service is of, which starts with it.
+    File(String),
     /// No files: the cores that a worker is to run on, by the kernel's numbers.
     Cores(Vec<usize>),
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::transport::{Place, serializers};
 use super::{Builder, bound};
 use crate::catalogue::network;
+use crate::files::Files;
 use crate::model::{
     Cgi, FileSource, HttpBridge, HttpBridgeOptions, LongPoll, Ping, RawSocket, RequestKey,
     ReverseProxy, Role, Web, WebArchive, WebFiles, WebJson, WebOptions, WebPaths, WebProgram,
@@ -65,7 +66,11 @@ impl Builder<'_> {
                 WebService::WebSocketReverseProxy(Box::new(self.websocket_proxy(service, place)))
             }
             "archive" => WebService::Archive(self.web_archive(service)),
-            "cgi" => WebService::Cgi(cgi(service)),
+            "cgi" => {
+                let directory = Files::Directory(text(service, "directory"));
+                self.names(service.span_of("directory"), directory);
+                WebService::Cgi(cgi(service))
+            }
             "wsgi" => WebService::Python(Box::new(self.wsgi(service))),
             "resource" => {
                 let program = WebProgram::Resource {
@@ -91,7 +96,10 @@ impl Builder<'_> {
                     self.problems
                         .push(Problem::error(service.span, message.into()));
                 }
-                FileSource::Directory(text(service, "directory"))
+                let directory = text(service, "directory");
+                let files = Files::Directory(directory.clone());
+                self.names(service.span_of("directory"), files);
+                FileSource::Directory(directory)
             }
         };
         let options = service.section("options");
@@ -111,6 +119,10 @@ impl Builder<'_> {
             let message = "\"download\" has no effect without \"origin\"";
             let at = service.span_of("download");
             self.problems.push(Problem::warning(at, message.into()));
+        }
+        if !(download && service.given("origin").is_some()) {
+            let file = Files::File(text(service, "archive"));
+            self.names(service.span_of("archive"), file);
         }
         let options = service.section("options");
         let maybe = |key| service.text(key).map(str::to_owned);

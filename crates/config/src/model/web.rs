@@ -1,5 +1,6 @@
 //! Web services: what HTTP requests find on a listener, by path.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -186,10 +187,18 @@ pub struct HttpBridgeOptions {
 }
 
 /// What requests are signed with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RequestKey {
     pub key: String,
     pub secret: String,
+}
+
+impl fmt::Debug for RequestKey {
+    /// Without the secret, which no log is to have.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("RequestKey");
+        shown.field("key", &self.key).finish_non_exhaustive()
+    }
 }
 
 /// HTTP requests as events of one topic.
