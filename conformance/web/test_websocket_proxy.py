@@ -77,6 +77,7 @@ def router(
         "secure": {**secure, "backend": {**secure["backend"], "endpoint": endpoint}},
         "untrusted": secure,
         "echo": proxy(f"{echo}/inner?x=1", options={"allowed_origins": ["https://good.example"]}),
+        "plain": proxy(echo),
         "few": proxy(echo, connections_max=1),
         "hasty": proxy(echo, timeout=1),
         "gone": proxy(f"ws://127.0.0.1:{gone}/"),
@@ -165,7 +166,7 @@ def test_what_is_no_handshake(connect, router: Router, backend: Backend):
 
 def test_a_refusal_is_passed_on(connect, backend: Backend):
     backend.answer = lambda _got: b"HTTP/1.1 401 No\r\nX-Own: 1\r\nContent-Length: 2\r\n\r\nno"
-    status, headers, body = connect().upgrade(None, "/few")
+    status, headers, body = connect().upgrade(None, "/plain")
     assert (status, headers["x-own"], body) == (401, "1", b"no")
 
 
@@ -174,7 +175,7 @@ def test_servers_that_are_not_there(connect, backend: Backend):
     # Nobody whom the system trusts has signed it.
     assert connect().upgrade(None, "/untrusted")[0] == 502
     backend.answer = lambda _got: b"HTTP/1.1 101 Yes\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"
-    assert connect().upgrade(None, "/few")[0] == 502
+    assert connect().upgrade(None, "/plain")[0] == 502
     over = threading.Event()
 
     def hang(_got: Got) -> None:
@@ -203,7 +204,7 @@ def test_who_goes_takes_the_other_along(connect, backend: Backend):
 
     backend.answer = answer
     peer = connect()
-    assert peer.upgrade(None, "/few")[0] == 101
+    assert peer.upgrade(None, "/plain")[0] == 101
     peer.close()
     assert ended.wait(DEADLINE_S)
 

@@ -7,10 +7,12 @@ use std::future::Future;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crosstie_transport as transport;
 use crosstie_web::forward::remove_hop_by_hop;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
@@ -87,13 +89,19 @@ impl Backend {
     }
 
     /// Has the server answer at `target`, its path and query. The request's header is as the server is to see it.
-    pub(crate) async fn ask(&self, request: Request<Incoming>, target: &str) -> Response<Body> {
+    /// It came by `connection`.
+    pub(crate) async fn ask(
+        &self,
+        request: Request<Incoming>,
+        target: &str,
+        connection: &Arc<transport::Connection>,
+    ) -> Response<Body> {
         if request.body().size_hint().lower() > self.bounds.body_bytes_max {
             let text = "The body of this request is longer than it may be.";
             let status = StatusCode::PAYLOAD_TOO_LARGE;
             return answer::page(status, "413 Content Too Large", text);
         }
-        let place = match self.places.enter(self.bounds.timeout).await {
+        let place = match self.places.enter(connection, self.bounds.timeout).await {
             Ok(place) => place,
             Err(full) => return full,
         };
@@ -119,7 +127,7 @@ impl Backend {
                 head.version = Version::HTTP_11;
                 head.extensions.clear();
                 remove_hop_by_hop(&mut head.headers);
-                let body = Passing::body(body, place, self.bounds.timeout);
+                let body = Passing::body(body, place, Some(self.bounds.timeout));
                 Response::from_parts(head, body)
             }
             Err(e) => self.failed(&e),

@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
 use crate::origins::host_may_enter;
+use crate::web::passing::Passing;
 use crate::web::{Asked, Body, Site, answer};
 use crate::{pages, report};
 
@@ -62,8 +63,11 @@ pub(super) async fn serve(
             let open = Open::of(&activity);
             async move {
                 let response = respond(&site, listening, connection, request).await;
-                drop(open);
-                Ok::<_, Infallible>(response)
+                // Over HTTP/2 a body may still be on its way when everything else is silent.
+                Ok::<_, Infallible>(match is_http2 {
+                    true => response.map(|body| Passing::body(body, open, None)),
+                    false => response,
+                })
             }
         })
     };

@@ -19,7 +19,7 @@ pub(crate) struct Passing<B, H> {
     inner: B,
     /// Dropped with the body, however that ends.
     _held: H,
-    silence_max: Duration,
+    silence_max: Option<Duration>,
     /// Only while it waits for the next piece.
     silence: Option<Pin<Box<Sleep>>>,
 }
@@ -30,8 +30,8 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     H: Unpin + Send + 'static,
 {
-    /// `held` lives as long as the body; nothing may come of it for `silence_max`.
-    pub(crate) fn body(inner: B, held: H, silence_max: Duration) -> Body {
+    /// `held` lives as long as the body; nothing may come of it for `silence_max`, or for as long as it likes.
+    pub(crate) fn body(inner: B, held: H, silence_max: Option<Duration>) -> Body {
         let passing = Self {
             inner,
             _held: held,
@@ -67,7 +67,9 @@ where
                     None => return Poll::Ready(None),
                 }
             }
-            let max = this.silence_max;
+            let Some(max) = this.silence_max else {
+                return Poll::Pending;
+            };
             let silence = this
                 .silence
                 .get_or_insert_with(|| Box::pin(tokio::time::sleep(max)));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crosstie_transport::Connection;
 use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -23,6 +24,26 @@ pub(crate) struct Places {
 pub(crate) struct Place {
     _permit: OwnedSemaphorePermit,
     _inside: Inside,
+    _held: Held,
+}
+
+/// What a request that is passed on has in buffers, on the account of its connection.
+pub(crate) struct Held(Arc<Connection>);
+
+/// A piece of each body and a header.
+const HELD_BYTES: isize = 96 * 1024;
+
+impl Held {
+    pub(crate) fn of(connection: &Arc<Connection>) -> Self {
+        connection.hold(HELD_BYTES);
+        Self(Arc::clone(connection))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.hold(-HELD_BYTES);
+    }
 }
 
 struct Inside(Arc<AtomicUsize>);
@@ -37,7 +58,11 @@ impl Places {
     }
 
     /// A place, as soon as one is free; else the answer that there is none.
-    pub(crate) async fn enter(&self, within: Duration) -> Result<Place, Response<Body>> {
+    pub(crate) async fn enter(
+        &self,
+        connection: &Arc<Connection>,
+        within: Duration,
+    ) -> Result<Place, Response<Body>> {
         let before = self.inside.fetch_add(1, Ordering::Relaxed);
         let inside = Inside(Arc::clone(&self.inside));
         if before >= self.inside_max {
@@ -48,6 +73,7 @@ impl Places {
             Ok(Ok(permit)) => Ok(Place {
                 _permit: permit,
                 _inside: inside,
+                _held: Held::of(connection),
             }),
             // It is never closed.
             Ok(Err(_)) | Err(_) => Err(full()),

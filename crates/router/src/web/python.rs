@@ -157,7 +157,7 @@ impl Python {
         if let Some(host) = authority.and_then(|host| HeaderValue::try_from(host).ok()) {
             headers.insert(HOST, host);
         }
-        self.backend.ask(request, &target).await
+        self.backend.ask(request, &target, &asked.connection).await
     }
 
     /// Whether the process serves, once it has started.

@@ -68,7 +68,7 @@ impl ReverseProxy {
             proto: &self.forwarded_proto,
         };
         forward(request.headers_mut(), &self.host, client);
-        self.backend.ask(request, &target).await
+        self.backend.ask(request, &target, &asked.connection).await
     }
 }
 

@@ -29,6 +29,7 @@ use tower_service::Service as _;
 
 use super::connection::Stays;
 use super::passing::Passing;
+use super::places::Held;
 use super::{Answering, Asked, Body, Service, answer};
 use crate::origins::origin_may_connect;
 use crate::outgoing::connector;
@@ -83,7 +84,10 @@ impl WebSocketProxy {
             return answer::text(StatusCode::BAD_REQUEST, "this cannot be passed on");
         };
         match tokio::time::timeout(self.timeout, self.ask(request)).await {
-            Ok(Ok(answered)) => self.answered(asked.request, answered, place),
+            Ok(Ok(answered)) => {
+                let held = Held::of(&asked.connection);
+                self.answered(asked.request, answered, (place, held))
+            }
             Ok(Err(why)) => {
                 tracing::warn!("no WebSocket at {}: {why}", self.url);
                 let text = "the server behind this one does not answer";
@@ -133,7 +137,7 @@ impl WebSocketProxy {
         &self,
         request: Request<Incoming>,
         answered: Response<Incoming>,
-        place: OwnedSemaphorePermit,
+        place: (OwnedSemaphorePermit, Held),
     ) -> Response<Body> {
         let is_open = answered.status() == StatusCode::SWITCHING_PROTOCOLS;
         if is_open && !names(answered.headers(), &UPGRADE, "websocket") {
@@ -146,7 +150,7 @@ impl WebSocketProxy {
         remove_hop_by_hop(&mut head.headers);
         if !is_open {
             // What it says instead is the client's to read.
-            let body = Passing::body(answered.into_body(), place, self.timeout);
+            let body = Passing::body(answered.into_body(), place, Some(self.timeout));
             return Response::from_parts(head, body);
         }
         ask_for_upgrade(&mut head.headers);

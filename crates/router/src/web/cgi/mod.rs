@@ -71,7 +71,7 @@ impl Cgi {
             let text = "The length of a body has to be said here.";
             return answer::page(StatusCode::LENGTH_REQUIRED, "411 Length Required", text);
         };
-        let place = match self.places.enter(self.timeout).await {
+        let place = match self.places.enter(&asked.connection, self.timeout).await {
             Ok(place) => place,
             Err(full) => return full,
         };

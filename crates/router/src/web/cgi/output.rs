@@ -116,7 +116,7 @@ impl Output {
 
     /// The rest of the output, for as long as it comes.
     pub(super) fn body(self, silence_max: Duration) -> Body {
-        Passing::body(self, (), silence_max)
+        Passing::body(self, (), Some(silence_max))
     }
 }
 
