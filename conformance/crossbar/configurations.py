@@ -216,7 +216,7 @@ WORKERS = [
 REALMS = [
     Case("statistics", of_realm(stats={"rated_message_size": 512}), says=("/metrics",)),
     Case("a trace", of_realm(trace=True), says=('"trace" in a realm is left out',)),
-    Case("event history", of_realm(store={"type": "memory"}), False, ('"store" in a realm',)),
+    Case("event history", of_realm(store={"type": "memory"})),
     Case("links", of_realm(rlinks=[]), False, ('"rlinks" in a realm is not yet supported',)),
     Case("everything allowed", node(router(websocket(), realms=[
         realm({"name": "anonymous", "allow-by-default": True})]))),
