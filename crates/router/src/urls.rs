@@ -63,8 +63,8 @@ pub(crate) fn of_transport(
             web,
         } => {
             let mut urls: Vec<_> = by_path.iter().map(|(path, _)| websocket(path)).collect();
-            urls.extend(raw.as_ref().map(|_| rawsocket()));
             urls.extend(web.iter().flat_map(|web| of_web(web, &place, secure)));
+            urls.extend(raw.as_ref().map(|_| rawsocket()));
             urls
         }
         TransportKind::Web(web) => of_web(web, &place, secure),
