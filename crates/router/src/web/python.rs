@@ -99,7 +99,7 @@ impl Python {
                 format!("Twisted resource {class}"),
                 json!({"type": "resource", "classname": class, "extra": extra}),
             ),
-            other => return Err(io::Error::other(format!("{other:?} is not known here"))),
+            _ => return Err(io::Error::other("a program of this type is not known here")),
         };
         definition["minthreads"] = model.threads_min.into();
         definition["maxthreads"] = model.threads_max.into();

@@ -10,12 +10,6 @@
 //! has joined ([`Resident`]), and another after its realm was stopped and has come again. What its role
 //! allows is judged as anybody's. Events and invocations come as [`streams`].
 
-#![allow(
-    dead_code,
-    unused_imports,
-    reason = "authenticators only call; web services and the joint of WAMP and AMQP do the rest"
-)]
-
 mod answers;
 mod judging;
 mod place;
@@ -28,7 +22,7 @@ mod streams;
 mod tests;
 
 pub(crate) use place::Place;
-pub(crate) use reply::{Failed, Kept, Reply, Then};
+pub(crate) use reply::{Failed, Kept, Reply};
 pub(crate) use room::{NotLetIn, Room, Rooms};
-pub(crate) use session::{Asked, Manner, Resident, Untaken};
+pub(crate) use session::{Asked, Manner, Resident};
 pub(crate) use streams::{Event, Invocation, Registration, Subscription};

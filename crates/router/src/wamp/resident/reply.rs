@@ -46,14 +46,6 @@ impl Kept {
         }
     }
 
-    pub(crate) fn as_payload(&self) -> Payload<'_> {
-        Payload {
-            serializer: self.serializer,
-            args: &self.args,
-            kwargs: &self.kwargs,
-        }
-    }
-
     pub(super) fn len(&self) -> usize {
         self.args.len() + self.kwargs.len()
     }
