@@ -14,7 +14,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use std::{env, fs};
 
 use crosstie_config::{ChildEnvironment, Inherit};
@@ -62,6 +62,7 @@ tests![
     a_killed_node_without_guard_ends_its_children,
     a_killed_guard_is_replaced,
     changes_are_seen,
+    what_changed_before_it_was_watched_is_known,
 ];
 
 fn main() -> ExitCode {
@@ -592,6 +593,29 @@ async fn a_killed_guard_is_replaced() {
     left.extend(node.spawn(1));
     node.kill();
     until(|| left.iter().all(|&pid| is_over(pid))).await;
+}
+
+async fn what_changed_before_it_was_watched_is_known() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    for name in ["sub", "__pycache__"] {
+        fs::create_dir(at(name)).expect("a folder");
+    }
+    fs::write(at("sub/a.py"), "1").expect("a file");
+    fs::write(at("__pycache__/a.pyc"), "1").expect("a file");
+    let set = |name: &str, time: SystemTime| {
+        let file = fs::File::open(at(name)).expect("is there");
+        file.set_modified(time).expect("a time");
+    };
+    let since = SystemTime::now() - Duration::from_secs(60);
+    for name in ["sub", "__pycache__", "sub/a.py"] {
+        set(name, since - Duration::from_secs(1));
+    }
+    let watch = Watch::new(&[folder.path().to_owned()]).expect("a watch");
+    // A cache's file is new, and nobody's change.
+    assert_eq!(watch.changed_since(since), None);
+    set("sub/a.py", since);
+    assert_eq!(watch.changed_since(since), Some(at("sub/a.py")));
 }
 
 async fn changes_are_seen() {

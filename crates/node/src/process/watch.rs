@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
@@ -63,6 +63,22 @@ impl Watch {
                 return Ok(paths);
             }
         }
+    }
+
+    /// The first file, or directory below those that were named, whose own time is that or later: what changed before it
+    /// was watched. What was removed meanwhile does not show.
+    pub fn changed_since(&self, since: SystemTime) -> Option<PathBuf> {
+        let directories = self.directories.values();
+        let entries = directories.filter_map(|directory| fs::read_dir(directory).ok());
+        let mut entries = entries.flatten().filter_map(Result::ok);
+        let changed = entries.find(|entry| {
+            let metadata = entry.metadata();
+            metadata.is_ok_and(|metadata| {
+                let is_watched = !(metadata.is_dir() && is_left_out(&entry.file_name()));
+                is_watched && metadata.modified().is_ok_and(|modified| modified >= since)
+            })
+        });
+        changed.map(|entry| entry.path())
     }
 
     /// Waits for events, and takes all that are there.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crosstie_config::{GuestInput, GuestOutput, GuestWorker};
 use tracing::warn;
@@ -44,15 +44,20 @@ pub(crate) fn watched(guest: &GuestWorker, place: &Place) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Tells the node's loop of each change, for ever.
-pub(crate) async fn tell_changes(worker: String, directories: Vec<PathBuf>, events: Events) {
+/// Tells the node's loop of each change since the guest began, for ever.
+pub(crate) async fn tell_changes(
+    worker: String,
+    directories: Vec<PathBuf>,
+    began: SystemTime,
+    events: Events,
+) {
     let tell = |first: PathBuf| {
         let worker = worker.clone();
         events.send(Event::FilesChanged { worker, first }).is_ok()
     };
-    let (mut watch, mut missed) = begin_watch(&worker, &directories).await;
+    let (mut watch, mut missed) = begin_watch(&worker, &directories, Some(began)).await;
     loop {
-        // What came to be while it could not be watched is a change.
+        // What changed while it was not watched yet is a change.
         if missed.take().is_some_and(|directory| !tell(directory)) {
             return;
         }
@@ -66,7 +71,7 @@ pub(crate) async fn tell_changes(worker: String, directories: Vec<PathBuf>, even
         };
         // The next watch is there before this change is told of: no change is between the two.
         if is_to_be_renewed(&paths, &directories) {
-            (watch, _) = begin_watch(&worker, &directories).await;
+            (watch, _) = begin_watch(&worker, &directories, None).await;
         }
         let first = paths.into_iter().next();
         if !tell(first.unwrap_or_else(|| directories[0].clone())) {
@@ -85,15 +90,25 @@ fn is_to_be_renewed(changed: &[PathBuf], directories: &[PathBuf]) -> bool {
 }
 
 /// Begins to watch, as soon as the directories are there; with one of them if that took more than
-/// one try. To walk through them may take a while, and is no work for the node's one thread.
-async fn begin_watch(worker: &str, directories: &[PathBuf]) -> (Watch, Option<PathBuf>) {
+/// one try, or with what has changed since then. To walk through them may take a while, and is no work for the
+/// node's one thread.
+async fn begin_watch(
+    worker: &str,
+    directories: &[PathBuf],
+    since: Option<SystemTime>,
+) -> (Watch, Option<PathBuf>) {
     let mut pause = BETWEEN_TRIES_FIRST;
     let mut missed = None;
     loop {
         let tried = directories.to_vec();
-        let watch = tokio::task::spawn_blocking(move || Watch::new(&tried)).await;
+        let watch = tokio::task::spawn_blocking(move || {
+            let watch = Watch::new(&tried)?;
+            let changed = since.and_then(|since| watch.changed_since(since));
+            Ok((watch, changed))
+        });
+        let watch = watch.await;
         let error = match watch.unwrap_or_else(|error| Err(io::Error::other(error))) {
-            Ok(watch) => return (watch, missed),
+            Ok((watch, changed)) => return (watch, missed.or(changed)),
             Err(error) => error,
         };
         if missed.is_none() {

@@ -380,7 +380,8 @@ impl Node {
         if directories.is_empty() {
             return None;
         }
-        let watching = guest::tell_changes(id.to_owned(), directories, self.events.clone());
+        let began = SystemTime::now();
+        let watching = guest::tell_changes(id.to_owned(), directories, began, self.events.clone());
         Some(Task::spawn(watching))
     }
 }
