@@ -70,7 +70,7 @@ def test_what_is_ambiguous_is_refused(site: Http, name: str):
         connection.sendall(REFUSED[name])
         answer = read(connection)
         assert 400 <= answer.status < 600, answer
-        assert b"42" not in answer.body
+        assert b"answer" not in answer.body
 
 
 def test_a_second_request_is_no_part_of_the_first(site: Http):
@@ -83,7 +83,8 @@ def test_a_second_request_is_no_part_of_the_first(site: Http):
         with site.connect() as connection:
             connection.sendall(request("POST", "/value", head, b"0\r\n\r\n" + smuggled))
             everything = until_end(connection)
-            assert b"42" not in everything, everything
+            # Its value, which no date is.
+            assert b"answer" not in everything, everything
 
 
 def test_requests_follow_each_other_on_one_connection(site: Http):
