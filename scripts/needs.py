@@ -180,6 +180,13 @@ def curl() -> str | None:
 
 
 @functools.cache
+def nginx() -> str | None:
+    """The server of files that ours is measured beside; Debian keeps it where only root looks."""
+    found = shutil.which("nginx") or Path("/usr/sbin/nginx").exists()
+    return None if found else packages("nginx-light")
+
+
+@functools.cache
 def rabbitmq() -> str | None:
     """RabbitMQ, which judges AMQP. Debian's package starts it where there is an init system."""
     if Path("/usr/lib/rabbitmq/bin/rabbitmq-server").exists():

@@ -236,7 +236,7 @@ def of_hostility() -> list[Suite]:
             "bench",
             "the instruments: forms of output, what they must not count, servers that misbehave",
             ["bench"],
-            needs.namespaces,
+            *[needs.namespaces, needs.nginx],
             is_alone=True,
         ),
         black_box(
