@@ -137,7 +137,7 @@ SERVED = [
         ),
     ),
     Case("CGI", served(cgi={"type": "cgi", "directory": "../cgi", "processor": "/bin/sh"}),
-         says=("there is no directory",)),
+         says=("nothing is found below it until there is",)),
     Case("an archive", served(zip={"type": "archive", "archive": "../web.zip", "cache": True}),
          says=("there is no file",)),
     Case(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from rig import config
 from rig.http import Answer, Http
-from rig.router import Router, binary
+from rig.router import Router
 
 TEXT = "".join(f"line {n}\n" for n in range(20_000))
 
@@ -240,14 +238,26 @@ def test_a_directory_that_is_replaced_is_served_anew(tmp_path: Path):
     router.stop()
 
 
-def test_a_directory_that_is_not_there_is_said_at_the_start(tmp_path: Path):
-    paths = {"/": {"type": "static", "directory": "nowhere"}}
+def test_a_directory_that_is_not_there_yet(tmp_path: Path):
+    listed = {"enable_directory_listing": True}
+    paths = {
+        "/": {"type": "static", "directory": "web"},
+        "listed": {"type": "static", "directory": "web", "options": listed},
+        "cgi": {"type": "cgi", "directory": "scripts", "processor": "/bin/sh"},
+    }
     transport = {"type": "web", "id": "web", "endpoint": config.tcp(), "paths": paths}
-    (tmp_path / "config.json").write_text(json.dumps(config.plain(transport)))
-    command = [binary(), "start", "--config", "config.json"]
-    started = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert started.returncode != 0
-    assert "nowhere" in started.stderr
+    router = Router(tmp_path, config=config.plain(transport))
+    http = Http(router.address("web"))
+    for path in ("/", "/a.txt", "/listed/", "/listed/a.txt", "/cgi/a.sh"):
+        assert http.get(path).status == 404, path
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "a.txt").write_text("there")
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "a.sh").write_text("printf 'Content-Type: text/plain\\n\\nran'")
+    for path, body in (("/a.txt", b"there"), ("/listed/a.txt", b"there"), ("/cgi/a.sh", b"ran")):
+        http.await_answer(path, lambda answer, body=body: answer.body == body)
+    router.stop()
+    assert sum("there is no directory" in line.text for line in router.log) == 3
 
 
 def test_texts_are_compressed_for_those_who_take_that(site: Http):

@@ -157,18 +157,17 @@ fn principals_error(methods: &Methods, directory: &Path) -> Option<String> {
     read.err().map(|e| e.to_string())
 }
 
-/// What a web service would not start without.
+/// What a web service has nothing to serve from, or would not start without.
 fn missing(path: &Path, is_directory: bool) -> Option<String> {
-    let (what, is_there) = match is_directory {
-        true => ("directory", path.is_dir()),
-        false => ("file", path.is_file()),
+    let (what, is_there, then) = match is_directory {
+        true => (
+            "directory",
+            path.is_dir(),
+            ": nothing is found below it until there is",
+        ),
+        false => ("file", path.is_file(), ", and the node would not start"),
     };
-    (!is_there).then(|| {
-        format!(
-            "there is no {what} {}, and the node would not start",
-            path.display()
-        )
-    })
+    (!is_there).then(|| format!("there is no {what} {}{then}", path.display()))
 }
 
 /// Which of these cores a process here cannot run on: a node would not start.

@@ -52,7 +52,7 @@ pub(super) enum Failure {
 impl Cgi {
     pub(crate) fn new(model: &Model, directory: &Path, hosting: &Hosting) -> io::Result<Self> {
         Ok(Self {
-            scripts: Scripts::open(&directory.join(&model.directory))?,
+            scripts: Scripts::open(directory.join(&model.directory)),
             processor: processor(&model.processor, directory),
             programs: Arc::clone(hosting.programs()?),
             environment: hosting.options.environment.clone(),

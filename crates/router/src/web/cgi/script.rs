@@ -1,11 +1,9 @@
 //! Which file a path names: one below the directory, whatever links there are in it.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A directory of scripts.
 pub(super) struct Scripts {
-    /// Without links in it.
     directory: PathBuf,
 }
 
@@ -20,21 +18,22 @@ pub(super) struct Script {
 }
 
 impl Scripts {
-    pub(super) fn open(directory: &Path) -> io::Result<Self> {
-        let named = |e: io::Error| {
-            let text = format!("directory '{}': {e}", directory.display());
-            io::Error::new(e.kind(), text)
-        };
-        let found = directory.canonicalize().map_err(named)?;
-        match found.is_dir() {
-            true => Ok(Self { directory: found }),
-            false => Err(named(io::ErrorKind::NotADirectory.into())),
+    /// A directory that is not there holds up nobody: there are no scripts until somebody makes it.
+    pub(super) fn open(directory: PathBuf) -> Self {
+        if !directory.is_dir() {
+            tracing::warn!(
+                "there is no directory {}: there are no scripts until there is",
+                directory.display()
+            );
         }
+        Self { directory }
     }
 
     /// The first file on the way of these components; none where the way ends or leads elsewhere.
     pub(super) fn find(&self, base: &str, rest: &[String]) -> Option<Script> {
-        let mut file = self.directory.clone();
+        // Without links in it.
+        let directory = self.directory.canonicalize().ok()?;
+        let mut file = directory.clone();
         let mut name = base.to_owned();
         for (index, component) in rest.iter().enumerate() {
             if component.is_empty() {
@@ -42,7 +41,7 @@ impl Scripts {
             }
             // Each step is looked at alone, so that a link is followed no further than it may lead.
             file = file.join(component).canonicalize().ok()?;
-            if !file.starts_with(&self.directory) {
+            if !file.starts_with(&directory) {
                 tracing::debug!("{} is not below the scripts' directory", file.display());
                 return None;
             }
@@ -113,7 +112,7 @@ mod tests {
             (&[""], None),
             (&[], None),
         ];
-        let service = Scripts::open(&folder.join("scripts")).expect("a directory");
+        let service = Scripts::open(folder.join("scripts"));
         for (path, expected) in rows {
             let rest: Vec<_> = path.iter().map(|part| (*part).to_owned()).collect();
             let expected = expected.map(|(file, name, path_info)| Script {
@@ -123,7 +122,13 @@ mod tests {
             });
             assert_eq!(service.find("/cgi", &rest), expected, "{path:?}");
         }
-        assert!(Scripts::open(&folder.join("no")).is_err());
-        assert!(Scripts::open(&scripts.join("a.py")).is_err());
+        let rest = ["b.py".to_owned()];
+        let later = Scripts::open(folder.join("later"));
+        assert_eq!(later.find("/cgi", &rest), None);
+        symlink("scripts/deep", folder.join("later")).expect("a link");
+        let found = later.find("/cgi", &rest).map(|script| script.file);
+        assert_eq!(found, Some(scripts.join("deep/b.py")));
+        let no_directory = Scripts::open(scripts.join("a.py"));
+        assert_eq!(no_directory.find("/cgi", &rest), None);
     }
 }

@@ -18,9 +18,9 @@ use rustix::io::Errno;
 /// A directory that files are served from.
 pub(super) struct Directory {
     path: PathBuf,
-    /// As it was opened last, in the transport's seconds: whoever replaces the whole directory has it served a
-    /// second later.
-    opened: Mutex<(u32, Arc<OwnedFd>)>,
+    /// As it was opened last, in the transport's seconds: whoever replaces the whole directory, or makes one that
+    /// was not there, has it served a second later.
+    opened: Mutex<(u32, rustix::io::Result<Arc<OwnedFd>>)>,
 }
 
 /// What is at a name.
@@ -42,14 +42,23 @@ pub(super) struct OpenFile {
 const NAMES_MAX: usize = 10_000;
 
 impl Directory {
+    /// A directory that is not there holds up nobody: below it nothing is found until somebody makes it.
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
-        let named = |e: Errno| {
-            let e = io::Error::from(e);
-            io::Error::new(e.kind(), format!("directory {}: {e}", path.display()))
-        };
-        let directory = open_directory(&path).map_err(named)?;
+        let opened = open_directory(&path);
+        match opened {
+            Err(Errno::NOENT | Errno::NOTDIR) => tracing::warn!(
+                "there is no directory {}: nothing is found below it until there is",
+                path.display()
+            ),
+            Err(e) => {
+                let e = io::Error::from(e);
+                let text = format!("directory {}: {e}", path.display());
+                return Err(io::Error::new(e.kind(), text));
+            }
+            Ok(_) => {}
+        }
         Ok(Self {
-            opened: Mutex::new((crosstie_transport::now_s(), Arc::new(directory))),
+            opened: Mutex::new((crosstie_transport::now_s(), opened)),
             path,
         })
     }
@@ -57,7 +66,11 @@ impl Directory {
     /// What these names lead to.
     pub(super) fn find(&self, names: &[&str]) -> io::Result<Found> {
         if names.is_empty() {
-            return Ok(Found::Directory);
+            return Ok(match self.directory() {
+                Ok(_) => Found::Directory,
+                Err(Errno::NOENT | Errno::NOTDIR) => Found::Nothing,
+                Err(e) => return Err(e.into()),
+            });
         }
         // A pipe without a writer would keep the thread.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -114,15 +127,15 @@ impl Directory {
         let now_s = crosstie_transport::now_s();
         let mut opened = self.opened.lock();
         if opened.0 != now_s {
-            *opened = (now_s, Arc::new(open_directory(&self.path)?));
+            *opened = (now_s, open_directory(&self.path));
         }
-        Ok(Arc::clone(&opened.1))
+        opened.1.clone()
     }
 }
 
-fn open_directory(path: &PathBuf) -> rustix::io::Result<OwnedFd> {
+fn open_directory(path: &PathBuf) -> rustix::io::Result<Arc<OwnedFd>> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    open(path, flags, Mode::empty())
+    open(path, flags, Mode::empty()).map(Arc::new)
 }
 
 /// A time that no header can say counts as none.
