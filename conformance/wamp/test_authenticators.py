@@ -137,6 +137,24 @@ def test_what_an_authenticator_assigns(node, authenticator):
         assert details["authextra"]["x_cb_node"]
 
 
+@pytest.mark.parametrize("serializer", ["json", "msgpack", "cbor"])
+def test_a_client_that_leaves_its_realm_to_the_authenticator(node, authenticator, serializer):
+    with RawSocket.tcp(node.address("anonymous")).shake_hands(serializer) as peer:
+        peer.say(HELLO, None, {"roles": ROLES})
+        invocation = authenticator.hear(INVOCATION)
+        assert invocation[4][0] is None
+        named = {"role": "user", "realm": "realm2"}
+        authenticator.say(YIELD, invocation[1], {}, [named])
+        assert peer.hear(WELCOME)[2]["realm"] == "realm2"
+        peer.say(GOODBYE, {}, "wamp.close.normal")
+        peer.hear(GOODBYE)
+        peer.say(HELLO, None, {"roles": ROLES})
+        invocation = authenticator.hear(INVOCATION)
+        authenticator.say(YIELD, invocation[1], {}, ["user"])
+        text = "no realm was asked for, and none assigned"
+        assert peer.hear(ABORT) == [ABORT, {"message": text}, "wamp.error.no_such_realm"]
+
+
 @pytest.mark.parametrize(
     ("answer", "reason", "text"),
     [

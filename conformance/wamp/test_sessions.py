@@ -2,6 +2,8 @@
 
 import pytest
 from rig.puppet import WampError
+from rig.rawsocket import RawSocket
+from rig.session import GOODBYE
 
 
 def test_welcome_says_who_one_is(session):
@@ -19,7 +21,16 @@ def test_a_realm_that_is_not_there(link, new_session, place_of):
 
 
 def test_goodbye_is_answered(session):
-    assert session.leave() == "wamp.close.goodbye_and_out"
+    # Programs written for Crossbar.io tell by it that all went well.
+    assert session.leave() == "wamp.close.normal"
+
+
+def test_goodbye_is_answered_as_the_specification_has_it(router):
+    with RawSocket.tcp(router.address("tcp")).shake_hands().join() as peer:
+        for said in ("wamp.close.close_realm", "wamp.close.system_shutdown", "com.example.bye"):
+            peer.say(GOODBYE, {}, said)
+            assert peer.hear(GOODBYE) == [GOODBYE, {}, "wamp.close.goodbye_and_out"]
+            peer.join()
 
 
 def test_sessions_in_turn_on_one_connection(link, session, other, uri):

@@ -135,7 +135,7 @@ def test_a_page_lives(router, browse, by):
             assert page.is_called("heard") == [number, "é"]
             assert page.add(number, 1) == number + 1
         page.tell("leave")
-        assert page.is_called("closed") == ["closed", "wamp.close.goodbye_and_out"]
+        assert page.is_called("closed") == ["closed", "wamp.close.normal"]
 
 
 def test_a_page_of_another_site_lives(router, browse):

@@ -17,6 +17,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message<'a> {
     Hello {
+        /// Empty where the client leaves it to the router (null).
         realm: Cow<'a, str>,
         details: Dict,
     },

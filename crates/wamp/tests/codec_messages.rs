@@ -164,7 +164,7 @@ const BAD: &[(&str, &str)] = &[
         "[1]",
         "HELLO: realm expected one more element, found the end of the message",
     ),
-    ("[1,null,{}]", "HELLO: realm expected text, found null"),
+    ("[1,7,{}]", "HELLO: realm expected text, found integer"),
     (
         r#"[1,"realm1",[]]"#,
         "HELLO: details expected dictionary, found list",

@@ -37,14 +37,18 @@ impl Anonymous {
         else {
             return None;
         };
-        if only.as_ref().is_some_and(|only| only != hello.realm) {
+        let realm = match (hello.realm, only) {
+            ("", Some(only)) => only,
+            (realm, _) => realm,
+        };
+        if only.as_ref().is_some_and(|only| only != realm) {
             let text = format!("anonymous sessions may not join realm {:?}", hello.realm);
             let reason = "wamp.error.authorization_denied";
             let refusal = Refusal::new(reason, text, Cause::RealmNotAllowed);
             return Some(Step::Refuse(refusal));
         }
         Some(Step::Accept(Box::new(Principal {
-            realm: hello.realm.to_owned(),
+            realm: realm.to_owned(),
             authid: authid.clone().unwrap_or_else(|| given.authid()),
             authrole: Arc::clone(role),
             authmethod: Method::Anonymous,

@@ -7,6 +7,7 @@ use crosstie_wamp::{Dict, Value};
 /// The part of a HELLO that authentication reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Hello<'h> {
+    /// Empty where the client leaves it to the router.
     pub realm: &'h str,
     /// In the client's order.
     pub authmethods: &'h [Value],

@@ -25,6 +25,7 @@ pub enum Step {
 #[derive(Clone, PartialEq)]
 pub struct Call {
     pub authenticator: Authenticator,
+    /// Empty where the client leaves it to the router.
     pub realm: String,
     pub authid: Option<String>,
     /// Without `transport`, which nobody here knows.

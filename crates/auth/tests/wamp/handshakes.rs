@@ -87,6 +87,8 @@ fn the_clients_order_decides() {
          < challenge wampcra {}
          > hello methods=cryptosign
          < refuse wamp.error.no_matching_auth_method (no_method): none of the offered authmethods is possible here; possible: anonymous, ticket, wampcra
+         > hello realm=
+         < accept realm1 nobody guest anonymous static {}
          > hello realm=realm2
          < refuse wamp.error.authorization_denied (realm_not_allowed): anonymous sessions may not join realm \"realm2\"
          > hello extra={\"a\":1}

@@ -49,7 +49,7 @@ impl Authenticators {
         let caller = self.caller(state, realm, role, AUTHENTICATOR)?;
         let authid = call.authid.as_deref().map_or(Value::Null, Value::from);
         let arguments = Value::List(vec![
-            Value::from(call.realm.as_str()),
+            named(&call.realm),
             authid,
             Value::Dict(call.details.clone()),
         ]);
@@ -122,6 +122,14 @@ impl Authenticators {
         let caller = Resident::join(room, &state.limits, &manner)?;
         callers.insert(key, Arc::clone(&caller));
         Ok(caller)
+    }
+}
+
+/// A realm's name; null for none, as Crossbar.io's authenticators are told.
+fn named(realm: &str) -> Value {
+    match realm {
+        "" => Value::Null,
+        realm => Value::from(realm),
     }
 }
 

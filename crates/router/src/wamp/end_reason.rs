@@ -33,6 +33,15 @@ pub(crate) enum EndReason {
     Shutdown,
 }
 
+/// The reason of a GOODBYE that answers one with the reason `said`. Autobahn's clients leave by another one than the
+/// specification has, are answered in the same words by Crossbar.io, and their programs know by it that all went well.
+pub(crate) fn answer_to(said: &str) -> &'static str {
+    match said {
+        "wamp.close.normal" => "wamp.close.normal",
+        _ => "wamp.close.goodbye_and_out",
+    }
+}
+
 impl EndReason {
     /// In the order of their numbers.
     pub(crate) const ALL: [Self; 14] = [

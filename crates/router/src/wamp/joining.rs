@@ -432,7 +432,10 @@ fn shown(mut extra: Dict) -> Dict {
 }
 
 fn no_realm(name: &str) -> Refusal {
-    let text = format!("no realm {name:?} exists on this router");
+    let text = match name {
+        "" => "no realm was asked for, and none assigned".to_owned(),
+        name => format!("no realm {name:?} exists on this router"),
+    };
     Refusal::new("wamp.error.no_such_realm", text, Cause::NoSuchRealm)
 }
 

@@ -19,7 +19,7 @@ use crosstie_wamp::{Dict, Message, Payload, Value};
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
 use crate::report;
-use crate::wamp::end_reason::EndReason;
+use crate::wamp::end_reason::{self, EndReason};
 use crate::wamp::live_methods::LiveMethods;
 use crate::wamp::message_counts::{Direction, Messages, is_of_sessions};
 use crate::wamp::payload_encodings::{PayloadEncodings, Source};
@@ -142,7 +142,7 @@ impl Session {
                     if reason == LOGOUT {
                         self.log_out();
                     }
-                    self.handle_goodbye()
+                    self.handle_goodbye(reason)
                 }
                 Message::Abort { reason, .. } => {
                     let reason = reason.to_string();
@@ -389,7 +389,7 @@ impl Session {
         matches!(self.state, State::Joined { .. })
     }
 
-    fn handle_goodbye(&mut self) -> ControlFlow<()> {
+    fn handle_goodbye(&mut self, said: &str) -> ControlFlow<()> {
         let is_stopping = self.listening.is_stopping();
         let was_in = self.leave(match is_stopping {
             true => EndReason::Shutdown,
@@ -403,7 +403,7 @@ impl Session {
             // Likewise, when only its realm or its role was stopped: another session may follow.
             return ControlFlow::Continue(());
         }
-        let reason = Cow::Borrowed("wamp.close.goodbye_and_out");
+        let reason = Cow::Borrowed(end_reason::answer_to(said));
         self.send(&Message::Goodbye {
             details: Dict::new(),
             reason,

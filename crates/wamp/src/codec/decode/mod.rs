@@ -47,6 +47,15 @@ fn message_type<'a, R: Reader<'a>>(reader: &mut R) -> Result<MessageType> {
         .ok_or_else(|| DecodeError::unexpected(offset, "type of a WAMP message", code.to_string()))
 }
 
+/// The realm of a HELLO: a client that leaves it to the router says null, as Autobahn's do, which counts as a
+/// name without letters.
+fn text_or_null<'a, R: Reader<'a>>(reader: &mut R) -> Result<Cow<'a, str>> {
+    match reader.null() {
+        true => Ok(Cow::Borrowed("")),
+        false => reader.text(),
+    }
+}
+
 /// The elements of one message's list.
 struct Elements<R> {
     reader: R,
@@ -65,7 +74,7 @@ impl<'a, R: Reader<'a>> Elements<R> {
         // The elements are read in the order in which the fields stand here.
         let message = match kind {
             MessageType::Hello => Message::Hello {
-                realm: self.text("realm")?,
+                realm: self.read("realm", text_or_null)?,
                 details: self.dict("details")?,
             },
             MessageType::Welcome => Message::Welcome {
