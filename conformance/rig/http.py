@@ -84,3 +84,14 @@ def request(method: str, path: str, headers: Iterable[str] = (), body: bytes = b
     """Return a request of these header lines, as they are written."""
     lines = [f"{method} {path} HTTP/1.1", *headers]
     return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def until_end(connection: socket.socket) -> bytes:
+    """Read until the peer closes."""
+    parts = []
+    try:
+        while part := connection.recv(65_536):
+            parts.append(part)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import socket
 from collections.abc import Iterator
 
 import pytest
 from rig import config
-from rig.http import Http, read, request
+from rig.http import Http, read, request, until_end
 from rig.router import Router
 
 JSON = {"type": "json", "value": {"answer": 42}}
@@ -152,14 +151,3 @@ def test_slow_heads_are_given_up(tmp_path):
         until_end(connection)
         connection.close()
     router.stop()
-
-
-def until_end(connection: socket.socket) -> bytes:
-    """Read until the peer closes."""
-    parts = []
-    try:
-        while part := connection.recv(65_536):
-            parts.append(part)
-    except ConnectionResetError:
-        pass
-    return b"".join(parts)

@@ -20,6 +20,7 @@ pub(crate) enum Counter {
     ConnectionsRefusedOfAddress,
     ConnectionsRefusedForDescriptors,
     PageConnectionsRefused,
+    HttpConnectionsRested,
     AcceptsFailed,
     SessionsJoined,
     SessionsLeft,
@@ -53,7 +54,7 @@ pub(crate) enum Counter {
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 38] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 39] = [
         (Self::Reads, "reads", "Reads that brought bytes"),
         (
             Self::ReceivedBytes,
@@ -94,6 +95,11 @@ impl Counter {
             Self::PageConnectionsRefused,
             "page_connections_refused",
             "Connections that asked for a page and were told to come again",
+        ),
+        (
+            Self::HttpConnectionsRested,
+            "http_connections_rested",
+            "Times that an HTTP connection on which nothing happened gave its buffers back",
         ),
         (
             Self::AcceptsFailed,

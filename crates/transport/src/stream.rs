@@ -1,13 +1,16 @@
 //! A connection as a tokio stream, for what is not on the data path (HTTP pages).
 
-use std::io;
+use std::future;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::coop;
 use tokio::time::{Sleep, sleep};
 
 use crate::pump::is_transient;
@@ -24,10 +27,22 @@ pub struct ConnectionStream {
     input: Vec<u8>,
     /// When to look whether the peer has stalled; only while something waits to be sent.
     look: Option<Pin<Box<Sleep>>>,
+    unsent_bytes_max: usize,
+    /// The system was told.
+    is_bounded: bool,
 }
 
 /// Between looks at a peer that does not take what is sent to it.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Received at a time.
+const READ_BYTES: usize = 4096;
+/// What waits behind a full socket of what was written, where nothing else is said; a writer can keep the rest
+/// until there is room.
+const UNSENT_BYTES_MAX: usize = 64 * 1024;
+/// What is one step of a task's turn, of which tokio gives it 128.
+const STEP_BYTES: usize = 4096;
+/// Written at a time: less than a turn.
+const WRITE_BYTES: usize = 64 * 1024;
 
 impl ConnectionStream {
     /// Takes over from a pump, with the bytes that it had received. Needs a tokio context with
@@ -39,17 +54,58 @@ impl ConnectionStream {
             connection,
             input,
             look: None,
+            unsent_bytes_max: UNSENT_BYTES_MAX,
+            is_bounded: false,
         })
     }
 
-    /// Receives once; zero is the end of the stream.
-    fn receive(&mut self) -> io::Result<usize> {
-        let mut buffer = [0; 4096];
-        let received = self.connection.socket()?.recv(&mut buffer)?;
+    /// Has so many bytes wait here for a peer that does not read, and about as many unsent in the system. Without the
+    /// second bound a socket takes some MiB, and to copy them there takes a thread milliseconds.
+    pub fn with_unsent_bytes_max(mut self, bytes_max: usize) -> Self {
+        self.set_unsent_bytes_max(bytes_max);
+        self
+    }
+
+    /// The same from now on.
+    pub fn set_unsent_bytes_max(&mut self, bytes_max: usize) {
+        if bytes_max == self.unsent_bytes_max && self.is_bounded {
+            return;
+        }
+        (self.unsent_bytes_max, self.is_bounded) = (bytes_max, true);
+        let bytes_max = u32::try_from(bytes_max).unwrap_or(u32::MAX);
+        // A Unix socket has no such bound, and needs none: it takes some 200 KiB.
+        let socket = self.connection.socket();
+        let _ = socket.map(|socket| SockRef::from(socket).set_tcp_notsent_lowat(bytes_max));
+    }
+
+    /// Takes back what was read: it is read first when somebody reads again.
+    pub fn unread(&mut self, bytes: &[u8]) {
+        self.input.splice(..0, bytes.iter().copied());
+    }
+
+    /// Waits until there may be something to read, and keeps no buffer meanwhile.
+    pub async fn readable(&mut self) -> io::Result<()> {
+        if self.input.is_empty() {
+            self.input = Vec::new();
+        }
+        let is_there = !self.input.is_empty() || self.is_ended();
+        future::poll_fn(|cx| match is_there {
+            true => Poll::Ready(Ok(())),
+            false => self.readable.poll_read_ready(cx).map_ok(drop),
+        })
+        .await
+    }
+
+    /// Receives once, as much as is wanted; zero is the end of the stream. What a stage makes of it is input.
+    fn receive(&mut self, wanted: &mut ReadBuf<'_>) -> io::Result<usize> {
+        let mut buffer = [0; READ_BYTES];
+        let socket = self.connection.socket()?;
         let Some(stage) = self.connection.stage() else {
-            self.input.extend_from_slice(&buffer[..received]);
+            let received = socket.recv(&mut buffer[..READ_BYTES.min(wanted.remaining())])?;
+            wanted.put_slice(&buffer[..received]);
             return Ok(received);
         };
+        let received = socket.recv(&mut buffer)?;
         let taken = stage
             .lock()
             .receive(&buffer[..received], &mut self.input)
@@ -57,6 +113,23 @@ impl ConnectionStream {
         // A stage may have something to say by itself, most of all when it failed.
         self.connection.flush();
         taken.map(|()| received)
+    }
+
+    /// Queues what is written, as far as there is room; how much that was.
+    fn queue(&self, slices: &[IoSlice<'_>]) -> Result<usize, Refused<()>> {
+        let queued = self.connection.queued_bytes();
+        let room = self.unsent_bytes_max.saturating_sub(queued);
+        let room = room.min(WRITE_BYTES);
+        let mut left = room;
+        self.connection.append_below(self.unsent_bytes_max, |out| {
+            for slice in slices {
+                let part = &slice[..slice.len().min(left)];
+                out.extend_from_slice(part);
+                left -= part.len();
+            }
+            Ok(())
+        })?;
+        Ok(room - left)
     }
 
     /// Whether the stream ended inside its stage, which the socket does not show.
@@ -104,8 +177,10 @@ impl AsyncRead for ConnectionStream {
             }
             // The guard borrows the registration, so readiness is cleared in a second look.
             drop(ready!(self.readable.poll_read_ready(cx))?);
-            match self.receive() {
+            let before = buffer.filled().len();
+            match self.receive(buffer) {
                 Ok(0) => return Poll::Ready(Ok(())),
+                Ok(_) if buffer.filled().len() > before => return Poll::Ready(Ok(())),
                 Ok(_) => {}
                 Err(e) if is_transient(&e) => {
                     ready!(self.readable.poll_read_ready(cx))?.clear_ready();
@@ -118,23 +193,39 @@ impl AsyncRead for ConnectionStream {
 
 impl AsyncWrite for ConnectionStream {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
+        if bytes == 0 {
+            return Poll::Ready(Ok(0));
+        }
+        // A peer that reads as fast as is written is one of many all the same.
+        for _ in 0..=bytes.min(WRITE_BYTES) / STEP_BYTES {
+            ready!(coop::poll_proceed(cx)).made_progress();
+        }
         loop {
-            let appended = self.connection.append(|out| {
-                out.extend_from_slice(bytes);
-                Ok::<(), ()>(())
-            });
-            match appended {
-                Ok(()) => return Poll::Ready(Ok(bytes.len())),
-                Err(Refused::Full) => ready!(self.poll_sent(cx))?,
+            match self.queue(slices) {
+                Ok(written) if written > 0 => return Poll::Ready(Ok(written)),
+                Ok(_) | Err(Refused::Full) => ready!(self.poll_sent(cx))?,
                 Err(Refused::Gone | Refused::Writer(())) => {
                     return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
                 }
             }
         }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

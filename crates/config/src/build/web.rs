@@ -36,6 +36,7 @@ impl Builder<'_> {
                 access_log: options.boolean("access_log"),
                 hsts_max_age: seconds(options, "hsts_max_age").filter(|_| hsts),
                 client_timeout: seconds(options, "client_timeout").filter(|time| !time.is_zero()),
+                unsent_bytes_max: bound(options, "unsent_bytes_max"),
             },
         }
     }

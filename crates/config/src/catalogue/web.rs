@@ -78,9 +78,17 @@ static WEB_OPTIONS: Table = Table {
         key(
             "client_timeout",
             Kind::OrNull(&integer_or_zero(1, 86_400)),
-            "How long a connection may ask for nothing, in seconds, before it is closed; 0 or `null`: for ever.",
+            "How long a connection may ask for nothing, in seconds, before it is closed; 0 or `null`: 75.",
         )
         .fallback(Fallback::Integer(60)),
+        key(
+            "unsent_bytes_max",
+            integer(4096, 1 << 30),
+            "Bytes of an answer that wait here for a client that does not read, and about as many again in the \
+             system. What comes behind them is not made before there is room.",
+        )
+        .fallback(Fallback::Integer(65_536))
+        .own(),
         key("display_tracebacks", Kind::Boolean, "")
             .inert("clients are never shown what failed inside"),
     ],

@@ -56,6 +56,8 @@ pub struct WebOptions {
     pub hsts_max_age: Option<Duration>,
     /// How long a connection may ask for nothing.
     pub client_timeout: Option<Duration>,
+    /// What waits behind a client's full socket, here and once more in the system.
+    pub unsent_bytes_max: usize,
 }
 
 /// What is found at a path.

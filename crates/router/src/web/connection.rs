@@ -1,126 +1,103 @@
-//! One connection that speaks HTTP: its requests, one after the other or, over HTTP/2, beside each other.
+//! One connection that speaks HTTP: its requests, one after the other, or beside each other over HTTP/2.
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crosstie_transport::{Connection, ConnectionStream, now_s};
 use crosstie_web::http2;
-use http_body_util::BodyExt;
+use hyper::Request;
 use hyper::body::Incoming;
-use hyper::header::{HOST, HeaderValue, ORIGIN, STRICT_TRANSPORT_SECURITY, USER_AGENT};
-use hyper::server::conn::{http1, http2 as h2};
+use hyper::server::conn::http2 as h2;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::sync::mpsc;
 
-use crate::counters::{Counter, counters};
+use super::passing::Passing;
+use super::respond::respond;
+use super::{Site, http1};
 use crate::listen::Listening;
-use crate::origins::host_may_enter;
-use crate::web::passing::Passing;
-use crate::web::{Asked, Body, Site, answer};
-use crate::{pages, report};
+use crate::report;
 
 /// A connection that asks for nothing is closed after so long, where its listener says nothing else.
 const IDLE_MAX: Duration = Duration::from_secs(75);
 /// What a request's head may come to, and what is read of a body ahead of its service.
-const BUFFER_BYTES_MAX: usize = 64 * 1024;
+pub(super) const BUFFER_BYTES_MAX: usize = 64 * 1024;
 /// Header lines of a request.
-const HEADERS_MAX: usize = 100;
+pub(super) const HEADERS_MAX: usize = 100;
 /// Requests that a connection has open beside each other (RFC 9113 section 5.1.2).
 const STREAMS_MAX: u32 = 100;
 /// Streams that a client has given up before they were answered, at once: beyond, it is after our work
 /// alone (CVE-2023-44487).
 const RESETS_MAX: usize = 20;
 /// How long those who have asked before their listener stopped are still answered.
-const STOPPING_MAX: Duration = Duration::from_secs(2);
+pub(super) const STOPPING_MAX: Duration = Duration::from_secs(2);
 
 /// Answers the requests of one connection until it ends.
-pub(super) async fn serve(
+pub(super) fn serve(
     site: Arc<Site>,
     listening: Arc<Listening>,
     connection: Arc<Connection>,
     input: Vec<u8>,
-) {
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     let idle_max = site.options.client_timeout.unwrap_or(IDLE_MAX);
     let is_http2 = !input.is_empty() && http2::may_begin(&input);
-    let stream = match ConnectionStream::new(Arc::clone(&connection), input) {
-        Ok(stream) => TokioIo::new(stream),
-        Err(e) => return report::peer_fault(&connection, "http", &e.to_string()),
-    };
+    Box::pin(async move {
+        let stream = match ConnectionStream::new(Arc::clone(&connection), input) {
+            Ok(stream) => stream.with_unsent_bytes_max(site.options.unsent_bytes_max),
+            Err(e) => return report::peer_fault(&connection, "http", &e.to_string()),
+        };
+        // Each boxed, so that neither has room for the other.
+        match is_http2 {
+            true => Box::pin(serve_http2(site, listening, connection, stream, idle_max)).await,
+            false => Box::pin(http1::serve(site, listening, connection, stream, idle_max)).await,
+        }
+    })
+}
+
+async fn serve_http2(
+    site: Arc<Site>,
+    listening: Arc<Listening>,
+    connection: Arc<Connection>,
+    stream: ConnectionStream,
+    idle_max: Duration,
+) {
     let activity = Arc::new(Activity::default());
-    let (stays, mut left) = mpsc::channel(1);
-    let stays = Stays(stays);
     let service = {
-        let (listening, connection) = (Arc::clone(&listening), Arc::clone(&connection));
-        let (site, activity) = (Arc::clone(&site), Arc::clone(&activity));
-        service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(stays.clone());
-            let site = Arc::clone(&site);
-            let (listening, connection) = (Arc::clone(&listening), Arc::clone(&connection));
+        let (listening, activity) = (Arc::clone(&listening), Arc::clone(&activity));
+        service_fn(move |request: Request<Incoming>| {
+            let (site, listening) = (Arc::clone(&site), Arc::clone(&listening));
+            let connection = Arc::clone(&connection);
             let open = Open::of(&activity);
             async move {
-                let response = respond(&site, listening, connection, request).await;
-                // Over HTTP/2 a body may still be on its way when everything else is silent.
-                Ok::<_, Infallible>(match is_http2 {
-                    true => response.map(|body| Passing::body(body, open, None)),
-                    false => response,
-                })
+                let response = respond(site, listening, connection, request, None).await;
+                // A body may still be on its way when everything else is silent.
+                Ok::<_, Infallible>(response.map(|body| Passing::body(body, open, None)))
             }
         })
     };
-    // Whoever asked before is answered, and nothing else is taken.
-    macro_rules! until_stopped {
-        ($serving:expr, $ended:expr) => {{
-            let mut serving = std::pin::pin!($serving);
-            tokio::select! {
-                served = serving.as_mut() => served,
-                () = $ended => {
-                    serving.as_mut().graceful_shutdown();
-                    let rest = tokio::time::timeout(STOPPING_MAX, serving);
-                    rest.await.unwrap_or(Ok(()))
-                }
-            }
-        }};
-    }
-    let served = if is_http2 {
-        let serving = http2_builder(idle_max).serve_connection(stream, service);
-        let ended = async {
-            tokio::select! {
-                () = listening.until_stopped() => {}
-                () = activity.until_idle(idle_max) => {}
-            }
-        };
-        until_stopped!(serving, ended)
-    } else {
-        let serving = http1_builder(idle_max).serve_connection(stream, service);
-        let serving = serving.with_upgrades();
-        until_stopped!(serving, listening.until_stopped())
+    let serving = http2_builder(idle_max).serve_connection(TokioIo::new(stream), service);
+    let mut serving = std::pin::pin!(serving);
+    let served = tokio::select! {
+        served = serving.as_mut() => served,
+        () = until_over(&listening, &activity, idle_max) => {
+            // Whoever asked before is answered, and nothing else is taken.
+            serving.as_mut().graceful_shutdown();
+            let rest = tokio::time::timeout(STOPPING_MAX, serving);
+            rest.await.unwrap_or(Ok(()))
+        }
     };
     if let Err(e) = served {
         tracing::debug!("HTTP connection ended: {e}");
     }
-    // Whoever goes on with the connection in another protocol.
-    tokio::select! {
-        _ = left.recv() => {}
-        () = listening.until_stopped() => {}
-    }
 }
 
-/// In each request's extensions: as long as somebody has it, the connection is not ended.
-#[derive(Clone)]
-pub(super) struct Stays(#[expect(dead_code, reason = "held, not used")] mpsc::Sender<Infallible>);
-
-fn http1_builder(idle_max: Duration) -> http1::Builder {
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(idle_max)
-        .max_buf_size(BUFFER_BYTES_MAX)
-        .max_headers(HEADERS_MAX);
-    builder
+async fn until_over(listening: &Listening, activity: &Activity, idle_max: Duration) {
+    tokio::select! {
+        () = listening.until_stopped() => {}
+        () = activity.until_idle(idle_max) => {}
+    }
 }
 
 fn http2_builder(idle_max: Duration) -> h2::Builder<TokioExecutor> {
@@ -173,127 +150,5 @@ impl Activity {
             let left_s = idle_max_s.saturating_sub(idle_s).max(1);
             tokio::time::sleep(Duration::from_secs(left_s.into())).await;
         }
-    }
-}
-
-async fn respond(
-    site: &Site,
-    listening: Arc<Listening>,
-    connection: Arc<Connection>,
-    request: Request<Incoming>,
-) -> Response<Body> {
-    let line = site
-        .options
-        .access_log
-        .then(|| Line::of(&connection, &request));
-    let secure = listening.tls.is_some();
-    let mut response = routed(site, Arc::clone(&listening), connection, request).await;
-    if let (Some(age), true) = (site.options.hsts_max_age, secure) {
-        let text = format!("max-age={}", age.as_secs());
-        if let Ok(value) = HeaderValue::try_from(text) {
-            response
-                .headers_mut()
-                .insert(STRICT_TRANSPORT_SECURITY, value);
-        }
-    }
-    if let Some(line) = line {
-        line.write(response.status());
-    }
-    response
-}
-
-/// Has the service answer that the request's path leads to.
-async fn routed(
-    site: &Site,
-    listening: Arc<Listening>,
-    connection: Arc<Connection>,
-    request: Request<Incoming>,
-) -> Response<Body> {
-    if pages::is_page(&listening, request.uri().path()) {
-        let page = pages::respond(&listening, &request);
-        return page.map(|page| page.map_err(|never| match never {}).boxed_unsync());
-    }
-    if let Err(reason) = may_enter(&listening, &request) {
-        counters().count(Counter::PeerFaults);
-        return answer::text(StatusCode::FORBIDDEN, reason);
-    }
-    let components = match crosstie_web::path::components(request.uri().path()) {
-        Ok(components) => components,
-        Err(e) => {
-            counters().count(Counter::PeerFaults);
-            return answer::text(StatusCode::BAD_REQUEST, e.to_string());
-        }
-    };
-    let Some(found) = site.find(&components) else {
-        return answer::not_found();
-    };
-    let mut base = String::new();
-    for component in &components[..found.depth] {
-        base.push('/');
-        base.push_str(component);
-    }
-    let asked = Asked {
-        request,
-        listening: Arc::clone(&listening),
-        connection,
-        base,
-        rest: components[found.depth..].to_vec(),
-    };
-    found.service.answer(asked).await
-}
-
-/// Every name by which a request says that it came must be one of the listener's: a page whose own name is led to
-/// this machine asks by that (DNS rebinding). A request of HTTP/1.1 says exactly one (RFC 9112 section 3.2).
-fn may_enter(listening: &Listening, request: &Request<Incoming>) -> Result<(), String> {
-    let mut said = 0;
-    if let Some(authority) = request.uri().authority() {
-        said += usize::from(request.version() == Version::HTTP_2);
-        host_may_enter(Some(authority.as_str()), &listening.allowed_hosts)?;
-    }
-    for host in request.headers().get_all(HOST) {
-        said += 1;
-        let host = host.to_str().unwrap_or("(not a name)");
-        host_may_enter(Some(host), &listening.allowed_hosts)?;
-    }
-    match (request.version(), said) {
-        (Version::HTTP_11, 0) => Err("a request of HTTP/1.1 names its host".to_owned()),
-        (Version::HTTP_11, 2..) => Err("a request names one host".to_owned()),
-        _ => Ok(()),
-    }
-}
-
-/// A line of the log for each request.
-struct Line {
-    peer: String,
-    request: String,
-    origin: String,
-    agent: String,
-}
-
-impl Line {
-    fn of(connection: &Connection, request: &Request<Incoming>) -> Self {
-        let header = |name| {
-            let value = request.headers().get(name);
-            let value = value.and_then(|value: &HeaderValue| value.to_str().ok());
-            value.unwrap_or("-").to_owned()
-        };
-        let (method, uri) = (request.method(), request.uri());
-        Self {
-            peer: connection.peer().to_string(),
-            request: format!("{method} {uri} {:?}", request.version()),
-            origin: header(ORIGIN),
-            agent: header(USER_AGENT),
-        }
-    }
-
-    fn write(&self, status: StatusCode) {
-        let Self {
-            peer,
-            request,
-            origin,
-            agent,
-        } = self;
-        let status = status.as_u16();
-        tracing::info!(target: "crosstie::access", "{peer} {request:?} {status} {origin:?} {agent:?}");
     }
 }

@@ -17,8 +17,11 @@ pub(crate) mod body;
 mod bridge;
 mod cgi;
 mod connection;
+mod exchange;
 mod files;
 mod fixed;
+mod held;
+mod http1;
 mod longpoll;
 mod media_type;
 mod node_info;
@@ -26,6 +29,7 @@ mod package;
 mod passing;
 mod places;
 mod python;
+mod respond;
 mod reverse_proxy;
 pub(crate) mod services;
 mod site;
@@ -43,6 +47,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use crate::listen::{Http, Listening};
 
 pub(crate) use answer::Body;
+use exchange::Takeover;
 use site::Site;
 
 /// What is found at a path.
@@ -64,6 +69,8 @@ pub(crate) struct Asked {
     pub(crate) request: Request<Incoming>,
     pub(crate) listening: Arc<Listening>,
     pub(crate) connection: Arc<Connection>,
+    /// Who goes on with the connection in another protocol is told here; nothing where nobody can.
+    takeover: Option<Takeover>,
     /// Where the service stands: `/files`; empty for the service at `/`.
     pub(crate) base: String,
     /// The components of the path below it, decoded; the last is empty where the path ends with a slash.
@@ -119,6 +126,6 @@ impl Http for Site {
         connection: Arc<Connection>,
         input: Vec<u8>,
     ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(connection::serve(self, listening, connection, input))
+        connection::serve(self, listening, connection, input)
     }
 }

@@ -11,6 +11,7 @@ use hyper::{Response, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::answer::{self, Body};
+use super::held::Held;
 
 /// The places of one service.
 pub(crate) struct Places {
@@ -27,24 +28,8 @@ pub(crate) struct Place {
     _held: Held,
 }
 
-/// What a request that is passed on has in buffers, on the account of its connection.
-pub(crate) struct Held(Arc<Connection>);
-
-/// A piece of each body and a header.
-const HELD_BYTES: isize = 96 * 1024;
-
-impl Held {
-    pub(crate) fn of(connection: &Arc<Connection>) -> Self {
-        connection.hold(HELD_BYTES);
-        Self(Arc::clone(connection))
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.hold(-HELD_BYTES);
-    }
-}
+/// What a request that is passed on has in buffers: a piece of each body and a header.
+pub(crate) const PASSING_BYTES: isize = 96 * 1024;
 
 struct Inside(Arc<AtomicUsize>);
 
@@ -73,7 +58,7 @@ impl Places {
             Ok(Ok(permit)) => Ok(Place {
                 _permit: permit,
                 _inside: inside,
-                _held: Held::of(connection),
+                _held: Held::of(connection, PASSING_BYTES),
             }),
             // It is never closed.
             Ok(Err(_)) | Err(_) => Err(full()),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_config::{WebSocketOptions, WebSocketReverseProxy as Model};
-use crosstie_transport::PeerAddress;
+use crosstie_transport::{ConnectionStream, PeerAddress};
 use crosstie_web::forward::{Client, forward, remove_hop_by_hop};
 use http_body_util::Empty;
 use hyper::body::{Bytes, Incoming};
@@ -27,9 +27,10 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service as _;
 
-use super::connection::Stays;
+use super::exchange::Takeover;
+use super::held::Held;
 use super::passing::Passing;
-use super::places::Held;
+use super::places::PASSING_BYTES;
 use super::{Answering, Asked, Body, Service, answer};
 use crate::origins::origin_may_connect;
 use crate::outgoing::connector;
@@ -85,8 +86,8 @@ impl WebSocketProxy {
         };
         match tokio::time::timeout(self.timeout, self.ask(request)).await {
             Ok(Ok(answered)) => {
-                let held = Held::of(&asked.connection);
-                self.answered(asked.request, answered, (place, held))
+                let held = Held::of(&asked.connection, PASSING_BYTES);
+                self.answered(asked.takeover, answered, (place, held))
             }
             Ok(Err(why)) => {
                 tracing::warn!("no WebSocket at {}: {why}", self.url);
@@ -135,7 +136,7 @@ impl WebSocketProxy {
 
     fn answered(
         &self,
-        request: Request<Incoming>,
+        takeover: Option<Takeover>,
         answered: Response<Incoming>,
         place: (OwnedSemaphorePermit, Held),
     ) -> Response<Body> {
@@ -154,11 +155,13 @@ impl WebSocketProxy {
             return Response::from_parts(head, body);
         }
         ask_for_upgrade(&mut head.headers);
-        let held = (place, request.extensions().get::<Stays>().cloned());
-        let (client, server) = (hyper::upgrade::on(request), hyper::upgrade::on(answered));
-        tokio::spawn(async move {
+        let Some(takeover) = takeover else {
+            return upgrade_required();
+        };
+        let server = hyper::upgrade::on(answered);
+        takeover.leave_to(|client| async move {
             relay(client, server).await;
-            drop(held);
+            drop(place);
         });
         Response::from_parts(head, answer::full(""))
     }
@@ -208,13 +211,12 @@ fn upgrade_required() -> Response<Body> {
 }
 
 /// Passes bytes both ways until one side has ended.
-async fn relay(client: OnUpgrade, server: OnUpgrade) {
-    let both = async { tokio::try_join!(client, server) };
-    let (client, server): (Upgraded, Upgraded) = match both.await {
-        Ok(both) => both,
+async fn relay(client: ConnectionStream, server: OnUpgrade) {
+    let server: Upgraded = match server.await {
+        Ok(server) => server,
         Err(e) => return tracing::debug!("a WebSocket was not opened: {e}"),
     };
-    let (client_read, client_write) = tokio::io::split(TokioIo::new(client));
+    let (client_read, client_write) = tokio::io::split(client);
     let (server_read, server_write) = tokio::io::split(TokioIo::new(server));
     let mut up = std::pin::pin!(pass(client_read, server_write));
     let mut down = std::pin::pin!(pass(server_read, client_write));

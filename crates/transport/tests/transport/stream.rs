@@ -37,14 +37,14 @@ fn reads_what_was_received_before_then_what_comes() {
 #[test]
 fn writes_as_much_as_there_is() {
     run(async {
-        for has_stage in [false, true] {
+        for (has_stage, portion_bytes) in [(false, 4_000), (true, 4_000), (false, 300_000)] {
             let limits = limits(10_000, 1 << 30);
             let stage = if has_stage { inverting() } else { None };
             let (connection, peer) = pair_with(stage, &limits, 1);
             let mut ours = ConnectionStream::new(connection, Vec::new()).expect("a stream");
             let bytes = pattern(300_000);
             let writing = async {
-                for portion in bytes.chunks(4000) {
+                for portion in bytes.chunks(portion_bytes) {
                     ours.write_all(portion).await.expect("written");
                 }
                 ours.shutdown().await.expect("shut down");
@@ -57,6 +57,53 @@ fn writes_as_much_as_there_is() {
             assert!(read == bytes, "other bytes arrived than were written");
             assert_eq!(limits.account.total_bytes(), 0);
         }
+    });
+}
+
+/// What is written waits here within its bound, whoever writes.
+#[test]
+fn what_waits_behind_a_full_socket_is_bounded() {
+    run(async {
+        let (connection, peer) = pair_with(None, &generous(), 1 << 16);
+        let ours = ConnectionStream::new(std::sync::Arc::clone(&connection), Vec::new());
+        let mut ours = ours.expect("a stream").with_unsent_bytes_max(10_000);
+        let bytes = pattern(1_000_000);
+        let written = bytes.clone();
+        let writing = tokio::spawn(async move {
+            ours.write_all(&written).await.expect("written");
+            ours.shutdown().await.expect("shut down");
+        });
+        while connection.queued_bytes() < 10_000 {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+            assert_eq!(connection.queued_bytes(), 10_000);
+        }
+        assert!(
+            received(peer).await == bytes,
+            "other bytes arrived than were written"
+        );
+        writing.await.expect("no panic");
+    });
+}
+
+#[test]
+fn what_was_read_can_be_given_back() {
+    run(async {
+        let (connection, peer) = pair(&generous());
+        let mut ours = ConnectionStream::new(connection, b"before ".to_vec()).expect("a stream");
+        let mut peer = stream(peer);
+        ours.unread(b"first, ");
+        ours.readable().await.expect("something");
+        let mut read = [0; 14];
+        ours.read_exact(&mut read).await.expect("bytes");
+        assert_eq!(&read, b"first, before ");
+        let (readable, sent) = tokio::join!(ours.readable(), peer.write_all(b"after"));
+        readable.and(sent).expect("it is there");
+        let mut read = [0; 5];
+        ours.read_exact(&mut read).await.expect("bytes");
+        assert_eq!(&read, b"after");
     });
 }
 
@@ -85,8 +132,9 @@ fn a_peer_that_takes_nothing_is_given_up() {
         let (connection, _peer) = pair(&generous());
         let mut ours = ConnectionStream::new(std::sync::Arc::clone(&connection), Vec::new())
             .expect("a stream");
-        ours.write_all(&pattern(500_000)).await.expect("queued");
-        let e = ours.flush().await.expect_err("nobody reads");
+        // More than the socket takes, and what waits behind it.
+        let e = ours.write_all(&pattern(500_000)).await;
+        let e = e.expect_err("nobody reads");
         assert_eq!(e.kind(), std::io::ErrorKind::TimedOut);
         assert_eq!(append(&connection, b"x"), Err(Refused::Gone));
         assert!(ours.write_all(b"x").await.is_err());

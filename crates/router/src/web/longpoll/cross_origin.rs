@@ -23,7 +23,11 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
 impl CrossOrigin {
     pub(super) fn of<B>(request: &Request<B>) -> Self {
-        let header = |name| request.headers().get(name).cloned();
+        // Copied: a part of the buffer that a request came in would keep all of it while its answer is waited for.
+        let header = |name| {
+            let value = request.headers().get(name)?;
+            HeaderValue::from_bytes(value.as_bytes()).ok()
+        };
         Self {
             origin: header(ORIGIN).filter(|origin| origin != "null"),
             headers: header(ACCESS_CONTROL_REQUEST_HEADERS),

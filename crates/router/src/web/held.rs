@@ -1,0 +1,27 @@
+//! What is held for a client beside what is queued for it.
+
+use std::sync::Arc;
+
+use crosstie_transport::Connection;
+
+/// Bytes on the account of a connection, for as long as this lives.
+pub(crate) struct Held {
+    connection: Arc<Connection>,
+    bytes: isize,
+}
+
+impl Held {
+    pub(crate) fn of(connection: &Arc<Connection>, bytes: isize) -> Self {
+        connection.hold(bytes);
+        Self {
+            connection: Arc::clone(connection),
+            bytes,
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.connection.hold(-self.bytes);
+    }
+}

@@ -1,0 +1,223 @@
+//! HTTP/1.1 on one connection: hyper's while something happens there, and nobody's while its client waits.
+//!
+//! hyper has two buffers of 8 KiB for each connection that it serves, and more while one writes. A client that
+//! waits for an answer, or stays to ask again, keeps its connection for seconds and minutes. So one where nothing has
+//! happened for [`LINGER`] is taken out of hyper: its stream stays, and the answer that it waits for, if it does.
+//!
+//! ```text
+//!            ┌──── requests, answers ────┐      nothing for LINGER
+//!  stream ──▶│ hyper ◀── Exchange ◀── services │ ──────────────────────────▶ stream, Exchange
+//!            └───────────────────────────┘ ◀──────────────────────────
+//!                                  bytes have come, or the answer is there
+//! ```
+//!
+//! A hyper that is made anew knows nothing of the request whose answer it is to write. It is given the shortest one that
+//! is answered in the same way ([`AGAIN`]), and what was asked for before is its answer.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosstie_transport::{Connection, ConnectionStream};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{CONNECTION, HeaderValue, UPGRADE};
+use hyper::server::conn::http1;
+use hyper::service::Service;
+use hyper::{Method, Request, Response, Version};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::AsyncWriteExt;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::Site;
+use super::connection::{BUFFER_BYTES_MAX, HEADERS_MAX, STOPPING_MAX};
+use super::exchange::{Answer, Exchange, InFlight, Sending, Successor, Wire};
+use super::held::Held;
+use super::respond::respond;
+use crate::counters::{Counter, counters};
+use crate::listen::Listening;
+
+/// A connection where nothing happens for so long, or twice as long, keeps no buffers.
+const LINGER: Duration = Duration::from_millis(250);
+/// What hyper has for a connection, and who waits with one has.
+const BUFFERS_BYTES: isize = 20 * 1024;
+const STATE_BYTES: isize = 2 * 1024;
+/// How much more of an answer waits where its client may not read before it has sent its request.
+const AHEAD: usize = 16;
+/// Stands for a request that was read before, wherever that said nothing by which its answer would look different.
+const AGAIN: &[u8] = b"POST / HTTP/1.1\r\nhost: a\r\n\r\n";
+
+/// Who answers the requests of a connection.
+struct Requests {
+    site: Arc<Site>,
+    listening: Arc<Listening>,
+    connection: Arc<Connection>,
+    exchange: Arc<Exchange>,
+}
+
+type Serving = http1::Connection<TokioIo<Wire>, Requests>;
+
+/// How far hyper came.
+enum Served {
+    /// To the end of the connection, or of HTTP on it.
+    Over(hyper::Result<()>),
+    /// Nothing happens, and nothing has to stay.
+    Quiet,
+}
+
+/// Answers the requests of one connection until it ends.
+pub(super) async fn serve(
+    site: Arc<Site>,
+    listening: Arc<Listening>,
+    connection: Arc<Connection>,
+    mut stream: ConnectionStream,
+    idle_max: Duration,
+) {
+    let exchange = Arc::new(Exchange::new(site.options.unsent_bytes_max));
+    let builder = builder(idle_max);
+    let _state = Held::of(&connection, STATE_BYTES);
+    loop {
+        let buffers = Held::of(&connection, BUFFERS_BYTES);
+        let requests = Requests {
+            site: Arc::clone(&site),
+            listening: Arc::clone(&listening),
+            connection: Arc::clone(&connection),
+            exchange: Arc::clone(&exchange),
+        };
+        let wire = TokioIo::new(Wire::new(stream, &exchange));
+        let mut serving = Box::new(builder.serve_connection(wire, requests));
+        let served = converse(&mut serving, &exchange, &listening).await;
+        let has_begun = {
+            // What hyper has is kept no longer than this: also an empty part of a buffer keeps the whole.
+            let parts = serving.into_parts();
+            stream = parts.io.into_inner().into_stream();
+            stream.unread(&parts.read_buf);
+            !parts.read_buf.is_empty()
+        };
+        drop(buffers);
+        if let Served::Over(served) = served {
+            return end(stream, served, exchange.successor(), &listening).await;
+        }
+        if has_begun {
+            exchange.stay();
+        } else {
+            counters().count(Counter::HttpConnectionsRested);
+            if !wait(&mut stream, &exchange, &listening, idle_max).await {
+                return;
+            }
+        }
+        if exchange.is_answering() {
+            stream.unread(AGAIN);
+        }
+    }
+}
+
+fn builder(idle_max: Duration) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(idle_max)
+        .max_buf_size(BUFFER_BYTES_MAX)
+        .max_headers(HEADERS_MAX);
+    builder
+}
+
+/// Has hyper serve a connection until nothing happens there any more. Whoever asked before its listener stops is
+/// answered, and nothing else is taken.
+async fn converse(serving: &mut Serving, exchange: &Exchange, listening: &Listening) -> Served {
+    let mut look = std::pin::pin!(sleep(LINGER));
+    let mut seen = exchange.beats();
+    let mut stopped = std::pin::pin!(listening.until_stopped());
+    loop {
+        tokio::select! {
+            biased;
+            served = &mut *serving => return Served::Over(served),
+            () = &mut stopped => break,
+            () = &mut look => {}
+        }
+        let beats = exchange.beats();
+        if beats == seen && exchange.is_quiet() {
+            return Served::Quiet;
+        }
+        seen = beats;
+        look.as_mut().reset(Instant::now() + LINGER);
+    }
+    Pin::new(&mut *serving).graceful_shutdown();
+    let rest = tokio::time::timeout(STOPPING_MAX, serving);
+    Served::Over(rest.await.unwrap_or(Ok(())))
+}
+
+/// Waits until there is something to do, and whether there is: silence ends a connection that waits for nothing.
+async fn wait(
+    stream: &mut ConnectionStream,
+    exchange: &Exchange,
+    listening: &Listening,
+    idle_max: Duration,
+) -> bool {
+    let is_answering = exchange.is_answering();
+    let until = exchange.idle_since() + idle_max;
+    tokio::select! {
+        readable = stream.readable() => readable.is_ok(),
+        () = exchange.answered(), if is_answering => true,
+        () = listening.until_stopped() => is_answering,
+        () = sleep_until(until), if !is_answering => false,
+    }
+}
+
+/// Says the end, or leaves the connection to whoever goes on with it in another protocol.
+async fn end(
+    mut stream: ConnectionStream,
+    served: hyper::Result<()>,
+    successor: Option<Successor>,
+    listening: &Listening,
+) {
+    match (served, successor) {
+        (Err(e), _) => tracing::debug!("HTTP connection ended: {e}"),
+        (Ok(()), Some(successor)) => tokio::select! {
+            () = successor(stream) => {}
+            () = listening.until_stopped() => {}
+        },
+        (Ok(()), None) => drop(stream.shutdown().await),
+    }
+}
+
+impl Service<Request<Incoming>> for Requests {
+    type Response = Response<Sending>;
+    type Error = Infallible;
+    type Future = InFlight;
+
+    fn call(&self, request: Request<Incoming>) -> InFlight {
+        self.exchange.answer(|| {
+            let ahead = if is_still_sending(&request) { AHEAD } else { 1 };
+            let bytes_max = self.site.options.unsent_bytes_max.saturating_mul(ahead);
+            self.exchange.set_unsent_bytes_max(bytes_max);
+            Answer {
+                may_wait: may_wait(&request),
+                coming: Box::pin(respond(
+                    Arc::clone(&self.site),
+                    Arc::clone(&self.listening),
+                    Arc::clone(&self.connection),
+                    request,
+                    Some(self.exchange.takeover()),
+                )),
+            }
+        })
+    }
+}
+
+/// Whether a client may be writing a body, and read nothing before that is done. Services that answer with anything long
+/// while it comes have places.
+fn is_still_sending(request: &Request<Incoming>) -> bool {
+    !matches!(*request.method(), Method::GET | Method::HEAD) && !request.body().is_end_stream()
+}
+
+/// Whether [`AGAIN`] is answered as this request is.
+fn may_wait(request: &Request<Incoming>) -> bool {
+    let headers = request.headers();
+    let is_plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"keep-alive");
+    request.version() == Version::HTTP_11
+        && matches!(*request.method(), Method::GET | Method::POST)
+        && request.body().is_end_stream()
+        && headers.get_all(CONNECTION).iter().all(is_plain)
+        && !headers.contains_key(UPGRADE)
+}

@@ -1,0 +1,142 @@
+//! One request: who may ask, which service its path leads to, and the line of the log.
+
+use std::sync::Arc;
+
+use crosstie_transport::Connection;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::header::{HOST, HeaderValue, ORIGIN, STRICT_TRANSPORT_SECURITY, USER_AGENT};
+use hyper::{Request, Response, StatusCode, Version};
+
+use super::exchange::Takeover;
+use super::{Asked, Body, Site, answer};
+use crate::counters::{Counter, counters};
+use crate::listen::Listening;
+use crate::origins::host_may_enter;
+use crate::pages;
+
+/// What a request is answered with.
+pub(super) async fn respond(
+    site: Arc<Site>,
+    listening: Arc<Listening>,
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+    takeover: Option<Takeover>,
+) -> Response<Body> {
+    let line = site
+        .options
+        .access_log
+        .then(|| Line::of(&connection, &request));
+    let secure = listening.tls.is_some();
+    let mut response = routed(&site, listening, connection, request, takeover).await;
+    if let (Some(age), true) = (site.options.hsts_max_age, secure) {
+        let text = format!("max-age={}", age.as_secs());
+        if let Ok(value) = HeaderValue::try_from(text) {
+            response
+                .headers_mut()
+                .insert(STRICT_TRANSPORT_SECURITY, value);
+        }
+    }
+    if let Some(line) = line {
+        line.write(response.status());
+    }
+    response
+}
+
+/// Has the service answer that the request's path leads to.
+async fn routed(
+    site: &Site,
+    listening: Arc<Listening>,
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+    takeover: Option<Takeover>,
+) -> Response<Body> {
+    if pages::is_page(&listening, request.uri().path()) {
+        let page = pages::respond(&listening, &request);
+        return page.map(|page| page.map_err(|never| match never {}).boxed_unsync());
+    }
+    if let Err(reason) = may_enter(&listening, &request) {
+        counters().count(Counter::PeerFaults);
+        return answer::text(StatusCode::FORBIDDEN, reason);
+    }
+    let components = match crosstie_web::path::components(request.uri().path()) {
+        Ok(components) => components,
+        Err(e) => {
+            counters().count(Counter::PeerFaults);
+            return answer::text(StatusCode::BAD_REQUEST, e.to_string());
+        }
+    };
+    let Some(found) = site.find(&components) else {
+        return answer::not_found();
+    };
+    let mut base = String::new();
+    for component in &components[..found.depth] {
+        base.push('/');
+        base.push_str(component);
+    }
+    let asked = Asked {
+        request,
+        listening,
+        connection,
+        takeover,
+        base,
+        rest: components[found.depth..].to_vec(),
+    };
+    found.service.answer(asked).await
+}
+
+/// Every name by which a request says that it came must be one of the listener's: a page whose own name is led to
+/// this machine asks by that (DNS rebinding). A request of HTTP/1.1 says exactly one (RFC 9112 section 3.2).
+fn may_enter(listening: &Listening, request: &Request<Incoming>) -> Result<(), String> {
+    let mut said = 0;
+    if let Some(authority) = request.uri().authority() {
+        said += usize::from(request.version() == Version::HTTP_2);
+        host_may_enter(Some(authority.as_str()), &listening.allowed_hosts)?;
+    }
+    for host in request.headers().get_all(HOST) {
+        said += 1;
+        let host = host.to_str().unwrap_or("(not a name)");
+        host_may_enter(Some(host), &listening.allowed_hosts)?;
+    }
+    match (request.version(), said) {
+        (Version::HTTP_11, 0) => Err("a request of HTTP/1.1 names its host".to_owned()),
+        (Version::HTTP_11, 2..) => Err("a request names one host".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// A line of the log for each request.
+struct Line {
+    peer: String,
+    request: String,
+    origin: String,
+    agent: String,
+}
+
+impl Line {
+    fn of(connection: &Connection, request: &Request<Incoming>) -> Self {
+        let header = |name| {
+            let value = request.headers().get(name);
+            let value = value.and_then(|value: &HeaderValue| value.to_str().ok());
+            value.unwrap_or("-").to_owned()
+        };
+        let (method, uri) = (request.method(), request.uri());
+        Self {
+            peer: connection.peer().to_string(),
+            request: format!("{method} {uri} {:?}", request.version()),
+            origin: header(ORIGIN),
+            agent: header(USER_AGENT),
+        }
+    }
+
+    fn write(&self, status: StatusCode) {
+        let Self {
+            peer,
+            request,
+            origin,
+            agent,
+        } = self;
+        let status = status.as_u16();
+        tracing::info!(target: "crosstie::access", "{peer} {request:?} {status} {origin:?} {agent:?}");
+    }
+}
