@@ -17,6 +17,7 @@ pub(crate) mod body;
 mod bridge;
 mod cgi;
 mod connection;
+mod content;
 mod exchange;
 mod files;
 mod fixed;

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use zip::read::ZipFile;
 use zip::{CompressionMethod, ZipArchive};
+
+use crate::web::content::Part;
 
 /// Members of one file: what its directory may cost.
 const MEMBERS_MAX: usize = 100_000;
@@ -103,53 +104,6 @@ fn servable<R: Read>(
 fn is_servable(name: &str) -> bool {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..");
     name.split('/').all(is_plain) && !name.contains(|c: char| c == '\\' || c.is_control())
-}
-
-/// A part of a file that several read at once.
-#[derive(Clone)]
-pub(super) struct Part {
-    file: Arc<File>,
-    at: u64,
-    end: u64,
-}
-
-impl Part {
-    pub(super) fn new(file: Arc<File>, at: u64, bytes: u64) -> Self {
-        Self {
-            file,
-            at,
-            end: at.saturating_add(bytes),
-        }
-    }
-
-    fn whole(file: Arc<File>) -> io::Result<Self> {
-        let bytes = file.metadata()?.len();
-        Ok(Self::new(file, 0, bytes))
-    }
-}
-
-impl Read for Part {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.end.saturating_sub(self.at);
-        let length = buffer
-            .len()
-            .min(usize::try_from(left).unwrap_or(usize::MAX));
-        let read = self.file.read_at(&mut buffer[..length], self.at)?;
-        self.at += read as u64;
-        Ok(read)
-    }
-}
-
-impl Seek for Part {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::End(by) => self.end.checked_add_signed(by),
-            SeekFrom::Current(by) => self.at.checked_add_signed(by),
-        };
-        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.at)
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! What stands in the file was written by others: a member that claims to be small and is not ends its own answer, and
 //! names that lead elsewhere are nobody's.
 
-mod content;
+mod checked;
 mod members;
 mod origin;
 
@@ -20,14 +20,12 @@ use hyper::{Method, Response, StatusCode};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
-use self::content::Content;
+use self::checked::Checked;
 use self::members::{Member, Members};
 use super::answer::{self, Body};
+use super::content;
 use super::media_type::media_type;
 use super::{Answering, Asked, Service, ready};
-
-/// What is read before its answer begins.
-const SMALL_BYTES_MAX: u64 = 64 * 1024;
 
 /// A service of an archive.
 pub(crate) struct Archive {
@@ -126,7 +124,7 @@ impl Archive {
         if asked.request.method() == Method::HEAD {
             return response;
         }
-        match self.body(member) {
+        match self.body(asked, member) {
             Ok(body) => *response.body_mut() = body,
             Err(e) => {
                 tracing::warn!("member {name:?} of an archive is broken: {e}");
@@ -139,14 +137,10 @@ impl Archive {
 
     /// A member's bytes. A small one is read at once, and so is one that is kept; another breaks off where it is
     /// not what it says.
-    fn body(&self, member: &Member) -> io::Result<Body> {
-        let content = Content::new(Arc::clone(&self.file), member);
-        let is_small = member.bytes <= SMALL_BYTES_MAX;
+    fn body(&self, asked: &Asked, member: &Member) -> io::Result<Body> {
+        let bytes = Checked::new(Arc::clone(&self.file), member);
         let Some(cache) = &self.cache else {
-            return match is_small {
-                true => content.whole().map(answer::full),
-                false => Ok(content.body()),
-            };
+            return content::body(&asked.connection, bytes, member.bytes);
         };
         let room = {
             let cache = cache.lock();
@@ -155,10 +149,10 @@ impl Archive {
             }
             cache.room as u64
         };
-        if member.bytes > room && !is_small {
-            return Ok(content.body());
+        if member.bytes > room {
+            return content::body(&asked.connection, bytes, member.bytes);
         }
-        let whole = content.whole()?;
+        let whole = content::whole(bytes, member.bytes)?;
         let mut cache = cache.lock();
         if whole.len() <= cache.room && cache.kept.insert(member.index, whole.clone()).is_none() {
             cache.room -= whole.len();

@@ -1,12 +1,12 @@
 //! Files below a directory.
 
 mod compressed;
-mod content;
 mod directory;
 mod listing;
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -23,6 +23,7 @@ use hyper::header::{
 use hyper::{Method, Response, StatusCode};
 
 use crate::web::answer::{self, Body};
+use crate::web::content::{self, Part};
 use crate::web::media_type::media_type;
 use crate::web::{Answering, Asked, Service, ready};
 use compressed::Compressed;
@@ -143,7 +144,8 @@ impl Files {
         if *asked.request.method() == Method::HEAD {
             insert(response.headers_mut(), CONTENT_LENGTH, length.to_string());
         } else {
-            *response.body_mut() = content::body(file.file, first, length)?;
+            let part = Part::new(Arc::new(file.file), first, length);
+            *response.body_mut() = content::body(&asked.connection, part, length)?;
         }
         Ok(response)
     }
