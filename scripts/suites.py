@@ -162,7 +162,7 @@ def of_wamp() -> list[Suite]:
             "web",
             "web services: requests as browsers and attackers write them",
             ["web", "bridge"],
-            *[needs.curl, needs.h2spec, needs.node, needs.browser],
+            *[needs.curl, needs.h2spec, needs.nginx, needs.node, needs.browser],
         ),
         black_box("command-line", "each command as a user would type it", ["cli"]),
         black_box(
